@@ -1,0 +1,100 @@
+package applier
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+
+	"helm.sh/helm/v3/pkg/release"
+)
+
+// The chunked format of a release record. Records of the reference
+// implementation use the same numbers, so none of them may shrink.
+const (
+	// chunkSize leaves 8 KiB of the 1 MiB that a Secret may have to the names
+	// of the other chunks.
+	chunkSize = (1024 - 8) * 1024
+
+	// maxChunks bounds a record to 11,444,224 compressed bytes.
+	maxChunks = 11
+
+	// maxRecord bounds what a record may expand to, so that a damaged or
+	// foreign one cannot take the controller's memory.
+	maxRecord = 512 << 20
+)
+
+// payload is the stored form of a release: Helm's own, and the labels that
+// Helm's JSON leaves out.
+type payload struct {
+	*release.Release
+
+	Labels map[string]string `json:"labels"`
+}
+
+// encode gives the chunks of a release, the first of which is never empty.
+// It fails with [*RecordTooLargeError].
+func encode(rel *release.Release) ([][]byte, error) {
+	var buffer bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
+	if err != nil {
+		return nil, fmt.Errorf("compressing release %q: %w", rel.Name, err)
+	}
+	if err := json.NewEncoder(writer).Encode(payload{Release: rel, Labels: rel.Labels}); err != nil {
+		return nil, fmt.Errorf("encoding release %q: %w", rel.Name, err)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, fmt.Errorf("compressing release %q: %w", rel.Name, err)
+	}
+	data := buffer.Bytes()
+	if needed := (len(data) + chunkSize - 1) / chunkSize; needed > maxChunks {
+		return nil, &RecordTooLargeError{Release: rel.Name, Needed: needed, Allowed: maxChunks}
+	}
+	var chunks [][]byte
+	for len(data) > chunkSize {
+		chunks = append(chunks, data[:chunkSize])
+		data = data[chunkSize:]
+	}
+	return append(chunks, data), nil
+}
+
+// decode reads the joined chunks of a record.
+func decode(data []byte) (*release.Release, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("expanding a release record: %w", err)
+	}
+	bounded := io.LimitReader(reader, maxRecord+1)
+	plain, err := io.ReadAll(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("expanding a release record: %w", err)
+	}
+	if len(plain) > maxRecord {
+		return nil, fmt.Errorf("a release record expands to more than %d bytes", maxRecord)
+	}
+	stored := payload{Release: &release.Release{}}
+	if err := json.Unmarshal(plain, &stored); err != nil {
+		return nil, fmt.Errorf("decoding a release record: %w", err)
+	}
+	if stored.Info == nil {
+		return nil, errors.New("a release record without release information")
+	}
+	stored.Release.Labels = stored.Labels
+	return stored.Release, nil
+}
+
+// chunkAlphabet encodes chunk digests in characters that a Secret's name may
+// have.
+var chunkAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz123456").WithPadding(base32.NoPadding)
+
+// chunkName derives the name of a chunk from its content: a chunk is never
+// overwritten by another one.
+func chunkName(key string, chunk []byte) string {
+	digest := fnv.New64a()
+	_, _ = digest.Write(chunk)
+	return key + "-" + chunkAlphabet.EncodeToString(digest.Sum(nil))
+}

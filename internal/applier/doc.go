@@ -1,0 +1,13 @@
+// Package applier keeps the objects of one extension on the cluster as a Helm
+// release: objects + owner -> release record + what is live.
+//
+// Content is read and written only as the ServiceAccount that the extension
+// declares, see [identityTransport]. The release record is the controller's
+// own: Secrets in the system namespace, written crash-safe.
+//
+// Every object is read and checked before the first write, see [plan]. What
+// was applied is watched, so that a pass over an unchanged world asks nothing.
+//
+// The package knows no ClusterExtension and no catalog, and decides nothing
+// about retries: it returns results and typed errors.
+package applier

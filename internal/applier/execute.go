@@ -1,0 +1,136 @@
+package applier
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// fieldManager is that of the reference implementation, so that its objects
+// change hands without a trace.
+const fieldManager = "operator-controller"
+
+// Change says what became of one object.
+type Change string
+
+// What an operation can do to an object.
+const (
+	Created   Change = "created"
+	Updated   Change = "updated"
+	Unchanged Change = "unchanged"
+	Deleted   Change = "deleted"
+)
+
+// outcome is what an execution did, as far as it came.
+type outcome struct {
+	changes map[ObjectKey]Change
+	live    map[ObjectKey]*unstructured.Unstructured
+}
+
+// executor writes what a plan says, as the ServiceAccount of one extension.
+type executor struct {
+	client dynamic.Interface
+
+	mu      sync.Mutex
+	outcome outcome
+}
+
+func newExecutor(client dynamic.Interface) *executor {
+	return &executor{client: client, outcome: outcome{
+		changes: map[ObjectKey]Change{},
+		live:    map[ObjectKey]*unstructured.Unstructured{},
+	}}
+}
+
+// execute writes wave by wave and stops after the wave in which anything went
+// wrong. What the revision dropped is deleted last, when all else is in place.
+func (e *executor) execute(ctx context.Context, plan *plan) error {
+	for _, wave := range wavesOf(plan.steps) {
+		if failures := eachStep(ctx, wave, e.write, "applying"); len(failures) > 0 {
+			return newObjectsError(failures)
+		}
+	}
+	prune := make([]*step, 0, len(plan.prune))
+	for i := range plan.prune {
+		prune = append(prune, &plan.prune[i])
+	}
+	return newObjectsError(eachStep(ctx, prune, e.remove, "deleting"))
+}
+
+// wavesOf expects the steps in the order of their waves.
+func wavesOf(steps []step) [][]*step {
+	var waves [][]*step
+	for i := range steps {
+		wave := waveOf(steps[i].key.GroupKind)
+		if i == 0 || wave != waveOf(steps[i-1].key.GroupKind) {
+			waves = append(waves, nil)
+		}
+		last := len(waves) - 1
+		waves[last] = append(waves[last], &steps[i])
+	}
+	return slices.Clip(waves)
+}
+
+func (e *executor) write(ctx context.Context, s *step) error {
+	if s.live == nil {
+		return e.create(ctx, s)
+	}
+	patch, err := patchOf(s)
+	if err != nil {
+		return err
+	}
+	if patch.isEmpty() {
+		e.note(s.key, Unchanged, s.live)
+		return nil
+	}
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	live, err := resourceOf(e.client, s.item).Patch(ctx, s.key.Name, patch.kind, patch.data, options)
+	if err != nil {
+		return err
+	}
+	change := Updated
+	if live.GetResourceVersion() == s.live.GetResourceVersion() {
+		change = Unchanged
+	}
+	e.note(s.key, change, live)
+	return nil
+}
+
+// create lets an object that appeared since the plan be: the next pass sees it
+// and decides whose it is.
+func (e *executor) create(ctx context.Context, s *step) error {
+	live, err := resourceOf(e.client, s.item).Create(ctx, s.object, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return err
+	}
+	e.note(s.key, Created, live)
+	return nil
+}
+
+// remove deletes exactly the object that the plan saw.
+func (e *executor) remove(ctx context.Context, s *step) error {
+	uid, background := s.live.GetUID(), metav1.DeletePropagationBackground
+	err := resourceOf(e.client, s.item).Delete(ctx, s.key.Name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &uid},
+		PropagationPolicy: &background,
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	e.note(s.key, Deleted, nil)
+	return nil
+}
+
+func (e *executor) note(key ObjectKey, change Change, live *unstructured.Unstructured) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.outcome.changes[key] = change
+	if live != nil {
+		e.outcome.live[key] = live
+	}
+}

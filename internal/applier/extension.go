@@ -1,0 +1,70 @@
+package applier
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+// Extension is the owner of a release: whose objects they are, where they go
+// and as whom they are written.
+type Extension struct {
+	Name string
+	UID  types.UID
+
+	// Namespace is that of the release and of its ServiceAccount.
+	Namespace string
+
+	// ServiceAccount is the name of the identity that touches the content.
+	ServiceAccount string
+}
+
+func (e Extension) account() ServiceAccount {
+	return ServiceAccount{Namespace: e.Namespace, Name: e.ServiceAccount}
+}
+
+func (e Extension) reference() *metav1.OwnerReference {
+	yes := true
+	return &metav1.OwnerReference{
+		APIVersion:         ownerGroupVersion.String(),
+		Kind:               ownerKind,
+		Name:               e.Name,
+		UID:                e.UID,
+		Controller:         &yes,
+		BlockOwnerDeletion: &yes,
+	}
+}
+
+// Revision is what one revision of a release was made from.
+type Revision struct {
+	Bundle bundle.Identity
+
+	// Image is the reference of the bundle image as the catalog has it.
+	Image string
+
+	// Inputs is a digest over everything besides the bundle that shapes the
+	// objects, such as the user's configuration. Empty in records of the
+	// reference implementation, which knows no such thing.
+	Inputs string
+}
+
+// maxReleaseName is what Helm allows for the name of a release.
+const maxReleaseName = 53
+
+// releaseName is the extension's name wherever Helm takes it, as in the
+// reference implementation; longer names are cut and told apart by a digest.
+func releaseName(extension string) string { return bounded(extension, maxReleaseName) }
+
+// bounded shortens a name to at most limit characters, keeping it unique.
+func bounded(name string, limit int) string {
+	if len(name) <= limit {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	suffix := "-" + hex.EncodeToString(sum[:])[:16]
+	return name[:limit-len(suffix)] + suffix
+}

@@ -1,0 +1,103 @@
+package applier
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+// ErrNoIdentity is returned instead of sending a request to content that
+// carries no ServiceAccount: such a request would run as the controller.
+var ErrNoIdentity = errors.New("request to content without a ServiceAccount")
+
+// ServiceAccount is the identity that touches the content of an extension.
+type ServiceAccount struct {
+	Namespace string
+	Name      string
+}
+
+// User is the name under which the API server knows the ServiceAccount, or
+// empty when the ServiceAccount is not fully named.
+func (s ServiceAccount) User() string {
+	if s.Namespace == "" || s.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf("system:serviceaccount:%s:%s", s.Namespace, s.Name)
+}
+
+// identityTransport sends every request as one ServiceAccount over a transport
+// that all identities share. The API server derives the groups of the
+// ServiceAccount from its name.
+type identityTransport struct {
+	user string
+	next http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper]. It fails with [ErrNoIdentity]
+// rather than fall back to the identity of the controller, and lets no header
+// of the caller choose another one.
+func (t *identityTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.user == "" {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, ErrNoIdentity
+	}
+	req = req.Clone(req.Context())
+	for _, name := range []string{
+		transport.ImpersonateUserHeader, transport.ImpersonateGroupHeader, transport.ImpersonateUIDHeader,
+	} {
+		req.Header.Del(name)
+	}
+	req.Header.Set(transport.ImpersonateUserHeader, t.user)
+	return t.next.RoundTrip(req)
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t *identityTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// identityClients makes clients that act as a ServiceAccount.
+type identityClients struct {
+	config *rest.Config
+	shared http.RoundTripper
+}
+
+func newIdentityClients(config *rest.Config) (*identityClients, error) {
+	if config.Impersonate.UserName != "" {
+		return nil, errors.New("the controller's own configuration must not impersonate")
+	}
+	shared, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("building the transport to the API server: %w", err)
+	}
+	bare := rest.CopyConfig(config)
+	// Fairness is the API server's business; a client-side limit would let one
+	// extension delay another.
+	bare.QPS = -1
+	return &identityClients{config: bare, shared: shared}, nil
+}
+
+func (c *identityClients) http(account ServiceAccount) *http.Client {
+	return &http.Client{Transport: &identityTransport{user: account.User(), next: c.shared}}
+}
+
+func (c *identityClients) dynamic(account ServiceAccount) (dynamic.Interface, error) {
+	client, err := dynamic.NewForConfigAndClient(c.config, c.http(account))
+	if err != nil {
+		return nil, fmt.Errorf("building a client for %q: %w", account.User(), err)
+	}
+	return client, nil
+}
+
+func (c *identityClients) metadata(account ServiceAccount) (metadata.Interface, error) {
+	client, err := metadata.NewForConfigAndClient(c.config, c.http(account))
+	if err != nil {
+		return nil, fmt.Errorf("building a metadata client for %q: %w", account.User(), err)
+	}
+	return client, nil
+}

@@ -1,0 +1,176 @@
+package applier
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// parallel is how many requests one operation has under way at a time. It keeps
+// one large bundle from taking the API server's whole share of an identity.
+const parallel = 16
+
+// step is what is to be done about one object.
+type step struct {
+	item
+
+	// live is nil when the object does not exist.
+	live *unstructured.Unstructured
+
+	// before is the object as the last revision had it, which tells a field
+	// that the bundle dropped from one that somebody else added. It is nil when
+	// there is no such revision.
+	before *unstructured.Unstructured
+}
+
+// plan is made of reads only. It is whole: an operation that starts to write
+// has seen every object and may write every one of them.
+type plan struct {
+	owner Extension
+	steps []step
+	prune []step // dropped by the new revision and still there
+}
+
+// planner makes plans as the ServiceAccount of one extension.
+type planner struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+	owner  Extension
+}
+
+// plan holds the wanted objects against the cluster. It fails with
+// [*UnknownKindsError], [*ConflictError] or [*ObjectsError], each of which names
+// every object concerned.
+func (p *planner) plan(ctx context.Context, wanted, before []*unstructured.Unstructured) (*plan, error) {
+	items, err := itemsOf(p.mapper, p.owner, wanted)
+	if err != nil {
+		return nil, err
+	}
+	old := p.known(before)
+	result := &plan{owner: p.owner}
+	for _, item := range items {
+		stamp(p.owner, item.object)
+		result.steps = append(result.steps, step{item: item, before: old[item.key].object})
+		delete(old, item.key)
+	}
+	for _, item := range old {
+		result.prune = append(result.prune, step{item: item})
+	}
+	slices.SortFunc(result.prune, func(a, b step) int { return compareKeys(a.key, b.key) })
+	if err := p.read(ctx, result); err != nil {
+		return nil, err
+	}
+	return result, p.checkOwnership(result)
+}
+
+// known maps the objects of earlier revisions. Later revisions win; kinds that
+// the cluster no longer serves have no objects left.
+func (p *planner) known(objects []*unstructured.Unstructured) map[ObjectKey]item {
+	known := map[ObjectKey]item{}
+	for _, object := range objects {
+		items, err := itemsOf(p.mapper, p.owner, []*unstructured.Unstructured{object})
+		if err != nil {
+			continue
+		}
+		known[items[0].key] = items[0]
+	}
+	return known
+}
+
+func (p *planner) read(ctx context.Context, plan *plan) error {
+	all := make([]*step, 0, len(plan.steps)+len(plan.prune))
+	for i := range plan.steps {
+		all = append(all, &plan.steps[i])
+	}
+	for i := range plan.prune {
+		all = append(all, &plan.prune[i])
+	}
+	failures := eachStep(ctx, all, func(ctx context.Context, s *step) error {
+		live, err := resourceOf(p.client, s.item).Get(ctx, s.key.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		s.live = live
+		return err
+	}, "reading")
+	plan.prune = slices.DeleteFunc(plan.prune, func(s step) bool { return s.live == nil })
+	return newObjectsError(failures)
+}
+
+// eachStep runs act on every step, some at a time, and gives all failures.
+func eachStep(ctx context.Context, steps []*step, act func(context.Context, *step) error, action string) []ObjectFailure {
+	errs := make([]error, len(steps))
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i, s := range steps {
+		group.Go(func() error {
+			errs[i] = act(ctx, s)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	var failures []ObjectFailure
+	for i, err := range errs {
+		if err != nil {
+			failures = append(failures, ObjectFailure{Action: action, Object: steps[i].key, Err: err})
+		}
+	}
+	return failures
+}
+
+func resourceOf(client dynamic.Interface, i item) dynamic.ResourceInterface {
+	resource := client.Resource(i.mapping.Resource)
+	if i.key.Namespace == "" {
+		return resource
+	}
+	return resource.Namespace(i.key.Namespace)
+}
+
+// checkOwnership refuses objects that are not the extension's own, and leaves
+// dropped objects alone that somebody else has taken over.
+func (p *planner) checkOwnership(plan *plan) error {
+	var conflicts []Conflict
+	for _, s := range plan.steps {
+		if s.live != nil && !owns(p.owner, s.live) {
+			conflicts = append(conflicts, Conflict{Object: s.key, Owner: ownerOf(s.live)})
+		}
+	}
+	plan.prune = slices.DeleteFunc(plan.prune, func(s step) bool { return !owns(p.owner, s.live) })
+	if len(conflicts) == 0 {
+		return nil
+	}
+	slices.SortFunc(conflicts, func(a, b Conflict) int { return compareKeys(a.Object, b.Object) })
+	return &ConflictError{Conflicts: conflicts}
+}
+
+// owns reports whether an object belongs to the extension. What counts is the
+// uid in the controller reference; labels and annotations anybody can write. An
+// object without a controller is one that an earlier extension of this name
+// left behind, if it carries all the marks of that release.
+func owns(owner Extension, live *unstructured.Unstructured) bool {
+	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
+		return controller.UID == owner.UID
+	}
+	labels, annotations := live.GetLabels(), live.GetAnnotations()
+	return labels[labelManagedBy] == managedByHelm &&
+		annotations[annotationReleaseName] == releaseName(owner.Name) &&
+		annotations[annotationReleaseNamespace] == owner.Namespace
+}
+
+// ownerOf names the owner of an object as far as the object tells.
+func ownerOf(live *unstructured.Unstructured) string {
+	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
+		return fmt.Sprintf("%s %q", controller.Kind, controller.Name)
+	}
+	if release := live.GetAnnotations()[annotationReleaseName]; release != "" {
+		return fmt.Sprintf("Helm release %q", release)
+	}
+	return "nobody that it names"
+}

@@ -1,0 +1,249 @@
+package applier
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// Types, keys and labels of the Secrets that hold a release record.
+const (
+	secretTypeIndex = corev1.SecretType("operatorframework.io/index.v1")
+	secretTypeChunk = corev1.SecretType("operatorframework.io/chunk.v1")
+
+	dataChunk       = "chunk"
+	dataExtraChunks = "extraChunks"
+
+	labelName       = "name"
+	labelOwner      = "owner"
+	labelStatus     = "status"
+	labelVersion    = "version"
+	labelKey        = "key"
+	labelType       = "type"
+	labelCreatedAt  = "createdAt"
+	labelModifiedAt = "modifiedAt"
+
+	recordOwner = "operator-controller"
+	typeIndex   = "index"
+	typeChunk   = "chunk"
+
+	// maxLabelValue is what the API server allows.
+	maxLabelValue = 63
+)
+
+// records reads and writes the release records of one extension.
+//
+// A record is written chunks first and index last, and a chunk is named by its
+// content. So the index, which alone makes a record visible, never refers to a
+// chunk that is not there, whenever the process dies.
+type records struct {
+	secrets corev1client.SecretInterface
+	owner   Extension
+	now     func() time.Time
+}
+
+func recordKey(release string, revision int) string {
+	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, revision)
+}
+
+func keyLabel(key string) string { return bounded(key, maxLabelValue) }
+
+// list returns the index of every revision, oldest first. Left out are indexes
+// that name no revision, and those of an earlier extension of the same name
+// that wait for the garbage collector.
+func (r *records) list(ctx context.Context) ([]corev1.Secret, error) {
+	selector := labels.Set{labelOwner: recordOwner, labelType: typeIndex, labelName: releaseName(r.owner.Name)}
+	found, err := r.secrets.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return nil, fmt.Errorf("listing the release records of %q: %w", r.owner.Name, err)
+	}
+	indexes := slices.DeleteFunc(found.Items, func(secret corev1.Secret) bool {
+		owner := metav1.GetControllerOfNoCopy(&secret)
+		return revisionOf(&secret) == 0 || (owner != nil && owner.UID != r.owner.UID)
+	})
+	slices.SortFunc(indexes, func(a, b corev1.Secret) int { return revisionOf(&a) - revisionOf(&b) })
+	return indexes, nil
+}
+
+func revisionOf(index *corev1.Secret) int {
+	revision, err := strconv.Atoi(index.Labels[labelVersion])
+	if err != nil || revision < 1 {
+		return 0
+	}
+	return revision
+}
+
+// read decodes the record that an index stands for. [*UnreadableRecordError]
+// says that the record is damaged; other errors are the API server's.
+func (r *records) read(ctx context.Context, index *corev1.Secret) (*release.Release, error) {
+	data := slices.Clone(index.Data[dataChunk])
+	names, err := extraChunks(index)
+	if err != nil {
+		return nil, &UnreadableRecordError{Record: index.Name, Err: err}
+	}
+	for _, name := range names {
+		chunk, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, &UnreadableRecordError{Record: index.Name, Err: err}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading chunk %q of release record %q: %w", name, index.Name, err)
+		}
+		data = append(data, chunk.Data[dataChunk]...)
+	}
+	rel, err := decode(data)
+	if err != nil {
+		return nil, &UnreadableRecordError{Record: index.Name, Err: err}
+	}
+	return rel, nil
+}
+
+// UnreadableRecordError says that the record of one revision is damaged. Other
+// revisions are not affected.
+type UnreadableRecordError struct {
+	Record string
+	Err    error
+}
+
+func (e *UnreadableRecordError) Error() string {
+	return fmt.Sprintf("release record %q is unreadable: %v", e.Record, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *UnreadableRecordError) Unwrap() error { return e.Err }
+
+func extraChunks(index *corev1.Secret) ([]string, error) {
+	raw, ok := index.Data[dataExtraChunks]
+	if !ok {
+		return nil, nil
+	}
+	var names []string
+	if err := json.Unmarshal(raw, &names); err != nil {
+		return nil, fmt.Errorf("reading the chunk names: %w", err)
+	}
+	if len(names) >= maxChunks {
+		return nil, fmt.Errorf("%d chunks, at most %d are read", len(names)+1, maxChunks)
+	}
+	return names, nil
+}
+
+// create stores a new revision. It fails with an AlreadyExists error of the API
+// server when the revision is there.
+func (r *records) create(ctx context.Context, rel *release.Release) (*corev1.Secret, error) {
+	index, err := r.writeChunks(ctx, rel)
+	if err != nil {
+		return nil, err
+	}
+	index.Labels[labelCreatedAt] = r.timestamp()
+	created, err := r.secrets.Create(ctx, index, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("storing release record %q: %w", index.Name, err)
+	}
+	return created, nil
+}
+
+// update replaces what a revision holds. The resource version of the old index
+// fences off a controller that has lost its leadership.
+func (r *records) update(ctx context.Context, old *corev1.Secret, rel *release.Release) (*corev1.Secret, error) {
+	index, err := r.writeChunks(ctx, rel)
+	if err != nil {
+		return nil, err
+	}
+	index.ResourceVersion = old.ResourceVersion
+	index.Labels[labelCreatedAt] = old.Labels[labelCreatedAt]
+	index.Labels[labelModifiedAt] = r.timestamp()
+	updated, err := r.secrets.Update(ctx, index, metav1.UpdateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("updating release record %q: %w", index.Name, err)
+	}
+	return updated, r.dropChunks(ctx, old, updated)
+}
+
+// delete removes the index first, so that a half-deleted revision is not seen.
+func (r *records) delete(ctx context.Context, index *corev1.Secret) error {
+	if err := r.secrets.Delete(ctx, index.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting release record %q: %w", index.Name, err)
+	}
+	return r.dropChunks(ctx, index, &corev1.Secret{})
+}
+
+func (r *records) writeChunks(ctx context.Context, rel *release.Release) (*corev1.Secret, error) {
+	chunks, err := encode(rel)
+	if err != nil {
+		return nil, err
+	}
+	key := recordKey(rel.Name, rel.Version)
+	names := make([]string, 0, len(chunks)-1)
+	for _, chunk := range chunks[1:] {
+		secret := r.secret(chunkName(key, chunk), key, typeChunk)
+		immutable := true
+		secret.Immutable = &immutable
+		secret.Type = secretTypeChunk
+		secret.Labels[labelCreatedAt] = r.timestamp()
+		secret.Data = map[string][]byte{dataChunk: chunk}
+		if _, err := r.secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("storing chunk %q of release record %q: %w", secret.Name, key, err)
+		}
+		names = append(names, secret.Name)
+	}
+	return r.index(key, rel, chunks[0], names)
+}
+
+func (r *records) index(key string, rel *release.Release, first []byte, names []string) (*corev1.Secret, error) {
+	extra, err := json.Marshal(names)
+	if err != nil {
+		return nil, fmt.Errorf("naming the chunks of release record %q: %w", key, err)
+	}
+	index := r.secret(key, key, typeIndex)
+	immutable := false
+	index.Immutable = &immutable
+	index.Type = secretTypeIndex
+	index.Labels[labelName] = rel.Name
+	index.Labels[labelStatus] = rel.Info.Status.String()
+	index.Labels[labelVersion] = strconv.Itoa(rel.Version)
+	index.Data = map[string][]byte{dataChunk: first, dataExtraChunks: extra}
+	return index, nil
+}
+
+// secret is owned by the extension, chunks too: the index that could own them
+// does not exist yet when they are written.
+func (r *records) secret(name, key, kind string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name:            name,
+		Labels:          map[string]string{labelOwner: recordOwner, labelKey: keyLabel(key), labelType: kind},
+		OwnerReferences: []metav1.OwnerReference{*r.owner.reference()},
+	}}
+}
+
+func (r *records) timestamp() string { return strconv.FormatInt(r.now().Unix(), 10) }
+
+// dropChunks deletes the chunks that only the old index refers to.
+func (r *records) dropChunks(ctx context.Context, old, current *corev1.Secret) error {
+	names, err := extraChunks(old)
+	if err != nil {
+		return nil //nolint:nilerr // an index that names no chunks has none to drop
+	}
+	kept, err := extraChunks(current)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if slices.Contains(kept, name) {
+			continue
+		}
+		if err := r.secrets.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting chunk %q: %w", name, err)
+		}
+	}
+	return nil
+}

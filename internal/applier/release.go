@@ -1,0 +1,192 @@
+package applier
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+// Labels inside a release record: how what is installed is remembered. All but
+// the inputs are those of the reference implementation.
+const (
+	labelBundleName      = "olm.operatorframework.io/bundle-name"
+	labelPackageName     = "olm.operatorframework.io/package-name"
+	labelBundleVersion   = "olm.operatorframework.io/bundle-version"
+	labelBundleRelease   = "olm.operatorframework.io/bundle-release"
+	labelBundleReference = "olm.operatorframework.io/bundle-reference"
+	labelInputs          = "olm.operatorframework.io/inputs"
+)
+
+// maxHistory is how many revisions are kept, the installed one always among
+// them.
+const maxHistory = 10
+
+// labelsOf gives every label of a record. Helm keeps labels of the last
+// revision that the new one does not name, so none is left out.
+func labelsOf(revision Revision) map[string]string {
+	return map[string]string{
+		labelBundleName:      revision.Bundle.Name,
+		labelPackageName:     revision.Bundle.Package,
+		labelBundleVersion:   revision.Bundle.Version,
+		labelBundleReference: revision.Image,
+		labelInputs:          revision.Inputs,
+	}
+}
+
+// revisionFrom reads back what [labelsOf] wrote, or what the reference
+// implementation did: it may keep the release of a bundle beside the version.
+func revisionFrom(rel *release.Release) Revision {
+	version := rel.Labels[labelBundleVersion]
+	if part := rel.Labels[labelBundleRelease]; part != "" && !strings.Contains(version, "+") {
+		version += "+" + part
+	}
+	return Revision{
+		Bundle: bundle.Identity{
+			Package: rel.Labels[labelPackageName],
+			Name:    rel.Labels[labelBundleName],
+			Version: version,
+		},
+		Image:  rel.Labels[labelBundleReference],
+		Inputs: rel.Labels[labelInputs],
+	}
+}
+
+// chartOf wraps objects for Helm. An object is a file of the chart, which Helm
+// never reads as a template; the template beside it does no more than include
+// the file. So text such as "{{ }}" inside an object stays what it is.
+func chartOf(objects []*unstructured.Unstructured, annotations map[string]string) (*chart.Chart, error) {
+	result := &chart.Chart{Metadata: &chart.Metadata{Annotations: annotations}}
+	for _, object := range objects {
+		data, err := json.Marshal(object.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+		}
+		sum := sha256.Sum256(data)
+		name := "object-" + hex.EncodeToString(sum[:8]) + ".json"
+		result.Files = append(result.Files, &chart.File{Name: name, Data: data})
+		result.Templates = append(result.Templates, &chart.File{
+			Name: path.Join("templates", name),
+			Data: []byte(fmt.Sprintf("{{ .Files.Get %q }}", name)),
+		})
+	}
+	return result, nil
+}
+
+// objectsOf reads the objects of a release back from its manifest. An object
+// that is JSON stays clear of the YAML parser, which is many times slower.
+func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
+		}
+		object, err := objectOf(withoutComments(document))
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
+		}
+		if object != nil {
+			objects = append(objects, object)
+		}
+	}
+}
+
+func withoutComments(document []byte) []byte {
+	for {
+		document = bytes.TrimSpace(document)
+		if !bytes.HasPrefix(document, []byte("#")) {
+			return document
+		}
+		_, document, _ = bytes.Cut(document, []byte("\n"))
+	}
+}
+
+// objectOf is nil for an empty document.
+func objectOf(document []byte) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if bytes.HasPrefix(document, []byte("{")) {
+		return object, object.UnmarshalJSON(document)
+	}
+	if err := utilyaml.Unmarshal(document, &object.Object); err != nil {
+		return nil, err
+	}
+	if len(object.Object) == 0 {
+		return nil, nil //nolint:nilnil // documented
+	}
+	return object, nil
+}
+
+// operation is one install or upgrade.
+type operation struct {
+	owner   Extension
+	history *history
+	plan    *plan
+	chart   *chart.Chart
+	labels  map[string]string
+}
+
+// run hands the operation to Helm. When it fails half-way, the record says so
+// and the next operation goes on from there.
+func (o *operation) run(ctx context.Context, executor *executor) error {
+	// Helm lets go of an operation when its context ends, but does not stop it.
+	// The engine and the driver end with the context; Helm waits for them.
+	helmCtx := context.WithoutCancel(ctx)
+	driver := &storageDriver{ctx: ctx, history: o.history}
+	config := &action.Configuration{
+		Releases:     storage.Init(driver),
+		KubeClient:   &engine{ctx: ctx, plan: o.plan, executor: executor},
+		Capabilities: chartutil.DefaultCapabilities,
+		Log:          func(string, ...any) {},
+	}
+	if err := o.act(helmCtx, config); err != nil {
+		return err
+	}
+	return driver.failed
+}
+
+func (o *operation) act(ctx context.Context, config *action.Configuration) error {
+	name := releaseName(o.owner.Name)
+	if len(o.history.entries) == 0 {
+		install := action.NewInstall(config)
+		install.ReleaseName = name
+		install.Namespace = o.owner.Namespace
+		install.Labels = o.labels
+		install.DisableHooks = true
+		install.DisableOpenAPIValidation = true
+		// Ownership is decided by the plan, more strictly than Helm does.
+		install.TakeOwnership = true
+		_, err := install.RunWithContext(ctx, o.chart, map[string]any{})
+		return err
+	}
+	upgrade := action.NewUpgrade(config)
+	upgrade.Namespace = o.owner.Namespace
+	upgrade.Labels = o.labels
+	upgrade.MaxHistory = maxHistory
+	upgrade.DisableHooks = true
+	upgrade.DisableOpenAPIValidation = true
+	upgrade.TakeOwnership = true
+	_, err := upgrade.RunWithContext(ctx, name, o.chart, map[string]any{})
+	return err
+}

@@ -1,0 +1,139 @@
+package applier
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// state is what is known about one extension between passes. It spares the
+// requests of a pass that has nothing to do, and is made anew from the cluster
+// when the process starts.
+type state struct {
+	mu sync.Mutex
+
+	uid types.UID
+
+	// recorded is what the release records say; nil until they were read.
+	recorded *State
+
+	// settled holds a fingerprint of every object as it was found or left.
+	settled map[ObjectKey]string
+
+	// suspect are objects of which something else was seen since.
+	suspect map[ObjectKey]string
+
+	// all says that every object is to be looked at.
+	all bool
+}
+
+// gone is the fingerprint of an object that was seen to be deleted.
+const gone = "gone"
+
+func newState(uid types.UID) *state {
+	return &state{uid: uid, all: true, settled: map[ObjectKey]string{}, suspect: map[ObjectKey]string{}}
+}
+
+func (s *state) record() (State, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recorded == nil {
+		return State{}, false
+	}
+	return *s.recorded, true
+}
+
+func (s *state) setRecord(recorded State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recorded = &recorded
+}
+
+// unsettle is for the start of an operation: until it succeeds, neither the
+// record nor any object is taken for known.
+func (s *state) unsettle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recorded, s.all = nil, true
+}
+
+// doubt makes the next repair look at every object.
+func (s *state) doubt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = true
+}
+
+// settle takes over how an operation left the objects. Objects that it did not
+// see are no longer part of the release.
+func (s *state) settle(fingerprints map[ObjectKey]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled = fingerprints
+	s.all = false
+	s.forgetSelfMade()
+}
+
+// settleSome takes over how a repair left single objects.
+func (s *state) settleSome(fingerprints map[ObjectKey]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.Copy(s.settled, fingerprints)
+	s.forgetSelfMade()
+}
+
+// forgetSelfMade drops suspicions that were raised by our own writes, whose
+// events may come before the answers to them.
+func (s *state) forgetSelfMade() {
+	maps.DeleteFunc(s.suspect, func(key ObjectKey, seen string) bool {
+		settled, known := s.settled[key]
+		return !known || seen == settled
+	})
+}
+
+// see notes how an object looks now, and reports whether that is news.
+func (s *state) see(key ObjectKey, fingerprint string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	settled, known := s.settled[key]
+	if !known || settled == fingerprint {
+		delete(s.suspect, key)
+		return false
+	}
+	s.suspect[key] = fingerprint
+	return true
+}
+
+// suspects are the objects to look at; all means every one of the release.
+func (s *state) suspects() (keys []ObjectKey, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.suspect), compareKeys), s.all
+}
+
+func (s *state) settledKeys() []ObjectKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.settled))
+}
+
+// fingerprint changes when an object differs in anything that a revision may
+// set. Kinds that count generations change that number with their spec; for the
+// others every write counts. Status updates of the former go unnoticed.
+func fingerprint(object metav1.Object) string {
+	if object.GetGeneration() == 0 {
+		return fmt.Sprintf("%s/%s", object.GetUID(), object.GetResourceVersion())
+	}
+	digest := fnv.New64a()
+	// fmt prints maps in the order of their keys.
+	_, _ = fmt.Fprint(digest, object.GetLabels(), object.GetAnnotations())
+	for _, owner := range object.GetOwnerReferences() {
+		_, _ = fmt.Fprint(digest, owner.UID)
+	}
+	return fmt.Sprintf("%s/%d/%x", object.GetUID(), object.GetGeneration(), digest.Sum64())
+}
