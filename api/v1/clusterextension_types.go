@@ -1,0 +1,388 @@
+package v1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterExtension installs one package from a catalog and keeps it at the
+// wanted version. All content is read and written as the ServiceAccount named
+// in spec.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Installed Bundle",type=string,JSONPath=`.status.install.bundle.name`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.install.bundle.version`
+// +kubebuilder:printcolumn:name="Installed",type=string,JSONPath=`.status.conditions[?(@.type=='Installed')].status`
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=='Progressing')].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Package",type=string,priority=1,JSONPath=`.spec.source.catalog.packageName`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Progressing')].reason`
+type ClusterExtension struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is wanted.
+	//
+	// +optional
+	Spec ClusterExtensionSpec `json:"spec,omitempty"`
+
+	// status is what the controller found and did. It is written by the
+	// controller only.
+	//
+	// +optional
+	Status ClusterExtensionStatus `json:"status,omitempty"`
+}
+
+// ClusterExtensionList is a list of ClusterExtensions.
+//
+// +kubebuilder:object:root=true
+type ClusterExtensionList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the ClusterExtensions.
+	Items []ClusterExtension `json:"items"`
+}
+
+// ClusterExtensionSpec is the wanted state of a ClusterExtension.
+type ClusterExtensionSpec struct {
+	// namespace is where the ServiceAccount lives and where namespaced objects
+	// of the extension go, unless the bundle says otherwise. The namespace has
+	// to exist; it is neither created nor deleted with the extension.
+	//
+	// Required and immutable. A DNS-1123 label: at most 63 lower-case letters,
+	// digits and hyphens, with a letter or digit at both ends.
+	// Example: argocd-system
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="namespace is immutable"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")`,message="namespace must be a valid DNS1123 label"
+	// +required
+	Namespace string `json:"namespace"`
+
+	// serviceAccount names the identity that manages the content of this
+	// extension. Every read and write of that content is made as this
+	// ServiceAccount, so what it may not do does not happen.
+	//
+	// +required
+	ServiceAccount ServiceAccountReference `json:"serviceAccount"`
+
+	// source says where the content comes from.
+	//
+	// Example:
+	//
+	//	source:
+	//	  sourceType: Catalog
+	//	  catalog:
+	//	    packageName: argocd-operator
+	//	    version: 0.x
+	//
+	// +required
+	Source SourceConfig `json:"source"`
+
+	// install changes how content is installed and upgraded. Left out, the
+	// defaults described in its fields hold.
+	//
+	// +optional
+	Install *ClusterExtensionInstallConfig `json:"install,omitempty"`
+
+	// config is handed to the bundle, which defines what it accepts. What it
+	// does not accept is reported as Progressing=False with the reason
+	// InvalidConfiguration. Left out, the bundle's own defaults hold.
+	//
+	// +optional
+	Config *ClusterExtensionConfig `json:"config,omitempty"`
+
+	// progressDeadlineMinutes is how long a rollout may go on, in minutes,
+	// before it is reported as Progressing=False with the reason
+	// ProgressDeadlineExceeded.
+	//
+	// From 10 to 720. Left out, there is no deadline.
+	//
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=720
+	// +optional
+	ProgressDeadlineMinutes int32 `json:"progressDeadlineMinutes,omitempty"`
+}
+
+// ServiceAccountReference names a ServiceAccount in spec.namespace.
+type ServiceAccountReference struct {
+	// name of a ServiceAccount in spec.namespace. It has to exist and to hold
+	// the rights that the content needs; what it lacks is listed in status.
+	//
+	// Required and immutable. A DNS-1123 subdomain: at most 253 lower-case
+	// letters, digits, hyphens and periods, with a letter or digit at both
+	// ends of each part.
+	// Example: argocd-installer
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="name is immutable"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$")`,message="name must be a valid DNS1123 subdomain. It must contain only lowercase alphanumeric characters, hyphens (-) or periods (.), start and end with an alphanumeric character, and be no longer than 253 characters"
+	// +required
+	Name string `json:"name"`
+}
+
+// SourceTypeCatalog takes the content of an extension from a catalog.
+const SourceTypeCatalog = "Catalog"
+
+// SourceConfig is a union: sourceType says which one of the other fields is
+// set.
+//
+// +union
+// +kubebuilder:validation:XValidation:rule="(self.sourceType == 'Catalog') == has(self.catalog)",message="catalog is required when sourceType is Catalog, and forbidden otherwise"
+type SourceConfig struct {
+	// sourceType is the kind of source. The only value is Catalog, which
+	// requires the field catalog.
+	//
+	// +unionDiscriminator
+	// +kubebuilder:validation:Enum=Catalog
+	// +required
+	SourceType string `json:"sourceType"`
+
+	// catalog chooses a bundle out of the ClusterCatalogs of this cluster.
+	// Required when sourceType is Catalog, forbidden otherwise.
+	//
+	// +optional
+	Catalog *CatalogFilter `json:"catalog,omitempty"`
+}
+
+// UpgradeConstraintPolicy says which versions may follow the installed one.
+//
+// +kubebuilder:validation:Enum=CatalogProvided;SelfCertified
+type UpgradeConstraintPolicy string
+
+const (
+	// UpgradeConstraintPolicyCatalogProvided upgrades along the edges that the
+	// package author put into the catalog, and nowhere else.
+	UpgradeConstraintPolicyCatalogProvided UpgradeConstraintPolicy = "CatalogProvided"
+
+	// UpgradeConstraintPolicySelfCertified moves to any version that matches
+	// the other fields, also down.
+	UpgradeConstraintPolicySelfCertified UpgradeConstraintPolicy = "SelfCertified"
+)
+
+// CatalogFilter narrows the bundles of all catalogs down to the wanted one.
+type CatalogFilter struct {
+	// packageName is the package to install.
+	//
+	// Required and immutable: another package is another extension. A DNS-1123
+	// subdomain of at most 253 characters.
+	// Example: argocd-operator
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="packageName is immutable"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$")`,message="packageName must be a valid DNS1123 subdomain. It must contain only lowercase alphanumeric characters, hyphens (-) or periods (.), start and end with an alphanumeric character, and be no longer than 253 characters"
+	// +required
+	PackageName string `json:"packageName"`
+
+	// The rule also takes "*]" for "*", and "|" for the first part: the published
+	// API lets both pass, so stored manifests may hold them. Neither is a range,
+	// which the version parser finds out later.
+
+	// version is a version or a range of versions; the highest one that can be
+	// reached is installed, and upgrades within the range are automatic. A
+	// single version pins the extension.
+	//
+	// At most 64 characters. Comparisons are joined by space or comma (all
+	// have to hold) and by || (one has to hold). A comparison is an optional
+	// operator and a version of one to three parts, of which x, X and * match
+	// anything:
+	//
+	//	1.2.3            that version
+	//	1.2.x, 1.2       1.2.0 or higher, below 1.3.0
+	//	>=1.2.0 <2.0.0   between the two; also = != > < <=
+	//	~1.2.3           1.2.3 or higher, below 1.3.0
+	//	^1.2.3           1.2.3 or higher, below 2.0.0
+	//	^1.2 || ^3       either one
+	//
+	// A pre-release is only chosen by a comparison that has one, as in
+	// >=1.0.0-0. Left out, every version matches, pre-releases too.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^\\s*(=|!=|>|<|>=|=>|<=|=<|~|~>|\\^)?\\s*v?(0|[1-9]\\d*|[xX|]|\\*\\]?)(\\.(0|[1-9]\\d*|[xX]|\\*\\]?)){0,2}(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?((\\s+|\\s*,\\s*|\\s*\\|\\|\\s*)(=|!=|>|<|>=|=>|<=|=<|~|~>|\\^)?\\s*v?(0|[1-9]\\d*|[xX]|\\*\\]?)(\\.(0|[1-9]\\d*|[xX]|\\*\\]?)){0,2}(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?)*\\s*$")`,message="invalid version expression"
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// channels narrows the choice to bundles of these channels, and upgrades
+	// to the edges within them.
+	//
+	// At most 256 names, each a DNS-1123 subdomain of at most 253 characters;
+	// their order does not matter. Left out, all channels of the package
+	// count.
+	// Example: [stable, stable-v2]
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule=`self.matches("^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$")`,message="channels entries must be valid DNS1123 subdomains"
+	// +optional
+	Channels []string `json:"channels,omitempty"`
+
+	// selector chooses ClusterCatalogs by their labels. Every catalog carries
+	// its own name as the label olm.operatorframework.io/metadata.name.
+	//
+	// Left out or empty, all catalogs count.
+	// Example: {matchLabels: {olm.operatorframework.io/metadata.name: operatorhubio}}
+	//
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// upgradeConstraintPolicy says which versions may follow the installed
+	// one.
+	//
+	// CatalogProvided follows the upgrade edges of the package author.
+	// SelfCertified ignores them and also goes back to lower versions; what
+	// happens to data then is for you to know. Left out, CatalogProvided.
+	//
+	// +kubebuilder:default=CatalogProvided
+	// +optional
+	UpgradeConstraintPolicy UpgradeConstraintPolicy `json:"upgradeConstraintPolicy,omitempty"`
+}
+
+// ClusterExtensionInstallConfig changes how content is installed.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.preflight)",message="at least one of [preflight] are required when install is specified"
+type ClusterExtensionInstallConfig struct {
+	// preflight configures the checks that run before anything is written. It
+	// replaces the default configuration as a whole.
+	//
+	// +optional
+	Preflight *PreflightConfig `json:"preflight,omitempty"`
+}
+
+// PreflightConfig configures the checks that run before anything is written.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.crdUpgradeSafety)",message="at least one of [crdUpgradeSafety] are required when preflight is specified"
+type PreflightConfig struct {
+	// crdUpgradeSafety configures the check that refuses an upgrade whose
+	// CustomResourceDefinitions would break custom resources that exist.
+	//
+	// +optional
+	CRDUpgradeSafety *CRDUpgradeSafetyPreflightConfig `json:"crdUpgradeSafety,omitempty"`
+}
+
+// CRDUpgradeSafetyEnforcement says whether the CRD upgrade safety check runs.
+//
+// +kubebuilder:validation:Enum=None;Strict
+type CRDUpgradeSafetyEnforcement string
+
+const (
+	// CRDUpgradeSafetyEnforcementNone skips the check.
+	CRDUpgradeSafetyEnforcementNone CRDUpgradeSafetyEnforcement = "None"
+
+	// CRDUpgradeSafetyEnforcementStrict runs the check; a finding stops the
+	// upgrade.
+	CRDUpgradeSafetyEnforcementStrict CRDUpgradeSafetyEnforcement = "Strict"
+)
+
+// CRDUpgradeSafetyPreflightConfig configures the CRD upgrade safety check.
+type CRDUpgradeSafetyPreflightConfig struct {
+	// enforcement says what the check does.
+	//
+	// Strict runs it, and a finding stops the upgrade. None skips it, which
+	// can lose data. Where crdUpgradeSafety is left out, Strict.
+	//
+	// +required
+	Enforcement CRDUpgradeSafetyEnforcement `json:"enforcement"`
+}
+
+// ClusterExtensionConfigType says in which form configuration is given.
+//
+// +kubebuilder:validation:Enum=Inline
+type ClusterExtensionConfigType string
+
+// ClusterExtensionConfigTypeInline is configuration written into the
+// ClusterExtension itself.
+const ClusterExtensionConfigTypeInline ClusterExtensionConfigType = "Inline"
+
+// ClusterExtensionConfig is a union: configType says which one of the other
+// fields is set.
+//
+// +union
+// +kubebuilder:validation:XValidation:rule="(self.configType == 'Inline') == has(self.inline)",message="inline is required when configType is Inline, and forbidden otherwise"
+type ClusterExtensionConfig struct {
+	// configType is the form the configuration has. The only value is Inline,
+	// which requires the field inline.
+	//
+	// +unionDiscriminator
+	// +required
+	ConfigType ClusterExtensionConfigType `json:"configType"`
+
+	// inline is the configuration: an object with at least one property, whose
+	// properties the bundle defines.
+	// Example: {watchNamespace: team-a}
+	//
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MinProperties=1
+	// +optional
+	Inline *apiextensionsv1.JSON `json:"inline,omitempty"`
+}
+
+// ClusterExtensionStatus is what the controller found and did.
+type ClusterExtensionStatus struct {
+	// observedGeneration is the metadata.generation that this status is about.
+	// While it is lower than metadata.generation, a change of spec has not
+	// been looked at yet.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions say how things stand:
+	//
+	//	Installed          True while a bundle is installed (Succeeded).
+	//	                   False: nothing is (Failed, Absent).
+	//	                   Unknown: cannot be told (Failed).
+	//	Progressing        True at rest (Succeeded) and at work
+	//	                   (RollingOut, Retrying). False: a person has to act
+	//	                   (Blocked, InvalidConfiguration,
+	//	                   ProgressDeadlineExceeded).
+	//	Deprecated         True when one of the next three is.
+	//	PackageDeprecated  True (Deprecated) or False (NotDeprecated) as the
+	//	ChannelDeprecated  catalog has it. Unknown: no catalog data
+	//	BundleDeprecated   (DeprecationStatusUnknown) or no bundle (Absent).
+	//
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// install is what is installed. It is absent while nothing is.
+	//
+	// +optional
+	Install *ClusterExtensionInstallStatus `json:"install,omitempty"`
+}
+
+// ClusterExtensionInstallStatus is what is installed.
+type ClusterExtensionInstallStatus struct {
+	// bundle is the installed bundle.
+	//
+	// +required
+	Bundle BundleMetadata `json:"bundle"`
+}
+
+// BundleMetadata identifies a bundle within its package.
+type BundleMetadata struct {
+	// name of the bundle, exactly as the catalog has it.
+	//
+	// +required
+	Name string `json:"name"`
+
+	// version of the bundle, a semantic version.
+	//
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^[0-9]+")`,message="version must be well-formed semver"
+	// +required
+	Version string `json:"version"`
+
+	// release orders bundles that have the same version. It is absent where
+	// the catalog does not state a release apart from the version.
+	//
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^$|^(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*$")`,message="release must be empty or consist of dot-separated identifiers (numeric without leading zeros, or alphanumeric)"
+	// +optional
+	Release *string `json:"release,omitempty"`
+}

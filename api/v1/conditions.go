@@ -1,0 +1,124 @@
+package v1
+
+// Condition types of a ClusterExtension. All six are set by the extension
+// reconciler, every one of them in every pass.
+const (
+	// TypeInstalled says whether a bundle is installed, from the evidence of
+	// release records. It is True while any version is installed, also while
+	// an upgrade fails. Reasons: Succeeded, Failed, Absent.
+	TypeInstalled = "Installed"
+
+	// TypeProgressing says whether the way to the wanted state is open. Set by
+	// the extension reconciler and by the catalog reconciler. True is the
+	// state at rest (Succeeded) and while work goes on (RollingOut, Retrying);
+	// False means that nothing happens until a person acts (Blocked,
+	// InvalidConfiguration, ProgressDeadlineExceeded).
+	TypeProgressing = "Progressing"
+
+	// TypeDeprecated sums up PackageDeprecated, ChannelDeprecated and
+	// BundleDeprecated, and joins their messages. Reasons: Deprecated,
+	// NotDeprecated, DeprecationStatusUnknown.
+	TypeDeprecated = "Deprecated"
+
+	// TypePackageDeprecated is True when the catalog deprecates the package.
+	// Reasons: Deprecated, NotDeprecated, DeprecationStatusUnknown.
+	TypePackageDeprecated = "PackageDeprecated"
+
+	// TypeChannelDeprecated is True when the catalog deprecates one of the
+	// channels in spec, or any channel when spec names none. Reasons:
+	// Deprecated, NotDeprecated, DeprecationStatusUnknown.
+	TypeChannelDeprecated = "ChannelDeprecated"
+
+	// TypeBundleDeprecated is True when the catalog deprecates the installed
+	// bundle. Reasons: Deprecated, NotDeprecated, DeprecationStatusUnknown,
+	// Absent.
+	TypeBundleDeprecated = "BundleDeprecated"
+)
+
+// Condition types of a ClusterCatalog, besides TypeProgressing.
+const (
+	// TypeServing says whether the content of a catalog can be fetched from
+	// status.urls.base. Set by the catalog reconciler; absent until the first
+	// success, and untouched by later failures as the last good content stays
+	// served. Reasons: Available, Unavailable, UserSpecifiedUnavailable.
+	TypeServing = "Serving"
+)
+
+// Reasons. Each says on which condition, with which status, and when it is
+// set.
+const (
+	// ReasonSucceeded is set on Installed=True when a bundle is installed, and
+	// on Progressing=True when nothing is left to do.
+	ReasonSucceeded = "Succeeded"
+
+	// ReasonFailed is set on Installed=False when nothing is installed and the
+	// installation did not succeed, and on Installed=Unknown when the release
+	// records cannot be read.
+	ReasonFailed = "Failed"
+
+	// ReasonAbsent is set on Installed=False while the first installation
+	// rolls out, and on BundleDeprecated=Unknown when nothing is installed.
+	ReasonAbsent = "Absent"
+
+	// ReasonRollingOut is set on Progressing=True while applied content is on
+	// its way to the wanted state and no error is known.
+	ReasonRollingOut = "RollingOut"
+
+	// ReasonRetrying is set on Progressing=True after an error that may go
+	// away by itself or by a change outside the object; it is tried again.
+	ReasonRetrying = "Retrying"
+
+	// ReasonBlocked is set on Progressing=False after an error that lasts
+	// until the spec or the catalog changes; it is not tried again.
+	ReasonBlocked = "Blocked"
+
+	// ReasonInvalidConfiguration is set on Progressing=False when the bundle
+	// does not accept spec.config; it is not tried again until that changes.
+	ReasonInvalidConfiguration = "InvalidConfiguration"
+
+	// ReasonProgressDeadlineExceeded is set on Progressing=False when a
+	// rollout takes longer than spec.progressDeadlineMinutes.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+
+	// ReasonDeprecated is set on a deprecation condition that is True.
+	ReasonDeprecated = "Deprecated"
+
+	// ReasonNotDeprecated is set on a deprecation condition that is False:
+	// catalog data was read and does not deprecate the thing.
+	ReasonNotDeprecated = "NotDeprecated"
+
+	// ReasonDeprecationStatusUnknown is set on a deprecation condition that is
+	// Unknown because no catalog data could be read.
+	ReasonDeprecationStatusUnknown = "DeprecationStatusUnknown"
+
+	// ReasonAvailable is set on Serving=True when the wanted content is served.
+	ReasonAvailable = "Available"
+
+	// ReasonUnavailable is set on Serving=False when content is withdrawn
+	// because the catalog is being deleted.
+	ReasonUnavailable = "Unavailable"
+
+	// ReasonUserSpecifiedUnavailable is set on Serving=False when
+	// spec.availabilityMode is Unavailable.
+	ReasonUserSpecifiedUnavailable = "UserSpecifiedUnavailable"
+)
+
+// ClusterExtensionConditionTypes lists the condition types the extension
+// reconciler owns, in the order status shows them. Other types in
+// status.conditions belong to others.
+func ClusterExtensionConditionTypes() []string {
+	return []string{
+		TypeInstalled,
+		TypeProgressing,
+		TypeDeprecated,
+		TypePackageDeprecated,
+		TypeChannelDeprecated,
+		TypeBundleDeprecated,
+	}
+}
+
+// ClusterCatalogConditionTypes lists the condition types the catalog
+// reconciler owns, in the order status shows them.
+func ClusterCatalogConditionTypes() []string {
+	return []string{TypeServing, TypeProgressing}
+}

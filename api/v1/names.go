@@ -1,0 +1,33 @@
+package v1
+
+// Labels.
+const (
+	// MetadataNameLabel holds a ClusterCatalog's own name, so that
+	// spec.source.catalog.selector can choose catalogs by name. It is set on
+	// every ClusterCatalog and corrected when it differs.
+	MetadataNameLabel = "olm.operatorframework.io/metadata.name"
+
+	// OwnerKindLabel is on every object applied for an extension; its value is
+	// ClusterExtensionKind.
+	OwnerKindLabel = "olm.operatorframework.io/owner-kind"
+
+	// OwnerNameLabel is on every object applied for an extension; its value is
+	// the name of the ClusterExtension.
+	OwnerNameLabel = "olm.operatorframework.io/owner-name"
+)
+
+// Finalizers. All of them guard resources of the controller (files, watches);
+// none of them keeps content in the cluster.
+const (
+	// CleanupUnpackCacheFinalizer is held on a ClusterExtension until its
+	// unpacked bundle images are deleted.
+	CleanupUnpackCacheFinalizer = "olm.operatorframework.io/cleanup-unpack-cache"
+
+	// CleanupContentManagerCacheFinalizer is held on a ClusterExtension until
+	// the watches on its applied objects are stopped.
+	CleanupContentManagerCacheFinalizer = "olm.operatorframework.io/cleanup-contentmanager-cache"
+
+	// DeleteServerCacheFinalizer is held on a ClusterCatalog until its content
+	// is no longer served and its files are deleted.
+	DeleteServerCacheFinalizer = "olm.operatorframework.io/delete-server-cache"
+)
