@@ -1,0 +1,104 @@
+package resolve
+
+import "fmt"
+
+// leftOut lists every bundle that was not chosen. The chosen one is among them
+// if it failed for a reason.
+func (s *survey) leftOut(c choice, failed Reason) []LeftOut {
+	size := 0
+	for i := range s.offers {
+		size += len(s.offers[i].verdicts)
+	}
+	if size == 0 {
+		return nil
+	}
+	list := make([]LeftOut, 0, size)
+	details := s.newDetails(c)
+	for i := range s.offers {
+		o := &s.offers[i]
+		details.enter(o)
+		for number, reason := range o.verdicts {
+			if reason == qualifies {
+				reason = c.reason(o, number, failed)
+			}
+			if reason == qualifies {
+				continue
+			}
+			n := &o.pkg.nodes[number]
+			list = append(list, LeftOut{
+				Name:    n.name,
+				Version: n.version,
+				Catalog: o.catalog,
+				Reason:  reason,
+				Detail:  details.of(o, number, reason),
+			})
+		}
+	}
+	return list
+}
+
+// reason against a bundle that qualifies; failed for the chosen one.
+func (c *choice) reason(o *offer, number int, failed Reason) Reason {
+	n := &o.pkg.nodes[number]
+	top := o.priority == c.top().priority && o.bestNode().rank == c.rank()
+	switch {
+	case top && number == o.best:
+		return failed
+	case n.versionErr != nil:
+		return InvalidVersion
+	case n.rank > c.rank():
+		return Deprecated
+	case top:
+		return LowerVersion
+	}
+	return LowerPriority
+}
+
+// details are the texts that bundles of one catalog with one reason share.
+type details map[Reason]string
+
+func (s *survey) newDetails(c choice) details {
+	d := details{
+		NotInChannel: fmt.Sprintf("not in channels %v", s.request.Channels),
+		OutsideRange: fmt.Sprintf("not in range %q", s.request.Range),
+	}
+	if installed := s.request.Installed; installed != nil {
+		d[NoUpgradeEdge] = fmt.Sprintf("no upgrade from %q version %q", installed.Name, installed.Version)
+		if installed.Package != s.request.Package {
+			d[NoUpgradeEdge] = fmt.Sprintf("no upgrade from package %q", installed.Package)
+		}
+	}
+	if len(s.unreadable) > 0 {
+		d[CatalogUnreadable] = fmt.Sprintf("catalogs %v might have a better one", unreadableNames(s.standInTheWay(c)))
+	}
+	if c.empty() {
+		return d
+	}
+	d[Deprecated] = fmt.Sprintf("%q is not deprecated", c.winner().name)
+	d[LowerPriority] = fmt.Sprintf("catalog %q has priority %d", c.top().catalog, c.top().priority)
+	d[Tied] = fmt.Sprintf("catalogs %v have priority %d", catalogNames(c.tied), c.top().priority)
+	return d
+}
+
+// enter moves on to the bundles of another catalog.
+func (d details) enter(o *offer) {
+	if o.best >= 0 {
+		d[LowerVersion] = fmt.Sprintf("%q has version %q", o.bestNode().name, o.bestNode().version)
+	}
+}
+
+func (d details) of(o *offer, number int, reason Reason) string {
+	n := &o.pkg.nodes[number]
+	switch reason {
+	case InvalidVersion:
+		return n.versionErr.Error()
+	case RequirementUnsupported:
+		return fmt.Sprintf("property %q", n.unsupported().Type)
+	case NoUpgradeEdge:
+		if fault, found := o.pkg.edges.firstFault(number, o.selected); found {
+			return d[reason] + "; " + fault.String()
+		}
+	case NotInChannel, OutsideRange, Deprecated, LowerPriority, LowerVersion, CatalogUnreadable, Tied:
+	}
+	return d[reason]
+}

@@ -1,0 +1,139 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	mm "github.com/Masterminds/semver/v3"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+// Prepared is a [Package] with its versions and ranges parsed, its bundles
+// ordered and its upgrade edges indexed. It is immutable and safe for
+// concurrent use.
+type Prepared struct {
+	name         string
+	nodes        []node // best first
+	edges        edges
+	deprecations []Deprecation
+}
+
+// Prepare parses and indexes a package. It cannot fail: what cannot be parsed
+// stays in and is accounted for when bundles are chosen. The package must not
+// be changed afterwards.
+func Prepare(pkg Package) *Prepared {
+	nodes := newNodes(pkg)
+	return &Prepared{
+		name:         pkg.Name,
+		nodes:        nodes,
+		edges:        newEdges(nodes, pkg.Channels),
+		deprecations: pkg.Deprecations,
+	}
+}
+
+// rank is the part of the preference that goes before the priority of
+// catalogs; lower is better.
+type rank uint8
+
+const (
+	sound rank = iota
+	deprecated
+	unversioned
+	unversionedDeprecated
+)
+
+// node is a bundle made ready for comparison.
+type node struct {
+	name, version, image string
+
+	// digest of the image; empty if the reference is not pinned by one.
+	digest digest.Digest
+
+	rank         rank
+	requirements []Property
+
+	// parsed and inRange are set unless versionErr is.
+	parsed     bundle.Version
+	inRange    *mm.Version
+	versionErr error
+}
+
+func newNodes(pkg Package) []node {
+	isDeprecated := make(map[string]bool, len(pkg.Deprecations))
+	for _, deprecation := range pkg.Deprecations {
+		if deprecation.Scope == BundleScope {
+			isDeprecated[deprecation.Name] = true
+		}
+	}
+	nodes := make([]node, 0, len(pkg.Bundles))
+	for _, b := range pkg.Bundles {
+		nodes = append(nodes, newNode(b, isDeprecated[b.Name]))
+	}
+	slices.SortStableFunc(nodes, compareNodes)
+	return nodes
+}
+
+func newNode(b Bundle, isDeprecated bool) node {
+	n := node{
+		name:         b.Name,
+		version:      b.Version,
+		image:        b.Image,
+		digest:       imageDigest(b.Image),
+		requirements: requirements(b.Properties),
+	}
+	n.parsed, n.versionErr = parseBundleVersion(b)
+	if n.versionErr != nil {
+		n.rank = unversioned
+	} else {
+		n.inRange = rangeVersion(n.parsed)
+	}
+	if isDeprecated {
+		n.rank++
+	}
+	return n
+}
+
+func parseBundleVersion(b Bundle) (bundle.Version, error) {
+	if b.Version == "" {
+		return bundle.Version{}, fmt.Errorf("no package property found in bundle %q", b.Name)
+	}
+	return bundle.ParseVersion(b.Version)
+}
+
+// compareNodes puts the preferred bundle first. Version text and image only
+// serve to make the order total.
+func compareNodes(a, b node) int {
+	return cmp.Or(
+		cmp.Compare(a.rank, b.rank),
+		b.parsed.Compare(a.parsed),
+		cmp.Compare(a.name, b.name),
+		cmp.Compare(a.version, b.version),
+		cmp.Compare(a.image, b.image),
+	)
+}
+
+// imageDigest is empty for a reference by tag: what a tag stands for changes.
+func imageDigest(image string) digest.Digest {
+	_, text, pinned := strings.Cut(image, "@")
+	if !pinned {
+		return ""
+	}
+	parsed, err := digest.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return parsed
+}
+
+func (n *node) identity(pkg string) bundle.Identity {
+	return bundle.Identity{Package: pkg, Name: n.name, Version: n.version}
+}
+
+// sameContent says whether both are the same bundle for certain.
+func (n *node) sameContent(other *node) bool {
+	return n.digest != "" && n.digest == other.digest && n.name == other.name && n.version == other.version
+}

@@ -1,0 +1,52 @@
+package resolve
+
+import "github.com/clusterextensions/operator-controller/internal/bundle"
+
+// Policy says which bundles may follow the installed one.
+type Policy string
+
+const (
+	// CatalogProvided allows only the upgrades that a channel entry declares.
+	// It is also what every unknown policy, the empty one included, means.
+	CatalogProvided Policy = "CatalogProvided"
+
+	// SelfCertified allows every bundle of the package, downgrades included.
+	SelfCertified Policy = "SelfCertified"
+)
+
+// Request is what is wanted and what is there.
+type Request struct {
+	// Package to choose a bundle of.
+	Package string
+
+	// Range that the version must be in; the zero value is any version.
+	Range Range
+
+	// Channels that the bundle and the upgrade to it must be in, by name;
+	// none means every channel, and bundles in no channel too.
+	Channels []string
+
+	// Policy for upgrades from Installed.
+	Policy Policy
+
+	// Installed is nil if nothing is. It need not be in any catalog. A bundle of
+	// another package has no upgrades.
+	Installed *bundle.Identity
+}
+
+// Catalog is one catalog that the request may draw from.
+type Catalog struct {
+	// Name is unique among the catalogs of a request.
+	Name string
+
+	// Priority decides between catalogs; larger wins.
+	Priority int32
+
+	// Package is nil if the catalog does not have the requested package, and
+	// is not looked at if Err is set.
+	Package *Prepared
+
+	// Err says why the catalog could not be read. Such a catalog stops a
+	// resolution only if it could change the answer; see [Resolve].
+	Err error
+}

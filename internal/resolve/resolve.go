@@ -1,0 +1,146 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+// Resolve chooses the bundle for a request. The package comment states the
+// preference. Errors are of type [*Error].
+//
+// A catalog that cannot be read fails the request only if it might change the
+// answer: if no other catalog has one, if its priority is higher than that of
+// the catalog that has, or if the answer is a deprecated bundle that is not
+// installed yet.
+//
+// Catalogs of one priority may offer the same bundle without conflict, if name,
+// version and image digest agree. An image tag proves nothing.
+func Resolve(request Request, catalogs []Catalog) (Resolution, error) {
+	s, err := newSurvey(request, catalogs)
+	if err != nil {
+		return Resolution{}, err
+	}
+	chosen := s.choose()
+	if inTheWay := s.standInTheWay(chosen); len(inTheWay) > 0 {
+		return Resolution{}, s.unreadableCatalogs(chosen, inTheWay)
+	}
+	if chosen.empty() {
+		return Resolution{}, s.noBundle()
+	}
+	if !chosen.agreed() {
+		return Resolution{}, s.ambiguous(chosen)
+	}
+	if err := s.refuse(chosen); err != nil {
+		return Resolution{}, err
+	}
+	return Resolution{
+		Identity:     chosen.winner().identity(request.Package),
+		Image:        chosen.winner().image,
+		Catalog:      chosen.top().catalog,
+		AlsoIn:       catalogNames(chosen.tied[1:]),
+		Deprecations: chosen.top().pkg.deprecations,
+		LeftOut:      s.leftOut(chosen, ""),
+		Unreadable:   unreadableNames(s.unreadable),
+	}, nil
+}
+
+// refuse a chosen bundle that cannot be used.
+func (s *survey) refuse(chosen choice) error {
+	winner := chosen.winner()
+	if winner.versionErr != nil {
+		failure := s.winnerFailure(BadVersion, chosen)
+		failure.LeftOut = s.leftOut(chosen, InvalidVersion)
+		failure.Err = winner.versionErr
+		return failure
+	}
+	if property := winner.unsupported(); property != nil {
+		failure := s.winnerFailure(Unsupported, chosen)
+		failure.LeftOut = s.leftOut(chosen, RequirementUnsupported)
+		failure.Property = property.Type
+		return failure
+	}
+	return nil
+}
+
+func (s *survey) failure(kind Kind) *Error {
+	return &Error{
+		Kind:      kind,
+		Package:   s.request.Package,
+		Range:     s.request.Range,
+		Channels:  s.request.Channels,
+		Installed: s.request.Installed,
+	}
+}
+
+func (s *survey) winnerFailure(kind Kind, chosen choice) *Error {
+	failure := s.failure(kind)
+	failure.Bundle = chosen.winner().identity(s.request.Package)
+	failure.Catalogs = []string{chosen.top().catalog}
+	return failure
+}
+
+func (s *survey) unreadableCatalogs(chosen choice, inTheWay []Catalog) *Error {
+	failure := s.failure(Unreadable)
+	if !chosen.empty() && chosen.agreed() {
+		failure.Bundle = chosen.winner().identity(s.request.Package)
+	}
+	failure.Catalogs = unreadableNames(inTheWay)
+	failure.LeftOut = s.leftOut(chosen, CatalogUnreadable)
+	failure.Err = inTheWay[0].Err
+	return failure
+}
+
+func (s *survey) noBundle() *Error {
+	failure := s.failure(NoBundle)
+	for _, o := range s.offers {
+		failure.Catalogs = append(failure.Catalogs, o.catalog)
+	}
+	slices.Sort(failure.Catalogs)
+	failure.Reachable = s.reachable()
+	failure.LeftOut = s.leftOut(choice{}, "")
+	return failure
+}
+
+func (s *survey) ambiguous(chosen choice) *Error {
+	failure := s.failure(Ambiguous)
+	failure.Catalogs = catalogNames(chosen.candidates)
+	failure.LeftOut = s.leftOut(chosen, Tied)
+	return failure
+}
+
+// reachable versions, highest first.
+func (s *survey) reachable() []string {
+	var found []bundle.Version
+	for _, o := range s.offers {
+		for i, reached := range o.upgrades {
+			if n := &o.pkg.nodes[i]; reached && n.versionErr == nil {
+				found = append(found, n.parsed)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b bundle.Version) int { return b.Compare(a) })
+	var texts []string
+	for _, version := range found {
+		texts = append(texts, version.String())
+	}
+	return slices.Compact(texts)
+}
+
+// catalogNames sorted.
+func catalogNames(offers []*offer) []string {
+	var names []string
+	for _, o := range offers {
+		names = append(names, o.catalog)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func unreadableNames(catalogs []Catalog) []string {
+	var names []string
+	for _, catalog := range catalogs {
+		names = append(names, catalog.Name)
+	}
+	return names
+}

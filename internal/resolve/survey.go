@@ -1,0 +1,154 @@
+package resolve
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+// survey is what all catalogs have to say about a request.
+type survey struct {
+	request    Request
+	installed  *bundle.Version // of request.Installed; nil if not known
+	offers     []offer         // highest priority first, then by name
+	unreadable []Catalog       // by name
+}
+
+// offer is what one catalog has to say.
+type offer struct {
+	catalog  string
+	priority int32
+	pkg      *Prepared
+	selected selection
+
+	// verdicts and upgrades are by bundle of pkg.
+	verdicts []Reason
+	upgrades []bool
+
+	// best is the first bundle that qualifies; -1 if none does.
+	best int
+}
+
+func newSurvey(request Request, catalogs []Catalog) (*survey, error) {
+	s := &survey{request: request}
+	for _, catalog := range catalogs {
+		switch {
+		case catalog.Err != nil:
+			s.unreadable = append(s.unreadable, catalog)
+		case catalog.Package != nil && catalog.Package.name == request.Package:
+			s.offers = append(s.offers, offer{catalog: catalog.Name, priority: catalog.Priority, pkg: catalog.Package})
+		}
+	}
+	slices.SortFunc(s.unreadable, func(a, b Catalog) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.offers, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.catalog, b.catalog))
+	})
+	if err := s.parseInstalled(); err != nil {
+		return nil, err
+	}
+	for i := range s.offers {
+		s.judge(&s.offers[i])
+	}
+	return s, nil
+}
+
+// constrained says whether upgrades need an edge.
+func (s *survey) constrained() bool {
+	return s.request.Installed != nil && s.request.Policy != SelfCertified
+}
+
+// parseInstalled fails only if the version is needed: nothing can be said of
+// upgrades if there is nothing to upgrade to, or if every bundle is one.
+func (s *survey) parseInstalled() error {
+	if s.request.Installed == nil {
+		return nil
+	}
+	parsed, err := bundle.ParseVersion(s.request.Installed.Version)
+	if err == nil {
+		s.installed = &parsed
+		return nil
+	}
+	if !s.constrained() || len(s.offers) == 0 {
+		return nil
+	}
+	failure := s.failure(InvalidInstalled)
+	// The message shows the version parser's own words.
+	failure.Err = cmp.Or(errors.Unwrap(err), err)
+	return failure
+}
+
+func (s *survey) judge(o *offer) {
+	size := len(o.pkg.nodes)
+	o.selected = o.pkg.edges.selectChannels(s.request.Channels)
+	var member []bool
+	if len(s.request.Channels) > 0 {
+		member = o.pkg.edges.in(o.selected, size)
+	}
+	o.upgrades = s.upgrades(o)
+	o.verdicts = make([]Reason, size)
+	o.best = -1
+	for i := range o.pkg.nodes {
+		if member != nil && !member[i] {
+			o.verdicts[i] = NotInChannel
+			continue
+		}
+		o.verdicts[i] = s.verdict(o, i)
+		if o.verdicts[i] == qualifies && s.better(o, i) {
+			o.best = i
+		}
+	}
+}
+
+// upgrades is nil if no edge is needed.
+func (s *survey) upgrades(o *offer) []bool {
+	if !s.constrained() {
+		return nil
+	}
+	if s.request.Installed.Package != s.request.Package {
+		return make([]bool, len(o.pkg.nodes))
+	}
+	return o.pkg.edges.from(s.request.Installed.Name, *s.installed, o.selected, len(o.pkg.nodes))
+}
+
+// verdict on a bundle in the requested channels.
+func (s *survey) verdict(o *offer, number int) Reason {
+	n := &o.pkg.nodes[number]
+	if s.request.Range.constraints != nil {
+		if n.versionErr != nil {
+			return InvalidVersion
+		}
+		if !s.request.Range.contains(n.inRange) {
+			return OutsideRange
+		}
+	}
+	if o.upgrades != nil && !o.upgrades[number] && !s.stays(n) {
+		return NoUpgradeEdge
+	}
+	return qualifies
+}
+
+// stays says whether the bundle has the version that is installed. The name
+// does not matter: a renamed bundle of the same version is no upgrade.
+func (s *survey) stays(n *node) bool {
+	return s.installed != nil && s.request.Installed.Package == s.request.Package &&
+		n.versionErr == nil && n.parsed.Compare(*s.installed) == 0
+}
+
+// isInstalled says whether the bundle is the installed one, by name too.
+func (s *survey) isInstalled(n *node) bool {
+	return s.stays(n) && n.name == s.request.Installed.Name
+}
+
+// better relies on the order of the bundles, in which only one thing is left
+// open: of two with the same version, the installed one is to stay.
+func (s *survey) better(o *offer, number int) bool {
+	if o.best < 0 {
+		return true
+	}
+	best, n := &o.pkg.nodes[o.best], &o.pkg.nodes[number]
+	return n.rank == best.rank && s.isInstalled(n) && s.stays(best) && !s.isInstalled(best)
+}
+
+func (o *offer) bestNode() *node { return &o.pkg.nodes[o.best] }
