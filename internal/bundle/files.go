@@ -1,0 +1,76 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+)
+
+const (
+	manifestsDir    = "manifests"
+	annotationsFile = "metadata/annotations.yaml"
+	propertiesFile  = "metadata/properties.yaml"
+)
+
+// reader reads the files of one bundle within bounds.
+type reader struct {
+	files     fs.FS
+	remaining int64
+}
+
+// errFile is wrapped by errors about a file that is there but not acceptable,
+// as opposed to one that could not be read.
+var errFile = errors.New("unacceptable file")
+
+// manifests lists the paths of all manifests in lexical order.
+func (r *reader) manifests() ([]string, error) {
+	entries, err := fs.ReadDir(r.files, manifestsDir)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) > MaxManifests {
+		return nil, fmt.Errorf("%w: more than %d files", errFile, MaxManifests)
+	}
+	paths := make([]string, len(entries))
+	for i, entry := range entries {
+		paths[i] = path.Join(manifestsDir, entry.Name())
+	}
+	return paths, nil
+}
+
+// read returns the content of a regular file. Links are refused here as well,
+// although whoever unpacked the bundle should have done so.
+func (r *reader) read(name string) ([]byte, error) {
+	file, err := r.open(name)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(file, min(MaxFileBytes, r.remaining)+1))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	size := int64(len(content))
+	switch {
+	case size > MaxFileBytes:
+		return nil, fmt.Errorf("%w: larger than %d bytes", errFile, MaxFileBytes)
+	case size > r.remaining:
+		return nil, fmt.Errorf("%w: all files together are larger than %d bytes", errFile, MaxTotalBytes)
+	}
+	r.remaining -= size
+	return content, nil
+}
+
+func (r *reader) open(name string) (fs.File, error) {
+	info, err := fs.Lstat(r.files, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%w: a directory where a file should be", errFile)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: neither a file nor a directory", errFile)
+	}
+	return r.files.Open(name)
+}

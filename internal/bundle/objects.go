@@ -1,0 +1,138 @@
+package bundle
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// source is an object together with where it comes from.
+type source struct {
+	object *unstructured.Unstructured
+
+	// file that ships the object, empty for one that this package made.
+	file string
+}
+
+func (s source) origin() string {
+	if s.file == "" {
+		return "what the " + kindCSV + " asks for"
+	}
+	return s.file
+}
+
+// objectSet has each identity once.
+type objectSet struct {
+	sources []source
+}
+
+func (s *objectSet) add(added source) {
+	s.sources = append(s.sources, added)
+}
+
+// sorted merges objects of the same identity and cleans all of them. It fails
+// with an [*InvalidError] that names those that contradict each other.
+func (s *objectSet) sorted() ([]*unstructured.Unstructured, error) {
+	for _, source := range s.sources {
+		clean(source.object)
+	}
+	slices.SortStableFunc(s.sources, func(a, b source) int { return compareIdentity(a.object, b.object) })
+
+	var found findings
+	var merged []source
+	for _, next := range s.sources {
+		if len(merged) == 0 || compareIdentity(merged[len(merged)-1].object, next.object) != 0 {
+			merged = append(merged, next)
+			continue
+		}
+		last := &merged[len(merged)-1]
+		object, err := mergeSources(*last, next)
+		if err != nil {
+			found.add(next.file, "", "%s %q contradicts %s: %v", next.object.GetKind(), next.object.GetName(), last.origin(), err)
+			continue
+		}
+		*last = object
+	}
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, len(merged))
+	for i, source := range merged {
+		objects[i] = source.object
+	}
+	return objects, nil
+}
+
+func compareIdentity(a, b *unstructured.Unstructured) int {
+	return cmp.Or(
+		strings.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group),
+		strings.Compare(a.GetKind(), b.GetKind()),
+		strings.Compare(a.GetNamespace(), b.GetNamespace()),
+		strings.Compare(a.GetName(), b.GetName()),
+	)
+}
+
+// clean removes what is not part of a desired state, and what would have Helm
+// run, order or keep an object in ways of its own.
+func clean(object *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(object.Object, "status")
+	if created, ok, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "creationTimestamp"); ok && created == nil {
+		unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	}
+	annotations := object.GetAnnotations()
+	removed := 0
+	for key := range annotations {
+		if key == "helm.sh/resource-policy" || key == "helm.sh/hook" || strings.HasPrefix(key, "helm.sh/hook-") {
+			delete(annotations, key)
+			removed++
+		}
+	}
+	if removed > 0 {
+		object.SetAnnotations(annotations)
+	}
+}
+
+func toUnstructured(object any) (*unstructured.Unstructured, error) {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", object, err)
+	}
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(encoded, &content); err != nil {
+		return nil, fmt.Errorf("decoding %T: %w", object, err)
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// Digest names a set of objects: "sha256:" and 64 hexadecimal digits, the same
+// for the same objects in any order. The objects are as [Render] returns them.
+func Digest(objects []*unstructured.Unstructured) string {
+	encoded := make([]string, len(objects))
+	for i, object := range objects {
+		encoded[i] = canonical(object)
+	}
+	slices.Sort(encoded)
+	hash := sha256.New()
+	for _, text := range encoded {
+		// JSON has no line breaks of its own, so that this one ends an object.
+		hash.Write([]byte(text + "\n"))
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
+// canonical is the JSON of an object, keys sorted. What comes from a decoder
+// can always be encoded.
+func canonical(object *unstructured.Unstructured) string {
+	encoded, err := json.Marshal(object.Object)
+	if err != nil {
+		return fmt.Sprintf("%v", object.Object)
+	}
+	return string(encoded)
+}

@@ -1,0 +1,323 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Parse reads the files of a registry+v1 bundle: the flat folder manifests/,
+// metadata/annotations.yaml and metadata/properties.yaml. Other files are not
+// opened. It fails with an [*InvalidError] that lists what is wrong in every
+// file, an [*UnsupportedError], or the error of a file that could not be read.
+//
+// What is read is decoded and told apart, not yet judged: see [Bundle.Validate].
+func Parse(files fs.FS) (*Bundle, error) {
+	p := parser{
+		reader: reader{files: files, remaining: MaxTotalBytes},
+		bundle: &Bundle{files: map[manifestKey]string{}},
+	}
+	for _, step := range []func() error{p.readPackage, p.readManifests, p.readProperties} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	p.checkCSVs()
+	p.checkBetaCRDs()
+	if err := p.findings.err(); err != nil {
+		return nil, err
+	}
+	return p.bundle, nil
+}
+
+type parser struct {
+	reader    reader
+	findings  findings
+	bundle    *Bundle
+	documents int
+	csvFiles  []string
+	betaCRDs  []string
+}
+
+// content is nil without an error when the file was found wanting; the finding
+// is recorded.
+func (p *parser) content(name string) ([]byte, error) {
+	content, err := p.reader.read(name)
+	switch {
+	case errors.Is(err, errFile):
+		p.findings.add(name, "", "%v", err)
+		return nil, nil
+	case errors.Is(err, fs.ErrNotExist):
+		p.findings.add(name, "", "file does not exist")
+		return nil, nil
+	}
+	return content, err
+}
+
+func (p *parser) readPackage() error {
+	content, err := p.content(annotationsFile)
+	if err != nil {
+		return err
+	}
+	documents, err := decodeDocuments(content, MaxDocuments)
+	if err != nil {
+		p.findings.add(annotationsFile, "", "%v", err)
+		return nil
+	}
+	p.bundle.Package = packageName(documents)
+	return nil
+}
+
+// packageName is lenient about everything but the name itself, which Validate
+// wants to be there.
+func packageName(documents []any) string {
+	const key = "operators.operatorframework.io.bundle.package.v1"
+	if len(documents) == 0 {
+		return ""
+	}
+	root, _ := documents[0].(map[string]any)
+	annotations, _ := root["annotations"].(map[string]any)
+	switch name := annotations[key].(type) {
+	case string:
+		return name
+	case int64, float64, bool:
+		return fmt.Sprint(name)
+	default:
+		return ""
+	}
+}
+
+func (p *parser) readManifests() error {
+	names, err := p.reader.manifests()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.findings.add(manifestsDir, "", "directory does not exist")
+		return nil
+	case errors.Is(err, errFile):
+		p.findings.add(manifestsDir, "", "%v", err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("listing %s: %w", manifestsDir, err)
+	}
+	for _, name := range names {
+		if err := p.readManifest(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *parser) readManifest(name string) error {
+	content, err := p.content(name)
+	if err != nil {
+		return err
+	}
+	documents, err := decodeDocuments(content, MaxDocuments-p.documents)
+	if err != nil {
+		p.findings.add(name, "", "%v", err)
+		return nil
+	}
+	p.documents += len(documents)
+	for i, document := range documents {
+		location := location{file: name}
+		if len(documents) > 1 {
+			location.path = fmt.Sprintf("document %d", i+1)
+		}
+		p.addDocument(location, document)
+	}
+	return nil
+}
+
+// location of an object: a file, and where in it if it holds several.
+type location struct {
+	file string
+	path string
+}
+
+func (l location) item(i int) location {
+	l.path = strings.TrimSpace(fmt.Sprintf("%s items[%d]", l.path, i))
+	return l
+}
+
+func (p *parser) addDocument(at location, document any) {
+	if document == nil {
+		return
+	}
+	object, ok := document.(map[string]any)
+	if !ok {
+		p.findings.add(at.file, at.path, "a Kubernetes object is a map, this is not one")
+		return
+	}
+	kind, _ := object["kind"].(string)
+	if items, ok := object["items"].([]any); ok && strings.HasSuffix(kind, "List") {
+		p.addList(at, object, items)
+		return
+	}
+	p.addObject(at, &unstructured.Unstructured{Object: object})
+}
+
+func (p *parser) addList(at location, list map[string]any, items []any) {
+	if p.documents += len(items); p.documents > MaxDocuments {
+		p.findings.add(at.file, at.path, "%v", errTooManyDocuments)
+		return
+	}
+	for i, item := range items {
+		at := at.item(i)
+		object, ok := item.(map[string]any)
+		if !ok {
+			p.findings.add(at.file, at.path, "a Kubernetes object is a map, this is not one")
+			continue
+		}
+		inheritType(object, list)
+		if kind, _ := object["kind"].(string); strings.HasSuffix(kind, "List") && object["items"] != nil {
+			p.findings.add(at.file, at.path, "a list inside a list")
+			continue
+		}
+		p.addObject(at, &unstructured.Unstructured{Object: object})
+	}
+}
+
+// inheritType gives an item of a typed list ("ConfigMapList") the type that
+// such items may leave out.
+func inheritType(item, list map[string]any) {
+	kind, _ := list["kind"].(string)
+	if kind == "List" || item["kind"] != nil {
+		return
+	}
+	item["kind"] = strings.TrimSuffix(kind, "List")
+	if item["apiVersion"] == nil {
+		item["apiVersion"] = list["apiVersion"]
+	}
+}
+
+func (p *parser) addObject(at location, object *unstructured.Unstructured) {
+	kind, _, _ := unstructured.NestedString(object.Object, "kind")
+	switch kind {
+	case "":
+		p.findings.add(at.file, at.path, "object has no kind")
+	case kindCSV:
+		// Published bundles exist whose ClusterServiceVersion has another or no
+		// API group. It is not applied, so the kind is enough.
+		p.addCSV(at, object)
+	default:
+		p.addManifest(at, object)
+	}
+}
+
+func (p *parser) addCSV(at location, object *unstructured.Unstructured) {
+	p.csvFiles = append(p.csvFiles, at.file)
+	csv := operatorsv1alpha1.ClusterServiceVersion{}
+	if err := fromUnstructured(object.Object, &csv); err != nil {
+		p.findings.add(at.file, at.path, "decoding %s: %v", kindCSV, err)
+		return
+	}
+	p.bundle.CSV = csv
+	p.bundle.files[csvKey()] = at.file
+}
+
+func (p *parser) addManifest(at location, object *unstructured.Unstructured) {
+	if err := checkMetadata(object); err != nil {
+		p.findings.add(at.file, at.path, "%v", err)
+		return
+	}
+	if key := keyOf(object); key.GroupKind == crdKey("").GroupKind {
+		p.addCRD(at, object)
+	} else if p.isNew(at, key, object) {
+		p.bundle.Others = append(p.bundle.Others, *object)
+	}
+}
+
+// checkMetadata refuses what no API server would take, so that everything
+// after it may rely on the accessors of the object.
+func checkMetadata(object *unstructured.Unstructured) error {
+	if version, _, _ := unstructured.NestedString(object.Object, "apiVersion"); version == "" {
+		return fmt.Errorf("%s has no apiVersion", object.GetKind())
+	}
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	if err := fromUnstructured(metadata, &metav1.ObjectMeta{}); err != nil {
+		return fmt.Errorf("decoding metadata of %s: %w", object.GetKind(), err)
+	}
+	if object.GetName() == "" {
+		return fmt.Errorf("%s has no metadata.name", object.GetKind())
+	}
+	return nil
+}
+
+func (p *parser) addCRD(at location, object *unstructured.Unstructured) {
+	if version := object.GroupVersionKind().Version; version != "v1" {
+		p.betaCRDs = append(p.betaCRDs, object.GetName())
+		return
+	}
+	crd := apiextensionsv1.CustomResourceDefinition{}
+	if err := fromUnstructured(object.Object, &crd); err != nil {
+		p.findings.add(at.file, at.path, "decoding %s %q: %v", kindCRD, object.GetName(), err)
+		return
+	}
+	if p.isNew(at, crdKey(crd.Name), object) {
+		p.bundle.CRDs = append(p.bundle.CRDs, crd)
+	}
+}
+
+// isNew is false for a repeated manifest: once more is harmless if it says the
+// same, a finding if it does not.
+func (p *parser) isNew(at location, key manifestKey, object *unstructured.Unstructured) bool {
+	first, known := p.bundle.files[key]
+	if !known {
+		p.bundle.files[key] = at.file
+		return true
+	}
+	if !p.isRepeated(key, object) {
+		p.findings.add(at.file, at.path, "%s %q differs from the one in %s", key.Kind, key.name, first)
+	}
+	return false
+}
+
+func (p *parser) isRepeated(key manifestKey, object *unstructured.Unstructured) bool {
+	if key == crdKey(key.name) {
+		return slices.ContainsFunc(p.bundle.CRDs, func(crd apiextensionsv1.CustomResourceDefinition) bool {
+			again := apiextensionsv1.CustomResourceDefinition{}
+			return crd.Name == key.name && fromUnstructured(object.Object, &again) == nil && equality.Semantic.DeepEqual(crd, again)
+		})
+	}
+	return slices.ContainsFunc(p.bundle.Others, func(other unstructured.Unstructured) bool {
+		return keyOf(&other) == key && equality.Semantic.DeepEqual(withoutNamespace(&other), withoutNamespace(object))
+	})
+}
+
+func withoutNamespace(object *unstructured.Unstructured) map[string]any {
+	object = object.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "metadata", "namespace")
+	return object.Object
+}
+
+func (p *parser) checkCSVs() {
+	switch {
+	case len(p.csvFiles) > 1:
+		p.findings.add(manifestsDir, "", "more than one %s: %s", kindCSV, strings.Join(p.csvFiles, ", "))
+	case len(p.csvFiles) == 0 && len(p.findings.violations) == 0:
+		// Where files could not be decoded, the missing one may be among them.
+		p.findings.add(manifestsDir, "", "no %s found", kindCSV)
+	}
+}
+
+func (p *parser) checkBetaCRDs() {
+	if len(p.betaCRDs) == 0 {
+		return
+	}
+	slices.Sort(p.betaCRDs)
+	p.findings.unsupportedf("custom resource definitions [%s] are not of version %s/v1, the only one that clusters since Kubernetes 1.22 serve",
+		strings.Join(slices.Compact(p.betaCRDs), ", "), groupAPIExtensions)
+}
+
+func fromUnstructured(object map[string]any, into any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
+}

@@ -1,0 +1,128 @@
+package bundle
+
+import (
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func (r *renderer) permissions() []operatorsv1alpha1.StrategyDeploymentPermissions {
+	return r.bundle.CSV.Spec.InstallStrategy.StrategySpec.Permissions
+}
+
+func (r *renderer) clusterPermissions() []operatorsv1alpha1.StrategyDeploymentPermissions {
+	return r.bundle.CSV.Spec.InstallStrategy.StrategySpec.ClusterPermissions
+}
+
+// serviceAccounts makes those that permissions name. Every namespace has a
+// "default" of its own.
+func (r *renderer) serviceAccounts() error {
+	var names []string
+	for _, permission := range slices.Concat(r.permissions(), r.clusterPermissions()) {
+		names = append(names, serviceAccountName(permission))
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if name == defaultServiceAccount {
+			continue
+		}
+		if err := r.add(&corev1.ServiceAccount{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: kindServiceAccount},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roles grants the permissions in each watched namespace, unless that is all of
+// them: see clusterRoles.
+func (r *renderer) roles() error {
+	if r.watchesAll() {
+		return nil
+	}
+	for _, namespace := range r.watched {
+		for _, permission := range r.permissions() {
+			if err := r.role(namespace, permission); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *renderer) role(namespace string, permission operatorsv1alpha1.StrategyDeploymentPermissions) error {
+	name, err := rbacName(r.bundle.CSV.Name, permission)
+	if err != nil {
+		return err
+	}
+	metadata := metav1.ObjectMeta{Name: name, Namespace: namespace}
+	if err := r.add(&rbacv1.Role{
+		TypeMeta:   rbacType("Role"),
+		ObjectMeta: metadata,
+		Rules:      permission.Rules,
+	}); err != nil {
+		return err
+	}
+	return r.add(&rbacv1.RoleBinding{
+		TypeMeta:   rbacType("RoleBinding"),
+		ObjectMeta: metadata,
+		Subjects:   r.subjects(permission),
+		RoleRef:    rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "Role", Name: name},
+	})
+}
+
+// clusterRoles grants the cluster permissions, and the permissions too when
+// all namespaces are watched. The operator may then look at the namespaces.
+func (r *renderer) clusterRoles() error {
+	permissions := slices.Clone(r.clusterPermissions())
+	if r.watchesAll() {
+		for _, permission := range r.permissions() {
+			permission.Rules = append(slices.Clone(permission.Rules), rbacv1.PolicyRule{
+				APIGroups: []string{corev1.GroupName},
+				Resources: []string{"namespaces"},
+				Verbs:     []string{"get", "list", "watch"},
+			})
+			permissions = append(permissions, permission)
+		}
+	}
+	for _, permission := range permissions {
+		if err := r.clusterRole(permission); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *renderer) clusterRole(permission operatorsv1alpha1.StrategyDeploymentPermissions) error {
+	name, err := rbacName(r.bundle.CSV.Name, permission)
+	if err != nil {
+		return err
+	}
+	metadata := metav1.ObjectMeta{Name: name}
+	if err := r.add(&rbacv1.ClusterRole{
+		TypeMeta:   rbacType("ClusterRole"),
+		ObjectMeta: metadata,
+		Rules:      permission.Rules,
+	}); err != nil {
+		return err
+	}
+	return r.add(&rbacv1.ClusterRoleBinding{
+		TypeMeta:   rbacType("ClusterRoleBinding"),
+		ObjectMeta: metadata,
+		Subjects:   r.subjects(permission),
+		RoleRef:    rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "ClusterRole", Name: name},
+	})
+}
+
+func (r *renderer) subjects(permission operatorsv1alpha1.StrategyDeploymentPermissions) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: serviceAccountName(permission), Namespace: r.namespace}}
+}
+
+func rbacType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
