@@ -1,0 +1,295 @@
+package image
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/opencontainers/go-digest"
+)
+
+// The layout of the cache:
+//
+//	sha256-<hex>-<selection>/       one tree; its existence means complete
+//	    entry.json                  what it is, and the digest of the tree
+//	    tree/                       the kept files
+//	    approved/<hex>              one per accepting decision of a policy
+//	tmp-<random>/                   being written or being deleted
+const (
+	tempPrefix   = "tmp-"
+	recordFile   = "entry.json"
+	treeDir      = "tree"
+	approvalsDir = "approved"
+)
+
+// entryKey identifies a tree.
+type entryKey struct {
+	digest digest.Digest
+	sel    Selection
+}
+
+// dir returns the directory of the entry. Its parts are a validated digest
+// and a constant.
+func (k entryKey) dir() string {
+	return fmt.Sprintf("%s-%s-%s", k.digest.Algorithm(), k.digest.Encoded(), k.sel)
+}
+
+// parseEntryDir is the inverse of entryKey.dir.
+func parseEntryDir(name string) (entryKey, bool) {
+	parts := strings.Split(name, "-")
+	if len(parts) != 3 {
+		return entryKey{}, false
+	}
+	d := digest.NewDigestFromEncoded(digest.Algorithm(parts[0]), parts[1])
+	for _, sel := range []Selection{BundleContent, CatalogContent} {
+		if parts[2] == sel.String() && d.Validate() == nil {
+			return entryKey{digest: d, sel: sel}, true
+		}
+	}
+	return entryKey{}, false
+}
+
+// record is the content of entry.json.
+type record struct {
+	Digest    digest.Digest `json:"digest"`
+	Selection string        `json:"selection"`
+	// Root is the directory of the catalog in the tree, "." for a bundle.
+	Root string `json:"root"`
+	// Tree is the digest over names and content of the tree.
+	Tree digest.Digest `json:"tree"`
+}
+
+// cache keeps trees by digest below one directory.
+type cache struct {
+	root *os.Root
+
+	mu       sync.Mutex
+	leases   map[entryKey]int
+	verified map[entryKey]bool // checked against their record since the start
+}
+
+// openCache opens the cache in dir, makes it if needed, and deletes what an
+// earlier process left unfinished.
+func openCache(dir string) (*cache, error) {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, diskError(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, diskError(err)
+	}
+	c := &cache{root: root, leases: map[entryKey]int{}, verified: map[entryKey]bool{}}
+	names, err := c.names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, tempPrefix) {
+			if err := root.RemoveAll(name); err != nil {
+				return nil, diskError(err)
+			}
+		}
+	}
+	return c, nil
+}
+
+func (c *cache) names() ([]string, error) {
+	entries, err := fs.ReadDir(c.root.FS(), ".")
+	if err != nil {
+		return nil, diskError(err)
+	}
+	names := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, nil
+}
+
+// lease is an entry in use: it stays on disk until it is released.
+type lease struct {
+	cache  *cache
+	key    entryKey
+	record record
+	once   sync.Once
+}
+
+// release ends the use. It may be called more than once.
+func (l *lease) release() {
+	l.once.Do(func() {
+		l.cache.mu.Lock()
+		defer l.cache.mu.Unlock()
+		if l.cache.leases[l.key]--; l.cache.leases[l.key] == 0 {
+			delete(l.cache.leases, l.key)
+		}
+	})
+}
+
+// acquire returns the entry, or nil if there is none. An entry that an earlier
+// process left is checked first, as the machine may have stopped before all of
+// it was on disk, and discarded if it is damaged. Calls for one key must not
+// overlap with each other or with create.
+func (c *cache) acquire(key entryKey) (*lease, error) {
+	c.mu.Lock()
+	c.leases[key]++
+	verified := c.verified[key]
+	c.mu.Unlock()
+	l := &lease{cache: c, key: key}
+	rec, err := c.readRecord(key, !verified)
+	if err == nil {
+		l.record = rec
+		c.mu.Lock()
+		c.verified[key] = true
+		c.mu.Unlock()
+		return l, nil
+	}
+	l.release()
+	if errors.Is(err, fs.ErrNotExist) && !c.exists(key) {
+		return nil, nil
+	}
+	return nil, c.discard(key)
+}
+
+func (c *cache) exists(key entryKey) bool {
+	_, err := c.root.Lstat(key.dir())
+	return err == nil
+}
+
+// readRecord reads the record of an entry and, if asked to, checks the tree
+// against it.
+func (c *cache) readRecord(key entryKey, verify bool) (record, error) {
+	data, err := c.root.ReadFile(path.Join(key.dir(), recordFile))
+	if err != nil {
+		return record{}, diskError(err)
+	}
+	var rec record
+	if err := json.Unmarshal(data, &rec); err != nil {
+		return record{}, err
+	}
+	if rec.Digest != key.digest || rec.Selection != key.sel.String() || !fs.ValidPath(rec.Root) {
+		return record{}, errors.New("record of another entry")
+	}
+	if !verify {
+		return rec, nil
+	}
+	tree, err := fs.Sub(c.root.FS(), path.Join(key.dir(), treeDir))
+	if err != nil {
+		return record{}, err
+	}
+	got, err := digestTree(tree)
+	if err != nil {
+		return record{}, err
+	}
+	if got != rec.Tree {
+		return record{}, errors.New("tree does not match its record")
+	}
+	return rec, nil
+}
+
+// create makes an entry: fill writes the tree and returns its catalog root.
+// The entry appears whole or not at all, approved as given.
+func (c *cache) create(key entryKey, approval string, fill func(*os.Root) (string, error)) (*lease, error) {
+	temp := tempPrefix + rand.Text()
+	rec, err := c.build(temp, key, approval, fill)
+	if err == nil {
+		var l *lease
+		if l, err = c.commit(temp, key, rec); err == nil {
+			return l, nil
+		}
+	}
+	if removeErr := c.root.RemoveAll(temp); removeErr != nil {
+		return nil, errors.Join(err, diskError(removeErr))
+	}
+	return nil, err
+}
+
+func (c *cache) commit(temp string, key entryKey, rec record) (*lease, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.root.Rename(temp, key.dir()); err != nil {
+		return nil, diskError(err)
+	}
+	c.verified[key] = true
+	c.leases[key]++
+	return &lease{cache: c, key: key, record: rec}, nil
+}
+
+func (c *cache) build(temp string, key entryKey, approval string, fill func(*os.Root) (string, error)) (record, error) {
+	for _, dir := range []string{temp, path.Join(temp, treeDir), path.Join(temp, approvalsDir)} {
+		if err := c.root.Mkdir(dir, dirMode); err != nil {
+			return record{}, diskError(err)
+		}
+	}
+	tree, err := c.root.OpenRoot(path.Join(temp, treeDir))
+	if err != nil {
+		return record{}, diskError(err)
+	}
+	defer tree.Close() //nolint:errcheck // a directory handle: nothing to flush
+	rec := record{Digest: key.digest, Selection: key.sel.String()}
+	if rec.Root, err = fill(tree); err != nil {
+		return record{}, err
+	}
+	if rec.Tree, err = digestTree(tree.FS()); err != nil {
+		return record{}, diskError(err)
+	}
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return record{}, fmt.Errorf("encoding cache record: %w", err)
+	}
+	if err := c.root.WriteFile(path.Join(temp, recordFile), data, fileMode); err != nil {
+		return record{}, diskError(err)
+	}
+	return rec, diskError(c.root.WriteFile(path.Join(temp, approvalsDir, approval), nil, fileMode))
+}
+
+// approved reports whether the entry was accepted by that decision before.
+func (c *cache) approved(key entryKey, approval string) bool {
+	_, err := c.root.Lstat(path.Join(key.dir(), approvalsDir, approval))
+	return err == nil
+}
+
+// approve notes that the entry was accepted by that decision.
+func (c *cache) approve(key entryKey, approval string) error {
+	return diskError(c.root.WriteFile(path.Join(key.dir(), approvalsDir, approval), nil, fileMode))
+}
+
+// discard removes an entry, unless it is in use. It is gone at once; a kill
+// meanwhile leaves a temporary directory.
+func (c *cache) discard(key entryKey) error {
+	trash := tempPrefix + rand.Text()
+	c.mu.Lock()
+	if c.leases[key] > 0 {
+		c.mu.Unlock()
+		return nil
+	}
+	delete(c.verified, key)
+	err := c.root.Rename(key.dir(), trash)
+	c.mu.Unlock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return diskError(err)
+	}
+	return diskError(c.root.RemoveAll(trash))
+}
+
+// sweep discards the entries whose digest nobody keeps.
+func (c *cache) sweep(keep func(digest.Digest) bool) error {
+	names, err := c.names()
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, name := range names {
+		if key, ok := parseEntryDir(name); ok && !keep(key.digest) {
+			failed = append(failed, c.discard(key))
+		}
+	}
+	return errors.Join(failed...)
+}

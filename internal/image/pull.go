@@ -1,0 +1,196 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/opencontainers/go-digest"
+	"go.podman.io/image/v5/types"
+)
+
+// pull is one way from a reference to a leased cache entry.
+type pull struct {
+	puller   *Puller
+	ref      imageRef
+	sel      Selection
+	limits   Limits
+	policy   policy
+	approval string
+	src      *source // nil until the registry is needed
+}
+
+func (p *Puller) newPull(ref imageRef, sel Selection) (*pull, error) {
+	policy, err := p.policy()
+	if err != nil {
+		return nil, err
+	}
+	transport, err := ref.transport()
+	if err != nil {
+		return nil, err
+	}
+	approval, err := policy.approval(transport)
+	if err != nil {
+		return nil, err
+	}
+	return &pull{
+		puller: p, ref: ref, sel: sel, limits: p.config.Limits.or(DefaultLimits(sel)),
+		policy: policy, approval: approval,
+	}, nil
+}
+
+func (j *pull) close() {
+	if j.src != nil {
+		j.src.close()
+	}
+}
+
+// run finds the digest and then does the rest alone among all pulls of that
+// digest: the first one downloads, the others find it in the cache.
+func (j *pull) run(ctx context.Context) (*lease, error) {
+	d, pinned := j.ref.digest()
+	if !pinned {
+		if err := j.open(ctx); err != nil {
+			return nil, err
+		}
+		d = j.src.top.digest
+	}
+	key := entryKey{digest: d, sel: j.sel}
+	unlock, err := j.puller.locks.lock(ctx, key.dir())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	held, err := j.puller.cache.acquire(key)
+	if err != nil {
+		return nil, err
+	}
+	if held == nil {
+		return j.download(ctx, key)
+	}
+	if err := j.approve(ctx, key); err != nil {
+		held.release()
+		return nil, err
+	}
+	return held, nil
+}
+
+// open reaches the registry, once.
+func (j *pull) open(ctx context.Context) error {
+	if j.src != nil {
+		return nil
+	}
+	var err error
+	j.src, err = j.puller.open(ctx, j.ref, j.limits)
+	return err
+}
+
+// approve makes sure that the policy accepts cached content under this
+// reference too: the content is the same, but what is known of its origin is
+// not.
+func (j *pull) approve(ctx context.Context, key entryKey) error {
+	if j.puller.cache.approved(key, j.approval) {
+		return nil
+	}
+	if err := j.open(ctx); err != nil {
+		return err
+	}
+	_, instance, err := j.src.choose(ctx)
+	if err != nil {
+		return err
+	}
+	if err := j.check(ctx, instance); err != nil {
+		return err
+	}
+	return j.puller.cache.approve(key, j.approval)
+}
+
+func (j *pull) check(ctx context.Context, instance *digest.Digest) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, j.limits.NetworkTimeout, errSilent)
+	defer cancel()
+	return j.policy.check(ctx, j.ref.asked, j.src.unparsed(instance))
+}
+
+// download stores the image in the cache, once the policy accepts it.
+func (j *pull) download(ctx context.Context, key entryKey) (*lease, error) {
+	if err := j.open(ctx); err != nil {
+		return nil, err
+	}
+	chosen, instance, err := j.src.choose(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.check(ctx, instance); err != nil {
+		return nil, err
+	}
+	parts, err := chosen.parts(j.limits)
+	if err != nil {
+		return nil, err
+	}
+	held, err := j.puller.cache.create(key, j.approval, func(tree *os.Root) (string, error) {
+		return j.unpack(ctx, parts, tree)
+	})
+	if errors.Is(err, ErrContent) {
+		return nil, fmt.Errorf("error applying image: %w", err)
+	}
+	return held, err
+}
+
+// unpack writes the selected part of the image to tree and returns the
+// directory in it that the selection is about.
+func (j *pull) unpack(ctx context.Context, parts imageParts, tree *os.Root) (string, error) {
+	selected, root, err := j.selected(ctx, parts)
+	if err != nil {
+		return "", err
+	}
+	u := newUnpacker(tree, selected, j.limits)
+	for _, layer := range parts.layers {
+		if err := j.unpackLayer(ctx, u, layer); err != nil {
+			return "", err
+		}
+	}
+	if info, err := tree.Lstat(root); j.sel == CatalogContent && (err != nil || !info.IsDir()) {
+		return "", &LabelError{Label: CatalogLabel, Value: root}
+	}
+	return root, nil
+}
+
+// selected returns what to keep. Only a catalog has to be asked where it is.
+func (j *pull) selected(ctx context.Context, parts imageParts) (filter, string, error) {
+	if j.sel == BundleContent {
+		return bundleFilter(), ".", nil
+	}
+	config, err := j.src.config(ctx, parts.config)
+	if err != nil {
+		return filter{}, "", err
+	}
+	dir, err := catalogDir(config)
+	if err != nil {
+		return filter{}, "", err
+	}
+	selected, root := catalogFilter(dir)
+	return selected, root, nil
+}
+
+// unpackLayer streams one layer into the tree. The verdict on its content
+// counts only if the registry sent the right bytes, so these are read to the
+// end and verified even where the content is refused.
+func (j *pull) unpackLayer(ctx context.Context, u *unpacker, layer types.BlobInfo) error {
+	blob, err := j.src.blob(ctx, "layer", layer)
+	if err != nil {
+		return err
+	}
+	defer blob.Close()
+	err = u.apply(ctx, blob)
+	if blob.err != nil {
+		return blob.err
+	}
+	if err != nil && !errors.Is(err, ErrContent) {
+		return err
+	}
+	if unverified := blob.finish(); unverified != nil {
+		return unverified
+	}
+	return err
+}

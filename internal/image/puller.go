@@ -1,0 +1,163 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/opencontainers/go-digest"
+	"go.podman.io/image/v5/pkg/sysregistriesv2"
+	"go.podman.io/image/v5/types"
+)
+
+// userAgent tells registries who asks.
+const userAgent = "operator-controller"
+
+// Config says where a [Puller] keeps images and how it reaches registries.
+// Files named here are read again by every pull, so that edits apply at once.
+type Config struct {
+	// Dir is the root of the cache. It belongs to one Puller alone.
+	Dir string
+	// CertsDir holds certificates for all registries: *.crt are authorities,
+	// *.cert and *.key are client pairs. Empty means the per-host directories
+	// of the system.
+	CertsDir string
+	// AuthFile holds registry credentials in Docker's format. While it does
+	// not exist, the system's own files are used.
+	AuthFile string
+	// PolicyFile is the signature policy. Empty means that of the system
+	// (CONTAINERS_POLICY_JSON, then the usual places); where the system has
+	// none, every image is accepted, see [Puller.AcceptsAnything]. A policy
+	// that exists and cannot be read or parsed is always an error.
+	PolicyFile string
+	// RequirePolicy makes the absence of a policy an error.
+	RequirePolicy bool
+	// RegistriesConf is the main registries.conf file. Empty means that of
+	// the system (CONTAINERS_REGISTRIES_CONF, then the usual places).
+	RegistriesConf string
+	// Limits bounds every image. Zero fields mean the defaults of the
+	// request's selection.
+	Limits Limits
+}
+
+// Puller pulls images into a cache that is shared between all who ask. It is
+// safe for concurrent use.
+type Puller struct {
+	config          Config
+	cache           *cache
+	locks           keyedLock
+	acceptsAnything bool
+}
+
+// Request names an image and the part of it that is wanted.
+type Request struct {
+	Ref    string
+	Select Selection
+}
+
+// New opens the cache and deletes what an earlier process left unfinished. It
+// fails if the cache cannot be written or if the signature policy is
+// malformed, unreadable, or missing though required.
+func New(config Config) (*Puller, error) {
+	if config.Dir == "" {
+		return nil, errors.New("image cache directory is required")
+	}
+	p := &Puller{config: config}
+	policy, err := p.policy()
+	if err != nil {
+		return nil, err
+	}
+	p.acceptsAnything = policy.missing
+	if p.cache, err = openCache(config.Dir); err != nil {
+		return nil, fmt.Errorf("opening image cache: %w", err)
+	}
+	return p, nil
+}
+
+// AcceptsAnything reports whether there was no signature policy at the start,
+// so that images are accepted from anyone.
+func (p *Puller) AcceptsAnything() bool { return p.acceptsAnything }
+
+// Resolve returns repository@digest for a reference. For a reference with a
+// digest that needs no network, for a tag it costs one manifest.
+func (p *Puller) Resolve(ctx context.Context, ref string) (string, error) {
+	parsed, err := parseReference(ref)
+	if err != nil {
+		return "", err
+	}
+	if d, pinned := parsed.digest(); pinned {
+		return parsed.canonical(d), nil
+	}
+	src, err := p.open(ctx, parsed, p.config.Limits.or(DefaultLimits(BundleContent)))
+	if err != nil {
+		return "", err
+	}
+	defer src.close()
+	return parsed.canonical(src.top.digest), nil
+}
+
+// Pull returns the wanted part of an image, from the cache where it is there.
+// A reference with a digest that was accepted before needs no network. The
+// caller closes the image.
+//
+// Errors are a *ReferenceError, a *RegistryError, a *PolicyError, a
+// *DigestError, a *DiskError, or one that matches [ErrContent].
+func (p *Puller) Pull(ctx context.Context, req Request) (*Image, error) {
+	if !req.Select.valid() {
+		return nil, fmt.Errorf("pulling image: unknown selection %s", req.Select)
+	}
+	ref, err := parseReference(req.Ref)
+	if err != nil {
+		return nil, err
+	}
+	job, err := p.newPull(ref, req.Select)
+	if err != nil {
+		return nil, err
+	}
+	defer job.close()
+	held, err := job.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newImage(ref, held)
+}
+
+// Sweep deletes the images whose digest keep does not name. Images that are
+// open stay. It may run at any time.
+func (p *Puller) Sweep(keep func(digest.Digest) bool) error {
+	return p.cache.sweep(keep)
+}
+
+func (p *Puller) policy() (policy, error) {
+	loaded, err := loadPolicy(p.config.PolicyFile)
+	if err != nil {
+		return policy{}, err
+	}
+	if loaded.missing && p.config.RequirePolicy {
+		return policy{}, errors.New("signature policy is required but there is none")
+	}
+	return loaded, nil
+}
+
+// open reaches the registry of a reference with the configuration as it is now.
+func (p *Puller) open(ctx context.Context, ref imageRef, limits Limits) (*source, error) {
+	sysregistriesv2.InvalidateCache()
+	return openSource(ctx, p.systemContext(), ref, limits)
+}
+
+func (p *Puller) systemContext() *types.SystemContext {
+	sys := &types.SystemContext{
+		DockerCertPath:           p.config.CertsDir,
+		SystemRegistriesConfPath: p.config.RegistriesConf,
+		DockerRegistryUserAgent:  userAgent,
+		// Bundles and catalogs are data: they are published for Linux
+		// wherever this process runs.
+		OSChoice: "linux",
+	}
+	if _, err := os.Stat(p.config.AuthFile); p.config.AuthFile != "" && !errors.Is(err, fs.ErrNotExist) {
+		sys.AuthFilePath = p.config.AuthFile
+	}
+	return sys
+}

@@ -1,0 +1,60 @@
+package image
+
+import (
+	"fmt"
+
+	"github.com/opencontainers/go-digest"
+	"go.podman.io/image/v5/docker"
+	"go.podman.io/image/v5/docker/reference"
+	"go.podman.io/image/v5/types"
+)
+
+// imageRef is a reference with an explicit registry and either a tag or a
+// digest.
+type imageRef struct {
+	asked string
+	named reference.Named
+}
+
+// parseReference parses a reference in canonical form. A reference with both a
+// tag and a digest means the digest: the tag is only a note for people.
+// The error is a *ReferenceError.
+func parseReference(text string) (imageRef, error) {
+	named, err := reference.ParseNamed(text)
+	if err != nil {
+		return imageRef{}, &ReferenceError{Ref: text, Err: err}
+	}
+	if reference.IsNameOnly(named) {
+		return imageRef{}, &ReferenceError{Ref: text, Err: errNoTagOrDigest}
+	}
+	if digested, ok := named.(reference.Digested); ok {
+		named, err = reference.WithDigest(reference.TrimNamed(named), digested.Digest())
+		if err != nil {
+			return imageRef{}, &ReferenceError{Ref: text, Err: err}
+		}
+	}
+	return imageRef{asked: text, named: named}, nil
+}
+
+// digest returns the digest of the reference, if it has one.
+func (r imageRef) digest() (digest.Digest, bool) {
+	digested, ok := r.named.(reference.Digested)
+	if !ok {
+		return "", false
+	}
+	return digested.Digest(), true
+}
+
+// canonical returns repository@digest.
+func (r imageRef) canonical(d digest.Digest) string {
+	return fmt.Sprintf("%s@%s", r.named.Name(), d)
+}
+
+// transport returns the reference as the registry transport wants it.
+func (r imageRef) transport() (types.ImageReference, error) {
+	ref, err := docker.NewReference(r.named)
+	if err != nil {
+		return nil, &ReferenceError{Ref: r.asked, Err: err}
+	}
+	return ref, nil
+}

@@ -1,0 +1,43 @@
+package image
+
+import (
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+
+	"github.com/opencontainers/go-digest"
+)
+
+// digestTree returns a digest over the names and the content of all files and
+// directories.
+func digestTree(tree fs.FS) (digest.Digest, error) {
+	sum := digest.Canonical.Hash()
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			fmt.Fprintf(sum, "dir %q\n", name)
+			return nil
+		}
+		return digestFile(sum, tree, name)
+	})
+	return digest.NewDigest(digest.Canonical, sum), err
+}
+
+func digestFile(sum hash.Hash, tree fs.FS, name string) error {
+	file, err := tree.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // read only
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	// The size keeps content from being read as the next entry.
+	fmt.Fprintf(sum, "file %q %d\n", name, info.Size())
+	_, err = io.Copy(sum, file)
+	return err
+}

@@ -1,0 +1,92 @@
+package testkit
+
+import (
+	"crypto/subtle"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// FailPath answers requests whose path contains part with a bare status.
+func FailPath(part string, status int) func(http.Handler) http.Handler {
+	return onPath(part, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.WriteHeader(status)
+	})
+}
+
+// CutBody sends only the first bytes of what is at a path that contains part,
+// and then drops the connection.
+func CutBody(part string, bytes int) func(http.Handler) http.Handler {
+	return onPath(part, func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		next.ServeHTTP(&cuttingWriter{ResponseWriter: w, left: bytes}, req)
+	})
+}
+
+// ReplaceBody answers requests whose path contains part with other bytes.
+func ReplaceBody(part, contentType string, body []byte) func(http.Handler) http.Handler {
+	return onPath(part, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		// A client that hangs up has seen enough.
+		_, _ = w.Write(body)
+	})
+}
+
+// Stall keeps requests whose path contains part waiting until the client
+// gives up or released is closed.
+func Stall(part string, released <-chan struct{}) func(http.Handler) http.Handler {
+	return onPath(part, func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		select {
+		case <-req.Context().Done():
+		case <-released:
+			next.ServeHTTP(w, req)
+		}
+	})
+}
+
+// RequireBasicAuth refuses requests without the given credentials.
+func RequireBasicAuth(user, password string) func(http.Handler) http.Handler {
+	return onPath("", func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		gotUser, gotPassword, ok := req.BasicAuth()
+		if !ok || !equal(gotUser, user) || !equal(gotPassword, password) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="testkit"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+func onPath(part string, handle func(http.ResponseWriter, *http.Request, http.Handler)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if !strings.Contains(req.URL.Path, part) {
+				next.ServeHTTP(w, req)
+				return
+			}
+			handle(w, req, next)
+		})
+	}
+}
+
+// cuttingWriter passes on so many bytes and then aborts the response.
+type cuttingWriter struct {
+	http.ResponseWriter
+
+	left int
+}
+
+func (c *cuttingWriter) Write(p []byte) (int, error) {
+	if len(p) <= c.left {
+		c.left -= len(p)
+		return c.ResponseWriter.Write(p)
+	}
+	// The client is about to be cut off in any case.
+	_, _ = c.ResponseWriter.Write(p[:c.left])
+	if flusher, ok := c.ResponseWriter.(http.Flusher); ok {
+		flusher.Flush()
+	}
+	panic(http.ErrAbortHandler)
+}
