@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -79,22 +80,28 @@ func compareIdentity(a, b *unstructured.Unstructured) int {
 	)
 }
 
-// clean removes what is not part of a desired state, and what would have Helm
-// run, order or keep an object in ways of its own.
+// clean removes what is not part of a desired state.
 func clean(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, "status")
 	if created, ok, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "creationTimestamp"); ok && created == nil {
 		unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	}
+	removeHelmControls(object)
+}
+
+// removeHelmControls removes the annotations that would have Helm run an object
+// as a hook, or keep it when the extension goes.
+func removeHelmControls(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
-	removed := 0
-	for key := range annotations {
-		if key == "helm.sh/resource-policy" || key == "helm.sh/hook" || strings.HasPrefix(key, "helm.sh/hook-") {
-			delete(annotations, key)
-			removed++
-		}
-	}
-	if removed > 0 {
+	authored := len(annotations)
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return key == "helm.sh/resource-policy" || key == "helm.sh/hook" || strings.HasPrefix(key, "helm.sh/hook-")
+	})
+	switch len(annotations) {
+	case authored:
+	case 0:
+		object.SetAnnotations(nil)
+	default:
 		object.SetAnnotations(annotations)
 	}
 }

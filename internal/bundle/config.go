@@ -1,0 +1,122 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Keys of the configuration of a registry+v1 bundle.
+const (
+	keyWatchNamespace   = "watchNamespace"
+	keyDeploymentConfig = "deploymentConfig"
+)
+
+// ParseConfig reads what a user wrote as configuration for a bundle, YAML or
+// JSON, empty for none, and holds it against what the bundle supports. It
+// fails with a [*ConfigError] that lists all problems, or with an
+// [*UnsupportedError] for a bundle that no configuration can install.
+//
+// An unknown key is refused wherever it is: what is ignored today looks as if
+// it worked.
+func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, error) {
+	v := validator{bundle: b}
+	v.installModes()
+	if err := v.err(); err != nil {
+		return Config{}, err
+	}
+	value, err := decodeConfig(inline)
+	if err != nil {
+		return Config{}, err
+	}
+	if object, ok := value.(map[string]any); ok {
+		dropNulls(b, object)
+	}
+	problems, err := schemaProblems(b, value)
+	if err != nil {
+		return Config{}, err
+	}
+	object, _ := value.(map[string]any)
+	watch, _ := object[keyWatchNamespace].(string)
+	if problem := b.watchNamespaceProblem(watch, installNamespace); watch != "" && problem != "" {
+		problems = append(problems, problem)
+	}
+	if len(problems) > 0 {
+		return Config{}, newConfigError(problems...)
+	}
+	deployment, err := decodeDeploymentConfig(object[keyDeploymentConfig])
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{WatchNamespace: watch, Deployment: deployment}, nil
+}
+
+// decodeConfig returns an empty map for no configuration.
+func decodeConfig(inline []byte) (any, error) {
+	documents, err := decodeDocuments(inline, 1)
+	if err != nil {
+		// Parsers put where they are in their own code in front of the cause.
+		message := singleLine(err.Error())
+		return nil, newConfigError(message[strings.LastIndex(message, ": ")+1:])
+	}
+	if len(documents) == 0 || documents[0] == nil {
+		return map[string]any{}, nil
+	}
+	return documents[0], nil
+}
+
+// dropNulls makes null mean "not set" for the keys that the bundle knows.
+func dropNulls(b *Bundle, object map[string]any) {
+	known := []string{keyDeploymentConfig}
+	if b.hasWatchNamespace() {
+		known = append(known, keyWatchNamespace)
+	}
+	for _, key := range known {
+		if value, ok := object[key]; ok && value == nil {
+			delete(object, key)
+		}
+	}
+}
+
+// hasWatchNamespace is false for a bundle that leaves no choice but all
+// namespaces.
+func (b *Bundle) hasWatchNamespace() bool {
+	return b.supports(operatorsv1alpha1.InstallModeTypeOwnNamespace) ||
+		b.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace)
+}
+
+func schemaProblems(b *Bundle, value any) ([]string, error) {
+	schema, err := configSchema(b)
+	if err != nil {
+		return nil, err
+	}
+	var invalid *jsonschema.ValidationError
+	switch err := schema.Validate(value); {
+	case errors.As(err, &invalid):
+		return configProblems(invalid), nil
+	default:
+		return nil, err
+	}
+}
+
+func decodeDeploymentConfig(value any) (*DeploymentConfig, error) {
+	if value == nil {
+		return nil, nil
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.DisallowUnknownFields()
+	config := &DeploymentConfig{}
+	if err := decoder.Decode(config); err != nil {
+		return nil, newConfigError(fmt.Sprintf("invalid %s: %s", keyDeploymentConfig, singleLine(err.Error())))
+	}
+	return config, nil
+}
