@@ -102,7 +102,13 @@ type Result struct {
 	// Unwatched are kinds whose objects the ServiceAccount may not list and
 	// watch, sorted. Changes to them are only found by looking again.
 	Unwatched []string
+
+	// RecheckAfter is when to look again; zero when everything is watched.
+	RecheckAfter time.Duration
 }
+
+// recheckInterval is how long a change may go unnoticed that cannot be watched.
+const recheckInterval = 2 * time.Minute
 
 // Observe says what is installed. It asks the API server only when this process
 // does not know it already.
@@ -164,9 +170,18 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 		return Result{Changes: executor.outcome.changes, Began: len(executor.outcome.changes) > 0}, err
 	}
 	known.setRecord(State{Installed: &desired.Revision})
-	known.settle(fingerprints(executor.outcome.live))
+	known.settle(fingerprints(executor.outcome.live), a.config.Now())
 	a.watches.follow(owner, operation.plan.steps)
-	return Result{Changes: executor.outcome.changes, Began: true, Unwatched: a.watches.denied(owner.Name)}, nil
+	return a.result(owner, executor.outcome.changes), nil
+}
+
+// result is that of an operation that succeeded.
+func (a *Applier) result(owner Extension, changes map[ObjectKey]Change) Result {
+	result := Result{Changes: changes, Began: len(changes) > 0, Unwatched: a.watches.denied(owner.Name)}
+	if len(result.Unwatched) > 0 {
+		result.RecheckAfter = recheckInterval
+	}
+	return result
 }
 
 func (a *Applier) prepare(ctx context.Context, planner planner, history *history, desired Desired) (*operation, error) {
@@ -218,8 +233,11 @@ func objectsBefore(ctx context.Context, history *history) ([]*unstructured.Unstr
 func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	known := a.state(owner)
 	suspects, all := known.suspects()
+	if len(a.watches.denied(owner.Name)) > 0 && a.config.Now().Sub(known.lookedAt()) >= recheckInterval {
+		all = true
+	}
 	if !all && len(suspects) == 0 {
-		return Result{Unwatched: a.watches.denied(owner.Name)}, nil
+		return a.result(owner, nil), nil
 	}
 	objects, err := a.installedObjects(ctx, owner)
 	if err != nil {
@@ -242,12 +260,12 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 		return Result{Changes: executor.outcome.changes, Began: true}, err
 	}
 	if all {
-		known.settle(fingerprints(executor.outcome.live))
+		known.settle(fingerprints(executor.outcome.live), a.config.Now())
 		a.watches.follow(owner, plan.steps)
 	} else {
 		known.settleSome(fingerprints(executor.outcome.live))
 	}
-	return Result{Changes: executor.outcome.changes, Began: true, Unwatched: a.watches.denied(owner.Name)}, nil
+	return a.result(owner, executor.outcome.changes), nil
 }
 
 func (a *Applier) installedObjects(ctx context.Context, owner Extension) ([]*unstructured.Unstructured, error) {
@@ -274,9 +292,6 @@ func only(known map[ObjectKey]item, keys []ObjectKey) []*unstructured.Unstructur
 	}
 	return objects
 }
-
-// Recheck makes the next repair look at every object of an extension.
-func (a *Applier) Recheck(owner Extension) { a.state(owner).doubt() }
 
 // Forget drops everything held for an extension that is being deleted. Its
 // content and records go with it, by the cluster's garbage collection.
@@ -313,6 +328,9 @@ func (a *Applier) see(extension string, key ObjectKey, fingerprint string) {
 		a.config.Changed(extension)
 	}
 }
+
+// blind is told by the watches when one is not allowed.
+func (a *Applier) blind(extension string) { a.config.Changed(extension) }
 
 // settledKeys are the objects that a watch should find.
 func (a *Applier) settledKeys(extension string) []ObjectKey {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,8 +29,10 @@ type state struct {
 	// suspect are objects of which something else was seen since.
 	suspect map[ObjectKey]string
 
-	// all says that every object is to be looked at.
-	all bool
+	// all says that every object is to be looked at; looked is when that was
+	// done last.
+	all    bool
+	looked time.Time
 }
 
 // gone is the fingerprint of an object that was seen to be deleted.
@@ -62,21 +65,22 @@ func (s *state) unsettle() {
 	s.recorded, s.all = nil, true
 }
 
-// doubt makes the next repair look at every object.
-func (s *state) doubt() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = true
-}
-
 // settle takes over how an operation left the objects. Objects that it did not
 // see are no longer part of the release.
-func (s *state) settle(fingerprints map[ObjectKey]string) {
+func (s *state) settle(fingerprints map[ObjectKey]string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled = fingerprints
+	s.looked = now
 	s.all = false
 	s.forgetSelfMade()
+}
+
+// lookedAt is when every object was looked at last.
+func (s *state) lookedAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looked
 }
 
 // settleSome takes over how a repair left single objects.

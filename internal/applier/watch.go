@@ -33,6 +33,7 @@ type watch struct {
 // observer is told what the watches see.
 type observer interface {
 	see(extension string, key ObjectKey, fingerprint string)
+	blind(extension string)
 	settledKeys(extension string) []ObjectKey
 }
 
@@ -139,11 +140,16 @@ func (w *watches) start(key watchKey, running *watch) {
 	}()
 }
 
+// deny ends a watch. Its users get a pass that plans to look by itself.
 func (w *watches) deny(running *watch, cancel context.CancelFunc) {
 	w.mu.Lock()
 	running.denied = true
+	users := slices.Collect(maps.Keys(running.users))
 	w.mu.Unlock()
 	cancel()
+	for _, extension := range users {
+		w.observer.blind(extension)
+	}
 }
 
 // withoutManagedFields keeps the largest part of the metadata out of memory.

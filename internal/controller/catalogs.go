@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// catalogWorkers is how many catalogs are read at a time.
+const catalogWorkers = 2
+
+// maxCatalogBackoff is short: a catalog that has just been announced may not be
+// served by every replica yet.
+const maxCatalogBackoff = 30 * time.Second
+
+// CatalogReconciler keeps the content of every served catalog at hand, and
+// wakes the extensions whose package has changed.
+type CatalogReconciler struct {
+	Client   client.Client
+	Catalogs Catalogs
+	Wakeups  Wakeups
+}
+
+// SetupCatalogs registers the reconciler of catalog content.
+func SetupCatalogs(mgr ctrl.Manager, r *CatalogReconciler) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("catalogcontent").
+		For(&ocv1.ClusterCatalog{}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: catalogWorkers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxCatalogBackoff),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of catalog content: %w", err)
+	}
+	return nil
+}
+
+// Reconcile reads the content of one catalog if it is not held yet.
+func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	catalog := &ocv1.ClusterCatalog{}
+	if err := r.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Catalogs.Forget(req.Name)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	source, ok := sourceOf(catalog)
+	if !ok {
+		return ctrl.Result{}, nil
+	}
+	_, missing := r.Catalogs.Package(catalog.Name, "")
+	changed, err := r.Catalogs.Refresh(ctx, source)
+	if missing != nil {
+		// Everybody has waited for this catalog, if only to hear that the
+		// package is not in it, or why it cannot be read.
+		err = errors.Join(err, r.wake(ctx, catalog, func(string) bool { return true }))
+	} else if len(changed) > 0 {
+		err = errors.Join(err, r.wake(ctx, catalog, func(pkg string) bool { return slices.Contains(changed, pkg) }))
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("error populating cache for catalog %q: %w", catalog.Name, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// sourceOf is false for a catalog that offers no content now. What was read of
+// it before stays at hand.
+func sourceOf(catalog *ocv1.ClusterCatalog) (CatalogSource, bool) {
+	status := catalog.Status
+	if !isServing(catalog) || status.ResolvedSource == nil || status.ResolvedSource.Image == nil || status.URLs == nil {
+		return CatalogSource{}, false
+	}
+	return CatalogSource{Catalog: catalog.Name, Digest: status.ResolvedSource.Image.Ref, BaseURL: status.URLs.Base}, true
+}
+
+// wake asks for a pass over the extensions that draw a matching package from a
+// catalog.
+func (r *CatalogReconciler) wake(ctx context.Context, catalog *ocv1.ClusterCatalog, match func(pkg string) bool) error {
+	names, err := extensionNames(ctx, r.Client, func(ext *ocv1.ClusterExtension) bool {
+		filter := ext.Spec.Source.Catalog
+		return filter != nil && match(filter.PackageName) && selects(filter, catalog)
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		r.Wakeups.Wake(name)
+	}
+	return nil
+}
+
+func selects(filter *ocv1.CatalogFilter, catalog *ocv1.ClusterCatalog) bool {
+	selector, err := selectorOf(filter.Selector)
+	return err == nil && selector.Matches(labels.Set(catalog.Labels))
+}

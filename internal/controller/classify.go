@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// Disposition is what happens next.
+type Disposition string
+
+const (
+	// Settled: the world is as wanted.
+	Settled Disposition = "Settled"
+
+	// Retry with backoff: the cause may go away unseen.
+	Retry Disposition = "Retry"
+
+	// Wait for something that is watched; trying again before is no use.
+	Wait Disposition = "Wait"
+
+	// Blocked until the spec or the catalog changes.
+	Blocked Disposition = "Blocked"
+)
+
+// verdict is what an outcome means.
+type verdict struct {
+	disposition Disposition
+
+	// reason and message are those of the Progressing condition.
+	reason  string
+	message string
+}
+
+// classify is the only place that decides between retry, wait and blocked.
+func classify(outcome Outcome) verdict {
+	if outcome.Err == nil {
+		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: "Desired state reached"}
+	}
+	disposition, reason := dispositionOf(outcome)
+	if disposition == Wait && outcome.RepairErr != nil {
+		disposition = Retry
+	}
+	return verdict{disposition: disposition, reason: reason, message: messageOf(outcome)}
+}
+
+func dispositionOf(outcome Outcome) (Disposition, string) {
+	var (
+		invalidSpec   *InvalidSpecError
+		noAccount     *MissingServiceAccountError
+		unresolved    *resolve.Error
+		unusable      *UnusableImageError
+		invalidConfig *bundle.ConfigError
+		invalid       *bundle.InvalidError
+		unsupported   *bundle.UnsupportedError
+	)
+	err := outcome.Err
+	switch {
+	case errors.As(err, &invalidSpec), errors.As(err, &unusable):
+		return Blocked, ocv1.ReasonBlocked
+	case errors.As(err, &invalidConfig):
+		return Blocked, ocv1.ReasonInvalidConfiguration
+	case errors.As(err, &invalid), errors.As(err, &unsupported):
+		if isPinned(outcome.Target.Image) {
+			return Blocked, ocv1.ReasonBlocked
+		}
+		// A tag can be moved to better content without anybody telling us.
+		return Retry, ocv1.ReasonRetrying
+	case errors.As(err, &noAccount), errors.As(err, &unresolved):
+		// ServiceAccounts, catalogs and their content are watched.
+		return Wait, ocv1.ReasonRetrying
+	default:
+		return Retry, ocv1.ReasonRetrying
+	}
+}
+
+// isPinned reports whether an image reference stands for one content for ever.
+func isPinned(image string) bool { return strings.Contains(image, "@sha256:") }
+
+// messageOf keeps the texts of the reference implementation, which scripts
+// compare whole.
+func messageOf(outcome Outcome) string {
+	switch outcome.Stage {
+	case StageObserve:
+		return "retrying to get installed bundle"
+	case StageFetch, StageRender, StageApply, StageRepair:
+		return fmt.Sprintf("error for resolved bundle %q with version %q: %v",
+			outcome.Target.Bundle.Name, outcome.Target.Bundle.Version, prefixed(outcome.Err))
+	case StageValidate, StageResolve:
+	}
+	return outcome.Err.Error()
+}
+
+func prefixed(err error) error {
+	var invalidConfig *bundle.ConfigError
+	if errors.As(err, &invalidConfig) {
+		return fmt.Errorf("invalid ClusterExtension configuration: %w", err)
+	}
+	return err
+}
+

@@ -1,0 +1,96 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	errBoom := errors.New("boom")
+	const (
+		pinned = "registry.test/p@sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+		tagged = "registry.test/p:v1.0.0"
+		prefix = `error for resolved bundle "p.v1.0.0" with version "1.0.0": `
+	)
+	_, badRange := resolve.ParseRange("foobar")
+	tests := map[string]struct {
+		stage       Stage
+		err         error
+		repairErr   error
+		image       string
+		disposition Disposition
+		reason      string
+		message     string
+	}{
+		"settled": {disposition: Settled, reason: ocv1.ReasonSucceeded, message: "Desired state reached"},
+		"bad range": {
+			stage: StageResolve, err: &InvalidSpecError{Err: badRange},
+			disposition: Blocked, reason: ocv1.ReasonBlocked,
+			message: `desired version range "foobar" is invalid: improper constraint: "foobar"`,
+		},
+		"no ServiceAccount": {
+			stage: StageValidate, err: &MissingServiceAccountError{Namespace: "ns", Name: "sa"},
+			disposition: Wait, reason: ocv1.ReasonRetrying,
+			message: `operation cannot proceed due to the following validation error(s): service account "sa" not found in namespace "ns"`,
+		},
+		"unreadable records": {
+			stage: StageObserve, err: errBoom,
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: "retrying to get installed bundle",
+		},
+		"no bundle": {
+			stage: StageResolve, err: &resolve.Error{Kind: resolve.NoBundle, Package: "p"},
+			disposition: Wait, reason: ocv1.ReasonRetrying, message: `no bundles found for package "p"`,
+		},
+		"no bundle, and no repair": {
+			stage: StageResolve, err: &resolve.Error{Kind: resolve.NoBundle, Package: "p"}, repairErr: errBoom,
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: `no bundles found for package "p"`,
+		},
+		"registry down": {
+			stage: StageFetch, err: errBoom,
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + "boom",
+		},
+		"unusable reference": {
+			stage: StageFetch, err: fmt.Errorf("wrapped: %w", &UnusableImageError{Image: "x", Err: errBoom}),
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "wrapped: boom",
+		},
+		"garbage under a digest": {
+			stage: StageRender, err: &bundle.InvalidError{Violations: []bundle.Violation{{Message: "no CSV"}}}, image: pinned,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "invalid bundle: no CSV",
+		},
+		"garbage under a tag": {
+			stage: StageRender, err: &bundle.InvalidError{Violations: []bundle.Violation{{Message: "no CSV"}}}, image: tagged,
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + "invalid bundle: no CSV",
+		},
+		"bad configuration": {
+			stage: StageRender, err: &bundle.ConfigError{Problems: []string{`unknown field "x"`}}, image: tagged,
+			disposition: Blocked, reason: ocv1.ReasonInvalidConfiguration,
+			message: prefix + `invalid ClusterExtension configuration: invalid configuration: unknown field "x"`,
+		},
+		"forbidden": {
+			stage: StageApply, err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "s", errBoom),
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + `services "s" is forbidden: boom`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := classify(Outcome{
+				Target: Target{Bundle: identity("1.0.0"), Image: tc.image},
+				Stage:  tc.stage, Err: tc.err, RepairErr: tc.repairErr,
+			})
+			want := verdict{disposition: tc.disposition, reason: tc.reason, message: tc.message}
+			if got != want {
+				t.Errorf("classify =\n%+v, want\n%+v", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// finalizers are those of the reference implementation. They guard nothing but
+// what this process holds for an extension: its content is owned by the
+// ClusterExtension and goes with it, whether or not the ServiceAccount still
+// exists.
+var finalizers = []string{ocv1.CleanupUnpackCacheFinalizer, ocv1.CleanupContentManagerCacheFinalizer}
+
+// finalize lets go of an extension that is being deleted. Finalizers of others
+// are theirs to remove.
+func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) error {
+	r.Forget(ext.Name)
+	left := slices.DeleteFunc(slices.Clone(ext.Finalizers), func(name string) bool { return slices.Contains(finalizers, name) })
+	if len(left) == len(ext.Finalizers) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.writeFinalizers(ctx, ext, left))
+}
+
+// missingFinalizers gives the finalizers that an extension should have, or nil
+// when it has them.
+func missingFinalizers(ext *ocv1.ClusterExtension) []string {
+	wanted := slices.Clone(ext.Finalizers)
+	for _, name := range finalizers {
+		if !slices.Contains(wanted, name) {
+			wanted = append(wanted, name)
+		}
+	}
+	if len(wanted) == len(ext.Finalizers) {
+		return nil
+	}
+	return wanted
+}

@@ -1,0 +1,31 @@
+package controller
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxMessage is what the API allows for the message of a condition.
+	maxMessage = 32768
+
+	truncated = "\n\n... [message truncated]"
+)
+
+// socketAddresses are those that network errors carry. Their ports differ in
+// each attempt, which would make each attempt a change of status.
+var socketAddresses = regexp.MustCompile(`(?:read|write) (?:tcp|udp) (?:[0-9.]+|\[[0-9a-fA-F:.%a-z]+\]):\d+->(?:[0-9.]+|\[[0-9a-fA-F:.%a-z]+\]):\d+: `)
+
+// presentable is a message as a condition can hold it.
+func presentable(message string) string {
+	message = strings.ToValidUTF8(socketAddresses.ReplaceAllString(message, ""), "\uFFFD")
+	if len(message) <= maxMessage {
+		return message
+	}
+	end := maxMessage - len(truncated)
+	for !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + truncated
+}

@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// Observed is the world as one pass sees it. Failures to read are values: what
+// they mean is decided later.
+type Observed struct {
+	Installation    Installation
+	InstallationErr error
+
+	// ServiceAccountErr says that the declared ServiceAccount cannot act.
+	ServiceAccountErr error
+
+	// Catalogs are those that the spec selects and that are available, sorted
+	// by name.
+	Catalogs    []resolve.Catalog
+	CatalogsErr error
+}
+
+// MissingServiceAccountError says that the declared ServiceAccount does not
+// exist.
+type MissingServiceAccountError struct{ Namespace, Name string }
+
+func (e *MissingServiceAccountError) Error() string {
+	return fmt.Sprintf("operation cannot proceed due to the following validation error(s): service account %q not found in namespace %q",
+		e.Name, e.Namespace)
+}
+
+// observe does every read of a pass that does not depend on a bundle. All but
+// the first look at an installation are answered from memory.
+func (r *Reconciler) observe(ctx context.Context, wanted Wanted) Observed {
+	var observed Observed
+	observed.Installation, observed.InstallationErr = r.Releases.Observe(ctx, wanted.Owner)
+	observed.ServiceAccountErr = r.serviceAccount(ctx, wanted.Owner)
+	if wanted.Selector != nil {
+		observed.Catalogs, observed.CatalogsErr = r.catalogs(ctx, wanted.Selector, wanted.Request.Package)
+	}
+	return observed
+}
+
+// newServiceAccount is what is watched of a ServiceAccount: that it exists.
+func newServiceAccount() *metav1.PartialObjectMetadata {
+	account := &metav1.PartialObjectMetadata{}
+	account.SetGroupVersionKind(serviceAccountKind)
+	return account
+}
+
+func (r *Reconciler) serviceAccount(ctx context.Context, owner Owner) error {
+	key := types.NamespacedName{Namespace: owner.Namespace, Name: owner.ServiceAccount}
+	err := r.Client.Get(ctx, key, newServiceAccount())
+	if apierrors.IsNotFound(err) {
+		return &MissingServiceAccountError{Namespace: owner.Namespace, Name: owner.ServiceAccount}
+	}
+	if err != nil {
+		return fmt.Errorf("operation cannot proceed due to the following validation error(s): error getting service account: %w", err)
+	}
+	return nil
+}
+
+func (r *Reconciler) catalogs(ctx context.Context, selector labels.Selector, pkg string) ([]resolve.Catalog, error) {
+	var list ocv1.ClusterCatalogList
+	err := r.Client.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("error walking catalogs: error listing catalogs: %w", err)
+	}
+	var catalogs []resolve.Catalog
+	for i := range list.Items {
+		catalog := &list.Items[i]
+		if catalog.Spec.AvailabilityMode == ocv1.AvailabilityModeUnavailable || !catalog.DeletionTimestamp.IsZero() {
+			continue
+		}
+		prepared, err := r.Catalogs.Package(catalog.Name, pkg)
+		if err != nil && !isServing(catalog) {
+			err = fmt.Errorf("catalog %q is not being served", catalog.Name)
+		}
+		catalogs = append(catalogs, resolve.Catalog{
+			Name: catalog.Name, Priority: catalog.Spec.Priority, Package: prepared, Err: err,
+		})
+	}
+	slices.SortFunc(catalogs, func(a, b resolve.Catalog) int { return cmp.Compare(a.Name, b.Name) })
+	return catalogs, nil
+}
+
+func isServing(catalog *ocv1.ClusterCatalog) bool {
+	return meta.IsStatusConditionTrue(catalog.Status.Conditions, ocv1.TypeServing)
+}

@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+// passDeadline bounds one pass over one extension, image pull included.
+const passDeadline = 10 * time.Minute
+
+// Keys of log lines.
+const (
+	keyStage   = "stage"
+	keyAction  = "action"
+	keyBundle  = "bundle"
+	keyVersion = "version"
+)
+
+// Reconciler brings ClusterExtensions to what their specs want.
+type Reconciler struct {
+	Client   client.Client
+	Releases Releases
+	Bundles  Bundles
+	Catalogs Catalogs
+
+	// Certificates says who issues certificates for webhooks on this cluster.
+	Certificates func() bundle.CertificateProvider
+
+	// Forget drops what the process holds for an extension that is gone.
+	Forget func(extension string)
+
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Reconcile makes one pass over one extension: read, decide, act, and tell the
+// outcome in the status.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passDeadline)
+	defer cancel()
+
+	ext := &ocv1.ClusterExtension{}
+	if err := r.Client.Get(ctx, req.NamespacedName, ext); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Forget(req.Name)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !ext.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.finalize(ctx, ext)
+	}
+	if wanted := missingFinalizers(ext); wanted != nil {
+		return ctrl.Result{}, r.writeFinalizers(ctx, ext, wanted)
+	}
+
+	wanted, invalid := translate(ext)
+	outcome := r.pass(ctx, wanted, invalid)
+	verdict := classify(outcome)
+	if err := r.writeStatus(ctx, ext, statusOf(ext, outcome, verdict, r.Now())); err != nil {
+		return ctrl.Result{}, err
+	}
+	report(ctx, outcome)
+	return resultOf(outcome, verdict)
+}
+
+// report logs what changed in the world. Errors are logged once, by the queue
+// that gets them.
+func report(ctx context.Context, outcome Outcome) {
+	logger := log.FromContext(ctx).WithValues(
+		keyAction, outcome.Target.Action,
+		keyBundle, outcome.Target.Bundle.Name,
+		keyVersion, outcome.Target.Bundle.Version,
+	)
+	switch action := outcome.Target.Action; {
+	case outcome.Err != nil:
+		logger.V(1).Info("not as wanted", keyStage, outcome.Stage, "reason", outcome.Err.Error())
+	case action == Install || action == Upgrade:
+		logger.Info("applied")
+	default:
+		logger.V(1).Info("as wanted")
+	}
+}

@@ -1,0 +1,142 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// The first and the longest wait after a failure. The longest is what a cause
+// that nobody watches, such as RBAC, may cost after it is gone.
+const (
+	minBackoff = 500 * time.Millisecond
+	maxBackoff = 2 * time.Minute
+)
+
+var serviceAccountKind = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
+
+// Wakeups carries the names of extensions to look at from those who notice that
+// something has changed. It must be read for as long as it is written.
+type Wakeups chan event.TypedGenericEvent[string]
+
+// Wake asks for a pass over an extension.
+func (w Wakeups) Wake(extension string) { w <- event.TypedGenericEvent[string]{Object: extension} }
+
+// Setup registers the reconciler of ClusterExtensions and what wakes it.
+func Setup(mgr ctrl.Manager, r *Reconciler, wakeups Wakeups, workers int) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("clusterextension").
+		For(&ocv1.ClusterExtension{}, builder.WithPredicates(extensionEdited())).
+		Watches(&ocv1.ClusterCatalog{}, handler.EnqueueRequestsFromMapFunc(r.selecting), builder.WithPredicates(catalogMoved())).
+		WatchesMetadata(newServiceAccountObject(), handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(appearsOrGoes())).
+		WatchesRawSource(source.TypedChannel(wakeups, enqueueNamed())).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of ClusterExtensions: %w", err)
+	}
+	return nil
+}
+
+func newServiceAccountObject() client.Object { return &corev1.ServiceAccount{} }
+
+// extensionEdited ignores our own status writes.
+func extensionEdited() predicate.Predicate {
+	finalizersChanged := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
+	}}
+	return predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged)
+}
+
+// catalogMoved leaves new content to the [CatalogReconciler], which wakes those
+// whose package has changed.
+func catalogMoved() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isCatalog := e.ObjectOld.(*ocv1.ClusterCatalog)
+		after, isStillCatalog := e.ObjectNew.(*ocv1.ClusterCatalog)
+		if !isCatalog || !isStillCatalog {
+			return false
+		}
+		return before.Spec.Priority != after.Spec.Priority ||
+			before.Spec.AvailabilityMode != after.Spec.AvailabilityMode ||
+			!maps.Equal(before.Labels, after.Labels) ||
+			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			isServing(before) != isServing(after)
+	}}
+}
+
+func appearsOrGoes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// selecting gives the extensions that may draw from a catalog. Those whose
+// selector no longer matches it are among them: the event tells of the labels
+// after the change only.
+func (r *Reconciler) selecting(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.extensions(ctx, func(*ocv1.ClusterExtension) bool { return true })
+}
+
+func (r *Reconciler) using(ctx context.Context, account client.Object) []reconcile.Request {
+	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
+		return ext.Spec.Namespace == account.GetNamespace() && ext.Spec.ServiceAccount.Name == account.GetName()
+	})
+}
+
+func (r *Reconciler) extensions(ctx context.Context, match func(*ocv1.ClusterExtension) bool) []reconcile.Request {
+	names, err := extensionNames(ctx, r.Client, match)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing extensions to wake")
+	}
+	requests := make([]reconcile.Request, 0, len(names))
+	for _, name := range names {
+		requests = append(requests, requestFor(name))
+	}
+	return requests
+}
+
+func extensionNames(ctx context.Context, reader client.Reader, match func(*ocv1.ClusterExtension) bool) ([]string, error) {
+	var list ocv1.ClusterExtensionList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ClusterExtensions: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+func requestFor(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+func enqueueNamed() handler.TypedEventHandler[string, reconcile.Request] {
+	return handler.TypedFuncs[string, reconcile.Request]{
+		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			queue.Add(requestFor(e.Object))
+		},
+	}
+}

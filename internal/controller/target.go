@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// Action is what a pass is to do about the content.
+type Action string
+
+const (
+	// None: nothing is installed, and nothing can be.
+	None Action = "None"
+
+	// Install a bundle where none is.
+	Install Action = "Install"
+
+	// Upgrade from the installed revision to another bundle, image or
+	// configuration, or finish what an earlier upgrade has begun.
+	Upgrade Action = "Upgrade"
+
+	// Keep the installed revision, and repair it.
+	Keep Action = "Keep"
+)
+
+// Target is where a pass goes.
+type Target struct {
+	Action Action
+
+	// Bundle and Image are set unless the action is None.
+	Bundle bundle.Identity
+	Image  string
+
+	// Resolution is nil when catalogs had no part in the choice.
+	Resolution *resolve.Resolution
+
+	// Err is what stands in the way forward; the installed bundle is kept all
+	// the same.
+	Err error
+}
+
+// decide answers the question of every pass: go forward, stay, or not even
+// that. What is installed is kept whatever happens to the way forward.
+func decide(wanted Wanted, invalid error, observed Observed) Target {
+	resolution, err := choose(wanted, invalid, observed)
+	installed := observed.Installation.Installed
+	if observed.ServiceAccountErr != nil {
+		// Nothing can be done as an identity that does not exist, not even
+		// repair.
+		return Target{Action: None, Resolution: resolution, Err: observed.ServiceAccountErr}
+	}
+	switch {
+	case err == nil && resolution != nil:
+		return toward(resolution, installed, observed.Installation.Unfinished, wanted.Inputs)
+	case installed == nil:
+		return Target{Action: None, Err: err}
+	}
+	target := Target{Action: Keep, Bundle: installed.Bundle, Image: installed.Image, Err: err}
+	if err == nil && inputsDiffer(installed, wanted.Inputs) {
+		target.Action = Upgrade
+	}
+	return target
+}
+
+// choose asks the catalogs. Without an error and without a resolution there is
+// no catalog to ask and the installed bundle is what the spec allows.
+func choose(wanted Wanted, invalid error, observed Observed) (*resolve.Resolution, error) {
+	switch {
+	case invalid != nil:
+		return nil, invalid
+	case observed.CatalogsErr != nil:
+		return nil, observed.CatalogsErr
+	case observed.InstallationErr != nil:
+		return nil, observed.InstallationErr
+	}
+	installed := observed.Installation.Installed
+	if len(observed.Catalogs) == 0 && installed != nil && allows(wanted.Request, installed.Bundle) {
+		return nil, nil
+	}
+	request := wanted.Request
+	if installed != nil {
+		request.Installed = &installed.Bundle
+	}
+	resolution, err := resolve.Resolve(request, observed.Catalogs)
+	if err != nil {
+		return nil, err
+	}
+	return &resolution, nil
+}
+
+// allows reports whether a bundle is one that the request could have led to, as
+// far as that can be told without a catalog.
+func allows(request resolve.Request, installed bundle.Identity) bool {
+	if installed.Package != request.Package {
+		return false
+	}
+	version, err := bundle.ParseVersion(installed.Version)
+	return err == nil && request.Range.Contains(version)
+}
+
+func toward(resolution *resolve.Resolution, installed *Installed, unfinished bool, inputs string) Target {
+	target := Target{Bundle: resolution.Identity, Image: resolution.Image, Resolution: resolution}
+	switch {
+	case installed == nil:
+		target.Action = Install
+	case installed.Bundle != resolution.Identity || installed.Image != resolution.Image,
+		inputsDiffer(installed, inputs), unfinished:
+		target.Action = Upgrade
+	default:
+		target.Action = Keep
+	}
+	return target
+}
+
+// inputsDiffer is false for records that do not say what their inputs were: an
+// extension that another controller installed is not written to on that account.
+func inputsDiffer(installed *Installed, inputs string) bool {
+	return installed.Inputs != "" && installed.Inputs != inputs
+}

@@ -1,0 +1,57 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// writeStatus sends one patch if the status differs. Conditions are a list, and
+// a merge patch replaces lists: the patch is locked, so that a condition that
+// somebody else has just set is not lost.
+func (r *Reconciler) writeStatus(ctx context.Context, ext *ocv1.ClusterExtension, status *ocv1.ClusterExtensionStatus) error {
+	if equality.Semantic.DeepEqual(&ext.Status, status) {
+		return nil
+	}
+	changed := ext.DeepCopy()
+	changed.Status = *status
+	patch := client.MergeFromWithOptions(ext, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, changed, patch); err != nil {
+		return fmt.Errorf("error updating status: %w", err)
+	}
+	return nil
+}
+
+// writeFinalizers replaces the finalizers and touches nothing else.
+func (r *Reconciler) writeFinalizers(ctx context.Context, ext *ocv1.ClusterExtension, finalizers []string) error {
+	changed := ext.DeepCopy()
+	changed.Finalizers = finalizers
+	patch := client.MergeFromWithOptions(ext, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, changed, patch); err != nil {
+		return fmt.Errorf("error updating finalizers: %w", err)
+	}
+	return nil
+}
+
+// resultOf turns a verdict into what the work queue understands.
+func resultOf(outcome Outcome, v verdict) (ctrl.Result, error) {
+	switch v.disposition {
+	case Retry:
+		return ctrl.Result{}, outcome.Err
+	case Blocked:
+		if outcome.RepairErr != nil {
+			return ctrl.Result{}, outcome.RepairErr
+		}
+		if outcome.RecheckAfter == 0 {
+			return ctrl.Result{}, reconcile.TerminalError(outcome.Err)
+		}
+	case Settled, Wait:
+	}
+	return ctrl.Result{RequeueAfter: outcome.RecheckAfter}, nil
+}
