@@ -1,0 +1,204 @@
+package catalogclient
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+)
+
+// entry is a package in an index: either usable or malformed.
+type entry struct {
+	Package Package `json:"package"`
+	// Malformed names the object that makes the package unusable, and why.
+	Malformed string `json:"malformed,omitempty"`
+}
+
+// builder collects the objects of a catalog by package. Of several objects with
+// the same package, schema and name the last one counts.
+type builder struct {
+	packages map[string]*parts
+	// texts holds each kept text once: bundle names come up in several entries.
+	texts       map[string]string
+	kept, limit int64
+}
+
+// parts are the objects of one package, by name.
+type parts struct {
+	channels     map[string]Channel
+	bundles      map[string]Bundle
+	deprecations map[string][]Deprecation
+	malformed    map[objectKey]string
+}
+
+type objectKey struct{ schema, name string }
+
+func newBuilder(limit int64) *builder {
+	return &builder{packages: map[string]*parts{}, texts: map[string]string{}, limit: limit}
+}
+
+// add takes what is needed of o and keeps nothing of its JSON. The error is an
+// *fbc.ObjectError when o is malformed, else final.
+func (b *builder) add(o fbc.Object) error {
+	if o.Owner() == "" {
+		return nil
+	}
+	if o.Schema == "" {
+		return o.Errorf("%w", errNoSchema)
+	}
+	p := b.parts(o.Owner())
+	var err error
+	switch o.Schema {
+	case schemaChannel:
+		var channel Channel
+		if channel, err = decodeChannel(o); err == nil {
+			p.channels[channel.Name] = b.keepChannel(channel)
+		}
+	case schemaBundle:
+		var bundle Bundle
+		if bundle, err = decodeBundle(o); err == nil {
+			p.bundles[bundle.Name] = b.keepBundle(bundle)
+		}
+	case schemaDeprecations:
+		var deprecations []Deprecation
+		if deprecations, err = decodeDeprecations(o); err == nil {
+			p.deprecations[b.keep(o.Name)] = b.keepDeprecations(deprecations)
+		}
+	}
+	if err != nil {
+		return o.Errorf("%w", err)
+	}
+	delete(p.malformed, objectKey{o.Schema, o.Name})
+	return b.checkSize()
+}
+
+// addMalformed records that an object of a known package cannot be used.
+func (b *builder) addMalformed(e *fbc.ObjectError) error {
+	o := e.Object
+	b.parts(o.Owner()).malformed[objectKey{o.Schema, o.Name}] = b.keep(e.Error())
+	return b.checkSize()
+}
+
+func (b *builder) checkSize() error {
+	if b.kept > b.limit {
+		return &fbc.LimitError{What: "index bytes", Limit: b.limit}
+	}
+	return nil
+}
+
+func (b *builder) parts(name string) *parts {
+	p, ok := b.packages[name]
+	if !ok {
+		p = &parts{
+			channels: map[string]Channel{}, bundles: map[string]Bundle{},
+			deprecations: map[string][]Deprecation{}, malformed: map[objectKey]string{},
+		}
+		b.packages[b.keep(name)] = p
+	}
+	return p
+}
+
+// keep returns text in memory of its own, shared with equal texts.
+func (b *builder) keep(text string) string {
+	if kept, ok := b.texts[text]; ok {
+		return kept
+	}
+	text = strings.Clone(text)
+	b.texts[text] = text
+	b.kept += int64(len(text))
+	return text
+}
+
+func (b *builder) keepChannel(c Channel) Channel {
+	c.Name = b.keep(c.Name)
+	for i, e := range c.Entries {
+		for j, skip := range e.Skips {
+			e.Skips[j] = b.keep(skip)
+		}
+		c.Entries[i] = Entry{
+			Name: b.keep(e.Name), Replaces: b.keep(e.Replaces),
+			Skips: slices.Clip(e.Skips), SkipRange: b.keep(e.SkipRange),
+		}
+		b.kept += entryOverhead
+	}
+	c.Entries = slices.Clip(c.Entries)
+	return c
+}
+
+func (b *builder) keepBundle(bundle Bundle) Bundle {
+	bundle.Name = b.keep(bundle.Name)
+	bundle.Version = b.keep(bundle.Version)
+	bundle.Image = b.keep(bundle.Image)
+	for i, p := range bundle.Properties {
+		bundle.Properties[i].Type = b.keep(p.Type)
+		b.kept += entryOverhead + int64(len(p.Value))
+	}
+	bundle.Properties = slices.Clip(bundle.Properties)
+	b.kept += entryOverhead
+	return bundle
+}
+
+func (b *builder) keepDeprecations(list []Deprecation) []Deprecation {
+	for i, d := range list {
+		list[i] = Deprecation{Schema: b.keep(d.Schema), Name: b.keep(d.Name), Message: b.keep(d.Message)}
+		b.kept += entryOverhead
+	}
+	return list
+}
+
+// entryOverhead is what an item of an index takes besides its text, in bytes:
+// without it, items without text would cost nothing.
+const entryOverhead = 64
+
+// build returns the packages, each in an order that does not depend on the
+// order of the catalog.
+func (b *builder) build() map[string]*entry {
+	entries := make(map[string]*entry, len(b.packages))
+	for name, p := range b.packages {
+		entries[name] = p.build(name)
+	}
+	return entries
+}
+
+func (p *parts) build(name string) *entry {
+	if len(p.malformed) > 0 {
+		first := slices.MinFunc(slices.Collect(maps.Keys(p.malformed)), objectKey.compare)
+		return &entry{Package: Package{Name: name}, Malformed: p.malformed[first]}
+	}
+	return &entry{Package: Package{
+		Name:         name,
+		Channels:     sortedByName(p.channels),
+		Bundles:      sortedByName(p.bundles),
+		Deprecations: merge(p.deprecations),
+	}}
+}
+
+func (k objectKey) compare(other objectKey) int {
+	return cmp.Or(cmp.Compare(k.schema, other.schema), cmp.Compare(k.name, other.name))
+}
+
+func sortedByName[T any](byName map[string]T) []T {
+	var sorted []T
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		sorted = append(sorted, byName[name])
+	}
+	return sorted
+}
+
+// merge joins the deprecation objects of a package. There should be one; that
+// of several only one counts would depend on chance.
+func merge(byName map[string][]Deprecation) []Deprecation {
+	var merged []Deprecation
+	seen := map[Deprecation]bool{}
+	for _, list := range sortedByName(byName) {
+		for _, d := range list {
+			if !seen[d] {
+				seen[d] = true
+				merged = append(merged, d)
+			}
+		}
+	}
+	return merged
+}

@@ -1,0 +1,222 @@
+package catalogclient
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// copyFormat changes whenever older copies can no longer be read right.
+	copyFormat = 1
+	copySuffix = ".index"
+	tempPrefix = ".index-"
+	// copyBytesPerKeptByte bounds a copy: its text may be escaped in JSON.
+	copyBytesPerKeptByte = 8
+)
+
+var errDamaged = errors.New("the copy is damaged")
+
+// copies keeps one file per catalog with its last good index: the SHA-256 of
+// the rest in hexadecimal, a line of copyHeader, and a line per package. Files
+// are named after the hash of the catalog's name and replaced by renaming.
+type copies struct {
+	// dir is the folder of the files; empty means that nothing is kept.
+	dir string
+	// limit is the largest file that is read, in bytes.
+	limit int64
+}
+
+type copyHeader struct {
+	Format   int    `json:"format"`
+	Catalog  string `json:"catalog"`
+	Digest   string `json:"digest"`
+	Packages int    `json:"packages"`
+}
+
+func (c copies) path(catalog string) string {
+	sum := sha256.Sum256([]byte(catalog))
+	return filepath.Join(c.dir, hex.EncodeToString(sum[:])+copySuffix)
+}
+
+// load returns the indexes of all good copies by catalog. It removes damaged
+// ones and what an interrupted write left, and touches no other file.
+func (c copies) load() (map[string]*index, error) {
+	if c.dir == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the folder for copies of catalogs: %w", err)
+	}
+	files, err := os.ReadDir(c.dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading copies of catalogs: %w", err)
+	}
+	loaded := map[string]*index{}
+	for _, file := range files {
+		if !file.Type().IsRegular() {
+			continue
+		}
+		path := filepath.Join(c.dir, file.Name())
+		switch {
+		case strings.HasPrefix(file.Name(), tempPrefix):
+			err = os.Remove(path)
+		case strings.HasSuffix(file.Name(), copySuffix):
+			err = c.loadFile(path, loaded)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading copies of catalogs: %w", err)
+		}
+	}
+	return loaded, nil
+}
+
+// loadFile adds the index at path to loaded, or removes the file.
+func (c copies) loadFile(path string, loaded map[string]*index) error {
+	header, packages, err := readCopy(path, c.limit)
+	if err == nil && c.path(header.Catalog) != path {
+		err = errDamaged
+	}
+	if err != nil {
+		return os.Remove(path)
+	}
+	loaded[header.Catalog] = &index{digest: header.Digest, packages: packages}
+	return nil
+}
+
+func readCopy(path string, limit int64) (copyHeader, map[string]*entry, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return copyHeader{}, nil, err
+	}
+	defer file.Close()
+	src := bufio.NewReader(io.LimitReader(file, limit))
+	want := make([]byte, hex.EncodedLen(sha256.Size)+1)
+	if _, err := io.ReadFull(src, want); err != nil {
+		return copyHeader{}, nil, err
+	}
+	sum := sha256.New()
+	header, packages, err := decodeCopy(io.TeeReader(src, sum))
+	if err == nil && string(want) != checksum(sum) {
+		err = errDamaged
+	}
+	return header, packages, err
+}
+
+func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
+	dec := json.NewDecoder(r)
+	var header copyHeader
+	if err := dec.Decode(&header); err != nil {
+		return header, nil, err
+	}
+	if header.Format != copyFormat {
+		return header, nil, errDamaged
+	}
+	packages := map[string]*entry{}
+	for {
+		var e entry
+		err := dec.Decode(&e)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return header, nil, err
+		}
+		packages[e.Package.Name] = &e
+	}
+	if len(packages) != header.Packages {
+		return header, nil, errDamaged
+	}
+	return header, packages, nil
+}
+
+func checksum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) + "\n" }
+
+// write copies idx to a temporary file and returns its path.
+func (c copies) write(catalog string, idx *index) (string, error) {
+	if c.dir == "" {
+		return "", nil
+	}
+	file, err := os.CreateTemp(c.dir, tempPrefix)
+	if err != nil {
+		return "", fmt.Errorf("copying the index of catalog %q: %w", catalog, err)
+	}
+	err = encodeCopy(file, catalog, idx)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = cmp.Or(err, file.Close())
+	if err != nil {
+		c.drop(file.Name())
+		return "", fmt.Errorf("copying the index of catalog %q: %w", catalog, err)
+	}
+	return file.Name(), nil
+}
+
+func encodeCopy(file *os.File, catalog string, idx *index) error {
+	sum := sha256.New()
+	// The place of the checksum is filled when it is known.
+	if _, err := file.WriteString(checksum(sum)); err != nil {
+		return err
+	}
+	out := bufio.NewWriter(file)
+	enc := json.NewEncoder(io.MultiWriter(out, sum))
+	// Values of properties come back byte for byte only without escaping.
+	enc.SetEscapeHTML(false)
+	header := copyHeader{Format: copyFormat, Catalog: catalog, Digest: idx.digest, Packages: len(idx.packages)}
+	if err := enc.Encode(header); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(idx.packages)) {
+		if err := enc.Encode(idx.packages[name]); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	_, err := file.WriteAt([]byte(checksum(sum)), 0)
+	return err
+}
+
+// publish puts a written file in the place of the catalog's copy.
+func (c copies) publish(written, catalog string) error {
+	if written == "" {
+		return nil
+	}
+	if err := os.Rename(written, c.path(catalog)); err != nil {
+		c.drop(written)
+		return fmt.Errorf("copying the index of catalog %q: %w", catalog, err)
+	}
+	return nil
+}
+
+// drop removes a written file that is not wanted. What stays is removed at the
+// next start.
+func (c copies) drop(written string) {
+	if written != "" {
+		_ = os.Remove(written)
+	}
+}
+
+func (c copies) remove(catalog string) error {
+	if c.dir == "" {
+		return nil
+	}
+	if err := os.Remove(c.path(catalog)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the copy of catalog %q: %w", catalog, err)
+	}
+	return nil
+}

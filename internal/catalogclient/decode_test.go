@@ -1,0 +1,220 @@
+package catalogclient_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+)
+
+// load returns a client that has read body.
+func load(t *testing.T, body string) *catalogclient.Client {
+	t.Helper()
+	s := newServer(t, content(body))
+	c := newClient(t, catalogclient.Config{})
+	mustRefresh(t, c, s.source("d1"))
+	return c
+}
+
+func TestPackagesAsWritten(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		body   string
+		want   *catalogclient.Package
+	}{
+		"NoObjectOfThePackageItself": {
+			reason: "a package exists as soon as any object names it",
+			body:   `{"schema":"custom","package":"p","name":"x"}`,
+			want:   &catalogclient.Package{Name: "p"},
+		},
+		"OrderOfObjects": {
+			reason: "the order of bundles and channels must not depend on the catalog",
+			body: `{"schema":"olm.bundle","package":"p","name":"b"}{"schema":"olm.channel","package":"p","name":"y"}` +
+				`{"schema":"olm.channel","package":"p","name":"x"}{"schema":"olm.bundle","package":"p","name":"a"}`,
+			want: &catalogclient.Package{
+				Name:     "p",
+				Channels: []catalogclient.Channel{{Name: "x"}, {Name: "y"}},
+				Bundles:  []catalogclient.Bundle{{Name: "a"}, {Name: "b"}},
+			},
+		},
+		"Duplicates": {
+			reason: "of the same package, schema and name the last object counts, malformed ones included",
+			body: `{"schema":"olm.bundle","package":"p","name":"a","image":1}` +
+				`{"schema":"olm.bundle","package":"p","name":"a","image":"old"}` +
+				`{"schema":"olm.bundle","package":"p","name":"a","image":"new"}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "a", Image: "new"}}},
+		},
+		"KeysInAnotherCase": {
+			reason: "the typed fields are found in any case, as those that identify are",
+			body:   `{"Schema":"olm.bundle","PACKAGE":"p","Name":"a","IMAGE":"i","Properties":[{"Type":"olm.package","VALUE":{"Version":"1.0.0"}}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
+				Name: "a", Image: "i", Version: "1.0.0",
+				Properties: []catalogclient.Property{{Type: "olm.package", Value: []byte(`{"Version":"1.0.0"}`)}},
+			}}},
+		},
+		"NullLists": {
+			reason: "null stands for an empty list",
+			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":null}` +
+				`{"schema":"olm.channel","package":"p","name":"c","entries":null}`,
+			want: &catalogclient.Package{
+				Name: "p", Channels: []catalogclient.Channel{{Name: "c"}}, Bundles: []catalogclient.Bundle{{Name: "a"}},
+			},
+		},
+		"FirstVersion": {
+			reason: "the first olm.package property has the version, all of them are kept",
+			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
+				`{"type":"olm.package","value":{"version":"1.0.0"}},{"type":"olm.package","value": {"version" : "2.0.0"}}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
+				Name: "a", Version: "1.0.0", Properties: []catalogclient.Property{
+					{Type: "olm.package", Value: []byte(`{"version":"1.0.0"}`)},
+					{Type: "olm.package", Value: []byte(`{"version":"2.0.0"}`)},
+				},
+			}}},
+		},
+		"UnreadableVersion": {
+			reason: "whether a bundle without version matters is for resolution to say",
+			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[{"type":"olm.package","value":7}]}` +
+				`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":"olm.package"}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{
+				{Name: "a", Properties: []catalogclient.Property{{Type: "olm.package", Value: []byte(`7`)}}},
+				{Name: "b", Properties: []catalogclient.Property{{Type: "olm.package"}}},
+			}},
+		},
+		"SkippedProperties": {
+			reason: "what resolution does not read is not even decoded",
+			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
+				`{"value":{"data":"!not base64!"},"type":"olm.bundle.object"},{"type":"olm.csv.metadata","value":[]}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "a"}}},
+		},
+		"Deprecations": {
+			reason: "several objects are joined in the order of their names, without repetition",
+			body: `{"schema":"olm.deprecations","package":"p","name":"z","entries":[{"reference":{"schema":"olm.package"},"message":"m"},{"reference":{"schema":"olm.channel","name":"c"},"message":"n"}]}` +
+				`{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.bundle","name":"b"}},{"reference":{"schema":"olm.package"},"message":"m"}]}`,
+			want: &catalogclient.Package{Name: "p", Deprecations: []catalogclient.Deprecation{
+				{Schema: "olm.bundle", Name: "b"},
+				{Schema: "olm.package", Message: "m"},
+				{Schema: "olm.channel", Name: "c", Message: "n"},
+			}},
+		},
+		"Cycles": {
+			reason: "edges are not followed, so a cycle does no harm",
+			body:   `{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"a","replaces":"a","skips":["a"]}]}`,
+			want: &catalogclient.Package{Name: "p", Channels: []catalogclient.Channel{{
+				Name: "c", Entries: []catalogclient.Entry{{Name: "a", Replaces: "a", Skips: []string{"a"}}},
+			}}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := mustPackage(t, load(t, tt.body+packageQ), "p")
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s: -want +got\n%s", tt.reason, diff)
+			}
+		})
+	}
+}
+
+// One malformed object takes its own package away, and no other.
+func TestMalformedPackages(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ body, want string }{
+		"a name that is a number": {
+			`{"schema":"olm.bundle","package":"p","name":12345}`,
+			`object 1, schema "olm.bundle", package "p": key "name": expected a string, found a number`,
+		},
+		"no schema": {
+			`{"package":"p","name":"x"}`,
+			`object 1, package "p", name "x": missing root schema field`,
+		},
+		"an image that is a list": {
+			`{"schema":"olm.bundle","package":"p","name":"b","image":[]}`,
+			`object 1, schema "olm.bundle", package "p", name "b": key "image": unexpected array`,
+		},
+		"properties that are an object": {
+			`{"schema":"olm.bundle","package":"p","name":"b","properties":{}}`,
+			`object 1, schema "olm.bundle", package "p", name "b": key "properties": expected a list, found an object`,
+		},
+		"a property without fields": {
+			`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":"x"},null]}`,
+			`object 1, schema "olm.bundle", package "p", name "b": key "properties": item 1: expected an object, found null`,
+		},
+		"a property type that is a number": {
+			`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":1}]}`,
+			`object 1, schema "olm.bundle", package "p", name "b": key "properties": item 0: key "type": unexpected number`,
+		},
+		"an entry with a bad skip": {
+			`{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"a","skips":[1]}]}`,
+			`object 1, schema "olm.channel", package "p", name "c": key "entries": unexpected number in "skips"`,
+		},
+		"deprecations that are no list": {
+			`{"schema":"olm.deprecations","package":"p","entries":"x"}`,
+			`object 1, schema "olm.deprecations", package "p": key "entries": unexpected string`,
+		},
+		"the first of several, by schema and name": {
+			`{"schema":"olm.bundle","package":"p","name":"z","image":1}{"schema":"olm.bundle","package":"p","name":"a","image":1}`,
+			`object 2, schema "olm.bundle", package "p", name "a": key "image": unexpected number`,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := load(t, tt.body+packageQ)
+			_, err := c.Package("c", "p")
+			var malformed *catalogclient.MalformedPackageError
+			if !errors.As(err, &malformed) {
+				t.Fatalf("got %v, want a *MalformedPackageError", err)
+			}
+			if want := `error loading package "p": catalog "c": ` + tt.want; err.Error() != want {
+				t.Errorf("got  %s\nwant %s", err, want)
+			}
+			if mustPackage(t, c, "q") == nil {
+				t.Error("the other package is gone")
+			}
+		})
+	}
+}
+
+// B-01: names are opaque, whatever they look like.
+func TestNamesAreNeverPaths(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	inner := dir + "/inner"
+	for _, name := range []string{"../../x", "/etc/passwd", "..", ".", "a/b", `a\b`, "nul\x00", "~", strings.Repeat("x", 300)} {
+		body := fmt.Sprintf(`{"schema":%q,"package":%q,"name":%q}{"schema":"olm.bundle","package":%[2]q,"name":%[2]q}`,
+			"../schema", name, name)
+		body = strings.ReplaceAll(body, `\x00`, `\u0000`)
+		s := newServer(t, content(body))
+		c := newClient(t, catalogclient.Config{Dir: inner})
+		src := s.source("d1")
+		src.Catalog = name
+		mustRefresh(t, c, src)
+		p, err := newClient(t, catalogclient.Config{Dir: inner}).Package(name, name)
+		if err != nil || p == nil || p.Name != name {
+			t.Errorf("%q: got %v, %v after a restart", name, p, err)
+		}
+		if err := c.Forget(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := files(t, dir); len(got) != 0 {
+		t.Errorf("left files %v", got)
+	}
+}
+
+// FuzzContent checks that no content crashes the client, and that what it
+// accepts survives a restart unchanged.
+func FuzzContent(f *testing.F) {
+	f.Add([]byte(packageP + channelP + bundleP))
+	f.Add([]byte(`{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.package"},"message":"<m>"}]}`))
+	f.Add([]byte("schema: olm.bundle\npackage: p\nname: b\nproperties:\n- type: olm.constraint\n  value: {a: '>=1'}\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		catalogclient.CheckContent(t, bytes.Clone(body))
+	})
+}

@@ -1,0 +1,59 @@
+package fbc
+
+import "fmt"
+
+// Default bounds. Catalogs of several hundred packages, with rendered manifests
+// inside, weigh some 200 MB in 20,000 objects of at most a few megabytes.
+const (
+	defaultStreamBytes = 2 << 30
+	defaultObjectBytes = 32 << 20
+	defaultObjects     = 1_000_000
+	defaultNesting     = 256
+	defaultNameBytes   = 1024
+)
+
+// Limits bounds one stream. A zero field stands for its default.
+type Limits struct {
+	// StreamBytes is the size of the whole stream in bytes.
+	StreamBytes int64
+	// ObjectBytes is the size of one object or document in bytes.
+	ObjectBytes int
+	// Objects is the number of objects in the stream.
+	Objects int
+	// Nesting is the depth of objects and arrays within one object.
+	Nesting int
+	// NameBytes is the length of a schema, package or object name in bytes.
+	NameBytes int
+}
+
+// WithDefaults returns l with every zero field replaced by its default.
+func (l Limits) WithDefaults() Limits {
+	if l.StreamBytes == 0 {
+		l.StreamBytes = defaultStreamBytes
+	}
+	if l.ObjectBytes == 0 {
+		l.ObjectBytes = defaultObjectBytes
+	}
+	if l.Objects == 0 {
+		l.Objects = defaultObjects
+	}
+	if l.Nesting == 0 {
+		l.Nesting = defaultNesting
+	}
+	if l.NameBytes == 0 {
+		l.NameBytes = defaultNameBytes
+	}
+	return l
+}
+
+// LimitError says that content is larger than its reader allows.
+type LimitError struct {
+	// What is the thing that is too large, with its unit, such as "object bytes".
+	What string
+	// Limit is the largest allowed value of it.
+	Limit int64
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%s exceed the limit of %d", e.What, e.Limit)
+}

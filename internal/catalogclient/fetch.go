@@ -1,0 +1,151 @@
+package catalogclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// maxDetailBytes is enough of a plain text answer to recognise who sent it.
+const maxDetailBytes = 128
+
+// fetcher reads the content of a catalog from its server.
+type fetcher struct {
+	http   *http.Client
+	limits Limits
+}
+
+// fetch returns the packages of the catalog at base once all of it has arrived.
+func (f fetcher) fetch(ctx context.Context, base string) (map[string]*entry, error) {
+	address, err := contentURL(base)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := newWatchdog(f.limits, cancel)
+	defer w.stop()
+
+	entries, err := f.read(ctx, address, w)
+	var stalled *StalledError
+	if err != nil && errors.As(context.Cause(ctx), &stalled) {
+		return nil, fmt.Errorf("error performing request: Get %q: %w", address, stalled)
+	}
+	return entries, err
+}
+
+func contentURL(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", fmt.Errorf("error forming catalogd API endpoint: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("error forming catalogd API endpoint: scheme must be either http or https: %q", base)
+	}
+	return u.JoinPath("api", "v1", "all").String(), nil
+}
+
+func (f fetcher) read(ctx context.Context, address string, w *watchdog) (map[string]*entry, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("error forming request: %w", err)
+	}
+	resp, err := f.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("error performing request: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, &StatusError{Code: resp.StatusCode, Detail: detail(resp)}
+	}
+	if endsUnnoticed(resp) {
+		return nil, ErrUnknownLength
+	}
+	body := &body{src: resp.Body, watchdog: w}
+	entries, err := decodeIndex(body, f.limits)
+	if err != nil {
+		return nil, err
+	}
+	if resp.ContentLength >= 0 && body.received != resp.ContentLength {
+		return nil, &LengthError{Announced: resp.ContentLength, Received: body.received}
+	}
+	return entries, nil
+}
+
+// endsUnnoticed reports whether the end of the body is where the connection
+// closes. Everywhere else the HTTP layer tells a complete body from a cut one:
+// by length, by the last chunk, by the end of the HTTP/2 stream or by the
+// checksum of the compression it removed.
+func endsUnnoticed(resp *http.Response) bool {
+	return resp.ProtoMajor == 1 && resp.ContentLength < 0 &&
+		len(resp.TransferEncoding) == 0 && !resp.Uncompressed
+}
+
+// detail returns the first line of a plain text body, for a message: it tells
+// the catalog server from a proxy in front of it.
+func detail(resp *http.Response) string {
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil || kind != "text/plain" {
+		return ""
+	}
+	start, err := io.ReadAll(io.LimitReader(resp.Body, maxDetailBytes))
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(strings.ToValidUTF8(string(start), ""), "\n")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, line))
+}
+
+// watchdog cancels a request that makes no progress, or takes too long in all.
+type watchdog struct {
+	idle        *time.Timer
+	total       *time.Timer
+	idleTimeout time.Duration
+}
+
+// newWatchdog returns a watchdog that expects progress from now on.
+func newWatchdog(limits Limits, cancel context.CancelCauseFunc) *watchdog {
+	return &watchdog{
+		idleTimeout: limits.Idle,
+		idle:        time.AfterFunc(limits.Idle, func() { cancel(&StalledError{After: limits.Idle}) }),
+		total:       time.AfterFunc(limits.Total, func() { cancel(&StalledError{After: limits.Total, Total: true}) }),
+	}
+}
+
+// pause ends a wait for the server: what we do ourselves is not its idle time.
+func (w *watchdog) pause() { w.idle.Stop() }
+
+// resume starts a wait for the server.
+func (w *watchdog) resume() { w.idle.Reset(w.idleTimeout) }
+
+func (w *watchdog) stop() {
+	w.idle.Stop()
+	w.total.Stop()
+}
+
+// body counts what it reads and lets a watchdog watch every read.
+type body struct {
+	src      io.Reader
+	watchdog *watchdog
+	received int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.watchdog.resume()
+	defer b.watchdog.pause()
+	n, err := b.src.Read(p)
+	b.received += int64(n)
+	return n, err
+}

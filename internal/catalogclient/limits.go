@@ -1,0 +1,42 @@
+package catalogclient
+
+import (
+	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+)
+
+const (
+	// defaultKeptBytes is some ten times what the largest public catalog needs.
+	defaultKeptBytes = 256 << 20
+	// defaultIdle is generous for a server that is busy storing a catalog.
+	defaultIdle = 30 * time.Second
+	// defaultTotal lets 200 MB through at 100 kB/s.
+	defaultTotal = 40 * time.Minute
+)
+
+// Limits bounds what one catalog may cost. A zero field stands for its default.
+type Limits struct {
+	// Content bounds the body as it is parsed, after any decompression.
+	Content fbc.Limits
+	// KeptBytes is the size of the text of an index in bytes.
+	KeptBytes int64
+	// Idle is the longest time without any data from the server.
+	Idle time.Duration
+	// Total is the longest time from the request to the end of the body.
+	Total time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Content = l.Content.WithDefaults()
+	if l.KeptBytes == 0 {
+		l.KeptBytes = defaultKeptBytes
+	}
+	if l.Idle == 0 {
+		l.Idle = defaultIdle
+	}
+	if l.Total == 0 {
+		l.Total = defaultTotal
+	}
+	return l
+}
