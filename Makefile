@@ -1,0 +1,112 @@
+# The one entry point: people and CI call the same targets.
+
+# Image signatures are checked with OpenPGP in Go; without the tag it would be
+# gpgme, by way of cgo. The version is stamped below, so that a build does not
+# depend on how the checkout came about.
+export GOFLAGS += -buildvcs=false -tags=containers_image_openpgp
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# Tools are pinned in a module of their own. The go command builds each of them
+# once and keeps it in its cache.
+TOOL := go tool -modfile=hack/tools/go.mod
+
+# Every module there is; verify keeps them tidy.
+MODULES := . hack/cluster hack/tools
+
+# The programs of the local cluster, and the program that runs one.
+CLUSTER := go run ./test/cluster/cmd/cluster
+
+FUZZTIME ?= 1m
+TESTFLAGS ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+# Build
+
+.PHONY: build
+build: ## Build bin/operator-controller.
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/operator-controller
+
+.PHONY: generate
+generate: ## Generate deep copies and CustomResourceDefinitions from api/.
+	$(TOOL) controller-gen object paths=./api/...
+	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+
+.PHONY: clean
+clean: ## Remove what was built here; caches outside of the checkout stay.
+	rm -rf bin coverage.out
+
+# Check
+
+.PHONY: fmt
+fmt: ## Format the code.
+	$(TOOL) golangci-lint fmt
+
+.PHONY: lint
+lint: ## Lint the code and check its architecture.
+	$(TOOL) golangci-lint config verify
+	$(TOOL) golangci-lint run
+
+.PHONY: tidy
+tidy: ## Bring go.mod and go.sum of every module up to date.
+	for module in $(MODULES); do go mod tidy -C $$module || exit 1; done
+
+.PHONY: verify
+verify: generate ## Check that what is generated is committed, modules are tidy, and lint passes.
+	@changed=$$(git status --porcelain -- api config); \
+	if [ -n "$$changed" ]; then \
+		echo "make generate changes these; commit them:"; echo "$$changed"; exit 1; \
+	fi
+	for module in $(MODULES); do go mod tidy -C $$module -diff || exit 1; done
+	$(MAKE) lint
+
+# Test
+
+.PHONY: test
+test: cluster-build ## Run all tests; builds the local cluster the first time.
+	go test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./...
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster.
+	go test -race -shuffle=on $(TESTFLAGS) $$(go list ./... | grep -v /test/)
+
+.PHONY: test-e2e
+test-e2e: cluster-build ## Run the tests against a local cluster.
+	go test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./test/...
+
+.PHONY: test-fuzz
+test-fuzz: ## Run every fuzz test for FUZZTIME (1m).
+	@set -e; packages=$$(go list ./...); \
+	for package in $$packages; do \
+		listed=$$(go test -list '^Fuzz' $$package); \
+		for target in $$(echo "$$listed" | grep '^Fuzz' || true); do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks.
+	go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $$(go list ./... | grep -v /test/)
+
+# Local cluster
+
+.PHONY: cluster-build
+cluster-build: ## Build the programs of the local cluster, unless that is done.
+	$(CLUSTER) build
+
+.PHONY: cluster-up
+cluster-up: ## Start a local cluster and leave it running.
+	$(CLUSTER) up
+
+.PHONY: cluster-down
+cluster-down: ## Stop the local cluster.
+	$(CLUSTER) down
+
+.PHONY: demo
+demo: ## Install, upgrade and remove an extension on a local cluster.
+	go run ./hack/demo
