@@ -68,10 +68,13 @@ func (u *unpacker) hide(name string, e extent) error {
 
 // hideLower removes name as far as it is not of this layer.
 func (u *unpacker) hideLower(name string) error {
-	if !u.layer.written[name] {
-		return diskError(u.root.RemoveAll(name))
+	if u.layer.written[name] {
+		return u.hideChildren(name)
 	}
-	return u.hideChildren(name)
+	if err := u.root.RemoveAll(name); err != nil && !errors.Is(err, syscall.ENOTDIR) {
+		return diskError(err)
+	}
+	return nil
 }
 
 // hideChildren removes the content of a directory as far as it is not of this
