@@ -1,0 +1,494 @@
+package applier_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterextensions/operator-controller/internal/applier"
+)
+
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "install")
+	f.apply(t, "1.0.0", configMap("a", "{{ .Values.x }}"), configMap("b", "---\n\n---"))
+
+	a := f.live(t, "a")
+	if a == nil || a.Data["key"] != "{{ .Values.x }}" {
+		t.Fatalf("a = %+v, want it with its text as it stands", a)
+	}
+	if b := f.live(t, "b"); b == nil || b.Data["key"] != "---\n\n---" {
+		t.Fatalf("b = %+v, want it with its text as it stands", b)
+	}
+	wantLabels := map[string]string{
+		"olm.operatorframework.io/owner-kind": "ClusterExtension",
+		"olm.operatorframework.io/owner-name": "install",
+		"app.kubernetes.io/managed-by":        "Helm",
+	}
+	if diff := cmp.Diff(wantLabels, a.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if controller := metav1.GetControllerOf(a); controller == nil || controller.UID != f.owner.UID {
+		t.Errorf("controller = %+v, want the extension", controller)
+	}
+	records := f.records(t)
+	if len(records) != 1 || records[0].Labels["status"] != "deployed" || records[0].Name != "sh.helm.release.v1.install.v1" {
+		t.Errorf("records = %v, want one that is deployed", names(records))
+	}
+	if controller := metav1.GetControllerOf(&records[0]); controller == nil || controller.UID != f.owner.UID {
+		t.Errorf("the record is not owned by the extension")
+	}
+	f.restart(t)
+	state, err := f.applier.Observe(t.Context(), f.owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := f.desired("1.0.0").Revision
+	if diff := cmp.Diff(applier.State{Installed: &want}, state); diff != "" {
+		t.Errorf("state as read from the record (-want +got):\n%s", diff)
+	}
+}
+
+func names(secrets []corev1.Secret) []string {
+	var result []string
+	for _, secret := range secrets {
+		result = append(result, secret.Name+" "+secret.Labels["status"])
+	}
+	slices.Sort(result)
+	return result
+}
+
+func TestContentIsOnlyTouchedAsTheServiceAccount(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "identity")
+	f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
+	f.apply(t, "1.1.0", configMap("a", "2"))
+	as := fmt.Sprintf("system:serviceaccount:%s:%s ", f.owner.Namespace, account)
+	for _, line := range f.requests.take() {
+		isRecord := strings.Contains(line, "/namespaces/"+systemNamespace+"/secrets")
+		if isRecord == strings.HasPrefix(line, as) {
+			t.Errorf("request %q: content must be touched as the ServiceAccount, records as the controller", line)
+		}
+	}
+}
+
+func TestUnnamedServiceAccountSendsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "unnamed")
+	nobody := f.owner
+	nobody.ServiceAccount = ""
+	_, err := f.applier.Apply(t.Context(), nobody, f.desired("1.0.0", configMap("a", "1")))
+	if !errors.Is(err, applier.ErrNoIdentity) {
+		t.Errorf("err = %v, want ErrNoIdentity", err)
+	}
+	for _, line := range f.requests.take() {
+		if strings.Contains(line, "configmaps") {
+			t.Errorf("request %q was sent without an identity", line)
+		}
+	}
+}
+
+func TestRequestsOfAnInstall(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "thrift")
+	objects := make([]*unstructured.Unstructured, 0, 9)
+	for i := range 9 {
+		objects = append(objects, configMap(fmt.Sprintf("object-%d", i), "1"))
+	}
+	f.apply(t, "1.0.0", objects...)
+	if got := len(f.requests.take()); got > 2*len(objects)+10 {
+		t.Errorf("%d requests for %d objects", got, len(objects))
+	}
+}
+
+func TestUpgradePrunes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "upgrade")
+	f.apply(t, "1.0.0", configMap("kept", "1"), configMap("dropped", "1"))
+	result := f.apply(t, "1.1.0", configMap("kept", "2"), configMap("added", "1"))
+
+	changes := map[string]applier.Change{}
+	for key, change := range result.Changes {
+		changes[key.Name] = change
+	}
+	want := map[string]applier.Change{"kept": applier.Updated, "added": applier.Created, "dropped": applier.Deleted}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if f.live(t, "dropped") != nil {
+		t.Error("the dropped object is still there")
+	}
+	if kept := f.live(t, "kept"); kept == nil || kept.Data["key"] != "2" {
+		t.Errorf("kept = %+v, want the new value", kept)
+	}
+	wantRecords := []string{"sh.helm.release.v1.upgrade.v1 superseded", "sh.helm.release.v1.upgrade.v2 deployed"}
+	if diff := cmp.Diff(wantRecords, names(f.records(t))); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+func TestSameObjectsOfANewVersionAreANewRevision(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "same")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	f.apply(t, "1.1.0", configMap("a", "1"))
+	f.restart(t)
+	state, err := f.applier.Observe(t.Context(), f.owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Installed == nil || state.Installed.Bundle.Version != "1.1.0" {
+		t.Errorf("installed = %+v, want 1.1.0", state.Installed)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "bounded")
+	for i := range 14 {
+		f.apply(t, fmt.Sprintf("1.%d.0", i), configMap("a", fmt.Sprint(i)))
+	}
+	if got := len(f.records(t)); got > 10 {
+		t.Errorf("%d records, want at most 10", got)
+	}
+}
+
+func TestRepairIsSilentAtRest(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "silent")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	f.settle(t)
+	for range 3 {
+		if _, err := f.applier.Observe(t.Context(), f.owner); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.applier.Repair(t.Context(), f.owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent := f.requests.take(); len(sent) > 0 {
+		t.Errorf("passes over an unchanged world sent %v", sent)
+	}
+}
+
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		harm func(t *testing.T, f *fixture)
+		want func(live *corev1.ConfigMap) bool
+	}{
+		"deleted": {
+			harm: func(t *testing.T, f *fixture) {
+				t.Helper()
+				if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: func(live *corev1.ConfigMap) bool { return live != nil },
+		},
+		"changed": {
+			harm: change(func(live *corev1.ConfigMap) { live.Data["key"] = "x" }),
+			want: func(live *corev1.ConfigMap) bool { return live.Data["key"] == "1" },
+		},
+		"owner labels removed": {
+			harm: change(func(live *corev1.ConfigMap) { live.Labels = nil }),
+			want: func(live *corev1.ConfigMap) bool { return live.Labels["olm.operatorframework.io/owner-name"] != "" },
+		},
+		"field of somebody else": {
+			harm: change(func(live *corev1.ConfigMap) { live.Data["theirs"], live.Data["key"] = "x", "x" }),
+			want: func(live *corev1.ConfigMap) bool { return live.Data["theirs"] == "x" && live.Data["key"] == "1" },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "repair-"+strings.ReplaceAll(name, " ", "-"))
+			f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
+			f.settle(t)
+			tc.harm(t, f)
+			f.waitForChange(t)
+			if _, err := f.applier.Repair(t.Context(), f.owner); err != nil {
+				t.Fatal(err)
+			}
+			if live := f.live(t, "a"); !tc.want(live) {
+				t.Errorf("after the repair a = %+v", live)
+			}
+			for _, line := range f.requests.take() {
+				if strings.Contains(line, "configmaps/b") {
+					t.Errorf("request %q is about an object that nobody touched", line)
+				}
+			}
+			if got := len(f.records(t)); got != 1 {
+				t.Errorf("%d records: a repair is not a revision", got)
+			}
+		})
+	}
+}
+
+func change(edit func(*corev1.ConfigMap)) func(*testing.T, *fixture) {
+	return func(t *testing.T, f *fixture) {
+		t.Helper()
+		live := f.live(t, "a")
+		edit(live)
+		if err := admin.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "meanwhile")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
+		t.Fatal(err)
+	}
+	f.restart(t)
+	if _, err := f.applier.Repair(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	if f.live(t, "a") == nil {
+		t.Error("the object is still missing")
+	}
+}
+
+func TestForeignObjectsAreNotTakenOver(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "foreign")
+	for _, name := range []string{"theirs", "also-theirs"} {
+		create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.owner.Namespace, Name: name}})
+	}
+	before := f.live(t, "theirs").ResourceVersion
+	result, err := f.applier.Apply(t.Context(), f.owner,
+		f.desired("1.0.0", configMap("ours", "1"), configMap("theirs", "1"), configMap("also-theirs", "1")))
+
+	var conflict *applier.ConflictError
+	if !errors.As(err, &conflict) || len(conflict.Conflicts) != 2 {
+		t.Fatalf("err = %v, want a conflict about both objects", err)
+	}
+	want := fmt.Sprintf(`ConfigMap "also-theirs" already exists in namespace '%[1]s' and cannot be managed by operator-controller; `+
+		`ConfigMap "theirs" already exists in namespace '%[1]s' and cannot be managed by operator-controller`, f.owner.Namespace)
+	if err.Error() != want {
+		t.Errorf("message = %q\nwant      %q", err, want)
+	}
+	if result.Began || f.live(t, "ours") != nil || f.live(t, "theirs").ResourceVersion != before || len(f.records(t)) != 0 {
+		t.Error("something was written although a check had failed")
+	}
+}
+
+func TestObjectsOfAnotherExtensionAreNotTakenOver(t *testing.T) {
+	t.Parallel()
+	first := newFixture(t, "first")
+	first.apply(t, "1.0.0", configMap("shared", "1"))
+	second := newOwner(t, "second", first.owner.Namespace)
+	_, err := first.applier.Apply(t.Context(), second, first.desired("1.0.0", configMap("shared", "2")))
+	var conflict *applier.ConflictError
+	if !errors.As(err, &conflict) || conflict.Conflicts[0].Owner != `ClusterExtension "first"` {
+		t.Fatalf("err = %#v, want a conflict that names the owner", err)
+	}
+}
+
+func TestOrphansOfTheSameReleaseAreTakenUp(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "orphans")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	orphan := f.live(t, "a")
+	orphan.OwnerReferences = nil
+	if err := admin.Update(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	f.apply(t, "1.1.0", configMap("a", "2"))
+	if live := f.live(t, "a"); metav1.GetControllerOf(live) == nil || live.Data["key"] != "2" {
+		t.Errorf("a = %+v, want it owned and updated", live)
+	}
+}
+
+func TestUnknownKindsAreNamedBeforeAnyWrite(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "unknown")
+	stranger := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "nowhere.test/v1", "kind": "Stranger", "metadata": map[string]any{"name": "x"},
+	}}
+	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.0.0", configMap("a", "1"), stranger))
+	var unknown *applier.UnknownKindsError
+	if !errors.As(err, &unknown) || !slices.Equal(unknown.Kinds, []string{"Stranger (nowhere.test/v1)"}) {
+		t.Errorf("err = %v, want it to name the kind", err)
+	}
+	if f.live(t, "a") != nil {
+		t.Error("something was written")
+	}
+}
+
+func TestServiceAccountWithoutRights(t *testing.T) {
+	t.Parallel()
+	f := newPowerlessFixture(t, "powerless")
+	result, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.0.0", configMap("a", "1"), configMap("b", "1")))
+	var failures *applier.ObjectsError
+	if !errors.As(err, &failures) || len(failures.Failures) != 2 || !apierrors.IsForbidden(failures.Failures[0].Err) {
+		t.Fatalf("err = %v, want both objects forbidden", err)
+	}
+	if result.Began || len(f.records(t)) != 0 {
+		t.Error("something was written")
+	}
+	if !strings.Contains(err.Error(), "system:serviceaccount:"+f.owner.Namespace+":"+account) {
+		t.Errorf("message %q does not name the ServiceAccount", err)
+	}
+}
+
+func TestLargeReleasesAreRecordedInChunks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "large")
+	// ConfigMaps are limited to 1 MiB each and this text does not compress.
+	var objects []*unstructured.Unstructured
+	for i := range 4 {
+		objects = append(objects, configMap(fmt.Sprintf("large-%d", i), noise(i, 900_000)))
+	}
+	f.apply(t, "1.0.0", objects...)
+	chunks := &corev1.SecretList{}
+	err := admin.List(t.Context(), chunks, client.InNamespace(systemNamespace),
+		client.MatchingLabels{"type": "chunk", "key": "sh.helm.release.v1.large.v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(chunks.Items) < 2 {
+		t.Fatalf("%d chunks beside the index, want several", len(chunks.Items))
+	}
+	f.restart(t)
+	if err := admin.Delete(t.Context(), f.live(t, "large-3")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.applier.Repair(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	if live := f.live(t, "large-3"); live == nil || live.Data["key"] != noise(3, 900_000) {
+		t.Error("the object was not restored from the chunks")
+	}
+}
+
+func noise(seed, size int) string {
+	state := uint64(seed)*2654435761 + 88172645463325252
+	text := make([]byte, size)
+	for i := range text {
+		state ^= state << 13
+		state ^= state >> 7
+		state ^= state << 17
+		text[i] = ' ' + byte(state%94)
+	}
+	return string(text)
+}
+
+func TestTooLargeReleasesAreRefusedBeforeAnyWrite(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "huge")
+	var objects []*unstructured.Unstructured
+	for i := range 20 {
+		objects = append(objects, configMap(fmt.Sprintf("huge-%d", i), noise(i, 900_000)))
+	}
+	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.0.0", objects...))
+	var tooLarge *applier.RecordTooLargeError
+	if !errors.As(err, &tooLarge) || tooLarge.Allowed != 11 {
+		t.Fatalf("err = %v, want it to name the chunks needed and allowed", err)
+	}
+	if f.live(t, "huge-0") != nil {
+		t.Error("content was written although it cannot be recorded")
+	}
+}
+
+func TestUnreadableRevisionDoesNotHideTheOthers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "unreadable")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	f.apply(t, "1.1.0", configMap("a", "2"))
+	for _, record := range f.records(t) {
+		if record.Labels["version"] == "2" {
+			record.Data["chunk"] = []byte("garbage")
+			if err := admin.Update(t.Context(), &record); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f.restart(t)
+	state, err := f.applier.Observe(t.Context(), f.owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Installed == nil || state.Installed.Bundle.Version != "1.0.0" || !state.Unfinished {
+		t.Fatalf("state = %+v, want the readable revision, and that there is more", state)
+	}
+	f.apply(t, "1.1.0", configMap("a", "2"))
+	if live := f.live(t, "a"); live.Data["key"] != "2" {
+		t.Errorf("a = %+v", live)
+	}
+}
+
+// TestDeathAtEveryWrite ends the process after each of the writes of an install
+// and of an upgrade, and checks that the next one finishes what was begun.
+func TestDeathAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	for _, operation := range []string{"install", "upgrade"} {
+		t.Run(operation, func(t *testing.T) {
+			t.Parallel()
+			for writes := 0; ; writes++ {
+				if finished := dieAfter(t, operation, writes); finished {
+					if writes < 4 {
+						t.Errorf("the operation has %d writes only: the test did not see them all", writes)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+var errDied = errors.New("the process died")
+
+// dieAfter reports whether the operation came to its end within that many
+// writes.
+func dieAfter(t *testing.T, operation string, writes int) bool {
+	t.Helper()
+	f := newFixture(t, fmt.Sprintf("%s-%d", operation, writes))
+	if operation == "upgrade" {
+		f.apply(t, "1.0.0", configMap("kept", "1"), configMap("dropped", "1"))
+	}
+	left := writes
+	f.requests.setStop(func(req *http.Request) error {
+		if req.Method == http.MethodGet {
+			return nil
+		}
+		left--
+		if left < 0 {
+			return errDied
+		}
+		return nil
+	})
+	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("kept", "2"), configMap("added", "1")))
+	finished := err == nil
+	f.restart(t)
+	state, err := f.applier.Observe(t.Context(), f.owner)
+	if err != nil {
+		t.Fatalf("after %d writes the records are unreadable: %v", writes, err)
+	}
+	if operation == "upgrade" && state.Installed == nil {
+		t.Errorf("after %d writes nothing shows as installed", writes)
+	}
+	if state.Unfinished || state.Installed == nil || state.Installed.Bundle.Version != "1.1.0" {
+		f.apply(t, "1.1.0", configMap("kept", "2"), configMap("added", "1"))
+	}
+	if kept := f.live(t, "kept"); kept == nil || kept.Data["key"] != "2" {
+		t.Errorf("after %d writes and a restart kept = %+v", writes, kept)
+	}
+	if f.live(t, "added") == nil || f.live(t, "dropped") != nil {
+		t.Errorf("after %d writes and a restart the objects are not those of the new revision", writes)
+	}
+	return finished
+}

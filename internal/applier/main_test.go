@@ -1,0 +1,315 @@
+package applier_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/test/cluster"
+)
+
+const (
+	systemNamespace = "olmv1-system"
+	account         = "installer"
+	patience        = 20 * time.Second
+)
+
+var (
+	theCluster *cluster.Cluster
+	admin      client.Client
+)
+
+func TestMain(m *testing.M) {
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (_ int, err error) {
+	ctx := context.Background()
+	theCluster, err = cluster.Start(ctx, cluster.Options{Nodes: cluster.NoNodes, Progress: os.Stderr})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if stopErr := theCluster.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return 0, err
+		}
+	}
+	if admin, err = client.New(theCluster.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
+		return 0, err
+	}
+	if err := prepareCluster(ctx); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// prepareCluster installs the owners' kind and the system namespace.
+func prepareCluster(ctx context.Context) error {
+	data, err := os.ReadFile("../../config/crd/bases/olm.operatorframework.io_clusterextensions.yaml")
+	if err != nil {
+		return err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, crd); err != nil {
+		return err
+	}
+	if err := admin.Create(ctx, crd); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}
+	if err := admin.Create(ctx, namespace); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("olm.operatorframework.io/v1")
+		list.SetKind("ClusterExtensionList")
+		err := admin.List(ctx, list)
+		return err == nil, nil
+	})
+}
+
+// requests counts what is sent to the API server, by method.
+type requests struct {
+	mu    sync.Mutex
+	lines []string
+
+	// stop, if set, is asked before each request and may refuse it.
+	stop func(*http.Request) error
+}
+
+func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		r.mu.Lock()
+		stop := r.stop
+		if req.URL.Query().Get("watch") == "" {
+			r.lines = append(r.lines, fmt.Sprintf("%s %s %s", req.Header.Get("Impersonate-User"), req.Method, req.URL.Path))
+		}
+		r.mu.Unlock()
+		if stop != nil {
+			if err := stop(req); err != nil {
+				return nil, err
+			}
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+func (r *requests) setStop(stop func(*http.Request) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stop = stop
+}
+
+// take gives the requests since the last call.
+func (r *requests) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := r.lines
+	r.lines = nil
+	return lines
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// fixture is one extension in a namespace of its own.
+type fixture struct {
+	owner    applier.Extension
+	applier  *applier.Applier
+	requests *requests
+	changed  chan string
+}
+
+// newFixture makes an extension whose ServiceAccount may do everything.
+func newFixture(t *testing.T, name string) *fixture {
+	t.Helper()
+	f := newPowerlessFixture(t, name)
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: f.owner.Namespace},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.owner.Namespace, Name: account}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+	}
+	create(t, binding)
+	return f
+}
+
+func newPowerlessFixture(t *testing.T, name string) *fixture {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	create(t, namespace)
+	create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: account}})
+	f := &fixture{changed: make(chan string, 1024)}
+	f.owner = newOwner(t, name, namespace.Name)
+	f.restart(t)
+	return f
+}
+
+func newOwner(t *testing.T, name, namespace string) applier.Extension {
+	t.Helper()
+	extension := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{
+			"namespace":      namespace,
+			"serviceAccount": map[string]any{"name": account},
+			"source":         map[string]any{"sourceType": "Catalog", "catalog": map[string]any{"packageName": "p"}},
+		},
+	}}
+	extension.SetAPIVersion("olm.operatorframework.io/v1")
+	extension.SetKind("ClusterExtension")
+	extension.SetName(name)
+	create(t, extension)
+	return applier.Extension{Name: name, UID: extension.GetUID(), Namespace: namespace, ServiceAccount: account}
+}
+
+// restart gives the fixture an applier that knows nothing, as a new process
+// does.
+func (f *fixture) restart(t *testing.T) {
+	t.Helper()
+	f.requests = &requests{}
+	config := theCluster.RESTConfig()
+	config.Wrap(f.requests.wrap)
+	httpClient, err := rest.HTTPClientFor(theCluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(theCluster.RESTConfig(), httpClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.applier, err = applier.New(applier.Config{
+		REST:            config,
+		Mapper:          mapper,
+		SystemNamespace: systemNamespace,
+		Changed:         func(extension string) { f.changed <- extension },
+		Now:             time.Now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	current := f.applier
+	t.Cleanup(func() { current.Forget(f.owner.Name) })
+}
+
+func (f *fixture) desired(version string, objects ...*unstructured.Unstructured) applier.Desired {
+	return applier.Desired{
+		Revision: applier.Revision{
+			Bundle: bundle.Identity{Package: "p", Name: "p.v" + version, Version: version},
+			Image:  "registry.test/p:v" + version,
+			Inputs: "sha256:inputs",
+		},
+		Objects: objects,
+	}
+}
+
+func (f *fixture) apply(t *testing.T, version string, objects ...*unstructured.Unstructured) applier.Result {
+	t.Helper()
+	result, err := f.applier.Apply(t.Context(), f.owner, f.desired(version, objects...))
+	if err != nil {
+		t.Fatalf("applying %s: %v", version, err)
+	}
+	return result
+}
+
+// settle waits until the watches have reported all there is, so that what comes
+// next is news.
+func (f *fixture) settle(t *testing.T) {
+	t.Helper()
+	for {
+		select {
+		case <-f.changed:
+		case <-time.After(time.Second):
+			if _, err := f.applier.Repair(t.Context(), f.owner); err != nil {
+				t.Fatal(err)
+			}
+			f.requests.take()
+			return
+		}
+	}
+}
+
+// waitForChange waits for a watch to report something.
+func (f *fixture) waitForChange(t *testing.T) {
+	t.Helper()
+	select {
+	case <-f.changed:
+	case <-time.After(patience):
+		t.Fatal("no change was noticed")
+	}
+}
+
+func create(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := admin.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := admin.Delete(context.Background(), object); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+}
+
+func configMap(name, value string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": name},
+		"data":     map[string]any{"key": value},
+	}}
+}
+
+// live reads a ConfigMap of the fixture; nil if there is none.
+func (f *fixture) live(t *testing.T, name string) *corev1.ConfigMap {
+	t.Helper()
+	found := &corev1.ConfigMap{}
+	err := admin.Get(t.Context(), client.ObjectKey{Namespace: f.owner.Namespace, Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// records reads the release records of the fixture.
+func (f *fixture) records(t *testing.T) []corev1.Secret {
+	t.Helper()
+	list := &corev1.SecretList{}
+	err := admin.List(t.Context(), list, client.InNamespace(systemNamespace), client.MatchingLabels{"type": "index", "name": f.owner.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}

@@ -1,0 +1,138 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long a controller may take to stop on its own.
+const stopGrace = 30 * time.Second
+
+// Controller is a running controller process.
+type Controller struct {
+	command *exec.Cmd
+	health  string
+	logFile string
+	exited  chan struct{}
+
+	once sync.Once
+}
+
+// StartController starts the controller as its own ServiceAccount and returns
+// when it is ready. Its log goes to logFile, at the end. Controllers that are
+// started one after the other share their cache.
+func (e *Environment) StartController(ctx context.Context, logFile string, args ...string) (*Controller, error) {
+	health, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	catalogs, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the controller's log: %w", err)
+	}
+	defer log.Close() // the process has its own handle
+	controller := &Controller{health: health, logFile: logFile, exited: make(chan struct{})}
+	// A controller that has lost its cluster ends by itself: it cannot renew its
+	// lease.
+	controller.command = exec.Command(e.binary, append([]string{ //nolint:noctx,gosec // outlives the start; our own binary
+		"--leader-elect",
+		"--kubeconfig=" + e.kubeconfig,
+		"--system-namespace=" + SystemNamespace,
+		"--cache-path=" + filepath.Join(e.dir, "cache"),
+		"--health-probe-bind-address=" + health,
+		"--catalog-server-bind-address=" + catalogs,
+		"--catalog-server-external-url=http://" + catalogs,
+	}, args...)...)
+	controller.command.Env = append(os.Environ(), "CONTAINERS_REGISTRIES_CONF="+e.registriesConf)
+	controller.command.Stdout, controller.command.Stderr = log, log
+	if err := controller.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the controller: %w", err)
+	}
+	go func() {
+		_ = controller.command.Wait()
+		close(controller.exited)
+	}()
+	if err := controller.waitReady(ctx); err != nil {
+		return nil, errors.Join(err, controller.Kill())
+	}
+	return controller, nil
+}
+
+func freePort() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	address := listener.Addr().(*net.TCPAddr)
+	return "127.0.0.1:" + strconv.Itoa(address.Port), listener.Close()
+}
+
+func (c *Controller) waitReady(ctx context.Context) error {
+	for {
+		if c.isReady(ctx) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the controller did not become ready: %w (log: %s)", ctx.Err(), c.logFile)
+		case <-c.exited:
+			return fmt.Errorf("the controller ended: %s (log: %s)", c.command.ProcessState, c.logFile)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (c *Controller) isReady(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}
+
+// Kill ends the process at once, as a crash does.
+func (c *Controller) Kill() error { return c.end(syscall.SIGKILL) }
+
+// Stop asks the process to end, and reports when it did not do so in order.
+func (c *Controller) Stop() error {
+	if err := c.end(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if code := c.command.ProcessState.ExitCode(); code != 0 {
+		return fmt.Errorf("the controller ended with status %d (log: %s)", code, c.logFile)
+	}
+	return nil
+}
+
+func (c *Controller) end(signal syscall.Signal) error {
+	var err error
+	c.once.Do(func() {
+		_ = c.command.Process.Signal(signal)
+		select {
+		case <-c.exited:
+		case <-time.After(stopGrace):
+			err = fmt.Errorf("the controller did not stop within %s (log: %s)", stopGrace, c.logFile)
+			_ = c.command.Process.Kill()
+			<-c.exited
+		}
+	})
+	return err
+}

@@ -1,0 +1,219 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/test/cluster"
+)
+
+// SystemNamespace is where the controller and its records live.
+const SystemNamespace = "olmv1-system"
+
+// controllerAccount is the ServiceAccount of config/rbac.
+const controllerAccount = "operator-controller-controller-manager"
+
+// ControllerUser is the name under which the API server knows the controller.
+const ControllerUser = "system:serviceaccount:" + SystemNamespace + ":" + controllerAccount
+
+// Options says what to start.
+type Options struct {
+	// Race builds the controller with the race detector.
+	Race bool
+
+	// AuditLog is a file for the requests that the API server gets; none if
+	// empty.
+	AuditLog string
+
+	// AdmissionPlugins are enabled in addition to those on by default.
+	AdmissionPlugins []string
+
+	// Registries are the host names that stand for the registry here.
+	Registries []string
+
+	// Progress is told what is going on. Default: nobody.
+	Progress io.Writer
+}
+
+// Environment is a cluster on which the controller is installed but not
+// started.
+type Environment struct {
+	Cluster  *cluster.Cluster
+	Registry *testkit.Registry
+
+	// Admin may do everything.
+	Admin client.Client
+
+	root           string
+	dir            string
+	binary         string
+	kubeconfig     string
+	registriesConf string
+}
+
+// Start starts cluster and registry, builds the controller, and installs its
+// CRDs and RBAC. The context bounds the start; Stop ends everything.
+func Start(ctx context.Context, options Options) (_ *Environment, err error) {
+	if options.Progress == nil {
+		options.Progress = io.Discard
+	}
+	env := &Environment{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, env.Stop())
+		}
+	}()
+	if env.root, err = moduleRoot(); err != nil {
+		return nil, err
+	}
+	if env.dir, err = os.MkdirTemp("", "operator-controller-"); err != nil {
+		return nil, fmt.Errorf("making a directory: %w", err)
+	}
+	for _, step := range []func(context.Context, Options) error{
+		env.startRegistry, env.startCluster, env.buildController, env.install,
+	} {
+		if err := step(ctx, options); err != nil {
+			return nil, err
+		}
+	}
+	return env, nil
+}
+
+// Stop ends everything and leaves nothing behind.
+func (e *Environment) Stop() error {
+	var errs []error
+	if e.Cluster != nil {
+		errs = append(errs, e.Cluster.Stop())
+	}
+	if e.Registry != nil {
+		errs = append(errs, e.Registry.Close())
+	}
+	if e.dir != "" {
+		errs = append(errs, os.RemoveAll(e.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// moduleRoot is the folder with the module's go.mod, above the working
+// directory.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the module: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("finding the module: no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}
+
+func (e *Environment) startRegistry(_ context.Context, options Options) error {
+	registry, err := testkit.StartRegistry()
+	if err != nil {
+		return err
+	}
+	e.Registry = registry
+	e.registriesConf = filepath.Join(e.dir, "registries.conf")
+	return registry.WriteRegistriesConf(e.registriesConf, options.Registries...)
+}
+
+func (e *Environment) startCluster(ctx context.Context, options Options) error {
+	clusterOptions := cluster.Options{Progress: options.Progress, AdmissionPlugins: options.AdmissionPlugins}
+	if options.AuditLog != "" {
+		clusterOptions.Audit = &cluster.Audit{Log: options.AuditLog}
+	}
+	fmt.Fprintln(options.Progress, "starting a cluster")
+	started, err := cluster.Start(ctx, clusterOptions)
+	if err != nil {
+		return err
+	}
+	e.Cluster = started
+	scheme := runtime.NewScheme()
+	err = errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), ocv1.AddToScheme(scheme))
+	if err != nil {
+		return fmt.Errorf("registering types: %w", err)
+	}
+	e.Admin, err = client.New(started.RESTConfig(), client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return nil
+}
+
+func (e *Environment) buildController(ctx context.Context, options Options) error {
+	fmt.Fprintln(options.Progress, "building the controller")
+	e.binary = filepath.Join(e.dir, "operator-controller")
+	args := []string{"build", "-o", e.binary, "-tags=containers_image_openpgp"}
+	if options.Race {
+		args = append(args, "-race")
+	}
+	build := exec.CommandContext(ctx, "go", append(args, "./cmd/operator-controller")...)
+	build.Dir = e.root
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the controller: %w\n%s", err, output)
+	}
+	return nil
+}
+
+// install applies what config/default has, except for the Deployment: the
+// controller runs beside the cluster, as its own ServiceAccount.
+func (e *Environment) install(ctx context.Context, options Options) error {
+	fmt.Fprintln(options.Progress, "installing CRDs and RBAC")
+	namespace := &corev1.Namespace{}
+	namespace.Name = SystemNamespace
+	if err := e.Admin.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("creating namespace %q: %w", SystemNamespace, err)
+	}
+	for _, part := range []string{"crd", "rbac"} {
+		if err := e.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(e.root, "config", part)); err != nil {
+			return err
+		}
+	}
+	if err := e.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s",
+		"crd/clusterextensions.olm.operatorframework.io", "crd/clustercatalogs.olm.operatorframework.io"); err != nil {
+		return err
+	}
+	kubeconfig, err := e.Cluster.KubeconfigForServiceAccount(ctx, SystemNamespace, controllerAccount)
+	e.kubeconfig = kubeconfig
+	return err
+}
+
+// Kubectl runs kubectl as the administrator.
+func (e *Environment) Kubectl(ctx context.Context, args ...string) error {
+	_, err := e.KubectlOutput(ctx, "", args...)
+	return err
+}
+
+// KubectlOutput runs kubectl as the administrator, with input, and gives what it
+// prints.
+func (e *Environment) KubectlOutput(ctx context.Context, input string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, e.Cluster.Binaries().Kubectl, append([]string{"--kubeconfig", e.Cluster.Kubeconfig()}, args...)...) //nolint:gosec // our own arguments
+	command.Stdin = strings.NewReader(input)
+	var errors strings.Builder
+	command.Stderr = &errors
+	output, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, errors.String())
+	}
+	return string(output), nil
+}
