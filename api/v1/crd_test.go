@@ -2,6 +2,8 @@ package v1_test
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -177,6 +179,22 @@ func TestAddToScheme(t *testing.T) {
 	}
 	if !scheme.Recognizes(ocv1.GroupVersion.WithKind("ListOptions")) {
 		t.Error("metav1 kinds are not registered for the group")
+	}
+}
+
+func TestSamplesAreAdmitted(t *testing.T) {
+	t.Parallel()
+	for plural, file := range map[string]string{
+		"clusterextensions": "clusterextension.yaml",
+		"clustercatalogs":   "clustercatalog.yaml",
+	} {
+		text, err := os.ReadFile(filepath.Join("../../config/samples", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := newAdmission(t, plural).create(t, parseObject(t, string(text))); got != nil {
+			t.Errorf("%s: rejected: %q", file, got)
+		}
 	}
 }
 

@@ -1,0 +1,136 @@
+package config_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// allowed is all that any role may grant, one "group/resource: verb" a line.
+// To add to it is to widen what the controller can do to a cluster: say in the
+// change why there is no other way.
+func allowed() map[string]string {
+	return map[string]string{
+		"ClusterRole/operator-controller-manager-role": `
+			olm.operatorframework.io/clustercatalogs: get list watch patch update
+			olm.operatorframework.io/clustercatalogs/status: patch update
+			olm.operatorframework.io/clustercatalogs/finalizers: update
+			olm.operatorframework.io/clusterextensions: get list watch patch update
+			olm.operatorframework.io/clusterextensions/status: patch update
+			olm.operatorframework.io/clusterextensions/finalizers: update
+			/serviceaccounts: get list watch impersonate
+			apiextensions.k8s.io/customresourcedefinitions: get`,
+		"Role/olmv1-system/operator-controller-manager-role": `
+			/secrets: get list watch create update patch delete deletecollection
+			coordination.k8s.io/leases: get list watch create update patch delete
+			/events: create patch`,
+		"ClusterRole/operator-controller-clusterextension-viewer-role": `
+			olm.operatorframework.io/clusterextensions: get list watch
+			olm.operatorframework.io/clusterextensions/status: get`,
+		"ClusterRole/operator-controller-clusterextension-editor-role": `
+			olm.operatorframework.io/clusterextensions: get list watch create update patch delete
+			olm.operatorframework.io/clusterextensions/status: get`,
+		"ClusterRole/operator-controller-clustercatalog-viewer-role": `
+			olm.operatorframework.io/clustercatalogs: get list watch
+			olm.operatorframework.io/clustercatalogs/status: get`,
+		"ClusterRole/operator-controller-clustercatalog-editor-role": `
+			olm.operatorframework.io/clustercatalogs: get list watch create update patch delete
+			olm.operatorframework.io/clustercatalogs/status: get`,
+		"ClusterRole/operator-controller-metrics-reader": `
+			URL /metrics: get`,
+	}
+}
+
+func TestRolesGrantTheLeast(t *testing.T) {
+	t.Parallel()
+	want := map[string][]string{}
+	for role, lines := range allowed() {
+		want[role] = expand(lines)
+	}
+	got := map[string][]string{}
+	for role, granted := range rules(build(t, "default")) {
+		got[role] = flatten(granted)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rights (-allowed +granted):\n%s", diff)
+	}
+}
+
+// expand turns "target: verb verb" lines into sorted "target verb" rights.
+func expand(lines string) []string {
+	var rights []string
+	for line := range strings.Lines(strings.TrimSpace(lines)) {
+		target, verbs, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		for verb := range strings.FieldsSeq(verbs) {
+			rights = append(rights, target+" "+verb)
+		}
+	}
+	slices.Sort(rights)
+	return rights
+}
+
+// flatten turns rules into sorted "target verb" rights.
+func flatten(rules []rbacv1.PolicyRule) []string {
+	var rights []string
+	for _, rule := range rules {
+		for _, verb := range rule.Verbs {
+			for _, target := range targets(rule) {
+				rights = append(rights, target+" "+verb)
+			}
+		}
+	}
+	slices.Sort(rights)
+	return slices.Compact(rights)
+}
+
+func targets(rule rbacv1.PolicyRule) []string {
+	var targets []string
+	for _, url := range rule.NonResourceURLs {
+		targets = append(targets, "URL "+url)
+	}
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			targets = append(targets, group+"/"+resource)
+		}
+	}
+	return targets
+}
+
+// The roles to hand out are for people to bind; the manager's roles are for
+// the manager alone.
+func TestBindings(t *testing.T) {
+	t.Parallel()
+	objects := build(t, "default")
+	type binding struct {
+		Role     rbacv1.RoleRef
+		Subjects []rbacv1.Subject
+	}
+	got := map[string]binding{}
+	for _, b := range all[*rbacv1.ClusterRoleBinding](objects) {
+		got[id(b)] = binding{Role: b.RoleRef, Subjects: b.Subjects}
+	}
+	for _, b := range all[*rbacv1.RoleBinding](objects) {
+		got[id(b)] = binding{Role: b.RoleRef, Subjects: b.Subjects}
+	}
+	subjects := []rbacv1.Subject{{
+		Kind:      rbacv1.ServiceAccountKind,
+		Name:      manager(t, objects).Spec.Template.Spec.ServiceAccountName,
+		Namespace: systemNamespace,
+	}}
+	want := map[string]binding{
+		"ClusterRoleBinding/operator-controller-manager-rolebinding": {
+			Role:     rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "operator-controller-manager-role"},
+			Subjects: subjects,
+		},
+		"RoleBinding/olmv1-system/operator-controller-manager-rolebinding": {
+			Role:     rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator-controller-manager-role"},
+			Subjects: subjects,
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("bindings (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,66 @@
+package config_test
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/test/operator"
+)
+
+// The installer is tested where the sample operator is, against its bundles;
+// kustomize cannot refer to a file outside of its folder, so this is a copy.
+func TestSampleInstallerIsTheTestedOne(t *testing.T) {
+	t.Parallel()
+	sample, err := os.ReadFile("samples/sample_operator_installer.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(sample, operator.Installer) {
+		t.Error("config/samples/sample_operator_installer.yaml differs from test/operator/installer.yaml")
+	}
+}
+
+func TestSamplesFitTogether(t *testing.T) {
+	t.Parallel()
+	objects := build(t, "samples")
+	extension := the[*ocv1.ClusterExtension](t, objects)
+	account := the[*corev1.ServiceAccount](t, objects)
+	if extension.Name != operator.Package || extension.Spec.Source.Catalog.PackageName != operator.Package {
+		t.Errorf("the extension %s installs %s", extension.Name, extension.Spec.Source.Catalog.PackageName)
+	}
+	if extension.Spec.Namespace != account.Namespace || extension.Spec.ServiceAccount.Name != account.Name {
+		t.Errorf("the extension acts as %s/%s, the sample is %s/%s",
+			extension.Spec.Namespace, extension.Spec.ServiceAccount.Name, account.Namespace, account.Name)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(extension.Spec.Source.Catalog.Selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog := the[*ocv1.ClusterCatalog](t, objects)
+	if !selector.Matches(labels.Set{ocv1.MetadataNameLabel: catalog.Name}) {
+		t.Errorf("the extension does not select catalog %s", catalog.Name)
+	}
+}
+
+// What a sample shows is copied: no wildcards, and no way around the rule that
+// nobody grants what they do not hold.
+func TestSampleInstallerCannotEscalate(t *testing.T) {
+	t.Parallel()
+	for role, granted := range rules(build(t, "samples")) {
+		for _, rule := range granted {
+			for _, verb := range rule.Verbs {
+				switch verb {
+				case rbacv1.VerbAll, "escalate", "bind", "impersonate":
+					t.Errorf("%s grants %s on %v", role, verb, rule.Resources)
+				}
+			}
+		}
+	}
+}
