@@ -1,0 +1,43 @@
+package catalogserver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/image"
+)
+
+// specError says that a spec that got past admission means nothing.
+type specError struct{ detail string }
+
+func (e *specError) Error() string { return e.detail }
+
+// wantedOf translates the source of a catalog. The error is a *specError.
+func wantedOf(catalog *apiv1.ClusterCatalog) (wanted, error) {
+	source := catalog.Spec.Source
+	if source.Type != apiv1.SourceTypeImage {
+		return wanted{}, &specError{fmt.Sprintf("unknown source type %q", source.Type)}
+	}
+	if source.Image == nil {
+		return wanted{}, &specError{fmt.Sprintf("error parsing ClusterCatalog %q, image source is nil", catalog.Name)}
+	}
+	want := wanted{ref: source.Image.Ref}
+	if minutes := source.Image.PollIntervalMinutes; minutes != nil && !want.pinned() {
+		want.interval = time.Duration(*minutes) * time.Minute
+	}
+	return want, nil
+}
+
+// blocked reports whether err lasts until the spec changes. An image by tag may
+// be replaced by a better one at any time, an image by digest never.
+func blocked(err error, want wanted) bool {
+	var spec *specError
+	var ref *image.ReferenceError
+	switch {
+	case errors.As(err, &spec), errors.As(err, &ref):
+		return true
+	}
+	return want.pinned() && errors.Is(err, image.ErrContent)
+}

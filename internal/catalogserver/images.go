@@ -1,0 +1,50 @@
+package catalogserver
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/clusterextensions/operator-controller/internal/image"
+)
+
+// Puller finds and gets the images of catalogs. Errors about the reference are
+// an *image.ReferenceError, and errors about the image match image.ErrContent:
+// neither gets better by trying again.
+type Puller interface {
+	// Resolve returns the reference with the digest that ref stands for now.
+	Resolve(ctx context.Context, ref string) (string, error)
+	// Pull returns the catalog in the image that ref stands for now.
+	Pull(ctx context.Context, ref string) (*PulledCatalog, error)
+}
+
+// PulledCatalog is a catalog as it is in its image.
+type PulledCatalog struct {
+	// Canonical is the reference of the image with its digest.
+	Canonical string
+	// Files is the folder of the catalog.
+	Files fs.FS
+	// Close ends the use of Files.
+	Close func()
+}
+
+// ImagePuller returns a Puller of catalogs that pulls images with p.
+func ImagePuller(p *image.Puller) Puller { return imagePuller{p} }
+
+type imagePuller struct{ images *image.Puller }
+
+func (p imagePuller) Resolve(ctx context.Context, ref string) (string, error) {
+	return p.images.Resolve(ctx, ref)
+}
+
+func (p imagePuller) Pull(ctx context.Context, ref string) (*PulledCatalog, error) {
+	img, err := p.images.Pull(ctx, image.Request{Ref: ref, Select: image.CatalogContent})
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(img.Files, img.Root)
+	if err != nil {
+		img.Close()
+		return nil, err
+	}
+	return &PulledCatalog{Canonical: img.Canonical, Files: files, Close: img.Close}, nil
+}

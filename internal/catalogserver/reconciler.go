@@ -1,0 +1,229 @@
+package catalogserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+const (
+	controllerName = "catalog-server"
+
+	// pullTimeout lets a gigabyte through at 600 kB/s.
+	pullTimeout = 30 * time.Minute
+	// workers lets a catalog that is slow to pull delay only few others.
+	workers = 4
+	// Retries begin soon, and go on often enough for a registry that comes back.
+	minRetryDelay = time.Second
+	maxRetryDelay = 5 * time.Minute
+)
+
+// ReconcilerConfig is what a Reconciler is made from. Every field is required.
+type ReconcilerConfig struct {
+	// Client reads and writes ClusterCatalogs.
+	Client client.Client
+	// Store is where the content goes.
+	Store *Store
+	// Puller gets the images.
+	Puller Puller
+	// ExternalURL is the URL at which the cluster reaches Server.
+	ExternalURL string
+	// Now returns the time.
+	Now func() time.Time
+	// Random returns numbers in [0,1), to spread polling.
+	Random func() float64
+}
+
+func (c ReconcilerConfig) validate() (*url.URL, error) {
+	if c.Client == nil || c.Store == nil || c.Puller == nil || c.Now == nil || c.Random == nil {
+		return nil, errors.New("client, store, puller, clock and source of random numbers are required")
+	}
+	external, err := url.Parse(c.ExternalURL)
+	if err != nil {
+		return nil, fmt.Errorf("external URL: %w", err)
+	}
+	if external.Host == "" || (external.Scheme != "http" && external.Scheme != "https") {
+		return nil, fmt.Errorf("external URL %q is not an http or https URL", c.ExternalURL)
+	}
+	return external, nil
+}
+
+// Reconciler makes the content and the status of ClusterCatalogs what their
+// spec says.
+//
+// +kubebuilder:rbac:groups=olm.operatorframework.io,resources=clustercatalogs,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=olm.operatorframework.io,resources=clustercatalogs/status,verbs=patch
+type Reconciler struct {
+	cfg      ReconcilerConfig
+	external *url.URL
+	contents contents
+	writer   writer
+}
+
+// NewReconciler returns a Reconciler, or what is wrong with cfg.
+func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
+	external, err := cfg.validate()
+	if err != nil {
+		return nil, err
+	}
+	return &Reconciler{
+		cfg:      cfg,
+		external: external,
+		contents: contents{store: cfg.Store, puller: cfg.Puller},
+		writer:   writer{client: cfg.Client},
+	}, nil
+}
+
+// SetupWithManager adds the Reconciler to mgr, to run on the leader.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := mgr.Add(manager.RunnableFunc(r.Collect)); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(controllerName).
+		For(&apiv1.ClusterCatalog{}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				minRetryDelay, maxRetryDelay),
+		}).
+		Complete(r)
+}
+
+// Collect removes the content of catalogs that are gone. Their deletion is
+// seen when it happens; this is for what happened while nobody looked.
+func (r *Reconciler) Collect(ctx context.Context) error {
+	var catalogs apiv1.ClusterCatalogList
+	if err := r.cfg.Client.List(ctx, &catalogs); err != nil {
+		return fmt.Errorf("listing catalogs: %w", err)
+	}
+	exists := map[string]bool{}
+	for _, catalog := range catalogs.Items {
+		exists[catalog.Name] = true
+	}
+	var errs []error
+	for _, name := range r.cfg.Store.Names() {
+		if !exists[name] {
+			errs = append(errs, r.cfg.Store.Delete(name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Reconcile brings one catalog to what its spec says, and its status to what is
+// the case. A pass with nothing to do makes no request and writes nothing.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	catalog := &apiv1.ClusterCatalog{}
+	if err := r.cfg.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
+		if apierrors.IsNotFound(err) {
+			return reconcile.Result{}, r.cfg.Store.Delete(req.Name)
+		}
+		return reconcile.Result{}, err
+	}
+	if !catalog.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, r.remove(ctx, catalog)
+	}
+	if catalog.Spec.AvailabilityMode == apiv1.AvailabilityModeUnavailable {
+		return reconcile.Result{}, r.withdraw(ctx, catalog)
+	}
+	// The write comes back as an event, which brings the next pass.
+	if wrote, err := r.writer.metadata(ctx, catalog, true); wrote || err != nil {
+		return reconcile.Result{}, err
+	}
+	return r.serve(ctx, catalog)
+}
+
+// remove ends the service of a catalog that is being deleted.
+func (r *Reconciler) remove(ctx context.Context, catalog *apiv1.ClusterCatalog) error {
+	if !controllerutil.ContainsFinalizer(catalog, apiv1.DeleteServerCacheFinalizer) {
+		return nil
+	}
+	status := newStatus(catalog, r.cfg.Now())
+	err := r.cfg.Store.Delete(catalog.Name)
+	if err != nil {
+		err = fmt.Errorf("finalizer %q failed: %w", apiv1.DeleteServerCacheFinalizer, err)
+		status.failed(err, false)
+	} else {
+		status.notServed()
+	}
+	if err := r.writer.status(ctx, catalog, status.status); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = r.writer.metadata(ctx, catalog, false)
+	return err
+}
+
+// withdraw ends the service of a catalog that its user made unavailable. There
+// is nothing left to clean up then, so its deletion has nothing to wait for.
+func (r *Reconciler) withdraw(ctx context.Context, catalog *apiv1.ClusterCatalog) error {
+	status := newStatus(catalog, r.cfg.Now())
+	err := r.cfg.Store.Delete(catalog.Name)
+	if err != nil {
+		status.failed(err, false)
+	} else {
+		status.withdrawn()
+	}
+	if err := r.writer.status(ctx, catalog, status.status); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	_, err = r.writer.metadata(ctx, catalog, false)
+	return err
+}
+
+// serve makes the store hold the wanted content, and the status tell what it
+// holds.
+func (r *Reconciler) serve(ctx context.Context, catalog *apiv1.ClusterCatalog) (reconcile.Result, error) {
+	now := r.cfg.Now()
+	want, err := wantedOf(catalog)
+	if err == nil {
+		err = r.ensure(ctx, catalog.Name, want, now)
+	}
+	held, ok := r.cfg.Store.Record(catalog.Name)
+	stop := blocked(err, want)
+
+	status, base := newStatus(catalog, now), r.external.JoinPath("catalogs", catalog.Name).String()
+	switch {
+	case err == nil:
+		status.served(held, base)
+	case ok:
+		status.failed(err, stop)
+		status.stillServed(held, base)
+	default:
+		status.failed(err, stop)
+		status.notServed()
+	}
+	// A status that could not be written has to be, whatever else happened.
+	if err := r.writer.status(ctx, catalog, status.status); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err != nil {
+		return reconcile.Result{}, terminalIf(stop, err)
+	}
+	return reconcile.Result{RequeueAfter: want.wait(held, now, r.cfg.Random())}, nil
+}
+
+// ensure has a deadline of its own, so that there is time to tell that it passed.
+func (r *Reconciler) ensure(ctx context.Context, name string, want wanted, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	return r.contents.ensure(ctx, name, want, now)
+}

@@ -1,0 +1,125 @@
+package catalogserver
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	recordFile  = "current.json"
+	recordTemp  = ".current-"
+	contentFile = "catalog.jsonl"
+
+	// recordFormat changes whenever older records can no longer be read right.
+	recordFormat = 1
+	// maxRecordBytes is far above the longest reference that the API allows.
+	maxRecordBytes = 64 << 10
+)
+
+var errDamaged = errors.New("stored content is damaged")
+
+// Origin says where content is from.
+type Origin struct {
+	// Source is the reference as asked for, and Canonical the one with the
+	// digest that it stood for at the time CheckedAt.
+	Source    string    `json:"source"`
+	Canonical string    `json:"canonical"`
+	CheckedAt time.Time `json:"checkedAt"`
+}
+
+// Record describes the content of a catalog in the store.
+type Record struct {
+	Origin
+	// StoredAt is when the content was stored, in whole seconds. It does not
+	// move when the same content is found again.
+	StoredAt time.Time `json:"storedAt"`
+	// Bytes, Objects and SHA256 describe the stored content.
+	Bytes   int64  `json:"bytes"`
+	Objects int    `json:"objects"`
+	SHA256  string `json:"sha256"`
+
+	// Folder is the folder of the content within that of the catalog.
+	Folder string `json:"folder"`
+	// Format is the format of the record.
+	Format int `json:"format"`
+}
+
+// readRecord returns the record in folder, which is that of one catalog, when
+// the content that it describes is there and undamaged.
+func readRecord(folder string) (Record, error) {
+	file, err := os.Open(filepath.Join(folder, recordFile))
+	if err != nil {
+		return Record{}, err
+	}
+	defer file.Close()
+	var rec Record
+	if err := json.NewDecoder(io.LimitReader(file, maxRecordBytes)).Decode(&rec); err != nil {
+		return Record{}, err
+	}
+	if rec.Format != recordFormat || !filepath.IsLocal(rec.Folder) || filepath.Base(rec.Folder) != rec.Folder {
+		return Record{}, errDamaged
+	}
+	return rec, verify(filepath.Join(folder, rec.Folder, contentFile), rec)
+}
+
+// verify compares stored content with its record.
+func verify(path string, rec Record) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(file, rec.Bytes+1))
+	if err != nil {
+		return err
+	}
+	if n != rec.Bytes || hex.EncodeToString(sum.Sum(nil)) != rec.SHA256 {
+		return errDamaged
+	}
+	return nil
+}
+
+// writeRecord makes rec the record in folder, in one step.
+func writeRecord(folder string, rec Record) error {
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(folder, recordTemp)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), filepath.Join(folder, recordFile))
+	}
+	if err != nil {
+		// What stays is removed at the next start.
+		_ = os.Remove(file.Name())
+		return err
+	}
+	return syncFolder(folder)
+}
+
+// syncFolder makes changes of names in folder last through a crash.
+func syncFolder(folder string) error {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}

@@ -1,0 +1,154 @@
+package catalogserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+)
+
+const (
+	// Requests have no body, so they are short.
+	readTimeout = 5 * time.Second
+	// writeTimeout lets 200 MB through at less than 1 MB/s.
+	writeTimeout = 5 * time.Minute
+	idleTimeout  = 2 * time.Minute
+	// maxHeaderBytes is generous for requests that need no header at all.
+	maxHeaderBytes = 16 << 10
+	// shutdownTimeout is for replies under way when the process ends.
+	shutdownTimeout = 30 * time.Second
+)
+
+// errNotListening is what Server.Check returns before the server is up.
+var errNotListening = errors.New("the catalog server does not listen yet")
+
+// ServerConfig is what a Server is made from.
+type ServerConfig struct {
+	// Address is the address to listen on, such as ":8443".
+	Address string
+	// Handler answers the requests.
+	Handler http.Handler
+	// CertFile and KeyFile are PEM files with the certificate chain and the
+	// key. They are read again when they change. Without either the server
+	// speaks plain HTTP.
+	CertFile, KeyFile string
+}
+
+// Server serves catalogs as part of a manager, on every replica.
+type Server struct {
+	cfg  ServerConfig
+	addr atomic.Pointer[net.Addr]
+}
+
+// NewServer returns a server that listens once it is started.
+func NewServer(cfg ServerConfig) (*Server, error) {
+	if (cfg.CertFile == "") != (cfg.KeyFile == "") {
+		return nil, errors.New("a certificate and a key have to be given together")
+	}
+	if cfg.Handler == nil {
+		return nil, errors.New("a handler is required")
+	}
+	return &Server{cfg: cfg}, nil
+}
+
+// NeedLeaderElection reports false: every replica serves what it holds.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Check returns an error until the server listens. It is a health check.
+func (s *Server) Check(*http.Request) error {
+	if s.addr.Load() == nil {
+		return errNotListening
+	}
+	return nil
+}
+
+// Addr returns the address that the server listens on, or nil when it does not.
+func (s *Server) Addr() net.Addr {
+	if addr := s.addr.Load(); addr != nil {
+		return *addr
+	}
+	return nil
+}
+
+// Start serves until ctx ends, and then finishes the replies under way. The
+// error says that the server could not start, failed, or had to cut replies.
+func (s *Server) Start(ctx context.Context) error {
+	certificates, err := s.certificates()
+	if err != nil {
+		return fmt.Errorf("catalog server: %w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Address)
+	if err != nil {
+		return fmt.Errorf("catalog server: %w", err)
+	}
+	addr := listener.Addr()
+	s.addr.Store(&addr)
+	srv := newHTTPServer(s.cfg.Handler)
+	group, groupCtx := errgroup.WithContext(ctx)
+	if certificates != nil {
+		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.GetCertificate}
+		group.Go(func() error { return certificates.Start(groupCtx) })
+	}
+	group.Go(func() error { return serve(srv, listener) })
+	group.Go(func() error {
+		<-groupCtx.Done()
+		s.addr.Store(nil)
+		return shutdown(groupCtx, srv)
+	})
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("catalog server: %w", err)
+	}
+	return nil
+}
+
+// certificates returns nil for plain HTTP.
+func (s *Server) certificates() (*certwatcher.CertWatcher, error) {
+	if s.cfg.CertFile == "" {
+		return nil, nil
+	}
+	return certwatcher.New(s.cfg.CertFile, s.cfg.KeyFile)
+}
+
+func newHTTPServer(handler http.Handler) *http.Server {
+	srv := &http.Server{
+		Handler:        handler,
+		ReadTimeout:    readTimeout,
+		WriteTimeout:   writeTimeout,
+		IdleTimeout:    idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+		Protocols:      new(http.Protocols),
+	}
+	// There is nothing to multiplex, and resetting streams is a known attack.
+	srv.Protocols.SetHTTP1(true)
+	return srv
+}
+
+func serve(srv *http.Server, listener net.Listener) error {
+	var err error
+	if srv.TLSConfig != nil {
+		err = srv.ServeTLS(listener, "", "")
+	} else {
+		err = srv.Serve(listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// shutdown ends srv although ctx has ended.
+func shutdown(ctx context.Context, srv *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		return errors.Join(err, srv.Close())
+	}
+	return nil
+}

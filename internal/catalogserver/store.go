@@ -1,0 +1,294 @@
+package catalogserver
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+)
+
+const writeBufferBytes = 256 << 10
+
+// ErrNoContent says that the store has no content of a catalog.
+var ErrNoContent = errors.New("no content")
+
+// NameError says that a text is not the name of a catalog.
+type NameError struct {
+	Name string
+	// Detail is what is wrong with it.
+	Detail string
+}
+
+func (e *NameError) Error() string { return "invalid catalog name: " + e.Detail }
+
+// checkName returns a *NameError unless name is an RFC 1123 subdomain. Such a
+// name is never a path: it has no separator and does not begin with a dot.
+func checkName(name string) error {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return &NameError{Name: name, Detail: strings.Join(problems, "; ")}
+	}
+	return nil
+}
+
+// Store holds the content of catalogs on disk, each in a folder of its own:
+// immutable folders with content, and a record that names the current one and
+// is replaced in one step. It is safe for concurrent use, and reading never
+// waits for content being stored.
+type Store struct {
+	dir    string
+	limits Limits
+
+	mu      sync.RWMutex
+	records map[string]Record
+	// commit makes changes of records exclude each other.
+	commit sync.Mutex
+}
+
+// StoreConfig is what a Store is made from.
+type StoreConfig struct {
+	// Dir is the folder of the store. It is created when missing, and belongs
+	// to one Store: what is in it and not current content is removed.
+	Dir string
+	// Limits bounds what one catalog may take.
+	Limits Limits
+}
+
+// OpenStore returns the store in cfg.Dir with the content that it holds, of
+// which every byte is verified. Damaged content and what an interrupted process
+// left behind is removed.
+func OpenStore(cfg StoreConfig) (*Store, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("a folder for the catalogs is required")
+	}
+	s := &Store{dir: cfg.Dir, limits: cfg.Limits.withDefaults(), records: map[string]Record{}}
+	if err := s.load(); err != nil {
+		return nil, fmt.Errorf("opening the store of catalogs: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Store) load() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() || checkName(entry.Name()) != nil {
+			continue
+		}
+		folder := s.folder(entry.Name())
+		rec, err := readRecord(folder)
+		if err != nil {
+			if err := os.RemoveAll(folder); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := sweep(folder, rec.Folder); err != nil {
+			return err
+		}
+		s.records[entry.Name()] = rec
+	}
+	return nil
+}
+
+// sweep removes all of a catalog's folder but its record and current content.
+func sweep(folder, current string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != recordFile && name != current {
+			if err := os.RemoveAll(filepath.Join(folder, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) folder(name string) string { return filepath.Join(s.dir, name) }
+
+// Record returns what the store holds of a catalog.
+func (s *Store) Record(name string) (Record, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	rec, ok := s.records[name]
+	return rec, ok
+}
+
+// Names returns the names of the catalogs with content, sorted.
+func (s *Store) Names() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.records))
+}
+
+// Open returns the content of a catalog, which the caller closes. It stays
+// readable when it is replaced or deleted. The error is a *NameError,
+// ErrNoContent, or one of the file system.
+func (s *Store) Open(name string) (io.ReadSeekCloser, Record, error) {
+	if err := checkName(name); err != nil {
+		return nil, Record{}, err
+	}
+	for {
+		rec, ok := s.Record(name)
+		if !ok {
+			return nil, Record{}, ErrNoContent
+		}
+		file, err := os.Open(filepath.Join(s.folder(name), rec.Folder, contentFile))
+		if err == nil {
+			return file, rec, nil
+		}
+		// It may have been replaced since the record was read.
+		if now, ok := s.Record(name); ok && now.Folder == rec.Folder {
+			return nil, Record{}, err
+		}
+	}
+}
+
+// Put checks the catalog in files and makes it the content of the catalog with
+// that name. Until then, and on error, the previous content stays. The error is
+// a *NameError, one of encode, an *fbc.LimitError, or one of the file system.
+func (s *Store) Put(ctx context.Context, name string, origin Origin, files fs.FS) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.folder(name), 0o700); err != nil {
+		return err
+	}
+	// The folder is never used again, so that content in it never changes.
+	folder, err := os.MkdirTemp(s.folder(name), folderPattern(origin.Canonical))
+	if err != nil {
+		return err
+	}
+	rec, err := s.write(ctx, filepath.Join(folder, contentFile), files)
+	if err == nil {
+		err = syncFolder(folder)
+	}
+	if err == nil {
+		rec.Origin = origin
+		rec.StoredAt = origin.CheckedAt.Truncate(time.Second)
+		rec.Folder = filepath.Base(folder)
+		err = s.publish(name, rec)
+	}
+	if err != nil {
+		// What stays is removed at the next start.
+		_ = os.RemoveAll(folder)
+	}
+	return err
+}
+
+// folderPattern gives the folders of content names that tell contents apart.
+func folderPattern(canonical string) string {
+	sum := sha256.Sum256([]byte(canonical))
+	return hex.EncodeToString(sum[:8]) + "-*"
+}
+
+// write stores the catalog in files at path.
+func (s *Store) write(ctx context.Context, path string, files fs.FS) (Record, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return Record{}, err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	counted := &boundedWriter{dst: io.MultiWriter(file, sum), limit: s.limits.Bytes}
+	out := bufio.NewWriterSize(counted, writeBufferBytes)
+	objects, err := encode(ctx, out, files, s.limits)
+	if err != nil {
+		return Record{}, fmt.Errorf("error walking FBC root: %w", err)
+	}
+	if err := out.Flush(); err != nil {
+		return Record{}, err
+	}
+	if err := file.Sync(); err != nil {
+		return Record{}, err
+	}
+	return Record{
+		Format: recordFormat, Objects: objects,
+		Bytes: counted.written, SHA256: hex.EncodeToString(sum.Sum(nil)),
+	}, nil
+}
+
+// Confirm records that the content of a catalog is what its source stands for,
+// at the time in origin. The error is ErrNoContent, or one of the file system.
+func (s *Store) Confirm(name string, origin Origin) error {
+	rec, ok := s.Record(name)
+	if !ok || rec.Canonical != origin.Canonical {
+		return ErrNoContent
+	}
+	rec.Origin = origin
+	return s.publish(name, rec)
+}
+
+// publish makes rec the record of a catalog and removes the content that it
+// replaces.
+func (s *Store) publish(name string, rec Record) error {
+	s.commit.Lock()
+	defer s.commit.Unlock()
+	if err := writeRecord(s.folder(name), rec); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	old, replaced := s.records[name]
+	s.records[name] = rec
+	s.mu.Unlock()
+	if replaced && old.Folder != rec.Folder {
+		// The content is replaced whether or not the old one can be removed,
+		// and what stays is removed at the next start.
+		_ = os.RemoveAll(filepath.Join(s.folder(name), old.Folder))
+	}
+	return nil
+}
+
+// Delete removes the content of a catalog. It is served no longer even when
+// the error says that something of it is still on disk.
+func (s *Store) Delete(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	s.commit.Lock()
+	defer s.commit.Unlock()
+	s.mu.Lock()
+	delete(s.records, name)
+	s.mu.Unlock()
+	if err := os.RemoveAll(s.folder(name)); err != nil {
+		return fmt.Errorf("removing the content of catalog %q: %w", name, err)
+	}
+	return nil
+}
+
+// boundedWriter counts what it writes and fails beyond its limit.
+type boundedWriter struct {
+	dst            io.Writer
+	written, limit int64
+}
+
+func (w *boundedWriter) Write(p []byte) (int, error) {
+	if w.written+int64(len(p)) > w.limit {
+		return 0, &fbc.LimitError{What: "catalog bytes", Limit: w.limit}
+	}
+	n, err := w.dst.Write(p)
+	w.written += int64(n)
+	return n, err
+}
