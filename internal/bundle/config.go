@@ -3,12 +3,10 @@ package bundle
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Keys of the configuration of a registry+v1 bundle.
@@ -37,7 +35,7 @@ func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, err
 	if object, ok := value.(map[string]any); ok {
 		dropNulls(b, object)
 	}
-	problems, err := schemaProblems(b, value)
+	problems, err := configProblems(b, value)
 	if err != nil {
 		return Config{}, err
 	}
@@ -60,9 +58,9 @@ func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, err
 func decodeConfig(inline []byte) (any, error) {
 	documents, err := decodeDocuments(inline, 1)
 	if err != nil {
-		// Parsers put where they are in their own code in front of the cause.
+		// The cause is at the end, behind the names of parsers.
 		message := singleLine(err.Error())
-		return nil, newConfigError(message[strings.LastIndex(message, ": ")+1:])
+		return nil, newConfigError(strings.TrimSpace(message[strings.LastIndex(message, ":")+1:]))
 	}
 	if len(documents) == 0 || documents[0] == nil {
 		return map[string]any{}, nil
@@ -88,20 +86,6 @@ func dropNulls(b *Bundle, object map[string]any) {
 func (b *Bundle) hasWatchNamespace() bool {
 	return b.supports(operatorsv1alpha1.InstallModeTypeOwnNamespace) ||
 		b.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace)
-}
-
-func schemaProblems(b *Bundle, value any) ([]string, error) {
-	schema, err := configSchema(b)
-	if err != nil {
-		return nil, err
-	}
-	var invalid *jsonschema.ValidationError
-	switch err := schema.Validate(value); {
-	case errors.As(err, &invalid):
-		return configProblems(invalid), nil
-	default:
-		return nil, err
-	}
 }
 
 func decodeDeploymentConfig(value any) (*DeploymentConfig, error) {

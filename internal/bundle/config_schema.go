@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,21 +22,36 @@ import (
 //go:embed deploymentconfig.schema.json
 var deploymentConfigSchema []byte
 
-const (
-	configSchemaURL           = "mem:///config.json"
-	deploymentConfigSchemaURL = "mem:///deploymentconfig.json"
+const formatQuantity = "quantity"
 
-	formatQuantity = "quantity"
-)
-
-// configSchema is what a configuration for the bundle looks like. Whether the
-// bundle can watch the namespace is left to watchNamespaceProblem, which a
-// schema cannot express well enough for its message.
-func configSchema(b *Bundle) (*jsonschema.Schema, error) {
-	properties := map[string]any{
-		keyDeploymentConfig: map[string]any{"$ref": deploymentConfigSchemaURL},
+// configProblems holds a decoded configuration against what the bundle takes.
+func configProblems(b *Bundle, value any) ([]string, error) {
+	problems, err := schemaProblems(configSchema(b), value)
+	if err != nil {
+		return nil, err
 	}
-	root := map[string]any{
+	object, _ := value.(map[string]any)
+	if deployment, ok := object[keyDeploymentConfig]; ok {
+		schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(deploymentConfigSchema))
+		if err != nil {
+			return nil, fmt.Errorf("decoding the schema of %s: %w", keyDeploymentConfig, err)
+		}
+		found, err := schemaProblems(schema, deployment, keyDeploymentConfig)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, found...)
+	}
+	return problems, nil
+}
+
+// configSchema is what the configuration of a bundle looks like. The schema of
+// deploymentConfig is a large one, compiled only for those who use it. Whether
+// the bundle can watch the namespace is left to watchNamespaceProblem: no
+// schema has words for it.
+func configSchema(b *Bundle) map[string]any {
+	properties := map[string]any{keyDeploymentConfig: true}
+	schema := map[string]any{
 		"$schema":              "http://json-schema.org/draft-07/schema#",
 		"type":                 "object",
 		"properties":           properties,
@@ -50,13 +66,9 @@ func configSchema(b *Bundle) (*jsonschema.Schema, error) {
 		}
 	}
 	if b.needsWatchNamespace() {
-		root["required"] = []any{keyWatchNamespace}
+		schema["required"] = []any{keyWatchNamespace}
 	}
-	deployment, err := jsonschema.UnmarshalJSON(bytes.NewReader(deploymentConfigSchema))
-	if err != nil {
-		return nil, fmt.Errorf("decoding the schema of %s: %w", keyDeploymentConfig, err)
-	}
-	return compileSchema(map[string]any{configSchemaURL: root, deploymentConfigSchemaURL: deployment})
+	return schema
 }
 
 // needsWatchNamespace is true when the bundle has no default for it.
@@ -65,16 +77,29 @@ func (b *Bundle) needsWatchNamespace() bool {
 		!b.supports(operatorsv1alpha1.InstallModeTypeAllNamespaces)
 }
 
-func compileSchema(documents map[string]any) (*jsonschema.Schema, error) {
+// schemaProblems describes what is wrong with a value, which lies at a path in
+// the configuration.
+func schemaProblems(document, value any, path ...string) ([]string, error) {
+	// Absolute, or the compiler would look for the working directory.
+	const url = "mem:///schema.json"
+
 	compiler := jsonschema.NewCompiler()
 	compiler.RegisterFormat(&jsonschema.Format{Name: formatQuantity, Validate: validateQuantity})
 	compiler.AssertFormat()
-	for url, document := range documents {
-		if err := compiler.AddResource(url, document); err != nil {
-			return nil, err
-		}
+	if err := compiler.AddResource(url, document); err != nil {
+		return nil, err
 	}
-	return compiler.Compile(configSchemaURL)
+	schema, err := compiler.Compile(url)
+	if err != nil {
+		return nil, err
+	}
+	var invalid *jsonschema.ValidationError
+	if err := schema.Validate(value); errors.As(err, &invalid) {
+		return describe(invalid, path), nil
+	} else if err != nil {
+		return nil, err
+	}
+	return nil, nil
 }
 
 // validateQuantity: numbers are quantities, of other types the schema speaks.
@@ -87,17 +112,17 @@ func validateQuantity(value any) error {
 	return err
 }
 
-// configProblems are the leaves of the error tree: each a sentence about one
-// field.
-func configProblems(invalid *jsonschema.ValidationError) []string {
+// describe turns the leaves of the error tree into sentences about one field
+// each.
+func describe(invalid *jsonschema.ValidationError, parent []string) []string {
 	if len(invalid.Causes) > 0 {
 		var problems []string
 		for _, cause := range invalid.Causes {
-			problems = append(problems, configProblems(cause)...)
+			problems = append(problems, describe(cause, parent)...)
 		}
 		return problems
 	}
-	path := invalid.InstanceLocation
+	path := slices.Concat(parent, invalid.InstanceLocation)
 	switch cause := invalid.ErrorKind.(type) {
 	case *kind.Required:
 		return describeEach(cause.Missing, func(key string) string {

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
-var update = flag.Bool("update", false, "write the generated schema instead of comparing it")
+var update = flag.Bool("update", false, "write what is compared with the files of the package instead of comparing it")
 
 const schemaFile = "deploymentconfig.schema.json"
 

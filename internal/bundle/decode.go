@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v2"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -19,8 +20,10 @@ import (
 // boolean, since published bundles are written for it.
 func decodeDocuments(content []byte, maxDocuments int) ([]any, error) {
 	if trimmed := bytes.TrimSpace(content); bytes.HasPrefix(trimmed, []byte("{")) {
-		if documents, err := decodeJSON(trimmed, maxDocuments); err == nil {
-			return documents, nil
+		documents, err := decodeJSON(trimmed, maxDocuments)
+		var syntax *json.SyntaxError
+		if !errors.As(err, &syntax) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return documents, err
 		}
 		// Not JSON after all: a YAML flow mapping starts the same way.
 	}
@@ -74,7 +77,7 @@ func decodeYAML(content []byte, maxDocuments int) ([]any, error) {
 }
 
 var (
-	errTooManyDocuments = fmt.Errorf("more than %d documents", MaxDocuments)
+	errTooManyDocuments = errors.New("too many documents")
 	errAmbiguousKeys    = errors.New("two keys of one map have the same JSON form")
 )
 
@@ -205,4 +208,23 @@ func keyString(key any) (string, error) {
 	default:
 		return "", fmt.Errorf("map key of type %T has no JSON form", key)
 	}
+}
+
+// decodeTyped fills a typed object. Fields that the type does not have are
+// dropped; one of another type is an error that names it.
+func decodeTyped(object map[string]any, into any) error {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
+	if err == nil {
+		return nil
+	}
+	// The converter is fast but keeps to itself where it failed.
+	encoded, encodeErr := json.Marshal(object)
+	if encodeErr != nil {
+		return err
+	}
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(json.Unmarshal(encoded, into), &mismatch) {
+		return fmt.Errorf("%s: got %s, want %s", mismatch.Field, mismatch.Value, mismatch.Type)
+	}
+	return err
 }

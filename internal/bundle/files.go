@@ -20,9 +20,17 @@ type reader struct {
 	remaining int64
 }
 
-// errFile is wrapped by errors about a file that is there but not acceptable,
-// as opposed to one that could not be read.
-var errFile = errors.New("unacceptable file")
+// fileError is about a file that is there but not acceptable, as opposed to one
+// that could not be read.
+type fileError struct {
+	reason string
+}
+
+func (e *fileError) Error() string { return e.reason }
+
+func isFileError(err error) bool {
+	return errors.As(err, new(*fileError))
+}
 
 // manifests lists the paths of all manifests in lexical order.
 func (r *reader) manifests() ([]string, error) {
@@ -31,7 +39,7 @@ func (r *reader) manifests() ([]string, error) {
 		return nil, err
 	}
 	if len(entries) > MaxManifests {
-		return nil, fmt.Errorf("%w: more than %d files", errFile, MaxManifests)
+		return nil, &fileError{fmt.Sprintf("more than %d files", MaxManifests)}
 	}
 	paths := make([]string, len(entries))
 	for i, entry := range entries {
@@ -54,9 +62,9 @@ func (r *reader) read(name string) ([]byte, error) {
 	size := int64(len(content))
 	switch {
 	case size > MaxFileBytes:
-		return nil, fmt.Errorf("%w: larger than %d bytes", errFile, MaxFileBytes)
+		return nil, &fileError{fmt.Sprintf("larger than %d bytes", MaxFileBytes)}
 	case size > r.remaining:
-		return nil, fmt.Errorf("%w: all files together are larger than %d bytes", errFile, MaxTotalBytes)
+		return nil, &fileError{fmt.Sprintf("all files together are larger than %d bytes", MaxTotalBytes)}
 	}
 	r.remaining -= size
 	return content, nil
@@ -68,9 +76,9 @@ func (r *reader) open(name string) (fs.File, error) {
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, fmt.Errorf("%w: a directory where a file should be", errFile)
+		return nil, &fileError{"a directory where a file should be"}
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: neither a file nor a directory", errFile)
+		return nil, &fileError{"a link or a device where a file should be"}
 	}
 	return r.files.Open(name)
 }

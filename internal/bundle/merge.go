@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -20,9 +19,6 @@ var errDifferent = errors.New("they differ")
 // to add labels and the like; their manifest is kept then, as far as what
 // depends on the made one still works.
 func mergeSources(made, shipped source) (source, error) {
-	if shipped.file == "" {
-		made, shipped = shipped, made
-	}
 	if canonical(made.object) == canonical(shipped.object) {
 		return shipped, nil
 	}
@@ -39,36 +35,47 @@ func mergeSources(made, shipped source) (source, error) {
 	}
 }
 
-// mergeServices adds to a shipped Service what webhooks need of it.
+// mergeServices adds to a shipped Service what webhooks need of it, and leaves
+// the rest of the manifest as authored.
 func mergeServices(made, shipped source) (source, error) {
 	var want, have corev1.Service
-	for from, into := range map[*unstructured.Unstructured]*corev1.Service{made.object: &want, shipped.object: &have} {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into); err != nil {
-			return source{}, err
-		}
+	if err := errors.Join(decodeTyped(made.object.Object, &want), decodeTyped(shipped.object.Object, &have)); err != nil {
+		return source{}, err
 	}
-	if len(have.Spec.Selector) == 0 {
-		have.Spec.Selector = want.Spec.Selector
-	}
-	if !maps.Equal(want.Spec.Selector, have.Spec.Selector) {
+	if len(have.Spec.Selector) > 0 && !maps.Equal(want.Spec.Selector, have.Spec.Selector) {
 		return source{}, errors.New("they select different pods")
 	}
 	ports, err := mergePorts(want.Spec.Ports, have.Spec.Ports)
 	if err != nil {
 		return source{}, err
 	}
-	have.Spec.Ports = ports
-	annotate(&have.ObjectMeta, want.Annotations)
-	object, err := toUnstructured(&have)
+	spec, err := toUnstructured(corev1.ServiceSpec{Ports: ports, Selector: want.Spec.Selector})
 	if err != nil {
 		return source{}, err
 	}
-	clean(object)
-	return source{object: object, file: shipped.file}, nil
+	merged := shipped.object.DeepCopy()
+	for field, value := range spec.Object {
+		if err := unstructured.SetNestedField(merged.Object, value, "spec", field); err != nil {
+			return source{}, err
+		}
+	}
+	if annotations := merged.GetAnnotations(); len(want.Annotations) > 0 {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		maps.Copy(annotations, want.Annotations)
+		merged.SetAnnotations(annotations)
+	}
+	return source{object: merged, file: shipped.file}, nil
 }
 
 func mergePorts(want, have []corev1.ServicePort) ([]corev1.ServicePort, error) {
 	merged := slices.Clone(have)
+	for i := range merged {
+		if merged[i].TargetPort == (intstr.IntOrString{}) {
+			merged[i].TargetPort = intstr.FromInt32(merged[i].Port)
+		}
+	}
 	for _, port := range want {
 		i := slices.IndexFunc(merged, func(p corev1.ServicePort) bool {
 			return p.Port == port.Port && (p.Protocol == "" || p.Protocol == corev1.ProtocolTCP)
@@ -76,7 +83,7 @@ func mergePorts(want, have []corev1.ServicePort) ([]corev1.ServicePort, error) {
 		switch {
 		case i < 0:
 			merged = append(merged, port)
-		case targetPort(merged[i]) != port.TargetPort:
+		case merged[i].TargetPort != port.TargetPort:
 			return nil, fmt.Errorf("port %d leads to %s and to %s", port.Port, merged[i].TargetPort.String(), port.TargetPort.String())
 		}
 	}
@@ -89,12 +96,4 @@ func mergePorts(want, have []corev1.ServicePort) ([]corev1.ServicePort, error) {
 		}
 	}
 	return merged, nil
-}
-
-// targetPort is the port itself where none is set.
-func targetPort(port corev1.ServicePort) intstr.IntOrString {
-	if port.TargetPort == (intstr.IntOrString{}) {
-		return intstr.FromInt32(port.Port)
-	}
-	return port.TargetPort
 }

@@ -44,22 +44,24 @@ func (s *objectSet) sorted() ([]*unstructured.Unstructured, error) {
 	for _, source := range s.sources {
 		clean(source.object)
 	}
-	slices.SortStableFunc(s.sources, func(a, b source) int { return compareIdentity(a.object, b.object) })
-
+	slices.SortStableFunc(s.sources, func(a, b source) int {
+		// What was made comes before what is shipped.
+		return cmp.Or(compareIdentity(a.object, b.object), cmp.Compare(a.file, b.file))
+	})
 	var found findings
 	var merged []source
 	for _, next := range s.sources {
-		if len(merged) == 0 || compareIdentity(merged[len(merged)-1].object, next.object) != 0 {
+		last := len(merged) - 1
+		if last < 0 || compareIdentity(merged[last].object, next.object) != 0 {
 			merged = append(merged, next)
 			continue
 		}
-		last := &merged[len(merged)-1]
-		object, err := mergeSources(*last, next)
+		both, err := mergeSources(merged[last], next)
 		if err != nil {
-			found.add(next.file, "", "%s %q contradicts %s: %v", next.object.GetKind(), next.object.GetName(), last.origin(), err)
+			found.add(next.file, "", "%s %q contradicts %s: %v", next.object.GetKind(), next.object.GetName(), merged[last].origin(), err)
 			continue
 		}
-		*last = object
+		merged[last] = both
 	}
 	if err := found.err(); err != nil {
 		return nil, err

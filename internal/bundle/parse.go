@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Parse reads the files of a registry+v1 bundle: the flat folder manifests/,
@@ -25,6 +24,7 @@ func Parse(files fs.FS) (*Bundle, error) {
 	p := parser{
 		reader: reader{files: files, remaining: MaxTotalBytes},
 		bundle: &Bundle{files: map[manifestKey]string{}},
+		seen:   map[manifestKey]*unstructured.Unstructured{},
 	}
 	for _, step := range []func() error{p.readPackage, p.readManifests, p.readProperties} {
 		if err := step(); err != nil {
@@ -43,6 +43,7 @@ type parser struct {
 	reader    reader
 	findings  findings
 	bundle    *Bundle
+	seen      map[manifestKey]*unstructured.Unstructured
 	documents int
 	csvFiles  []string
 	betaCRDs  []string
@@ -53,7 +54,7 @@ type parser struct {
 func (p *parser) content(name string) ([]byte, error) {
 	content, err := p.reader.read(name)
 	switch {
-	case errors.Is(err, errFile):
+	case isFileError(err):
 		p.findings.add(name, "", "%v", err)
 		return nil, nil
 	case errors.Is(err, fs.ErrNotExist):
@@ -102,7 +103,7 @@ func (p *parser) readManifests() error {
 	case errors.Is(err, fs.ErrNotExist):
 		p.findings.add(manifestsDir, "", "directory does not exist")
 		return nil
-	case errors.Is(err, errFile):
+	case isFileError(err):
 		p.findings.add(manifestsDir, "", "%v", err)
 		return nil
 	case err != nil:
@@ -123,7 +124,7 @@ func (p *parser) readManifest(name string) error {
 	}
 	documents, err := decodeDocuments(content, MaxDocuments-p.documents)
 	if err != nil {
-		p.findings.add(name, "", "%v", err)
+		p.undecodable(location{file: name}, err)
 		return nil
 	}
 	p.documents += len(documents)
@@ -135,6 +136,14 @@ func (p *parser) readManifest(name string) error {
 		p.addDocument(location, document)
 	}
 	return nil
+}
+
+func (p *parser) undecodable(at location, err error) {
+	if errors.Is(err, errTooManyDocuments) {
+		p.findings.add(at.file, at.path, "%v: a bundle has %d at most", err, MaxDocuments)
+		return
+	}
+	p.findings.add(at.file, at.path, "%v", err)
 }
 
 // location of an object: a file, and where in it if it holds several.
@@ -167,7 +176,7 @@ func (p *parser) addDocument(at location, document any) {
 
 func (p *parser) addList(at location, list map[string]any, items []any) {
 	if p.documents += len(items); p.documents > MaxDocuments {
-		p.findings.add(at.file, at.path, "%v", errTooManyDocuments)
+		p.undecodable(at, errTooManyDocuments)
 		return
 	}
 	for i, item := range items {
@@ -216,7 +225,7 @@ func (p *parser) addObject(at location, object *unstructured.Unstructured) {
 func (p *parser) addCSV(at location, object *unstructured.Unstructured) {
 	p.csvFiles = append(p.csvFiles, at.file)
 	csv := operatorsv1alpha1.ClusterServiceVersion{}
-	if err := fromUnstructured(object.Object, &csv); err != nil {
+	if err := decodeTyped(object.Object, &csv); err != nil {
 		p.findings.add(at.file, at.path, "decoding %s: %v", kindCSV, err)
 		return
 	}
@@ -243,7 +252,7 @@ func checkMetadata(object *unstructured.Unstructured) error {
 		return fmt.Errorf("%s has no apiVersion", object.GetKind())
 	}
 	metadata, _ := object.Object["metadata"].(map[string]any)
-	if err := fromUnstructured(metadata, &metav1.ObjectMeta{}); err != nil {
+	if err := decodeTyped(metadata, &metav1.ObjectMeta{}); err != nil {
 		return fmt.Errorf("decoding metadata of %s: %w", object.GetKind(), err)
 	}
 	if object.GetName() == "" {
@@ -258,7 +267,7 @@ func (p *parser) addCRD(at location, object *unstructured.Unstructured) {
 		return
 	}
 	crd := apiextensionsv1.CustomResourceDefinition{}
-	if err := fromUnstructured(object.Object, &crd); err != nil {
+	if err := decodeTyped(object.Object, &crd); err != nil {
 		p.findings.add(at.file, at.path, "decoding %s %q: %v", kindCRD, object.GetName(), err)
 		return
 	}
@@ -270,32 +279,23 @@ func (p *parser) addCRD(at location, object *unstructured.Unstructured) {
 // isNew is false for a repeated manifest: once more is harmless if it says the
 // same, a finding if it does not.
 func (p *parser) isNew(at location, key manifestKey, object *unstructured.Unstructured) bool {
-	first, known := p.bundle.files[key]
+	first, known := p.seen[key]
 	if !known {
+		p.seen[key] = object
 		p.bundle.files[key] = at.file
 		return true
 	}
-	if !p.isRepeated(key, object) {
-		p.findings.add(at.file, at.path, "%s %q differs from the one in %s", key.Kind, key.name, first)
+	if !equality.Semantic.DeepEqual(rendered(first), rendered(object)) {
+		p.findings.add(at.file, at.path, "%s %q differs from the one in %s", key.Kind, key.name, p.bundle.files[key])
 	}
 	return false
 }
 
-func (p *parser) isRepeated(key manifestKey, object *unstructured.Unstructured) bool {
-	if key == crdKey(key.name) {
-		return slices.ContainsFunc(p.bundle.CRDs, func(crd apiextensionsv1.CustomResourceDefinition) bool {
-			again := apiextensionsv1.CustomResourceDefinition{}
-			return crd.Name == key.name && fromUnstructured(object.Object, &again) == nil && equality.Semantic.DeepEqual(crd, again)
-		})
-	}
-	return slices.ContainsFunc(p.bundle.Others, func(other unstructured.Unstructured) bool {
-		return keyOf(&other) == key && equality.Semantic.DeepEqual(withoutNamespace(&other), withoutNamespace(object))
-	})
-}
-
-func withoutNamespace(object *unstructured.Unstructured) map[string]any {
+// rendered is what counts of a manifest: its namespace will be another one.
+func rendered(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
-	unstructured.RemoveNestedField(object.Object, "metadata", "namespace")
+	clean(object)
+	object.SetNamespace("")
 	return object.Object
 }
 
@@ -316,8 +316,4 @@ func (p *parser) checkBetaCRDs() {
 	slices.Sort(p.betaCRDs)
 	p.findings.unsupportedf("custom resource definitions [%s] are not of version %s/v1, the only one that clusters since Kubernetes 1.22 serve",
 		strings.Join(slices.Compact(p.betaCRDs), ", "), groupAPIExtensions)
-}
-
-func fromUnstructured(object map[string]any, into any) error {
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
 }

@@ -19,7 +19,7 @@ type property struct {
 // templates and the release. Without the file the annotation stays as
 // authored, byte for byte.
 func (p *parser) readProperties() error {
-	if _, err := fs.Stat(p.reader.files, propertiesFile); errors.Is(err, fs.ErrNotExist) {
+	if _, err := fs.Lstat(p.reader.files, propertiesFile); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	content, err := p.content(propertiesFile)
