@@ -24,7 +24,9 @@ const systemNamespace = "olmv1-system"
 // applied. An object with an unknown kind or an unknown field fails the test.
 func build(t *testing.T, dir string) []client.Object {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified // The kustomization says.
+	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatalf("building %s: %v", dir, err)
 	}

@@ -60,13 +60,7 @@ const (
 type ClusterCatalogSpec struct {
 	// source says where the content comes from.
 	//
-	// Example:
-	//
-	//	source:
-	//	  type: Image
-	//	  image:
-	//	    ref: quay.io/operatorhubio/catalog:latest
-	//	    pollIntervalMinutes: 10
+	// Example: {type: Image, image: {ref: "quay.io/operatorhubio/catalog:latest", pollIntervalMinutes: 10}}
 	//
 	// +required
 	Source CatalogSource `json:"source"`
@@ -156,13 +150,12 @@ type ImageSource struct {
 // ClusterCatalogStatus is what the controller found and did.
 type ClusterCatalogStatus struct {
 	// conditions say how things stand:
-	//
-	//	Serving      True while content can be fetched from urls.base
-	//	             (Available). False: withdrawn by spec.availabilityMode
-	//	             (UserSpecifiedUnavailable) or because the object is being
-	//	             deleted (Unavailable). Absent: never served yet.
-	//	Progressing  True at rest (Succeeded) and after an error that is tried
-	//	             again (Retrying). False: a person has to act (Blocked).
+	//   - Serving is True while content can be fetched from urls.base
+	//     (Available). It is False when spec.availabilityMode withdraws it
+	//     (UserSpecifiedUnavailable) or the object is being deleted
+	//     (Unavailable). It is absent until content is served for the first time.
+	//   - Progressing is True at rest (Succeeded) and after an error that is
+	//     tried again (Retrying). It is False when a person has to act (Blocked).
 	//
 	// An error leaves Serving as it is: the last good content stays served.
 	//

@@ -73,13 +73,7 @@ type ClusterExtensionSpec struct {
 
 	// source says where the content comes from.
 	//
-	// Example:
-	//
-	//	source:
-	//	  sourceType: Catalog
-	//	  catalog:
-	//	    packageName: argocd-operator
-	//	    version: 0.x
+	// Example: {sourceType: Catalog, catalog: {packageName: argocd-operator, version: 0.x}}
 	//
 	// +required
 	Source SourceConfig `json:"source"`
@@ -191,13 +185,12 @@ type CatalogFilter struct {
 	// have to hold) and by || (one has to hold). A comparison is an optional
 	// operator and a version of one to three parts, of which x, X and * match
 	// anything:
-	//
-	//	1.2.3            that version
-	//	1.2.x, 1.2       1.2.0 or higher, below 1.3.0
-	//	>=1.2.0 <2.0.0   between the two; also = != > < <=
-	//	~1.2.3           1.2.3 or higher, below 1.3.0
-	//	^1.2.3           1.2.3 or higher, below 2.0.0
-	//	^1.2 || ^3       either one
+	//   - 1.2.3 is that version.
+	//   - 1.2 and 1.2.x are 1.2.0 or higher, below 1.3.0.
+	//   - >=1.2.0 <2.0.0 is what lies between; there are = != > < <= as well.
+	//   - ~1.2.3 is 1.2.3 or higher, below 1.3.0.
+	//   - ^1.2.3 is 1.2.3 or higher, below 2.0.0.
+	//   - ^1.2 || ^3 is either one.
 	//
 	// A pre-release is only chosen by a comparison that has one, as in
 	// >=1.0.0-0. Left out, every version matches, pre-releases too.
@@ -334,18 +327,16 @@ type ClusterExtensionStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions say how things stand:
-	//
-	//	Installed          True while a bundle is installed (Succeeded).
-	//	                   False: nothing is (Failed, Absent).
-	//	                   Unknown: cannot be told (Failed).
-	//	Progressing        True at rest (Succeeded) and at work
-	//	                   (RollingOut, Retrying). False: a person has to act
-	//	                   (Blocked, InvalidConfiguration,
-	//	                   ProgressDeadlineExceeded).
-	//	Deprecated         True when one of the next three is.
-	//	PackageDeprecated  True (Deprecated) or False (NotDeprecated) as the
-	//	ChannelDeprecated  catalog has it. Unknown: no catalog data
-	//	BundleDeprecated   (DeprecationStatusUnknown) or no bundle (Absent).
+	//   - Installed is True while a bundle is installed (Succeeded), False while
+	//     none is (Failed, Absent), Unknown when it cannot be told (Failed).
+	//   - Progressing is True at rest (Succeeded) and at work (RollingOut,
+	//     Retrying). It is False when a person has to act (Blocked,
+	//     InvalidConfiguration, ProgressDeadlineExceeded).
+	//   - PackageDeprecated, ChannelDeprecated and BundleDeprecated are True
+	//     (Deprecated) or False (NotDeprecated) as the catalog has it, and
+	//     Unknown without catalog data (DeprecationStatusUnknown) or without a
+	//     bundle (Absent).
+	//   - Deprecated sums up these three.
 	//
 	// +listType=map
 	// +listMapKey=type
