@@ -275,6 +275,14 @@ func TestLimits(t *testing.T) {
 			reason: "every directory made counts", limits: image.Limits{KeptEntries: 3}, layers: []entries{{testkit.File("manifests/a/b/c", "")}},
 			want: image.LimitError{Bound: image.BoundKeptEntries, Limit: 3, Entry: "manifests/a/b/c"},
 		},
+		"whiteouts": {
+			reason: "they are remembered", limits: image.Limits{KeptEntries: 3},
+			layers: []entries{{
+				testkit.File("manifests/.wh.a", ""), testkit.File("manifests/.wh.b", ""),
+				testkit.File("manifests/.wh.b", ""), testkit.File("manifests/.wh.c", ""), testkit.File("manifests/.wh.d", ""),
+			}},
+			want: image.LimitError{Bound: image.BoundKeptEntries, Limit: 3, Entry: "manifests/d"},
+		},
 		"path length": {
 			reason: "in bytes", limits: image.Limits{PathBytes: 12}, layers: []entries{{testkit.File("manifests/abc", "")}},
 			want: image.LimitError{Bound: image.BoundPathBytes, Limit: 12, Entry: "manifests/abc"},
@@ -462,6 +470,61 @@ func TestMalformedImages(t *testing.T) {
 			}
 			f.wantCached(t, 0)
 		})
+	}
+}
+
+// TestSparseBomb sends an old GNU sparse header whose map never seems to end,
+// at a place that is skipped.
+func TestSparseBomb(t *testing.T) {
+	t.Parallel()
+	header := make([]byte, 512)
+	copy(header, "usr/sparse")
+	copy(header[100:], "0000644\x000000000\x000000000\x0000000000000\x0000000000000\x00        S")
+	copy(header[257:], "ustar  \x00")
+	header[482] = 1 // the map goes on in another block
+	copy(header[483:], "00000000000\x00")
+	sum := 0
+	for _, b := range header {
+		sum += int(b)
+	}
+	copy(header[148:], fmt.Sprintf("%06o\x00 ", sum))
+	more := make([]byte, 512)
+	more[504] = 1
+	f := newFixture(t, nil)
+	f.pushBlobs(t, nil, testkit.Layer{Blob: testkit.Gzip(append(header, bytes.Repeat(more, 1<<17)...))})
+	_, err := f.pull(t, "registry.test/pkg:v1", image.BundleContent)
+	if format := (*image.FormatError)(nil); !errors.As(err, &format) {
+		t.Errorf("error = %v, want a FormatError", err)
+	}
+	f.wantCached(t, 0)
+}
+
+// TestForeignURLs: a descriptor may name other places for its blob. Going there
+// would make this process ask whatever the image says.
+func TestForeignURLs(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	archive, err := testkit.TarFS(mapFS(bundleFiles))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := imagespec.Manifest{MediaType: imagespec.MediaTypeImageManifest}
+	manifest.SchemaVersion = 2
+	if manifest.Config, err = f.registry.PushBlob(t.Context(), "pkg", imagespec.MediaTypeImageConfig, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	layer, err := f.registry.PushBlob(t.Context(), "pkg", imagespec.MediaTypeImageLayerGzip, testkit.Gzip(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer.URLs = []string{"http://" + f.registry.Host() + "/v2/elsewhere"}
+	manifest.Layers = []imagespec.Descriptor{layer}
+	if _, err := f.registry.PushManifest(t.Context(), "pkg:v1", imagespec.MediaTypeImageManifest, manifest); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, f.mustPull(t, "registry.test/pkg:v1", image.BundleContent).Files, bundleFiles)
+	if count := f.registry.Count("elsewhere"); count != 0 {
+		t.Errorf("%d requests to a place that the image names", count)
 	}
 }
 

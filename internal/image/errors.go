@@ -47,7 +47,7 @@ const (
 	BoundEntries         Bound = "archive entries"
 	BoundContentBytes    Bound = "content bytes"
 	BoundFileBytes       Bound = "file bytes"
-	BoundKeptEntries     Bound = "files and directories"
+	BoundKeptEntries     Bound = "files, directories and whiteouts"
 	BoundPathBytes       Bound = "path bytes"
 	BoundPathDepth       Bound = "path elements"
 )

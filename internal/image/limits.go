@@ -59,7 +59,7 @@ type Limits struct {
 	Entries         int           // tar headers over all layers, kept or not
 	ContentBytes    int64         // written to disk over all layers
 	FileBytes       int64         // one kept file
-	KeptEntries     int           // files and directories kept over all layers
+	KeptEntries     int           // files, directories and whiteouts kept over all layers
 	PathBytes       int           // length of a kept path
 	PathDepth       int           // elements of a kept path
 	NetworkTimeout  time.Duration // for a manifest, and between two reads of a layer

@@ -1,11 +1,26 @@
 package image_test
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
+	"fmt"
+	"net/http"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
+	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // scoped accepts one repository and rejects everything else.
@@ -38,6 +53,81 @@ func TestPolicyRequiresSignature(t *testing.T) {
 	_, err := f.pull(t, "registry.test/pkg:v1", image.BundleContent)
 	if rejected := (*image.PolicyError)(nil); !errors.As(err, &rejected) {
 		t.Errorf("error = %v, want a PolicyError", err)
+	}
+}
+
+// TestSignedImages checks signatures that lie beside the image in its
+// repository, for an image and for the instance that an index leads to.
+func TestSignedImages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePublicKey(t, filepath.Join(dir, "key.pub"), key)
+	writeFile(t, filepath.Join(dir, "attached.yaml"), "default-docker:\n  use-sigstore-attachments: true\n")
+	f := newFixture(t, func(config *image.Config) { config.RegistriesDir = dir })
+	writeFile(t, f.config.PolicyFile, `{"default":[{"type":"sigstoreSigned","keyPath":"`+filepath.Join(dir, "key.pub")+`",
+		"signedIdentity":{"type":"matchRepository"}}]}`)
+	signed := f.push(t, mapFS(bundleFiles), nil)
+	index, err := f.registry.PushIndex(t.Context(), "pkg:index", testkit.IndexEntry{Platform: "linux/" + runtime.GOARCH, Digest: signed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsigned := f.push(t, mapFS(map[string]string{"manifests/x": "unsigned"}), nil)
+	f.sign(t, key, signed, "registry.test/pkg:v1")
+
+	for _, ref := range []string{"registry.test/pkg@" + signed, "registry.test/pkg@" + index, "registry.test/pkg:index"} {
+		wantFiles(t, f.mustPull(t, ref, image.BundleContent).Files, bundleFiles)
+	}
+	f.sign(t, key, unsigned, "registry.test/another:v1")
+	for _, ref := range []string{"registry.test/pkg@" + unsigned, "registry.test/pkg:v1"} {
+		_, err := f.pull(t, ref, image.BundleContent)
+		if rejected := (*image.PolicyError)(nil); !errors.As(err, &rejected) {
+			t.Errorf("Pull(%q) error = %v, want a PolicyError", ref, err)
+		}
+	}
+	f.registry.Use(testkit.FailPath(".sig", http.StatusInternalServerError))
+	_, err = f.pull(t, "registry.test/pkg@"+unsigned, image.BundleContent)
+	if registry := (*image.RegistryError)(nil); !errors.As(err, &registry) {
+		t.Errorf("signature out of reach: error = %v, want a RegistryError", err)
+	}
+}
+
+func writePublicKey(t *testing.T, path string, key *ecdsa.PrivateKey) {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+}
+
+// sign attaches a signature to an image, for the given reference.
+func (f *fixture) sign(t *testing.T, key *ecdsa.PrivateKey, digest, ref string) {
+	t.Helper()
+	payload := fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},`+
+		`"type":"cosign container image signature"},"optional":{}}`, ref, digest)
+	sum := sha256.Sum256(payload)
+	signature, err := key.Sign(rand.Reader, sum[:], crypto.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := "pkg:" + strings.ReplaceAll(digest, ":", "-") + ".sig"
+	manifest := imagespec.Manifest{MediaType: imagespec.MediaTypeImageManifest}
+	manifest.SchemaVersion = 2
+	if manifest.Config, err = f.registry.PushBlob(t.Context(), tag, imagespec.MediaTypeImageConfig, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	layer, err := f.registry.PushBlob(t.Context(), tag, "application/vnd.dev.cosign.simplesigning.v1+json", payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer.Annotations = map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signature)}
+	manifest.Layers = []imagespec.Descriptor{layer}
+	if _, err := f.registry.PushManifest(t.Context(), tag, imagespec.MediaTypeImageManifest, manifest); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -37,6 +37,9 @@ type Config struct {
 	// RegistriesConf is the main registries.conf file. Empty means that of
 	// the system (CONTAINERS_REGISTRIES_CONF, then the usual places).
 	RegistriesConf string
+	// RegistriesDir is the registries.d directory, which says where signatures
+	// are. Empty means those of the system.
+	RegistriesDir string
 	// Limits bounds every image. Zero fields mean the defaults of the
 	// request's selection.
 	Limits Limits
@@ -99,8 +102,9 @@ func (p *Puller) Resolve(ctx context.Context, ref string) (string, error) {
 }
 
 // Pull returns the wanted part of an image, from the cache where it is there.
-// A reference with a digest that was accepted before needs no network. The
-// caller closes the image.
+// A reference with a digest that was accepted before needs no network. A
+// registry that falls silent is given up on; how long a steady download may
+// take is up to ctx. The caller closes the image.
 //
 // Errors are a *ReferenceError, a *RegistryError, a *PolicyError, a
 // *DigestError, a *DiskError, or one that matches [ErrContent].
@@ -151,6 +155,7 @@ func (p *Puller) systemContext() *types.SystemContext {
 	sys := &types.SystemContext{
 		DockerCertPath:           p.config.CertsDir,
 		SystemRegistriesConfPath: p.config.RegistriesConf,
+		RegistriesDirPath:        p.config.RegistriesDir,
 		DockerRegistryUserAgent:  userAgent,
 		// Bundles and catalogs are data: they are published for Linux
 		// wherever this process runs.

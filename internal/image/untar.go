@@ -28,7 +28,7 @@ type unpacker struct {
 	expanded int64 // bytes decompressed so far
 	entries  int   // headers read so far
 	content  int64 // bytes written so far; replaced files count
-	kept     int   // entries kept so far; replaced ones count
+	kept     int   // entries and whiteouts so far; replaced ones count
 
 	layer layerState
 }
@@ -165,6 +165,7 @@ func (u *unpacker) write(header *tar.Header, name string, body io.Reader) error 
 	if err := u.count(name); err != nil {
 		return err
 	}
+	u.layer.written[name] = true
 	if err := u.root.RemoveAll(name); err != nil {
 		return diskError(err)
 	}
@@ -205,12 +206,11 @@ func (u *unpacker) mkdir(name string) error {
 	return diskError(u.root.Mkdir(name, dirMode))
 }
 
-// count notes that this layer keeps an entry of the given name.
+// count notes that one more entry is kept, or one more whiteout applied.
 func (u *unpacker) count(name string) error {
 	if u.kept++; u.kept > u.limits.KeptEntries {
 		return &LimitError{Bound: BoundKeptEntries, Limit: int64(u.limits.KeptEntries), Entry: name}
 	}
-	u.layer.written[name] = true
 	return nil
 }
 

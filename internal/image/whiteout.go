@@ -59,6 +59,9 @@ func (u *unpacker) hide(name string, e extent) error {
 	if err := u.checkName(name); err != nil {
 		return err
 	}
+	if err := u.count(name); err != nil {
+		return err
+	}
 	u.layer.hidden[w] = true
 	if e == opaque {
 		return u.hideChildren(name)
