@@ -1,9 +1,8 @@
 package resolve
 
 import (
+	"cmp"
 	"slices"
-
-	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
 // Resolve chooses the bundle for a request. The package comment states the
@@ -111,20 +110,22 @@ func (s *survey) ambiguous(chosen choice) *Error {
 
 // reachable versions, highest first.
 func (s *survey) reachable() []string {
-	var found []bundle.Version
+	var found []*node
 	for _, o := range s.offers {
 		for i, reached := range o.upgrades {
 			if n := &o.pkg.nodes[i]; reached && n.versionErr == nil {
-				found = append(found, n.parsed)
+				found = append(found, n)
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b bundle.Version) int { return b.Compare(a) })
-	var texts []string
-	for _, version := range found {
-		texts = append(texts, version.String())
+	slices.SortFunc(found, func(a, b *node) int {
+		return cmp.Or(b.parsed.Compare(a.parsed), cmp.Compare(a.version, b.version))
+	})
+	var versions []string
+	for _, n := range found {
+		versions = append(versions, n.version)
 	}
-	return slices.Compact(texts)
+	return slices.Compact(versions)
 }
 
 // catalogNames sorted.

@@ -115,7 +115,7 @@ func (s *survey) upgrades(o *offer) []bool {
 // verdict on a bundle in the requested channels.
 func (s *survey) verdict(o *offer, number int) Reason {
 	n := &o.pkg.nodes[number]
-	if s.request.Range.constraints != nil {
+	if !s.request.Range.any() {
 		if n.versionErr != nil {
 			return InvalidVersion
 		}

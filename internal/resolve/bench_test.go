@@ -1,0 +1,56 @@
+package resolve_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// large has 1,000 bundles, each with an entry in every one of 50 channels.
+func large() resolve.Package {
+	const bundles, channels = 1000, 50
+	p := resolve.Package{Name: "p"}
+	version := func(i int) string { return fmt.Sprintf("%d.%d.%d", i/100, i/10%10, i%10) }
+	for i := range bundles {
+		blob(version(i))(&p)
+		if i%7 == 0 {
+			deprecated(version(i))(&p)
+		}
+	}
+	for number := range channels {
+		c := resolve.Channel{Name: fmt.Sprintf("channel-%02d", number)}
+		for i := 1; i < bundles; i++ {
+			c.Entries = append(c.Entries, entry(version(i), r(version(i-1)), s(version(i/2)), sr(fmt.Sprintf(">=%s <%s", version(i/3), version(i)))))
+		}
+		p.Channels = append(p.Channels, c)
+	}
+	return p
+}
+
+func BenchmarkLargePackage(b *testing.B) {
+	catalogs := []resolve.Catalog{catalog("a", 0, large())}
+	for name, request := range map[string]resolve.Request{
+		"fresh":    {},
+		"upgrade":  {Installed: installed("5.0.0")},
+		"channel":  {Installed: installed("5.0.0"), Channels: []string{"channel-07"}, Range: mustRange(b, ">=5.0.0 <7.0.0")},
+		"channels": {Channels: []string{"channel-07", "channel-42"}, Range: mustRange(b, "~5.2 || ^7")},
+		"none":     {Installed: installed("5.0.0"), Range: mustRange(b, "99.x")},
+	} {
+		request.Package = "p"
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = resolve.Resolve(request, catalogs)
+			}
+		})
+	}
+}
+
+func BenchmarkPrepareLargePackage(b *testing.B) {
+	p := large()
+	b.ReportAllocs()
+	for b.Loop() {
+		resolve.Prepare(p)
+	}
+}
