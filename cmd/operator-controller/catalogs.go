@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// catalogs is the catalog client as the controller sees it. Packages are
+// prepared for resolution once for each content that they had.
+type catalogs struct {
+	client *catalogclient.Client
+
+	mu       sync.Mutex
+	prepared map[string]map[string]preparedPackage // by catalog and name
+}
+
+type preparedPackage struct {
+	from *catalogclient.Package
+	as   *resolve.Prepared
+}
+
+var _ controller.Catalogs = &catalogs{}
+
+func newCatalogs(client *catalogclient.Client) *catalogs {
+	return &catalogs{client: client, prepared: map[string]map[string]preparedPackage{}}
+}
+
+func (c *catalogs) Package(catalog, name string) (*resolve.Prepared, error) {
+	found, err := c.client.Package(catalog, name)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.prepared[catalog][name]
+	if !ok || known.from != found {
+		known = preparedPackage{from: found, as: resolve.Prepare(packageFrom(found))}
+		if c.prepared[catalog] == nil {
+			c.prepared[catalog] = map[string]preparedPackage{}
+		}
+		c.prepared[catalog][name] = known
+	}
+	return known.as, nil
+}
+
+func (c *catalogs) Refresh(ctx context.Context, source controller.CatalogSource) ([]string, error) {
+	change, err := c.client.Refresh(ctx, catalogclient.Source(source))
+	if change.CopyErr != nil {
+		ctrl.LoggerFrom(ctx).Error(change.CopyErr, "catalog content is in use but could not be kept for the next start")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range change.Packages {
+		delete(c.prepared[source.Catalog], name)
+	}
+	return change.Packages, err
+}
+
+func (c *catalogs) Forget(catalog string) {
+	c.client.Forget(catalog)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.prepared, catalog)
+}
+
+func packageFrom(pkg *catalogclient.Package) resolve.Package {
+	result := resolve.Package{Name: pkg.Name}
+	for _, channel := range pkg.Channels {
+		entries := make([]resolve.Entry, 0, len(channel.Entries))
+		for _, entry := range channel.Entries {
+			entries = append(entries, resolve.Entry(entry))
+		}
+		result.Channels = append(result.Channels, resolve.Channel{Name: channel.Name, Entries: entries})
+	}
+	for _, bundle := range pkg.Bundles {
+		properties := make([]resolve.Property, 0, len(bundle.Properties))
+		for _, property := range bundle.Properties {
+			properties = append(properties, resolve.Property(property))
+		}
+		result.Bundles = append(result.Bundles, resolve.Bundle{
+			Name: bundle.Name, Version: bundle.Version, Image: bundle.Image, Properties: properties,
+		})
+	}
+	for _, deprecation := range pkg.Deprecations {
+		result.Deprecations = append(result.Deprecations, resolve.Deprecation{
+			Scope: resolve.Scope(deprecation.Schema), Name: deprecation.Name, Message: deprecation.Message,
+		})
+	}
+	return result
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+)
+
+// addCatalogServer makes the process pull, check and serve ClusterCatalogs.
+func addCatalogServer(mgr ctrl.Manager, o *options, authFile string) error {
+	puller, err := newPuller(o, "catalog-images", authFile)
+	if err != nil {
+		return err
+	}
+	store, err := catalogserver.OpenStore(catalogserver.StoreConfig{Dir: filepath.Join(o.cachePath, "catalogs")})
+	if err != nil {
+		return fmt.Errorf("opening the catalog store: %w", err)
+	}
+	reconciler, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
+		Client:      mgr.GetClient(),
+		Store:       store,
+		Puller:      catalogserver.ImagePuller(puller),
+		ExternalURL: o.catalogExternalURL,
+		Now:         time.Now,
+		Random:      rand.Float64,
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the catalog server: %w", err)
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up the catalog server: %w", err)
+	}
+	server, err := catalogserver.NewServer(catalogserver.ServerConfig{
+		Address:  o.catalogAddress,
+		Handler:  catalogserver.Handler(store),
+		CertFile: o.tlsCert,
+		KeyFile:  o.tlsKey,
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the catalog server: %w", err)
+	}
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("setting up the catalog server: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("catalog-server", server.Check); err != nil {
+		return fmt.Errorf("setting up readiness: %w", err)
+	}
+	return nil
+}

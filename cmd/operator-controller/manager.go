@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// leaderLock is that of the reference implementation, so that the two never act
+// on one cluster at once.
+const leaderLock = "9c4404e7.operatorframework.io"
+
+// A leader that dies is succeeded within leaseDuration; one that stops lets go
+// at once.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// shutdownTimeout is within the grace period of the pod.
+const shutdownTimeout = 50 * time.Second
+
+// run starts the manager and returns when ctx has ended and all is stopped.
+func run(ctx context.Context, o *options) error {
+	ctrl.SetLogger(zap.New(zap.Level(zapcore.Level(-o.verbosity)))) //nolint:gosec // a small number
+	config, err := restConfig(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(config, o)
+	if err != nil {
+		return err
+	}
+	if err := wire(mgr, o); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", version, "systemNamespace", o.systemNamespace)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+func restConfig(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	config.UserAgent = "operator-controller/" + version
+	// The API server's own fairness limits requests.
+	config.QPS = -1
+	return config, nil
+}
+
+func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(ocv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering types: %w", err)
+	}
+	metrics, err := metricsOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	shutdown := shutdownTimeout
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme:                        scheme,
+		Cache:                         cacheOptions(o),
+		Metrics:                       metrics,
+		HealthProbeBindAddress:        o.healthAddress,
+		PprofBindAddress:              o.pprofAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              leaderLock,
+		LeaderElectionNamespace:       o.systemNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 duration(leaseDuration),
+		RenewDeadline:                 duration(renewDeadline),
+		RetryPeriod:                   duration(retryPeriod),
+		GracefulShutdownTimeout:       &shutdown,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the manager: %w", err)
+	}
+	return mgr, addProbes(mgr)
+}
+
+func duration(d time.Duration) *time.Duration { return &d }
+
+// cacheOptions keep in memory what passes read: extensions and catalogs whole,
+// of ServiceAccounts that they exist, and at most one Secret.
+func cacheOptions(o *options) cache.Options {
+	byObject := map[client.Object]cache.ByObject{
+		&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}}: {
+			Transform: onlyName,
+		},
+	}
+	if o.pullSecret.Name != "" {
+		byObject[&corev1.Secret{}] = cache.ByObject{
+			Namespaces: map[string]cache.Config{o.pullSecret.Namespace: {
+				FieldSelector: fields.OneTermEqualSelector("metadata.name", o.pullSecret.Name),
+			}},
+		}
+	}
+	return cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()}
+}
+
+// onlyName drops everything of an object that its existence does not need.
+func onlyName(object any) (any, error) {
+	if partial, ok := object.(*metav1.PartialObjectMetadata); ok {
+		partial.Annotations, partial.Labels, partial.ManagedFields, partial.OwnerReferences = nil, nil, nil, nil
+	}
+	return object, nil
+}
+
+func metricsOptions(o *options) (metricsserver.Options, error) {
+	options := metricsserver.Options{BindAddress: o.metricsAddress}
+	if o.metricsAddress == "0" {
+		return options, nil
+	}
+	watcher, err := certwatcher.New(o.tlsCert, o.tlsKey)
+	if err != nil {
+		return options, fmt.Errorf("reading the serving certificate: %w", err)
+	}
+	options.SecureServing = true
+	options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion = tls.VersionTLS12
+		c.GetCertificate = watcher.GetCertificate
+	}}
+	return options, nil
+}
+
+// addProbes makes the process ready once it knows the cluster.
+func addProbes(mgr ctrl.Manager) error {
+	ready := &readiness{}
+	if err := mgr.Add(ready); err != nil {
+		return fmt.Errorf("setting up readiness: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("setting up liveness: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", ready.check); err != nil {
+		return fmt.Errorf("setting up readiness: %w", err)
+	}
+	return nil
+}
+
+// readiness is started by the manager after its caches are filled, on every
+// replica.
+type readiness struct{ reached atomic.Bool }
+
+func (r *readiness) Start(context.Context) error {
+	r.reached.Store(true)
+	return nil
+}
+
+func (*readiness) NeedLeaderElection() bool { return false }
+
+var errNotReady = errors.New("the cluster has not been read yet")
+
+func (r *readiness) check(*http.Request) error {
+	if !r.reached.Load() {
+		return errNotReady
+	}
+	return nil
+}

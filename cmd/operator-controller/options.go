@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// podNamespaceFile tells a process in a pod its namespace.
+const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// options is the command line. Flags that the reference implementation has too
+// mean the same.
+type options struct {
+	kubeconfig      string
+	systemNamespace string
+	cachePath       string
+	workers         int
+	leaderElect     bool
+	verbosity       int
+
+	healthAddress  string
+	metricsAddress string
+	pprofAddress   string
+	tlsCert        string
+	tlsKey         string
+
+	catalogCAs       string
+	pullCAs          string
+	globalPullSecret string
+	pullSecret       types.NamespacedName // parsed from globalPullSecret
+	signaturePolicy  string
+	requirePolicy    bool
+
+	serveCatalogs      bool
+	catalogAddress     string
+	catalogExternalURL string
+}
+
+func defaultOptions() *options {
+	return &options{
+		cachePath:          "/var/cache",
+		workers:            8,
+		healthAddress:      ":8081",
+		pprofAddress:       "0",
+		serveCatalogs:      true,
+		catalogAddress:     ":8443",
+		catalogExternalURL: "http://catalogd-service.olmv1-system.svc",
+	}
+}
+
+func (o *options) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
+		"File to connect with; by default that of the pod, or what KUBECONFIG names.")
+	flags.StringVar(&o.systemNamespace, "system-namespace", o.systemNamespace,
+		"Namespace of release records and leader election; by default that of the pod, or olmv1-system.")
+	flags.StringVar(&o.cachePath, "cache-path", o.cachePath,
+		"Directory for the content of catalogs and bundles; kept between runs.")
+	flags.IntVar(&o.workers, "workers", o.workers, "How many extensions are worked on at a time.")
+	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Act only while holding the leader lease.")
+	flags.IntVarP(&o.verbosity, "v", "v", o.verbosity, "Log verbosity: 0 changes in the world, 1 the reasons too.")
+
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress, "Address of /healthz and /readyz; 0 for none.")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
+		"Address of /metrics over HTTPS; needs --tls-cert and --tls-key, with which it is :8443 by default if no catalogs are served there, and 0 turns it off.")
+	flags.StringVar(&o.pprofAddress, "pprof-bind-address", o.pprofAddress, "Address of /debug/pprof; 0 for none.")
+	flags.StringVar(&o.tlsCert, "tls-cert", o.tlsCert, "Certificate file of the catalog and metrics servers; reloaded when it changes.")
+	flags.StringVar(&o.tlsKey, "tls-key", o.tlsKey, "Key file for --tls-cert.")
+
+	flags.StringVar(&o.catalogCAs, "catalogd-cas-dir", o.catalogCAs,
+		"Directory of certificate authorities to trust when reading catalogs, beside those of the system.")
+	flags.StringVar(&o.pullCAs, "pull-cas-dir", o.pullCAs, "Directory of certificates for pulling images.")
+	flags.StringVar(&o.globalPullSecret, "global-pull-secret", o.globalPullSecret,
+		"Secret with registry credentials for every pull, as <namespace>/<name>.")
+	flags.StringVar(&o.signaturePolicy, "signature-policy", o.signaturePolicy,
+		"Signature policy file for images; by default that of the system.")
+	flags.BoolVar(&o.requirePolicy, "require-signature-policy", o.requirePolicy,
+		"Refuse to start without a signature policy, instead of accepting images from anyone.")
+
+	flags.BoolVar(&o.serveCatalogs, "catalog-server", o.serveCatalogs,
+		"Pull and serve ClusterCatalogs; turn off where a separate catalogd does.")
+	flags.StringVar(&o.catalogAddress, "catalog-server-bind-address", o.catalogAddress, "Address of the catalog server.")
+	flags.StringVar(&o.catalogExternalURL, "catalog-server-external-url", o.catalogExternalURL,
+		"URL under which clients reach the catalog server.")
+}
+
+// complete checks the options and fills in what depends on the surroundings.
+func (o *options) complete() error {
+	if (o.tlsCert == "") != (o.tlsKey == "") {
+		return errors.New("tls-cert and tls-key must be given together")
+	}
+	if o.tlsCert == "" && o.metricsAddress != "" && o.metricsAddress != "0" {
+		return errors.New("metrics-bind-address requires tls-cert and tls-key flags to be set")
+	}
+	if o.metricsAddress == "" {
+		o.metricsAddress = o.defaultMetricsAddress()
+	}
+	if o.workers < 1 {
+		return fmt.Errorf("workers must be at least 1, not %d", o.workers)
+	}
+	if o.systemNamespace == "" {
+		o.systemNamespace = podNamespace()
+	}
+	if o.serveCatalogs {
+		parsed, err := url.Parse(o.catalogExternalURL)
+		if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+			return fmt.Errorf("catalog-server-external-url must be an http or https URL, not %q", o.catalogExternalURL)
+		}
+	}
+	return o.completePullSecret()
+}
+
+func (o *options) defaultMetricsAddress() string {
+	if o.tlsCert == "" || (o.serveCatalogs && o.catalogAddress == ":8443") {
+		return "0"
+	}
+	return ":8443"
+}
+
+func (o *options) completePullSecret() error {
+	if o.globalPullSecret == "" {
+		return nil
+	}
+	namespace, name, found := strings.Cut(o.globalPullSecret, "/")
+	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return fmt.Errorf("global-pull-secret must be <namespace>/<name>, not %q", o.globalPullSecret)
+	}
+	o.pullSecret = types.NamespacedName{Namespace: namespace, Name: name}
+	return nil
+}
+
+func podNamespace() string {
+	data, err := os.ReadFile(podNamespaceFile)
+	if name := strings.TrimSpace(string(data)); err == nil && name != "" {
+		return name
+	}
+	return "olmv1-system"
+}

@@ -1,0 +1,86 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/clusterextensions/operator-controller/test/environment"
+)
+
+// registryHost stands for the registry of the tests in all references.
+const registryHost = "registry.test"
+
+// patience is how long a test waits for what takes seconds at the most on an
+// idle machine.
+const patience = 2 * time.Minute
+
+// suite is what all tests share: one cluster, one registry, one controller.
+type suite struct {
+	*environment.Environment
+
+	controller    *environment.Controller
+	controllerLog string
+	auditLog      string
+}
+
+var theSuite suite
+
+func TestMain(m *testing.M) {
+	code, err := theSuite.run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run keeps the logs when anything fails.
+func (s *suite) run(m *testing.M) (code int, err error) {
+	logs, err := os.MkdirTemp("", "operator-controller-e2e-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if err != nil || code != 0 {
+			fmt.Fprintln(os.Stderr, "logs are kept in", logs)
+			return
+		}
+		err = os.RemoveAll(logs)
+	}()
+	s.controllerLog = filepath.Join(logs, "controller.log")
+	s.auditLog = filepath.Join(logs, "audit.log")
+
+	ctx := context.Background()
+	s.Environment, err = environment.Start(ctx, environment.Options{
+		Race:             raceEnabled,
+		AuditLog:         s.auditLog,
+		AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},
+		Registries:       []string{registryHost},
+		Progress:         os.Stderr,
+	})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	if err := s.startController(ctx); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	if err := s.controller.Stop(); err != nil {
+		return 1, err
+	}
+	return code, errors.Join(checkIdentities(s.auditLog), checkControllerLog(s.controllerLog))
+}
+
+func (s *suite) startController(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var err error
+	s.controller, err = s.StartController(ctx, s.controllerLog, "--v=1")
+	return err
+}

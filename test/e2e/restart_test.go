@@ -1,0 +1,90 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// TestUnchangedExtensionCostsNothing makes the controller look at an extension
+// again and again, and counts what it asks the API server.
+//
+// It does not run beside other tests.
+func TestUnchangedExtensionCostsNothing(t *testing.T) {
+	const name = "quiet"
+	publish(t, operators(name, "1.0.0")...)
+	extend(t, name)
+	installed(t, name, "1.0.0")
+	time.Sleep(3 * time.Second) // watches start and workloads come up
+
+	catalog := &ocv1.ClusterCatalog{}
+	exists(t, catalog, "", name)
+	start := time.Now()
+	const passes = 5
+	for i := range passes {
+		// Labels decide who draws from a catalog: a change wakes every extension.
+		before := client.MergeFrom(catalog.DeepCopy())
+		labels := maps.Clone(catalog.Labels)
+		labels["pass"] = fmt.Sprint(i)
+		catalog.Labels = labels
+		if err := theSuite.Admin.Patch(t.Context(), catalog, before); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	events, err := controllerEvents(theSuite.auditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range events {
+		isLease := event.ObjectRef != nil && event.ObjectRef.Resource == "leases"
+		if event.StageTimestamp.After(start) && !isLease && event.Verb != "watch" {
+			t.Errorf("an unchanged extension cost a request: %s", event)
+		}
+	}
+}
+
+// TestDeathInTheMiddle kills the controller at a random moment of an install and
+// of an upgrade, again and again, and starts it anew. The seed is fixed; the
+// moment also depends on the machine.
+//
+// It does not run beside other tests.
+func TestDeathInTheMiddle(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a reproducible choice
+	for round := range 4 {
+		name := fmt.Sprintf("death-%d", round)
+		all := operators(name, "1.0.0", "1.1.0")
+		publish(t, all...)
+		serving(t, name)
+		extend(t, name, version("1.0.0"))
+		dieAfter(t, time.Duration(random.IntN(600))*time.Millisecond)
+		installed(t, name, "1.0.0")
+
+		update(t, name, version("1.1.0"))
+		dieAfter(t, time.Duration(random.IntN(600))*time.Millisecond)
+		installed(t, name, "1.1.0")
+		found := &corev1.ConfigMap{}
+		exists(t, found, name, "settings")
+		if found.Data["version"] != "1.1.0" {
+			t.Errorf("settings = %v, want those of 1.1.0", found.Data)
+		}
+	}
+}
+
+func dieAfter(t *testing.T, delay time.Duration) {
+	t.Helper()
+	time.Sleep(delay)
+	if err := theSuite.controller.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := theSuite.startController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
