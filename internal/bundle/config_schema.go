@@ -11,8 +11,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -144,9 +142,12 @@ func describe(invalid *jsonschema.ValidationError, parent []string) []string {
 		return []string{fmt.Sprintf("field %q must have maximum length of %d (len=%d)", fieldPath(path), cause.Want, cause.Got)}
 	case *kind.Pattern:
 		return []string{fmt.Sprintf("field %q must match pattern %q", fieldPath(path), cause.Want)}
+	case *kind.Minimum:
+		return []string{fmt.Sprintf("field %q must be at least %s", fieldPath(path), cause.Want.RatString())}
+	case *kind.Maximum:
+		return []string{fmt.Sprintf("field %q must be at most %s", fieldPath(path), cause.Want.RatString())}
 	default:
-		text := invalid.ErrorKind.LocalizedString(message.NewPrinter(language.English))
-		return []string{fmt.Sprintf("invalid value for field %q: %s", fieldPath(path), singleLine(text))}
+		return []string{fmt.Sprintf("invalid value for field %q", fieldPath(path))}
 	}
 }
 

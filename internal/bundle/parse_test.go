@@ -308,20 +308,24 @@ func FuzzParse(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			archive.Comment = nil
-			f.Add(txtar.Format(archive))
-		}
-	}
-	f.Add([]byte("-- manifests/a --\na: &a [*a]\n"))
-	f.Add([]byte("-- manifests/a --\n%YAML 1.1\n--- !!binary |\n  AAAA\n...\n--- !!set {a, b}\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		files := archiveFS(txtar.Parse(data))
-		for name := range files {
-			if !fs.ValidPath(name) {
-				delete(files, name)
+			files := archiveFS(archive)
+			for name, file := range files {
+				if strings.HasPrefix(name, "manifests/") {
+					f.Add([]byte(minimalCSV), file.Data, []byte{})
+				}
+			}
+			if csv, ok := files["manifests/csv.yaml"]; ok {
+				f.Add(csv.Data, []byte{}, []byte("properties: [{type: a, value: 1}]"))
 			}
 		}
-		b, err := bundle.Parse(files)
+	}
+	f.Add([]byte("a: &a [*a]"), []byte("%YAML 1.1\n--- !!binary |\n  AAAA\n...\n--- !!set {a, b}\n"), []byte("<<: {a: b}"))
+	f.Fuzz(func(t *testing.T, csv, manifest, properties []byte) {
+		b, err := bundle.Parse(minimalBundle(map[string]string{
+			"manifests/csv.yaml":       string(csv),
+			"manifests/manifest.yaml":  string(manifest),
+			"metadata/properties.yaml": string(properties),
+		}))
 		if err == nil {
 			_, err = renderConfigured(b, "")
 		}

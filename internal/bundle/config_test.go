@@ -1,0 +1,200 @@
+package bundle_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+// bundleSupporting has nothing but install modes, by their initials.
+func bundleSupporting(modes string) *bundle.Bundle {
+	initials := map[rune]operatorsv1alpha1.InstallModeType{
+		'A': operatorsv1alpha1.InstallModeTypeAllNamespaces,
+		'O': operatorsv1alpha1.InstallModeTypeOwnNamespace,
+		'S': operatorsv1alpha1.InstallModeTypeSingleNamespace,
+		'M': operatorsv1alpha1.InstallModeTypeMultiNamespace,
+	}
+	b := &bundle.Bundle{Package: "gardener"}
+	for _, initial := range modes {
+		b.CSV.Spec.InstallModes = append(b.CSV.Spec.InstallModes,
+			operatorsv1alpha1.InstallMode{Type: initials[initial], Supported: true})
+	}
+	b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "gardener"}}
+	return b
+}
+
+// TestWatchNamespace is the table of what a bundle can watch: install modes by
+// their initials, and for each way to configure them the namespaces that the
+// operator is told, "all" for every one, or the error.
+func TestWatchNamespace(t *testing.T) {
+	t.Parallel()
+	const (
+		all      = "all"
+		own      = "operators"
+		other    = "meadow"
+		unknown  = `unknown field "watchNamespace"`
+		missing  = `required field "watchNamespace" is missing`
+		mustBe   = `invalid value "meadow": must be "operators"`
+		mustNot  = `invalid value "operators": must be different from "operators"`
+		tooShort = `field "watchNamespace" must have minimum length of 1`
+	)
+	inlines := []string{"", "{}", "watchNamespace: null", "watchNamespace: operators", "watchNamespace: meadow", `watchNamespace: ""`}
+	tests := map[string][]string{
+		"A":    {all, all, unknown, unknown, unknown, unknown},
+		"AM":   {all, all, unknown, unknown, unknown, unknown},
+		"O":    {own, own, own, own, mustBe, tooShort},
+		"OM":   {own, own, own, own, mustBe, tooShort},
+		"S":    {missing, missing, missing, mustNot, other, tooShort},
+		"OS":   {missing, missing, missing, own, other, tooShort},
+		"AO":   {all, all, all, own, mustBe, tooShort},
+		"AS":   {all, all, all, mustNot, other, tooShort},
+		"AOS":  {all, all, all, own, other, tooShort},
+		"AOSM": {all, all, all, own, other, tooShort},
+	}
+	for modes, wants := range tests {
+		for i, inline := range inlines {
+			t.Run(modes+"/"+inline, func(t *testing.T) {
+				t.Parallel()
+				got := watched(t, bundleSupporting(modes), inline)
+				if want := wants[i]; got != want && !strings.Contains(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+func watched(t *testing.T, b *bundle.Bundle, inline string) string {
+	t.Helper()
+	config, err := bundle.ParseConfig(b, testNamespace, []byte(inline))
+	var invalid *bundle.ConfigError
+	if errors.As(err, &invalid) {
+		return err.Error()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := objects[0].Object["spec"].(map[string]any)
+	template := spec["template"].(map[string]any)
+	annotations := template["metadata"].(map[string]any)["annotations"].(map[string]any)
+	if namespaces := annotations["olm.targetNamespaces"].(string); namespaces != "" {
+		return namespaces
+	}
+	return "all"
+}
+
+// TestUnwatchable: no configuration helps a bundle that has no mode of ours.
+func TestUnwatchable(t *testing.T) {
+	t.Parallel()
+	for _, modes := range []string{"", "M"} {
+		b := bundleSupporting(modes)
+		var unsupported *bundle.UnsupportedError
+		if err := b.Validate(); !errors.As(err, &unsupported) {
+			t.Errorf("modes %q: Validate() error = %v, want an UnsupportedError", modes, err)
+		}
+		if _, err := bundle.ParseConfig(b, testNamespace, []byte("watchNamespace: meadow")); !errors.As(err, &unsupported) {
+			t.Errorf("modes %q: ParseConfig() error = %v, want an UnsupportedError", modes, err)
+		}
+	}
+}
+
+// TestRenderChecksConfig: a Config that did not come from ParseConfig is held
+// against the bundle all the same.
+func TestRenderChecksConfig(t *testing.T) {
+	t.Parallel()
+	opts := bundle.Options{InstallNamespace: testNamespace, Config: bundle.Config{WatchNamespace: "meadow"}}
+	for _, modes := range []string{"A", "O", "AO"} {
+		if _, err := bundle.Render(bundleSupporting(modes), opts); !errors.As(err, new(*bundle.ConfigError)) {
+			t.Errorf("modes %q: error = %v, want a ConfigError", modes, err)
+		}
+	}
+	if _, err := bundle.Render(bundleSupporting("S"), bundle.Options{Config: opts.Config}); err == nil {
+		t.Error("rendered without an install namespace")
+	}
+}
+
+func TestConfigProblems(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		inline string
+		want   []string
+	}{
+		"boolean":        {reason: "a configuration is a map", inline: "true", want: []string{"invalid type: got boolean, want object"}},
+		"list":           {reason: "a configuration is a map", inline: "[]", want: []string{"invalid type: got array, want object"}},
+		"truncated":      {reason: "the cause without the names of parsers", inline: `{"a`, want: []string{"found unexpected end of stream"}},
+		"two documents":  {reason: "one would be ignored", inline: "{}\n---\n{}", want: []string{"too many documents"}},
+		"unknown":        {reason: "all of them, sorted", inline: "{b: 1, a: 1}", want: []string{`unknown field "a"`, `unknown field "b"`}},
+		"long":           {reason: "a namespace is a DNS label", inline: "watchNamespace: " + strings.Repeat("a", 64), want: []string{`field "watchNamespace" must have maximum length of 63 (len=64)`}},
+		"number":         {reason: "no guess about its text", inline: "watchNamespace: 7", want: []string{`invalid type for field "watchNamespace": got number, want string`}},
+		"selector":       {reason: "classic OLM had it, but not for this", inline: "deploymentConfig: {selector: {}}", want: []string{`unknown field "selector"`}},
+		"wrong type":     {reason: "with its path", inline: "deploymentConfig: {env: {}}", want: []string{`invalid type for field "deploymentConfig.env": got object, want array`}},
+		"inner null":     {reason: "not set and null are told apart inside", inline: "deploymentConfig: {resources: null}", want: []string{`invalid type for field "deploymentConfig.resources": got null, want object`}},
+		"inner required": {reason: "with its path", inline: "deploymentConfig: {volumeMounts: [{name: a}]}", want: []string{`required field "deploymentConfig.volumeMounts[0].mountPath" is missing`}},
+		"inner unknown":  {reason: "a typo would wipe the affinity", inline: "deploymentConfig: {affinity: {nodeAfinity: {}}}", want: []string{`unknown field "deploymentConfig.affinity.nodeAfinity"`}},
+		"range": {reason: "the field has 32 bits", inline: "deploymentConfig: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 4294967296, podAffinityTerm: {topologyKey: a}}]}}}",
+			want: []string{`field "deploymentConfig.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight" must be at most 2147483647`}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := bundle.ParseConfig(bundleSupporting("AOS"), testNamespace, []byte(tc.inline))
+			var invalid *bundle.ConfigError
+			if !errors.As(err, &invalid) {
+				t.Fatalf("error = %v, want a ConfigError (%s)", err, tc.reason)
+			}
+			if diff := cmp.Diff(tc.want, invalid.Problems); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestUnsetDeploymentConfig: null is not set, an empty one changes nothing.
+func TestUnsetDeploymentConfig(t *testing.T) {
+	t.Parallel()
+	b := bundleSupporting("A")
+	digests := map[string]bool{}
+	for _, inline := range []string{"", "deploymentConfig: null", "deploymentConfig: {}"} {
+		config, err := bundle.ParseConfig(b, testNamespace, []byte(inline))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config})
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests[bundle.Digest(objects)] = true
+	}
+	if len(digests) != 1 {
+		t.Errorf("got %d different results, want the same for all", len(digests))
+	}
+}
+
+func TestDigestIgnoresOrder(t *testing.T) {
+	t.Parallel()
+	objects, err := bundle.Render(bundleSupporting("A"), bundle.Options{InstallNamespace: testNamespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := objects[0].DeepCopy()
+	other.SetName("other")
+	forth, back := bundle.Digest(append(objects, other)), bundle.Digest(append([]*unstructured.Unstructured{other}, objects...))
+	if forth != back {
+		t.Errorf("digests differ by order: %s and %s", forth, back)
+	}
+	if forth == bundle.Digest(objects) {
+		t.Error("the digest does not see another object")
+	}
+}
