@@ -1,0 +1,55 @@
+// Command cluster builds, starts and stops the Kubernetes control plane that
+// tests and demos use: package test/cluster for people at a terminal and for
+// the Makefile.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterextensions/operator-controller/test/cluster"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "cluster",
+		Short:         "Run a Kubernetes control plane from Go modules",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	dir := root.PersistentFlags().String("dir", "", "directory of the running cluster (default: in the cache of the user)")
+	root.AddCommand(newBuildCommand(), newUpCommand(dir), newDownCommand(dir), newStatusCommand(dir), newSuperviseCommand(dir))
+	return root
+}
+
+func newBuildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "build",
+		Short: "Build the programs of the cluster into the cache",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			binaries, err := cluster.Build(cmd.Context(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			cmd.PrintErrf("programs are in %s\n", filepath.Dir(binaries.KWOK))
+			return nil
+		},
+	}
+}
