@@ -71,7 +71,7 @@ type state struct {
 	failure error
 }
 
-// index is the content of one catalog. It is never changed.
+// index is the content of one catalog. It is never changed once it is in use.
 type index struct {
 	digest   string
 	packages map[string]*entry
@@ -152,13 +152,19 @@ func (c *Client) replace(ctx context.Context, src Source, h *holding) (Change, e
 	if copyErr == nil {
 		copyErr = c.copies.publish(written, src.Catalog)
 	}
-	old := h.state.Load().index
+	change := Change{CopyErr: copyErr}
+	if old := h.state.Load().index; old != nil {
+		change.Packages = idx.changesFrom(old)
+	} else {
+		change.Packages = slices.Sorted(maps.Keys(idx.packages))
+	}
 	h.state.Store(&state{index: idx})
-	return Change{Packages: changed(old, idx), CopyErr: copyErr}, nil
+	return change, nil
 }
 
 // Package returns a package of a catalog from the last good index. It is nil,
-// without error, when the catalog has no such package. The error is a
+// without error, when the catalog has no such package. While a package does not
+// change, the pointer stays the same across refreshes. The error is a
 // *NotLoadedError when no content of the catalog was ever read, and a
 // *MalformedPackageError when the content for this package cannot be used.
 func (c *Client) Package(catalog, name string) (*Package, error) {
@@ -228,20 +234,23 @@ func (c *Client) holding(catalog string) *holding {
 	return h
 }
 
-// changed returns the names of the packages that differ, sorted.
-func changed(old, now *index) []string {
-	names := map[string]bool{}
-	for name, e := range now.packages {
-		if old == nil || !reflect.DeepEqual(old.packages[name], e) {
-			names[name] = true
+// changesFrom returns the names of the packages that differ from old, sorted.
+// Those that do not differ are shared with old from then on, so that callers
+// can tell by the pointer.
+func (idx *index) changesFrom(old *index) []string {
+	var names []string
+	for name, e := range idx.packages {
+		if before := old.packages[name]; reflect.DeepEqual(before, e) {
+			idx.packages[name] = before
+		} else {
+			names = append(names, name)
 		}
 	}
-	if old != nil {
-		for name := range old.packages {
-			if now.packages[name] == nil {
-				names[name] = true
-			}
+	for name := range old.packages {
+		if idx.packages[name] == nil {
+			names = append(names, name)
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return names
 }

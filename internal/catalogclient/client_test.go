@@ -186,8 +186,12 @@ func TestRefreshReportsWhatChanged(t *testing.T) {
 	mustRefresh(t, c, s.source("d1"))
 	// What is compared after a restart comes from disk, and must not look changed.
 	c = newClient(t, catalogclient.Config{Dir: dir})
+	q := mustPackage(t, c, "q")
 	s.set(content(packageQ + channelP + packageP + bundleP + `{"schema":"olm.package","name":"new"}`))
 	change := mustRefresh(t, c, s.source("d2"))
+	if mustPackage(t, c, "q") != q {
+		t.Error("an unchanged package is another one")
+	}
 	if diff := cmp.Diff([]string{"gone", "new", "p"}, change.Packages); diff != "" {
 		t.Errorf("changed packages: -want +got\n%s", diff)
 	}

@@ -1,0 +1,74 @@
+package catalogserver_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
+)
+
+func TestImagePuller(t *testing.T) {
+	t.Parallel()
+	registry, err := testkit.StartRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = registry.Close() })
+	dir := t.TempDir()
+	conf, policy := filepath.Join(dir, "registries.conf"), filepath.Join(dir, "policy.json")
+	if err := registry.WriteRegistriesConf(conf, "registry.test"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(policy, []byte(`{"default":[{"type":"insecureAcceptAnything"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	images, err := image.New(image.Config{Dir: filepath.Join(dir, "cache"), PolicyFile: policy, RegistriesConf: conf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := fstest.MapFS{
+		"configs/p/catalog.json": {Data: []byte(objectP)},
+		"etc/passwd":             {Data: []byte("root")},
+	}
+	push := func(target string, labels map[string]string) string {
+		digest, err := registry.Push(t.Context(), target, content, labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digest
+	}
+	digest := push("catalog:latest", map[string]string{image.CatalogLabel: "/configs"})
+	push("other:latest", nil)
+
+	puller := catalogserver.ImagePuller(images)
+	want := "registry.test/catalog@" + digest
+	if got, err := puller.Resolve(t.Context(), "registry.test/catalog:latest"); err != nil || got != want {
+		t.Errorf("resolve: got %q, %v, want %q", got, err, want)
+	}
+	pulled, err := puller.Pull(t.Context(), "registry.test/catalog:latest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pulled.Close()
+	if pulled.Canonical != want {
+		t.Errorf("pull: got %q, want %q", pulled.Canonical, want)
+	}
+	// Only the folder of the catalog is there, as the root.
+	if data, err := fs.ReadFile(pulled.Files, "p/catalog.json"); err != nil || string(data) != objectP {
+		t.Errorf("got %q, %v", data, err)
+	}
+	var label *image.LabelError
+	if _, err := puller.Pull(t.Context(), "registry.test/other:latest"); !errors.As(err, &label) {
+		t.Errorf("got %v for an image without a catalog, want an *image.LabelError", err)
+	}
+	var reference *image.ReferenceError
+	if _, err := puller.Pull(t.Context(), "ubuntu/foo:latest"); !errors.As(err, &reference) {
+		t.Errorf("got %v, want an *image.ReferenceError", err)
+	}
+}

@@ -1,0 +1,584 @@
+package catalogserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/image"
+)
+
+const (
+	tagRef = "registry.test/catalog:latest"
+	base   = "https://catalogs.test/catalogs/c"
+)
+
+func digestRef(n int) string { return fmt.Sprintf("registry.test/catalog@sha256:%064d", n) }
+
+// fakePuller has one image, and counts what it is asked for.
+type fakePuller struct {
+	digest          int
+	files           fs.FS
+	err             error
+	resolves, pulls int
+	closed          int
+}
+
+func (p *fakePuller) canonical(ref string) string {
+	if strings.Contains(ref, "@") {
+		return ref
+	}
+	return digestRef(p.digest)
+}
+
+func (p *fakePuller) Resolve(_ context.Context, ref string) (string, error) {
+	p.resolves++
+	return p.canonical(ref), p.err
+}
+
+func (p *fakePuller) Pull(_ context.Context, ref string) (*catalogserver.PulledCatalog, error) {
+	p.pulls++
+	if p.err != nil {
+		return nil, p.err
+	}
+	return &catalogserver.PulledCatalog{Canonical: p.canonical(ref), Files: p.files, Close: func() { p.closed++ }}, nil
+}
+
+// cluster is a Reconciler in a world of its own.
+type cluster struct {
+	t      *testing.T
+	client client.Client
+	puller *fakePuller
+	dir    string
+	store  *catalogserver.Store
+	rec    *catalogserver.Reconciler
+	now    time.Time
+	// writes are the subresources of writes to the API server; "" is the object.
+	writes []string
+	// refuse makes such a write fail.
+	refuse error
+}
+
+func newCluster(t *testing.T, catalogs ...client.Object) *cluster {
+	t.Helper()
+	c := &cluster{
+		t: t, dir: t.TempDir(), now: time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC),
+		puller: &fakePuller{digest: 1, files: files(map[string]string{"a": objectP})},
+	}
+	scheme := runtime.NewScheme()
+	if err := apiv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c.client = fake.NewClientBuilder().WithScheme(scheme).
+		WithStatusSubresource(&apiv1.ClusterCatalog{}).WithObjects(catalogs...).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, cl client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				c.writes = append(c.writes, "")
+				if c.refuse != nil {
+					return c.refuse
+				}
+				return cl.Patch(ctx, obj, patch, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, cl client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				c.writes = append(c.writes, sub)
+				if c.refuse != nil {
+					return c.refuse
+				}
+				return cl.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			},
+		}).Build()
+	c.restart()
+	return c
+}
+
+// restart replaces the process: what is in memory is lost, what is on disk is not.
+func (c *cluster) restart() {
+	c.t.Helper()
+	c.store = openStore(c.t, catalogserver.StoreConfig{Dir: c.dir})
+	rec, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
+		Client: c.client, Store: c.store, Puller: c.puller, ExternalURL: "https://catalogs.test",
+		Now: func() time.Time { return c.now }, Random: func() float64 { return 0.5 },
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.rec = rec
+}
+
+func (c *cluster) pass() (reconcile.Result, error) {
+	c.t.Helper()
+	c.writes = nil
+	return c.rec.Reconcile(c.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c"}})
+}
+
+// settle runs passes until nothing is written, and returns the last result.
+func (c *cluster) settle() (reconcile.Result, error) {
+	c.t.Helper()
+	for range 5 {
+		result, err := c.pass()
+		if len(c.writes) == 0 {
+			return result, err
+		}
+	}
+	c.t.Fatal("every pass writes")
+	return reconcile.Result{}, nil
+}
+
+func (c *cluster) mustSettle() reconcile.Result {
+	c.t.Helper()
+	result, err := c.settle()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return result
+}
+
+func (c *cluster) catalog() *apiv1.ClusterCatalog {
+	c.t.Helper()
+	catalog := &apiv1.ClusterCatalog{}
+	if err := c.client.Get(c.t.Context(), client.ObjectKey{Name: "c"}, catalog); err != nil {
+		c.t.Fatal(err)
+	}
+	return catalog
+}
+
+func (c *cluster) update(change func(*apiv1.ClusterCatalog)) {
+	c.t.Helper()
+	catalog := c.catalog()
+	change(catalog)
+	catalog.Generation++
+	if err := c.client.Update(c.t.Context(), catalog); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// expect compares the status with the conditions, and with content of that
+// digest being served; zero means that none is.
+func (c *cluster) expect(digest int, conditions ...metav1.Condition) {
+	c.t.Helper()
+	got := c.catalog().Status
+	want := apiv1.ClusterCatalogStatus{Conditions: conditions}
+	if digest != 0 {
+		want.ResolvedSource = &apiv1.ResolvedCatalogSource{
+			Type: apiv1.SourceTypeImage, Image: &apiv1.ResolvedImageSource{Ref: digestRef(digest)},
+		}
+		want.URLs = &apiv1.ClusterCatalogURLs{Base: base}
+	}
+	if (got.LastUnpacked != nil) != (digest != 0) {
+		c.t.Errorf("got lastUnpacked %v", got.LastUnpacked)
+	}
+	if _, served := c.store.Record("c"); served != (digest != 0) {
+		c.t.Errorf("the store has content: %v", served)
+	}
+	diff := cmp.Diff(want, got,
+		cmpopts.IgnoreFields(apiv1.ClusterCatalogStatus{}, "LastUnpacked"),
+		cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"),
+		cmpopts.SortSlices(func(a, b metav1.Condition) bool { return a.Type < b.Type }))
+	if diff != "" {
+		c.t.Errorf("status: -want +got\n%s", diff)
+	}
+}
+
+func progressing(status metav1.ConditionStatus, reason, message string, generation int64) metav1.Condition {
+	return metav1.Condition{Type: "Progressing", Status: status, Reason: reason, Message: message, ObservedGeneration: generation}
+}
+
+func serving(status metav1.ConditionStatus, reason, message string, generation int64) metav1.Condition {
+	return metav1.Condition{Type: "Serving", Status: status, Reason: reason, Message: message, ObservedGeneration: generation}
+}
+
+func stored(generation int64) metav1.Condition {
+	return progressing("True", "Succeeded", "Successfully unpacked and stored content from resolved source", generation)
+}
+
+func available(generation int64) metav1.Condition {
+	return serving("True", "Available", "Serving desired content from resolved source", generation)
+}
+
+func newCatalog(ref string, minutes int) *apiv1.ClusterCatalog {
+	catalog := &apiv1.ClusterCatalog{
+		ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1},
+		Spec: apiv1.ClusterCatalogSpec{
+			Source:           apiv1.CatalogSource{Type: apiv1.SourceTypeImage, Image: &apiv1.ImageSource{Ref: ref}},
+			AvailabilityMode: apiv1.AvailabilityModeAvailable,
+		},
+	}
+	if minutes > 0 {
+		catalog.Spec.Source.Image.PollIntervalMinutes = &minutes
+	}
+	return catalog
+}
+
+func TestFirstPassOnlyPreparesTheObject(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 0))
+	if _, err := c.pass(); err != nil {
+		t.Fatal(err)
+	}
+	catalog := c.catalog()
+	if diff := cmp.Diff([]string{"olm.operatorframework.io/delete-server-cache"}, catalog.Finalizers); diff != "" {
+		t.Errorf("finalizers: -want +got\n%s", diff)
+	}
+	if got := catalog.Labels["olm.operatorframework.io/metadata.name"]; got != "c" {
+		t.Errorf("got name label %q", got)
+	}
+	if diff := cmp.Diff([]string{""}, c.writes); diff != "" || c.puller.pulls != 0 {
+		t.Errorf("%d pulls, writes -want +got\n%s", c.puller.pulls, diff)
+	}
+}
+
+func TestCatalogIsServed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 0))
+	if result := c.mustSettle(); result.RequeueAfter != 0 {
+		t.Errorf("polls in %v without an interval", result.RequeueAfter)
+	}
+	c.expect(1, stored(1), available(1))
+	if got := read(t, c.store, "c"); got != objectP {
+		t.Errorf("serves %q", got)
+	}
+	if c.puller.pulls != 1 || c.puller.resolves != 0 || c.puller.closed != 1 {
+		t.Errorf("%d pulls, %d resolves, %d closed", c.puller.pulls, c.puller.resolves, c.puller.closed)
+	}
+}
+
+func TestNameLabelIsCorrected(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 0))
+	c.mustSettle()
+	c.update(func(catalog *apiv1.ClusterCatalog) {
+		catalog.Labels = map[string]string{"olm.operatorframework.io/metadata.name": "other", "mine": "x"}
+	})
+	c.mustSettle()
+	want := map[string]string{"olm.operatorframework.io/metadata.name": "c", "mine": "x"}
+	if diff := cmp.Diff(want, c.catalog().Labels); diff != "" {
+		t.Errorf("labels: -want +got\n%s", diff)
+	}
+}
+
+// B-42: content is told by digest. B-48 of the reference: the same is not
+// stored again.
+func TestPolling(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 10))
+	const wait = 10*time.Minute + 3*time.Second // half of one percent
+	if result := c.mustSettle(); result.RequeueAfter != wait {
+		t.Errorf("polls in %v, want %v", result.RequeueAfter, wait)
+	}
+	first, _ := c.store.Record("c")
+
+	c.now = c.now.Add(4 * time.Minute)
+	if result := c.mustSettle(); result.RequeueAfter != wait-4*time.Minute {
+		t.Errorf("polls in %v, want %v", result.RequeueAfter, wait-4*time.Minute)
+	}
+	if c.puller.resolves != 0 {
+		t.Errorf("%d resolves before it is due", c.puller.resolves)
+	}
+
+	c.now = c.now.Add(6 * time.Minute)
+	if result := c.mustSettle(); result.RequeueAfter != wait {
+		t.Errorf("polls in %v, want %v", result.RequeueAfter, wait)
+	}
+	same, _ := c.store.Record("c")
+	if c.puller.resolves != 1 || c.puller.pulls != 1 || !same.StoredAt.Equal(first.StoredAt) || same.Folder != first.Folder {
+		t.Errorf("%d resolves, %d pulls, record %+v", c.puller.resolves, c.puller.pulls, same)
+	}
+
+	c.puller.digest, c.puller.files = 2, files(map[string]string{"a": `{"schema":"new"}`})
+	c.now = c.now.Add(10 * time.Minute)
+	c.mustSettle()
+	c.expect(2, stored(1), available(1))
+	if got := read(t, c.store, "c"); got != `{"schema":"new"}`+"\n" {
+		t.Errorf("serves %q", got)
+	}
+
+	// Without an interval the tag may move as it likes.
+	c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.PollIntervalMinutes = nil })
+	c.puller.digest = 3
+	c.now = c.now.Add(24 * time.Hour)
+	c.mustSettle()
+	c.expect(2, stored(2), available(2))
+}
+
+func TestPollingSurvivesAClockSetBack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 10))
+	c.mustSettle()
+	c.now = c.now.Add(-24 * time.Hour)
+	if result := c.mustSettle(); result.RequeueAfter > 11*time.Minute {
+		t.Errorf("polls in %v", result.RequeueAfter)
+	}
+}
+
+// B-41, B-43: what was stored is served at once, without asking a registry.
+func TestRestartServesWhatWasStored(t *testing.T) {
+	t.Parallel()
+	for name, catalog := range map[string]*apiv1.ClusterCatalog{
+		"tag": newCatalog(tagRef, 0), "polled tag": newCatalog(tagRef, 10), "digest": newCatalog(digestRef(1), 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, catalog)
+			c.mustSettle()
+			c.restart()
+			c.puller.err = errors.New("no registry")
+			if got := read(t, c.store, "c"); got != objectP {
+				t.Errorf("serves %q", got)
+			}
+			c.mustSettle()
+			c.expect(1, stored(1), available(1))
+			if c.puller.pulls != 1 || c.puller.resolves != 0 {
+				t.Errorf("%d pulls, %d resolves", c.puller.pulls, c.puller.resolves)
+			}
+		})
+	}
+}
+
+// B-43: the status follows what is on disk.
+func TestLostContentIsNotSaidToBeServed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 0))
+	c.mustSettle()
+	if err := os.RemoveAll(c.dir); err != nil {
+		t.Fatal(err)
+	}
+	c.restart()
+	c.puller.err = errors.New("no registry")
+	if _, err := c.settle(); !errors.Is(err, c.puller.err) {
+		t.Errorf("got %v", err)
+	}
+	c.expect(0, progressing("True", "Retrying", "source catalog content: no registry", 1), serving("False", "Unavailable", "", 1))
+	c.puller.err = nil
+	c.mustSettle()
+	c.expect(1, stored(1), available(1))
+}
+
+// B-45 and the contract of messages: failures leave what is served as it is.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	label := fmt.Errorf("error applying image: %w", &image.LabelError{Label: image.CatalogLabel})
+	const labelMessage = `source catalog content: error applying image: catalog image is missing the required label "operators.operatorframework.io.index.configs.v1"`
+	tests := map[string]struct {
+		reason  string
+		ref     string
+		change  func(*apiv1.ClusterCatalog)
+		err     error
+		files   fs.FS
+		blocked bool
+		message string
+	}{
+		"Network": {
+			reason: "a registry may come back; ports differ each time and are left out",
+			ref:    tagRef, err: errors.New("error getting manifest: read tcp 10.0.0.8:4675->10.0.0.10:443: i/o timeout"),
+			message: "source catalog content: error getting manifest: i/o timeout",
+		},
+		"Reference": {
+			reason: "a reference that does not parse never will",
+			ref:    "ubuntu/foo:latest", err: &image.ReferenceError{Ref: "ubuntu/foo:latest", Err: errors.New("bad")},
+			blocked: true, message: `source catalog content: terminal error: error parsing image reference "ubuntu/foo:latest": bad`,
+		},
+		"LabelOfTag": {
+			reason: "the tag may move to an image with the label",
+			ref:    tagRef, err: label, message: labelMessage,
+		},
+		"LabelOfDigest": {
+			reason: "an image by digest never gets the label",
+			ref:    digestRef(7), err: label, blocked: true, message: labelMessage,
+		},
+		"Content": {
+			reason: "the file and the object are named",
+			ref:    tagRef, files: files(map[string]string{"x.json": objectP + "[]"}),
+			message: "error storing fbc: error walking FBC root: x.json: object 2 at byte 36: not an object but an array",
+		},
+		"NoImage": {
+			reason: "the spec makes no sense",
+			change: func(c *apiv1.ClusterCatalog) { c.Spec.Source.Image = nil }, blocked: true,
+			message: `error parsing ClusterCatalog "c", image source is nil`,
+		},
+		"SourceType": {
+			reason: "the spec makes no sense",
+			change: func(c *apiv1.ClusterCatalog) { c.Spec.Source.Type = "Git" }, blocked: true,
+			message: `unknown source type "Git"`,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, served := range []bool{false, true} {
+				c := newCluster(t, newCatalog(tagRef, 0))
+				if served {
+					c.mustSettle()
+				}
+				c.puller.digest, c.puller.err = 2, tt.err
+				if tt.files != nil {
+					c.puller.files = tt.files
+				}
+				c.update(func(catalog *apiv1.ClusterCatalog) {
+					catalog.Spec.Source.Image.Ref = tt.ref
+					// Another tag of the same image, so that it has to be looked up.
+					if tt.ref == tagRef {
+						catalog.Spec.Source.Image.Ref = "registry.test/catalog:next"
+					}
+					if tt.change != nil {
+						tt.change(catalog)
+					}
+				})
+				_, err := c.settle()
+				if err == nil || errors.Is(err, reconcile.TerminalError(nil)) != tt.blocked {
+					t.Errorf("%s: served %v: got %v, want terminal %v", tt.reason, served, err, tt.blocked)
+				}
+				want := progressing("True", "Retrying", tt.message, 2)
+				if tt.blocked {
+					want.Status, want.Reason = "False", "Blocked"
+				}
+				if served {
+					c.expect(1, want, available(1))
+				} else {
+					c.expect(0, want)
+				}
+			}
+		})
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 10))
+	c.mustSettle()
+	c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = apiv1.AvailabilityModeUnavailable })
+	if result := c.mustSettle(); result.RequeueAfter != 0 {
+		t.Errorf("polls in %v", result.RequeueAfter)
+	}
+	const text = "Catalog availability mode is set to Unavailable"
+	c.expect(0, progressing("True", "Succeeded", text, 2), serving("False", "UserSpecifiedUnavailable", text, 2))
+	if got := c.catalog().Finalizers; len(got) != 0 {
+		t.Errorf("holds finalizers %v", got)
+	}
+	if got := tree(t, c.dir); len(got) != 0 {
+		t.Errorf("left files %v", got)
+	}
+	c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = apiv1.AvailabilityModeAvailable })
+	if _, err := c.pass(); err != nil || c.puller.pulls != 1 {
+		t.Errorf("got %v and %d pulls in the pass that adds the finalizer", err, c.puller.pulls)
+	}
+	c.mustSettle()
+	c.expect(1, stored(3), available(3))
+}
+
+func TestDeletion(t *testing.T) {
+	t.Parallel()
+	catalog := newCatalog(tagRef, 0)
+	catalog.Finalizers = []string{"example.com/foreign"}
+	c := newCluster(t, catalog)
+	c.mustSettle()
+	if err := c.client.Delete(t.Context(), c.catalog()); err != nil {
+		t.Fatal(err)
+	}
+	c.mustSettle()
+	c.expect(0, stored(1), serving("False", "Unavailable", "", 1))
+	if diff := cmp.Diff([]string{"example.com/foreign"}, c.catalog().Finalizers); diff != "" {
+		t.Errorf("finalizers: -want +got\n%s", diff)
+	}
+	if got := tree(t, c.dir); len(got) != 0 {
+		t.Errorf("left files %v", got)
+	}
+	if c.puller.pulls != 1 {
+		t.Errorf("%d pulls", c.puller.pulls)
+	}
+}
+
+// B-39: what belongs to a catalog goes with it, whether its end was seen or not.
+func TestContentOfGoneCatalogsIsRemoved(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 0))
+	c.mustSettle()
+	put(t, c.store, "gone", "1", files(map[string]string{"a": objectP}))
+	if err := c.rec.Collect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"c"}, c.store.Names()); diff != "" {
+		t.Errorf("names: -want +got\n%s", diff)
+	}
+	put(t, c.store, "d", "1", files(map[string]string{"a": objectP}))
+	_, err := c.rec.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"c"}, c.store.Names()); diff != "" {
+		t.Errorf("names: -want +got\n%s", diff)
+	}
+}
+
+// A write that fails outranks everything else: it has to be tried again.
+func TestFailedWriteIsRetried(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog("bad", 0))
+	if _, err := c.pass(); err != nil {
+		t.Fatal(err)
+	}
+	c.puller.err = &image.ReferenceError{Ref: "bad", Err: errors.New("bad")}
+	c.refuse = errors.New("no API server")
+	if _, err := c.pass(); !errors.Is(err, c.refuse) || errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("got %v, want the error of the write", err)
+	}
+}
+
+func TestForeignConditionsStay(t *testing.T) {
+	t.Parallel()
+	catalog := newCatalog(tagRef, 0)
+	foreign := metav1.Condition{Type: "example.com/Scanned", Status: "True", Reason: "Clean", LastTransitionTime: metav1.Now()}
+	catalog.Status.Conditions = []metav1.Condition{foreign}
+	c := newCluster(t, catalog)
+	c.mustSettle()
+	if !meta.IsStatusConditionTrue(c.catalog().Status.Conditions, foreign.Type) {
+		t.Error("the condition of someone else is gone")
+	}
+}
+
+func TestLongMessagesAreCut(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 0))
+	c.puller.err = errors.New(strings.Repeat("ü", 20000))
+	if _, err := c.settle(); err == nil {
+		t.Error("no error")
+	}
+	got := meta.FindStatusCondition(c.catalog().Status.Conditions, "Progressing").Message
+	if len(got) > 32768 || !strings.HasSuffix(got, "ü\n\n... [message truncated]") {
+		t.Errorf("got %d bytes that end with %q", len(got), got[len(got)-40:])
+	}
+}
+
+func TestNewReconcilerRefusesConfigs(t *testing.T) {
+	t.Parallel()
+	good := catalogserver.ReconcilerConfig{
+		Client: newCluster(t).client, Store: newCluster(t).store, Puller: &fakePuller{},
+		Now: time.Now, Random: func() float64 { return 0 },
+	}
+	for _, external := range []string{"", "catalogs.test", "ftp://catalogs.test", "https://", "http://[::1"} {
+		good.ExternalURL = external
+		if _, err := catalogserver.NewReconciler(good); err == nil {
+			t.Errorf("no error for external URL %q", external)
+		}
+	}
+	if _, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{ExternalURL: "https://catalogs.test"}); err == nil {
+		t.Error("no error without a client")
+	}
+}

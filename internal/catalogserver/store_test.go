@@ -1,0 +1,402 @@
+package catalogserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+)
+
+// files makes a catalog of paths and texts.
+func files(texts map[string]string) fstest.MapFS {
+	root := fstest.MapFS{}
+	for path, text := range texts {
+		root[path] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return root
+}
+
+func openStore(t *testing.T, cfg catalogserver.StoreConfig) *catalogserver.Store {
+	t.Helper()
+	s, err := catalogserver.OpenStore(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func origin(digest string) catalogserver.Origin {
+	return catalogserver.Origin{
+		Source: "registry.test/c:latest", Canonical: "registry.test/c@sha256:" + digest,
+		CheckedAt: time.Date(2026, 8, 1, 12, 0, 0, 500, time.UTC),
+	}
+}
+
+func put(t *testing.T, s *catalogserver.Store, name, digest string, root fs.FS) {
+	t.Helper()
+	if err := s.Put(t.Context(), name, origin(digest), root); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, s *catalogserver.Store, name string) string {
+	t.Helper()
+	content, _, err := s.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	data, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+const objectP = `{"name":"p","schema":"olm.package"}` + "\n"
+
+func TestPutStoresOneObjectPerLine(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		files  map[string]string
+		want   string
+	}{
+		"Order": {
+			reason: "files come in the order of their paths, whatever their names, and objects as written",
+			files: map[string]string{
+				"b/catalog.yaml": "schema: olm.package\nname: second\n---\nschema: olm.package\nname: third\n",
+				"a.json":         `{"schema":"olm.package","name":"first"}`,
+				"c":              `{"schema":"olm.package","name":"fourth"}`,
+			},
+			want: `{"name":"first","schema":"olm.package"}` + "\n" + `{"name":"second","schema":"olm.package"}` + "\n" +
+				`{"name":"third","schema":"olm.package"}` + "\n" + `{"name":"fourth","schema":"olm.package"}` + "\n",
+		},
+		"Text": {
+			reason: "values are as written: no escaping for HTML, no rounding of numbers",
+			files:  map[string]string{"a": `{ "z" : "<a & b>", "n": [12345678901234567890, 1.10], "schema":"s" }`},
+			want:   `{"n":[12345678901234567890,1.10],"schema":"s","z":"<a & b>"}` + "\n",
+		},
+		"Ignored": {
+			reason: "patterns in .indexignore files exclude files, below their folder",
+			files: map[string]string{
+				".indexignore":   "README.md\n/top\n# comment\n",
+				"README.md":      "# Catalog\n- hello",
+				"x/README.md":    "# Catalog\n- hello",
+				"top":            "- no",
+				"x/.indexignore": "*.tmp",
+				"x/a.tmp":        "- no",
+				"x/top":          `{"schema":"olm.package","name":"p"}`,
+			},
+			want: objectP,
+		},
+		"EmptyDocuments": {
+			reason: "what holds nothing is left out",
+			files:  map[string]string{"a": "---\n# nothing\n---\nnull\n---\n{}\n", "b": "", "c": objectP},
+			want:   objectP,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir()})
+			put(t, s, "c", "1", files(tt.files))
+			if diff := cmp.Diff(tt.want, read(t, s, "c")); diff != "" {
+				t.Errorf("%s: -want +got\n%s", tt.reason, diff)
+			}
+			rec, ok := s.Record("c")
+			if !ok || rec.Objects != strings.Count(tt.want, "\n") || rec.Bytes != int64(len(tt.want)) {
+				t.Errorf("got record %+v, %v", rec, ok)
+			}
+		})
+	}
+}
+
+// A failed successor never replaces content, and leaves nothing on disk.
+func TestFailedPutKeepsContent(t *testing.T) {
+	t.Parallel()
+	limits := catalogserver.Limits{Bytes: 200, Files: 3, Content: fbc.Limits{ObjectBytes: 150}}
+	var (
+		fileErr  *catalogserver.FileError
+		limitErr *fbc.LimitError
+	)
+	tests := map[string]struct {
+		root  fs.FS
+		match func(error) bool
+		want  string
+	}{
+		"no files": {
+			root: files(nil), match: func(err error) bool { return errors.Is(err, catalogserver.ErrEmptyCatalog) },
+		},
+		"no objects": {
+			root:  files(map[string]string{"a": "# nothing"}),
+			match: func(err error) bool { return errors.Is(err, catalogserver.ErrEmptyCatalog) },
+		},
+		"a malformed file": {
+			root: files(map[string]string{"ok": objectP, "x/bad.json": objectP + "{]"}), match: func(err error) bool { return errors.As(err, &fileErr) },
+			want: "error walking FBC root: x/bad.json: object 2 at byte 36: invalid character ']' looking for beginning of object key string",
+		},
+		"a malformed name": {
+			root: files(map[string]string{"bad.yaml": "schema: olm.package\nname: y\n"}), match: func(err error) bool { return errors.As(err, &fileErr) },
+			want: `error walking FBC root: bad.yaml: object 1, schema "olm.package": key "name": expected a string, found a boolean`,
+		},
+		"a stray file": {
+			root: files(map[string]string{"README.md": "# Title\n* item\n"}), match: func(err error) bool { return errors.As(err, &fileErr) },
+		},
+		"a link": {
+			root:  fstest.MapFS{"a": {Data: []byte("/etc/passwd"), Mode: fs.ModeSymlink}},
+			match: func(err error) bool { return errors.As(err, &fileErr) },
+		},
+		"too many files": {
+			root: files(map[string]string{"a": "{}", "b": "{}", "c": "{}", "d": "{}"}), match: func(err error) bool { return errors.As(err, &limitErr) },
+			want: "error walking FBC root: d: files exceed the limit of 3",
+		},
+		"too many bytes": {
+			root: files(map[string]string{"a": strings.Repeat(objectP, 10)}), match: func(err error) bool { return errors.As(err, &limitErr) },
+		},
+		"an object too large": {
+			root: files(map[string]string{"a": `{"x":"` + strings.Repeat("x", 150) + `"}`}), match: func(err error) bool { return errors.As(err, &limitErr) },
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := openStore(t, catalogserver.StoreConfig{Dir: dir, Limits: limits})
+			put(t, s, "c", "1", files(map[string]string{"a": objectP}))
+			before := tree(t, dir)
+			err := s.Put(t.Context(), "c", origin("2"), tt.root)
+			if err == nil || !tt.match(err) {
+				t.Fatalf("got error %v of another kind", err)
+			}
+			if tt.want != "" && err.Error() != tt.want {
+				t.Errorf("got  %s\nwant %s", err, tt.want)
+			}
+			if got := read(t, s, "c"); got != objectP {
+				t.Errorf("got content %q", got)
+			}
+			if diff := cmp.Diff(before, tree(t, dir)); diff != "" {
+				t.Errorf("files: -before +after\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPutStopsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir()})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Put(ctx, "c", origin("1"), files(map[string]string{"a": objectP})); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+}
+
+// B-01, and the same for deleting.
+func TestNamesAreNeverPaths(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openStore(t, catalogserver.StoreConfig{Dir: filepath.Join(dir, "store")})
+	for _, name := range []string{"", ".", "..", "../x", "/x", "a/b", `a\b`, "A", ".hidden", "a..b", strings.Repeat("a", 254)} {
+		var nameErr *catalogserver.NameError
+		if err := s.Put(t.Context(), name, origin("1"), files(map[string]string{"a": objectP})); !errors.As(err, &nameErr) {
+			t.Errorf("put %q: got %v", name, err)
+		}
+		if _, _, err := s.Open(name); !errors.As(err, &nameErr) {
+			t.Errorf("open %q: got %v", name, err)
+		}
+		if err := s.Delete(name); !errors.As(err, &nameErr) {
+			t.Errorf("delete %q: got %v", name, err)
+		}
+	}
+	if got := tree(t, dir); len(got) != 0 {
+		t.Errorf("left %v", got)
+	}
+}
+
+// B-38, B-41: what is on disk is verified, and the rest is removed.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	damage := func(change func(data []byte) []byte) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, change(data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tests := map[string]struct {
+		file   string
+		damage func(t *testing.T, path string)
+		kept   bool
+	}{
+		"untouched":         {"current.json", func(*testing.T, string) {}, true},
+		"content truncated": {"*/catalog.jsonl", damage(func(data []byte) []byte { return data[:len(data)-1] }), false},
+		"content extended":  {"*/catalog.jsonl", damage(func(data []byte) []byte { return append(data, '\n') }), false},
+		"content changed":   {"*/catalog.jsonl", damage(func(data []byte) []byte { data[9] ^= 1; return data }), false},
+		"content gone":      {"*/catalog.jsonl", damage(func([]byte) []byte { return nil }), false},
+		"record truncated":  {"current.json", damage(func(data []byte) []byte { return data[:len(data)/2] }), false},
+		"record empty":      {"current.json", damage(func([]byte) []byte { return nil }), false},
+		"record points out": {"current.json", damage(func(data []byte) []byte {
+			return []byte(strings.Replace(string(data), `"folder":"`, `"folder":"../c/`, 1))
+		}), false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			put(t, openStore(t, catalogserver.StoreConfig{Dir: dir}), "c", "1", files(map[string]string{"a": objectP}))
+			for _, leftover := range []string{"c/half-1/catalog.jsonl", "c/.current-1", "d/half-1/catalog.jsonl"} {
+				path := filepath.Join(dir, leftover)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			matches, err := filepath.Glob(filepath.Join(dir, "c", tt.file))
+			if err != nil || len(matches) == 0 {
+				t.Fatalf("no file %s: %v", tt.file, err)
+			}
+			for _, path := range matches {
+				if !strings.Contains(path, "half") {
+					tt.damage(t, path)
+				}
+			}
+			s := openStore(t, catalogserver.StoreConfig{Dir: dir})
+			rec, ok := s.Record("c")
+			if ok != tt.kept {
+				t.Fatalf("kept %v, want %v", ok, tt.kept)
+			}
+			if tt.kept {
+				if got := read(t, s, "c"); got != objectP || rec.Canonical != origin("1").Canonical {
+					t.Errorf("got content %q and record %+v", got, rec)
+				}
+			}
+			want := 0
+			if tt.kept {
+				want = 2
+			}
+			if got := tree(t, dir); len(got) != want {
+				t.Errorf("left files %v", got)
+			}
+		})
+	}
+}
+
+// B-46: content that was replaced is removed; who reads it finishes on it.
+func TestReplacedContentIsRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openStore(t, catalogserver.StoreConfig{Dir: dir})
+	put(t, s, "c", "1", files(map[string]string{"a": objectP}))
+	old, _, err := s.Open("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	for i := range 50 {
+		put(t, s, "c", fmt.Sprint(i), files(map[string]string{"a": `{"schema":"new"}`}))
+	}
+	if got := tree(t, dir); len(got) != 2 {
+		t.Errorf("left files %v", got)
+	}
+	if data, err := io.ReadAll(old); err != nil || string(data) != objectP {
+		t.Errorf("got %q, %v from content opened before", data, err)
+	}
+	if err := s.Delete("c"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Open("c"); !errors.Is(err, catalogserver.ErrNoContent) {
+		t.Errorf("got %v after deletion, want ErrNoContent", err)
+	}
+	if got := tree(t, dir); len(got) != 0 {
+		t.Errorf("left files %v after deletion", got)
+	}
+}
+
+func TestConfirmMovesNothingButTheTime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openStore(t, catalogserver.StoreConfig{Dir: dir})
+	put(t, s, "c", "1", files(map[string]string{"a": objectP}))
+	before, _ := s.Record("c")
+	later := origin("1")
+	later.CheckedAt = later.CheckedAt.Add(time.Hour)
+	if err := s.Confirm("c", later); err != nil {
+		t.Fatal(err)
+	}
+	want := before
+	want.CheckedAt = later.CheckedAt
+	got, _ := openStore(t, catalogserver.StoreConfig{Dir: dir}).Record("c")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("record: -want +got\n%s", diff)
+	}
+	if err := s.Confirm("c", origin("2")); !errors.Is(err, catalogserver.ErrNoContent) {
+		t.Errorf("got %v for other content, want ErrNoContent", err)
+	}
+}
+
+// B-85: reading goes on while content is replaced.
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir()})
+	put(t, s, "c", "1", files(map[string]string{"a": objectP}))
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for i := range 30 {
+				if err := s.Put(t.Context(), "c", origin(fmt.Sprint(i)), files(map[string]string{"a": objectP})); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 200 {
+				content, _, err := s.Open("c")
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				if data, err := io.ReadAll(content); err != nil || string(data) != objectP {
+					t.Errorf("got %q, %v", data, err)
+				}
+				content.Close()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// tree returns the paths of all files below dir.
+func tree(t *testing.T, dir string) []string {
+	t.Helper()
+	var paths []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return paths
+}
