@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +83,7 @@ func TestWrongBytes(t *testing.T) {
 	tests := map[string]func(http.Handler) http.Handler{
 		"manifest":          testkit.ReplaceBody("/manifests/", imagespec.MediaTypeImageManifest, []byte(`{"schemaVersion":2}`)),
 		"layer, same size":  testkit.ReplaceBody("/blobs/"+string(imageDigest(right)), "", forged),
-		"layer, longer":     testkit.ReplaceBody("/blobs/"+string(imageDigest(right)), "", append(right[:len(right):len(right)], 'x')),
+		"layer, longer":     testkit.ReplaceBody("/blobs/"+string(imageDigest(right)), "", append(slices.Clip(right), 'x')),
 		"layer, plain text": testkit.ReplaceBody("/blobs/"+string(imageDigest(right)), "", make([]byte, len(right))),
 	}
 	for name, fault := range tests {

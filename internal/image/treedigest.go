@@ -31,7 +31,7 @@ func digestFile(sum hash.Hash, tree fs.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func (u *unpacker) apply(ctx context.Context, r io.Reader) error {
 	if err != nil {
 		return layerError(err)
 	}
-	defer plain.Close() //nolint:errcheck // read only, the digest of the layer decides
+	defer plain.Close()
 	stream := &expandedReader{r: plain, u: u}
 	archive := tar.NewReader(stream)
 	for {
