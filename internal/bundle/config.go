@@ -56,16 +56,20 @@ func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, err
 
 // decodeConfig returns an empty map for no configuration.
 func decodeConfig(inline []byte) (any, error) {
-	documents, err := decodeDocuments(inline, 1)
+	documents, err := newDecoder().decode(inline)
 	if err != nil {
 		// The cause is at the end, behind the names of parsers.
 		message := singleLine(err.Error())
 		return nil, newConfigError(strings.TrimSpace(message[strings.LastIndex(message, ":")+1:]))
 	}
-	if len(documents) == 0 || documents[0] == nil {
+	switch {
+	case len(documents) > 1:
+		return nil, newConfigError("more than one document")
+	case len(documents) == 0 || documents[0] == nil:
 		return map[string]any{}, nil
+	default:
+		return documents[0], nil
 	}
-	return documents[0], nil
 }
 
 // dropNulls makes null mean "not set" for the keys that the bundle knows.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -74,8 +73,7 @@ func TestWatchNamespace(t *testing.T) {
 func watched(t *testing.T, b *bundle.Bundle, inline string) string {
 	t.Helper()
 	config, err := bundle.ParseConfig(b, testNamespace, []byte(inline))
-	var invalid *bundle.ConfigError
-	if errors.As(err, &invalid) {
+	if _, ok := errors.AsType[*bundle.ConfigError](err); ok {
 		return err.Error()
 	}
 	if err != nil {
@@ -134,7 +132,7 @@ func TestConfigProblems(t *testing.T) {
 		"boolean":        {reason: "a configuration is a map", inline: "true", want: []string{"invalid type: got boolean, want object"}},
 		"list":           {reason: "a configuration is a map", inline: "[]", want: []string{"invalid type: got array, want object"}},
 		"truncated":      {reason: "the cause without the names of parsers", inline: `{"a`, want: []string{"found unexpected end of stream"}},
-		"two documents":  {reason: "one would be ignored", inline: "{}\n---\n{}", want: []string{"too many documents"}},
+		"two documents":  {reason: "one would be ignored", inline: "{}\n---\n{}", want: []string{"more than one document"}},
 		"unknown":        {reason: "all of them, sorted", inline: "{b: 1, a: 1}", want: []string{`unknown field "a"`, `unknown field "b"`}},
 		"long":           {reason: "a namespace is a DNS label", inline: "watchNamespace: " + strings.Repeat("a", 64), want: []string{`field "watchNamespace" must have maximum length of 63 (len=64)`}},
 		"number":         {reason: "no guess about its text", inline: "watchNamespace: 7", want: []string{`invalid type for field "watchNamespace": got number, want string`}},
@@ -143,8 +141,11 @@ func TestConfigProblems(t *testing.T) {
 		"inner null":     {reason: "not set and null are told apart inside", inline: "deploymentConfig: {resources: null}", want: []string{`invalid type for field "deploymentConfig.resources": got null, want object`}},
 		"inner required": {reason: "with its path", inline: "deploymentConfig: {volumeMounts: [{name: a}]}", want: []string{`required field "deploymentConfig.volumeMounts[0].mountPath" is missing`}},
 		"inner unknown":  {reason: "a typo would wipe the affinity", inline: "deploymentConfig: {affinity: {nodeAfinity: {}}}", want: []string{`unknown field "deploymentConfig.affinity.nodeAfinity"`}},
-		"range": {reason: "the field has 32 bits", inline: "deploymentConfig: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 4294967296, podAffinityTerm: {topologyKey: a}}]}}}",
-			want: []string{`field "deploymentConfig.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight" must be at most 2147483647`}},
+		"range": {
+			reason: "the field has 32 bits",
+			inline: "deploymentConfig: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 4294967296, podAffinityTerm: {topologyKey: a}}]}}}",
+			want:   []string{`field "deploymentConfig.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight" must be at most 2147483647`},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,117 +14,132 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// decodeDocuments reads a stream of YAML documents or JSON values into the
-// value tree of unstructured objects: map[string]any, []any, string, bool,
-// int64, float64 and nil. YAML is version 1.1, where an unquoted "on" is a
-// boolean, since published bundles are written for it.
-func decodeDocuments(content []byte, maxDocuments int) ([]any, error) {
+// decoder reads YAML and JSON as long as what it has left lasts. The parsers
+// bound the number of aliases, but neither what these stand for nor how much
+// memory a text takes once it is parsed.
+type decoder struct {
+	// documents that may still come.
+	documents int
+
+	// nodes is the number of bytes that may still start a value.
+	nodes int
+
+	// weight is the length of keys and strings, plus one for every other value,
+	// that may still come: about the text that there would be without aliases.
+	weight int
+}
+
+var (
+	errTooManyDocuments = fmt.Errorf("more than %d documents", MaxDocuments)
+	errTooManyNodes     = fmt.Errorf("more than %d values", MaxNodes)
+	errTooHeavy         = fmt.Errorf("expands to more than %d bytes", MaxTotalBytes)
+	errTooDeep          = fmt.Errorf("nested deeper than %d levels", MaxDepth)
+	errAmbiguousKeys    = errors.New("two keys of one map have the same JSON form")
+)
+
+func newDecoder() *decoder {
+	return &decoder{documents: MaxDocuments, nodes: MaxNodes, weight: MaxTotalBytes}
+}
+
+func spend(left *int, amount int, exhausted error) error {
+	if *left -= amount; *left < 0 {
+		return exhausted
+	}
+	return nil
+}
+
+// decode reads a stream of YAML documents or JSON values into the value tree of
+// unstructured objects: map[string]any, []any, string, bool, int64, float64 and
+// nil. YAML is version 1.1, where an unquoted "on" is a boolean, since published
+// bundles are written for it.
+func (d *decoder) decode(content []byte) ([]any, error) {
+	if err := spend(&d.nodes, countNodes(content), errTooManyNodes); err != nil {
+		return nil, err
+	}
 	if trimmed := bytes.TrimSpace(content); bytes.HasPrefix(trimmed, []byte("{")) {
-		documents, err := decodeJSON(trimmed, maxDocuments)
+		documents, err := d.stream(jsonStream(trimmed))
 		var syntax *json.SyntaxError
 		if !errors.As(err, &syntax) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return documents, err
 		}
 		// Not JSON after all: a YAML flow mapping starts the same way.
 	}
-	return decodeYAML(content, maxDocuments)
+	return d.stream(yaml.NewDecoder(bytes.NewReader(content)).Decode)
 }
 
-func decodeJSON(content []byte, maxDocuments int) ([]any, error) {
-	var documents []any
-	decoder := json.NewDecoder(bytes.NewReader(content))
-	for {
+// countNodes bounds the number of values in a text before it is parsed: each of
+// them, the first excepted, comes after one of these bytes, or else is the null
+// of a key that does.
+func countNodes(content []byte) int {
+	count := 1
+	for _, b := range content {
+		switch b {
+		case '\n', '\r', ',', '[', '{', ':', '-', '?':
+			count++
+		}
+	}
+	return count
+}
+
+func jsonStream(content []byte) func(into any) error {
+	stream := json.NewDecoder(bytes.NewReader(content))
+	return func(into any) error {
 		var raw json.RawMessage
-		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
-			return documents, nil
-		} else if err != nil {
-			return nil, err
+		if err := stream.Decode(&raw); err != nil {
+			return err
 		}
-		var value any
-		if err := utiljson.Unmarshal(raw, &value); err != nil {
-			return nil, err
-		}
-		document, err := normalize(value)
-		if err != nil {
-			return nil, err
-		}
-		if len(documents) == maxDocuments {
-			return nil, errTooManyDocuments
-		}
-		documents = append(documents, document)
+		return utiljson.Unmarshal(raw, into)
 	}
 }
 
-func decodeYAML(content []byte, maxDocuments int) ([]any, error) {
+// stream decodes until the end of the input.
+func (d *decoder) stream(next func(into any) error) ([]any, error) {
 	var documents []any
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	for {
 		var value any
-		if err := decoder.Decode(&value); errors.Is(err, io.EOF) {
+		if err := next(&value); errors.Is(err, io.EOF) {
 			return documents, nil
 		} else if err != nil {
 			return nil, err
 		}
-		document, err := normalize(value)
-		if err != nil {
+		if err := spend(&d.documents, 1, errTooManyDocuments); err != nil {
 			return nil, err
 		}
-		if len(documents) == maxDocuments {
-			return nil, errTooManyDocuments
+		document, err := d.value(value, 0)
+		if err != nil {
+			return nil, err
 		}
 		documents = append(documents, document)
 	}
 }
 
-var (
-	errTooManyDocuments = errors.New("too many documents")
-	errAmbiguousKeys    = errors.New("two keys of one map have the same JSON form")
-)
-
-// weigher turns what the decoders give into the value tree of unstructured
-// objects and bounds it on the way. The weight of a document is the length of
-// its keys and strings, plus one for every other value: what it would have as
-// text once its aliases are expanded. The YAML decoder bounds the number of
-// aliases, but not the length of what they stand for.
-type weigher struct {
-	weight int
-}
-
-func normalize(value any) (any, error) {
-	var w weigher
-	return w.value(value, 0)
-}
-
-func (w *weigher) add(weight int) error {
-	w.weight += weight
-	if w.weight > MaxDocumentWeight {
-		return fmt.Errorf("document expands to more than %d bytes", MaxDocumentWeight)
-	}
-	return nil
-}
-
-func (w *weigher) value(value any, depth int) (any, error) {
+// value turns what the parsers give into the value tree.
+func (d *decoder) value(value any, depth int) (any, error) {
 	if depth > MaxDepth {
-		return nil, fmt.Errorf("nested deeper than %d levels", MaxDepth)
+		return nil, errTooDeep
 	}
 	switch value := value.(type) {
 	case map[any]any:
-		return w.yamlMap(value, depth)
+		return d.yamlMap(value, depth)
 	case map[string]any:
-		return w.jsonMap(value, depth)
+		return d.jsonMap(value, depth)
 	case []any:
-		return w.list(value, depth)
+		return d.list(value, depth)
 	case string:
-		return value, w.add(len(value))
+		return value, d.add(len(value))
 	default:
-		if err := w.add(1); err != nil {
+		if err := d.add(1); err != nil {
 			return nil, err
 		}
 		return normalizeScalar(value)
 	}
 }
 
-func (w *weigher) yamlMap(in map[any]any, depth int) (any, error) {
+func (d *decoder) add(weight int) error {
+	return spend(&d.weight, weight, errTooHeavy)
+}
+
+func (d *decoder) yamlMap(in map[any]any, depth int) (any, error) {
 	out := make(map[string]any, len(in))
 	for key, value := range in {
 		name, err := keyString(key)
@@ -134,22 +149,22 @@ func (w *weigher) yamlMap(in map[any]any, depth int) (any, error) {
 		if _, taken := out[name]; taken {
 			return nil, errAmbiguousKeys
 		}
-		if err := w.add(len(name)); err != nil {
+		if err := d.add(len(name)); err != nil {
 			return nil, err
 		}
-		if out[name], err = w.value(value, depth+1); err != nil {
+		if out[name], err = d.value(value, depth+1); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (w *weigher) jsonMap(in map[string]any, depth int) (any, error) {
+func (d *decoder) jsonMap(in map[string]any, depth int) (any, error) {
 	for name, value := range in {
-		if err := w.add(len(name)); err != nil {
+		if err := d.add(len(name)); err != nil {
 			return nil, err
 		}
-		normal, err := w.value(value, depth+1)
+		normal, err := d.value(value, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -158,11 +173,11 @@ func (w *weigher) jsonMap(in map[string]any, depth int) (any, error) {
 	return in, nil
 }
 
-func (w *weigher) list(in []any, depth int) (any, error) {
+func (d *decoder) list(in []any, depth int) (any, error) {
 	out := make([]any, len(in))
 	for i, value := range in {
 		var err error
-		if out[i], err = w.value(value, depth+1); err != nil {
+		if out[i], err = d.value(value, depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -222,8 +237,7 @@ func decodeTyped(object map[string]any, into any) error {
 	if encodeErr != nil {
 		return err
 	}
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(json.Unmarshal(encoded, into), &mismatch) {
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(encoded, into)); ok {
 		return fmt.Errorf("%s: got %s, want %s", mismatch.Field, mismatch.Value, mismatch.Type)
 	}
 	return err

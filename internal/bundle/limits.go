@@ -12,16 +12,17 @@ const (
 	// CustomResourceDefinition, has 2 MiB; an API server takes 3 MiB at most.
 	MaxFileBytes = 8 << 20
 
-	// MaxTotalBytes bounds all files together, and also what they decode to.
+	// MaxTotalBytes bounds all files together. It bounds likewise the text that
+	// they would have once their aliases are expanded: see [decoder].
 	MaxTotalBytes = 32 << 20
 
 	// MaxDocuments is the number of objects in a bundle, those in lists included.
 	MaxDocuments = 4096
 
-	// MaxDocumentWeight bounds one decoded document, see [weigher]. A document
-	// without aliases never weighs more than it has bytes, so that the bound
-	// stops only aliases that expand beyond the largest file.
-	MaxDocumentWeight = MaxFileBytes
+	// MaxNodes is the number of bytes in all files that can start a value: a
+	// decoded value takes hundreds of times the memory of the two bytes that it
+	// can be written in. The largest known bundle has 73,000.
+	MaxNodes = 1 << 19
 
 	// MaxDepth is the nesting of maps and lists in one document. Schemas of
 	// CustomResourceDefinitions, the deepest of all, stay below 80.

@@ -22,9 +22,10 @@ import (
 // What is read is decoded and told apart, not yet judged: see [Bundle.Validate].
 func Parse(files fs.FS) (*Bundle, error) {
 	p := parser{
-		reader: reader{files: files, remaining: MaxTotalBytes},
-		bundle: &Bundle{files: map[manifestKey]string{}},
-		seen:   map[manifestKey]*unstructured.Unstructured{},
+		reader:  reader{files: files, remaining: MaxTotalBytes},
+		decoder: newDecoder(),
+		bundle:  &Bundle{files: map[manifestKey]string{}},
+		seen:    map[manifestKey]*unstructured.Unstructured{},
 	}
 	for _, step := range []func() error{p.readPackage, p.readManifests, p.readProperties} {
 		if err := step(); err != nil {
@@ -40,13 +41,13 @@ func Parse(files fs.FS) (*Bundle, error) {
 }
 
 type parser struct {
-	reader    reader
-	findings  findings
-	bundle    *Bundle
-	seen      map[manifestKey]*unstructured.Unstructured
-	documents int
-	csvFiles  []string
-	betaCRDs  []string
+	reader   reader
+	decoder  *decoder
+	findings findings
+	bundle   *Bundle
+	seen     map[manifestKey]*unstructured.Unstructured
+	csvFiles []string
+	betaCRDs []string
 }
 
 // content is nil without an error when the file was found wanting; the finding
@@ -69,7 +70,7 @@ func (p *parser) readPackage() error {
 	if err != nil {
 		return err
 	}
-	documents, err := decodeDocuments(content, MaxDocuments)
+	documents, err := p.decoder.decode(content)
 	if err != nil {
 		p.findings.add(annotationsFile, "", "%v", err)
 		return nil
@@ -122,12 +123,11 @@ func (p *parser) readManifest(name string) error {
 	if err != nil {
 		return err
 	}
-	documents, err := decodeDocuments(content, MaxDocuments-p.documents)
+	documents, err := p.decoder.decode(content)
 	if err != nil {
-		p.undecodable(location{file: name}, err)
+		p.findings.add(name, "", "%v", err)
 		return nil
 	}
-	p.documents += len(documents)
 	for i, document := range documents {
 		location := location{file: name}
 		if len(documents) > 1 {
@@ -136,14 +136,6 @@ func (p *parser) readManifest(name string) error {
 		p.addDocument(location, document)
 	}
 	return nil
-}
-
-func (p *parser) undecodable(at location, err error) {
-	if errors.Is(err, errTooManyDocuments) {
-		p.findings.add(at.file, at.path, "%v: a bundle has %d at most", err, MaxDocuments)
-		return
-	}
-	p.findings.add(at.file, at.path, "%v", err)
 }
 
 // location of an object: a file, and where in it if it holds several.
@@ -175,8 +167,8 @@ func (p *parser) addDocument(at location, document any) {
 }
 
 func (p *parser) addList(at location, list map[string]any, items []any) {
-	if p.documents += len(items); p.documents > MaxDocuments {
-		p.undecodable(at, errTooManyDocuments)
+	if err := spend(&p.decoder.documents, len(items), errTooManyDocuments); err != nil {
+		p.findings.add(at.file, at.path, "%v", err)
 		return
 	}
 	for i, item := range items {

@@ -118,10 +118,32 @@ func TestBounds(t *testing.T) {
 			reason: "the parser has a bound of its own",
 			files:  func() map[string]string { return map[string]string{"manifests/a": strings.Repeat("[", 1<<20)} },
 		},
+		"values": {
+			reason: "memory, in a file that is not large",
+			files: func() map[string]string {
+				return map[string]string{"manifests/a": "[" + strings.Repeat("1,", bundle.MaxNodes) + "1]"}
+			},
+		},
+		"nested on a line": {
+			reason: "values without a comma or a line break",
+			files: func() map[string]string {
+				return map[string]string{"manifests/a": strings.Repeat(strings.Repeat("- ", 1<<10)+"1\n", bundle.MaxNodes>>10)}
+			},
+		},
 		"few aliases of much": {
 			reason: "each alias stands for a megabyte",
 			files: func() map[string]string {
-				return map[string]string{"manifests/a": configMap("{a: &a " + strings.Repeat("x", 1<<20) + ", b: [" + strings.Repeat("*a,", 9) + "]}")}
+				return map[string]string{"manifests/a": configMap("{a: &a " + strings.Repeat("x", 1<<20) + ", b: [" + strings.Repeat("*a,", 32) + "]}")}
+			},
+		},
+		"documents with aliases": {
+			reason: "each file is harmless",
+			files: func() map[string]string {
+				files := map[string]string{}
+				for i := range 4 {
+					files[fmt.Sprintf("manifests/%d", i)] = configMap("{a: &a " + strings.Repeat("x", 1<<20) + ", b: [" + strings.Repeat("*a,", 9) + "]}")
+				}
+				return files
 			},
 		},
 		"aliases of aliases": {

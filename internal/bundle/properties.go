@@ -26,7 +26,7 @@ func (p *parser) readProperties() error {
 	if err != nil || len(content) == 0 {
 		return err
 	}
-	fromFile, err := decodeProperties(content)
+	fromFile, err := p.decodeProperties(content)
 	if err != nil {
 		p.findings.add(propertiesFile, "", "%v", err)
 		return nil
@@ -37,8 +37,8 @@ func (p *parser) readProperties() error {
 	return nil
 }
 
-func decodeProperties(content []byte) ([]property, error) {
-	documents, err := decodeDocuments(content, MaxDocuments)
+func (p *parser) decodeProperties(content []byte) ([]property, error) {
+	documents, err := p.decoder.decode(content)
 	if err != nil || len(documents) == 0 {
 		return nil, err
 	}
