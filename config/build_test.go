@@ -25,7 +25,7 @@ const systemNamespace = "olmv1-system"
 func build(t *testing.T, dir string) []client.Object {
 	t.Helper()
 	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionUnspecified // The kustomization says.
+	options.Reorder = krusty.ReorderOptionLegacy // As kubectl does: namespaces and CRDs come first.
 	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatalf("building %s: %v", dir, err)

@@ -132,7 +132,7 @@ func TestManagerRuns(t *testing.T) {
 	if port(container, "health") != 8081 {
 		t.Error("the health port is not the one in the arguments")
 	}
-	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if container.Resources.Requests.Name(resource, "").IsZero() {
 			t.Errorf("no request for %s", resource)
 		}
