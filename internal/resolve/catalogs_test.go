@@ -94,6 +94,8 @@ func TestIdenticalBundles(t *testing.T) {
 		"same tag":             {reason: "a tag proves nothing", catalogs: []resolve.Catalog{with("b", 0), with("a", 0)}, ambiguous: []string{"a", "b"}},
 		"broken digest":        {reason: "nor does this", catalogs: []resolve.Catalog{with("b", 0, pinned("1.0.0", "r/p", "00")), with("a", 0, pinned("1.0.0", "r/p", "00"))}, ambiguous: []string{"a", "b"}},
 		"no image":             {reason: "nothing to compare", catalogs: []resolve.Catalog{with("b", 0, image("1.0.0", "")), with("a", 0, image("1.0.0", ""))}, ambiguous: []string{"a", "b"}},
+		"renamed":              {reason: "one image under two names", catalogs: []resolve.Catalog{with("b", 0, pinned("1.0.0", "r/p", hex)), catalog("a", 0, pkg(named("renamed", "1.0.0"), pinned("1.0.0", "r/p", hex)))}, ambiguous: []string{"a", "b"}},
+		"other version text":   {reason: "the record would differ", catalogs: []resolve.Catalog{with("b", 0, pinned("1.0.0", "r/p", hex)), catalog("a", 0, pkg(named("p.v1.0.0", "1.0.0+1"), pinned("1.0.0+1", "r/p", hex)))}, ambiguous: []string{"a", "b"}},
 		"different version":    {reason: "one image under two versions", catalogs: []resolve.Catalog{with("b", 0, pinned("1.0.0", "r/p", hex)), with("a", 0, blob("1.1.0"), pinned("1.1.0", "r/p", hex))}, ambiguous: []string{"a", "b"}},
 	}
 	for name, tc := range tests {

@@ -30,15 +30,14 @@ func (g *group) contains(version *semver.Version) bool {
 
 // comparison is a part of the version line, or all but that part.
 type comparison struct {
-	low, high  *semver.Version // nil for an open end
-	lowOpen    bool            // low itself is outside
-	highClosed bool            // high itself is inside
+	low, high         *semver.Version // nil for an open end
+	lowOpen, highOpen bool            // the end itself is outside
 
 	// except turns the part inside out.
 	except bool
 
-	// samePre narrows what is excepted to the pre-release of low: "!=1.2.x"
-	// leaves 1.2.3-rc.1 in.
+	// samePre narrows the part to versions with the pre-release pre: "!=1.2.x"
+	// does not leave out 1.2.3-rc.1.
 	samePre bool
 	pre     string
 }
@@ -64,7 +63,7 @@ func (c *comparison) below(version *semver.Version) bool {
 		return true
 	}
 	order := version.Compare(c.high)
-	return order < 0 || order == 0 && c.highClosed
+	return order < 0 || order == 0 && !c.highOpen
 }
 
 // operand of a comparison.
@@ -77,21 +76,17 @@ type operand struct {
 	given int
 }
 
-// ceiling is the lowest version that does not share the first parts of major,
-// minor and patch with the floor. Numbers that cannot grow stay.
-func (o operand) ceiling(parts int) *semver.Version {
-	up := func(n uint64) uint64 { return n + min(1, math.MaxUint64-n) }
+// last is the highest version that shares the first parts of major, minor and
+// patch with the floor.
+func (o operand) last(parts int) *semver.Version {
 	major, minor, patch := o.floor.Major(), o.floor.Minor(), o.floor.Patch()
-	switch parts {
-	case 1:
-		major, minor, patch = up(major), 0, 0
-	case 2:
-		minor, patch = up(minor), 0
-	default:
-		patch = up(patch)
+	if parts < 2 {
+		minor = math.MaxUint64
 	}
-	// There is no lower pre-release than "0".
-	return semver.New(major, minor, patch, "0", "")
+	if parts < 3 {
+		patch = math.MaxUint64
+	}
+	return semver.New(major, minor, patch, "", "")
 }
 
 func (o operand) exact() bool { return o.given == 3 }
@@ -106,7 +101,7 @@ func (o operand) compare(operator string) comparison {
 	switch operator {
 	case "", "=":
 		if o.exact() {
-			return comparison{low: o.floor, high: o.floor, highClosed: true}
+			return comparison{low: o.floor, high: o.floor}
 		}
 		return o.tilde()
 	case "!=":
@@ -115,19 +110,19 @@ func (o operand) compare(operator string) comparison {
 		if o.exact() || o.given == 0 {
 			return comparison{low: o.floor, lowOpen: true}
 		}
-		return comparison{low: o.ceiling(o.given)}
+		return comparison{low: o.last(o.given), lowOpen: true}
 	case "<":
-		return comparison{high: o.floor}
+		return comparison{high: o.floor, highOpen: true}
 	case ">=", "=>":
 		return comparison{low: o.floor}
 	case "<=", "=<":
 		switch o.given {
 		case 3:
-			return comparison{high: o.floor, highClosed: true}
+			return comparison{high: o.floor}
 		case 1:
-			return comparison{high: o.ceiling(1)}
+			return comparison{high: o.last(1)}
 		}
-		return comparison{high: o.ceiling(2)}
+		return comparison{high: o.last(2)}
 	case "^":
 		return o.caret()
 	}
@@ -140,7 +135,7 @@ func (o operand) tilde() comparison {
 	if o.given == 0 || o.exact() && o.zero() {
 		return comparison{low: o.floor}
 	}
-	return comparison{low: o.floor, high: o.ceiling(min(o.given, 2))}
+	return comparison{low: o.floor, high: o.last(min(o.given, 2))}
 }
 
 // caret: the same leftmost number that is not zero.
@@ -152,18 +147,19 @@ func (o operand) caret() comparison {
 	case o.floor.Minor() > 0, o.given == 2:
 		parts = 2
 	}
-	return comparison{low: o.floor, high: o.ceiling(parts)}
+	return comparison{low: o.floor, high: o.last(parts)}
 }
 
 func (o operand) unequal() comparison {
+	// There is no lower pre-release than "0".
 	first := semver.New(o.floor.Major(), o.floor.Minor(), 0, "0", "")
 	switch o.given {
 	case 1:
-		return comparison{low: first, high: o.ceiling(1), except: true}
+		return comparison{low: first, high: o.last(1), except: true}
 	case 2:
-		return comparison{low: first, high: o.ceiling(2), except: true, samePre: true, pre: o.floor.Prerelease()}
+		return comparison{low: first, high: o.last(2), except: true, samePre: true, pre: o.floor.Prerelease()}
 	}
-	return comparison{low: o.floor, high: o.floor, highClosed: true, except: true}
+	return comparison{low: o.floor, high: o.floor, except: true}
 }
 
 // compile reads constraints in the form in which the library writes them.

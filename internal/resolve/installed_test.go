@@ -1,6 +1,7 @@
 package resolve_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -18,6 +19,7 @@ func TestInstalledIdentity(t *testing.T) {
 		"no name":            {reason: "must not match entries without replaces", installed: bundle.Identity{Package: "p", Version: "1.0.0"}, options: []func(*resolve.Package){channel("c", entry("1.1.0"), entry("1.2.0", func(e *resolve.Entry) { e.Skips = []string{""} }))}},
 		"no name, skipRange": {reason: "the version is known", installed: bundle.Identity{Package: "p", Version: "1.0.0"}, options: []func(*resolve.Package){channel("c", entry("1.1.0", sr("<1.1.0")))}, want: "1.1.0"},
 		"other package":      {reason: "never each other's upgrade", installed: bundle.Identity{Package: "q", Name: "p.v1.0.0", Version: "1.0.0"}, options: []func(*resolve.Package){channel("c", entry("1.0.0"), entry("1.1.0", r("1.0.0"), sr("<2.0.0")))}},
+		"endless skipRange":  {reason: "longer than any that is published", installed: *installed("1.0.0"), options: []func(*resolve.Package){channel("c", entry("1.1.0", sr(strings.Repeat(">=1.0.0 ", 1000))))}},
 		"renamed twin":       {reason: "of two equal versions the installed one stays", installed: bundle.Identity{Package: "p", Name: "p.vz", Version: "1.0.0"}, options: []func(*resolve.Package){named("p.va", "1.0.0"), named("p.vz", "1.0.0")}, want: "p.vz"},
 		"replaces itself":    {reason: "an edge to itself is staying", installed: *installed("1.0.0"), options: []func(*resolve.Package){channel("c", entry("1.0.0", r("1.0.0"), s("1.0.0"), sr("1.0.0")))}, want: "1.0.0"},
 		"cycle":              {reason: "one hop has no end to miss", installed: *installed("1.0.0"), options: []func(*resolve.Package){channel("c", entry("1.0.0", r("1.1.0")), entry("1.1.0", r("1.0.0")))}, want: "1.1.0"},

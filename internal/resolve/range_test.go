@@ -161,6 +161,17 @@ func TestRangeAgreesWithLibrary(t *testing.T) {
 	}
 }
 
+// TestRangeAtTheLastNumber: there is no number after it to end a range with.
+func TestRangeAtTheLastNumber(t *testing.T) {
+	t.Parallel()
+	const last = "18446744073709551615"
+	for _, operator := range []string{"", "!=", ">", "<", ">=", "<=", "~", "^"} {
+		for _, operand := range []string{last, last + ".1", "1." + last, "0." + last, "0.0." + last} {
+			agrees(t, operator+operand, []string{"0.0.0", "1.2.0", "1." + last + ".0", "0.0." + last, "0." + last + ".1", last + ".0.0", last + ".1.1"})
+		}
+	}
+}
+
 func agrees(t *testing.T, text string, versions []string) {
 	t.Helper()
 	library, err := mm.NewConstraint(text)

@@ -148,7 +148,7 @@ func (s *survey) better(o *offer, number int) bool {
 		return true
 	}
 	best, n := &o.pkg.nodes[o.best], &o.pkg.nodes[number]
-	return n.rank == best.rank && s.isInstalled(n) && s.stays(best) && !s.isInstalled(best)
+	return n.rank == best.rank && s.isInstalled(n) && s.stays(best)
 }
 
 func (o *offer) bestNode() *node { return &o.pkg.nodes[o.best] }
