@@ -75,7 +75,8 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Error() string {
 	switch e.Kind {
 	case Unreadable:
-		return fmt.Sprintf("error walking catalogs: error getting package %q from catalog %q: %v", e.Package, e.Catalogs[0], e.Err)
+		first := strings.Join(e.Catalogs[:min(1, len(e.Catalogs))], "")
+		return fmt.Sprintf("error walking catalogs: error getting package %q from catalog %q: %v", e.Package, first, e.Err)
 	case InvalidInstalled:
 		return fmt.Sprintf("error walking catalogs: error finding upgrade edges: failed to get version and release of installed bundle: %v", e.Err)
 	case BadVersion:
