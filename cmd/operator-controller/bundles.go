@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/opencontainers/go-digest"
@@ -31,18 +32,25 @@ func newBundles(puller *image.Puller) *bundles {
 
 func (b *bundles) Fetch(ctx context.Context, owner controller.Owner, ref string) (controller.Files, error) {
 	pulled, err := b.puller.Pull(ctx, image.Request{Ref: ref, Select: image.BundleContent})
-	var unusable *image.ReferenceError
-	if errors.As(err, &unusable) {
-		return controller.Files{}, &controller.UnusableImageError{Image: ref, Err: err}
-	}
 	if err != nil {
-		return controller.Files{}, err
+		return controller.Files{}, fetchError(ref, err)
 	}
 	b.mu.Lock()
 	b.used[owner.Name] = pulled.Digest
 	b.mu.Unlock()
 	b.sweep(ctx)
 	return controller.Files{FS: pulled.Files, Close: pulled.Close}, nil
+}
+
+// fetchError tells failures for ever from others. What is wrong with the content
+// under a digest stays wrong; a tag can be moved to better content.
+func fetchError(ref string, err error) error {
+	var unusable *image.ReferenceError
+	isPinned := strings.Contains(ref, "@")
+	if errors.As(err, &unusable) || (isPinned && errors.Is(err, image.ErrContent)) {
+		return &controller.UnusableImageError{Image: ref, Err: err}
+	}
+	return err
 }
 
 // forget lets go of the image of an extension that is gone.

@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +48,8 @@ const shutdownTimeout = 50 * time.Second
 
 // run starts the manager and returns when ctx has ended and all is stopped.
 func run(ctx context.Context, o *options) error {
+	// The image library logs what it also returns, and in its own format.
+	logrus.SetOutput(io.Discard)
 	ctrl.SetLogger(zap.New(zap.Level(zapcore.Level(-o.verbosity)))) //nolint:gosec // a small number
 	config, err := restConfig(o.kubeconfig)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -97,6 +98,7 @@ func nothingLeft(t *testing.T, extension string) {
 // its kind.
 func objectsOf(ctx context.Context, extension string) ([]string, error) {
 	config := theSuite.Cluster.RESTConfig()
+	config.WarningHandler = rest.NoWarnings{}
 	kinds, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerPreferredResources()
 	if err != nil {
 		return nil, err
@@ -109,7 +111,7 @@ func objectsOf(ctx context.Context, extension string) ([]string, error) {
 			return nil, err
 		}
 		for _, kind := range group.APIResources {
-			if !slices.Contains(kind.Verbs, "list") {
+			if !slices.Contains(kind.Verbs, "list") || !slices.Contains(kind.Verbs, "delete") {
 				continue
 			}
 			list, err := reader.Resource(version.WithResource(kind.Name)).List(ctx, metav1.ListOptions{
@@ -119,7 +121,11 @@ func objectsOf(ctx context.Context, extension string) ([]string, error) {
 				continue // a kind whose CRD is just going away
 			}
 			for _, object := range list.Items {
-				found = append(found, kind.Kind+" "+object.Name)
+				text := kind.Kind + " " + object.Name
+				if object.DeletionTimestamp != nil {
+					text += fmt.Sprintf(" (deleted, waits for %v)", object.Finalizers)
+				}
+				found = append(found, text)
 			}
 		}
 	}

@@ -59,6 +59,7 @@ func (s *suite) run(m *testing.M) (code int, err error) {
 	s.Environment, err = environment.Start(ctx, environment.Options{
 		Race:             raceEnabled,
 		AuditLog:         s.auditLog,
+		ClusterLogs:      filepath.Join(logs, "cluster"),
 		AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},
 		Registries:       []string{registryHost},
 		Progress:         os.Stderr,

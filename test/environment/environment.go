@@ -39,6 +39,10 @@ type Options struct {
 	// empty.
 	AuditLog string
 
+	// ClusterLogs is a directory for the logs of the cluster's components; they
+	// go with the cluster if empty.
+	ClusterLogs string
+
 	// AdmissionPlugins are enabled in addition to those on by default.
 	AdmissionPlugins []string
 
@@ -138,7 +142,11 @@ func (e *Environment) startRegistry(_ context.Context, options Options) error {
 }
 
 func (e *Environment) startCluster(ctx context.Context, options Options) error {
-	clusterOptions := cluster.Options{Progress: options.Progress, AdmissionPlugins: options.AdmissionPlugins}
+	clusterOptions := cluster.Options{
+		Progress:         options.Progress,
+		AdmissionPlugins: options.AdmissionPlugins,
+		LogDir:           options.ClusterLogs,
+	}
 	if options.AuditLog != "" {
 		clusterOptions.Audit = &cluster.Audit{Log: options.AuditLog}
 	}

@@ -1,0 +1,90 @@
+// Command demo shows the controller at work: it starts a cluster, a registry and
+// the controller on this machine, installs the sample operator from a catalog
+// and upgrades it, and prints what the status says on the way.
+//
+// It stays up until it is interrupted, or ends by itself with DEMO_EXIT=1.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/clusterextensions/operator-controller/test/environment"
+	"github.com/clusterextensions/operator-controller/test/operator"
+)
+
+// timeout bounds the show, without the time that people look at it.
+const timeout = 20 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	show, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	logs, err := os.MkdirTemp("", "operator-controller-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			err = os.RemoveAll(logs)
+		}
+	}()
+
+	say("Preparing (the first time, the cluster's programs are built: some minutes)")
+	env, err := environment.Start(show, environment.Options{Registries: []string{operator.Registry}, Progress: os.Stdout})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, env.Stop()) }()
+	logFile := filepath.Join(logs, "controller.log")
+	controller, err := env.StartController(show, logFile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, controller.Stop()) }()
+
+	if err := (&demo{env: env}).play(show); err != nil {
+		return fmt.Errorf("%w (controller log: %s)", err, logFile)
+	}
+	if os.Getenv("DEMO_EXIT") == "1" {
+		return nil
+	}
+	farewell(env, logFile)
+	<-ctx.Done()
+	say("Stopping")
+	return nil
+}
+
+func say(text string) { fmt.Printf("\n==> %s\n", text) }
+
+func farewell(env *environment.Environment, logFile string) {
+	say("Everything stays up until you press Ctrl-C. In another terminal:")
+	fmt.Printf(`
+  export KUBECONFIG=%[1]s
+  alias kubectl=%[2]s
+
+  kubectl get clustercatalogs,clusterextensions
+  kubectl explain clusterextension.spec
+  kubectl -n %[3]s get all
+  kubectl -n %[3]s delete deployment sample-operator     # comes back
+  kubectl patch clusterextension %[4]s --type=merge \
+    -p '{"spec":{"source":{"catalog":{"version":"2.x","channels":["candidate"]}}}}'
+
+  tail -f %[5]s
+`, env.Cluster.Kubeconfig(), env.Cluster.Binaries().Kubectl, operator.Namespace, extensionName, logFile)
+}
