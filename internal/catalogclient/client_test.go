@@ -197,70 +197,68 @@ func TestRefreshReportsWhatChanged(t *testing.T) {
 	}
 }
 
+// as reports whether err is or wraps an E.
+func as[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // B-02: an empty or truncated body is not a catalog. B-40: the last
 // good content stays, and a failure is tried again.
 func TestFailedRefreshKeepsLastGoodContent(t *testing.T) {
 	t.Parallel()
 	const good = packageP + channelP + bundleP
 	half := packageP + channelP
-	var (
-		statusErr  *catalogclient.StatusError
-		stalledErr *catalogclient.StalledError
-		streamErr  *fbc.StreamError
-		objectErr  *fbc.ObjectError
-		limitErr   *fbc.LimitError
-	)
-	as := func(target any) func(error) bool { return func(err error) bool { return errors.As(err, target) } }
 	is := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
 	tests := map[string]struct {
 		answer http.HandlerFunc
 		match  func(error) bool
 	}{
-		"cut inside an object": {raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+half+`{"sch`), as(&streamErr)},
-		"cut between objects":  {raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+half), as(&streamErr)},
+		"cut inside an object": {raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+half+`{"sch`), as[*fbc.StreamError]},
+		"cut between objects":  {raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+half), as[*fbc.StreamError]},
 		"chunks cut between objects": {
-			raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(half), half)), as(&streamErr),
+			raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(half), half)), as[*fbc.StreamError],
 		},
 		"no length": {raw(t, "HTTP/1.0 200 OK\r\n\r\n"+half), is(catalogclient.ErrUnknownLength)},
 		"a length too small": {
-			raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(half)-10, half)), as(&streamErr),
+			raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(half)-10, half)), as[*fbc.StreamError],
 		},
 		"nothing":        {content(""), is(catalogclient.ErrEmptyCatalog)},
 		"only space":     {content("\n\n"), is(catalogclient.ErrEmptyCatalog)},
-		"no content":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, as(&statusErr)},
-		"not found":      {http.NotFound, as(&statusErr)},
-		"server error":   {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sorry", 500) }, as(&statusErr)},
-		"not modified":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, as(&statusErr)},
+		"no content":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, as[*catalogclient.StatusError]},
+		"not found":      {http.NotFound, as[*catalogclient.StatusError]},
+		"server error":   {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sorry", 500) }, as[*catalogclient.StatusError]},
+		"not modified":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, as[*catalogclient.StatusError]},
 		"endless detour": {http.RedirectHandler("/again", http.StatusFound).ServeHTTP, func(err error) bool { return strings.Contains(err.Error(), "redirects") }},
 		"a web page":     {content("<html><body>Please log in: \t</body></html>"), is(catalogclient.ErrEmptyCatalog)},
 		"garbage at the end": {
-			content(half + "]"), as(&streamErr),
+			content(half + "]"), as[*fbc.StreamError],
 		},
-		"object too large":    {content(half + `{"name":"` + strings.Repeat("x", 2<<10) + `"}`), as(&limitErr)},
-		"body too large":      {content(strings.Repeat(half, 200)), as(&limitErr)},
-		"index too large":     {content(half + fmt.Sprintf(`{"schema":"olm.channel","package":"p","name":"c","entries":[%s{}]}`, strings.Repeat("{},", 400))), as(&limitErr)},
-		"nobody's bad object": {content(half + `{"schema":"olm.package","name":12345}`), as(&objectErr)},
+		"object too large":    {content(half + `{"name":"` + strings.Repeat("x", 2<<10) + `"}`), as[*fbc.LimitError]},
+		"body too large":      {content(strings.Repeat(half, 200)), as[*fbc.LimitError]},
+		"index too large":     {content(half + fmt.Sprintf(`{"schema":"olm.channel","package":"p","name":"c","entries":[%s{}]}`, strings.Repeat("{},", 400))), as[*fbc.LimitError]},
+		"nobody's bad object": {content(half + `{"schema":"olm.package","name":12345}`), as[*fbc.ObjectError]},
 		"silence before the answer": {func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
-		}, as(&stalledErr)},
+		}, as[*catalogclient.StalledError]},
 		"silence within the body": {func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, half)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}, as(&stalledErr)},
+		}, as[*catalogclient.StalledError]},
 		"a trickle": {func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				fmt.Fprint(w, " ")
 				w.(http.Flusher).Flush()
 				time.Sleep(20 * time.Millisecond)
 			}
-		}, as(&stalledErr)},
+		}, as[*catalogclient.StalledError]},
 	}
 	limits := catalogclient.Limits{
 		Content:   fbc.Limits{StreamBytes: 32 << 10, ObjectBytes: 2 << 10},
 		KeptBytes: 16 << 10,
-		Idle:      250 * time.Millisecond,
-		Total:     600 * time.Millisecond,
+		Idle:      time.Second,
+		Total:     2 * time.Second,
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -325,13 +323,13 @@ func TestRefreshFollowsRedirects(t *testing.T) {
 func TestSlowBodyIsRead(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		for _, line := range strings.SplitAfter(strings.Repeat(packageP, 8), "\n") {
+		for _, line := range strings.SplitAfter(strings.Repeat(packageP, 10), "\n") {
 			fmt.Fprint(w, line)
 			w.(http.Flusher).Flush()
-			time.Sleep(60 * time.Millisecond)
+			time.Sleep(150 * time.Millisecond)
 		}
 	})
-	c := newClient(t, catalogclient.Config{Limits: catalogclient.Limits{Idle: 300 * time.Millisecond}})
+	c := newClient(t, catalogclient.Config{Limits: catalogclient.Limits{Idle: time.Second}})
 	mustRefresh(t, c, s.source("d1"))
 }
 
@@ -457,6 +455,8 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 // B-38, B-46, B-84, B-95: nothing adds up.
+//
+//nolint:paralleltest // it measures the whole process
 func TestManyRefreshesLeaveNothingBehind(t *testing.T) {
 	s := newServer(t, content(packageP+channelP+bundleP))
 	dir := t.TempDir()
@@ -494,6 +494,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+//nolint:paralleltest // it measures the whole process
 func TestReadingDoesNotAllocate(t *testing.T) {
 	s := newServer(t, content(packageP+channelP+bundleP))
 	c := newClient(t, catalogclient.Config{})

@@ -101,7 +101,7 @@ func readCopy(path string, limit int64) (copyHeader, map[string]*entry, error) {
 	if err != nil {
 		return copyHeader{}, nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	src := bufio.NewReader(io.LimitReader(file, limit))
 	want := make([]byte, hex.EncodedLen(sha256.Size)+1)
 	if _, err := io.ReadFull(src, want); err != nil {

@@ -167,8 +167,7 @@ func TestMalformedPackages(t *testing.T) {
 			t.Parallel()
 			c := load(t, tt.body+packageQ)
 			_, err := c.Package("c", "p")
-			var malformed *catalogclient.MalformedPackageError
-			if !errors.As(err, &malformed) {
+			if _, ok := errors.AsType[*catalogclient.MalformedPackageError](err); !ok {
 				t.Fatalf("got %v, want a *MalformedPackageError", err)
 			}
 			if want := `error loading package "p": catalog "c": ` + tt.want; err.Error() != want {

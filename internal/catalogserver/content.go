@@ -51,8 +51,7 @@ func (w wanted) wait(held Record, now time.Time, part float64) time.Duration {
 type SourceError struct{ Err error }
 
 func (e *SourceError) Error() string {
-	var ref *image.ReferenceError
-	if errors.As(e.Err, &ref) {
+	if _, ok := errors.AsType[*image.ReferenceError](e.Err); ok {
 		// The wording is what users of the reference implementation match.
 		return fmt.Sprintf("source catalog content: terminal error: %v", e.Err)
 	}

@@ -24,8 +24,7 @@ func Handler(store *Store) http.Handler {
 			refuse(w, err)
 			return
 		}
-		// Content was only read: closing it has nothing to tell.
-		defer content.Close()
+		defer func() { _ = content.Close() }()
 		w.Header().Set("Content-Type", contentType)
 		http.ServeContent(w, r, "", rec.StoredAt, content)
 	})

@@ -213,6 +213,12 @@ func available(generation int64) metav1.Condition {
 	return serving("True", "Available", "Serving desired content from resolved source", generation)
 }
 
+// isTerminal reports whether a pass that ended with err is not tried again.
+func isTerminal(err error) bool {
+	//nolint:forbidigo // it asks, and does not decide
+	return errors.Is(err, reconcile.TerminalError(nil))
+}
+
 func newCatalog(ref string, minutes int) *apiv1.ClusterCatalog {
 	catalog := &apiv1.ClusterCatalog{
 		ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1},
@@ -442,7 +448,7 @@ func TestFailures(t *testing.T) {
 					}
 				})
 				_, err := c.settle()
-				if err == nil || errors.Is(err, reconcile.TerminalError(nil)) != tt.blocked {
+				if err == nil || isTerminal(err) != tt.blocked {
 					t.Errorf("%s: served %v: got %v, want terminal %v", tt.reason, served, err, tt.blocked)
 				}
 				want := progressing("True", "Retrying", tt.message, 2)
@@ -536,7 +542,7 @@ func TestFailedWriteIsRetried(t *testing.T) {
 	}
 	c.puller.err = &image.ReferenceError{Ref: "bad", Err: errors.New("bad")}
 	c.refuse = errors.New("no API server")
-	if _, err := c.pass(); !errors.Is(err, c.refuse) || errors.Is(err, reconcile.TerminalError(nil)) {
+	if _, err := c.pass(); !errors.Is(err, c.refuse) || isTerminal(err) {
 		t.Errorf("got %v, want the error of the write", err)
 	}
 }

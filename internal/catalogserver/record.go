@@ -57,7 +57,7 @@ func readRecord(folder string) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var rec Record
 	if err := json.NewDecoder(io.LimitReader(file, maxRecordBytes)).Decode(&rec); err != nil {
 		return Record{}, err
@@ -74,7 +74,7 @@ func verify(path string, rec Record) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	sum := sha256.New()
 	n, err := io.Copy(sum, io.LimitReader(file, rec.Bytes+1))
 	if err != nil {
@@ -120,6 +120,6 @@ func syncFolder(folder string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	return dir.Sync()
 }

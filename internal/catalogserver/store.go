@@ -210,7 +210,8 @@ func (s *Store) write(ctx context.Context, path string, files fs.FS) (Record, er
 	if err != nil {
 		return Record{}, err
 	}
-	defer file.Close()
+	// It is synced before it is of any use.
+	defer func() { _ = file.Close() }()
 	sum := sha256.New()
 	counted := &boundedWriter{dst: io.MultiWriter(file, sum), limit: s.limits.Bytes}
 	out := bufio.NewWriterSize(counted, writeBufferBytes)

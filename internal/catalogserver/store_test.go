@@ -125,14 +125,16 @@ func TestPutStoresOneObjectPerLine(t *testing.T) {
 	}
 }
 
+// as reports whether err is or wraps an E.
+func as[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // A failed successor never replaces content, and leaves nothing on disk.
 func TestFailedPutKeepsContent(t *testing.T) {
 	t.Parallel()
 	limits := catalogserver.Limits{Bytes: 200, Files: 3, Content: fbc.Limits{ObjectBytes: 150}}
-	var (
-		fileErr  *catalogserver.FileError
-		limitErr *fbc.LimitError
-	)
 	tests := map[string]struct {
 		root  fs.FS
 		match func(error) bool
@@ -146,29 +148,29 @@ func TestFailedPutKeepsContent(t *testing.T) {
 			match: func(err error) bool { return errors.Is(err, catalogserver.ErrEmptyCatalog) },
 		},
 		"a malformed file": {
-			root: files(map[string]string{"ok": objectP, "x/bad.json": objectP + "{]"}), match: func(err error) bool { return errors.As(err, &fileErr) },
+			root: files(map[string]string{"ok": objectP, "x/bad.json": objectP + "{]"}), match: as[*catalogserver.FileError],
 			want: "error walking FBC root: x/bad.json: object 2 at byte 36: invalid character ']' looking for beginning of object key string",
 		},
 		"a malformed name": {
-			root: files(map[string]string{"bad.yaml": "schema: olm.package\nname: y\n"}), match: func(err error) bool { return errors.As(err, &fileErr) },
+			root: files(map[string]string{"bad.yaml": "schema: olm.package\nname: y\n"}), match: as[*catalogserver.FileError],
 			want: `error walking FBC root: bad.yaml: object 1, schema "olm.package": key "name": expected a string, found a boolean`,
 		},
 		"a stray file": {
-			root: files(map[string]string{"README.md": "# Title\n* item\n"}), match: func(err error) bool { return errors.As(err, &fileErr) },
+			root: files(map[string]string{"README.md": "# Title\n* item\n"}), match: as[*catalogserver.FileError],
 		},
 		"a link": {
 			root:  fstest.MapFS{"a": {Data: []byte("/etc/passwd"), Mode: fs.ModeSymlink}},
-			match: func(err error) bool { return errors.As(err, &fileErr) },
+			match: as[*catalogserver.FileError],
 		},
 		"too many files": {
-			root: files(map[string]string{"a": "{}", "b": "{}", "c": "{}", "d": "{}"}), match: func(err error) bool { return errors.As(err, &limitErr) },
+			root: files(map[string]string{"a": "{}", "b": "{}", "c": "{}", "d": "{}"}), match: as[*fbc.LimitError],
 			want: "error walking FBC root: d: files exceed the limit of 3",
 		},
 		"too many bytes": {
-			root: files(map[string]string{"a": strings.Repeat(objectP, 10)}), match: func(err error) bool { return errors.As(err, &limitErr) },
+			root: files(map[string]string{"a": strings.Repeat(objectP, 10)}), match: as[*fbc.LimitError],
 		},
 		"an object too large": {
-			root: files(map[string]string{"a": `{"x":"` + strings.Repeat("x", 150) + `"}`}), match: func(err error) bool { return errors.As(err, &limitErr) },
+			root: files(map[string]string{"a": `{"x":"` + strings.Repeat("x", 150) + `"}`}), match: as[*fbc.LimitError],
 		},
 	}
 	for name, tt := range tests {

@@ -69,8 +69,8 @@ func setNameLabel(catalog *apiv1.ClusterCatalog) bool {
 	return true
 }
 
-func lockedPatch(base client.Object) client.Patch {
-	return client.MergeFromWithOptions(base.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+func lockedPatch(base *apiv1.ClusterCatalog) client.Patch {
+	return client.MergeFromWithOptions(base.DeepCopy(), client.MergeFromWithOptimisticLock{})
 }
 
 // terminalIf returns err so that the pass is tried again only if that may help.

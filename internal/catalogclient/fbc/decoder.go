@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -221,7 +222,7 @@ func (d *Decoder) atSeparator() bool {
 	if !bytes.HasPrefix(next, []byte(separator)) && !bytes.HasPrefix(next, []byte(documentEnd)) {
 		return false
 	}
-	return len(next) == len(separator) || bytes.IndexByte([]byte(" \t\r\n"), next[len(separator)]) >= 0
+	return len(next) == len(separator) || strings.IndexByte(" \t\r\n", next[len(separator)]) >= 0
 }
 
 // keep consumes text, which the reader holds, into the current object.

@@ -118,8 +118,7 @@ func TestDecoderRefusesStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := decode(strings.NewReader(tt.stream), tt.limits)
-			var streamErr *fbc.StreamError
-			if !errors.As(err, &streamErr) {
+			if _, ok := errors.AsType[*fbc.StreamError](err); !ok {
 				t.Fatalf("got error %v, want a *fbc.StreamError", err)
 			}
 			if tt.is != nil && !errors.Is(err, tt.is) {
