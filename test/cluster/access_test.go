@@ -139,7 +139,19 @@ func TestAuditLogNamesWhoIsImpersonated(t *testing.T) {
 // request is what a test wants to know of an audited request.
 type request struct {
 	Verb, User, Impersonated, Resource, Name string
-	Code                                     int
+	Code                                     int32
+}
+
+// auditEvent is the part of an audit event that a request is made of.
+type auditEvent struct {
+	Verb             string                    `json:"verb"`
+	User             authenticationv1.UserInfo `json:"user"`
+	ImpersonatedUser authenticationv1.UserInfo `json:"impersonatedUser"`
+	ObjectRef        struct {
+		Resource string `json:"resource"`
+		Name     string `json:"name"`
+	} `json:"objectRef"`
+	ResponseStatus metav1.Status `json:"responseStatus"`
 }
 
 // audited are the requests in the log. A line that is just being written is
@@ -155,13 +167,7 @@ func audited(t *testing.T, path string) []request {
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var event struct {
-			Verb             string
-			User             struct{ Username string }
-			ImpersonatedUser struct{ Username string }
-			ObjectRef        struct{ Resource, Name string }
-			ResponseStatus   struct{ Code int }
-		}
+		var event auditEvent
 		if json.Unmarshal(lines.Bytes(), &event) != nil {
 			continue
 		}

@@ -76,7 +76,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 
 // prepareAPIServer writes the files that the API server reads and returns its
 // flags.
-func (c *Cluster) prepareAPIServer(port uint16) (Flags, error) {
+func (c *Cluster) prepareAPIServer(port int) (Flags, error) {
 	flags := apiServerFlags(c.dir, port)
 	if plugins := c.options.admissionPlugins(); plugins != "" {
 		flags["enable-admission-plugins"] = plugins

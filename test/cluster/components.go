@@ -49,7 +49,7 @@ func etcdFlags(dir *workDir) Flags {
 // apiServerFlags authorizes with RBAC and identifies clients by certificates
 // and ServiceAccount tokens. The Service "kubernetes" gets no endpoints, because
 // nothing but a node could use them and loopback addresses are refused there.
-func apiServerFlags(dir *workDir, port uint16) Flags {
+func apiServerFlags(dir *workDir, port int) Flags {
 	return Flags{
 		"advertise-address":                loopback.String(),
 		"allow-privileged":                 "true",
@@ -63,7 +63,7 @@ func apiServerFlags(dir *workDir, port uint16) Flags {
 		"kubelet-client-key":               dir.join("kubelet-client.key"),
 		"permit-port-sharing":              "true",
 		"profiling":                        "false",
-		"secure-port":                      strconv.Itoa(int(port)),
+		"secure-port":                      strconv.Itoa(port),
 		"service-account-issuer":           "https://kubernetes.default.svc.cluster.local",
 		"service-account-key-file":         dir.join("service-account.key"),
 		"service-account-signing-key-file": dir.join("service-account.key"),

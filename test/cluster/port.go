@@ -14,7 +14,7 @@ import (
 // cluster can choose the same.
 type reservedPort struct {
 	socket int
-	number uint16
+	number int
 }
 
 // reservePort reserves a port that is free on the address.
@@ -27,7 +27,7 @@ func reservePort(address netip.Addr) (*reservedPort, error) {
 }
 
 func bindAnyPort(address netip.Addr) (*reservedPort, error) {
-	family, any := socketAddress(address)
+	family, anyPort := socketAddress(address)
 	socket, err := unix.Socket(family, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func bindAnyPort(address netip.Addr) (*reservedPort, error) {
 		port.release()
 		return nil, err
 	}
-	if err := unix.Bind(socket, any); err != nil {
+	if err := unix.Bind(socket, anyPort); err != nil {
 		port.release()
 		return nil, err
 	}
@@ -57,16 +57,16 @@ func socketAddress(address netip.Addr) (int, unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Addr: address.As16()}
 }
 
-func boundPort(socket int) (uint16, error) {
+func boundPort(socket int) (int, error) {
 	name, err := unix.Getsockname(socket)
 	if err != nil {
 		return 0, err
 	}
 	switch address := name.(type) {
 	case *unix.SockaddrInet4:
-		return uint16(address.Port), nil
+		return address.Port, nil
 	case *unix.SockaddrInet6:
-		return uint16(address.Port), nil
+		return address.Port, nil
 	default:
 		return 0, unix.EAFNOSUPPORT
 	}

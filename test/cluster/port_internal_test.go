@@ -3,6 +3,7 @@ package cluster
 import (
 	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestReservedPortIsForThoseWhoShare(t *testing.T) {
 				t.Skipf("address is not there: %v", err)
 			}
 			t.Cleanup(port.release)
-			at := netip.AddrPortFrom(address, port.number).String()
+			at := net.JoinHostPort(address.String(), strconv.Itoa(port.number))
 
 			var exclusive net.ListenConfig
 			if listener, err := exclusive.Listen(t.Context(), "tcp", at); err == nil {
@@ -57,7 +58,7 @@ func wantAllConnections(t *testing.T, listener net.Listener) {
 
 func TestReservedPortsDiffer(t *testing.T) {
 	t.Parallel()
-	seen := map[uint16]bool{}
+	seen := map[int]bool{}
 	for range 200 {
 		port, err := reservePort(loopback)
 		if err != nil {

@@ -49,11 +49,12 @@ func locateSource(ctx context.Context) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locating module %s: %w", selfModule, err)
 	}
-	toolchain, err := goOutput(ctx, root, "env", "GOVERSION", "GOOS", "GOARCH")
+	dir := filepath.Join(root, "hack", "cluster")
+	toolchain, err := goOutput(ctx, dir, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
 		return nil, fmt.Errorf("asking for the Go version: %w", err)
 	}
-	return &source{dir: filepath.Join(root, "hack", "cluster"), toolchain: toolchain}, nil
+	return &source{dir: dir, toolchain: toolchain}, nil
 }
 
 // cacheDir makes the directory for what is built from exactly this source.
@@ -67,7 +68,7 @@ func (s *source) cacheDir() (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(cache, "operator-controller", "cluster", key)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("making cache directory: %w", err)
 	}
 	return dir, nil
@@ -132,7 +133,7 @@ func (s *source) copyStages(ctx context.Context, scratch, path string) error {
 		}
 	}
 	joined := filepath.Join(scratch, stagesName)
-	if err := os.WriteFile(joined, stages.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(joined, stages.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("writing stages: %w", err)
 	}
 	if err := os.Rename(joined, path); err != nil {
@@ -169,7 +170,7 @@ func appendStages(to *bytes.Buffer, dir string) error {
 // goCommand runs the go command with fixed settings: the flags of who runs the
 // tests, such as -race, are not for the programs of the cluster.
 func goCommand(ctx context.Context, dir string, arguments ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", arguments...)
+	cmd := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // the arguments are ours
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath", "GOWORK=off")
 	return cmd

@@ -85,31 +85,25 @@ func up(cmd *cobra.Command, s site, nodes int) (state, error) {
 	return current, nil
 }
 
-// startSupervisor starts this program again, in a session of its own so that no
-// terminal can end it, and returns when its cluster can be used. The supervisor
-// is stopped if the context ends before.
+// startSupervisor starts a supervisor and returns when its cluster can be used.
+// The supervisor is stopped if the context ends before.
 func startSupervisor(ctx context.Context, s site, nodes int) error {
 	log, err := openSupervisorLog(s)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }() // the supervisor has its own descriptor
-	executable, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("locating this program: %w", err)
-	}
 	outcome, report, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("making pipe: %w", err)
 	}
 	defer func() { _ = outcome.Close() }()
-
-	// Not CommandContext: the supervisor outlives this command.
-	supervisor := exec.Command(executable, superviseName, "--dir", s.dir, "--nodes", strconv.Itoa(nodes))
-	supervisor.Stdout, supervisor.Stderr = log, log
-	supervisor.ExtraFiles = []*os.File{report}
-	supervisor.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = supervisor.Start()
+	supervisor, err := supervisorCommand(s, nodes)
+	if err == nil {
+		supervisor.Stdout, supervisor.Stderr = log, log
+		supervisor.ExtraFiles = []*os.File{report}
+		err = supervisor.Start()
+	}
 	_ = report.Close() // the supervisor has its own descriptor
 	if err != nil {
 		return fmt.Errorf("starting supervisor: %w", err)
@@ -117,6 +111,19 @@ func startSupervisor(ctx context.Context, s site, nodes int) error {
 	interrupt := context.AfterFunc(ctx, func() { _ = supervisor.Process.Signal(syscall.SIGTERM) })
 	defer interrupt()
 	return awaitOutcome(outcome, s)
+}
+
+// supervisorCommand runs this program in a session of its own, so that no
+// terminal can end it.
+func supervisorCommand(s site, nodes int) (*exec.Cmd, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	arguments := []string{superviseName, "--dir", s.dir, "--nodes", strconv.Itoa(nodes)}
+	supervisor := exec.Command(executable, arguments...) //nolint:gosec,noctx // this program; it outlives this command
+	supervisor.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return supervisor, nil
 }
 
 // awaitOutcome reads what the supervisor reports: nothing if the cluster can be

@@ -41,7 +41,7 @@ func start(command Command) (*Process, error) {
 	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
 
-	// Not CommandContext: the context of a start ends long before the process.
+	//nolint:gosec,noctx // runs what it is told; the context of a start ends long before the process
 	cmd := exec.Command(command.Path, command.Args...)
 	cmd.Dir = command.Dir
 	cmd.Env = command.Env
