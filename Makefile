@@ -17,6 +17,10 @@ MODULES := . hack/cluster hack/tools
 # The programs of the local cluster, and the program that runs one.
 CLUSTER := go run ./test/cluster/cmd/cluster
 
+# Packages that neither run a cluster nor have tests that do.
+UNIT = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
+	grep -Ev '/test/(cluster|environment|e2e)' | cut -d ' ' -f 1)
+
 FUZZTIME ?= 1m
 TESTFLAGS ?=
 
@@ -73,7 +77,7 @@ test: cluster-build ## Run all tests; builds the local cluster the first time.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	go test -race -shuffle=on $(TESTFLAGS) $$(go list ./... | grep -v /test/)
+	go test -race -shuffle=on $(TESTFLAGS) $(UNIT)
 
 .PHONY: test-e2e
 test-e2e: cluster-build ## Run the tests against a local cluster.
@@ -91,7 +95,7 @@ test-fuzz: ## Run every fuzz test for FUZZTIME (1m).
 
 .PHONY: bench
 bench: ## Run the benchmarks.
-	go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $$(go list ./... | grep -v /test/)
+	go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(UNIT)
 
 # Local cluster
 
