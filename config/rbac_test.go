@@ -15,17 +15,17 @@ import (
 func allowed() map[string]string {
 	return map[string]string{
 		"ClusterRole/operator-controller-manager-role": `
-			olm.operatorframework.io/clustercatalogs: get list watch patch update
-			olm.operatorframework.io/clustercatalogs/status: patch update
-			olm.operatorframework.io/clustercatalogs/finalizers: update
-			olm.operatorframework.io/clusterextensions: get list watch patch update
-			olm.operatorframework.io/clusterextensions/status: patch update
+			olm.operatorframework.io/clustercatalogs: get list watch patch
+			olm.operatorframework.io/clustercatalogs/status: patch
+			olm.operatorframework.io/clusterextensions: get list watch patch
+			olm.operatorframework.io/clusterextensions/status: patch
 			olm.operatorframework.io/clusterextensions/finalizers: update
-			/serviceaccounts: get list watch impersonate
-			apiextensions.k8s.io/customresourcedefinitions: get`,
+			/serviceaccounts: list watch impersonate
+			authentication.k8s.io/tokenreviews: create
+			authorization.k8s.io/subjectaccessreviews: create`,
 		"Role/olmv1-system/operator-controller-manager-role": `
-			/secrets: get list watch create update patch delete deletecollection
-			coordination.k8s.io/leases: get list watch create update patch delete
+			/secrets: get list watch create update delete
+			coordination.k8s.io/leases: get create update
 			/events: create patch`,
 		"ClusterRole/operator-controller-clusterextension-viewer-role": `
 			olm.operatorframework.io/clusterextensions: get list watch

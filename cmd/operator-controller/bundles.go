@@ -54,13 +54,13 @@ func fetchError(ref string, err error) error {
 }
 
 // forget lets go of the image of an extension that is gone.
-func (b *bundles) forget(extension string) {
+func (b *bundles) forget(ctx context.Context, extension string) {
 	b.mu.Lock()
 	_, known := b.used[extension]
 	delete(b.used, extension)
 	b.mu.Unlock()
 	if known {
-		b.sweep(context.Background())
+		b.sweep(ctx)
 	}
 }
 

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -62,11 +66,31 @@ func (c *catalogs) Refresh(ctx context.Context, source controller.CatalogSource)
 	return change.Packages, err
 }
 
-func (c *catalogs) Forget(catalog string) {
-	c.client.Forget(catalog)
+func (c *catalogs) Forget(catalog string) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	delete(c.prepared, catalog)
+	c.mu.Unlock()
+	return c.client.Forget(catalog)
+}
+
+// forgetGone drops the content of catalogs that went away while no process was
+// there to see it.
+func (c *catalogs) forgetGone(ctx context.Context, reader client.Reader) error {
+	var list ocv1.ClusterCatalogList
+	if err := reader.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing ClusterCatalogs: %w", err)
+	}
+	exists := map[string]bool{}
+	for i := range list.Items {
+		exists[list.Items[i].Name] = true
+	}
+	var errs []error
+	for _, name := range c.client.Catalogs() {
+		if !exists[name] {
+			errs = append(errs, c.Forget(name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func packageFrom(pkg *catalogclient.Package) resolve.Package {

@@ -91,7 +91,6 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	shutdown := shutdownTimeout
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                        scheme,
 		Cache:                         cacheOptions(o),
@@ -102,18 +101,16 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 		LeaderElectionID:              leaderLock,
 		LeaderElectionNamespace:       o.systemNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 duration(leaseDuration),
-		RenewDeadline:                 duration(renewDeadline),
-		RetryPeriod:                   duration(retryPeriod),
-		GracefulShutdownTimeout:       &shutdown,
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
+		GracefulShutdownTimeout:       new(shutdownTimeout),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}
 	return mgr, addProbes(mgr)
 }
-
-func duration(d time.Duration) *time.Duration { return &d }
 
 // cacheOptions keep in memory what passes read: extensions and catalogs whole,
 // of ServiceAccounts that they exist, and at most one Secret.

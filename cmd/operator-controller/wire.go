@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -43,7 +45,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 		return err
 	}
 	bundles := newBundles(puller)
-	catalogs, err := newCatalogClient(o)
+	catalogs, err := addCatalogClient(mgr, o)
 	if err != nil {
 		return err
 	}
@@ -59,9 +61,9 @@ func wire(mgr ctrl.Manager, o *options) error {
 		Bundles:      bundles,
 		Catalogs:     catalogs,
 		Certificates: func() bundle.CertificateProvider { return certificates(mgr.GetRESTMapper()) },
-		Forget: func(extension string) {
+		Forget: func(ctx context.Context, extension string) {
 			applier.Forget(extension)
-			bundles.forget(extension)
+			bundles.forget(ctx, extension)
 		},
 		Now: time.Now,
 	}, wakeups, o.workers); err != nil {
@@ -90,7 +92,7 @@ func newPuller(o *options, dir, authFile string) (*image.Puller, error) {
 	return puller, nil
 }
 
-func newCatalogClient(o *options) (*catalogs, error) {
+func addCatalogClient(mgr ctrl.Manager, o *options) (*catalogs, error) {
 	http, err := catalogclient.NewHTTPClient(o.catalogCAs)
 	if err != nil {
 		return nil, err
@@ -102,7 +104,13 @@ func newCatalogClient(o *options) (*catalogs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the catalog client: %w", err)
 	}
-	return newCatalogs(client), nil
+	catalogs := newCatalogs(client)
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return catalogs.forgetGone(ctx, mgr.GetClient())
+	})); err != nil {
+		return nil, fmt.Errorf("setting up the catalog client: %w", err)
+	}
+	return catalogs, nil
 }
 
 // certificates picks who issues certificates for webhooks by what the cluster

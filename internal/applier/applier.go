@@ -171,7 +171,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	}
 	known.setRecord(State{Installed: &desired.Revision})
 	known.settle(fingerprints(executor.outcome.live), a.config.Now())
-	a.watches.follow(owner, operation.plan.steps)
+	a.watches.follow(ctx, owner, operation.plan.steps)
 	return a.result(owner, executor.outcome.changes), nil
 }
 
@@ -261,7 +261,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	}
 	if all {
 		known.settle(fingerprints(executor.outcome.live), a.config.Now())
-		a.watches.follow(owner, plan.steps)
+		a.watches.follow(ctx, owner, plan.steps)
 	} else {
 		known.settleSome(fingerprints(executor.outcome.live))
 	}

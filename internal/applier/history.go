@@ -47,8 +47,7 @@ func (h *history) read(ctx context.Context, e *entry) (*release.Release, error) 
 		return e.release, nil
 	}
 	rel, err := h.records.read(ctx, e.index)
-	var unreadable *UnreadableRecordError
-	if errors.As(err, &unreadable) {
+	if unreadable, ok := errors.AsType[*UnreadableRecordError](err); ok {
 		rel, err = &release.Release{
 			Name:      releaseName(h.records.owner.Name),
 			Namespace: h.records.owner.Namespace,

@@ -3,6 +3,7 @@ package applier
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -129,12 +130,8 @@ func stamp(owner Extension, object *unstructured.Unstructured) {
 
 func with(values, added map[string]string) map[string]string {
 	merged := make(map[string]string, len(values)+len(added))
-	for key, value := range values {
-		merged[key] = value
-	}
-	for key, value := range added {
-		merged[key] = value
-	}
+	maps.Copy(merged, values)
+	maps.Copy(merged, added)
 	return merged
 }
 

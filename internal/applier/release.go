@@ -127,7 +127,8 @@ func withoutComments(document []byte) []byte {
 func objectOf(document []byte) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if bytes.HasPrefix(document, []byte("{")) {
-		return object, object.UnmarshalJSON(document)
+		err := object.UnmarshalJSON(document)
+		return object, err
 	}
 	if err := utilyaml.Unmarshal(document, &object.Object); err != nil {
 		return nil, err

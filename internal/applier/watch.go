@@ -52,7 +52,7 @@ func newWatches(clients *identityClients, observer observer) *watches {
 
 // follow makes the watches of an extension those of the given objects. It does
 // not wait for them, and begins those anew that were denied before.
-func (w *watches) follow(owner Extension, steps []step) {
+func (w *watches) follow(ctx context.Context, owner Extension, steps []step) {
 	wanted := map[watchKey]schema.GroupKind{}
 	for _, s := range steps {
 		key := watchKey{account: owner.account(), resource: s.mapping.Resource, namespace: s.key.Namespace}
@@ -72,7 +72,7 @@ func (w *watches) follow(owner Extension, steps []step) {
 		}
 		running.users[owner.Name] = struct{}{}
 		if !ok || running.denied {
-			w.start(key, running)
+			w.start(ctx, key, running)
 		}
 	}
 }
@@ -111,9 +111,10 @@ func (w *watches) denied(extension string) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-// start runs a watch until it is stopped or denied.
-func (w *watches) start(key watchKey, running *watch) {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // outlives the pass that starts it
+// start runs a watch until it is stopped or denied, long after the pass that
+// starts it.
+func (w *watches) start(ctx context.Context, key watchKey, running *watch) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	running.stop, running.denied = cancel, false
 	client, err := w.clients.metadata(key.account)
 	if err != nil {
@@ -161,7 +162,7 @@ func withoutManagedFields(object any) (any, error) {
 }
 
 func (w *watches) handler(kind schema.GroupKind) cache.ResourceEventHandler {
-	see := func(object any, print func(metav1.Object) string) {
+	see := func(object any, look func(metav1.Object) string) {
 		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = unknown.Obj
 		}
@@ -170,7 +171,7 @@ func (w *watches) handler(kind schema.GroupKind) cache.ResourceEventHandler {
 			return
 		}
 		key := ObjectKey{GroupKind: kind, Namespace: partial.Namespace, Name: partial.Name}
-		w.observer.see(partial.Labels[LabelOwnerName], key, print(partial))
+		w.observer.see(partial.Labels[LabelOwnerName], key, look(partial))
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { see(object, fingerprint) },

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io/fs"
 
+	"github.com/opencontainers/go-digest"
+
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
@@ -27,7 +29,9 @@ type PulledCatalog struct {
 	Close func()
 }
 
-// ImagePuller returns a Puller of catalogs that pulls images with p.
+// ImagePuller returns a Puller of catalogs that pulls images with p, which it
+// has to itself: an image goes when its content is no longer in use, because
+// what is served is stored elsewhere.
 func ImagePuller(p *image.Puller) Puller { return imagePuller{p} }
 
 type imagePuller struct{ images *image.Puller }
@@ -46,5 +50,9 @@ func (p imagePuller) Pull(ctx context.Context, ref string) (*PulledCatalog, erro
 		img.Close()
 		return nil, err
 	}
-	return &PulledCatalog{Canonical: img.Canonical, Files: files, Close: img.Close}, nil
+	return &PulledCatalog{Canonical: img.Canonical, Files: files, Close: func() {
+		img.Close()
+		// What cannot be deleted now is tried again with the next image.
+		_ = p.images.Sweep(func(digest.Digest) bool { return false })
+	}}, nil
 }

@@ -52,11 +52,13 @@ func SetupCatalogs(mgr ctrl.Manager, r *CatalogReconciler) error {
 // Reconcile reads the content of one catalog if it is not held yet.
 func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	catalog := &ocv1.ClusterCatalog{}
-	if err := r.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.Catalogs.Forget(req.Name)
-		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Client.Get(ctx, req.NamespacedName, catalog)
+	if apierrors.IsNotFound(err) {
+		err = r.Catalogs.Forget(req.Name)
+		return ctrl.Result{}, err
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading ClusterCatalog %q: %w", req.Name, err)
 	}
 	source, ok := sourceOf(catalog)
 	if !ok {

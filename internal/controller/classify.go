@@ -96,10 +96,8 @@ func messageOf(outcome Outcome) string {
 }
 
 func prefixed(err error) error {
-	var invalidConfig *bundle.ConfigError
-	if errors.As(err, &invalidConfig) {
+	if _, ok := errors.AsType[*bundle.ConfigError](err); ok {
 		return fmt.Errorf("invalid ClusterExtension configuration: %w", err)
 	}
 	return err
 }
-

@@ -18,7 +18,7 @@ var finalizers = []string{ocv1.CleanupUnpackCacheFinalizer, ocv1.CleanupContentM
 // finalize lets go of an extension that is being deleted. Finalizers of others
 // are theirs to remove.
 func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) error {
-	r.Forget(ext.Name)
+	r.Forget(ctx, ext.Name)
 	left := slices.DeleteFunc(slices.Clone(ext.Finalizers), func(name string) bool { return slices.Contains(finalizers, name) })
 	if len(left) == len(ext.Finalizers) {
 		return nil

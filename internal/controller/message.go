@@ -15,7 +15,7 @@ const (
 
 // socketAddresses are those that network errors carry. Their ports differ in
 // each attempt, which would make each attempt a change of status.
-var socketAddresses = regexp.MustCompile(`(?:read|write) (?:tcp|udp) (?:[0-9.]+|\[[0-9a-fA-F:.%a-z]+\]):\d+->(?:[0-9.]+|\[[0-9a-fA-F:.%a-z]+\]):\d+: `)
+var socketAddresses = regexp.MustCompile(`(?:read|write) (?:tcp|udp) (?:[0-9.]+|\[[0-9a-zA-F:.%]+\]):\d+->(?:[0-9.]+|\[[0-9a-zA-F:.%]+\]):\d+: `)
 
 // presentable is a message as a condition can hold it.
 func presentable(message string) string {

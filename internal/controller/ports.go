@@ -117,7 +117,7 @@ type Catalogs interface {
 	Refresh(ctx context.Context, source CatalogSource) (changed []string, err error)
 
 	// Forget drops the content of a catalog that is gone.
-	Forget(catalog string)
+	Forget(catalog string) error
 }
 
 // CatalogSource is one state of the content of a catalog.

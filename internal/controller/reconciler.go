@@ -35,7 +35,7 @@ type Reconciler struct {
 	Certificates func() bundle.CertificateProvider
 
 	// Forget drops what the process holds for an extension that is gone.
-	Forget func(extension string)
+	Forget func(ctx context.Context, extension string)
 
 	// Now is the clock.
 	Now func() time.Time
@@ -50,7 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ext := &ocv1.ClusterExtension{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ext); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Forget(req.Name)
+			r.Forget(ctx, req.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

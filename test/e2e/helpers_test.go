@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -269,10 +270,10 @@ func gone(t *testing.T, object client.Object, namespace, name string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%T %s/%s", object, namespace, name), func(ctx context.Context) error {
 		err := theSuite.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
-		if apierrors.IsNotFound(err) {
-			return nil
+		if err == nil {
+			return errors.New("still there")
 		}
-		return fmt.Errorf("still there (%v)", err)
+		return client.IgnoreNotFound(err)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -44,7 +43,7 @@ func (e *Environment) StartController(ctx context.Context, logFile string, args 
 	if err != nil {
 		return nil, fmt.Errorf("opening the controller's log: %w", err)
 	}
-	defer log.Close() // the process has its own handle
+	defer func() { _ = log.Close() }() // the process has its own handle
 	controller := &Controller{health: health, logFile: logFile, exited: make(chan struct{})}
 	// A controller that has lost its cluster ends by itself: it cannot renew its
 	// lease.
@@ -77,8 +76,7 @@ func freePort() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding a free port: %w", err)
 	}
-	address := listener.Addr().(*net.TCPAddr)
-	return "127.0.0.1:" + strconv.Itoa(address.Port), listener.Close()
+	return listener.Addr().String(), listener.Close()
 }
 
 func (c *Controller) waitReady(ctx context.Context) error {

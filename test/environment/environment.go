@@ -175,7 +175,7 @@ func (e *Environment) buildController(ctx context.Context, options Options) erro
 	if options.Race {
 		args = append(args, "-race")
 	}
-	build := exec.CommandContext(ctx, "go", append(args, "./cmd/operator-controller")...)
+	build := exec.CommandContext(ctx, "go", append(args, "./cmd/operator-controller")...) //nolint:gosec // our own arguments
 	build.Dir = e.root
 	if output, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the controller: %w\n%s", err, output)
