@@ -85,7 +85,7 @@ test-e2e: cluster-build ## Run the tests against a local cluster.
 
 .PHONY: test-fuzz
 test-fuzz: ## Run every fuzz test for FUZZTIME (1m).
-	@set -e; packages=$$(go list ./...); \
+	@set -e; packages=$(UNIT); \
 	for package in $$packages; do \
 		listed=$$(go test -list '^Fuzz' $$package); \
 		for target in $$(echo "$$listed" | grep '^Fuzz' || true); do \
@@ -112,5 +112,5 @@ cluster-down: ## Stop the local cluster.
 	$(CLUSTER) down
 
 .PHONY: demo
-demo: ## Install, upgrade and remove an extension on a local cluster.
+demo: ## Install and upgrade an operator on a local cluster; DEMO_EXIT=1 ends it.
 	go run ./hack/demo
