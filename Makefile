@@ -62,7 +62,7 @@ tidy: ## Bring go.mod and go.sum of every module up to date.
 
 .PHONY: verify
 verify: generate ## Check that what is generated is committed, modules are tidy, and lint passes.
-	@changed=$$(git status --porcelain -- api config); \
+	@changed=$$(git status --porcelain -- api config) || exit 1; \
 	if [ -n "$$changed" ]; then \
 		echo "make generate changes these; commit them:"; echo "$$changed"; exit 1; \
 	fi
