@@ -158,6 +158,9 @@ func (c *Cluster) Stop() error {
 // abandon is Stop for a cluster that did not start: the logs stay.
 func (c *Cluster) abandon() error {
 	c.stopProcesses()
+	if c.options.LogDir != "" {
+		return c.dir.remove()
+	}
 	return c.dir.removeAllButLogs()
 }
 

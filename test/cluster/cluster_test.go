@@ -114,12 +114,16 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	dir := t.TempDir()
-	if _, err := cluster.Start(ctx, cluster.Options{Dir: dir, Binaries: binaries}); !errors.Is(err, context.DeadlineExceeded) {
+	dir, logs := t.TempDir(), t.TempDir()
+	_, err = cluster.Start(ctx, cluster.Options{Dir: dir, LogDir: logs, Binaries: binaries})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
 	}
-	if entries := names(t, dir); !slices.Equal(entries, []string{"logs"}) {
-		t.Errorf("got %v left, want only logs", entries)
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("working directory is left: %v", err)
+	}
+	if got, want := names(t, logs), []string{"etcd.log", "kube-apiserver.log"}; !slices.Equal(got, want) {
+		t.Errorf("got logs %v, want %v", got, want)
 	}
 }
 
@@ -180,7 +184,7 @@ func TestStartRefusesOptions(t *testing.T) {
 			want:    cluster.ErrDirInUse,
 		},
 		"programs that do not exist": {
-			options: cluster.Options{Binaries: &cluster.Binaries{Etcd: filepath.Join(full, "etcd")}},
+			options: cluster.Options{Dir: t.TempDir(), Binaries: &cluster.Binaries{Etcd: filepath.Join(full, "etcd")}},
 			want:    os.ErrNotExist,
 		},
 	}

@@ -84,12 +84,14 @@ func TestClusterRolesAreAggregated(t *testing.T) {
 	t.Parallel()
 	client := client(t, sharedCluster(t).RESTConfig())
 	roles := client.RbacV1().ClusterRoles()
-	label := map[string]string{"aggregate-to": "aggregated"}
+	// Named after a namespace, which has a name that is new.
+	aggregated := newNamespace(t, client)
+	label := map[string]string{"aggregate-to": aggregated}
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"things"}, Verbs: []string{"get"}}}
 	for _, role := range []*rbacv1.ClusterRole{
-		{ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: label}, Rules: rules},
+		{ObjectMeta: metav1.ObjectMeta{Name: aggregated + "-part", Labels: label}, Rules: rules},
 		{
-			ObjectMeta: metav1.ObjectMeta{Name: "aggregated"},
+			ObjectMeta: metav1.ObjectMeta{Name: aggregated},
 			AggregationRule: &rbacv1.AggregationRule{
 				ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: label}},
 			},
@@ -100,7 +102,7 @@ func TestClusterRolesAreAggregated(t *testing.T) {
 		}
 	}
 	eventually(t, func() error {
-		role, err := roles.Get(t.Context(), "aggregated", metav1.GetOptions{})
+		role, err := roles.Get(t.Context(), aggregated, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
