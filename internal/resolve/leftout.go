@@ -98,7 +98,7 @@ func (d details) of(o *offer, number int, reason Reason) string {
 		if fault, found := o.pkg.edges.firstFault(number, o.selected); found {
 			return d[reason] + "; " + fault.String()
 		}
-	case NotInChannel, OutsideRange, Deprecated, LowerPriority, LowerVersion, CatalogUnreadable, Tied:
+	case qualifies, NotInChannel, OutsideRange, Deprecated, LowerPriority, LowerVersion, CatalogUnreadable, Tied:
 	}
 	return d[reason]
 }

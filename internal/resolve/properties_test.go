@@ -16,7 +16,6 @@ import (
 // property runs a check in random worlds that are the same in every run.
 func property(t *testing.T, catalogs int, check func(*testing.T, *rand.Rand, world)) {
 	t.Helper()
-	t.Parallel()
 	for seed := range uint64(rounds) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		w := randomWorld(t, rng, catalogs)
@@ -28,6 +27,7 @@ func property(t *testing.T, catalogs int, check func(*testing.T, *rand.Rand, wor
 }
 
 func TestOrderDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	property(t, 3, func(t *testing.T, rng *rand.Rand, w world) {
 		want, wantErr := w.resolve()
 		got, gotErr := w.shuffled(rng).resolve()
@@ -53,6 +53,7 @@ func operands(err error) resolve.Error {
 // TestBestOfTheAllowed holds the choice from one catalog against the rules,
 // bundle by bundle.
 func TestBestOfTheAllowed(t *testing.T) {
+	t.Parallel()
 	property(t, 1, func(t *testing.T, _ *rand.Rand, w world) {
 		p := w.catalogs[0].pkg
 		if p == nil {
@@ -96,6 +97,7 @@ func TestBestOfTheAllowed(t *testing.T) {
 
 // TestNeverOutsideTheRules holds for any number of catalogs.
 func TestNeverOutsideTheRules(t *testing.T) {
+	t.Parallel()
 	property(t, 4, func(t *testing.T, _ *rand.Rand, w world) {
 		got, err := w.resolve()
 		if err != nil {
@@ -122,6 +124,7 @@ func TestNeverOutsideTheRules(t *testing.T) {
 }
 
 func TestSelfCertifiedAllowsMore(t *testing.T) {
+	t.Parallel()
 	property(t, 1, func(t *testing.T, _ *rand.Rand, w world) {
 		w.request.Policy = resolve.CatalogProvided
 		strict, err := w.resolve()
@@ -140,6 +143,7 @@ func TestSelfCertifiedAllowsMore(t *testing.T) {
 }
 
 func TestLowerPriorityChangesNothing(t *testing.T) {
+	t.Parallel()
 	property(t, 2, func(t *testing.T, rng *rand.Rand, w world) {
 		before, err := w.resolve()
 		if err != nil || isDeprecated(before) {

@@ -84,8 +84,7 @@ func (v vector) check(t *testing.T) {
 		Installed: v.installed,
 	}, v.catalogs)
 	if v.err != "" {
-		var failure *resolve.Error
-		if !errors.As(err, &failure) {
+		if _, ok := errors.AsType[*resolve.Error](err); !ok {
 			t.Fatalf("Resolve() = %v, %v; want a *resolve.Error", got.Identity, err)
 		}
 		if diff := cmp.Diff(v.err, err.Error()); diff != "" {

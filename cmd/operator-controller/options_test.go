@@ -1,0 +1,73 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args []string
+		err  string
+		want func(*options) bool
+	}{
+		"defaults": {want: func(o *options) bool { return o.metricsAddress == "0" && o.systemNamespace != "" && o.workers == 8 }},
+		"only a certificate": {
+			args: []string{"--tls-cert=c"}, err: "tls-cert and tls-key must be given together",
+		},
+		"metrics without a certificate": {
+			args: []string{"--metrics-bind-address=:8443"}, err: "metrics-bind-address requires tls-cert and tls-key flags to be set",
+		},
+		"metrics off": {
+			args: []string{"--metrics-bind-address=0"},
+			want: func(o *options) bool { return o.metricsAddress == "0" },
+		},
+		"metrics beside catalogs": {
+			args: []string{"--tls-cert=c", "--tls-key=k"},
+			want: func(o *options) bool { return o.metricsAddress == "0" },
+		},
+		"metrics where catalogs are not": {
+			args: []string{"--tls-cert=c", "--tls-key=k", "--catalog-server=false"},
+			want: func(o *options) bool { return o.metricsAddress == ":8443" },
+		},
+		"pull secret": {
+			args: []string{"--global-pull-secret=ns/name"},
+			want: func(o *options) bool { return o.pullSecret.Namespace == "ns" && o.pullSecret.Name == "name" },
+		},
+		"pull secret without a namespace": {
+			args: []string{"--global-pull-secret=name"}, err: `global-pull-secret must be <namespace>/<name>, not "name"`,
+		},
+		"external URL": {
+			args: []string{"--catalog-server-external-url=catalogd"},
+			err:  `catalog-server-external-url must be an http or https URL, not "catalogd"`,
+		},
+		"external URL of a server that is off": {
+			args: []string{"--catalog-server=false", "--catalog-server-external-url="},
+			want: func(o *options) bool { return !o.serveCatalogs },
+		},
+		"no workers": {args: []string{"--workers=0"}, err: "workers must be at least 1, not 0"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := defaultOptions()
+			flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+			o.bind(flags)
+			if err := flags.Parse(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			err := o.complete()
+			if tc.err != "" {
+				if err == nil || err.Error() != tc.err {
+					t.Errorf("err = %v, want %s", err, tc.err)
+				}
+				return
+			}
+			if err != nil || !tc.want(o) {
+				t.Errorf("err = %v, options = %+v", err, o)
+			}
+		})
+	}
+}

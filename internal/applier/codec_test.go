@@ -1,0 +1,164 @@
+package applier
+
+import (
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestRecordsRoundTrip(t *testing.T) {
+	t.Parallel()
+	stored := &release.Release{
+		Name: "x", Namespace: "ns", Version: 3, Manifest: "---\n# Source: a\n{}\n",
+		Info:   &release.Info{Status: release.StatusDeployed, Description: "Upgrade complete"},
+		Labels: map[string]string{"olm.operatorframework.io/bundle-version": "1.0.0+2"},
+	}
+	chunks, err := encode(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode(slices.Concat(chunks...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stored, got); diff != "" {
+		t.Errorf("a record reads differently from what was written (-want +got):\n%s", diff)
+	}
+}
+
+func TestRecordsAreBounded(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	data := make([]byte, maxChunks*chunkSize)
+	for i := range data {
+		data[i] = byte(random.Uint32())
+	}
+	// Two hexadecimal digits carry one byte, so this compresses to about as much
+	// as data has.
+	manifest := hex.EncodeToString(data)
+	tests := map[string]struct {
+		manifest string
+		chunks   int
+	}{
+		"one chunk":       {manifest: manifest[:chunkSize], chunks: 1},
+		"several":         {manifest: manifest[:5*chunkSize], chunks: 3},
+		"nearly too many": {manifest: manifest[:2*(maxChunks-1)*chunkSize], chunks: maxChunks},
+		"too many":        {manifest: manifest},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chunks, err := encode(&release.Release{Name: "x", Manifest: tc.manifest, Info: &release.Info{}})
+			if tc.chunks == 0 {
+				var tooLarge *RecordTooLargeError
+				if !errors.As(err, &tooLarge) || tooLarge.Needed != maxChunks+1 || tooLarge.Allowed != maxChunks {
+					t.Errorf("err = %v, want it to say how many chunks are needed and allowed", err)
+				}
+				return
+			}
+			if err != nil || len(chunks) != tc.chunks {
+				t.Fatalf("%d chunks, %v, want %d", len(chunks), err, tc.chunks)
+			}
+			got, err := decode(slices.Concat(chunks...))
+			if err != nil || got.Manifest != tc.manifest {
+				t.Errorf("the record does not read as it was written (%v)", err)
+			}
+		})
+	}
+}
+
+func TestDamagedRecordsAreErrors(t *testing.T) {
+	t.Parallel()
+	chunks, err := encode(&release.Release{Name: "x", Info: &release.Info{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"empty":     nil,
+		"no gzip":   []byte("garbage"),
+		"truncated": chunks[0][:len(chunks[0])/2],
+	} {
+		if _, err := decode(data); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	chunks, err := encode(&release.Release{Name: "x", Info: &release.Info{}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(chunks[0])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rel, err := decode(data)
+		if err == nil && rel.Info == nil {
+			t.Error("a release without information was accepted: its users would crash")
+		}
+	})
+}
+
+func TestChunkNameVector(t *testing.T) {
+	t.Parallel()
+	// The empty FNV-1a 64 digest is the offset basis cbf29ce484222325.
+	got := chunkName("k", nil)
+	if want := "k-zpzjzzeeeirsk"; got != want {
+		t.Errorf("chunkName = %q, want %q", got, want)
+	}
+}
+
+func TestNamesAreBoundedAndStayUnique(t *testing.T) {
+	t.Parallel()
+	short := strings.Repeat("a", maxReleaseName)
+	if got := releaseName(short); got != short {
+		t.Errorf("releaseName(%q) = %q: names that fit are the reference implementation's", short, got)
+	}
+	one, two := releaseName(short+"b"), releaseName(short+"c")
+	if len(one) != maxReleaseName || len(two) != maxReleaseName || one == two {
+		t.Errorf("long names become %q and %q", one, two)
+	}
+	if key := keyLabel(recordKey(short, 10)); len(key) > maxLabelValue {
+		t.Errorf("label %q has %d characters", key, len(key))
+	}
+}
+
+func TestWavesPutFirstWhatOthersReferTo(t *testing.T) {
+	t.Parallel()
+	order := []string{"ServiceAccount", "CustomResourceDefinition", "ClusterRole", "RoleBinding", "Service", "Deployment", "ValidatingWebhookConfiguration"}
+	for i, kind := range order[1:] {
+		if waveOf(schema.GroupKind{Kind: kind}) <= waveOf(schema.GroupKind{Kind: order[i]}) {
+			t.Errorf("%s does not come after %s", kind, order[i])
+		}
+	}
+}
+
+func TestReleaseKeptBesideTheVersion(t *testing.T) {
+	t.Parallel()
+	got := revisionFrom(&release.Release{Labels: map[string]string{labelBundleVersion: "1.0.0", labelBundleRelease: "2"}})
+	if got.Bundle.Version != "1.0.0+2" {
+		t.Errorf("version = %q, want 1.0.0+2", got.Bundle.Version)
+	}
+}
+
+func TestErrorsNameEveryObjectInOrder(t *testing.T) {
+	t.Parallel()
+	key := func(name string) ObjectKey {
+		return ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: name}
+	}
+	err := newObjectsError([]ObjectFailure{
+		{Action: "applying", Object: key("b"), Err: errors.New("two")},
+		{Action: "applying", Object: key("a"), Err: errors.New("one")},
+	})
+	want := `applying ConfigMap "a" in namespace "ns": one; applying ConfigMap "b" in namespace "ns": two`
+	if err.Error() != want {
+		t.Errorf("message = %s\nwant      %s", err, want)
+	}
+}

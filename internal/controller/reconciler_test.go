@@ -1,0 +1,337 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
+)
+
+// world is what a reconciler under test sees and does.
+type world struct {
+	reconciler *Reconciler
+	client     client.Client
+	writes     []string // to the API server
+
+	installation Installation
+	catalog      map[string]*resolve.Prepared // packages of the one catalog
+	fetchErr     error
+	applyErr     error
+	began        bool
+	repairErr    error
+
+	did []string // what was asked of the ports that act
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(ocv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{catalog: map[string]*resolve.Prepared{}}
+	w.client = interceptor.NewClient(
+		fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&ocv1.ClusterExtension{}).Build(),
+		interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				w.writes = append(w.writes, "patch")
+				return c.Patch(ctx, object, patch, options...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+				w.writes = append(w.writes, "patch "+name)
+				return c.SubResource(name).Patch(ctx, object, patch, options...)
+			},
+		})
+	w.reconciler = &Reconciler{
+		Client:       w.client,
+		Releases:     w,
+		Bundles:      w,
+		Catalogs:     w,
+		Certificates: func() bundle.CertificateProvider { return bundle.NoCertificates },
+		Forget:       func(_ context.Context, extension string) { w.did = append(w.did, "forget "+extension) },
+		Now:          func() time.Time { return time.Unix(1000, 0) },
+	}
+	return w
+}
+
+func (w *world) Observe(context.Context, Owner) (Installation, error) { return w.installation, nil }
+
+func (w *world) Apply(_ context.Context, _ Owner, revision Revision) (Applied, error) {
+	w.did = append(w.did, "apply "+revision.Bundle.Version)
+	if w.applyErr != nil {
+		return Applied{Began: w.began}, w.applyErr
+	}
+	w.installation.Installed = &revision.Installed
+	return Applied{Began: true}, nil
+}
+
+func (w *world) Repair(context.Context, Owner) (Applied, error) {
+	w.did = append(w.did, "repair")
+	return Applied{}, w.repairErr
+}
+
+func (w *world) Fetch(_ context.Context, _ Owner, image string) (Files, error) {
+	if w.fetchErr != nil {
+		return Files{}, w.fetchErr
+	}
+	w.did = append(w.did, "fetch "+image)
+	files := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
+	return Files{FS: files, Close: func() { w.did = append(w.did, "close") }}, nil
+}
+
+func (w *world) Package(_, name string) (*resolve.Prepared, error) { return w.catalog[name], nil }
+
+func (*world) Refresh(context.Context, CatalogSource) ([]string, error) { return nil, nil }
+
+func (*world) Forget(string) error { return nil }
+
+// take gives what was done since the last call.
+func (w *world) take() []string {
+	did := w.did
+	w.did = nil
+	return did
+}
+
+func (w *world) reconcile(t *testing.T) (ctrl.Result, error) {
+	t.Helper()
+	result, err := w.reconciler.Reconcile(t.Context(), requestFor("x"))
+	w.checkInvariants(t)
+	return result, err
+}
+
+func (w *world) extension(t *testing.T) *ocv1.ClusterExtension {
+	t.Helper()
+	ext := &ocv1.ClusterExtension{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, ext); err != nil {
+		t.Fatal(err)
+	}
+	return ext
+}
+
+// checkInvariants holds for the status after every pass.
+func (w *world) checkInvariants(t *testing.T) {
+	t.Helper()
+	ext := &ocv1.ClusterExtension{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, ext); err != nil || len(ext.Status.Conditions) == 0 {
+		return // gone, or before the first status
+	}
+	for _, kind := range ocv1.ClusterExtensionConditionTypes() {
+		condition := meta.FindStatusCondition(ext.Status.Conditions, kind)
+		if condition == nil {
+			t.Errorf("condition %s is missing", kind)
+			continue
+		}
+		if condition.ObservedGeneration != ext.Generation || condition.LastTransitionTime.IsZero() || condition.Reason == "" {
+			t.Errorf("condition %s is %+v", kind, condition)
+		}
+	}
+	isInstalled := meta.IsStatusConditionTrue(ext.Status.Conditions, ocv1.TypeInstalled)
+	if isInstalled && ext.Status.Install == nil {
+		t.Error("installed, but the status does not say what")
+	}
+	progressing := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeProgressing)
+	if progressing != nil && progressing.Reason == ocv1.ReasonSucceeded && !isInstalled {
+		t.Error("nothing left to do, but nothing is installed")
+	}
+}
+
+func sampleExtension() *ocv1.ClusterExtension {
+	ext := extension()
+	ext.UID = "uid"
+	ext.Finalizers = slices.Clone(finalizers)
+	ext.Spec.Namespace = "ns"
+	ext.Spec.ServiceAccount.Name = "sa"
+	ext.Spec.Source.SourceType = ocv1.SourceTypeCatalog
+	return ext
+}
+
+func sampleWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, sampleExtension(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sa"}},
+		&ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+	w.catalog["p"] = offering("1.0.0").Package
+	return w
+}
+
+func TestFinalizersComeFirstAndAlone(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers = []string{"example.com/theirs"}
+	w := newWorld(t, ext)
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	want := append([]string{"example.com/theirs"}, finalizers...)
+	if diff := cmp.Diff(want, w.extension(t).Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"patch"}, w.writes); diff != "" || len(w.did) > 0 {
+		t.Errorf("more was done than to add finalizers: %v %s", w.did, diff)
+	}
+}
+
+func TestDeletionLetsGo(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		finalizers []string
+		left       []string
+		writes     int
+	}{
+		"only ours":   {finalizers: finalizers, writes: 1},
+		"theirs too":  {finalizers: append([]string{"example.com/theirs"}, finalizers...), left: []string{"example.com/theirs"}, writes: 1},
+		"only theirs": {finalizers: []string{"example.com/theirs"}, left: []string{"example.com/theirs"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ext := sampleExtension()
+			ext.Finalizers = tc.finalizers
+			ext.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			w := newWorld(t, ext)
+			if _, err := w.reconcile(t); err != nil {
+				t.Fatal(err)
+			}
+			got := &ocv1.ClusterExtension{}
+			err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, got)
+			if apierrors.IsNotFound(err) != (len(tc.left) == 0) || !slices.Equal(got.Finalizers, tc.left) {
+				t.Errorf("finalizers left = %v (%v), want %v", got.Finalizers, err, tc.left)
+			}
+			if len(w.writes) != tc.writes {
+				t.Errorf("writes = %v, want %d", w.writes, tc.writes)
+			}
+			if diff := cmp.Diff([]string{"forget x"}, w.did); diff != "" {
+				t.Errorf("done (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestGoneExtensionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"forget x"}, w.did); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+}
+
+func TestInstallThenRest(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0"}
+	if diff := cmp.Diff(want, w.take()); diff != "" {
+		t.Errorf("first pass (-want +got):\n%s", diff)
+	}
+	ext := w.extension(t)
+	if ext.Status.Install == nil || ext.Status.Install.Bundle.Name != "p.v1.0.0" || ext.Status.ObservedGeneration != ext.Generation {
+		t.Errorf("status = %+v", ext.Status)
+	}
+	w.writes = nil
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"repair"}, w.take()); diff != "" {
+		t.Errorf("second pass (-want +got):\n%s", diff)
+	}
+	if len(w.writes) > 0 {
+		t.Errorf("a second pass over the same world wrote %v", w.writes)
+	}
+}
+
+func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
+	t.Parallel()
+	errBoom := errors.New("boom")
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "s", errBoom)
+	tests := map[string]struct {
+		reason string
+		change func(w *world)
+		did    []string
+		err    error
+	}{
+		"registry down": {
+			reason: "an upgrade that cannot be fetched does not stop repair",
+			change: func(w *world) { w.fetchErr = errBoom },
+			did:    []string{"repair"}, err: errBoom,
+		},
+		"refused before the first write": {
+			reason: "nothing of the new revision is there yet",
+			change: func(w *world) { w.applyErr = forbidden },
+			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0", "repair"}, err: forbidden,
+		},
+		"refused half-way": {
+			reason: "repair would undo what the next try continues",
+			change: func(w *world) { w.applyErr, w.began = forbidden, true },
+			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, err: forbidden,
+		},
+		"nothing found": {
+			reason: "catalogs are watched: no retry, but repair",
+			change: func(w *world) { w.catalog["p"] = offering("2.0.0").Package },
+			did:    []string{"repair"},
+		},
+		"nothing found, and no repair": {
+			reason: "a failed repair is tried again",
+			change: func(w *world) { w.catalog["p"], w.repairErr = offering("2.0.0").Package, errBoom },
+			did:    []string{"repair"}, err: &resolve.Error{},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t)
+			w.installation.Installed = installed("1.0.0")
+			w.installation.Installed.Inputs = digestOf(nil)
+			w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+			tc.change(w)
+			_, err := w.reconcile(t)
+			if (err == nil) != (tc.err == nil) {
+				t.Errorf("err = %v, want %v: %s", err, tc.err, tc.reason)
+			}
+			if diff := cmp.Diff(tc.did, w.take()); diff != "" {
+				t.Errorf("done (-want +got): %s\n%s", tc.reason, diff)
+			}
+			if got := brief(&w.extension(t).Status, ocv1.TypeInstalled); got != "True Succeeded: Installed bundle registry.test/p:v1.0.0 successfully" {
+				t.Errorf("Installed = %q", got)
+			}
+		})
+	}
+}
+
+func TestFailedStatusWriteOutranks(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	errConflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusterextensions"}, "x", errors.New("changed"))
+	w.fetchErr = &UnusableImageError{Image: "bad"}
+	w.reconciler.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // what newWorld made
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return errConflict
+		},
+	})
+	_, err := w.reconciler.Reconcile(t.Context(), requestFor("x"))
+	if !apierrors.IsConflict(err) {
+		t.Errorf("err = %v, want the conflict: a terminal error would end the retries of the status", err)
+	}
+}
