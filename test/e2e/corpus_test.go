@@ -86,12 +86,14 @@ func prepareCluster(t *testing.T, files fs.FS) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := theSuite.KubectlOutput(t.Context(), string(data), "apply", "--server-side", "-f", "-"); err != nil {
-			t.Fatal(err)
+		for _, args := range [][]string{
+			{"apply", "--server-side", "-f", "-"},
+			{"wait", "--for=condition=Established", "--timeout=60s", "-f", "-"},
+		} {
+			if _, err := theSuite.KubectlOutput(t.Context(), string(data), args...); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if err := theSuite.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"); err != nil {
-		t.Fatal(err)
 	}
 }
 
