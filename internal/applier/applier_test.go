@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -343,6 +344,42 @@ func TestServiceAccountWithoutRights(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), "system:serviceaccount:"+f.owner.Namespace+":"+account) {
 		t.Errorf("message %q does not name the ServiceAccount", err)
+	}
+}
+
+// TestWithoutTheRightToWatch has a ServiceAccount that may do everything but list
+// and watch: changes are found by looking again, and that is said.
+func TestWithoutTheRightToWatch(t *testing.T) {
+	t.Parallel()
+	f := newPowerlessFixture(t, "blind")
+	create(t, &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.owner.Namespace, Name: account},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}}},
+	})
+	create(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.owner.Namespace, Name: account},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.owner.Namespace, Name: account}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+	})
+	f.waitAllowed(t)
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	f.waitForChange(t)
+	result, err := f.applier.Repair(t.Context(), f.owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(result.Unwatched, []string{"ConfigMap"}) || result.RecheckAfter == 0 {
+		t.Fatalf("result = %+v, want it to name the kind and when to look again", result)
+	}
+	if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
+		t.Fatal(err)
+	}
+	f.later.Add(int64(result.RecheckAfter))
+	if _, err := f.applier.Repair(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	if f.live(t, "a") == nil {
+		t.Error("the object is still missing after another look")
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -151,6 +153,7 @@ type fixture struct {
 	applier  *applier.Applier
 	requests *requests
 	changed  chan string
+	later    atomic.Int64 // nanoseconds by which the applier's clock is ahead
 }
 
 // newFixture makes an extension whose ServiceAccount may do everything.
@@ -163,7 +166,27 @@ func newFixture(t *testing.T, name string) *fixture {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 	}
 	create(t, binding)
+	f.waitAllowed(t)
 	return f
+}
+
+// waitAllowed waits until the API server knows that the ServiceAccount may
+// write.
+func (f *fixture) waitAllowed(t *testing.T) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: fmt.Sprintf("system:serviceaccount:%s:%s", f.owner.Namespace, account),
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: f.owner.Namespace, Verb: "create", Resource: "configmaps",
+			},
+		}}
+		err := admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func newPowerlessFixture(t *testing.T, name string) *fixture {
@@ -213,7 +236,7 @@ func (f *fixture) restart(t *testing.T) {
 		Mapper:          mapper,
 		SystemNamespace: systemNamespace,
 		Changed:         func(extension string) { f.changed <- extension },
-		Now:             time.Now,
+		Now:             func() time.Time { return time.Now().Add(time.Duration(f.later.Load())) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,93 @@
+package applier
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Desired is a revision with the objects it consists of.
+type Desired struct {
+	Revision Revision
+
+	// Objects are not changed. They carry no marks of an owner.
+	Objects []*unstructured.Unstructured
+
+	// Annotations go into the release's chart metadata.
+	Annotations map[string]string
+}
+
+// Apply makes a new revision: install or upgrade. It reads and checks every
+// object first; errors before the first write leave Result.Began false.
+//
+// It fails with [*UnknownKindsError], [*ConflictError], [*ObjectsError] or
+// [*RecordTooLargeError]; other errors are those of the API server.
+func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (Result, error) {
+	client, err := a.clients.dynamic(owner.account())
+	if err != nil {
+		return Result{}, err
+	}
+	history, err := loadHistory(ctx, a.records(owner))
+	if err != nil {
+		return Result{}, err
+	}
+	operation, err := a.prepare(ctx, planner{client: client, mapper: a.config.Mapper, owner: owner}, history, desired)
+	if err != nil {
+		return Result{}, err
+	}
+	known := a.state(owner)
+	known.unsettle()
+	if err := history.recover(ctx); err != nil {
+		return Result{}, err
+	}
+	executor := newExecutor(client)
+	if err := operation.run(ctx, executor); err != nil {
+		return Result{Changes: executor.outcome.changes, Began: len(executor.outcome.changes) > 0}, err
+	}
+	known.setRecord(State{Installed: &desired.Revision})
+	known.settle(fingerprints(executor.outcome.live), a.config.Now())
+	a.watches.follow(ctx, owner, operation.plan.steps)
+	return a.result(owner, executor.outcome.changes), nil
+}
+
+func (a *Applier) prepare(ctx context.Context, planner planner, history *history, desired Desired) (*operation, error) {
+	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
+	for _, object := range desired.Objects {
+		owned = append(owned, own(planner.owner, object))
+	}
+	before, err := objectsBefore(ctx, history)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planner.plan(ctx, owned, before)
+	if err != nil {
+		return nil, err
+	}
+	chart, err := chartOf(owned, desired.Annotations)
+	if err != nil {
+		return nil, err
+	}
+	return &operation{
+		owner:   planner.owner,
+		history: history,
+		plan:    plan,
+		chart:   chart,
+		labels:  labelsOf(desired.Revision),
+	}, nil
+}
+
+func objectsBefore(ctx context.Context, history *history) ([]*unstructured.Unstructured, error) {
+	manifests, err := history.manifests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, manifest := range manifests {
+		some, err := objectsOf(manifest)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, some...)
+	}
+	return objects, nil
+}

@@ -1,0 +1,110 @@
+package applier
+
+import (
+	"context"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
+)
+
+// storageDriver lets Helm work on a history. Helm's interface knows no context,
+// so the driver lives for one operation and holds that operation's.
+type storageDriver struct {
+	ctx     context.Context //nolint:containedctx // see above
+	history *history
+
+	// failed is the first write that failed. Helm only logs a failure of its
+	// last write and calls the operation a success.
+	failed error
+}
+
+var _ driver.Driver = (*storageDriver)(nil)
+
+func (d *storageDriver) Name() string { return "chunked-secrets" }
+
+func (d *storageDriver) note(err error) error {
+	if err != nil && d.failed == nil {
+		d.failed = err
+	}
+	return err
+}
+
+func (d *storageDriver) Create(_ string, rel *release.Release) error {
+	return d.note(d.history.create(d.ctx, rel))
+}
+
+func (d *storageDriver) Update(_ string, rel *release.Release) error {
+	return d.note(d.history.update(d.ctx, rel))
+}
+
+// Delete is how Helm keeps the history short.
+func (d *storageDriver) Delete(key string) (*release.Release, error) {
+	found, err := d.byKey(key)
+	if err != nil {
+		return nil, err
+	}
+	rel, err := d.history.delete(d.ctx, revisionOf(found.index))
+	return rel, d.note(err)
+}
+
+func (d *storageDriver) Get(key string) (*release.Release, error) {
+	found, err := d.byKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return d.history.read(d.ctx, found)
+}
+
+func (d *storageDriver) byKey(key string) (*entry, error) {
+	for i := range d.history.entries {
+		if d.history.entries[i].index.Name == key {
+			return &d.history.entries[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s", driver.ErrReleaseNotFound, key)
+}
+
+func (d *storageDriver) List(filter func(*release.Release) bool) ([]*release.Release, error) {
+	var found []*release.Release
+	for i := range d.history.entries {
+		rel, err := d.summary(&d.history.entries[i])
+		if err != nil {
+			return nil, err
+		}
+		if filter(rel) {
+			found = append(found, rel)
+		}
+	}
+	return found, nil
+}
+
+// Query knows the one question that Helm asks beside the name: the status.
+func (d *storageDriver) Query(labels map[string]string) ([]*release.Release, error) {
+	status, filtered := labels["status"]
+	found, err := d.List(func(rel *release.Release) bool {
+		return !filtered || rel.Info.Status.String() == status
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, driver.ErrReleaseNotFound
+	}
+	return found, nil
+}
+
+// summary spares the decoding of revisions of which Helm needs no more than
+// number and status: all but the last and the deployed one.
+func (d *storageDriver) summary(e *entry) (*release.Release, error) {
+	last := &d.history.entries[len(d.history.entries)-1]
+	if e.release != nil || e == last || e.status() == release.StatusDeployed {
+		return d.history.read(d.ctx, e)
+	}
+	return &release.Release{
+		Name:      releaseName(d.history.records.owner.Name),
+		Namespace: d.history.records.owner.Namespace,
+		Version:   revisionOf(e.index),
+		Info:      &release.Info{Status: e.status()},
+	}, nil
+}
