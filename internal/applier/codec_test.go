@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -160,5 +161,40 @@ func TestErrorsNameEveryObjectInOrder(t *testing.T) {
 	want := `applying ConfigMap "a" in namespace "ns": one; applying ConfigMap "b" in namespace "ns": two`
 	if err.Error() != want {
 		t.Errorf("message = %s\nwant      %s", err, want)
+	}
+}
+
+func TestManifestsOfEveryKind(t *testing.T) {
+	t.Parallel()
+	const a, b = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"---\n# no comment"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b","generation":3}}`
+	tests := map[string]struct {
+		reason   string
+		manifest string
+		invalid  bool
+	}{
+		"ours":      {reason: "as Helm puts it together from files", manifest: "---\n# Source: x\n" + a + "\n---\n# Source: y\n" + b + "\n"},
+		"reference": {reason: "JSON values one after the other", manifest: a + "\n" + b + "\n"},
+		"mixed":     {reason: "YAML, and an empty document", manifest: a + "\n---\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: b\n  generation: 3\n"},
+		"cut":       {manifest: a[:40], invalid: true},
+		"no YAML":   {manifest: "a: [", invalid: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects, err := objectsOf(tc.manifest)
+			if (err != nil) != tc.invalid {
+				t.Fatalf("err = %v, want one: %t", err, tc.invalid)
+			}
+			if tc.invalid {
+				return
+			}
+			if len(objects) != 2 || objects[0].GetName() != "a" || objects[1].GetName() != "b" || objects[1].GetGeneration() != 3 {
+				t.Errorf("objects = %v: %s", objects, tc.reason)
+			}
+			if text, _, _ := unstructured.NestedString(objects[0].Object, "data", "k"); text != "---\n# no comment" {
+				t.Errorf("text = %q, want it as it was written", text)
+			}
+		})
 	}
 }

@@ -90,8 +90,9 @@ func chartOf(objects []*unstructured.Unstructured, annotations map[string]string
 	return result, nil
 }
 
-// objectsOf reads the objects of a release back from its manifest. An object
-// that is JSON stays clear of the YAML parser, which is many times slower.
+// objectsOf reads the objects of a release back from its manifest: YAML
+// documents, most of which are JSON, or JSON values one after the other, as the
+// reference implementation writes them.
 func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -103,13 +104,11 @@ func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
 		}
-		object, err := objectOf(withoutComments(document))
+		some, err := objectsIn(withoutComments(document))
 		if err != nil {
 			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
 		}
-		if object != nil {
-			objects = append(objects, object)
-		}
+		objects = append(objects, some...)
 	}
 }
 
@@ -123,20 +122,29 @@ func withoutComments(document []byte) []byte {
 	}
 }
 
-// objectOf is nil for an empty document.
-func objectOf(document []byte) (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
-	if bytes.HasPrefix(document, []byte("{")) {
-		err := object.UnmarshalJSON(document)
-		return object, err
+// objectsIn spares JSON the YAML parser, which is many times slower.
+func objectsIn(document []byte) ([]*unstructured.Unstructured, error) {
+	if !bytes.HasPrefix(document, []byte("{")) {
+		object := &unstructured.Unstructured{}
+		if err := utilyaml.Unmarshal(document, &object.Object); err != nil || len(object.Object) == 0 {
+			return nil, err
+		}
+		return []*unstructured.Unstructured{object}, nil
 	}
-	if err := utilyaml.Unmarshal(document, &object.Object); err != nil {
-		return nil, err
+	var objects []*unstructured.Unstructured
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	for decoder.More() {
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return nil, err
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(raw); err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
 	}
-	if len(object.Object) == 0 {
-		return nil, nil //nolint:nilnil // documented
-	}
-	return object, nil
+	return objects, nil
 }
 
 // operation is one install or upgrade.
