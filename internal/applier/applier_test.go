@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 )
@@ -261,6 +262,47 @@ func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 	}
 	if f.live(t, "a") == nil {
 		t.Error("the object is still missing")
+	}
+}
+
+// TestRestartWritesNothing has objects of the kinds into which the API server
+// fills in the most.
+func TestRestartWritesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "restart")
+	objects := []*unstructured.Unstructured{configMap("a", "1")}
+	for _, text := range []string{
+		`{apiVersion: v1, kind: Service, metadata: {name: s, labels: {app.kubernetes.io/managed-by: theirs}}, spec: {ports: [{port: 80}], selector: {a: b}}}`,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+		  spec: {containers: [{name: c, image: registry.test/c:v1, ports: [{containerPort: 80}], env: [{name: E, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]}}}}`,
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view},
+		  subjects: [{kind: ServiceAccount, name: installer, namespace: default}]}`,
+		`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: restart.test}, webhooks: [{name: a.restart.test, sideEffects: None,
+		  admissionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: default}}, rules: [{apiGroups: [restart.test], apiVersions: [v1], operations: [CREATE], resources: [things]}]}]}`,
+		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.restart.test}, spec: {group: restart.test, scope: Namespaced,
+		  names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`,
+	} {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+	f.apply(t, "1.0.0", objects...)
+	f.restart(t)
+	result, err := f.applier.Repair(t.Context(), f.owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, change := range result.Changes {
+		if change != applier.Unchanged {
+			t.Errorf("%s was %s", key, change)
+		}
+	}
+	for _, line := range f.requests.take() {
+		if !strings.Contains(line, " GET ") {
+			t.Errorf("request %q after a restart over an unchanged world", line)
+		}
 	}
 }
 

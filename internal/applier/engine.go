@@ -60,7 +60,7 @@ func (e *engine) Build(io.Reader, bool) (kube.ResourceList, error) {
 			Mapping:   s.mapping,
 			Namespace: s.key.Namespace,
 			Name:      s.key.Name,
-			Object:    s.object,
+			Object:    s.object.DeepCopy(), // Helm stamps it
 		})
 	}
 	return list, nil

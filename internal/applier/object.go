@@ -89,6 +89,9 @@ func itemsOf(mapper meta.RESTMapper, release Extension, objects []*unstructured.
 
 func newItem(mapping *meta.RESTMapping, release Extension, object *unstructured.Unstructured) item {
 	object = object.DeepCopy()
+	// Neither is the revision's to say, though some manifests have them.
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(object.Object, "status")
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		object.SetNamespace("")
 	} else if object.GetNamespace() == "" {
@@ -109,8 +112,6 @@ func newItem(mapping *meta.RESTMapping, release Extension, object *unstructured.
 // controller reference, which is how it is stored in the release.
 func own(owner Extension, object *unstructured.Unstructured) *unstructured.Unstructured {
 	owned := object.DeepCopy()
-	unstructured.RemoveNestedField(owned.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(owned.Object, "status")
 	owned.SetLabels(with(owned.GetLabels(), map[string]string{
 		LabelOwnerKind: ownerKind,
 		LabelOwnerName: owner.Name,
@@ -119,9 +120,11 @@ func own(owner Extension, object *unstructured.Unstructured) *unstructured.Unstr
 	return owned
 }
 
-// stamp adds what Helm puts on the objects of a release when it writes them.
+// stamp adds what Helm puts on the objects of a release when it writes them. A
+// bundle that says itself what manages an object has the last word, as it had
+// with the reference implementation after its first look.
 func stamp(owner Extension, object *unstructured.Unstructured) {
-	object.SetLabels(with(object.GetLabels(), map[string]string{labelManagedBy: managedByHelm}))
+	object.SetLabels(with(map[string]string{labelManagedBy: managedByHelm}, object.GetLabels()))
 	object.SetAnnotations(with(object.GetAnnotations(), map[string]string{
 		annotationReleaseName:      releaseName(owner.Name),
 		annotationReleaseNamespace: owner.Namespace,

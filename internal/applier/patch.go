@@ -3,6 +3,8 @@ package applier
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,7 +44,9 @@ func patchOf(s *step) (patch, error) {
 	if before == nil {
 		before = s.object
 	}
-	documents, err := marshalAll(before, s.object, s.live)
+	wanted := s.object.DeepCopy()
+	keepLists(wanted.Object, before.Object, s.live.Object)
+	documents, err := marshalAll(before, wanted, s.live)
 	if err != nil {
 		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
 	}
@@ -68,6 +72,47 @@ func patchOf(s *step) (patch, error) {
 		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
 	}
 	return patch{kind: types.StrategicMergePatchType, data: data}, nil
+}
+
+// keepLists puts the live list in the place of a wanted one that it covers and
+// that the revision before wanted too. The API server fills in defaults inside of
+// lists; without this, lists that are replaced whole would differ for ever.
+func keepLists(wanted, before, live map[string]any) {
+	for key, value := range wanted {
+		switch value := value.(type) {
+		case map[string]any:
+			beforeValue, _ := before[key].(map[string]any)
+			liveValue, _ := live[key].(map[string]any)
+			keepLists(value, beforeValue, liveValue)
+		case []any:
+			if reflect.DeepEqual(value, before[key]) && covers(live[key], value) {
+				wanted[key] = runtime.DeepCopyJSONValue(live[key])
+			}
+		}
+	}
+}
+
+// covers reports whether a live value has all of a wanted one, and maybe more in
+// its maps.
+func covers(live, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		live, ok := live.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key, value := range wanted {
+			if !covers(live[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		live, ok := live.([]any)
+		return ok && slices.EqualFunc(live, wanted, covers)
+	default:
+		return reflect.DeepEqual(live, wanted)
+	}
 }
 
 func marshalAll(objects ...*unstructured.Unstructured) ([][]byte, error) {

@@ -158,8 +158,8 @@ func owns(owner Extension, live *unstructured.Unstructured) bool {
 	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
 		return controller.UID == owner.UID
 	}
-	labels, annotations := live.GetLabels(), live.GetAnnotations()
-	return labels[labelManagedBy] == managedByHelm &&
+	annotations := live.GetAnnotations()
+	return live.GetLabels()[LabelOwnerName] == owner.Name &&
 		annotations[annotationReleaseName] == releaseName(owner.Name) &&
 		annotations[annotationReleaseNamespace] == owner.Namespace
 }
