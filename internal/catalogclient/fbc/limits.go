@@ -10,6 +10,7 @@ const (
 	defaultObjects     = 1_000_000
 	defaultNesting     = 256
 	defaultNameBytes   = 1024
+	defaultFiles       = 50_000
 )
 
 // Limits bounds one stream. A zero field stands for its default.
