@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
@@ -17,55 +16,64 @@ var ErrEmptyCatalog = errors.New("the catalog has no objects")
 // FileError says that a file of a catalog cannot be used.
 type FileError = fbc.FileError
 
-// encode writes every object of the catalog in root to w, each as one line of
-// JSON with sorted keys, in the order of the paths of the files. It returns the
-// number of objects, which is at least one.
+// encode calls add with every object of the catalog in root and its line: JSON
+// with sorted keys, which is valid until add returns. They come in the order of
+// the paths of the files. There is at least one.
 //
-// The error is a *FileError when the catalog is at fault, ErrEmptyCatalog, an
-// error of w, or that of ctx.
-func encode(ctx context.Context, w io.Writer, root fs.FS, limits Limits) (int, error) {
-	e := encoder{out: newLineEncoder(w)}
+// The error is a *FileError when the catalog is at fault, ErrEmptyCatalog, one
+// of add, or that of ctx.
+func encode(ctx context.Context, root fs.FS, limits Limits, add func(o fbc.Object, line []byte) error) error {
+	lines := newLineEncoder()
+	empty := true
 	folder := fbc.Folder{Root: root, Limits: limits.Content, Files: limits.Files}
 	for o, err := range folder.Objects() {
 		if err == nil {
 			err = ctx.Err()
 		}
+		var line []byte
 		if err == nil {
-			err = e.object(o.Object)
+			line, err = lines.encode(o.Object)
+		}
+		if err == nil && len(line) > 0 {
+			empty = false
+			err = add(o.Object, line)
 		}
 		if err != nil {
-			return e.objects, err
+			return err
 		}
 	}
-	if e.objects == 0 {
-		return 0, ErrEmptyCatalog
+	if empty {
+		return ErrEmptyCatalog
 	}
-	return e.objects, nil
+	return nil
 }
 
-// encoder is the state of one encode.
-type encoder struct {
-	out     *json.Encoder
-	objects int
+// lineEncoder encodes one object at a time.
+type lineEncoder struct {
+	line bytes.Buffer
+	json *json.Encoder
 }
 
-func newLineEncoder(w io.Writer) *json.Encoder {
-	out := json.NewEncoder(w)
-	out.SetEscapeHTML(false)
-	return out
+func newLineEncoder() *lineEncoder {
+	e := &lineEncoder{}
+	e.json = json.NewEncoder(&e.line)
+	e.json.SetEscapeHTML(false)
+	return e
 }
 
-// object writes o in canonical form. Numbers stay as they are written.
-func (e *encoder) object(o fbc.Object) error {
+// encode returns o in canonical form, valid until the next call. Numbers stay
+// as they are written. An object that holds nothing has no line.
+func (e *lineEncoder) encode(o fbc.Object) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(o.JSON))
 	dec.UseNumber()
 	var fields map[string]any
 	if err := dec.Decode(&fields); err != nil {
-		return err
+		return nil, err
 	}
+	e.line.Reset()
 	if len(fields) == 0 {
-		return nil
+		return nil, nil
 	}
-	e.objects++
-	return e.out.Encode(fields)
+	err := e.json.Encode(fields)
+	return e.line.Bytes(), err
 }

@@ -7,7 +7,7 @@ const defaultBytes = 1 << 30
 
 // Limits bounds what one catalog may take. A zero field stands for its default.
 type Limits struct {
-	// Content bounds every file of a catalog.
+	// Content bounds every file of a catalog, and the objects of all of them.
 	Content fbc.Limits
 	// Bytes is the size of the stored content.
 	Bytes int64
