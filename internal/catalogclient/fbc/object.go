@@ -36,6 +36,21 @@ func (o Object) Owner() string {
 	return o.Package
 }
 
+// String says which object of its stream this is.
+func (o Object) String() string {
+	text := fmt.Sprintf("object %d", o.Position)
+	if o.Schema != "" {
+		text += fmt.Sprintf(", schema %q", o.Schema)
+	}
+	if o.Package != "" {
+		text += fmt.Sprintf(", package %q", o.Package)
+	}
+	if o.Name != "" {
+		text += fmt.Sprintf(", name %q", o.Name)
+	}
+	return text
+}
+
 // Errorf returns an *ObjectError for o.
 func (o Object) Errorf(format string, args ...any) *ObjectError {
 	o.JSON = nil
@@ -50,20 +65,7 @@ type ObjectError struct {
 	Err error
 }
 
-func (e *ObjectError) Error() string {
-	o := e.Object
-	text := fmt.Sprintf("object %d", o.Position)
-	if o.Schema != "" {
-		text += fmt.Sprintf(", schema %q", o.Schema)
-	}
-	if o.Package != "" {
-		text += fmt.Sprintf(", package %q", o.Package)
-	}
-	if o.Name != "" {
-		text += fmt.Sprintf(", name %q", o.Name)
-	}
-	return text + ": " + e.Err.Error()
-}
+func (e *ObjectError) Error() string { return e.Object.String() + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *ObjectError) Unwrap() error { return e.Err }
