@@ -54,12 +54,14 @@ func (b *builder) add(o fbc.Object) error {
 	case schemaChannel:
 		var channel Channel
 		if channel, err = decodeChannel(o); err == nil {
-			p.channels[channel.Name] = b.keepChannel(channel)
+			channel = b.keepChannel(channel)
+			p.channels[channel.Name] = channel
 		}
 	case schemaBundle:
 		var bundle Bundle
 		if bundle, err = decodeBundle(o); err == nil {
-			p.bundles[bundle.Name] = b.keepBundle(bundle)
+			bundle = b.keepBundle(bundle)
+			p.bundles[bundle.Name] = bundle
 		}
 	case schemaDeprecations:
 		var deprecations []Deprecation
@@ -77,7 +79,8 @@ func (b *builder) add(o fbc.Object) error {
 // addMalformed records that an object of a known package cannot be used.
 func (b *builder) addMalformed(e *fbc.ObjectError) error {
 	o := e.Object
-	b.parts(o.Owner()).malformed[objectKey{o.Schema, o.Name}] = b.keep(e.Error())
+	key := objectKey{b.keep(o.Schema), b.keep(o.Name)}
+	b.parts(o.Owner()).malformed[key] = b.keep(e.Error())
 	return b.checkSize()
 }
 
@@ -96,6 +99,7 @@ func (b *builder) parts(name string) *parts {
 			deprecations: map[string][]Deprecation{}, malformed: map[objectKey]string{},
 		}
 		b.packages[b.keep(name)] = p
+		b.kept += packageOverhead
 	}
 	return p
 }
@@ -107,37 +111,47 @@ func (b *builder) keep(text string) string {
 	}
 	text = strings.Clone(text)
 	b.texts[text] = text
-	b.kept += int64(len(text))
+	b.kept += entryOverhead + int64(len(text))
 	return text
 }
 
 func (b *builder) keepChannel(c Channel) Channel {
-	c.Name = b.keep(c.Name)
-	for i, e := range c.Entries {
-		for j, skip := range e.Skips {
-			e.Skips[j] = b.keep(skip)
+	// What was decoded has room to grow.
+	kept := Channel{Name: b.keep(c.Name), Entries: exactly(c.Entries)}
+	for i, e := range kept.Entries {
+		skips := exactly(e.Skips)
+		for j, skip := range skips {
+			skips[j] = b.keep(skip)
 		}
-		c.Entries[i] = Entry{
-			Name: b.keep(e.Name), Replaces: b.keep(e.Replaces),
-			Skips: slices.Clip(e.Skips), SkipRange: b.keep(e.SkipRange),
+		kept.Entries[i] = Entry{
+			Name: b.keep(e.Name), Replaces: b.keep(e.Replaces), Skips: skips, SkipRange: b.keep(e.SkipRange),
 		}
 		b.kept += entryOverhead
 	}
-	c.Entries = slices.Clip(c.Entries)
-	return c
+	return kept
 }
 
 func (b *builder) keepBundle(bundle Bundle) Bundle {
-	bundle.Name = b.keep(bundle.Name)
-	bundle.Version = b.keep(bundle.Version)
-	bundle.Image = b.keep(bundle.Image)
-	for i, p := range bundle.Properties {
-		bundle.Properties[i].Type = b.keep(p.Type)
+	kept := Bundle{
+		Name: b.keep(bundle.Name), Version: b.keep(bundle.Version), Image: b.keep(bundle.Image),
+		Properties: exactly(bundle.Properties),
+	}
+	for i, p := range kept.Properties {
+		kept.Properties[i].Type = b.keep(p.Type)
 		b.kept += entryOverhead + int64(len(p.Value))
 	}
-	bundle.Properties = slices.Clip(bundle.Properties)
 	b.kept += entryOverhead
-	return bundle
+	return kept
+}
+
+// exactly returns a copy of list in no more memory than it needs.
+func exactly[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	kept := make([]T, len(list))
+	copy(kept, list)
+	return kept
 }
 
 func (b *builder) keepDeprecations(list []Deprecation) []Deprecation {
@@ -148,9 +162,12 @@ func (b *builder) keepDeprecations(list []Deprecation) []Deprecation {
 	return list
 }
 
-// entryOverhead is what an item of an index takes besides its text, in bytes:
-// without it, items without text would cost nothing.
-const entryOverhead = 64
+// What an index takes besides its text, in bytes: without it, items without text
+// would cost nothing.
+const (
+	entryOverhead   = 96  // a bundle, an entry, a property, a deprecation or a text
+	packageOverhead = 512 // a package and, while it is built, its maps
+)
 
 // build returns the packages, each in an order that does not depend on the
 // order of the catalog.
@@ -180,7 +197,10 @@ func (k objectKey) compare(other objectKey) int {
 }
 
 func sortedByName[T any](byName map[string]T) []T {
-	var sorted []T
+	if len(byName) == 0 {
+		return nil
+	}
+	sorted := make([]T, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		sorted = append(sorted, byName[name])
 	}

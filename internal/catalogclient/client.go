@@ -105,8 +105,8 @@ func New(cfg Config) (*Client, error) {
 // wait for each other, calls for different catalogs do not.
 //
 // The error may be, among those of the HTTP client, a *StatusError,
-// *StalledError, *LengthError, *fbc.StreamError, *fbc.ObjectError,
-// *fbc.LimitError, ErrEmptyCatalog, ErrUnknownLength or ErrForgotten.
+// *StalledError, *LengthError, *EncodingError, *fbc.StreamError,
+// *fbc.ObjectError, *fbc.LimitError, ErrEmptyCatalog, ErrUnknownLength or ErrForgotten.
 func (c *Client) Refresh(ctx context.Context, src Source) (Change, error) {
 	if src.Catalog == "" || src.Digest == "" {
 		return Change{}, errors.New("a catalog without name or digest cannot be read")

@@ -44,7 +44,6 @@ func wantP() *catalogclient.Package {
 		Bundles: []catalogclient.Bundle{{
 			Name: "p.v1.1.0", Version: "1.1.0", Image: "registry.test/p:v1.1.0",
 			Properties: []catalogclient.Property{
-				{Type: "olm.package", Value: []byte(`{"packageName":"p","version":"1.1.0"}`)},
 				{Type: "olm.gvk.required", Value: []byte(`{"group":"g","version":"v1","kind":"A"}`)},
 				{Type: "olm.gvk.required", Value: []byte(`{"group":"g","version":"v1","kind":"B"}`)},
 			},

@@ -106,37 +106,46 @@ func decodeBundle(o fbc.Object) (Bundle, error) {
 		case strings.EqualFold(key, "image"):
 			return decodeValue(value, &bundle.Image)
 		case strings.EqualFold(key, "properties"):
-			var err error
-			bundle.Properties, err = decodeProperties(value)
-			return err
+			return bundle.decodeProperties(value)
 		}
 		return nil
 	})
-	bundle.Version = versionOf(bundle.Properties)
 	return bundle, err
 }
 
-// decodeProperties decodes the type of every property, and the value of none.
-func decodeProperties(list []byte) ([]Property, error) {
-	var properties []Property
-	err := decodeElements(list, func(item []byte) error {
-		var kind string
-		var raw []byte
-		err := decodeFields(item, func(key string, value []byte) error {
-			switch {
-			case strings.EqualFold(key, "type"):
-				return decodeValue(value, &kind)
-			case strings.EqualFold(key, "value"):
-				raw = value
-			}
-			return nil
-		})
-		if err == nil && keptProperty(kind) {
-			properties = append(properties, Property{Type: kind, Value: compact(raw)})
+// decodeProperties sets what b has of the properties in list.
+func (b *Bundle) decodeProperties(list []byte) error {
+	b.Version, b.Properties = "", nil
+	versioned := false
+	return decodeElements(list, func(item []byte) error {
+		kind, value, err := decodeProperty(item)
+		if err != nil {
+			return err
 		}
-		return err
+		if kind == propertyPackage && !versioned {
+			b.Version, versioned = versionOf(value), true
+		}
+		if keptProperty(kind) {
+			b.Properties = append(b.Properties, Property{Type: kind, Value: compact(value)})
+		}
+		return nil
 	})
-	return properties, err
+}
+
+// decodeProperty decodes the type of a property, but not its value.
+func decodeProperty(item []byte) (string, []byte, error) {
+	var kind string
+	var raw []byte
+	err := decodeFields(item, func(key string, value []byte) error {
+		switch {
+		case strings.EqualFold(key, "type"):
+			return decodeValue(value, &kind)
+		case strings.EqualFold(key, "value"):
+			raw = value
+		}
+		return nil
+	})
+	return kind, raw, err
 }
 
 // decodeValue decodes a small value. Its error names no Go types, which mean
@@ -168,22 +177,16 @@ func compact(value []byte) json.RawMessage {
 	return b.Bytes()
 }
 
-// versionOf returns the version in the first olm.package property.
-func versionOf(properties []Property) string {
-	for _, p := range properties {
-		if p.Type != PropertyPackage {
-			continue
-		}
-		var value struct {
-			Version string `json:"version"`
-		}
-		// A property that cannot be read is kept, and refused where it is used.
-		if err := json.Unmarshal(p.Value, &value); err != nil {
-			return ""
-		}
-		return value.Version
+// versionOf returns the version in the value of an olm.package property.
+func versionOf(value []byte) string {
+	var property struct {
+		Version string `json:"version"`
 	}
-	return ""
+	// Whether a bundle without version matters is for resolution to say.
+	if err := json.Unmarshal(value, &property); err != nil {
+		return ""
+	}
+	return property.Version
 }
 
 func decodeDeprecations(o fbc.Object) ([]Deprecation, error) {

@@ -55,7 +55,6 @@ func TestPackagesAsWritten(t *testing.T) {
 			body:   `{"Schema":"olm.bundle","PACKAGE":"p","Name":"a","IMAGE":"i","Properties":[{"Type":"olm.package","VALUE":{"Version":"1.0.0"}}]}`,
 			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
 				Name: "a", Image: "i", Version: "1.0.0",
-				Properties: []catalogclient.Property{{Type: "olm.package", Value: []byte(`{"Version":"1.0.0"}`)}},
 			}}},
 		},
 		"NullLists": {
@@ -67,24 +66,31 @@ func TestPackagesAsWritten(t *testing.T) {
 			},
 		},
 		"FirstVersion": {
-			reason: "the first olm.package property has the version, all of them are kept",
+			reason: "the first olm.package property has the version, the others are nothing to resolution",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
 				`{"type":"olm.package","value":{"version":"1.0.0"}},{"type":"olm.package","value": {"version" : "2.0.0"}}]}`,
 			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
-				Name: "a", Version: "1.0.0", Properties: []catalogclient.Property{
-					{Type: "olm.package", Value: []byte(`{"version":"1.0.0"}`)},
-					{Type: "olm.package", Value: []byte(`{"version":"2.0.0"}`)},
-				},
+				Name: "a", Version: "1.0.0",
 			}}},
 		},
 		"UnreadableVersion": {
 			reason: "whether a bundle without version matters is for resolution to say",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[{"type":"olm.package","value":7}]}` +
-				`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":"olm.package"}]}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{
-				{Name: "a", Properties: []catalogclient.Property{{Type: "olm.package", Value: []byte(`7`)}}},
-				{Name: "b", Properties: []catalogclient.Property{{Type: "olm.package"}}},
-			}},
+				`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":"olm.package"},{"type":"olm.package","value":{"version":"2.0.0"}}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "a"}, {Name: "b"}}},
+		},
+		"KeptProperties": {
+			reason: "what the bundle needs is kept in the order of the catalog, repetitions included",
+			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
+				`{"type":"olm.gvk.required","value": {"kind" : "A"}},{"type":"olm.gvk","value":{"kind":"B"}},` +
+				`{"type":"olm.constraint"},{"type":"olm.gvk.required","value":{"kind":"A"}},{"type":"olm.maxOpenShiftVersion","value":"4.20"}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
+				Name: "a", Properties: []catalogclient.Property{
+					{Type: catalogclient.PropertyGVKRequired, Value: []byte(`{"kind":"A"}`)},
+					{Type: catalogclient.PropertyConstraint},
+					{Type: catalogclient.PropertyGVKRequired, Value: []byte(`{"kind":"A"}`)},
+				},
+			}}},
 		},
 		"SkippedProperties": {
 			reason: "what resolution does not read is not even decoded",

@@ -8,7 +8,7 @@ import (
 
 const (
 	// defaultKeptBytes is some ten times what the largest public catalog needs.
-	defaultKeptBytes = 256 << 20
+	defaultKeptBytes = 64 << 20
 	// defaultIdle is generous for a server that is busy storing a catalog.
 	defaultIdle = 30 * time.Second
 	// defaultTotal lets 200 MB through at 100 kB/s.
@@ -19,7 +19,7 @@ const (
 type Limits struct {
 	// Content bounds the body as it is parsed, after any decompression.
 	Content fbc.Limits
-	// KeptBytes is the size of the text of an index in bytes.
+	// KeptBytes is the size of an index in memory in bytes, roughly.
 	KeptBytes int64
 	// Idle is the longest time without any data from the server.
 	Idle time.Duration
