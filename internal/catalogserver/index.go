@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 )
 
 // An index tells which objects of stored content have a schema, a package or a
@@ -62,10 +63,10 @@ func openIndex(src io.ReaderAt, size int64) (*index, error) {
 	}
 	counts := header[len(indexMagic):]
 	next := func() int64 {
-		n := binary.LittleEndian.Uint64(counts)
+		n := number(counts)
 		counts = counts[8:]
-		// Nothing is counted that does not take space, and so sums stay in range.
-		return int64(min(n, uint64(size)+1)) //nolint:gosec // the size of a file is far from the limits of int64
+		// What is counted takes space, and sums of what fits stay in range.
+		return min(n, size+1)
 	}
 	x := &index{src: src, objects: next(), objectsAt: int64(indexHeaderBytes)}
 	end := x.objectsAt + (x.objects+1)*objectEntryBytes
@@ -88,7 +89,7 @@ func readAt(src io.ReaderAt, p []byte, offset int64) error {
 	if n == len(p) {
 		return nil
 	}
-	if err == io.EOF { //nolint:errorlint // ReaderAt returns it as it is
+	if err == io.EOF {
 		return errIndex
 	}
 	return err
@@ -135,19 +136,18 @@ func (t valueTable) entry(w *window, i int64) (valueEntry, error) {
 	if err != nil {
 		return valueEntry{}, err
 	}
-	numbers := [4]uint64{}
-	for i := range numbers {
-		numbers[i] = binary.LittleEndian.Uint64(data[8*i:])
-	}
-	textBegin, begin, textEnd, end := numbers[0], numbers[1], numbers[2], numbers[3]
-	if textBegin > textEnd || textEnd > uint64(t.textBytes) || begin > end || end > uint64(t.postings) {
+	behind := data[valueEntryBytes:]
+	e := valueEntry{textBegin: number(data), textEnd: number(behind), begin: number(data[8:]), end: number(behind[8:])}
+	if e.textBegin > e.textEnd || e.textEnd > t.textBytes || e.begin > e.end || e.end > t.postings {
 		return valueEntry{}, errIndex
 	}
-	//nolint:gosec // compared with int64s just above
-	return valueEntry{
-		textBegin: int64(textBegin), textEnd: int64(textEnd),
-		begin: int64(begin), end: int64(end),
-	}, nil
+	return e, nil
+}
+
+// number returns the u64 that data begins with, or the largest int64 when that
+// is less: no size is as large.
+func number(data []byte) int64 {
+	return int64(min(binary.LittleEndian.Uint64(data), math.MaxInt64)) //nolint:gosec // it fits
 }
 
 // compare compares the text of that length at offset with value.
@@ -218,7 +218,7 @@ func (w *window) read(offset int64, n int) ([]byte, error) {
 	if got >= n {
 		return w.held[:n], nil
 	}
-	if err == io.EOF { //nolint:errorlint // ReaderAt returns it as it is
+	if err == io.EOF {
 		err = errIndex
 	}
 	return nil, err

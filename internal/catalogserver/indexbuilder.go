@@ -77,7 +77,7 @@ func encodeTable(objects map[string][]uint32) encodedTable {
 			t.postings = binary.LittleEndian.AppendUint32(t.postings, n)
 		}
 		t.values = binary.LittleEndian.AppendUint64(t.values, uint64(len(t.texts)))
-		t.values = binary.LittleEndian.AppendUint64(t.values, uint64(len(t.postings)/postingBytes)) //nolint:gosec // a length
+		t.values = binary.LittleEndian.AppendUint64(t.values, uint64(len(t.postings)/postingBytes))
 	}
 	return t
 }

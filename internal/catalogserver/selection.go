@@ -2,7 +2,6 @@ package catalogserver
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"sort"
@@ -25,6 +24,8 @@ type lines struct {
 	runs   []run
 	bytes  int64
 	digest string
+	// contentEnd is where the last line ends in the content.
+	contentEnd int64
 }
 
 // run is a part of the content.
@@ -42,43 +43,37 @@ func (x *index) selectLines(q Query, contentBytes int64) (lines, error) {
 	if err != nil {
 		return lines{}, err
 	}
-	var (
-		found  lines
-		sum    = sha256.New()
-		table  = window{src: x.src}
-		gap    = int64(-1)
-		number int64
-	)
-	for {
+	var found lines
+	table, sum := window{src: x.src}, sha256.New()
+	for least := int64(0); ; least++ {
 		var ok bool
-		number, ok, err = intersect(lists, number)
+		least, ok, err = intersect(lists, least)
 		if err != nil {
 			return lines{}, err
 		}
 		if !ok {
-			break
+			found.digest = hex.EncodeToString(sum.Sum(nil))
+			return found, nil
 		}
-		entry, err := table.read(x.objectsAt+number*objectEntryBytes, 2*objectEntryBytes)
+		entry, err := table.read(x.objectsAt+least*objectEntryBytes, 2*objectEntryBytes)
 		if err != nil {
 			return lines{}, err
 		}
-		begin, end := binary.LittleEndian.Uint64(entry), binary.LittleEndian.Uint64(entry[objectEntryBytes:])
-		if begin > end || end > uint64(contentBytes) {
+		begin, end := number(entry), number(entry[objectEntryBytes:])
+		if begin > end || end > contentBytes {
 			return lines{}, errIndex
 		}
+		found.append(begin, end)
 		_, _ = sum.Write(entry[objectEntryBytes+8:])
-		found.append(int64(begin), int64(end), gap) //nolint:gosec // compared with an int64 just above
-		gap = int64(end)                            //nolint:gosec // likewise
-		number++
 	}
-	found.digest = hex.EncodeToString(sum.Sum(nil))
-	return found, nil
 }
 
-// append adds the line from begin to end, given where the last one ended.
-func (l *lines) append(begin, end, last int64) {
+// append adds the line from begin to end of the content.
+func (l *lines) append(begin, end int64) {
+	adjacent := len(l.runs) > 0 && begin == l.contentEnd
+	l.contentEnd = end
 	l.bytes += end - begin
-	if begin == last {
+	if adjacent {
 		l.runs[len(l.runs)-1].end = l.bytes
 		return
 	}
