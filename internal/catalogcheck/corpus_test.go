@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/fstest"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogcheck"
 )
 
 // corpus returns the folder of real catalogs, or skips the test.
@@ -21,15 +23,69 @@ func corpus(t *testing.T) string {
 	return dir
 }
 
-// folders returns all folders below root that have files.
+// Catalogs that real bundles were put into have no errors, and the warnings are
+// few enough to be read.
+func TestCorpusOfCatalogs(t *testing.T) {
+	t.Parallel()
+	const most = 10
+	catalogs := folders(t, filepath.Join(corpus(t), "catalog"))
+	if len(catalogs) < 50 {
+		t.Errorf("only %d catalogs", len(catalogs))
+	}
+	for _, folder := range catalogs {
+		problems := check(t, withoutNotes(t, folder))
+		for _, p := range problems {
+			if p.Severity == catalogcheck.Error {
+				t.Errorf("%s: %s", folder, p)
+			}
+		}
+		if len(problems) > most {
+			t.Errorf("%s: %d problems", folder, len(problems))
+		}
+	}
+}
+
+// What is found in the wild has a handful of problems, or is no whole catalog:
+// parts of one, templates, and several catalogs next to each other.
+func TestCorpusFromTheWild(t *testing.T) {
+	t.Parallel()
+	const (
+		most     = 100
+		mostSame = 25
+	)
+	clean := 0
+	for _, folder := range folders(t, filepath.Join(corpus(t), "fbc")) {
+		root := withoutNotes(t, folder)
+		problems := check(t, root)
+		checkForm(t, root, problems)
+		if len(problems) == 0 {
+			clean++
+		}
+		if len(problems) > most {
+			t.Errorf("%s: %d problems", folder, len(problems))
+		}
+		perObject := map[string]int{}
+		for _, p := range problems {
+			perObject[p.File]++
+		}
+		for file, n := range perObject {
+			if n > mostSame {
+				t.Errorf("%s: %d problems in %s", folder, n, file)
+			}
+		}
+	}
+	if clean < 5 {
+		t.Errorf("only %d catalogs without a problem", clean)
+	}
+}
+
+// folders returns all folders below root.
 func folders(t *testing.T, root string) []string {
 	t.Helper()
 	var paths []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			if dir := filepath.Dir(path); len(paths) == 0 || paths[len(paths)-1] != dir {
-				paths = append(paths, dir)
-			}
+		if err == nil && d.IsDir() && path != root {
+			paths = append(paths, path)
 		}
 		return err
 	})
