@@ -94,8 +94,9 @@ test-fuzz: ## Run every fuzz test for FUZZTIME (1m).
 	done
 
 .PHONY: bench
-bench: ## Run the benchmarks.
-	go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(UNIT)
+bench: ## Run the benchmarks; each result is a line of JSON.
+	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(UNIT) | go run ./test/bench/gobench
+	@go run ./test/bench/catalogs
 
 # Local cluster
 

@@ -115,6 +115,21 @@ func (b *builder) keep(text string) string {
 	return text
 }
 
+// keepPackage returns p as it would be had it been built from its objects.
+func (b *builder) keepPackage(p Package) Package {
+	kept := Package{
+		Name: b.keep(p.Name), Channels: exactly(p.Channels), Bundles: exactly(p.Bundles),
+		Deprecations: b.keepDeprecations(p.Deprecations),
+	}
+	for i, channel := range kept.Channels {
+		kept.Channels[i] = b.keepChannel(channel)
+	}
+	for i, bundle := range kept.Bundles {
+		kept.Bundles[i] = b.keepBundle(bundle)
+	}
+	return kept
+}
+
 func (b *builder) keepChannel(c Channel) Channel {
 	// What was decoded has room to grow.
 	kept := Channel{Name: b.keep(c.Name), Entries: exactly(c.Entries)}
@@ -155,11 +170,12 @@ func exactly[T any](list []T) []T {
 }
 
 func (b *builder) keepDeprecations(list []Deprecation) []Deprecation {
-	for i, d := range list {
-		list[i] = Deprecation{Schema: b.keep(d.Schema), Name: b.keep(d.Name), Message: b.keep(d.Message)}
+	kept := exactly(list)
+	for i, d := range kept {
+		kept[i] = Deprecation{Schema: b.keep(d.Schema), Name: b.keep(d.Name), Message: b.keep(d.Message)}
 		b.kept += entryOverhead
 	}
-	return list
+	return kept
 }
 
 // What an index takes besides its text, in bytes: without it, items without text

@@ -168,9 +168,9 @@ func (c *Client) replace(ctx context.Context, src Source, h *holding) (Change, e
 // *NotLoadedError when no content of the catalog was ever read, and a
 // *MalformedPackageError when the content for this package cannot be used.
 func (c *Client) Package(catalog, name string) (*Package, error) {
-	st := &state{}
+	var st state
 	if h := c.lookup(catalog); h != nil {
-		st = h.state.Load()
+		st = *h.state.Load()
 	}
 	if st.index == nil {
 		return nil, &NotLoadedError{Catalog: catalog, Err: st.failure}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,6 +116,9 @@ func readCopy(path string, limit int64) (copyHeader, map[string]*entry, error) {
 	return header, packages, err
 }
 
+// unlimited is for what was within its limits when it was written.
+const unlimited = math.MaxInt64
+
 func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
 	dec := json.NewDecoder(r)
 	var header copyHeader
@@ -125,6 +129,7 @@ func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
 		return header, nil, errDamaged
 	}
 	packages := map[string]*entry{}
+	texts := newBuilder(unlimited)
 	for {
 		var e entry
 		err := dec.Decode(&e)
@@ -134,6 +139,7 @@ func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
 		if err != nil {
 			return header, nil, err
 		}
+		e.Package = texts.keepPackage(e.Package)
 		packages[e.Package.Name] = &e
 	}
 	if len(packages) != header.Packages {

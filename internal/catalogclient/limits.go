@@ -9,6 +9,8 @@ import (
 const (
 	// defaultKeptBytes is some ten times what the largest public catalog needs.
 	defaultKeptBytes = 64 << 20
+	// defaultYAMLBytes is small: servers of catalogs send JSON.
+	defaultYAMLBytes = 1 << 20
 	// defaultIdle is generous for a server that is busy storing a catalog.
 	defaultIdle = 30 * time.Second
 	// defaultTotal lets 200 MB through at 100 kB/s.
@@ -28,6 +30,9 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
+	if l.Content.YAMLBytes == 0 {
+		l.Content.YAMLBytes = defaultYAMLBytes
+	}
 	l.Content = l.Content.WithDefaults()
 	if l.KeptBytes == 0 {
 		l.KeptBytes = defaultKeptBytes

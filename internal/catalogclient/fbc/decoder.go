@@ -174,7 +174,7 @@ const (
 // yamlDocument consumes the YAML document that comes next, up to a separator,
 // and returns it as JSON; nil when it is empty.
 func (d *Decoder) yamlDocument(indent int) ([]byte, error) {
-	d.object = append(d.object[:0], bytes.Repeat([]byte{' '}, min(indent, d.limits.ObjectBytes))...)
+	d.object = append(d.object[:0], bytes.Repeat([]byte{' '}, min(indent, d.limits.YAMLBytes))...)
 	for lineStart := false; !lineStart || !d.atSeparator(); {
 		line, err := d.src.ReadSlice('\n')
 		if kept := d.collect(line); kept != nil {
@@ -235,8 +235,11 @@ func (d *Decoder) keep(text []byte) error {
 	return nil
 }
 
-// collect is keep for text that has been read already.
+// collect adds text, which has been read already, to the current YAML document.
 func (d *Decoder) collect(text []byte) error {
+	if len(d.object)+len(text) > d.limits.YAMLBytes {
+		return &LimitError{What: "YAML document bytes", Limit: int64(d.limits.YAMLBytes)}
+	}
 	if err := d.fits(len(text)); err != nil {
 		return err
 	}

@@ -115,8 +115,7 @@ func (f Folder) file(path string, yield func(FileObject, error) bool) bool {
 		if !yield(found, &FileError{Path: path, Err: err}) {
 			return false
 		}
-		var malformed *ObjectError
-		if !errors.As(err, &malformed) {
+		if _, ok := errors.AsType[*ObjectError](err); !ok {
 			return true
 		}
 	}

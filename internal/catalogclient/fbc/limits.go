@@ -7,6 +7,7 @@ import "fmt"
 const (
 	defaultStreamBytes = 2 << 30
 	defaultObjectBytes = 32 << 20
+	defaultYAMLBytes   = 4 << 20
 	defaultObjects     = 1_000_000
 	defaultNesting     = 256
 	defaultNameBytes   = 1024
@@ -19,6 +20,9 @@ type Limits struct {
 	StreamBytes int64
 	// ObjectBytes is the size of one object or document in bytes.
 	ObjectBytes int
+	// YAMLBytes is the size of one YAML document in bytes, where that is less:
+	// decoding one may take more than a hundred times its size in memory.
+	YAMLBytes int
 	// Objects is the number of objects in the stream.
 	Objects int
 	// Nesting is the depth of objects and arrays within one object.
@@ -34,6 +38,9 @@ func (l Limits) WithDefaults() Limits {
 	}
 	if l.ObjectBytes == 0 {
 		l.ObjectBytes = defaultObjectBytes
+	}
+	if l.YAMLBytes == 0 {
+		l.YAMLBytes = defaultYAMLBytes
 	}
 	if l.Objects == 0 {
 		l.Objects = defaultObjects
