@@ -71,7 +71,7 @@ func (o catalogServe) run(command *cobra.Command, dir string) error {
 	}
 	folder := &servedFolder{dir: dir, name: o.name, store: store, errors: command.ErrOrStderr()}
 	if _, err := folder.reread(command.Context()); err != nil {
-		return fmt.Errorf("%w\nTry 'operator-controller catalog check %s'.", err, dir)
+		return fmt.Errorf("%w (try operator-controller catalog check %s)", err, dir)
 	}
 	return o.serve(command, folder)
 }

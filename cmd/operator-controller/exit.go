@@ -24,23 +24,19 @@ func (e *usageError) Unwrap() error { return e.err }
 
 // exitCode returns the exit code that belongs to the error of a command.
 func exitCode(err error) int {
-	var usage *usageError
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0
-	case errors.As(err, &usage):
-		return exitUsage
-	default:
-		return exitFailed
 	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
 }
 
 // strict makes errors in the arguments and flags of a command and its
 // subcommands usage errors that say where to find help.
 func strict(command *cobra.Command) *cobra.Command {
-	command.SetFlagErrorFunc(func(failed *cobra.Command, err error) error {
-		return misuse(failed, err)
-	})
+	command.SetFlagErrorFunc(misuse)
 	for _, c := range append(command.Commands(), command) {
 		check := c.Args
 		c.Args = func(called *cobra.Command, args []string) error {
@@ -55,15 +51,15 @@ func strict(command *cobra.Command) *cobra.Command {
 
 // misuse returns err as a usage error of command.
 func misuse(command *cobra.Command, err error) error {
-	return &usageError{err: &helpHint{err: err, path: command.CommandPath()}}
+	return &usageError{err: &helpError{err: err, path: command.CommandPath()}}
 }
 
-// helpHint adds to an error where to find help.
-type helpHint struct {
+// helpError is an error with where to find help.
+type helpError struct {
 	err  error
 	path string
 }
 
-func (e *helpHint) Error() string { return e.err.Error() + "\nTry '" + e.path + " --help'." }
+func (e *helpError) Error() string { return e.err.Error() + "\nTry '" + e.path + " --help'." }
 
-func (e *helpHint) Unwrap() error { return e.err }
+func (e *helpError) Unwrap() error { return e.err }

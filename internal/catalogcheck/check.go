@@ -83,8 +83,7 @@ func (c *checker) unreadable(o fbc.FileObject, err error) {
 	if file, ok := errors.AsType[*fbc.FileError](err); ok {
 		err = file.Err
 	}
-	var cut *fbc.StreamError
-	if errors.As(err, &cut) {
+	if cut, ok := errors.AsType[*fbc.StreamError](err); ok {
 		o.Position = cut.Position
 		c.report.errorf(o, "%v; the rest of the file is not checked", cut.Err)
 		return

@@ -73,7 +73,8 @@ func rewrite(t *testing.T, path string, archive *txtar.Archive, problems string)
 			files = append(files, file)
 		}
 	}
-	archive.Files = append(files, txtar.File{Name: problemsFile, Data: []byte(problems)})
+	files = append(files, txtar.File{Name: problemsFile, Data: []byte(problems)})
+	archive.Files = files
 	if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -113,6 +113,7 @@ func (w *walk) run(found func(entries []int)) {
 			w.enter(to)
 		case onPath:
 			found(w.path[w.depth[to]:])
+		case done:
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"testing"
+	"testing/fstest"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -36,14 +36,14 @@ func TestReadersAgree(t *testing.T) {
 	}
 }
 
-func TestReadersAgreeOnCorpus(t *testing.T) {
-	t.Parallel()
-	for _, folder := range folders(t, filepath.Join(corpus(t), "fbc")) {
-		root := withoutNotes(t, folder)
+func FuzzReadersAgree(f *testing.F) {
+	addArchives(f)
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		root := fstest.MapFS{"first.yaml": {Data: first}, "second.yaml": {Data: second}}
 		if !slices.ContainsFunc(check(t, root), isError) {
 			checkReadable(t, root)
 		}
-	}
+	})
 }
 
 // checkReadable has the catalog in root served and read.
