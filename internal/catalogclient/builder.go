@@ -21,8 +21,9 @@ type entry struct {
 type builder struct {
 	packages map[string]*parts
 	// texts holds each kept text once: bundle names come up in several entries.
-	texts       map[string]string
-	kept, limit int64
+	texts  map[string]string
+	kept   int64
+	limits Limits
 }
 
 // parts are the objects of one package, by name.
@@ -35,8 +36,8 @@ type parts struct {
 
 type objectKey struct{ schema, name string }
 
-func newBuilder(limit int64) *builder {
-	return &builder{packages: map[string]*parts{}, texts: map[string]string{}, limit: limit}
+func newBuilder(limits Limits) *builder {
+	return &builder{packages: map[string]*parts{}, texts: map[string]string{}, limits: limits}
 }
 
 // add takes what is needed of o and keeps nothing of its JSON. The error is an
@@ -53,19 +54,19 @@ func (b *builder) add(o fbc.Object) error {
 	switch o.Schema {
 	case schemaChannel:
 		var channel Channel
-		if channel, err = decodeChannel(o); err == nil {
+		if channel, err = decodeChannel(o, b.limits); err == nil {
 			channel = b.keepChannel(channel)
 			p.channels[channel.Name] = channel
 		}
 	case schemaBundle:
 		var bundle Bundle
-		if bundle, err = decodeBundle(o); err == nil {
+		if bundle, err = decodeBundle(o, b.limits); err == nil {
 			bundle = b.keepBundle(bundle)
 			p.bundles[bundle.Name] = bundle
 		}
 	case schemaDeprecations:
 		var deprecations []Deprecation
-		if deprecations, err = decodeDeprecations(o); err == nil {
+		if deprecations, err = decodeDeprecations(o, b.limits); err == nil {
 			p.deprecations[b.keep(o.Name)] = b.keepDeprecations(deprecations)
 		}
 	}
@@ -85,8 +86,8 @@ func (b *builder) addMalformed(e *fbc.ObjectError) error {
 }
 
 func (b *builder) checkSize() error {
-	if b.kept > b.limit {
-		return &fbc.LimitError{What: "index bytes", Limit: b.limit}
+	if b.kept > b.limits.KeptBytes {
+		return &fbc.LimitError{What: "index bytes", Limit: b.limits.KeptBytes}
 	}
 	return nil
 }

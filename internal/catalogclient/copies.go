@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,9 +115,6 @@ func readCopy(path string, limit int64) (copyHeader, map[string]*entry, error) {
 	return header, packages, err
 }
 
-// unlimited is for what was within its limits when it was written.
-const unlimited = math.MaxInt64
-
 func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
 	dec := json.NewDecoder(r)
 	var header copyHeader
@@ -129,7 +125,7 @@ func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
 		return header, nil, errDamaged
 	}
 	packages := map[string]*entry{}
-	texts := newBuilder(unlimited)
+	texts := newBuilder(Limits{})
 	for {
 		var e entry
 		err := dec.Decode(&e)

@@ -74,7 +74,7 @@ func TestCompressedBodyIsRead(t *testing.T) {
 
 func TestCompressedBodyIsBounded(t *testing.T) {
 	t.Parallel()
-	const limit, bomb = 4 << 20, 64 << 20
+	const limit, bomb = 2 << 20, 16 << 20
 	limits := catalogclient.Limits{Content: fbc.Limits{StreamBytes: limit, ObjectBytes: limit / 2}}
 	good := strings.NewReader(packageP)
 	whole := compressed(t, strings.NewReader(packageP+channelP))
@@ -105,7 +105,7 @@ func TestCompressedBodyIsBounded(t *testing.T) {
 // A body of any size is read no further than it may be.
 func TestHugeBodyIsNotReadToItsEnd(t *testing.T) {
 	t.Parallel()
-	const huge, limit = 1 << 30, 8 << 20
+	const huge, limit = 1 << 30, 4 << 20
 	const inFlight = 16 << 20 // what the kernel and both sides may hold
 	tests := map[string]string{
 		"objects":     bundleP,

@@ -9,6 +9,8 @@ import (
 const (
 	// defaultKeptBytes is some ten times what the largest public catalog needs.
 	defaultKeptBytes = 64 << 20
+	// defaultItems lets a channel of 5,000 bundles skip 20 with each.
+	defaultItems = 100_000
 	// defaultYAMLBytes is small: servers of catalogs send JSON.
 	defaultYAMLBytes = 1 << 20
 	// defaultIdle is generous for a server that is busy storing a catalog.
@@ -23,6 +25,9 @@ type Limits struct {
 	Content fbc.Limits
 	// KeptBytes is the size of an index in memory in bytes, roughly.
 	KeptBytes int64
+	// Items is the number of entries, skipped bundles, properties or deprecations
+	// in one object.
+	Items int
 	// Idle is the longest time without any data from the server.
 	Idle time.Duration
 	// Total is the longest time from the request to the end of the body.
@@ -36,6 +41,9 @@ func (l Limits) withDefaults() Limits {
 	l.Content = l.Content.WithDefaults()
 	if l.KeptBytes == 0 {
 		l.KeptBytes = defaultKeptBytes
+	}
+	if l.Items == 0 {
+		l.Items = defaultItems
 	}
 	if l.Idle == 0 {
 		l.Idle = defaultIdle

@@ -9,6 +9,7 @@ const (
 	defaultObjectBytes = 32 << 20
 	defaultYAMLBytes   = 4 << 20
 	defaultObjects     = 1_000_000
+	defaultKeys        = 1000
 	defaultNesting     = 256
 	defaultNameBytes   = 1024
 	defaultFiles       = 50_000
@@ -25,6 +26,8 @@ type Limits struct {
 	YAMLBytes int
 	// Objects is the number of objects in the stream.
 	Objects int
+	// Keys is the number of top-level keys of one object.
+	Keys int
 	// Nesting is the depth of objects and arrays within one object.
 	Nesting int
 	// NameBytes is the length of a schema, package or object name in bytes.
@@ -44,6 +47,9 @@ func (l Limits) WithDefaults() Limits {
 	}
 	if l.Objects == 0 {
 		l.Objects = defaultObjects
+	}
+	if l.Keys == 0 {
+		l.Keys = defaultKeys
 	}
 	if l.Nesting == 0 {
 		l.Nesting = defaultNesting

@@ -89,12 +89,18 @@ func identify(doc []byte, position int, limits Limits) (Object, error) {
 	o := Object{Position: position, JSON: doc}
 	spellings := map[string]string{}
 	var problem error
+	keys := 0
 	for key, value := range Fields(doc) {
-		folded := fold(key)
-		if other, ok := spellings[folded]; ok && other != key && problem == nil {
-			problem = duplicateKey(other, key)
+		// Names are read all the same: they tell whose object this is.
+		if keys++; keys <= limits.Keys {
+			folded := fold(key)
+			if other, ok := spellings[folded]; ok && other != key && problem == nil {
+				problem = duplicateKey(other, key)
+			}
+			spellings[folded] = key
+		} else if problem == nil {
+			problem = &LimitError{What: "keys", Limit: int64(limits.Keys)}
 		}
-		spellings[folded] = key
 		name := o.nameFor(key)
 		if name == nil {
 			continue
