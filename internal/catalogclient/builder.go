@@ -149,14 +149,15 @@ func (b *builder) keepChannel(c Channel) Channel {
 
 func (b *builder) keepBundle(bundle Bundle) Bundle {
 	kept := Bundle{
-		Name: b.keep(bundle.Name), Version: b.keep(bundle.Version), Image: b.keep(bundle.Image),
+		// No other bundle has the image as a rule, so looking for it is not worth it.
+		Name: b.keep(bundle.Name), Version: b.keep(bundle.Version), Image: strings.Clone(bundle.Image),
 		Properties: exactly(bundle.Properties),
 	}
 	for i, p := range kept.Properties {
 		kept.Properties[i].Type = b.keep(p.Type)
 		b.kept += entryOverhead + int64(len(p.Value))
 	}
-	b.kept += entryOverhead
+	b.kept += entryOverhead + int64(len(bundle.Image))
 	return kept
 }
 
@@ -192,6 +193,8 @@ func (b *builder) build() map[string]*entry {
 	entries := make(map[string]*entry, len(b.packages))
 	for name, p := range b.packages {
 		entries[name] = p.build(name)
+		// The rest needs the memory.
+		delete(b.packages, name)
 	}
 	return entries
 }
