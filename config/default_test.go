@@ -112,7 +112,7 @@ func TestManagerRuns(t *testing.T) {
 		"--leader-elect",
 		"--cache-path=/var/cache",
 		"--catalog-server-bind-address=:8443",
-		"--catalog-server-external-url=http://catalogd-service.olmv1-system.svc",
+		"--catalog-server-external-url=https://catalogd-service.olmv1-system.svc",
 		"--health-probe-bind-address=:8081",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
@@ -182,8 +182,8 @@ func TestCatalogService(t *testing.T) {
 	t.Parallel()
 	objects := build(t, "default")
 	ports := the[*corev1.Service](t, objects).Spec.Ports
-	if len(ports) != 1 || ports[0].Port != 80 {
-		t.Fatalf("ports are %v, want 80, which the advertised URL implies", ports)
+	if len(ports) != 1 || ports[0].Port != 443 {
+		t.Fatalf("ports are %v, want 443, which the advertised URL implies", ports)
 	}
 	container := manager(t, objects).Spec.Template.Spec.Containers[0]
 	if got := port(container, ports[0].TargetPort.String()); got != 8443 {

@@ -12,7 +12,7 @@ import (
 )
 
 // addCatalogServer makes the process pull, check and serve ClusterCatalogs.
-func addCatalogServer(mgr ctrl.Manager, o *options, authFile string) error {
+func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate catalogTLS) error {
 	puller, err := newPuller(o, "catalog-images", authFile)
 	if err != nil {
 		return err
@@ -36,10 +36,9 @@ func addCatalogServer(mgr ctrl.Manager, o *options, authFile string) error {
 		return fmt.Errorf("setting up the catalog server: %w", err)
 	}
 	server, err := catalogserver.NewServer(catalogserver.ServerConfig{
-		Address:  o.catalogAddress,
-		Handler:  catalogserver.Handler(store),
-		CertFile: o.tlsCert,
-		KeyFile:  o.tlsKey,
+		Address:        o.catalogAddress,
+		Handler:        catalogserver.Handler(store),
+		GetCertificate: certificate.certificate,
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the catalog server: %w", err)
@@ -48,6 +47,9 @@ func addCatalogServer(mgr ctrl.Manager, o *options, authFile string) error {
 		return fmt.Errorf("setting up the catalog server: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("catalog-server", server.Check); err != nil {
+		return fmt.Errorf("setting up readiness: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("catalog-certificate", certificate.check); err != nil {
 		return fmt.Errorf("setting up readiness: %w", err)
 	}
 	return nil

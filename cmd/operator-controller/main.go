@@ -16,7 +16,7 @@ var version = "unknown"
 func main() {
 	if err := newCommand().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 
@@ -37,6 +37,7 @@ func newCommand() *cobra.Command {
 	}
 	options.bind(command.Flags())
 	command.AddCommand(newVersionCommand())
+	command.AddCommand(newCatalogCommand())
 	return command
 }
 

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -87,13 +86,13 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 	if err := errors.Join(ocv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering types: %w", err)
 	}
-	metrics, err := metricsOptions(o)
+	metrics, certificate, err := metricsOptions(o)
 	if err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                        scheme,
-		Cache:                         cacheOptions(o),
+		Cache:                         cacheOptions(),
 		Metrics:                       metrics,
 		HealthProbeBindAddress:        o.healthAddress,
 		PprofBindAddress:              o.pprofAddress,
@@ -109,25 +108,25 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}
+	if certificate != nil {
+		if err := mgr.Add(certificate); err != nil {
+			return nil, fmt.Errorf("setting up the certificate of metrics: %w", err)
+		}
+	}
 	return mgr, addProbes(mgr)
 }
 
 // cacheOptions keep in memory what passes read: extensions and catalogs whole,
-// of ServiceAccounts that they exist, and at most one Secret.
-func cacheOptions(o *options) cache.Options {
-	byObject := map[client.Object]cache.ByObject{
-		&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}}: {
-			Transform: onlyName,
+// and of ServiceAccounts that they exist. Secrets are not among it.
+func cacheOptions() cache.Options {
+	return cache.Options{
+		ByObject: map[client.Object]cache.ByObject{
+			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}}: {
+				Transform: onlyName,
+			},
 		},
+		DefaultTransform: cache.TransformStripManagedFields(),
 	}
-	if o.pullSecret.Name != "" {
-		byObject[&corev1.Secret{}] = cache.ByObject{
-			Namespaces: map[string]cache.Config{o.pullSecret.Namespace: {
-				FieldSelector: fields.OneTermEqualSelector("metadata.name", o.pullSecret.Name),
-			}},
-		}
-	}
-	return cache.Options{ByObject: byObject, DefaultTransform: cache.TransformStripManagedFields()}
 }
 
 // onlyName drops everything of an object that its existence does not need.
@@ -138,22 +137,24 @@ func onlyName(object any) (any, error) {
 	return object, nil
 }
 
-func metricsOptions(o *options) (metricsserver.Options, error) {
+// metricsOptions come with the certificate, which has to be started to be
+// reloaded; it is nil when there are no metrics.
+func metricsOptions(o *options) (metricsserver.Options, *certwatcher.CertWatcher, error) {
 	options := metricsserver.Options{BindAddress: o.metricsAddress}
 	if o.metricsAddress == "0" {
-		return options, nil
+		return options, nil, nil
 	}
-	watcher, err := certwatcher.New(o.tlsCert, o.tlsKey)
+	certificate, err := certwatcher.New(o.tlsCert, o.tlsKey)
 	if err != nil {
-		return options, fmt.Errorf("reading the serving certificate: %w", err)
+		return options, nil, fmt.Errorf("reading the serving certificate: %w", err)
 	}
 	options.SecureServing = true
 	options.FilterProvider = filters.WithAuthenticationAndAuthorization
 	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion = tls.VersionTLS12
-		c.GetCertificate = watcher.GetCertificate
+		c.GetCertificate = certificate.GetCertificate
 	}}
-	return options, nil
+	return options, certificate, nil
 }
 
 // addProbes makes the process ready once it knows the cluster.

@@ -34,6 +34,8 @@ type options struct {
 	pullCAs          string
 	globalPullSecret string
 	pullSecret       types.NamespacedName // parsed from globalPullSecret
+	ownAccount       string
+	serviceAccount   types.NamespacedName // parsed from ownAccount
 	signaturePolicy  string
 	requirePolicy    bool
 
@@ -50,7 +52,7 @@ func defaultOptions() *options {
 		pprofAddress:       "0",
 		serveCatalogs:      true,
 		catalogAddress:     ":8443",
-		catalogExternalURL: "http://catalogd-service.olmv1-system.svc",
+		catalogExternalURL: "https://catalogd-service.olmv1-system.svc",
 	}
 }
 
@@ -69,7 +71,7 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
 		"Address of /metrics over HTTPS; needs --tls-cert and --tls-key, with which it is :8443 by default if no catalogs are served there, and 0 turns it off.")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", o.pprofAddress, "Address of /debug/pprof; 0 for none.")
-	flags.StringVar(&o.tlsCert, "tls-cert", o.tlsCert, "Certificate file of the catalog and metrics servers; reloaded when it changes.")
+	flags.StringVar(&o.tlsCert, "tls-cert", o.tlsCert, "Certificate file of the catalog and metrics servers; reloaded when it changes. Without one, catalogs are served with a certificate of our own.")
 	flags.StringVar(&o.tlsKey, "tls-key", o.tlsKey, "Key file for --tls-cert.")
 
 	flags.StringVar(&o.catalogCAs, "catalogd-cas-dir", o.catalogCAs,
@@ -77,6 +79,8 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.pullCAs, "pull-cas-dir", o.pullCAs, "Directory of certificates for pulling images.")
 	flags.StringVar(&o.globalPullSecret, "global-pull-secret", o.globalPullSecret,
 		"Secret with registry credentials for every pull, as <namespace>/<name>.")
+	flags.StringVar(&o.ownAccount, "service-account", o.ownAccount,
+		"ServiceAccount whose pull secrets are used too, and win, as <namespace>/<name>; by default that of the pod.")
 	flags.StringVar(&o.signaturePolicy, "signature-policy", o.signaturePolicy,
 		"Signature policy file for images; by default that of the system.")
 	flags.BoolVar(&o.requirePolicy, "require-signature-policy", o.requirePolicy,
@@ -86,7 +90,7 @@ func (o *options) bind(flags *pflag.FlagSet) {
 		"Pull and serve ClusterCatalogs; turn off where a separate catalogd does.")
 	flags.StringVar(&o.catalogAddress, "catalog-server-bind-address", o.catalogAddress, "Address of the catalog server.")
 	flags.StringVar(&o.catalogExternalURL, "catalog-server-external-url", o.catalogExternalURL,
-		"URL under which clients reach the catalog server.")
+		"URL under which clients reach the catalog server; it speaks plain HTTP if this is an http URL.")
 }
 
 // complete checks the options and fills in what depends on the surroundings.
@@ -112,7 +116,10 @@ func (o *options) complete() error {
 			return fmt.Errorf("catalog-server-external-url must be an http or https URL, not %q", o.catalogExternalURL)
 		}
 	}
-	return o.completePullSecret()
+	return errors.Join(
+		parseName("global-pull-secret", o.globalPullSecret, &o.pullSecret),
+		parseName("service-account", o.ownAccount, &o.serviceAccount),
+	)
 }
 
 func (o *options) defaultMetricsAddress() string {
@@ -122,15 +129,16 @@ func (o *options) defaultMetricsAddress() string {
 	return ":8443"
 }
 
-func (o *options) completePullSecret() error {
-	if o.globalPullSecret == "" {
+// parseName reads the value of a flag, which may be empty, into key.
+func parseName(flag, value string, key *types.NamespacedName) error {
+	if value == "" {
 		return nil
 	}
-	namespace, name, found := strings.Cut(o.globalPullSecret, "/")
+	namespace, name, found := strings.Cut(value, "/")
 	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("global-pull-secret must be <namespace>/<name>, not %q", o.globalPullSecret)
+		return fmt.Errorf("%s must be <namespace>/<name>, not %q", flag, value)
 	}
-	o.pullSecret = types.NamespacedName{Namespace: namespace, Name: name}
+	*key = types.NamespacedName{Namespace: namespace, Name: name}
 	return nil
 }
 

@@ -39,6 +39,13 @@ func TestOptions(t *testing.T) {
 		"pull secret without a namespace": {
 			args: []string{"--global-pull-secret=name"}, err: `global-pull-secret must be <namespace>/<name>, not "name"`,
 		},
+		"service account": {
+			args: []string{"--service-account=ns/name"},
+			want: func(o *options) bool { return o.serviceAccount.String() == "ns/name" },
+		},
+		"service account with more": {
+			args: []string{"--service-account=ns/name/x"}, err: `service-account must be <namespace>/<name>, not "ns/name/x"`,
+		},
 		"external URL": {
 			args: []string{"--catalog-server-external-url=catalogd"},
 			err:  `catalog-server-external-url must be an http or https URL, not "catalogd"`,

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -36,7 +37,11 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	authFile, err := addPullSecret(mgr, o)
+	api, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("setting up a client: %w", err)
+	}
+	authFile, err := addPullSecrets(mgr, api, o)
 	if err != nil {
 		return err
 	}
@@ -45,7 +50,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 		return err
 	}
 	bundles := newBundles(puller)
-	catalogs, err := addCatalogClient(mgr, o)
+	catalogs, err := addCatalogs(mgr, api, o, authFile)
 	if err != nil {
 		return err
 	}
@@ -55,7 +60,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 	}); err != nil {
 		return err
 	}
-	if err := controller.Setup(mgr, &controller.Reconciler{
+	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
 		Releases:     releases{applier: applier},
 		Bundles:      bundles,
@@ -66,13 +71,26 @@ func wire(mgr ctrl.Manager, o *options) error {
 			bundles.forget(ctx, extension)
 		},
 		Now: time.Now,
-	}, wakeups, o.workers); err != nil {
-		return err
-	}
+	}, wakeups, o.workers)
+}
+
+// addCatalogs makes the process read catalogs and, unless something else does,
+// serve them.
+func addCatalogs(mgr ctrl.Manager, api kubernetes.Interface, o *options, authFile string) (*catalogs, error) {
 	if !o.serveCatalogs {
-		return nil
+		return addCatalogClient(mgr, o)
 	}
-	return addCatalogServer(mgr, o, authFile)
+	certificate, err := addCatalogTLS(mgr, api, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := addCatalogServer(mgr, o, authFile, certificate); err != nil {
+		return nil, err
+	}
+	if certificate.authorities == nil {
+		return addCatalogClient(mgr, o)
+	}
+	return addCatalogClient(mgr, o, certificate.authorities)
 }
 
 func newPuller(o *options, dir, authFile string) (*image.Puller, error) {
@@ -92,8 +110,10 @@ func newPuller(o *options, dir, authFile string) (*image.Puller, error) {
 	return puller, nil
 }
 
-func addCatalogClient(mgr ctrl.Manager, o *options) (*catalogs, error) {
-	http, err := catalogclient.NewHTTPClient(o.catalogCAs)
+// addCatalogClient makes the process read catalogs. Each of trusted returns
+// authorities to trust beside the configured ones.
+func addCatalogClient(mgr ctrl.Manager, o *options, trusted ...func() []byte) (*catalogs, error) {
+	http, err := catalogclient.NewHTTPClient(o.catalogCAs, trusted...)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,9 @@ type entry struct {
 type builder struct {
 	packages map[string]*parts
 	// texts holds each kept text once: bundle names come up in several entries.
-	texts       map[string]string
-	kept, limit int64
+	texts  map[string]string
+	kept   int64
+	limits Limits
 }
 
 // parts are the objects of one package, by name.
@@ -35,8 +36,8 @@ type parts struct {
 
 type objectKey struct{ schema, name string }
 
-func newBuilder(limit int64) *builder {
-	return &builder{packages: map[string]*parts{}, texts: map[string]string{}, limit: limit}
+func newBuilder(limits Limits) *builder {
+	return &builder{packages: map[string]*parts{}, texts: map[string]string{}, limits: limits}
 }
 
 // add takes what is needed of o and keeps nothing of its JSON. The error is an
@@ -53,17 +54,19 @@ func (b *builder) add(o fbc.Object) error {
 	switch o.Schema {
 	case schemaChannel:
 		var channel Channel
-		if channel, err = decodeChannel(o); err == nil {
-			p.channels[channel.Name] = b.keepChannel(channel)
+		if channel, err = decodeChannel(o, b.limits); err == nil {
+			channel = b.keepChannel(channel)
+			p.channels[channel.Name] = channel
 		}
 	case schemaBundle:
 		var bundle Bundle
-		if bundle, err = decodeBundle(o); err == nil {
-			p.bundles[bundle.Name] = b.keepBundle(bundle)
+		if bundle, err = decodeBundle(o, b.limits); err == nil {
+			bundle = b.keepBundle(bundle)
+			p.bundles[bundle.Name] = bundle
 		}
 	case schemaDeprecations:
 		var deprecations []Deprecation
-		if deprecations, err = decodeDeprecations(o); err == nil {
+		if deprecations, err = decodeDeprecations(o, b.limits); err == nil {
 			p.deprecations[b.keep(o.Name)] = b.keepDeprecations(deprecations)
 		}
 	}
@@ -77,13 +80,14 @@ func (b *builder) add(o fbc.Object) error {
 // addMalformed records that an object of a known package cannot be used.
 func (b *builder) addMalformed(e *fbc.ObjectError) error {
 	o := e.Object
-	b.parts(o.Owner()).malformed[objectKey{o.Schema, o.Name}] = b.keep(e.Error())
+	key := objectKey{b.keep(o.Schema), b.keep(o.Name)}
+	b.parts(o.Owner()).malformed[key] = b.keep(e.Error())
 	return b.checkSize()
 }
 
 func (b *builder) checkSize() error {
-	if b.kept > b.limit {
-		return &fbc.LimitError{What: "index bytes", Limit: b.limit}
+	if b.kept > b.limits.KeptBytes {
+		return &fbc.LimitError{What: "index bytes", Limit: b.limits.KeptBytes}
 	}
 	return nil
 }
@@ -96,6 +100,7 @@ func (b *builder) parts(name string) *parts {
 			deprecations: map[string][]Deprecation{}, malformed: map[objectKey]string{},
 		}
 		b.packages[b.keep(name)] = p
+		b.kept += packageOverhead
 	}
 	return p
 }
@@ -107,50 +112,80 @@ func (b *builder) keep(text string) string {
 	}
 	text = strings.Clone(text)
 	b.texts[text] = text
-	b.kept += int64(len(text))
+	b.kept += entryOverhead + int64(len(text))
 	return text
 }
 
+// keepPackage returns p as it would be had it been built from its objects.
+func (b *builder) keepPackage(p Package) Package {
+	kept := Package{
+		Name: b.keep(p.Name), Channels: exactly(p.Channels), Bundles: exactly(p.Bundles),
+		Deprecations: b.keepDeprecations(p.Deprecations),
+	}
+	for i, channel := range kept.Channels {
+		kept.Channels[i] = b.keepChannel(channel)
+	}
+	for i, bundle := range kept.Bundles {
+		kept.Bundles[i] = b.keepBundle(bundle)
+	}
+	return kept
+}
+
 func (b *builder) keepChannel(c Channel) Channel {
-	c.Name = b.keep(c.Name)
-	for i, e := range c.Entries {
-		for j, skip := range e.Skips {
-			e.Skips[j] = b.keep(skip)
+	// What was decoded has room to grow.
+	kept := Channel{Name: b.keep(c.Name), Entries: exactly(c.Entries)}
+	for i, e := range kept.Entries {
+		skips := exactly(e.Skips)
+		for j, skip := range skips {
+			skips[j] = b.keep(skip)
 		}
-		c.Entries[i] = Entry{
-			Name: b.keep(e.Name), Replaces: b.keep(e.Replaces),
-			Skips: slices.Clip(e.Skips), SkipRange: b.keep(e.SkipRange),
+		kept.Entries[i] = Entry{
+			Name: b.keep(e.Name), Replaces: b.keep(e.Replaces), Skips: skips, SkipRange: b.keep(e.SkipRange),
 		}
 		b.kept += entryOverhead
 	}
-	c.Entries = slices.Clip(c.Entries)
-	return c
+	return kept
 }
 
 func (b *builder) keepBundle(bundle Bundle) Bundle {
-	bundle.Name = b.keep(bundle.Name)
-	bundle.Version = b.keep(bundle.Version)
-	bundle.Image = b.keep(bundle.Image)
-	for i, p := range bundle.Properties {
-		bundle.Properties[i].Type = b.keep(p.Type)
+	kept := Bundle{
+		// No other bundle has the image as a rule, so looking for it is not worth it.
+		Name: b.keep(bundle.Name), Version: b.keep(bundle.Version), Image: strings.Clone(bundle.Image),
+		Properties: exactly(bundle.Properties),
+	}
+	for i, p := range kept.Properties {
+		kept.Properties[i].Type = b.keep(p.Type)
 		b.kept += entryOverhead + int64(len(p.Value))
 	}
-	bundle.Properties = slices.Clip(bundle.Properties)
-	b.kept += entryOverhead
-	return bundle
+	b.kept += entryOverhead + int64(len(bundle.Image))
+	return kept
+}
+
+// exactly returns a copy of list in no more memory than it needs.
+func exactly[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	kept := make([]T, len(list))
+	copy(kept, list)
+	return kept
 }
 
 func (b *builder) keepDeprecations(list []Deprecation) []Deprecation {
-	for i, d := range list {
-		list[i] = Deprecation{Schema: b.keep(d.Schema), Name: b.keep(d.Name), Message: b.keep(d.Message)}
+	kept := exactly(list)
+	for i, d := range kept {
+		kept[i] = Deprecation{Schema: b.keep(d.Schema), Name: b.keep(d.Name), Message: b.keep(d.Message)}
 		b.kept += entryOverhead
 	}
-	return list
+	return kept
 }
 
-// entryOverhead is what an item of an index takes besides its text, in bytes:
-// without it, items without text would cost nothing.
-const entryOverhead = 64
+// What an index takes besides its text, in bytes: without it, items without text
+// would cost nothing.
+const (
+	entryOverhead   = 96  // a bundle, an entry, a property, a deprecation or a text
+	packageOverhead = 512 // a package and, while it is built, its maps
+)
 
 // build returns the packages, each in an order that does not depend on the
 // order of the catalog.
@@ -158,6 +193,8 @@ func (b *builder) build() map[string]*entry {
 	entries := make(map[string]*entry, len(b.packages))
 	for name, p := range b.packages {
 		entries[name] = p.build(name)
+		// The rest needs the memory.
+		delete(b.packages, name)
 	}
 	return entries
 }
@@ -180,7 +217,10 @@ func (k objectKey) compare(other objectKey) int {
 }
 
 func sortedByName[T any](byName map[string]T) []T {
-	var sorted []T
+	if len(byName) == 0 {
+		return nil
+	}
+	sorted := make([]T, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		sorted = append(sorted, byName[name])
 	}

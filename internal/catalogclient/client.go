@@ -105,8 +105,8 @@ func New(cfg Config) (*Client, error) {
 // wait for each other, calls for different catalogs do not.
 //
 // The error may be, among those of the HTTP client, a *StatusError,
-// *StalledError, *LengthError, *fbc.StreamError, *fbc.ObjectError,
-// *fbc.LimitError, ErrEmptyCatalog, ErrUnknownLength or ErrForgotten.
+// *StalledError, *LengthError, *EncodingError, *fbc.StreamError,
+// *fbc.ObjectError, *fbc.LimitError, ErrEmptyCatalog, ErrUnknownLength or ErrForgotten.
 func (c *Client) Refresh(ctx context.Context, src Source) (Change, error) {
 	if src.Catalog == "" || src.Digest == "" {
 		return Change{}, errors.New("a catalog without name or digest cannot be read")
@@ -168,9 +168,9 @@ func (c *Client) replace(ctx context.Context, src Source, h *holding) (Change, e
 // *NotLoadedError when no content of the catalog was ever read, and a
 // *MalformedPackageError when the content for this package cannot be used.
 func (c *Client) Package(catalog, name string) (*Package, error) {
-	st := &state{}
+	var st state
 	if h := c.lookup(catalog); h != nil {
-		st = h.state.Load()
+		st = *h.state.Load()
 	}
 	if st.index == nil {
 		return nil, &NotLoadedError{Catalog: catalog, Err: st.failure}

@@ -125,6 +125,7 @@ func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
 		return header, nil, errDamaged
 	}
 	packages := map[string]*entry{}
+	texts := newBuilder(Limits{})
 	for {
 		var e entry
 		err := dec.Decode(&e)
@@ -134,6 +135,7 @@ func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
 		if err != nil {
 			return header, nil, err
 		}
+		e.Package = texts.keepPackage(e.Package)
 		packages[e.Package.Name] = &e
 	}
 	if len(packages) != header.Packages {

@@ -25,7 +25,7 @@ var errNoSchema = errors.New("missing root schema field")
 // package malformed; an object that is malformed so that nobody can tell its
 // package is an error, as is content without any object of a schema.
 func decodeIndex(r io.Reader, limits Limits) (map[string]*entry, error) {
-	b := newBuilder(limits.KeptBytes)
+	b := newBuilder(limits)
 	dec := fbc.NewDecoder(r, limits.Content)
 	objects := 0
 	for {
@@ -67,9 +67,15 @@ func decodeFields(object []byte, read func(key string, value []byte) error) erro
 	return nil
 }
 
-// decodeElements calls read for every item of array and returns its first
-// error. Null stands for an empty list.
-func decodeElements(array []byte, read func(value []byte) error) error {
+// items counts the items of all lists in one object. An item of two bytes may
+// take fifty times as much once it is decoded.
+type items struct{ left, limit int }
+
+func newItems(limits Limits) *items { return &items{left: limits.Items, limit: limits.Items} }
+
+// decode calls read for every item of array and returns its first error. Null
+// stands for an empty list.
+func (n *items) decode(array []byte, read func(value []byte) error) error {
 	switch kind := fbc.KindOf(array); kind {
 	case fbc.Null:
 		return nil
@@ -79,6 +85,10 @@ func decodeElements(array []byte, read func(value []byte) error) error {
 	}
 	i := 0
 	for value := range fbc.Elements(array) {
+		if n.left == 0 {
+			return &fbc.LimitError{What: "items", Limit: int64(n.limit)}
+		}
+		n.left--
 		if err := read(value); err != nil {
 			return fmt.Errorf("item %d: %w", i, err)
 		}
@@ -87,56 +97,93 @@ func decodeElements(array []byte, read func(value []byte) error) error {
 	return nil
 }
 
-func decodeChannel(o fbc.Object) (Channel, error) {
-	channel := Channel{Name: o.Name}
+func decodeChannel(o fbc.Object, limits Limits) (Channel, error) {
+	channel, n := Channel{Name: o.Name}, newItems(limits)
 	err := decodeFields(o.JSON, func(key string, value []byte) error {
-		if strings.EqualFold(key, "entries") {
-			channel.Entries = nil
-			return decodeValue(value, &channel.Entries)
+		if !strings.EqualFold(key, "entries") {
+			return nil
 		}
-		return nil
+		channel.Entries = nil
+		return n.decode(value, func(item []byte) error {
+			entry, err := decodeEntry(item, n)
+			channel.Entries = append(channel.Entries, entry)
+			return err
+		})
 	})
 	return channel, err
 }
 
-func decodeBundle(o fbc.Object) (Bundle, error) {
-	bundle := Bundle{Name: o.Name}
+func decodeEntry(item []byte, n *items) (Entry, error) {
+	var entry Entry
+	err := decodeFields(item, func(key string, value []byte) error {
+		switch {
+		case strings.EqualFold(key, "name"):
+			return decodeValue(value, &entry.Name)
+		case strings.EqualFold(key, "replaces"):
+			return decodeValue(value, &entry.Replaces)
+		case strings.EqualFold(key, "skipRange"):
+			return decodeValue(value, &entry.SkipRange)
+		case strings.EqualFold(key, "skips"):
+			entry.Skips = nil
+			return n.decode(value, func(item []byte) error {
+				var skip string
+				err := decodeValue(item, &skip)
+				entry.Skips = append(entry.Skips, skip)
+				return err
+			})
+		}
+		return nil
+	})
+	return entry, err
+}
+
+func decodeBundle(o fbc.Object, limits Limits) (Bundle, error) {
+	bundle, n := Bundle{Name: o.Name}, newItems(limits)
 	err := decodeFields(o.JSON, func(key string, value []byte) error {
 		switch {
 		case strings.EqualFold(key, "image"):
 			return decodeValue(value, &bundle.Image)
 		case strings.EqualFold(key, "properties"):
-			var err error
-			bundle.Properties, err = decodeProperties(value)
-			return err
+			return bundle.decodeProperties(value, n)
 		}
 		return nil
 	})
-	bundle.Version = versionOf(bundle.Properties)
 	return bundle, err
 }
 
-// decodeProperties decodes the type of every property, and the value of none.
-func decodeProperties(list []byte) ([]Property, error) {
-	var properties []Property
-	err := decodeElements(list, func(item []byte) error {
-		var kind string
-		var raw []byte
-		err := decodeFields(item, func(key string, value []byte) error {
-			switch {
-			case strings.EqualFold(key, "type"):
-				return decodeValue(value, &kind)
-			case strings.EqualFold(key, "value"):
-				raw = value
-			}
-			return nil
-		})
-		if err == nil && keptProperty(kind) {
-			properties = append(properties, Property{Type: kind, Value: compact(raw)})
+// decodeProperties sets what b has of the properties in list.
+func (b *Bundle) decodeProperties(list []byte, n *items) error {
+	b.Version, b.Properties = "", nil
+	versioned := false
+	return n.decode(list, func(item []byte) error {
+		kind, value, err := decodeProperty(item)
+		if err != nil {
+			return err
 		}
-		return err
+		if kind == propertyPackage && !versioned {
+			b.Version, versioned = versionOf(value), true
+		}
+		if keptProperty(kind) {
+			b.Properties = append(b.Properties, Property{Type: kind, Value: compact(value)})
+		}
+		return nil
 	})
-	return properties, err
+}
+
+// decodeProperty decodes the type of a property, but not its value.
+func decodeProperty(item []byte) (string, []byte, error) {
+	var kind string
+	var raw []byte
+	err := decodeFields(item, func(key string, value []byte) error {
+		switch {
+		case strings.EqualFold(key, "type"):
+			return decodeValue(value, &kind)
+		case strings.EqualFold(key, "value"):
+			raw = value
+		}
+		return nil
+	})
+	return kind, raw, err
 }
 
 // decodeValue decodes a small value. Its error names no Go types, which mean
@@ -168,44 +215,43 @@ func compact(value []byte) json.RawMessage {
 	return b.Bytes()
 }
 
-// versionOf returns the version in the first olm.package property.
-func versionOf(properties []Property) string {
-	for _, p := range properties {
-		if p.Type != PropertyPackage {
-			continue
-		}
-		var value struct {
-			Version string `json:"version"`
-		}
-		// A property that cannot be read is kept, and refused where it is used.
-		if err := json.Unmarshal(p.Value, &value); err != nil {
-			return ""
-		}
-		return value.Version
+// versionOf returns the version in the value of an olm.package property.
+func versionOf(value []byte) string {
+	var property struct {
+		Version string `json:"version"`
 	}
-	return ""
+	// Whether a bundle without version matters is for resolution to say.
+	if err := json.Unmarshal(value, &property); err != nil {
+		return ""
+	}
+	return property.Version
 }
 
-func decodeDeprecations(o fbc.Object) ([]Deprecation, error) {
-	var entries []struct {
+func decodeDeprecations(o fbc.Object, limits Limits) ([]Deprecation, error) {
+	var deprecations []Deprecation
+	n := newItems(limits)
+	err := decodeFields(o.JSON, func(key string, value []byte) error {
+		if !strings.EqualFold(key, "entries") {
+			return nil
+		}
+		deprecations = nil
+		return n.decode(value, func(item []byte) error {
+			deprecation, err := decodeDeprecation(item)
+			deprecations = append(deprecations, deprecation)
+			return err
+		})
+	})
+	return deprecations, err
+}
+
+func decodeDeprecation(item []byte) (Deprecation, error) {
+	var entry struct {
 		Reference struct {
 			Schema string `json:"schema"`
 			Name   string `json:"name"`
 		} `json:"reference"`
 		Message string `json:"message"`
 	}
-	err := decodeFields(o.JSON, func(key string, value []byte) error {
-		if strings.EqualFold(key, "entries") {
-			entries = nil
-			return decodeValue(value, &entries)
-		}
-		return nil
-	})
-	deprecations := make([]Deprecation, 0, len(entries))
-	for _, e := range entries {
-		deprecations = append(deprecations, Deprecation{
-			Schema: e.Reference.Schema, Name: e.Reference.Name, Message: e.Message,
-		})
-	}
-	return deprecations, err
+	err := decodeValue(item, &entry)
+	return Deprecation{Schema: entry.Reference.Schema, Name: entry.Reference.Name, Message: entry.Message}, err
 }

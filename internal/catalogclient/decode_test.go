@@ -55,7 +55,6 @@ func TestPackagesAsWritten(t *testing.T) {
 			body:   `{"Schema":"olm.bundle","PACKAGE":"p","Name":"a","IMAGE":"i","Properties":[{"Type":"olm.package","VALUE":{"Version":"1.0.0"}}]}`,
 			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
 				Name: "a", Image: "i", Version: "1.0.0",
-				Properties: []catalogclient.Property{{Type: "olm.package", Value: []byte(`{"Version":"1.0.0"}`)}},
 			}}},
 		},
 		"NullLists": {
@@ -67,24 +66,31 @@ func TestPackagesAsWritten(t *testing.T) {
 			},
 		},
 		"FirstVersion": {
-			reason: "the first olm.package property has the version, all of them are kept",
+			reason: "the first olm.package property has the version, the others are nothing to resolution",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
 				`{"type":"olm.package","value":{"version":"1.0.0"}},{"type":"olm.package","value": {"version" : "2.0.0"}}]}`,
 			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
-				Name: "a", Version: "1.0.0", Properties: []catalogclient.Property{
-					{Type: "olm.package", Value: []byte(`{"version":"1.0.0"}`)},
-					{Type: "olm.package", Value: []byte(`{"version":"2.0.0"}`)},
-				},
+				Name: "a", Version: "1.0.0",
 			}}},
 		},
 		"UnreadableVersion": {
 			reason: "whether a bundle without version matters is for resolution to say",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[{"type":"olm.package","value":7}]}` +
-				`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":"olm.package"}]}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{
-				{Name: "a", Properties: []catalogclient.Property{{Type: "olm.package", Value: []byte(`7`)}}},
-				{Name: "b", Properties: []catalogclient.Property{{Type: "olm.package"}}},
-			}},
+				`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":"olm.package"},{"type":"olm.package","value":{"version":"2.0.0"}}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "a"}, {Name: "b"}}},
+		},
+		"KeptProperties": {
+			reason: "what the bundle needs is kept in the order of the catalog, repetitions included",
+			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
+				`{"type":"olm.gvk.required","value": {"kind" : "A"}},{"type":"olm.gvk","value":{"kind":"B"}},` +
+				`{"type":"olm.constraint"},{"type":"olm.gvk.required","value":{"kind":"A"}},{"type":"olm.maxOpenShiftVersion","value":"4.20"}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
+				Name: "a", Properties: []catalogclient.Property{
+					{Type: catalogclient.PropertyGVKRequired, Value: []byte(`{"kind":"A"}`)},
+					{Type: catalogclient.PropertyConstraint},
+					{Type: catalogclient.PropertyGVKRequired, Value: []byte(`{"kind":"A"}`)},
+				},
+			}}},
 		},
 		"SkippedProperties": {
 			reason: "what resolution does not read is not even decoded",
@@ -151,11 +157,39 @@ func TestMalformedPackages(t *testing.T) {
 		},
 		"an entry with a bad skip": {
 			`{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"a","skips":[1]}]}`,
-			`object 1, schema "olm.channel", package "p", name "c": key "entries": unexpected number in "skips"`,
+			`object 1, schema "olm.channel", package "p", name "c": key "entries": item 0: key "skips": item 0: unexpected number`,
 		},
 		"deprecations that are no list": {
 			`{"schema":"olm.deprecations","package":"p","entries":"x"}`,
-			`object 1, schema "olm.deprecations", package "p": key "entries": unexpected string`,
+			`object 1, schema "olm.deprecations", package "p": key "entries": expected a list, found a string`,
+		},
+		"an entry that is a name": {
+			`{"schema":"olm.channel","package":"p","name":"c","entries":["a"]}`,
+			`object 1, schema "olm.channel", package "p", name "c": key "entries": item 0: expected an object, found a string`,
+		},
+		"a deprecation with a bad reference": {
+			`{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"name":1}}]}`,
+			`object 1, schema "olm.deprecations", package "p": key "entries": item 0: unexpected number in "reference.name"`,
+		},
+		"too many entries": {
+			`{"schema":"olm.channel","package":"p","name":"c","entries":[` + strings.Repeat("{},", 100_000) + `{}]}`,
+			`object 1, schema "olm.channel", package "p", name "c": key "entries": items exceed the limit of 100000`,
+		},
+		"too many skipped bundles in all": {
+			`{"schema":"olm.channel","package":"p","name":"c","entries":[{"skips":["a"]},{"skips":[` + strings.Repeat(`"",`, 100_000) + `""]}]}`,
+			`object 1, schema "olm.channel", package "p", name "c": key "entries": item 1: key "skips": items exceed the limit of 100000`,
+		},
+		"too many properties": {
+			`{"schema":"olm.bundle","package":"p","name":"b","properties":[` + strings.Repeat(`{},`, 100_000) + `{}]}`,
+			`object 1, schema "olm.bundle", package "p", name "b": key "properties": items exceed the limit of 100000`,
+		},
+		"too many deprecations": {
+			`{"schema":"olm.deprecations","package":"p","entries":[` + strings.Repeat(`{},`, 100_000) + `{}]}`,
+			`object 1, schema "olm.deprecations", package "p": key "entries": items exceed the limit of 100000`,
+		},
+		"too many keys": {
+			`{"schema":"olm.bundle","name":"b"` + manyKeys(1000) + `,"package":"p"}`,
+			`object 1, schema "olm.bundle", package "p", name "b": keys exceed the limit of 1000`,
 		},
 		"the first of several, by schema and name": {
 			`{"schema":"olm.bundle","package":"p","name":"z","image":1}{"schema":"olm.bundle","package":"p","name":"a","image":1}`,
@@ -178,6 +212,15 @@ func TestMalformedPackages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyKeys returns n members of an object, each with a comma in front.
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"k%d":1`, i)
+	}
+	return b.String()
 }
 
 // B-01: names are opaque, whatever they look like.

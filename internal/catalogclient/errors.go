@@ -61,6 +61,17 @@ func (e *StatusError) Error() string {
 	return text + ": " + e.Detail
 }
 
+// EncodingError says that a server compressed a body in a way that was not asked
+// for and is not understood.
+type EncodingError struct {
+	// Encoding is the Content-Encoding of the response.
+	Encoding string
+}
+
+func (e *EncodingError) Error() string {
+	return fmt.Sprintf("unexpected content encoding %q", e.Encoding)
+}
+
 // StalledError says that a server stopped sending, or took too long in all.
 type StalledError struct {
 	// After is the time that passed without progress or, when Total is set,

@@ -1,6 +1,7 @@
 package catalogclient
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,9 @@ func (f fetcher) read(ctx context.Context, address string, w *watchdog) (map[str
 	if err != nil {
 		return nil, fmt.Errorf("error forming request: %w", err)
 	}
+	// Servers of catalogs are near, where compression costs both sides more time
+	// than it saves, and an uncompressed body mostly has a length to check.
+	req.Header.Set("Accept-Encoding", identity)
 	resp, err := f.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("error performing request: %w", err)
@@ -69,7 +73,11 @@ func (f fetcher) read(ctx context.Context, address string, w *watchdog) (map[str
 		return nil, ErrUnknownLength
 	}
 	body := &body{src: resp.Body, watchdog: w}
-	entries, err := decodeIndex(body, f.limits)
+	content, err := decoded(body, resp.Header.Get("Content-Encoding"))
+	if err != nil {
+		return nil, err
+	}
+	entries, err := decodeIndex(content, f.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +89,27 @@ func (f fetcher) read(ctx context.Context, address string, w *watchdog) (map[str
 
 // endsUnnoticed reports whether the end of the body is where the connection
 // closes. Everywhere else the HTTP layer tells a complete body from a cut one:
-// by length, by the last chunk, by the end of the HTTP/2 stream or by the
-// checksum of the compression it removed.
+// by length, by the last chunk or by the end of the HTTP/2 stream.
 func endsUnnoticed(resp *http.Response) bool {
-	return resp.ProtoMajor == 1 && resp.ContentLength < 0 &&
-		len(resp.TransferEncoding) == 0 && !resp.Uncompressed
+	return resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
+}
+
+const identity = "identity"
+
+// decoded returns the content of a body that the server encoded, although it was
+// asked not to. The bounds on content are for what it returns.
+func decoded(body io.Reader, encoding string) (io.Reader, error) {
+	switch strings.ToLower(encoding) {
+	case "", identity:
+		return body, nil
+	case "gzip", "x-gzip":
+		content, err := gzip.NewReader(body)
+		if err != nil {
+			return nil, fmt.Errorf("error decompressing catalog contents: %w", err)
+		}
+		return content, nil
+	}
+	return nil, &EncodingError{Encoding: encoding}
 }
 
 // detail returns the first line of a plain text body, for a message: it tells

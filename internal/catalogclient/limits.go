@@ -8,7 +8,11 @@ import (
 
 const (
 	// defaultKeptBytes is some ten times what the largest public catalog needs.
-	defaultKeptBytes = 256 << 20
+	defaultKeptBytes = 64 << 20
+	// defaultItems lets a channel of 5,000 bundles skip 20 with each.
+	defaultItems = 100_000
+	// defaultYAMLBytes is small: servers of catalogs send JSON.
+	defaultYAMLBytes = 1 << 20
 	// defaultIdle is generous for a server that is busy storing a catalog.
 	defaultIdle = 30 * time.Second
 	// defaultTotal lets 200 MB through at 100 kB/s.
@@ -19,8 +23,11 @@ const (
 type Limits struct {
 	// Content bounds the body as it is parsed, after any decompression.
 	Content fbc.Limits
-	// KeptBytes is the size of the text of an index in bytes.
+	// KeptBytes is the size of an index in memory in bytes, roughly.
 	KeptBytes int64
+	// Items is the number of entries, skipped bundles, properties or deprecations
+	// in one object.
+	Items int
 	// Idle is the longest time without any data from the server.
 	Idle time.Duration
 	// Total is the longest time from the request to the end of the body.
@@ -28,9 +35,15 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
+	if l.Content.YAMLBytes == 0 {
+		l.Content.YAMLBytes = defaultYAMLBytes
+	}
 	l.Content = l.Content.WithDefaults()
 	if l.KeptBytes == 0 {
 		l.KeptBytes = defaultKeptBytes
+	}
+	if l.Items == 0 {
+		l.Items = defaultItems
 	}
 	if l.Idle == 0 {
 		l.Idle = defaultIdle

@@ -34,8 +34,9 @@ type Entry struct {
 // Bundle is one bundle of a package.
 type Bundle struct {
 	Name string `json:"name"`
-	// Version is the version in the first olm.package property, as written, or
-	// "" when there is none that can be read; the property itself tells why.
+	// Version is the version in the first olm.package property, as written: with
+	// the release as build metadata if it has one. It is "" when there is none
+	// that can be read.
 	Version string `json:"version,omitempty"`
 	// Image is the reference of the image with the content of the bundle.
 	Image string `json:"image,omitempty"`
@@ -60,22 +61,22 @@ type Deprecation struct {
 	Message string `json:"message,omitempty"`
 }
 
-// The types of properties that are kept of a bundle. All others are left out,
-// in particular rendered manifests and CSV metadata, which make up nearly all
-// of a catalog's size.
+// The types of properties that are kept of a bundle: those by which it states
+// what it needs. All others are left out, in particular rendered manifests and
+// CSV metadata, which make up nearly all of a catalog's size.
 const (
-	PropertyPackage             = "olm.package"
-	PropertyPackageRequired     = "olm.package.required"
-	PropertyGVK                 = "olm.gvk"
-	PropertyGVKRequired         = "olm.gvk.required"
-	PropertyConstraint          = "olm.constraint"
-	PropertyMaxOpenShiftVersion = "olm.maxOpenShiftVersion"
+	PropertyPackageRequired = "olm.package.required"
+	PropertyGVKRequired     = "olm.gvk.required"
+	PropertyConstraint      = "olm.constraint"
 )
+
+// propertyPackage is the type of the property with a bundle's version, which is
+// kept as such.
+const propertyPackage = "olm.package"
 
 func keptProperty(kind string) bool {
 	switch kind {
-	case PropertyPackage, PropertyPackageRequired, PropertyGVK, PropertyGVKRequired,
-		PropertyConstraint, PropertyMaxOpenShiftVersion:
+	case PropertyPackageRequired, PropertyGVKRequired, PropertyConstraint:
 		return true
 	}
 	return false

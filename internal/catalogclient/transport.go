@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -18,13 +19,14 @@ var errDowngrade = errors.New("refusing to follow a redirect from https to http"
 
 // NewHTTPClient returns a client for catalog servers: TLS 1.2 or later, proxies
 // from the environment. It trusts the certificate authorities of the system and
-// those in the PEM files of casDir, which may be "". The files are read again
-// before a request when they have changed; files that cannot be used then leave
-// the trust as it was and show in the error of a request that fails.
+// those in the PEM files of casDir, which may be "", and in the PEM that each of
+// more returns, which may be nothing. All are asked again before a request, and
+// used when they have changed; files that cannot be used then leave the trust as
+// it was and show in the error of a request that fails.
 //
 // The error says that casDir cannot be read or holds no certificate.
-func NewHTTPClient(casDir string) (*http.Client, error) {
-	t := &trustingTransport{dir: casDir}
+func NewHTTPClient(casDir string, more ...func() []byte) (*http.Client, error) {
+	t := &trustingTransport{dir: casDir, more: more}
 	if err := t.reload(); err != nil {
 		return nil, err
 	}
@@ -44,7 +46,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 // trustingTransport is a transport with the trust that a folder has. There is
 // one underlying transport at any time, so that connections are reused.
 type trustingTransport struct {
-	dir string
+	dir  string
+	more []func() []byte
 
 	mu       sync.Mutex
 	current  *http.Transport
@@ -77,7 +80,11 @@ func (t *trustingTransport) reload() error {
 	if err != nil {
 		return err
 	}
-	contents := fingerprint(pems)
+	added := make([][]byte, 0, len(t.more))
+	for _, authorities := range t.more {
+		added = append(added, authorities())
+	}
+	contents := fingerprint(append(slices.Clone(pems), added...))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.current != nil && t.contents == contents {
@@ -89,6 +96,9 @@ func (t *trustingTransport) reload() error {
 	}
 	if t.current != nil {
 		defer t.current.CloseIdleConnections()
+	}
+	for _, pem := range added {
+		roots.AppendCertsFromPEM(pem)
 	}
 	t.current, t.contents = newTransport(roots), contents
 	return nil

@@ -116,6 +116,27 @@ func TestHTTPClientTrustsLaterCertificates(t *testing.T) {
 	}
 }
 
+func TestHTTPClientAsksForMoreCertificates(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(s.Close)
+	var more []byte
+	c, err := catalogclient.NewHTTPClient("", func() []byte { return more }, func() []byte { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.CloseIdleConnections)
+	for _, step := range []struct {
+		more    []byte
+		trusted bool
+	}{{nil, false}, {unrelatedCertificate(t), false}, {certificate(s), true}, {nil, false}} {
+		more = step.more
+		if err := get(t, c, s.URL); (err == nil) != step.trusted {
+			t.Errorf("got %v, want trusted %v", err, step.trusted)
+		}
+	}
+}
+
 func TestHTTPClientRefusesWeakTransport(t *testing.T) {
 	t.Parallel()
 	plain := httptest.NewServer(http.NotFoundHandler())

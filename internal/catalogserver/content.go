@@ -99,6 +99,30 @@ func (c contents) ensure(ctx context.Context, name string, want wanted, now time
 	return nil
 }
 
+// mirror makes the store hold the content that origin names by digest. It looks
+// up no tag, and pulls nothing that is held already. On error, which is as with
+// ensure, the store holds what it held before.
+func (c contents) mirror(ctx context.Context, name string, origin Origin) error {
+	held, ok := c.store.Record(name)
+	if ok && held.Canonical == origin.Canonical {
+		// A source by digest may only mean that the tag is not known.
+		if held.Source == origin.Source || origin.Source == origin.Canonical {
+			return nil
+		}
+		origin.CheckedAt = held.CheckedAt
+		return c.confirm(name, origin)
+	}
+	pulled, err := c.puller.Pull(ctx, origin.Canonical)
+	if err != nil {
+		return &SourceError{Err: err}
+	}
+	defer pulled.Close()
+	if err := c.store.Put(ctx, name, origin, pulled.Files); err != nil {
+		return fmt.Errorf("error storing fbc: %w", err)
+	}
+	return nil
+}
+
 func (c contents) confirm(name string, origin Origin) error {
 	if err := c.store.Confirm(name, origin); err != nil {
 		return fmt.Errorf("error storing fbc: %w", err)

@@ -2,46 +2,96 @@ package catalogserver
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 )
 
-// contentType is the media type of a catalog's content: JSON objects in lines.
-const contentType = "application/jsonl"
+// maxQueryBytes is enough for three names of the length that catalogs may have.
+const maxQueryBytes = 8 << 10
 
 // Handler serves the content of store:
 //
 //	GET, HEAD /catalogs/{name}/api/v1/all
+//	GET, HEAD /catalogs/{name}/api/v1/metas?schema=&package=&name=
 //
-// Content has a modification time, and byte ranges of it can be had. A name
-// that no catalog can have is answered with 400, a catalog without content with
-// 404, another method with 405.
+// The first is for all of a catalog, in whole or in ranges of bytes, the second
+// for the objects of a Query. A reply is of one version of the content, however
+// long it takes, and holds nothing up. It has an entity tag and a modification
+// time, and is compressed for who accepts that. A name that no catalog can have
+// and parameters of no Query are answered with 400, a catalog without content
+// with 404, another method with 405, and a query too long with 414.
+//
+// How long a request and its reply may take is for the server to say.
 func Handler(store *Store) http.Handler {
+	h := handler{store: store, compressors: newCompressors()}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /catalogs/{name}/api/v1/all", func(w http.ResponseWriter, r *http.Request) {
-		content, rec, err := store.Open(r.PathValue("name"))
-		if err != nil {
-			refuse(w, err)
+	mux.HandleFunc("GET /catalogs/{name}/api/v1/all", h.all)
+	mux.HandleFunc("GET /catalogs/{name}/api/v1/metas", h.metas)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept-Encoding")
+		if len(r.URL.RawQuery) > maxQueryBytes {
+			refuse(w, http.StatusRequestURITooLong)
 			return
 		}
-		defer func() { _ = content.Close() }()
-		w.Header().Set("Content-Type", contentType)
-		http.ServeContent(w, r, "", rec.StoredAt, content)
+		mux.ServeHTTP(w, r)
 	})
-	return mux
 }
 
-// refuse answers with the status that belongs to an error of Store.Open.
-func refuse(w http.ResponseWriter, err error) {
+type handler struct {
+	store       *Store
+	compressors *compressors
+}
+
+// all takes any parameters, and ignores them.
+func (h handler) all(w http.ResponseWriter, r *http.Request) {
+	h.serve(w, r, true, func(s *Snapshot) (Selection, error) { return s.All(), nil })
+}
+
+// metas serves no ranges, like others that serve this API.
+func (h handler) metas(w http.ResponseWriter, r *http.Request) {
+	q, err := parseQuery(r.URL.RawQuery)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	h.serve(w, r, false, func(s *Snapshot) (Selection, error) { return s.Select(q) })
+}
+
+func (h handler) serve(w http.ResponseWriter, r *http.Request, ranges bool, choose func(*Snapshot) (Selection, error)) {
+	snapshot, err := h.store.Open(r.PathValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	// There is nothing to lose in a file that was only read.
+	defer func() { _ = snapshot.Close() }()
+	selection, err := choose(snapshot)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	h.compressors.send(w, r, reply{selection: selection, modified: snapshot.Record.StoredAt, ranges: ranges})
+}
+
+// fail answers with the status that belongs to err.
+func fail(w http.ResponseWriter, err error) {
 	var nameErr *NameError
 	switch {
 	case errors.As(err, &nameErr):
 		http.Error(w, err.Error(), http.StatusBadRequest)
+	case errors.Is(err, errQuery):
+		refuse(w, http.StatusBadRequest)
 	case errors.Is(err, ErrNoContent), errors.Is(err, fs.ErrNotExist):
-		http.Error(w, "404 Not Found", http.StatusNotFound)
+		refuse(w, http.StatusNotFound)
 	case errors.Is(err, fs.ErrPermission):
-		http.Error(w, "403 Forbidden", http.StatusForbidden)
+		refuse(w, http.StatusForbidden)
 	default:
-		http.Error(w, "500 Internal Server Error", http.StatusInternalServerError)
+		refuse(w, http.StatusInternalServerError)
 	}
+}
+
+// refuse answers with a status and nothing else.
+func refuse(w http.ResponseWriter, status int) {
+	http.Error(w, fmt.Sprintf("%d %s", status, http.StatusText(status)), status)
 }

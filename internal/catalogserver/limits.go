@@ -2,15 +2,12 @@ package catalogserver
 
 import "github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 
-const (
-	// defaultBytes is some five times the size of the largest public catalog.
-	defaultBytes = 1 << 30
-	defaultFiles = 50_000
-)
+// defaultBytes is some five times the size of the largest public catalog.
+const defaultBytes = 1 << 30
 
 // Limits bounds what one catalog may take. A zero field stands for its default.
 type Limits struct {
-	// Content bounds every file of a catalog.
+	// Content bounds every file of a catalog, and the objects of all of them.
 	Content fbc.Limits
 	// Bytes is the size of the stored content.
 	Bytes int64
@@ -22,9 +19,6 @@ func (l Limits) withDefaults() Limits {
 	l.Content = l.Content.WithDefaults()
 	if l.Bytes == 0 {
 		l.Bytes = defaultBytes
-	}
-	if l.Files == 0 {
-		l.Files = defaultFiles
 	}
 	return l
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,8 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	crhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
@@ -29,6 +33,8 @@ const (
 	// Retries begin soon, and go on often enough for a registry that comes back.
 	minRetryDelay = time.Second
 	maxRetryDelay = 5 * time.Minute
+	// electionBuffer takes the catalogs that there are at the moment of election.
+	electionBuffer = 1024
 )
 
 // ReconcilerConfig is what a Reconciler is made from. Every field is required.
@@ -62,7 +68,9 @@ func (c ReconcilerConfig) validate() (*url.URL, error) {
 }
 
 // Reconciler makes the content and the status of ClusterCatalogs what their
-// spec says.
+// spec says, on the replica that leads. On the others it makes the content what
+// the status says. It is one controller, so that there is never more than one
+// pass over a catalog, also while a follower becomes the leader.
 //
 // +kubebuilder:rbac:groups=olm.operatorframework.io,resources=clustercatalogs,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=olm.operatorframework.io,resources=clustercatalogs/status,verbs=patch
@@ -71,6 +79,10 @@ type Reconciler struct {
 	external *url.URL
 	contents contents
 	writer   writer
+	// leads never ends: a replica that is no longer the leader exits.
+	leads atomic.Bool
+	// elected are catalogs to look at as the leader.
+	elected chan event.GenericEvent
 }
 
 // NewReconciler returns a Reconciler, or what is wrong with cfg.
@@ -84,18 +96,21 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 		external: external,
 		contents: contents{store: cfg.Store, puller: cfg.Puller},
 		writer:   writer{client: cfg.Client},
+		elected:  make(chan event.GenericEvent, electionBuffer),
 	}, nil
 }
 
-// SetupWithManager adds the Reconciler to mgr, to run on the leader.
+// SetupWithManager adds the Reconciler to mgr, to run on every replica.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if err := mgr.Add(manager.RunnableFunc(r.Collect)); err != nil {
+	if err := errors.Join(mgr.Add(everyReplica(r.Collect)), mgr.Add(manager.RunnableFunc(r.Lead))); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&apiv1.ClusterCatalog{}).
+		WatchesRawSource(source.Channel(r.elected, &crhandler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
+			NeedLeaderElection:      new(false),
 			MaxConcurrentReconciles: workers,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				minRetryDelay, maxRetryDelay),
@@ -103,19 +118,46 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
+// everyReplica is run without waiting to lead.
+type everyReplica func(context.Context) error
+
+func (run everyReplica) Start(ctx context.Context) error { return run(ctx) }
+
+func (everyReplica) NeedLeaderElection() bool { return false }
+
+// Lead makes the Reconciler the one that decides and writes, beginning with a
+// pass over each catalog that there is.
+func (r *Reconciler) Lead(ctx context.Context) error {
+	r.leads.Store(true)
+	var catalogs apiv1.ClusterCatalogList
+	if err := r.cfg.Client.List(ctx, &catalogs); err != nil {
+		return fmt.Errorf("listing catalogs: %w", err)
+	}
+	for i := range catalogs.Items {
+		select {
+		case r.elected <- event.GenericEvent{Object: &catalogs.Items[i]}:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
 // Collect removes the content of catalogs that are gone. Their deletion is
 // seen when it happens; this is for what happened while nobody looked.
 func (r *Reconciler) Collect(ctx context.Context) error {
+	// Before the list, so that no catalog that comes meanwhile is missed in it.
+	names := r.cfg.Store.Names()
 	var catalogs apiv1.ClusterCatalogList
 	if err := r.cfg.Client.List(ctx, &catalogs); err != nil {
 		return fmt.Errorf("listing catalogs: %w", err)
 	}
 	exists := map[string]bool{}
-	for _, catalog := range catalogs.Items {
-		exists[catalog.Name] = true
+	for i := range catalogs.Items {
+		exists[catalogs.Items[i].Name] = true
 	}
 	var errs []error
-	for _, name := range r.cfg.Store.Names() {
+	for _, name := range names {
 		if !exists[name] {
 			errs = append(errs, r.cfg.Store.Delete(name))
 		}
@@ -124,7 +166,7 @@ func (r *Reconciler) Collect(ctx context.Context) error {
 }
 
 // Reconcile brings one catalog to what its spec says, and its status to what is
-// the case. A pass with nothing to do makes no request and writes nothing.
+// the case; or follows the leader. A pass with nothing to do makes no request and writes nothing.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	catalog := &apiv1.ClusterCatalog{}
 	if err := r.cfg.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
@@ -132,6 +174,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, r.cfg.Store.Delete(req.Name)
 		}
 		return reconcile.Result{}, err
+	}
+	if !r.leads.Load() {
+		return reconcile.Result{}, r.follow(ctx, catalog)
 	}
 	if !catalog.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, r.remove(ctx, catalog)

@@ -71,6 +71,8 @@ type cluster struct {
 	store  *catalogserver.Store
 	rec    *catalogserver.Reconciler
 	now    time.Time
+	// random spreads polling.
+	random float64
 	// writes are the subresources of writes to the API server; "" is the object.
 	writes []string
 	// refuse makes such a write fail.
@@ -80,7 +82,7 @@ type cluster struct {
 func newCluster(t *testing.T, catalogs ...client.Object) *cluster {
 	t.Helper()
 	c := &cluster{
-		t: t, dir: t.TempDir(), now: time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC),
+		t: t, dir: t.TempDir(), now: time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC), random: 0.5,
 		puller: &fakePuller{digest: 1, files: files(map[string]string{"a": objectP})},
 	}
 	scheme := runtime.NewScheme()
@@ -109,13 +111,27 @@ func newCluster(t *testing.T, catalogs ...client.Object) *cluster {
 	return c
 }
 
-// restart replaces the process: what is in memory is lost, what is on disk is not.
+// restart replaces the process that leads: what is in memory is lost, what is on
+// disk is not.
 func (c *cluster) restart() {
+	c.t.Helper()
+	c.restartAsFollower()
+	c.lead()
+}
+
+func (c *cluster) lead() {
+	c.t.Helper()
+	if err := c.rec.Lead(c.t.Context()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) restartAsFollower() {
 	c.t.Helper()
 	c.store = openStore(c.t, catalogserver.StoreConfig{Dir: c.dir})
 	rec, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
 		Client: c.client, Store: c.store, Puller: c.puller, ExternalURL: "https://catalogs.test",
-		Now: func() time.Time { return c.now }, Random: func() float64 { return 0.5 },
+		Now: func() time.Time { return c.now }, Random: func() float64 { return c.random },
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -322,6 +338,78 @@ func TestPolling(t *testing.T) {
 	c.now = c.now.Add(24 * time.Hour)
 	c.mustSettle()
 	c.expect(2, stored(2), available(2))
+}
+
+func TestPollingIsSpread(t *testing.T) {
+	t.Parallel()
+	for random, want := range map[float64]time.Duration{
+		0: 10 * time.Minute, 0.25: 10*time.Minute + 1500*time.Millisecond, 0.99: 10*time.Minute + 5940*time.Millisecond,
+	} {
+		c := newCluster(t, newCatalog(tagRef, 10))
+		c.random = random
+		if result := c.mustSettle(); result.RequeueAfter != want {
+			t.Errorf("polls in %v at %v, want %v", result.RequeueAfter, random, want)
+		}
+	}
+}
+
+// An interval counts from the last look, whatever it was at that time: an edit
+// alone pulls nothing.
+func TestEditsOfThePollInterval(t *testing.T) {
+	t.Parallel()
+	minutes := func(n int) *int { return &n }
+	tests := map[string]struct {
+		reason   string
+		from     int
+		to       *int
+		resolves int
+		wait     time.Duration
+	}{
+		"longer":      {"it is not due for longer", 10, minutes(20), 0, 15*time.Minute + 6*time.Second},
+		"shorter":     {"it is due sooner", 10, minutes(6), 0, time.Minute + 1800*time.Millisecond},
+		"overdue":     {"it would have been due before", 10, minutes(2), 1, 2*time.Minute + 600*time.Millisecond},
+		"none":        {"polling ends", 10, nil, 0, 0},
+		"for a start": {"polling begins", 0, minutes(10), 0, 5*time.Minute + 3*time.Second},
+		"late start":  {"the last look was long ago", 0, minutes(3), 1, 3*time.Minute + 900*time.Millisecond},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, newCatalog(tagRef, tt.from))
+			c.mustSettle()
+			c.now = c.now.Add(5 * time.Minute)
+			c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.PollIntervalMinutes = tt.to })
+			result := c.mustSettle()
+			if result.RequeueAfter != tt.wait || c.puller.resolves != tt.resolves || c.puller.pulls != 1 {
+				t.Errorf("%s: polls in %v after %d resolves and %d pulls, want %v after %d and 1",
+					tt.reason, result.RequeueAfter, c.puller.resolves, c.puller.pulls, tt.wait, tt.resolves)
+			}
+			c.expect(1, stored(2), available(2))
+		})
+	}
+}
+
+// A digest is looked up once, and never again.
+func TestDigestPins(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(digestRef(7), 0))
+	c.mustSettle()
+	c.now = c.now.Add(1000 * time.Hour)
+	if result := c.mustSettle(); result.RequeueAfter != 0 || c.puller.resolves != 0 || c.puller.pulls != 1 {
+		t.Errorf("polls in %v after %d resolves and %d pulls", result.RequeueAfter, c.puller.resolves, c.puller.pulls)
+	}
+	c.expect(7, stored(1), available(1))
+
+	// To pin what the tag stands for pulls nothing.
+	c = newCluster(t, newCatalog(tagRef, 10))
+	c.mustSettle()
+	c.update(func(catalog *apiv1.ClusterCatalog) {
+		catalog.Spec.Source.Image = &apiv1.ImageSource{Ref: digestRef(1)}
+	})
+	if result := c.mustSettle(); result.RequeueAfter != 0 || c.puller.pulls != 1 {
+		t.Errorf("polls in %v after %d pulls", result.RequeueAfter, c.puller.pulls)
+	}
+	c.expect(1, stored(2), available(2))
 }
 
 func TestPollingSurvivesAClockSetBack(t *testing.T) {

@@ -15,9 +15,10 @@ const (
 	recordFile  = "current.json"
 	recordTemp  = ".current-"
 	contentFile = "catalog.jsonl"
+	indexFile   = "catalog.index"
 
 	// recordFormat changes whenever older records can no longer be read right.
-	recordFormat = 1
+	recordFormat = 2
 	// maxRecordBytes is far above the longest reference that the API allows.
 	maxRecordBytes = 64 << 10
 )
@@ -43,6 +44,9 @@ type Record struct {
 	Bytes   int64  `json:"bytes"`
 	Objects int    `json:"objects"`
 	SHA256  string `json:"sha256"`
+	// IndexBytes and IndexSHA256 describe its index.
+	IndexBytes  int64  `json:"indexBytes"`
+	IndexSHA256 string `json:"indexSHA256"`
 
 	// Folder is the folder of the content within that of the catalog.
 	Folder string `json:"folder"`
@@ -65,22 +69,26 @@ func readRecord(folder string) (Record, error) {
 	if rec.Format != recordFormat || !filepath.IsLocal(rec.Folder) || filepath.Base(rec.Folder) != rec.Folder {
 		return Record{}, errDamaged
 	}
-	return rec, verify(filepath.Join(folder, rec.Folder, contentFile), rec)
+	content, index := fileDigest{rec.Bytes, rec.SHA256}, fileDigest{rec.IndexBytes, rec.IndexSHA256}
+	if err := verify(filepath.Join(folder, rec.Folder, contentFile), content); err != nil {
+		return Record{}, err
+	}
+	return rec, verify(filepath.Join(folder, rec.Folder, indexFile), index)
 }
 
-// verify compares stored content with its record.
-func verify(path string, rec Record) error {
+// verify compares a stored file with what it should be.
+func verify(path string, want fileDigest) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
 	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(file, rec.Bytes+1))
+	n, err := io.Copy(sum, io.LimitReader(file, want.bytes+1))
 	if err != nil {
 		return err
 	}
-	if n != rec.Bytes || hex.EncodeToString(sum.Sum(nil)) != rec.SHA256 {
+	if n != want.bytes || hex.EncodeToString(sum.Sum(nil)) != want.sha256 {
 		return errDamaged
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
 const (
@@ -35,10 +34,9 @@ type ServerConfig struct {
 	Address string
 	// Handler answers the requests.
 	Handler http.Handler
-	// CertFile and KeyFile are PEM files with the certificate chain and the
-	// key. They are read again when they change. Without either the server
-	// speaks plain HTTP.
-	CertFile, KeyFile string
+	// GetCertificate returns the certificate to serve with, for each connection
+	// anew. Without it the server speaks plain HTTP.
+	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 // Server serves catalogs as part of a manager, on every replica.
@@ -49,9 +47,6 @@ type Server struct {
 
 // NewServer returns a server that listens once it is started.
 func NewServer(cfg ServerConfig) (*Server, error) {
-	if (cfg.CertFile == "") != (cfg.KeyFile == "") {
-		return nil, errors.New("a certificate and a key have to be given together")
-	}
 	if cfg.Handler == nil {
 		return nil, errors.New("a handler is required")
 	}
@@ -80,10 +75,6 @@ func (s *Server) Addr() net.Addr {
 // Start serves until ctx ends, and then finishes the replies under way. The
 // error says that the server could not start, failed, or had to cut replies.
 func (s *Server) Start(ctx context.Context) error {
-	certificates, err := s.certificates()
-	if err != nil {
-		return fmt.Errorf("catalog server: %w", err)
-	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Address)
 	if err != nil {
 		return fmt.Errorf("catalog server: %w", err)
@@ -92,9 +83,8 @@ func (s *Server) Start(ctx context.Context) error {
 	s.addr.Store(&addr)
 	srv := newHTTPServer(s.cfg.Handler)
 	group, groupCtx := errgroup.WithContext(ctx)
-	if certificates != nil {
-		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.GetCertificate}
-		group.Go(func() error { return certificates.Start(groupCtx) })
+	if s.cfg.GetCertificate != nil {
+		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cfg.GetCertificate}
 	}
 	group.Go(func() error { return serve(srv, listener) })
 	group.Go(func() error {
@@ -106,14 +96,6 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("catalog server: %w", err)
 	}
 	return nil
-}
-
-// certificates returns nil for plain HTTP.
-func (s *Server) certificates() (*certwatcher.CertWatcher, error) {
-	if s.cfg.CertFile == "" {
-		return nil, nil
-	}
-	return certwatcher.New(s.cfg.CertFile, s.cfg.KeyFile)
 }
 
 func newHTTPServer(handler http.Handler) *http.Server {

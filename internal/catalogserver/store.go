@@ -1,13 +1,11 @@
 package catalogserver
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -18,11 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
-
-const writeBufferBytes = 256 << 10
 
 // ErrNoContent says that the store has no content of a catalog.
 var ErrNoContent = errors.New("no content")
@@ -143,25 +137,24 @@ func (s *Store) Names() []string {
 	return slices.Sorted(maps.Keys(s.records))
 }
 
-// Open returns the content of a catalog, which the caller closes. It stays
-// readable when it is replaced or deleted. The error is a *NameError,
+// Open returns the content that a catalog has now. The error is a *NameError,
 // ErrNoContent, or one of the file system.
-func (s *Store) Open(name string) (io.ReadSeekCloser, Record, error) {
+func (s *Store) Open(name string) (*Snapshot, error) {
 	if err := checkName(name); err != nil {
-		return nil, Record{}, err
+		return nil, err
 	}
 	for {
 		rec, ok := s.Record(name)
 		if !ok {
-			return nil, Record{}, ErrNoContent
+			return nil, ErrNoContent
 		}
-		file, err := os.Open(filepath.Join(s.folder(name), rec.Folder, contentFile))
+		snapshot, err := openSnapshot(s.folder(name), rec)
 		if err == nil {
-			return file, rec, nil
+			return snapshot, nil
 		}
 		// It may have been replaced since the record was read.
 		if now, ok := s.Record(name); ok && now.Folder == rec.Folder {
-			return nil, Record{}, err
+			return nil, err
 		}
 	}
 }
@@ -181,14 +174,10 @@ func (s *Store) Put(ctx context.Context, name string, origin Origin, files fs.FS
 	if err != nil {
 		return err
 	}
-	rec, err := s.write(ctx, filepath.Join(folder, contentFile), files)
-	if err == nil {
-		err = syncFolder(folder)
-	}
+	rec, err := writeContent(ctx, folder, files, s.limits)
 	if err == nil {
 		rec.Origin = origin
 		rec.StoredAt = origin.CheckedAt.Truncate(time.Second)
-		rec.Folder = filepath.Base(folder)
 		err = s.publish(name, rec)
 	}
 	if err != nil {
@@ -202,33 +191,6 @@ func (s *Store) Put(ctx context.Context, name string, origin Origin, files fs.FS
 func folderPattern(canonical string) string {
 	sum := sha256.Sum256([]byte(canonical))
 	return hex.EncodeToString(sum[:8]) + "-*"
-}
-
-// write stores the catalog in files at path.
-func (s *Store) write(ctx context.Context, path string, files fs.FS) (Record, error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return Record{}, err
-	}
-	// It is synced before it is of any use.
-	defer func() { _ = file.Close() }()
-	sum := sha256.New()
-	counted := &boundedWriter{dst: io.MultiWriter(file, sum), limit: s.limits.Bytes}
-	out := bufio.NewWriterSize(counted, writeBufferBytes)
-	objects, err := encode(ctx, out, files, s.limits)
-	if err != nil {
-		return Record{}, fmt.Errorf("error walking FBC root: %w", err)
-	}
-	if err := out.Flush(); err != nil {
-		return Record{}, err
-	}
-	if err := file.Sync(); err != nil {
-		return Record{}, err
-	}
-	return Record{
-		Format: recordFormat, Objects: objects,
-		Bytes: counted.written, SHA256: hex.EncodeToString(sum.Sum(nil)),
-	}, nil
 }
 
 // Confirm records that the content of a catalog is what its source stands for,
@@ -277,19 +239,4 @@ func (s *Store) Delete(name string) error {
 		return fmt.Errorf("removing the content of catalog %q: %w", name, err)
 	}
 	return nil
-}
-
-// boundedWriter counts what it writes and fails beyond its limit.
-type boundedWriter struct {
-	dst            io.Writer
-	written, limit int64
-}
-
-func (w *boundedWriter) Write(p []byte) (int, error) {
-	if w.written+int64(len(p)) > w.limit {
-		return 0, &fbc.LimitError{What: "catalog bytes", Limit: w.limit}
-	}
-	n, err := w.dst.Write(p)
-	w.written += int64(n)
-	return n, err
 }

@@ -54,12 +54,12 @@ func put(t *testing.T, s *catalogserver.Store, name, digest string, root fs.FS) 
 
 func read(t *testing.T, s *catalogserver.Store, name string) string {
 	t.Helper()
-	content, _, err := s.Open(name)
+	snapshot, err := s.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer content.Close()
-	data, err := io.ReadAll(content)
+	defer snapshot.Close()
+	data, err := io.ReadAll(snapshot.All().Content)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func as[E error](err error) bool {
 // A failed successor never replaces content, and leaves nothing on disk.
 func TestFailedPutKeepsContent(t *testing.T) {
 	t.Parallel()
-	limits := catalogserver.Limits{Bytes: 200, Files: 3, Content: fbc.Limits{ObjectBytes: 150}}
+	limits := catalogserver.Limits{Bytes: 200, Files: 3, Content: fbc.Limits{ObjectBytes: 150, Objects: 5}}
 	tests := map[string]struct {
 		root  fs.FS
 		match func(error) bool
@@ -168,6 +168,10 @@ func TestFailedPutKeepsContent(t *testing.T) {
 		},
 		"too many bytes": {
 			root: files(map[string]string{"a": strings.Repeat(objectP, 10)}), match: as[*fbc.LimitError],
+		},
+		"too many objects in all files": {
+			root: files(map[string]string{"a": strings.Repeat(`{"x":1}`, 3), "b": strings.Repeat(`{"x":1}`, 3)}), match: as[*fbc.LimitError],
+			want: "error walking FBC root: objects exceed the limit of 5",
 		},
 		"an object too large": {
 			root: files(map[string]string{"a": `{"x":"` + strings.Repeat("x", 150) + `"}`}), match: as[*fbc.LimitError],
@@ -217,7 +221,7 @@ func TestNamesAreNeverPaths(t *testing.T) {
 		if err := s.Put(t.Context(), name, origin("1"), files(map[string]string{"a": objectP})); !errors.As(err, &nameErr) {
 			t.Errorf("put %q: got %v", name, err)
 		}
-		if _, _, err := s.Open(name); !errors.As(err, &nameErr) {
+		if _, err := s.Open(name); !errors.As(err, &nameErr) {
 			t.Errorf("open %q: got %v", name, err)
 		}
 		if err := s.Delete(name); !errors.As(err, &nameErr) {
@@ -253,8 +257,15 @@ func TestRestart(t *testing.T) {
 		"content extended":  {"*/catalog.jsonl", damage(func(data []byte) []byte { return append(data, '\n') }), false},
 		"content changed":   {"*/catalog.jsonl", damage(func(data []byte) []byte { data[9] ^= 1; return data }), false},
 		"content gone":      {"*/catalog.jsonl", damage(func([]byte) []byte { return nil }), false},
-		"record truncated":  {"current.json", damage(func(data []byte) []byte { return data[:len(data)/2] }), false},
-		"record empty":      {"current.json", damage(func([]byte) []byte { return nil }), false},
+		"index truncated":   {"*/catalog.index", damage(func(data []byte) []byte { return data[:len(data)-1] }), false},
+		"index changed":     {"*/catalog.index", damage(func(data []byte) []byte { data[40] ^= 1; return data }), false},
+		"index gone": {"*/catalog.index", func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		"record truncated": {"current.json", damage(func(data []byte) []byte { return data[:len(data)/2] }), false},
+		"record empty":     {"current.json", damage(func([]byte) []byte { return nil }), false},
 		"record points out": {"current.json", damage(func(data []byte) []byte {
 			return []byte(strings.Replace(string(data), `"folder":"`, `"folder":"../c/`, 1))
 		}), false},
@@ -294,7 +305,7 @@ func TestRestart(t *testing.T) {
 			}
 			want := 0
 			if tt.kept {
-				want = 2
+				want = 3
 			}
 			if got := tree(t, dir); len(got) != want {
 				t.Errorf("left files %v", got)
@@ -309,7 +320,7 @@ func TestReplacedContentIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, catalogserver.StoreConfig{Dir: dir})
 	put(t, s, "c", "1", files(map[string]string{"a": objectP}))
-	old, _, err := s.Open("c")
+	old, err := s.Open("c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,16 +328,16 @@ func TestReplacedContentIsRemoved(t *testing.T) {
 	for i := range 50 {
 		put(t, s, "c", fmt.Sprint(i), files(map[string]string{"a": `{"schema":"new"}`}))
 	}
-	if got := tree(t, dir); len(got) != 2 {
+	if got := tree(t, dir); len(got) != 3 {
 		t.Errorf("left files %v", got)
 	}
-	if data, err := io.ReadAll(old); err != nil || string(data) != objectP {
+	if data, err := io.ReadAll(old.All().Content); err != nil || string(data) != objectP {
 		t.Errorf("got %q, %v from content opened before", data, err)
 	}
 	if err := s.Delete("c"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Open("c"); !errors.Is(err, catalogserver.ErrNoContent) {
+	if _, err := s.Open("c"); !errors.Is(err, catalogserver.ErrNoContent) {
 		t.Errorf("got %v after deletion, want ErrNoContent", err)
 	}
 	if got := tree(t, dir); len(got) != 0 {
@@ -372,15 +383,15 @@ func TestConcurrentUse(t *testing.T) {
 		})
 		wg.Go(func() {
 			for range 200 {
-				content, _, err := s.Open("c")
+				snapshot, err := s.Open("c")
 				if err != nil {
 					t.Error(err)
 					continue
 				}
-				if data, err := io.ReadAll(content); err != nil || string(data) != objectP {
+				if data, err := io.ReadAll(snapshot.All().Content); err != nil || string(data) != objectP {
 					t.Errorf("got %q, %v", data, err)
 				}
-				content.Close()
+				snapshot.Close()
 			}
 		})
 	}

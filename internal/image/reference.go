@@ -16,6 +16,13 @@ type imageRef struct {
 	named reference.Named
 }
 
+// CheckReference returns a *ReferenceError unless text can be pulled as far as
+// its form goes.
+func CheckReference(text string) error {
+	_, err := parseReference(text)
+	return err
+}
+
 // parseReference parses a reference in canonical form. A reference with both a
 // tag and a digest means the digest: the tag is only a note for people.
 // The error is a *ReferenceError.

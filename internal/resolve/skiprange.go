@@ -29,3 +29,10 @@ func parseSkipRange(text string) (semver.Range, error) {
 	}
 	return skipRange, nil
 }
+
+// CheckSkipRange returns why the skipRange of an entry is ignored in resolution;
+// nil if it is not.
+func CheckSkipRange(text string) error {
+	_, err := parseSkipRange(text)
+	return err
+}

@@ -103,20 +103,20 @@ func (d *Decoder) document() (int64, []byte, error) {
 func (d *Decoder) skipBlank() (int, error) {
 	indent := 0
 	for {
-		next, err := d.src.Peek(1)
-		if err != nil {
+		if _, err := d.src.Peek(1); err != nil {
 			return 0, err
 		}
-		switch c := next[0]; {
-		case c == ' ':
-			indent++
-			d.discard(1)
-		case c == '\t' || c == '\r':
-			d.discard(1)
-		case c == '\n':
-			indent = 0
-			d.discard(1)
-		case c == '#':
+		held, _ := d.src.Peek(d.src.Buffered())
+		rest := space(held)
+		blank := held[:len(held)-len(rest)]
+		if lineStart := bytes.LastIndexByte(blank, '\n') + 1; lineStart > 0 {
+			indent, blank = 0, blank[lineStart:]
+		}
+		indent += bytes.Count(blank, []byte{' '})
+		d.discard(len(held) - len(rest))
+		switch {
+		case len(rest) == 0:
+		case rest[0] == '#':
 			if err := d.skipLine(); err != nil {
 				return 0, err
 			}
@@ -158,7 +158,7 @@ func (d *Decoder) jsonObject() ([]byte, error) {
 			return nil, err
 		}
 	}
-	if !json.Valid(d.object) {
+	if !valid(d.object) {
 		// Only decoding tells what is wrong, and costs more than validating.
 		var raw json.RawMessage
 		return nil, json.Unmarshal(d.object, &raw)
@@ -174,7 +174,7 @@ const (
 // yamlDocument consumes the YAML document that comes next, up to a separator,
 // and returns it as JSON; nil when it is empty.
 func (d *Decoder) yamlDocument(indent int) ([]byte, error) {
-	d.object = append(d.object[:0], bytes.Repeat([]byte{' '}, min(indent, d.limits.ObjectBytes))...)
+	d.object = append(d.object[:0], bytes.Repeat([]byte{' '}, min(indent, d.limits.YAMLBytes))...)
 	for lineStart := false; !lineStart || !d.atSeparator(); {
 		line, err := d.src.ReadSlice('\n')
 		if kept := d.collect(line); kept != nil {
@@ -235,8 +235,11 @@ func (d *Decoder) keep(text []byte) error {
 	return nil
 }
 
-// collect is keep for text that has been read already.
+// collect adds text, which has been read already, to the current YAML document.
 func (d *Decoder) collect(text []byte) error {
+	if len(d.object)+len(text) > d.limits.YAMLBytes {
+		return &LimitError{What: "YAML document bytes", Limit: int64(d.limits.YAMLBytes)}
+	}
 	if err := d.fits(len(text)); err != nil {
 		return err
 	}

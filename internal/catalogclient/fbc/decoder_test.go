@@ -109,6 +109,8 @@ func TestDecoderRefusesStreams(t *testing.T) {
 		"stream bytes":            {stream: strings.Repeat(`{"a":1}`+strings.Repeat(" ", 50), 2), limits: small, limit: "stream bytes"},
 		"object bytes":            {stream: `{"a":"` + strings.Repeat("x", 40) + `"}`, limits: small, limit: "object bytes"},
 		"bytes of YAML":           {stream: `a: ` + strings.Repeat("x", 40), limits: small, limit: "object bytes"},
+		"a YAML document":         {stream: `a: ` + strings.Repeat("x", 30), limits: fbc.Limits{YAMLBytes: 30}, limit: "YAML document bytes"},
+		"indentation of YAML":     {stream: strings.Repeat(" ", 50) + "a: b", limits: fbc.Limits{YAMLBytes: 30}, limit: "YAML document bytes"},
 		"indentation":             {stream: strings.Repeat(" ", 50) + "a: b", limits: small, limit: "object bytes"},
 		"objects":                 {stream: `{}{}{}`, limits: small, limit: "objects"},
 		"nesting":                 {stream: `{"a":[[[1]]]}`, limits: small, limit: "levels of nesting"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"unicode/utf8"
 )
 
 // Kind is the type of a JSON value.
@@ -87,10 +88,19 @@ func next(rest []byte) []byte {
 	return space(rest[1:])
 }
 
-func space(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
+// space returns b without the space at its start, of which there mostly is none.
+func space(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\n' || b[0] == '\r' || b[0] == '\t') {
+		b = b[1:]
+	}
+	return b
+}
 
 // text returns the text of a JSON string.
 func text(quoted []byte) string {
+	if inner := quoted[1 : len(quoted)-1]; plain(inner) == len(inner) && utf8.Valid(inner) {
+		return string(inner)
+	}
 	var s string
 	// The input was validated: only a string literal gets here.
 	if err := json.Unmarshal(quoted, &s); err != nil {
@@ -153,23 +163,29 @@ func (s *scanner) scan(b []byte) (int, bool) {
 	return len(b), false
 }
 
-// scanString finds the closing quote in b, which starts within a string. Most
-// of a catalog is inside of strings, so this is where speed matters.
+// scanString finds the closing quote in b, which starts within a string.
 func (s *scanner) scanString(b []byte) (int, bool) {
-	for i := 0; i < len(b); i++ {
-		if s.backslash {
-			s.backslash = false
-			continue
-		}
-		n := bytes.IndexAny(b[i:], "\"\\")
-		if n < 0 {
-			return len(b), false
-		}
-		i += n
-		if b[i] == '"' {
+	i := 0
+	if s.backslash && len(b) > 0 {
+		s.backslash = false
+		i = 1
+	}
+	for i < len(b) {
+		i += plain(b[i:])
+		switch {
+		case i == len(b):
+			return i, false
+		case b[i] == '"':
 			return i, true
+		case b[i] != '\\':
+			i++
+		case i+1 == len(b):
+			s.backslash = true
+			return len(b), false
+		default:
+			// What follows a backslash does not end the string.
+			i += 2
 		}
-		s.backslash = true
 	}
 	return len(b), false
 }

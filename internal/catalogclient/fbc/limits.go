@@ -7,9 +7,12 @@ import "fmt"
 const (
 	defaultStreamBytes = 2 << 30
 	defaultObjectBytes = 32 << 20
+	defaultYAMLBytes   = 4 << 20
 	defaultObjects     = 1_000_000
+	defaultKeys        = 1000
 	defaultNesting     = 256
 	defaultNameBytes   = 1024
+	defaultFiles       = 50_000
 )
 
 // Limits bounds one stream. A zero field stands for its default.
@@ -18,8 +21,13 @@ type Limits struct {
 	StreamBytes int64
 	// ObjectBytes is the size of one object or document in bytes.
 	ObjectBytes int
+	// YAMLBytes is the size of one YAML document in bytes, where that is less:
+	// decoding one may take more than a hundred times its size in memory.
+	YAMLBytes int
 	// Objects is the number of objects in the stream.
 	Objects int
+	// Keys is the number of top-level keys of one object.
+	Keys int
 	// Nesting is the depth of objects and arrays within one object.
 	Nesting int
 	// NameBytes is the length of a schema, package or object name in bytes.
@@ -34,8 +42,14 @@ func (l Limits) WithDefaults() Limits {
 	if l.ObjectBytes == 0 {
 		l.ObjectBytes = defaultObjectBytes
 	}
+	if l.YAMLBytes == 0 {
+		l.YAMLBytes = defaultYAMLBytes
+	}
 	if l.Objects == 0 {
 		l.Objects = defaultObjects
+	}
+	if l.Keys == 0 {
+		l.Keys = defaultKeys
 	}
 	if l.Nesting == 0 {
 		l.Nesting = defaultNesting

@@ -36,6 +36,21 @@ func (o Object) Owner() string {
 	return o.Package
 }
 
+// String says which object of its stream this is.
+func (o Object) String() string {
+	text := fmt.Sprintf("object %d", o.Position)
+	if o.Schema != "" {
+		text += fmt.Sprintf(", schema %q", o.Schema)
+	}
+	if o.Package != "" {
+		text += fmt.Sprintf(", package %q", o.Package)
+	}
+	if o.Name != "" {
+		text += fmt.Sprintf(", name %q", o.Name)
+	}
+	return text
+}
+
 // Errorf returns an *ObjectError for o.
 func (o Object) Errorf(format string, args ...any) *ObjectError {
 	o.JSON = nil
@@ -50,20 +65,7 @@ type ObjectError struct {
 	Err error
 }
 
-func (e *ObjectError) Error() string {
-	o := e.Object
-	text := fmt.Sprintf("object %d", o.Position)
-	if o.Schema != "" {
-		text += fmt.Sprintf(", schema %q", o.Schema)
-	}
-	if o.Package != "" {
-		text += fmt.Sprintf(", package %q", o.Package)
-	}
-	if o.Name != "" {
-		text += fmt.Sprintf(", name %q", o.Name)
-	}
-	return text + ": " + e.Err.Error()
-}
+func (e *ObjectError) Error() string { return e.Object.String() + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *ObjectError) Unwrap() error { return e.Err }
@@ -87,12 +89,18 @@ func identify(doc []byte, position int, limits Limits) (Object, error) {
 	o := Object{Position: position, JSON: doc}
 	spellings := map[string]string{}
 	var problem error
+	keys := 0
 	for key, value := range Fields(doc) {
-		folded := fold(key)
-		if other, ok := spellings[folded]; ok && other != key && problem == nil {
-			problem = duplicateKey(other, key)
+		// Names are read all the same: they tell whose object this is.
+		if keys++; keys <= limits.Keys {
+			folded := fold(key)
+			if other, ok := spellings[folded]; ok && other != key && problem == nil {
+				problem = duplicateKey(other, key)
+			}
+			spellings[folded] = key
+		} else if problem == nil {
+			problem = &LimitError{What: "keys", Limit: int64(limits.Keys)}
 		}
-		spellings[folded] = key
 		name := o.nameFor(key)
 		if name == nil {
 			continue

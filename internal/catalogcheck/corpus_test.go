@@ -1,0 +1,124 @@
+package catalogcheck_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/fstest"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogcheck"
+)
+
+// corpus returns the folder of real catalogs, or skips the test.
+func corpus(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("CORPUS_DIR")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "corpus")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("corpus not present: set CORPUS_DIR")
+	}
+	return dir
+}
+
+// Catalogs that real bundles were put into have no errors, and the warnings are
+// few enough to be read.
+func TestCorpusOfCatalogs(t *testing.T) {
+	t.Parallel()
+	const most = 10
+	catalogs := folders(t, filepath.Join(corpus(t), "catalog"))
+	if len(catalogs) < 50 {
+		t.Errorf("only %d catalogs", len(catalogs))
+	}
+	for _, folder := range catalogs {
+		problems := check(t, withoutNotes(t, folder))
+		for _, p := range problems {
+			if p.Severity == catalogcheck.Error {
+				t.Errorf("%s: %s", folder, p)
+			}
+		}
+		if len(problems) > most {
+			t.Errorf("%s: %d problems", folder, len(problems))
+		}
+	}
+}
+
+// What is found in the wild has a handful of problems, or is no whole catalog:
+// parts of one, templates, and several catalogs next to each other.
+func TestCorpusFromTheWild(t *testing.T) {
+	t.Parallel()
+	const (
+		most     = 100
+		mostSame = 25
+	)
+	clean := 0
+	for _, folder := range folders(t, filepath.Join(corpus(t), "fbc")) {
+		root := withoutNotes(t, folder)
+		problems := check(t, root)
+		checkForm(t, root, problems)
+		if len(problems) == 0 {
+			clean++
+		}
+		if !slices.ContainsFunc(problems, isError) {
+			checkReadable(t, root)
+		}
+		if len(problems) > most {
+			t.Errorf("%s: %d problems", folder, len(problems))
+		}
+		perFile := map[string]int{}
+		for _, p := range problems {
+			perFile[p.File]++
+		}
+		for file, n := range perFile {
+			if n > mostSame {
+				t.Errorf("%s: %d problems in %s", folder, n, file)
+			}
+		}
+	}
+	if clean < 5 {
+		t.Errorf("only %d catalogs without a problem", clean)
+	}
+}
+
+// folders returns the folders below root that have files, sorted.
+func folders(t *testing.T, root string) []string {
+	t.Helper()
+	var paths []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			paths = append(paths, filepath.Dir(path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// withoutNotes returns the files below folder but those that say where the
+// others are from.
+func withoutNotes(t *testing.T, folder string) fstest.MapFS {
+	t.Helper()
+	root := fstest.MapFS{}
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "SOURCE" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		root[filepath.ToSlash(name)] = &fstest.MapFile{Data: data}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}

@@ -1,0 +1,97 @@
+package catalogserver
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+)
+
+const writeBufferBytes = 256 << 10
+
+// writeContent stores the catalog in files, and its index, in folder. The
+// result has what a Record says of them.
+func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits) (Record, error) {
+	var index indexBuilder
+	content, err := writeFile(filepath.Join(folder, contentFile), func(w io.Writer) error {
+		bounded := &boundedWriter{dst: w, limit: limits.Bytes}
+		err := encode(ctx, files, limits, func(o fbc.Object, line []byte) error {
+			if index.count() >= limits.Content.Objects {
+				return &fbc.LimitError{What: "objects", Limit: int64(limits.Content.Objects)}
+			}
+			index.add(o, line)
+			_, err := bounded.Write(line)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("error walking FBC root: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	written, err := writeFile(filepath.Join(folder, indexFile), index.write)
+	if err != nil {
+		return Record{}, err
+	}
+	return Record{
+		Format: recordFormat, Folder: filepath.Base(folder), Objects: index.count(),
+		Bytes: content.bytes, SHA256: content.sha256,
+		IndexBytes: written.bytes, IndexSHA256: written.sha256,
+	}, syncFolder(folder)
+}
+
+// fileDigest describes a file.
+type fileDigest struct {
+	bytes  int64
+	sha256 string
+}
+
+// writeFile makes a file of what fill writes, and makes it last.
+func writeFile(path string, fill func(io.Writer) error) (fileDigest, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fileDigest{}, err
+	}
+	// It is synced before it is of any use.
+	defer func() { _ = file.Close() }()
+	sum := sha256.New()
+	out := bufio.NewWriterSize(io.MultiWriter(file, sum), writeBufferBytes)
+	if err := fill(out); err != nil {
+		return fileDigest{}, err
+	}
+	if err := out.Flush(); err != nil {
+		return fileDigest{}, err
+	}
+	if err := file.Sync(); err != nil {
+		return fileDigest{}, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return fileDigest{}, err
+	}
+	return fileDigest{bytes: info.Size(), sha256: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+// boundedWriter fails beyond its limit.
+type boundedWriter struct {
+	dst            io.Writer
+	written, limit int64
+}
+
+func (w *boundedWriter) Write(p []byte) (int, error) {
+	if w.written+int64(len(p)) > w.limit {
+		return 0, &fbc.LimitError{What: "catalog bytes", Limit: w.limit}
+	}
+	n, err := w.dst.Write(p)
+	w.written += int64(n)
+	return n, err
+}

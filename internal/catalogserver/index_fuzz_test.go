@@ -1,0 +1,101 @@
+package catalogserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+)
+
+// FuzzIndex searches damaged indexes: nothing worse than an error comes of it,
+// and no line is outside the content.
+func FuzzIndex(f *testing.F) {
+	const contentBytes = 1000
+	var b indexBuilder
+	for _, o := range []fbc.Object{
+		{Schema: "olm.package", Name: "p"},
+		{Schema: "olm.bundle", Package: "p", Name: "p.v1"},
+		{Schema: "olm.bundle", Package: "q", Name: "q.v1"},
+		{},
+	} {
+		b.add(o, []byte(strings.Repeat("x", contentBytes/4)))
+	}
+	var whole bytes.Buffer
+	if err := b.write(&whole); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole.Bytes(), "olm.bundle", "p", "p.v1")
+	f.Add(whole.Bytes(), "olm.bundle", "", "")
+	f.Add(whole.Bytes()[:indexHeaderBytes], "", "q", "")
+	f.Fuzz(func(t *testing.T, data []byte, schema, pkg, name string) {
+		x, err := openIndex(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return
+		}
+		found, err := x.selectLines(Query{Schema: schema, Package: pkg, Name: name}, contentBytes)
+		if err != nil {
+			return
+		}
+		last := int64(0)
+		for _, r := range found.runs {
+			if r.at < 0 || r.end < last || r.at+r.end-last > contentBytes {
+				t.Errorf("run %+v is outside the content", r)
+			}
+			last = r.end
+		}
+		if last != found.bytes {
+			t.Errorf("got %d bytes in runs of %d", found.bytes, last)
+		}
+	})
+}
+
+// FuzzIndexOf builds an index of any objects, and finds each of them again.
+func FuzzIndexOf(f *testing.F) {
+	f.Add("a", "b", "c", 3)
+	f.Add("", "", "x", 200)
+	f.Add("same", "same", "same", 1)
+	f.Fuzz(func(t *testing.T, schema, pkg, name string, count int) {
+		var b indexBuilder
+		var content []byte
+		objects := []fbc.Object{{Schema: name, Name: schema}, {Schema: schema, Package: pkg, Name: name}}
+		for i := range min(max(count, 0), 300) {
+			o := objects[i%2]
+			line, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.add(o, line)
+			content = append(content, line...)
+		}
+		var file bytes.Buffer
+		if err := b.write(&file); err != nil {
+			t.Fatal(err)
+		}
+		x, err := openIndex(bytes.NewReader(file.Bytes()), int64(file.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range []Query{{Schema: schema}, {Package: pkg}, {Name: name}, {Schema: schema, Package: pkg, Name: name}} {
+			if q == (Query{}) {
+				continue
+			}
+			found, err := x.selectLines(q, int64(len(content)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want int64
+			for i := range b.count() {
+				o := objects[i%2]
+				if (q.Schema == "" || q.Schema == o.Schema) && (q.Package == "" || q.Package == o.Package) && (q.Name == "" || q.Name == o.Name) {
+					line, _ := json.Marshal(o)
+					want += int64(len(line))
+				}
+			}
+			if found.bytes != want {
+				t.Errorf("%+v: got %d bytes, want %d", q, found.bytes, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package pullsecret
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// errNoCredentials is all that is said about content that cannot be used: the
+// errors of a parser quote what they parse.
+var errNoCredentials = errors.New("no valid .dockerconfigjson or .dockercfg")
+
+// credentials are the entries of a Docker configuration by registry or
+// repository. They are taken over whole, whatever kind of credentials they hold.
+type credentials map[string]json.RawMessage
+
+// credentialsOf returns what is in a Secret. The error is errNoCredentials.
+func credentialsOf(secret *corev1.Secret) (credentials, error) {
+	found := credentials{}
+	if raw, ok := secret.Data[corev1.DockerConfigKey]; ok {
+		if err := json.Unmarshal(raw, &found); err != nil {
+			return nil, errNoCredentials
+		}
+	}
+	if raw, ok := secret.Data[corev1.DockerConfigJsonKey]; ok {
+		var config struct {
+			Auths credentials `json:"auths"`
+		}
+		if err := json.Unmarshal(raw, &config); err != nil {
+			return nil, errNoCredentials
+		}
+		maps.Copy(found, config.Auths)
+	}
+	if len(found) == 0 {
+		return nil, errNoCredentials
+	}
+	return found, nil
+}
+
+// merge returns the entries of all, of which later ones win.
+func merge(all []credentials) credentials {
+	merged := credentials{}
+	for _, each := range all {
+		maps.Copy(merged, each)
+	}
+	return merged
+}
+
+// encode returns the content of a Docker configuration file.
+func (c credentials) encode() ([]byte, error) {
+	data, err := json.Marshal(map[string]credentials{"auths": c})
+	if err != nil {
+		return nil, errNoCredentials
+	}
+	return data, nil
+}

@@ -1,0 +1,189 @@
+package servingcert
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterextensions/operator-controller/internal/follow"
+)
+
+const controllerName = "serving-certificate"
+
+// errNoCertificate says that the Secret has not been read or written yet.
+var errNoCertificate = errors.New("there is no serving certificate yet")
+
+// Config is what a Keeper is made from. Every field is required.
+type Config struct {
+	// API reads and writes the Secret.
+	API kubernetes.Interface
+	// Secret is the Secret, which belongs to Keepers alone.
+	Secret types.NamespacedName
+	// Names are the names and addresses that the server is reached by.
+	Names []string
+	// Now returns the time.
+	Now func() time.Time
+}
+
+// Keeper keeps a certificate in a Secret, and what it says in memory. Any number
+// of them share a Secret: whoever comes first does what there is to do.
+type Keeper struct {
+	cfg     Config
+	secrets *follow.Set[*corev1.Secret]
+	loaded  atomic.Pointer[loaded]
+}
+
+// loaded is what the Secret said when it last had a usable certificate.
+type loaded struct {
+	certificate *tls.Certificate
+	authorities []byte
+}
+
+// New returns a Keeper, or what is wrong with cfg.
+func New(cfg Config) (*Keeper, error) {
+	if cfg.API == nil || cfg.Secret.Name == "" || cfg.Secret.Namespace == "" || len(cfg.Names) == 0 || cfg.Now == nil {
+		return nil, errors.New("an API client, a secret, names and a clock are required")
+	}
+	// A certificate that never fits would be replaced for ever.
+	if err := issuable(cfg.Names, cfg.Now()); err != nil {
+		return nil, err
+	}
+	k := &Keeper{cfg: cfg, secrets: follow.Secrets(cfg.API)}
+	k.secrets.Follow(cfg.Secret)
+	return k, nil
+}
+
+// issuable returns an error unless a certificate can be for all names.
+func issuable(names []string, now time.Time) error {
+	made, err := issue(names, now)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(made.certificate, made.key)
+	if err != nil {
+		return fmt.Errorf("reading a certificate for %q: %w", names, err)
+	}
+	if !covers(&pair, names) {
+		return fmt.Errorf("no certificate can be for %q", names)
+	}
+	return nil
+}
+
+// SetupWithManager adds the Keeper to mgr, to run on every replica.
+func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(controllerName).
+		WatchesRawSource(k.secrets).
+		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
+		Complete(k)
+}
+
+// GetCertificate returns the certificate to serve with, for [tls.Config].
+func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if now := k.loaded.Load(); now != nil {
+		return now.certificate, nil
+	}
+	return nil, errNoCertificate
+}
+
+// Authorities returns the authorities to trust as PEM. They are those of every
+// certificate that another replica may serve with.
+func (k *Keeper) Authorities() []byte {
+	if now := k.loaded.Load(); now != nil {
+		return now.authorities
+	}
+	return nil
+}
+
+// Check returns an error until there is a certificate. It is a health check.
+func (k *Keeper) Check(*http.Request) error {
+	_, err := k.GetCertificate(nil)
+	return err
+}
+
+// Reconcile takes over what the Secret says, and has it say what it should.
+func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	secret, known := k.secrets.Lookup(k.cfg.Secret)
+	if !known {
+		return reconcile.Result{}, nil
+	}
+	now := k.cfg.Now()
+	found := material{}
+	if secret != nil {
+		found = read(secret.Data, now)
+	}
+	// What is lost or damaged stays in use until it is replaced.
+	if found.current != nil {
+		k.loaded.Store(&loaded{certificate: found.current, authorities: found.bundle()})
+	}
+	decision := decide(found, k.cfg.Names, now)
+	if decision.action == keep {
+		return reconcile.Result{RequeueAfter: decision.wait}, nil
+	}
+	return reconcile.Result{}, k.carryOut(ctx, decision, found, secret, now)
+}
+
+// carryOut writes the Secret, unless another replica was faster. Either way the
+// change comes back as an event.
+func (k *Keeper) carryOut(ctx context.Context, decision decision, found material, secret *corev1.Secret, now time.Time) error {
+	old := map[string][]byte{}
+	if secret != nil {
+		old = secret.Data
+	}
+	data, err := change(decision, found, old, now)
+	if err != nil {
+		return err
+	}
+	if err := k.write(ctx, secret, data); err != nil {
+		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+			return nil
+		}
+		return fmt.Errorf("writing the serving certificate into secret %q: %w", k.cfg.Secret, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("changed the certificate of the catalog server", "secret", k.cfg.Secret, "reason", decision.reason)
+	return nil
+}
+
+// change returns the data of the Secret after what was decided.
+func change(decision decision, found material, old map[string][]byte, now time.Time) (map[string][]byte, error) {
+	if decision.action == promote {
+		return found.promoted(old), nil
+	}
+	made, err := issue(decision.names, now)
+	if err != nil {
+		return nil, err
+	}
+	if decision.action == stage {
+		return found.staged(old, made), nil
+	}
+	return found.replaced(old, made), nil
+}
+
+func (k *Keeper) write(ctx context.Context, found *corev1.Secret, data map[string][]byte) error {
+	secrets := k.cfg.API.CoreV1().Secrets(k.cfg.Secret.Namespace)
+	if found == nil {
+		_, err := secrets.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: k.cfg.Secret.Namespace, Name: k.cfg.Secret.Name},
+			Type:       corev1.SecretTypeTLS,
+			Data:       data,
+		}, metav1.CreateOptions{})
+		return err
+	}
+	changed := found.DeepCopy()
+	changed.Data = data
+	_, err := secrets.Update(ctx, changed, metav1.UpdateOptions{})
+	return err
+}
