@@ -19,7 +19,7 @@ const (
 	zstded   coding = "zstd"
 )
 
-// codings are all there are, those that take less time and space first.
+// codings are all there are, in the order in which they are preferred.
 var codings = []coding{zstded, gzipped, identity}
 
 // tag returns the entity tag of content with that digest. It is a strong one:

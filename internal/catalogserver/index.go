@@ -147,7 +147,7 @@ func (t valueTable) entry(w *window, i int64) (valueEntry, error) {
 // number returns the u64 that data begins with, or the largest int64 when that
 // is less: no size is as large.
 func number(data []byte) int64 {
-	return int64(min(binary.LittleEndian.Uint64(data), math.MaxInt64)) //nolint:gosec // it fits
+	return int64(min(binary.LittleEndian.Uint64(data), math.MaxInt64))
 }
 
 // compare compares the text of that length at offset with value.

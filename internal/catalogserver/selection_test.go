@@ -21,7 +21,11 @@ func filter(t testing.TB, text string, q catalogserver.Query) string {
 	t.Helper()
 	var found strings.Builder
 	for line := range strings.Lines(text) {
-		var o catalogserver.Query
+		var o struct {
+			Schema  string `json:"schema"`
+			Package string `json:"package"`
+			Name    string `json:"name"`
+		}
 		if err := json.Unmarshal([]byte(line), &o); err != nil {
 			t.Fatal(err)
 		}
