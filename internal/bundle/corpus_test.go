@@ -17,26 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 const (
 	installNamespace = "install-ns"
 	watchNamespace   = "watch-ns"
 )
-
-// corpusDir holds real bundles and what the reference implementation renders
-// from them. It is not part of the repository.
-func corpusDir(tb testing.TB) string {
-	tb.Helper()
-	dir := os.Getenv("CORPUS_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		tb.Skip("corpus not present: set CORPUS_DIR")
-	}
-	return dir
-}
 
 // Why this package gives another result than the reference implementation.
 const (
@@ -103,7 +90,7 @@ var changedHere = map[string]map[string][]string{
 // listed must differ.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	dir := corpusDir(t)
+	dir := testkit.Corpus(t)
 	versions, err := filepath.Glob(filepath.Join(dir, "bundles", "*", "*"))
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +244,7 @@ func byIdentity(t *testing.T, objects []*unstructured.Unstructured) map[string]s
 // or works.
 func TestOddBundles(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(corpusDir(t), "odd")
+	dir := filepath.Join(testkit.Corpus(t), "odd")
 	unsupported := func(err error) bool { return errors.As(err, new(*bundle.UnsupportedError)) }
 	invalid := func(err error) bool { return errors.As(err, new(*bundle.InvalidError)) }
 	works := func(err error) bool { return err == nil }
@@ -289,7 +276,7 @@ func TestOddBundles(t *testing.T) {
 }
 
 func BenchmarkParseAndRender(b *testing.B) {
-	files := os.DirFS(filepath.Join(corpusDir(b), "bundles", "eclipse-che", "7.121.0"))
+	files := os.DirFS(filepath.Join(testkit.Corpus(b), "bundles", "eclipse-che", "7.121.0"))
 	b.ReportAllocs()
 	for b.Loop() {
 		parsed, err := bundle.Parse(files)

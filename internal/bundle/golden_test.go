@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // TestWebhookOperatorDigests holds every object of one real bundle, with all
@@ -16,14 +18,7 @@ import (
 // makes of it.
 func TestWebhookOperatorDigests(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("CORPUS_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	dir = filepath.Join(dir, "bundles", "webhook-operator", "0.0.5")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("corpus not present: set CORPUS_DIR")
-	}
+	dir := filepath.Join(testkit.Corpus(t), "bundles", "webhook-operator", "0.0.5")
 
 	const (
 		clusterRole = "ClusterRole/webhook-operator.v-119edugfdvz48oyy2ctmbp4ec5c4a7zbv5k03vg4y3ve"

@@ -9,27 +9,15 @@ import (
 	"testing/fstest"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogcheck"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
-
-// corpus returns the folder of real catalogs, or skips the test.
-func corpus(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("CORPUS_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("corpus not present: set CORPUS_DIR")
-	}
-	return dir
-}
 
 // Catalogs that real bundles were put into have no errors, and the warnings are
 // few enough to be read.
 func TestCorpusOfCatalogs(t *testing.T) {
 	t.Parallel()
 	const most = 10
-	catalogs := folders(t, filepath.Join(corpus(t), "catalog"))
+	catalogs := folders(t, filepath.Join(testkit.Corpus(t), "catalog"))
 	if len(catalogs) < 50 {
 		t.Errorf("only %d catalogs", len(catalogs))
 	}
@@ -55,7 +43,7 @@ func TestCorpusFromTheWild(t *testing.T) {
 		mostSame = 25
 	)
 	clean := 0
-	for _, folder := range folders(t, filepath.Join(corpus(t), "fbc")) {
+	for _, folder := range folders(t, filepath.Join(testkit.Corpus(t), "fbc")) {
 		root := withoutNotes(t, folder)
 		problems := check(t, root)
 		checkForm(t, root, problems)

@@ -16,26 +16,14 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
-
-// corpus returns the folder of real catalogs, or skips the test.
-func corpus(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("CORPUS_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("corpus not present: set CORPUS_DIR")
-	}
-	return dir
-}
 
 // Every real catalog is either served and read like the registry library reads
 // it, or refused with the file and the object that is at fault.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	dir := corpus(t)
+	dir := testkit.Corpus(t)
 	s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir()})
 	server := httptest.NewServer(catalogserver.Handler(s))
 	t.Cleanup(server.Close)

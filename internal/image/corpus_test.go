@@ -8,19 +8,16 @@ import (
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // TestCorpus pulls every real bundle as an image: none is refused, and every
 // file arrives as it was.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("CORPUS_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	bundles, err := filepath.Glob(filepath.Join(dir, "bundles", "*", "*"))
+	bundles, err := filepath.Glob(filepath.Join(testkit.Corpus(t), "bundles", "*", "*"))
 	if err != nil || len(bundles) == 0 {
-		t.Skip("corpus not present: set CORPUS_DIR")
+		t.Fatalf("no bundles in the corpus (%v)", err)
 	}
 	f := newFixture(t, nil)
 	for _, bundle := range bundles {

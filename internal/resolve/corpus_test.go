@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // question to the reference implementation, with its answer.
@@ -90,21 +91,9 @@ func BenchmarkCorpus(b *testing.B) {
 	}
 }
 
-func corpusDir(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("CORPUS_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("corpus not present: set CORPUS_DIR")
-	}
-	return dir
-}
-
 func loadCorpus(t testing.TB) (map[string][]resolve.Catalog, []question) {
 	t.Helper()
-	dir := corpusDir(t)
+	dir := testkit.Corpus(t)
 	config, err := declcfg.LoadFS(t.Context(), os.DirFS(filepath.Join(dir, "catalog")))
 	if err != nil {
 		t.Fatal(err)

@@ -5,37 +5,23 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"testing"
 	"testing/fstest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
 const corpusCatalog = "public-catalog"
 
-// corpus is the folder with real bundles and catalogs, which is not part of the
-// project.
-func corpus(t *testing.T) fs.FS {
-	t.Helper()
-	dir := os.Getenv("CORPUS_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the folder with real bundles is not here: set CORPUS_DIR")
-	}
-	return os.DirFS(dir)
-}
-
 // TestRealOperators installs operators as they are published, from one catalog
 // that offers them all.
 func TestRealOperators(t *testing.T) {
 	t.Parallel()
-	files := corpus(t)
+	files := os.DirFS(testkit.Corpus(t))
 	prepareCluster(t, files)
 	publishRealCatalog(t, files)
 	tests := map[string]struct{ version, upgrade string }{
