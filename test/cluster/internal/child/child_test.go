@@ -112,6 +112,21 @@ func TestStartReportsACommandThatCannotRun(t *testing.T) {
 	}
 }
 
+func TestCloseKillsWhatStillRuns(t *testing.T) {
+	t.Parallel()
+	group := newGroup(t)
+	process := run(t, group, "exec sleep 600")
+	group.Close()
+
+	if !eventually(func() bool { return isGone(process.PID()) }) {
+		process.Stop(noGrace)
+		t.Error("process outlived its group")
+	}
+	if _, err := group.Start(child.Command{}); !errors.Is(err, child.ErrClosed) {
+		t.Errorf("Start after Close: got error %v, want %v", err, child.ErrClosed)
+	}
+}
+
 func newGroup(t *testing.T) *child.Group {
 	t.Helper()
 	group := child.NewGroup()
@@ -142,4 +157,14 @@ func wantGone(t *testing.T, pid int) {
 
 func isGone(pid int) bool {
 	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
+func eventually(condition func() bool) bool {
+	for range 500 {
+		if condition() {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
 }

@@ -12,7 +12,7 @@ var ErrClosed = errors.New("process group is closed")
 // Group starts processes and watches over them. Its methods may be used by
 // several goroutines.
 type Group struct {
-	starts chan func()
+	starts chan func() *Process
 	closed chan struct{}
 	lost   chan struct{}
 
@@ -24,7 +24,7 @@ type Group struct {
 // NewGroup returns an empty group. Close ends it.
 func NewGroup() *Group {
 	g := &Group{
-		starts: make(chan func()),
+		starts: make(chan func() *Process),
 		closed: make(chan struct{}),
 		lost:   make(chan struct{}),
 	}
@@ -33,17 +33,23 @@ func NewGroup() *Group {
 }
 
 // serveStarts starts every process of the group from one operating system
-// thread that lives as long as the group. The parent death signal is sent when
-// the thread that forked ends, and the Go runtime ends threads as it likes. The
-// thread is never unlocked, so it ends with this goroutine and takes with it
-// whatever Close still finds running.
+// thread that lives as long as the group: the parent death signal is sent when
+// the thread that forked ends, and the Go runtime ends threads as it likes. It
+// does not end the main thread, which this may be, so what still runs at the
+// end is killed by hand.
 func (g *Group) serveStarts() {
 	runtime.LockOSThread()
+	var started []*Process
 	for {
 		select {
 		case start := <-g.starts:
-			start()
+			if process := start(); process != nil {
+				started = append(started, process)
+			}
 		case <-g.closed:
+			for _, process := range started {
+				process.kill()
+			}
 			return
 		}
 	}
@@ -55,9 +61,10 @@ func (g *Group) Start(command Command) (*Process, error) {
 	var process *Process
 	var err error
 	started := make(chan struct{})
-	start := func() {
+	start := func() *Process {
 		defer close(started)
 		process, err = start(command)
+		return process
 	}
 	select {
 	case g.starts <- start:
@@ -99,8 +106,7 @@ func (g *Group) Err() error {
 	}
 }
 
-// Close ends the group. Processes that still run are killed where the kernel
-// can be asked to; stop them first.
+// Close ends the group. Processes that still run are killed; stop them first.
 func (g *Group) Close() {
 	g.closing.Do(func() { close(g.closed) })
 }

@@ -83,8 +83,13 @@ func (p *Process) Stop(grace time.Duration) {
 		return
 	case <-timer.C:
 	}
-	_ = p.cmd.Process.Kill()
+	p.kill()
 	<-p.exited
+}
+
+// kill ends the process at once. An error means that it has ended already.
+func (p *Process) kill() {
+	_ = p.cmd.Process.Kill()
 }
 
 func (p *Process) exitError() *ExitError {
