@@ -1,0 +1,134 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// News comes in bursts: an operator has many definitions, and each is written
+// several times until it is served. A burst is over after quiet without news,
+// and is not waited for longer than patience.
+const (
+	quiet    = 500 * time.Millisecond
+	patience = 3 * time.Second
+)
+
+// lastPause is the last one before a read in a world without news. Discovery
+// follows the definitions with a delay, and nobody says when it has: until
+// 1+2+4+8+16 seconds after the last news it is read again.
+const lastPause = 16 * time.Second
+
+// kinds are all that a cluster serves.
+type kinds map[schema.GroupVersionKind]struct{}
+
+func (k kinds) has(group, version, kind string) bool {
+	_, found := k[schema.GroupVersionKind{Group: group, Version: version, Kind: kind}]
+	return found
+}
+
+// followAPIs keeps in memory what is served, as soon as somebody has asked.
+func (p *Platform) followAPIs(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-p.asked:
+	}
+	news := make(bell, 1)
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	for _, resource := range definitions {
+		watches.Go(func() { watch(ctx, p.metadata, resource, news) })
+	}
+	for pauses := newPauses(); ; {
+		complete := p.readAPIs(ctx)
+		var again <-chan time.Time
+		if pause := pauses.Step(); !complete || pause <= lastPause {
+			again = time.After(pause)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+		case <-news:
+			awaitQuiet(ctx, news)
+			pauses = newPauses()
+		}
+	}
+}
+
+// awaitQuiet returns when a burst of news is over.
+func awaitQuiet(ctx context.Context, news bell) {
+	late := time.After(patience)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-late:
+			return
+		case <-time.After(quiet):
+			return
+		case <-news:
+		}
+	}
+}
+
+// readAPIs reads what is served, and says so if it differs from before. It is
+// not complete if it has to be read again.
+func (p *Platform) readAPIs(ctx context.Context) (complete bool) {
+	now, unavailable, err := p.discover()
+	if ctx.Err() != nil {
+		return false
+	}
+	logger := ctrl.LoggerFrom(ctx)
+	if err != nil {
+		logger.Error(err, "what the cluster serves cannot be read; it will be tried again")
+		return false
+	}
+	if len(unavailable) > 0 {
+		logger.V(1).Info("some of what the cluster serves is not available", "groups", unavailable)
+	}
+	before := p.served.Swap(&now)
+	if before == nil || !maps.Equal(*before, now) {
+		p.cfg.Changed()
+	}
+	return len(unavailable) == 0
+}
+
+// discover reads what is served. The groups that are unavailable, sorted, are
+// missing from it.
+func (p *Platform) discover() (found kinds, unavailable []string, err error) {
+	// The method of the same name would read all of it once more at once if a
+	// group is unavailable.
+	_, lists, err := discovery.ServerGroupsAndResources(p.discovery)
+	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partial {
+		return nil, nil, fmt.Errorf("reading discovery: %w", err)
+	}
+	found = kinds{}
+	for _, list := range lists {
+		served, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading discovery: %w", err)
+		}
+		for i := range list.APIResources {
+			// The kinds of subresources are no objects of their own.
+			if resource := &list.APIResources[i]; !strings.Contains(resource.Name, "/") {
+				found[served.WithKind(resource.Kind)] = struct{}{}
+			}
+		}
+	}
+	for group := range failed {
+		unavailable = append(unavailable, group.String())
+	}
+	slices.Sort(unavailable)
+	return found, unavailable, nil
+}

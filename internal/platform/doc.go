@@ -1,0 +1,11 @@
+// Package platform tells what a cluster as such offers: which kinds its API
+// server serves, and the versions of Kubernetes and OpenShift.
+//
+// Answers come from memory. Which kinds are served is read from discovery, and
+// read again after the definitions that discovery is made from have changed:
+// there is no request about it before somebody asks, and none in a world that
+// does not change.
+//
+// The package reads as the controller itself, and of definitions no more than
+// their metadata. It does not write, and knows nothing of bundles.
+package platform
