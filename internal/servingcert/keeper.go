@@ -19,9 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterextensions/operator-controller/internal/follow"
+	"github.com/clusterextensions/operator-controller/internal/selfissued"
 )
 
-const controllerName = "serving-certificate"
+const (
+	controllerName = "serving-certificate"
+	subject        = "operator-controller catalog server"
+	// lifetime is that of a certificate and of its authority.
+	lifetime = 90 * 24 * time.Hour
+)
 
 // errNoCertificate says that the Secret has not been read or written yet.
 var errNoCertificate = errors.New("there is no serving certificate yet")
@@ -57,8 +63,7 @@ func New(cfg Config) (*Keeper, error) {
 	if cfg.API == nil || cfg.Secret.Name == "" || cfg.Secret.Namespace == "" || len(cfg.Names) == 0 || cfg.Now == nil {
 		return nil, errors.New("an API client, a secret, names and a clock are required")
 	}
-	// A certificate that never fits would be replaced for ever.
-	if err := issuable(cfg.Names, cfg.Now()); err != nil {
+	if _, err := issue(cfg.Names, cfg.Now()); err != nil {
 		return nil, err
 	}
 	k := &Keeper{cfg: cfg, secrets: follow.Secrets(cfg.API)}
@@ -66,20 +71,8 @@ func New(cfg Config) (*Keeper, error) {
 	return k, nil
 }
 
-// issuable returns an error unless a certificate can be for all names.
-func issuable(names []string, now time.Time) error {
-	made, err := issue(names, now)
-	if err != nil {
-		return err
-	}
-	pair, err := tls.X509KeyPair(made.certificate, made.key)
-	if err != nil {
-		return fmt.Errorf("reading a certificate for %q: %w", names, err)
-	}
-	if !covers(&pair, names) {
-		return fmt.Errorf("no certificate can be for %q", names)
-	}
-	return nil
+func issue(names []string, now time.Time) (selfissued.Issued, error) {
+	return selfissued.Issue(selfissued.Terms{Subject: subject, Names: names, Lifetime: lifetime}, now)
 }
 
 // SetupWithManager adds the Keeper to mgr, to run on every replica.
@@ -121,24 +114,24 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 		return reconcile.Result{}, nil
 	}
 	now := k.cfg.Now()
-	found := material{}
+	found := selfissued.Material{}
 	if secret != nil {
-		found = read(secret.Data, now)
+		found = selfissued.Read(secret.Data, now)
 	}
 	// What is lost or damaged stays in use until it is replaced.
-	if found.current != nil {
-		k.loaded.Store(&loaded{certificate: found.current, authorities: found.bundle()})
+	if found.Current != nil {
+		k.loaded.Store(&loaded{certificate: found.Current, authorities: found.Bundle()})
 	}
-	decision := decide(found, k.cfg.Names, now)
-	if decision.action == keep {
-		return reconcile.Result{RequeueAfter: decision.wait}, nil
+	decision := selfissued.Decide(found, k.cfg.Names, now)
+	if decision.Action == selfissued.Keep {
+		return reconcile.Result{RequeueAfter: decision.Wait}, nil
 	}
 	return reconcile.Result{}, k.carryOut(ctx, decision, found, secret, now)
 }
 
 // carryOut writes the Secret, unless another replica was faster. Either way the
 // change comes back as an event.
-func (k *Keeper) carryOut(ctx context.Context, decision decision, found material, secret *corev1.Secret, now time.Time) error {
+func (k *Keeper) carryOut(ctx context.Context, decision selfissued.Decision, found selfissued.Material, secret *corev1.Secret, now time.Time) error {
 	old := map[string][]byte{}
 	if secret != nil {
 		old = secret.Data
@@ -153,23 +146,23 @@ func (k *Keeper) carryOut(ctx context.Context, decision decision, found material
 		}
 		return fmt.Errorf("writing the serving certificate into secret %q: %w", k.cfg.Secret, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("changed the certificate of the catalog server", "secret", k.cfg.Secret, "reason", decision.reason)
+	ctrl.LoggerFrom(ctx).Info("changed the certificate of the catalog server", "secret", k.cfg.Secret, "reason", decision.Reason)
 	return nil
 }
 
 // change returns the data of the Secret after what was decided.
-func change(decision decision, found material, old map[string][]byte, now time.Time) (map[string][]byte, error) {
-	if decision.action == promote {
-		return found.promoted(old), nil
+func change(decision selfissued.Decision, found selfissued.Material, old map[string][]byte, now time.Time) (map[string][]byte, error) {
+	if decision.Action == selfissued.Promote {
+		return found.Promoted(old), nil
 	}
-	made, err := issue(decision.names, now)
+	made, err := issue(decision.Names, now)
 	if err != nil {
 		return nil, err
 	}
-	if decision.action == stage {
-		return found.staged(old, made), nil
+	if decision.Action == selfissued.Stage {
+		return found.Staged(old, made), nil
 	}
-	return found.replaced(old, made), nil
+	return found.Replaced(old, made), nil
 }
 
 func (k *Keeper) write(ctx context.Context, found *corev1.Secret, data map[string][]byte) error {

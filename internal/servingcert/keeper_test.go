@@ -23,7 +23,21 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterextensions/operator-controller/internal/selfissued"
 )
+
+var start = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+
+// secretWith is the data of a Secret with a certificate from start.
+func secretWith(t *testing.T, names ...string) map[string][]byte {
+	t.Helper()
+	made, err := issue(names, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selfissued.Material{}.Replaced(nil, made)
+}
 
 var key = types.NamespacedName{Namespace: "system", Name: "certificate"}
 
@@ -166,7 +180,7 @@ func TestReplicasShareACertificateAndTrustEachOther(t *testing.T) {
 	everyoneReachesEveryone()
 	first, authorities := serial(replicas[0]), string(replicas[0].Authorities())
 
-	time.move(lifetime - renewBefore)
+	time.move(lifetime - lifetime/3)
 	for _, r := range replicas {
 		r.queue.Add(reconcile.Request{})
 	}
@@ -178,7 +192,7 @@ func TestReplicasShareACertificateAndTrustEachOther(t *testing.T) {
 	}
 	everyoneReachesEveryone()
 
-	time.move(trustDelay)
+	time.move(selfissued.TrustDelay)
 	replicas[1].queue.Add(reconcile.Request{})
 	eventually(t, same(first))
 	everyoneReachesEveryone()
@@ -232,7 +246,7 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 	r := newReplica(t, api, func() time.Time { return start })
 	eventually(t, func() bool { return r.Check(nil) == nil })
 	result, err := r.Reconcile(t.Context(), reconcile.Request{})
-	if err != nil || result.RequeueAfter != lifetime-renewBefore {
+	if err != nil || result.RequeueAfter != lifetime-lifetime/3 {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	for _, action := range api.Actions() {
