@@ -62,6 +62,9 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	if err := c.prepareAccess(flags, address); err != nil {
 		return err
 	}
+	if err := c.restoreSnapshot(ctx); err != nil {
+		return err
+	}
 	err = c.startTier(c.command(etcdName, c.binaries.Etcd, etcdFlags(c.dir).merged(c.options.Etcd)))
 	if err != nil {
 		return err
@@ -85,10 +88,18 @@ func (c *Cluster) prepareAPIServer(port int) (Flags, error) {
 	if err != nil {
 		return nil, err
 	}
-	flags = flags.merged(audit).merged(c.options.APIServer)
+	flags = flags.merged(audit)
 	if c.authority, err = newAuthority(); err != nil {
 		return nil, err
 	}
+	if c.options.Dial != nil {
+		config := c.dir.join("egress.yaml")
+		if c.egress, err = startEgress(c.options.Dial, c.authority, c.dir, config); err != nil {
+			return nil, err
+		}
+		flags["egress-selector-config-file"] = config
+	}
+	flags = flags.merged(c.options.APIServer)
 	addresses, err := serverAddresses(flags)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,8 @@ const stagesName = "kwok-stages.yaml"
 // Binaries are the paths of the programs that make a cluster.
 type Binaries struct {
 	Etcd, APIServer, ControllerManager, Scheduler, KWOK string
+	// EtcdUtility restores snapshots of etcd.
+	EtcdUtility string
 	// Kubectl is for people and scripts; the cluster does without.
 	Kubectl string
 	// Stages is a file that tells KWOK how nodes and pods come to life.
@@ -62,6 +64,7 @@ type program struct {
 // programs are in the order in which they are built: first what shares most.
 var programs = []program{
 	{etcdName, "go.etcd.io/etcd/server/v3", true, func(b *Binaries) *string { return &b.Etcd }},
+	{etcdUtilityName, "go.etcd.io/etcd/etcdutl/v3", false, func(b *Binaries) *string { return &b.EtcdUtility }},
 	{apiServerName, "k8s.io/kubernetes/cmd/kube-apiserver", true, func(b *Binaries) *string { return &b.APIServer }},
 	{controllerManagerName, "k8s.io/kubernetes/cmd/kube-controller-manager", false, func(b *Binaries) *string { return &b.ControllerManager }},
 	{schedulerName, "k8s.io/kubernetes/cmd/kube-scheduler", false, func(b *Binaries) *string { return &b.Scheduler }},

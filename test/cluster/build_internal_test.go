@@ -21,6 +21,7 @@ func TestLocatePrograms(t *testing.T) {
 	binaries, missing := locatePrograms(cache, assets)
 	want := &Binaries{
 		Etcd:              filepath.Join(cache, etcdName),
+		EtcdUtility:       filepath.Join(cache, etcdUtilityName),
 		APIServer:         filepath.Join(assets, apiServerName),
 		ControllerManager: filepath.Join(cache, controllerManagerName),
 		Scheduler:         filepath.Join(cache, schedulerName),
@@ -35,7 +36,7 @@ func TestLocatePrograms(t *testing.T) {
 	for _, p := range missing {
 		absent = append(absent, p.name)
 	}
-	if diff := cmp.Diff([]string{controllerManagerName, schedulerName, kubectlName}, absent); diff != "" {
+	if diff := cmp.Diff([]string{etcdUtilityName, controllerManagerName, schedulerName, kubectlName}, absent); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 }

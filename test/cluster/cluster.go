@@ -31,7 +31,8 @@ type Cluster struct {
 	admin  *rest.Config
 	client kubernetes.Interface
 
-	group *child.Group
+	egress *egress
+	group  *child.Group
 	// tiers are the components, each tier after those it depends on.
 	tiers [][]*child.Process
 
@@ -175,4 +176,5 @@ func (c *Cluster) stopProcesses() {
 		stopped.Wait()
 	}
 	c.group.Close()
+	c.egress.stop()
 }

@@ -9,6 +9,7 @@ import (
 // files.
 const (
 	etcdName              = "etcd"
+	etcdUtilityName       = "etcdutl"
 	apiServerName         = "kube-apiserver"
 	controllerManagerName = "kube-controller-manager"
 	schedulerName         = "kube-scheduler"

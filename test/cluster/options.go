@@ -34,9 +34,15 @@ type Options struct {
 	Binaries *Binaries
 	// Progress is told what is being built. Default: nobody.
 	Progress io.Writer
+	// Snapshot is a file with a snapshot of etcd, whose content the cluster begins
+	// with. Default: it begins empty.
+	Snapshot string
 	// Audit makes the API server record the requests it gets. Default: it
 	// records none.
 	Audit *Audit
+	// Dial connects the API server to Services and pods, which is what it does
+	// to call webhooks. Default: nobody does, and such calls fail.
+	Dial Dialer
 	// AdmissionPlugins are enabled in addition to those on by default.
 	AdmissionPlugins []string
 
@@ -83,6 +89,13 @@ func (o Options) completed() (Options, error) {
 			return o, fmt.Errorf("locating log directory: %w", err)
 		}
 		o.LogDir = dir
+	}
+	if o.Snapshot != "" {
+		file, err := filepath.Abs(o.Snapshot)
+		if err != nil {
+			return o, fmt.Errorf("locating snapshot: %w", err)
+		}
+		o.Snapshot = file
 	}
 	if o.Audit != nil {
 		audit, err := o.Audit.completed()
