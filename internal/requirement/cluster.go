@@ -1,0 +1,51 @@
+package requirement
+
+import "encoding/json"
+
+// Cluster is what requirements are checked against.
+type Cluster struct {
+	// Kubernetes is the version of the API server, such as "1.36.0"; empty if
+	// it is not known, which meets every requirement on it.
+	Kubernetes string
+
+	// OpenShift is the version of OpenShift; empty on any other cluster, which
+	// meets every requirement on it.
+	OpenShift string
+
+	// Serves says whether the cluster serves an API. It is not called if APIsErr
+	// is set.
+	Serves func(API) bool
+
+	// APIsErr says why it is not known which APIs are served.
+	APIsErr error
+
+	// Extensions that are installed.
+	Extensions []Extension
+}
+
+// API is a kind of object, in one version.
+type API struct {
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+// Extension is a bundle that is installed.
+type Extension struct {
+	// Name of the ClusterExtension.
+	Name string
+
+	Package string
+	Version string
+
+	// Properties of the bundle as a catalog has them; empty if none has the
+	// bundle any more.
+	Properties []Property
+}
+
+// Property is a typed fact about a bundle, with its value as it stands in the
+// catalog.
+type Property struct {
+	Type  string
+	Value json.RawMessage
+}
