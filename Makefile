@@ -98,6 +98,7 @@ test-fuzz: ## Run every fuzz test for FUZZTIME (1m).
 bench: ## Run the benchmarks; each result is a line of JSON.
 	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(UNIT) | go run ./test/bench/gobench
 	@go run ./test/bench/catalogs
+	@go run ./test/bench/fleet
 
 # Local cluster
 

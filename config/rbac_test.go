@@ -9,7 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// allowed is all that any role may grant, one "group/resource: verb" a line.
+// allowed is all that any role may grant, one "group/resource: verb" a line, or
+// "group/resource[name]: verb" if it is for one object.
 // To add to it is to widen what the controller can do to a cluster: say in the
 // change why there is no other way.
 func allowed() map[string]string {
@@ -22,10 +23,15 @@ func allowed() map[string]string {
 			olm.operatorframework.io/clusterextensions/finalizers: update
 			/serviceaccounts: list watch impersonate
 			authentication.k8s.io/tokenreviews: create
-			authorization.k8s.io/subjectaccessreviews: create`,
+			authorization.k8s.io/subjectaccessreviews: create
+			apiextensions.k8s.io/customresourcedefinitions: list watch
+			apiregistration.k8s.io/apiservices: list watch
+			config.openshift.io/clusterversions[version]: get`,
 		"Role/olmv1-system/operator-controller-manager-role": `
 			/secrets: get list watch create update delete
 			coordination.k8s.io/leases: get create update
+			/events: create patch`,
+		"Role/default/operator-controller-manager-events-role": `
 			/events: create patch`,
 		"ClusterRole/operator-controller-clusterextension-viewer-role": `
 			olm.operatorframework.io/clusterextensions: get list watch
@@ -93,8 +99,20 @@ func targets(rule rbacv1.PolicyRule) []string {
 	}
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
-			targets = append(targets, group+"/"+resource)
+			targets = append(targets, named(group+"/"+resource, rule.ResourceNames)...)
 		}
+	}
+	return targets
+}
+
+// named is the target, or if there are names the target with each of them.
+func named(target string, names []string) []string {
+	if len(names) == 0 {
+		return []string{target}
+	}
+	var targets []string
+	for _, name := range names {
+		targets = append(targets, target+"["+name+"]")
 	}
 	return targets
 }
@@ -127,6 +145,10 @@ func TestBindings(t *testing.T) {
 		},
 		"RoleBinding/olmv1-system/operator-controller-manager-rolebinding": {
 			Role:     rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator-controller-manager-role"},
+			Subjects: subjects,
+		},
+		"RoleBinding/default/operator-controller-manager-events-rolebinding": {
+			Role:     rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator-controller-manager-events-role"},
 			Subjects: subjects,
 		},
 	}

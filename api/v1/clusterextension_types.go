@@ -332,6 +332,18 @@ type ClusterExtensionStatus struct {
 	//   - Progressing is True at rest (Succeeded) and at work (RollingOut,
 	//     Retrying). It is False when a person has to act (Blocked,
 	//     InvalidConfiguration, ProgressDeadlineExceeded).
+	//   - Ready is True when all is as wanted and the workloads are available
+	//     (Succeeded), Unknown while nothing is amiss but a rollout takes its time
+	//     (RollingOut, AvailabilityUnknown), False otherwise. Its message says
+	//     which newer bundles were left out and why, what they require, and who
+	//     requires this one.
+	//   - Available is True while all Deployments of the installed bundle serve
+	//     (Available), False while one does not (Unavailable), Unknown when that
+	//     cannot be told (AvailabilityUnknown) or nothing is installed (Absent).
+	//   - Reconciling is True while work goes on (RollingOut, Retrying), and
+	//     absent otherwise.
+	//   - Stalled is True while a person has to act (Blocked,
+	//     InvalidConfiguration, ProgressDeadlineExceeded), and absent otherwise.
 	//   - PackageDeprecated, ChannelDeprecated and BundleDeprecated are True
 	//     (Deprecated) or False (NotDeprecated) as the catalog has it, and
 	//     Unknown without catalog data (DeprecationStatusUnknown) or without a

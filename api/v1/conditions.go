@@ -1,7 +1,7 @@
 package v1
 
-// Condition types of a ClusterExtension. All six are set by the extension
-// reconciler, every one of them in every pass.
+// Condition types of a ClusterExtension. All are set by the extension
+// reconciler, in every pass unless they say that they may be absent.
 const (
 	// TypeInstalled says whether a bundle is installed, from the evidence of
 	// release records. It is True while any version is installed, also while
@@ -14,6 +14,30 @@ const (
 	// False means that nothing happens until a person acts (Blocked,
 	// InvalidConfiguration, ProgressDeadlineExceeded).
 	TypeProgressing = "Progressing"
+
+	// TypeReady says whether all is as wanted, and tells in its message what the
+	// other conditions leave open: which newer bundles were left out and why,
+	// what they require, and who requires this extension. It has the reasons of
+	// Progressing. It is Unknown while the release records cannot be read. It
+	// is an addition to the API of the reference implementation.
+	TypeReady = "Ready"
+
+	// TypeAvailable says whether the Deployments of the installed bundle serve. It
+	// is Unknown while nothing is installed, or as long as a Deployment does not
+	// say. Reasons: Available, Unavailable, AvailabilityUnknown, Absent. It is an
+	// addition to the API of the reference implementation.
+	TypeAvailable = "Available"
+
+	// TypeReconciling is True while work for the present spec goes on, and absent
+	// otherwise, as kstatus has it. Reasons: RollingOut, Retrying. It is an
+	// addition to the API of the reference implementation.
+	TypeReconciling = "Reconciling"
+
+	// TypeStalled is True while nothing goes on until a person acts, and absent
+	// otherwise, as kstatus has it. Reasons: Blocked, InvalidConfiguration,
+	// ProgressDeadlineExceeded. It is an addition to the API of the reference
+	// implementation.
+	TypeStalled = "Stalled"
 
 	// TypeDeprecated sums up PackageDeprecated, ChannelDeprecated and
 	// BundleDeprecated, and joins their messages. Reasons: Deprecated,
@@ -57,11 +81,12 @@ const (
 	ReasonFailed = "Failed"
 
 	// ReasonAbsent is set on Installed=False while the first installation
-	// rolls out, and on BundleDeprecated=Unknown when nothing is installed.
+	// rolls out, and on Available=Unknown and BundleDeprecated=Unknown when
+	// nothing is installed.
 	ReasonAbsent = "Absent"
 
-	// ReasonRollingOut is set on Progressing=True while applied content is on
-	// its way to the wanted state and no error is known.
+	// ReasonRollingOut is set on Ready=Unknown and Reconciling=True while applied
+	// content is on its way to the wanted state and no error is known.
 	ReasonRollingOut = "RollingOut"
 
 	// ReasonRetrying is set on Progressing=True after an error that may go
@@ -76,8 +101,9 @@ const (
 	// does not accept spec.config; it is not tried again until that changes.
 	ReasonInvalidConfiguration = "InvalidConfiguration"
 
-	// ReasonProgressDeadlineExceeded is set on Progressing=False when a
-	// rollout takes longer than spec.progressDeadlineMinutes.
+	// ReasonProgressDeadlineExceeded is set on Progressing=False and Stalled=True
+	// when the work for a spec takes longer than spec.progressDeadlineMinutes.
+	// The work goes on, and the reason with its end.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 
 	// ReasonDeprecated is set on a deprecation condition that is True.
@@ -91,12 +117,18 @@ const (
 	// Unknown because no catalog data could be read.
 	ReasonDeprecationStatusUnknown = "DeprecationStatusUnknown"
 
-	// ReasonAvailable is set on Serving=True when the wanted content is served.
+	// ReasonAvailable is set on Serving=True when the wanted content is served,
+	// and on Available=True when all workloads are.
 	ReasonAvailable = "Available"
 
 	// ReasonUnavailable is set on Serving=False when content is withdrawn
-	// because the catalog is being deleted.
+	// because the catalog is being deleted, and on Available=False and
+	// Ready=False when a workload does not serve.
 	ReasonUnavailable = "Unavailable"
+
+	// ReasonAvailabilityUnknown is set on Available=Unknown and Ready=Unknown
+	// when a workload does not say whether it serves.
+	ReasonAvailabilityUnknown = "AvailabilityUnknown"
 
 	// ReasonUserSpecifiedUnavailable is set on Serving=False when
 	// spec.availabilityMode is Unavailable.
@@ -104,17 +136,26 @@ const (
 )
 
 // ClusterExtensionConditionTypes lists the condition types the extension
-// reconciler owns, in the order status shows them. Other types in
-// status.conditions belong to others.
+// reconciler sets in every pass, in the order status shows them. Types in
+// status.conditions that are neither among these nor among those of
+// [ClusterExtensionPassingConditionTypes] belong to others.
 func ClusterExtensionConditionTypes() []string {
 	return []string{
 		TypeInstalled,
 		TypeProgressing,
+		TypeReady,
+		TypeAvailable,
 		TypeDeprecated,
 		TypePackageDeprecated,
 		TypeChannelDeprecated,
 		TypeBundleDeprecated,
 	}
+}
+
+// ClusterExtensionPassingConditionTypes lists the condition types that the
+// extension reconciler sets as long as they apply, and takes away afterwards.
+func ClusterExtensionPassingConditionTypes() []string {
+	return []string{TypeReconciling, TypeStalled}
 }
 
 // ClusterCatalogConditionTypes lists the condition types the catalog

@@ -89,7 +89,7 @@ func TestConditionTypesAreListed(t *testing.T) {
 	for _, c := range types {
 		defined = append(defined, c.value)
 	}
-	listed := slices.Concat(ocv1.ClusterExtensionConditionTypes(), ocv1.ClusterCatalogConditionTypes())
+	listed := slices.Concat(ocv1.ClusterExtensionConditionTypes(), ocv1.ClusterExtensionPassingConditionTypes(), ocv1.ClusterCatalogConditionTypes())
 	slices.Sort(defined)
 	slices.Sort(listed)
 	if diff := cmp.Diff(defined, slices.Compact(listed)); diff != "" {
@@ -103,7 +103,7 @@ func TestConditionsAreExplained(t *testing.T) {
 	t.Parallel()
 	extension := conditionsDescription(t, "clusterextensions")
 	catalog := conditionsDescription(t, "clustercatalogs")
-	for _, name := range ocv1.ClusterExtensionConditionTypes() {
+	for _, name := range slices.Concat(ocv1.ClusterExtensionConditionTypes(), ocv1.ClusterExtensionPassingConditionTypes()) {
 		if !containsWord(extension, name) {
 			t.Errorf("status.conditions of ClusterExtension does not explain %s", name)
 		}

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,60 +13,76 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
-// bundles is the image puller as the controller sees it. It keeps the image
-// that each extension used last.
+// moveTimeout bounds the question whether a tag has moved, which nothing waits
+// for but a report.
+const moveTimeout = 10 * time.Second
+
+// bundles is the image puller as the controller sees it.
 type bundles struct {
 	puller *image.Puller
+	kept   *keptImages
 
-	mu   sync.Mutex
-	used map[string]digest.Digest // by extension
+	// credentials are those of the ServiceAccount of an extension, for one fetch.
+	credentials func(controller.Owner) *accountCredentials
 }
 
 var _ controller.Bundles = &bundles{}
 
-func newBundles(puller *image.Puller) *bundles {
-	return &bundles{puller: puller, used: map[string]digest.Digest{}}
+func (b *bundles) Fetch(ctx context.Context, owner controller.Owner, wanted controller.BundleImage) (controller.Files, error) {
+	credentials := b.credentials(owner)
+	defer credentials.remove(ctx)
+	request := image.Request{
+		Ref:      wanted.Ref,
+		Select:   image.BundleContent,
+		Digest:   digest.Digest(wanted.Digest),
+		AuthFile: credentials.file,
+	}
+	pulled, err := b.puller.Pull(ctx, request)
+	if err != nil {
+		return controller.Files{}, credentials.explain(b.fetchError(ctx, request, err))
+	}
+	b.kept.fetched(ctx, owner.Name, pulled.Digest)
+	return controller.Files{
+		FS:     pulled.Files,
+		Digest: pulled.Digest.String(),
+		Moved:  b.moved(ctx, request),
+		Close:  pulled.Close,
+	}, nil
 }
 
-func (b *bundles) Fetch(ctx context.Context, owner controller.Owner, ref string) (controller.Files, error) {
-	pulled, err := b.puller.Pull(ctx, image.Request{Ref: ref, Select: image.BundleContent})
-	if err != nil {
-		return controller.Files{}, fetchError(ref, err)
+// moved asks whether a tag still stands for what it did. Not to know is no
+// reason to fail: what is wanted is at hand.
+func (b *bundles) moved(ctx context.Context, request image.Request) *controller.Moved {
+	if request.Digest == "" || isPinned(request.Ref) {
+		return nil
 	}
-	b.mu.Lock()
-	b.used[owner.Name] = pulled.Digest
-	b.mu.Unlock()
-	b.sweep(ctx)
-	return controller.Files{FS: pulled.Files, Close: pulled.Close}, nil
+	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
+	defer cancel()
+	now, err := b.puller.Resolve(ctx, request)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("not known whether the image has moved under its tag", "image", request.Ref, "reason", err.Error())
+		return nil
+	}
+	_, current, _ := strings.Cut(now, "@")
+	if current == request.Digest.String() {
+		return nil
+	}
+	return &controller.Moved{Image: request.Ref, From: request.Digest.String(), To: current}
 }
 
 // fetchError tells failures for ever from others. What is wrong with the content
 // under a digest stays wrong; a tag can be moved to better content.
-func fetchError(ref string, err error) error {
+func (b *bundles) fetchError(ctx context.Context, request image.Request, err error) error {
 	var unusable *image.ReferenceError
-	isPinned := strings.Contains(ref, "@")
-	if errors.As(err, &unusable) || (isPinned && errors.Is(err, image.ErrContent)) {
-		return &controller.UnusableImageError{Image: ref, Err: err}
+	switch {
+	case errors.As(err, &unusable), isPinned(request.Ref) && errors.Is(err, image.ErrContent):
+		return &controller.UnusableImageError{Image: request.Ref, Err: err}
+	case errors.Is(err, image.ErrNotFound):
+		if moved := b.moved(ctx, request); moved != nil {
+			return &controller.MovedImageError{Moved: *moved}
+		}
 	}
 	return err
 }
 
-// forget lets go of the image of an extension that is gone.
-func (b *bundles) forget(ctx context.Context, extension string) {
-	b.mu.Lock()
-	_, known := b.used[extension]
-	delete(b.used, extension)
-	b.mu.Unlock()
-	if known {
-		b.sweep(ctx)
-	}
-}
-
-func (b *bundles) sweep(ctx context.Context) {
-	b.mu.Lock()
-	kept := slices.Collect(maps.Values(b.used))
-	b.mu.Unlock()
-	if err := b.puller.Sweep(func(d digest.Digest) bool { return slices.Contains(kept, d) }); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "unused images could not be deleted")
-	}
-}
+func isPinned(ref string) bool { return strings.Contains(ref, "@") }

@@ -1,16 +1,42 @@
 package main
 
 import (
+	"encoding/base64"
 	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/go-digest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
-func TestFetch(t *testing.T) {
-	t.Parallel()
+// fetching is a registry and who fetches from it.
+type fetching struct {
+	registry *testkit.Registry
+	puller   *image.Puller
+	bundles  *bundles
+	api      *fake.Clientset
+	authDir  string
+}
+
+func startFetching(t *testing.T) *fetching {
+	t.Helper()
 	registry, err := testkit.StartRegistry()
 	if err != nil {
 		t.Fatal(err)
@@ -20,7 +46,7 @@ func TestFetch(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	conf := t.TempDir() + "/registries.conf"
+	conf := filepath.Join(t.TempDir(), "registries.conf")
 	if err := registry.WriteRegistriesConf(conf); err != nil {
 		t.Fatal(err)
 	}
@@ -28,16 +54,40 @@ func TestFetch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	operator := testkit.Operator{Package: "p", Version: "1.0.0"}
-	digest, err := registry.Push(t.Context(), "p:good", operator.Bundle(), nil)
+	f := &fetching{registry: registry, puller: puller, api: fake.NewClientset(), authDir: t.TempDir()}
+	accounts, err := pullsecret.NewAccounts(pullsecret.AccountsConfig{
+		As:   func(types.NamespacedName) (corev1client.CoreV1Interface, error) { return f.api.CoreV1(), nil },
+		File: filepath.Join(f.authDir, "auth.json"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.bundles = &bundles{
+		puller:      puller,
+		kept:        newKeptImages(puller.Sweep, nobody),
+		credentials: credentialsFor(accounts),
+	}
+	return f
+}
+
+func (f *fetching) push(t *testing.T, target, content string) string {
+	t.Helper()
+	pushed, err := f.registry.Push(t.Context(), target, fstest.MapFS{"manifests/x": {Data: []byte(content)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pushed
+}
+
+func TestFetch(t *testing.T) {
+	t.Parallel()
+	f := startFetching(t)
+	good := f.push(t, "p:good", "x")
 	layer, err := testkit.Tar(testkit.Symlink("manifests/link", "/etc/passwd"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad, err := registry.PushLayers(t.Context(), "p:bad", nil, testkit.Layer{Blob: testkit.Gzip(layer)})
+	bad, err := f.registry.PushLayers(t.Context(), "p:bad", nil, testkit.Layer{Blob: testkit.Gzip(layer)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,17 +97,16 @@ func TestFetch(t *testing.T) {
 		unusable bool
 	}{
 		"by tag":          {ref: "/p:good"},
-		"by digest":       {ref: "/p@" + digest},
+		"by digest":       {ref: "/p@" + good},
 		"not a reference": {ref: "/P:UPPER", fails: true, unusable: true},
 		"missing":         {ref: "/p:missing", fails: true},
 		"bad under a tag": {ref: "/p:bad", fails: true},
 		"bad for ever":    {ref: "/p@" + bad, fails: true, unusable: true},
 	}
-	images := newBundles(puller)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			files, err := images.Fetch(t.Context(), controller.Owner{Name: name}, registry.Host()+tc.ref)
+			files, err := f.bundles.Fetch(t.Context(), controller.Owner{Name: name}, controller.BundleImage{Ref: f.registry.Host() + tc.ref})
 			if (err != nil) != tc.fails {
 				t.Fatalf("err = %v, want one: %t", err, tc.fails)
 			}
@@ -65,9 +114,125 @@ func TestFetch(t *testing.T) {
 			if errors.As(err, &unusable) != tc.unusable {
 				t.Errorf("err = %v, want it final: %t", err, tc.unusable)
 			}
-			if err == nil {
-				files.Close()
+			if err != nil {
+				return
+			}
+			defer files.Close()
+			if files.Digest != good || files.Moved != nil {
+				t.Errorf("digest %s, moved %v, want %s and no move", files.Digest, files.Moved, good)
 			}
 		})
+	}
+}
+
+// TestMovedTag fetches a bundle that is installed again, after its tag has been
+// moved to something else.
+func TestMovedTag(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		swept  bool
+		broken string // a part of the paths that the registry has no more
+		status int
+		moved  bool
+		gone   bool
+		fails  bool
+	}{
+		"cached":                         {reason: "what was installed is used, and the move is told", moved: true},
+		"cached, registry without tag":   {reason: "a tag that is gone has not moved", broken: "/manifests/v1", status: http.StatusNotFound},
+		"cached, registry down":          {reason: "nothing needs it", broken: "", status: http.StatusForbidden},
+		"in the registry":                {reason: "by its digest", swept: true, moved: true},
+		"nowhere":                        {reason: "what the tag stands for now is not it", swept: true, broken: "/manifests/sha256", status: http.StatusNotFound, gone: true, fails: true},
+		"registry down and nothing here": {reason: "an outage is no move", swept: true, broken: "", status: http.StatusForbidden, fails: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := startFetching(t)
+			wanted := controller.BundleImage{Ref: f.registry.Host() + "/p:v1"}
+			f.push(t, "p:v1", "installed")
+			files, err := f.bundles.Fetch(t.Context(), controller.Owner{Name: "x"}, wanted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files.Close()
+			want := controller.Moved{Image: wanted.Ref, From: files.Digest, To: f.push(t, "p:v1", "moved")}
+			if tc.swept {
+				if err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.status != 0 {
+				f.registry.Use(testkit.FailPath(tc.broken, tc.status))
+			}
+			wanted.Digest = files.Digest
+			files, err = f.bundles.Fetch(t.Context(), controller.Owner{Name: "x"}, wanted)
+			if (err != nil) != tc.fails {
+				t.Fatalf("err = %v: %s", err, tc.reason)
+			}
+			var gone *controller.MovedImageError
+			if errors.As(err, &gone) != tc.gone || gone != nil && gone.Moved != want {
+				t.Errorf("err = %v, want %v: %s", err, want, tc.reason)
+			}
+			if err != nil {
+				return
+			}
+			defer files.Close()
+			if content, err := fs.ReadFile(files, "manifests/x"); err != nil || string(content) != "installed" {
+				t.Errorf("content = %q, %v: %s", content, err, tc.reason)
+			}
+			if (files.Moved != nil) != tc.moved || files.Moved != nil && *files.Moved != want {
+				t.Errorf("moved = %v, want %v: %t, as %s", files.Moved, want, tc.moved, tc.reason)
+			}
+		})
+	}
+}
+
+// TestCredentialsOfTheServiceAccount pulls from a registry that only the
+// ServiceAccount of the extension can use.
+func TestCredentialsOfTheServiceAccount(t *testing.T) {
+	t.Parallel()
+	f := startFetching(t)
+	pushed := f.push(t, "p:v1", "x")
+	f.registry.Use(testkit.RequireBasicAuth("robot", "own"))
+	owner := controller.Owner{Name: "x", Namespace: "ns", ServiceAccount: "sa"}
+	wanted := controller.BundleImage{Ref: f.registry.Host() + "/p@" + pushed}
+
+	_, err := f.bundles.Fetch(t.Context(), owner, wanted)
+	if err == nil || !strings.Contains(err.Error(), `the pull secrets of ServiceAccount "ns/sa" are not used: serviceaccounts "sa" not found`) {
+		t.Errorf("err = %v, want it to say why there are no credentials", err)
+	}
+
+	auth := base64.StdEncoding.EncodeToString([]byte("robot:own"))
+	for _, object := range []runtime.Object{
+		&corev1.ServiceAccount{
+			ObjectMeta:       metav1.ObjectMeta{Namespace: "ns", Name: "sa"},
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}},
+		},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"},
+			Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + f.registry.Host() + `":{"auth":"` + auth + `"}}}`)},
+		},
+	} {
+		if err := f.api.Tracker().Add(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var asked []int
+	for range 2 {
+		f.api.ClearActions()
+		files, err := f.bundles.Fetch(t.Context(), owner, wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files.Close()
+		asked = append(asked, len(f.api.Actions()))
+	}
+	if diff := cmp.Diff([]int{2, 0}, asked); diff != "" {
+		t.Errorf("requests for credentials, want none for what is cached (-want +got):\n%s", diff)
+	}
+	left, err := os.ReadDir(f.authDir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left on disk: %v, %v", left, err)
 	}
 }

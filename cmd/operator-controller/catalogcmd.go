@@ -1,13 +1,6 @@
 package main
 
-import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 // newCatalogCommand returns the commands for authors of catalogs. They need no
 // cluster.
@@ -26,27 +19,4 @@ an .indexignore file excludes.`,
 	}
 	command.AddCommand(newCatalogCheckCommand(), newCatalogServeCommand())
 	return strict(command)
-}
-
-// isFolder reports whether there is a folder at path. That there is something
-// else, or that it cannot be told, is an error.
-func isFolder(path string) (bool, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !info.IsDir():
-		return false, fmt.Errorf("%s is not a folder", path)
-	}
-	return true, nil
-}
-
-// counted returns n with the word for it, in the plural where that is due.
-func counted(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

@@ -12,6 +12,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -73,6 +74,15 @@ func (c *catalogs) Forget(catalog string) error {
 	return c.client.Forget(catalog)
 }
 
+func (c *catalogs) Providers(api requirement.API) []controller.Provider {
+	found := c.client.Providers(api.Group, api.Version, api.Kind)
+	providers := make([]controller.Provider, len(found))
+	for i, provider := range found {
+		providers[i] = controller.Provider(provider)
+	}
+	return providers
+}
+
 // forgetGone drops the content of catalogs that went away while no process was
 // there to see it.
 func (c *catalogs) forgetGone(ctx context.Context, reader client.Reader) error {
@@ -98,18 +108,25 @@ func packageFrom(pkg *catalogclient.Package) resolve.Package {
 	for _, channel := range pkg.Channels {
 		entries := make([]resolve.Entry, 0, len(channel.Entries))
 		for _, entry := range channel.Entries {
-			entries = append(entries, resolve.Entry(entry))
+			converted := resolve.Entry{Name: entry.Name, Replaces: entry.Replaces}
+			if skips := entry.Skips; skips != nil {
+				converted.Skips, converted.SkipRange = skips.Bundles, skips.Range
+			}
+			entries = append(entries, converted)
 		}
 		result.Channels = append(result.Channels, resolve.Channel{Name: channel.Name, Entries: entries})
 	}
+	// Bundles share facts, and go on sharing the lists made of them.
+	properties := map[*catalogclient.Facts][]requirement.Property{}
 	for _, bundle := range pkg.Bundles {
-		properties := make([]resolve.Property, 0, len(bundle.Properties))
-		for _, property := range bundle.Properties {
-			properties = append(properties, resolve.Property(property))
+		converted := resolve.Bundle{Name: bundle.Name, Version: bundle.Version, Image: bundle.Image}
+		if facts := bundle.Facts; facts != nil {
+			if _, known := properties[facts]; !known {
+				properties[facts] = propertiesFrom(facts)
+			}
+			converted.Properties, converted.MinKubernetes = properties[facts], facts.MinKubeVersion
 		}
-		result.Bundles = append(result.Bundles, resolve.Bundle{
-			Name: bundle.Name, Version: bundle.Version, Image: bundle.Image, Properties: properties,
-		})
+		result.Bundles = append(result.Bundles, converted)
 	}
 	for _, deprecation := range pkg.Deprecations {
 		result.Deprecations = append(result.Deprecations, resolve.Deprecation{
@@ -117,4 +134,12 @@ func packageFrom(pkg *catalogclient.Package) resolve.Package {
 		})
 	}
 	return result
+}
+
+func propertiesFrom(facts *catalogclient.Facts) []requirement.Property {
+	properties := make([]requirement.Property, 0, len(facts.Properties))
+	for _, property := range facts.Properties {
+		properties = append(properties, requirement.Property(*property))
+	}
+	return properties
 }

@@ -38,6 +38,9 @@ func newCommand() *cobra.Command {
 	options.bind(command.Flags())
 	command.AddCommand(newVersionCommand())
 	command.AddCommand(newCatalogCommand())
+	command.AddCommand(newBundleCommand())
+	command.AddCommand(newExplainCommand())
+	command.AddCommand(newGraphCommand())
 	return command
 }
 

@@ -81,10 +81,18 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
+func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(ocv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering types: %w", err)
+	}
+	return scheme, nil
+}
+
+func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
 	}
 	metrics, certificate, err := metricsOptions(o)
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 // podNamespaceFile tells a process in a pod its namespace.
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+// defaultSystemNamespace is where the controller is installed.
+const defaultSystemNamespace = "olmv1-system"
+
 // options is the command line. Flags that the reference implementation has too
 // mean the same.
 type options struct {
@@ -147,5 +150,5 @@ func podNamespace() string {
 	if name := strings.TrimSpace(string(data)); err == nil && name != "" {
 		return name
 	}
-	return "olmv1-system"
+	return defaultSystemNamespace
 }

@@ -7,8 +7,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
 
-// releases is the applier as the controller sees it.
-type releases struct{ applier *applier.Applier }
+// releases is the applier as the controller sees it. What it says is installed,
+// images are kept for.
+type releases struct {
+	applier *applier.Applier
+	kept    *keptImages
+}
 
 var _ controller.Releases = releases{}
 
@@ -22,6 +26,7 @@ func (r releases) Observe(ctx context.Context, owner controller.Owner) (controll
 		installed := controller.Installed(*state.Installed)
 		installation.Installed = &installed
 	}
+	r.kept.observed(ctx, owner.Name, installation.Installed)
 	return installation, nil
 }
 
@@ -31,14 +36,42 @@ func (r releases) Apply(ctx context.Context, owner controller.Owner, revision co
 		Objects:     revision.Objects,
 		Annotations: revision.Annotations,
 	})
+	if err == nil {
+		r.kept.observed(ctx, owner.Name, &revision.Installed)
+	}
 	return appliedFrom(result), err
 }
 
 func (r releases) Repair(ctx context.Context, owner controller.Owner) (controller.Applied, error) {
 	result, err := r.applier.Repair(ctx, applier.Extension(owner))
-	return appliedFrom(result), err
+	applied := appliedFrom(result)
+	for _, change := range result.Changes {
+		if change != applier.Unchanged {
+			applied.Repaired++
+		}
+	}
+	return applied, err
 }
 
 func appliedFrom(result applier.Result) controller.Applied {
-	return controller.Applied{Began: result.Began, RecheckAfter: result.RecheckAfter}
+	applied := controller.Applied{Began: result.Began, RecheckAfter: result.RecheckAfter, Unwatched: result.Unwatched}
+	for _, contested := range result.Contested {
+		applied.Contested = append(applied.Contested, contested.String())
+	}
+	return applied
+}
+
+func (r releases) Workloads(owner controller.Owner) ([]controller.Workload, bool) {
+	found, seen := r.applier.Workloads(applier.Extension(owner))
+	workloads := make([]controller.Workload, 0, len(found))
+	for _, workload := range found {
+		workloads = append(workloads, controller.Workload{
+			Name:      workload.Key.String(),
+			Available: workload.Available,
+			RolledOut: workload.RolledOut,
+			Stuck:     workload.Stuck,
+			Reason:    workload.Reason,
+		})
+	}
+	return workloads, seen
 }

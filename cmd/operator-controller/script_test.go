@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE COMMAND...  runs a command that has to exit with the code
 //	push DIR TARGET        pushes a catalog to the registry, which is registry.test
+//	pushbundle DIR TARGET  pushes a bundle there
 //	fetch FILE PATH        gets PATH below the URL in FILE, waiting for both
 //	until TEXT FILE PATH   likewise, and repeats it until TEXT is in the reply
 //	waitlog TEXT FILE      waits until TEXT is in FILE
@@ -43,7 +45,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               startRegistry,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "push": push, "fetch": fetch, "until": until, "waitlog": waitlog,
+			"exits": exits, "push": push, "pushbundle": pushBundle, "fetch": fetch, "until": until, "waitlog": waitlog,
 		},
 	})
 }
@@ -93,13 +95,23 @@ func push(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: push dir target")
 	}
+	labels := map[string]string{image.CatalogLabel: "/" + args[0]}
+	pushFiles(ts, os.DirFS(filepath.Dir(ts.MkAbs(args[0]))), args[1], labels)
+}
+
+func pushBundle(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: pushbundle dir target")
+	}
+	pushFiles(ts, os.DirFS(ts.MkAbs(args[0])), args[1], nil)
+}
+
+func pushFiles(ts *testscript.TestScript, files fs.FS, target string, labels map[string]string) {
 	registry, ok := ts.Value(registryKey{}).(*testkit.Registry)
 	if !ok {
 		ts.Fatalf("there is no registry")
 	}
-	labels := map[string]string{image.CatalogLabel: "/" + args[0]}
-	parent := os.DirFS(filepath.Dir(ts.MkAbs(args[0])))
-	_, err := registry.Push(context.Background(), args[1], parent, labels)
+	_, err := registry.Push(context.Background(), target, files, labels)
 	ts.Check(err)
 }
 

@@ -6,11 +6,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -26,6 +25,7 @@ const wakeupBuffer = 1024
 // where they meet.
 func wire(mgr ctrl.Manager, o *options) error {
 	wakeups := make(controller.Wakeups, wakeupBuffer)
+	apis := controller.NewAPIChanges()
 
 	applier, err := applier.New(applier.Config{
 		REST:            mgr.GetConfig(),
@@ -45,33 +45,61 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	puller, err := newPuller(o, "bundles", authFile)
+	bundles, err := newBundles(mgr, o, authFile)
 	if err != nil {
 		return err
 	}
-	bundles := newBundles(puller)
 	catalogs, err := addCatalogs(mgr, api, o, authFile)
 	if err != nil {
 		return err
 	}
-
-	if err := controller.SetupCatalogs(mgr, &controller.CatalogReconciler{
-		Client: mgr.GetClient(), Catalogs: catalogs, Wakeups: wakeups,
-	}); err != nil {
+	platform, err := newPlatform(mgr, apis.Tell)
+	if err != nil {
+		return err
+	}
+	events, err := addEvents(mgr, api)
+	if err != nil {
+		return err
+	}
+	metrics, err := controller.NewMetrics(runtimemetrics.Registry)
+	if err != nil {
+		return err
+	}
+	err = controller.SetupCatalogs(mgr, &controller.CatalogReconciler{Client: mgr.GetClient(), Catalogs: catalogs, Wakeups: wakeups})
+	if err != nil {
 		return err
 	}
 	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
-		Releases:     releases{applier: applier},
+		Releases:     releases{applier: applier, kept: bundles.kept},
 		Bundles:      bundles,
 		Catalogs:     catalogs,
-		Certificates: func() bundle.CertificateProvider { return certificates(mgr.GetRESTMapper()) },
+		Platform:     platform,
+		Events:       events,
+		Metrics:      metrics,
+		Certificates: func() (bundle.CertificateProvider, error) { return webhookCertificates(mgr.GetRESTMapper()) },
 		Forget: func(ctx context.Context, extension string) {
 			applier.Forget(extension)
-			bundles.forget(ctx, extension)
+			bundles.kept.forget(ctx, extension)
 		},
 		Now: time.Now,
-	}, wakeups, o.workers)
+	}, wakeups, apis, o.workers)
+}
+
+func newBundles(mgr ctrl.Manager, o *options, authFile string) (*bundles, error) {
+	puller, err := newPuller(o, "bundles", authFile)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := newAccounts(mgr.GetConfig(), authFile)
+	if err != nil {
+		return nil, err
+	}
+	return &bundles{
+		puller:      puller,
+		kept:        newKeptImages(puller.Sweep, stayingExtensions(mgr.GetClient())),
+		credentials: credentialsFor(accounts),
+	}, nil
 }
 
 // addCatalogs makes the process read catalogs and, unless something else does,
@@ -131,18 +159,4 @@ func addCatalogClient(mgr ctrl.Manager, o *options, trusted ...func() []byte) (*
 		return nil, fmt.Errorf("setting up the catalog client: %w", err)
 	}
 	return catalogs, nil
-}
-
-// certificates picks who issues certificates for webhooks by what the cluster
-// serves.
-func certificates(mapper meta.RESTMapper) bundle.CertificateProvider {
-	certificate := schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
-	if _, err := mapper.RESTMapping(certificate, "v1"); err == nil {
-		return bundle.CertManager
-	}
-	serviceCA := schema.GroupKind{Group: "operator.openshift.io", Kind: "ServiceCA"}
-	if _, err := mapper.RESTMapping(serviceCA, "v1"); err == nil {
-		return bundle.ServiceCA
-	}
-	return bundle.NoCertificates
 }

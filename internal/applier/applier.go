@@ -6,9 +6,11 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
@@ -32,13 +34,14 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Applier applies, repairs and remembers the content of extensions. Its methods
+// Applier applies, repairs and remembers the content of extensions, and keeps
+// the certificates of their webhooks where that is left to it. Its methods
 // may be called at the same time for different extensions.
 type Applier struct {
-	config  Config
-	secrets corev1client.SecretInterface
-	clients *identityClients
-	watches *watches
+	config    Config
+	histories *histories
+	clients   *identityClients
+	watches   *watches
 
 	mu     sync.Mutex
 	states map[string]*state
@@ -53,13 +56,21 @@ func New(config Config) (*Applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building a client for release records: %w", err)
 	}
+	names, err := metadata.NewForConfig(config.REST)
+	if err != nil {
+		return nil, fmt.Errorf("building a client for release records: %w", err)
+	}
 	clients, err := newIdentityClients(config.REST)
 	if err != nil {
 		return nil, err
 	}
 	applier := &Applier{
-		config:  config,
-		secrets: core.Secrets(config.SystemNamespace),
+		config: config,
+		histories: newHistories(records{
+			secrets: core.Secrets(config.SystemNamespace),
+			names:   names.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(config.SystemNamespace),
+			now:     config.Now,
+		}),
 		clients: clients,
 		states:  map[string]*state{},
 	}
@@ -79,8 +90,13 @@ type Result struct {
 	// watch, sorted. Changes to them are only found by looking again.
 	Unwatched []string
 
-	// RecheckAfter is when to look again; zero when everything is watched.
+	// RecheckAfter is when to look again, because something is not watched or
+	// contested, or a certificate is to be renewed; zero for no need.
 	RecheckAfter time.Duration
+
+	// Contested are objects that somebody else changes again as often as they are
+	// repaired, sorted. They are left as they are for some time after each repair.
+	Contested []Contested
 }
 
 // recheckInterval is how long a change may go unnoticed that cannot be watched.
@@ -88,9 +104,24 @@ const recheckInterval = 2 * time.Minute
 
 // result is that of an operation that succeeded.
 func (a *Applier) result(owner Extension, changes map[ObjectKey]Change) Result {
-	result := Result{Changes: changes, Began: len(changes) > 0, Unwatched: a.watches.denied(owner.Name)}
+	result := Result{
+		Changes:   changes,
+		Began:     len(changes) > 0,
+		Unwatched: a.watches.denied(owner.Name),
+	}
 	if len(result.Unwatched) > 0 {
 		result.RecheckAfter = recheckInterval
+	}
+	now := a.config.Now()
+	contested, next := a.state(owner).contested(now)
+	result.Contested = contested
+	for _, at := range []time.Time{a.state(owner).renewal(), next} {
+		if at.IsZero() {
+			continue
+		}
+		if wait := max(at.Sub(now), time.Second); result.RecheckAfter == 0 || wait < result.RecheckAfter {
+			result.RecheckAfter = wait
+		}
 	}
 	return result
 }
@@ -99,13 +130,10 @@ func (a *Applier) result(owner Extension, changes map[ObjectKey]Change) Result {
 // content and records go with it, by the cluster's garbage collection.
 func (a *Applier) Forget(extension string) {
 	a.watches.unfollow(extension)
+	a.histories.drop(extension)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.states, extension)
-}
-
-func (a *Applier) records(owner Extension) *records {
-	return &records{secrets: a.secrets, owner: owner, now: a.config.Now}
 }
 
 // state belongs to one incarnation of an extension: one that was deleted and
@@ -129,6 +157,24 @@ func (a *Applier) see(extension string, key ObjectKey, fingerprint string) {
 	if known != nil && known.see(key, fingerprint) {
 		a.config.Changed(extension)
 	}
+}
+
+// seeWorkload is told by the watches how an object that runs something is doing.
+func (a *Applier) seeWorkload(extension string, workload Workload) {
+	a.mu.Lock()
+	known := a.states[extension]
+	a.mu.Unlock()
+	if known != nil && known.seeWorkload(workload) {
+		a.config.Changed(extension)
+	}
+}
+
+// Workloads are the objects of the installed release that run something, sorted,
+// as they were seen last; false if they were not looked at in this process yet.
+// It makes no request.
+func (a *Applier) Workloads(owner Extension) ([]Workload, bool) {
+	known := a.state(owner)
+	return known.knownWorkloads(), !known.lookedAt().IsZero()
 }
 
 // blind is told by the watches when one is not allowed.

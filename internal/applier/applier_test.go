@@ -1,6 +1,7 @@
 package applier_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -101,17 +102,53 @@ func TestUnnamedServiceAccountSendsNothing(t *testing.T) {
 	}
 }
 
-func TestRequestsOfAnInstall(t *testing.T) {
+// TestRequests states what each operation costs. That of the first look at any
+// record is paid once per process, whatever the number of extensions.
+func TestRequests(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "thrift")
-	objects := make([]*unstructured.Unstructured, 0, 9)
-	for i := range 9 {
-		objects = append(objects, configMap(fmt.Sprintf("object-%d", i), "1"))
+	objects := func(value string) []*unstructured.Unstructured {
+		var made []*unstructured.Unstructured
+		for i := range 9 {
+			made = append(made, configMap(fmt.Sprintf("object-%d", i), value))
+		}
+		return made
 	}
-	f.apply(t, "1.0.0", objects...)
-	if got := len(f.requests.take()); got > 2*len(objects)+10 {
-		t.Errorf("%d requests for %d objects", got, len(objects))
+	check := func(operation string, want map[string]int) {
+		t.Helper()
+		if diff := cmp.Diff(want, countsOf(f.requests.take())); diff != "" {
+			t.Errorf("requests of %s (-want +got):\n%s", operation, diff)
+		}
 	}
+	f.observe(t)
+	check("a first look", map[string]int{"LIST records": 1})
+	f.apply(t, "1.0.0", objects("1")...)
+	check("an install", map[string]int{"GET content": 9, "POST content": 9, "POST records": 1, "PUT records": 1})
+	f.observe(t)
+	f.repair(t)
+	f.apply(t, "1.1.0", objects("2")...)
+	check("an upgrade", map[string]int{"GET records": 1, "GET content": 9, "PATCH content": 9, "POST records": 1, "PUT records": 2})
+	f.restart(t)
+	f.observe(t)
+	check("a look after a restart", map[string]int{"LIST records": 1, "GET records": 1})
+	f.repair(t)
+	check("the repair that follows", map[string]int{"GET content": 9})
+}
+
+// countsOf leaves out the lists that watches begin with.
+func countsOf(requests []string) map[string]int {
+	counts := map[string]int{}
+	for _, line := range requests {
+		fields := strings.Fields(line)
+		method, path := fields[len(fields)-2], fields[len(fields)-1]
+		switch {
+		case strings.Contains(path, "/namespaces/"+systemNamespace+"/secrets"):
+			counts[method+" records"]++
+		case method != "LIST":
+			counts[method+" content"]++
+		}
+	}
+	return counts
 }
 
 func TestUpgradePrunes(t *testing.T) {
@@ -238,6 +275,86 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// TestRepairOfAKeyInAList changes what tells an entry of a list from the others:
+// the entry then looks like one that somebody else has added, and the name that
+// both have clashes.
+func TestRepairOfAKeyInAList(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "list-key")
+	service := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`{apiVersion: v1, kind: Service, metadata: {name: s},
+	  spec: {selector: {a: b}, ports: [{name: https, port: 8443}]}}`), &service.Object); err != nil {
+		t.Fatal(err)
+	}
+	f.apply(t, "1.0.0", service)
+	f.settle(t)
+	live := &corev1.Service{}
+	key := client.ObjectKey{Namespace: f.owner.Namespace, Name: "s"}
+	if err := admin.Get(t.Context(), key, live); err != nil {
+		t.Fatal(err)
+	}
+	address := live.Spec.ClusterIP
+	live.Spec.Ports[0].Port, live.Spec.SessionAffinity = 9443, corev1.ServiceAffinityClientIP
+	if err := admin.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	f.waitForChange(t)
+	if _, err := f.applier.Repair(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Get(t.Context(), key, live); err != nil {
+		t.Fatal(err)
+	}
+	if len(live.Spec.Ports) != 1 || live.Spec.Ports[0].Port != 8443 {
+		t.Errorf("ports are %+v, want those of the bundle", live.Spec.Ports)
+	}
+	if live.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || live.Spec.ClusterIP != address {
+		t.Errorf("fields that the bundle does not set have changed: %+v", live.Spec)
+	}
+}
+
+// TestAggregatedRules has a role whose rules the cluster fills in.
+func TestAggregatedRules(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "aggregated")
+	role := func(version string) []*unstructured.Unstructured {
+		part, whole := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+		for object, text := range map[*unstructured.Unstructured]string{
+			part: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: part.aggregated.test, labels: {aggregated.test: "yes"}},
+			  rules: [{apiGroups: [aggregated.test], resources: [things], verbs: [get]}]}`,
+			whole: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: whole.aggregated.test, labels: {version: "` + version + `"}},
+			  rules: [], aggregationRule: {clusterRoleSelectors: [{matchLabels: {aggregated.test: "yes"}}]}}`,
+		} {
+			if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return []*unstructured.Unstructured{part, whole}
+	}
+	rules := func() []rbacv1.PolicyRule {
+		live := &rbacv1.ClusterRole{}
+		if err := admin.Get(t.Context(), client.ObjectKey{Name: "whole.aggregated.test"}, live); err != nil {
+			t.Fatal(err)
+		}
+		return live.Rules
+	}
+	f.apply(t, "1.0.0", role("1")...)
+	for len(rules()) == 0 {
+		f.waitForChange(t)
+	}
+	for _, repair := range []func(){func() {}, func() { f.restart(t) }, func() { f.apply(t, "1.1.0", role("2")...) }} {
+		repair()
+		for key, change := range f.repair(t).Changes {
+			if change != applier.Unchanged {
+				t.Errorf("%s was %s", key, change)
+			}
+		}
+		if len(rules()) != 1 {
+			t.Error("the rules that the cluster has filled in are gone")
+		}
+	}
+}
+
 func change(edit func(*corev1.ConfigMap)) func(*testing.T, *fixture) {
 	return func(t *testing.T, f *fixture) {
 		t.Helper()
@@ -290,19 +407,15 @@ func TestRestartWritesNothing(t *testing.T) {
 	}
 	f.apply(t, "1.0.0", objects...)
 	f.restart(t)
-	result, err := f.applier.Repair(t.Context(), f.owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for key, change := range result.Changes {
+	f.observe(t)
+	for key, change := range f.repair(t).Changes {
 		if change != applier.Unchanged {
 			t.Errorf("%s was %s", key, change)
 		}
 	}
-	for _, line := range f.requests.take() {
-		if !strings.Contains(line, " GET ") {
-			t.Errorf("request %q after a restart over an unchanged world", line)
-		}
+	want := map[string]int{"LIST records": 1, "GET records": 1, "GET content": len(objects)}
+	if diff := cmp.Diff(want, countsOf(f.requests.take())); diff != "" {
+		t.Errorf("requests after a restart over an unchanged world (-want +got):\n%s", diff)
 	}
 }
 
@@ -490,6 +603,64 @@ func TestUnreadableRevisionDoesNotHideTheOthers(t *testing.T) {
 	f.apply(t, "1.1.0", configMap("a", "2"))
 	if live := f.live(t, "a"); live.Data["key"] != "2" {
 		t.Errorf("a = %+v", live)
+	}
+}
+
+// TestDeathLeavesNoChunks ends the process after each of the writes of an upgrade
+// whose record has chunks, and checks that none is lost and none is left over.
+func TestDeathLeavesNoChunks(t *testing.T) {
+	t.Parallel()
+	for writes := range 9 { // of the record, its chunk and the object
+		t.Run(fmt.Sprint(writes), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, fmt.Sprintf("chunky-%d", writes))
+			before, after := noise(900_000), noise(800_000)
+			f.apply(t, "1.0.0", configMap("large", before))
+			var sent atomic.Int64
+			f.requests.setStop(func(req *http.Request) error {
+				if req.Method != http.MethodGet && sent.Add(1) > int64(writes) {
+					return errDied
+				}
+				return nil
+			})
+			_, _ = f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("large", after)))
+			f.restart(t)
+			state, err := f.applier.Observe(t.Context(), f.owner)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if state.Unfinished || state.Installed == nil || state.Installed.Bundle.Version != "1.1.0" {
+				f.apply(t, "1.1.0", configMap("large", after))
+			}
+			checkChunks(t, f)
+		})
+	}
+}
+
+// checkChunks finds chunks that are missing, and chunks that no index refers to.
+func checkChunks(t *testing.T, f *fixture) {
+	t.Helper()
+	var referred, existing []string
+	for _, index := range f.records(t) {
+		var names []string
+		if err := json.Unmarshal(index.Data["extraChunks"], &names); err != nil {
+			t.Fatal(err)
+		}
+		referred = append(referred, names...)
+	}
+	chunks := &corev1.SecretList{}
+	if err := admin.List(t.Context(), chunks, client.InNamespace(systemNamespace), client.MatchingLabels{"type": "chunk"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range chunks.Items {
+		if strings.HasPrefix(chunks.Items[i].Name, "sh.helm.release.v1."+f.owner.Name+".v") {
+			existing = append(existing, chunks.Items[i].Name)
+		}
+	}
+	slices.Sort(referred)
+	slices.Sort(existing)
+	if diff := cmp.Diff(referred, existing); diff != "" || len(referred) == 0 {
+		t.Errorf("chunks that the records refer to, and those that exist (-want +got):\n%s", diff)
 	}
 }
 

@@ -27,16 +27,21 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	if err != nil {
 		return Result{}, err
 	}
-	history, err := loadHistory(ctx, a.records(owner))
+	history, err := a.histories.of(ctx, owner)
 	if err != nil {
 		return Result{}, err
 	}
+	defer a.reconsider(history)
+	defer history.letGo()
 	operation, err := a.prepare(ctx, planner{client: client, mapper: a.config.Mapper, owner: owner}, history, desired)
 	if err != nil {
 		return Result{}, err
 	}
 	known := a.state(owner)
 	known.unsettle()
+	if err := history.sweep(ctx); err != nil {
+		return Result{}, err
+	}
 	if err := history.recover(ctx); err != nil {
 		return Result{}, err
 	}
@@ -45,7 +50,11 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 		return Result{Changes: executor.outcome.changes, Began: len(executor.outcome.changes) > 0}, err
 	}
 	known.setRecord(State{Installed: &desired.Revision})
-	known.settle(fingerprints(executor.outcome.live), a.config.Now())
+	kept, err := a.certify(ctx, executor, operation.plan.steps)
+	if err != nil {
+		return Result{Changes: executor.outcome.changes, Began: true}, err
+	}
+	known.settle(executor.outcome.live, kept, a.config.Now())
 	a.watches.follow(ctx, owner, operation.plan.steps)
 	return a.result(owner, executor.outcome.changes), nil
 }

@@ -3,6 +3,7 @@ package applier
 import (
 	"encoding/hex"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -146,6 +147,41 @@ func TestReleaseKeptBesideTheVersion(t *testing.T) {
 	got := revisionFrom(&release.Release{Labels: map[string]string{labelBundleVersion: "1.0.0", labelBundleRelease: "2"}})
 	if got.Bundle.Version != "1.0.0+2" {
 		t.Errorf("version = %q, want 1.0.0+2", got.Bundle.Version)
+	}
+}
+
+func TestRevisionsAreRemembered(t *testing.T) {
+	t.Parallel()
+	const image, digest = "registry.test/p:v1", "sha256:one"
+	tests := map[string]struct {
+		reason string
+		image  string
+		digest string
+		change map[string]string // what somebody else makes of the labels
+		want   string            // digest
+	}{
+		"by tag":    {reason: "the digest is beside it", image: image, digest: digest, want: digest},
+		"by digest": {reason: "it is part of the reference", image: "registry.test/p@" + digest, digest: digest, want: digest},
+		"by both":   {reason: "it is part of the reference", image: image + "@" + digest, digest: digest, want: digest},
+		"not known": {reason: "nothing is made up", image: image},
+		"carried over": {
+			reason: "Helm keeps labels that the next writer does not name: this one is about another image", image: image, digest: digest,
+			change: map[string]string{labelBundleReference: "registry.test/p:v2"},
+		},
+		"of the reference implementation": {
+			reason: "it knows no such label", image: image, digest: digest, change: map[string]string{labelBundleResolved: ""},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			labels := labelsOf(Revision{Image: tc.image, Digest: tc.digest})
+			maps.Copy(labels, tc.change)
+			want := Revision{Image: labels[labelBundleReference], Digest: tc.want}
+			if diff := cmp.Diff(want, revisionFrom(&release.Release{Labels: labels})); diff != "" {
+				t.Errorf("revision (-want +got): %s\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

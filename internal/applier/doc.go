@@ -8,6 +8,9 @@
 // Every object is read and checked before the first write, see [plan]. What
 // was applied is watched, so that a pass over an unchanged world asks nothing.
 //
+// Beyond what a revision says, certificates of webhooks are written and renewed
+// where the revision leaves that to us, see [webhookcert]. They are in no record.
+//
 // The package knows no ClusterExtension and no catalog, and decides nothing
 // about retries: it returns results and typed errors.
 package applier

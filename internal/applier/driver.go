@@ -44,7 +44,7 @@ func (d *storageDriver) Delete(key string) (*release.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	rel, err := d.history.delete(d.ctx, revisionOf(found.index))
+	rel, err := d.history.delete(d.ctx, found.revision)
 	return rel, d.note(err)
 }
 
@@ -58,7 +58,7 @@ func (d *storageDriver) Get(key string) (*release.Release, error) {
 
 func (d *storageDriver) byKey(key string) (*entry, error) {
 	for i := range d.history.entries {
-		if d.history.entries[i].index.Name == key {
+		if d.history.entries[i].name == key {
 			return &d.history.entries[i], nil
 		}
 	}
@@ -98,13 +98,13 @@ func (d *storageDriver) Query(labels map[string]string) ([]*release.Release, err
 // number and status: all but the last and the deployed one.
 func (d *storageDriver) summary(e *entry) (*release.Release, error) {
 	last := &d.history.entries[len(d.history.entries)-1]
-	if e.release != nil || e == last || e.status() == release.StatusDeployed {
+	if e.release != nil || e == last || e.status == release.StatusDeployed {
 		return d.history.read(d.ctx, e)
 	}
 	return &release.Release{
 		Name:      releaseName(d.history.records.owner.Name),
 		Namespace: d.history.records.owner.Namespace,
-		Version:   revisionOf(e.index),
-		Info:      &release.Info{Status: e.status()},
+		Version:   e.revision,
+		Info:      &release.Info{Status: e.status},
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -88,8 +89,14 @@ func (e *executor) write(ctx context.Context, s *step) error {
 		e.note(s.key, Unchanged, s.live)
 		return nil
 	}
-	options := metav1.PatchOptions{FieldManager: fieldManager}
-	live, err := resourceOf(e.client, s.item).Patch(ctx, s.key.Name, patch.kind, patch.data, options)
+	live, err := e.patch(ctx, s, patch)
+	if apierrors.IsInvalid(err) && patch.kind == types.StrategicMergePatchType {
+		// An entry of a list whose key somebody changed looks like one that they
+		// have added, and can clash with ours.
+		if patch, err = listReplacingPatchOf(s); err == nil {
+			live, err = e.patch(ctx, s, patch)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -99,6 +106,11 @@ func (e *executor) write(ctx context.Context, s *step) error {
 	}
 	e.note(s.key, change, live)
 	return nil
+}
+
+func (e *executor) patch(ctx context.Context, s *step, patch patch) (*unstructured.Unstructured, error) {
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	return resourceOf(e.client, s.item).Patch(ctx, s.key.Name, patch.kind, patch.data, options)
 }
 
 // create lets an object that appeared since the plan be: the next pass sees it

@@ -3,41 +3,92 @@ package applier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// entry is one revision of a release: its index, and the release behind it once
-// it was read.
+// entry is one revision of a release: what its index says without its data, and
+// during an operation the release behind it once it was read.
 type entry struct {
+	name            string
+	revision        int
+	status          release.Status
+	resourceVersion string
+	createdAt       string
+
+	// chunks are those that exist of the revision beside the index.
+	chunks []string
+
 	index   *corev1.Secret
 	release *release.Release
 }
 
-// history is the record of one extension as one operation sees it: listed
-// once, kept up to date by its own writes, dropped at the end.
+// entryOf leaves out the chunks, which metadata do not tell.
+func entryOf(index metav1.Object) entry {
+	return entry{
+		name:            index.GetName(),
+		revision:        revisionOf(index),
+		status:          release.Status(index.GetLabels()[labelStatus]),
+		resourceVersion: index.GetResourceVersion(),
+		createdAt:       index.GetLabels()[labelCreatedAt],
+	}
+}
+
+// history is the record of one extension, kept up to date by its own writes.
 type history struct {
 	records *records
 	entries []entry // oldest first
+
+	// strays are chunks of revisions that have no index.
+	strays []string
+
+	// swept says that there are no other chunks than those that are used.
+	swept bool
+
+	// doubtful says that the records may not be what they are taken for: a write
+	// has failed, which tells not how far it came, or somebody else has written.
+	doubtful bool
 }
 
-func loadHistory(ctx context.Context, records *records) (*history, error) {
-	indexes, err := records.list(ctx)
+// doubt passes on the error of a write.
+func (h *history) doubt(err error) error {
+	if err != nil {
+		h.doubtful = true
+	}
+	return err
+}
+
+// letGo drops what is too large to be kept between operations.
+func (h *history) letGo() {
+	for i := range h.entries {
+		h.entries[i].index, h.entries[i].release = nil, nil
+	}
+}
+
+// fetch gives the index of a revision with its data.
+func (h *history) fetch(ctx context.Context, e *entry) (*corev1.Secret, error) {
+	if e.index != nil {
+		return e.index, nil
+	}
+	index, err := h.records.index(ctx, e.name)
+	if apierrors.IsNotFound(err) {
+		return nil, h.doubt(err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	loaded := &history{records: records}
-	for i := range indexes {
-		loaded.entries = append(loaded.entries, entry{index: &indexes[i]})
+	if now := entryOf(index); now.revision != e.revision || now.status != e.status {
+		return nil, h.doubt(fmt.Errorf("release record %q was changed by somebody else", e.name))
 	}
-	return loaded, nil
+	e.index, e.resourceVersion = index, index.ResourceVersion
+	return index, nil
 }
-
-func (e *entry) status() release.Status { return release.Status(e.index.Labels[labelStatus]) }
 
 // read gives the release of a revision. One that is unreadable shows as failed
 // and without a manifest, so that it neither stops the others nor is lost.
@@ -45,12 +96,16 @@ func (h *history) read(ctx context.Context, e *entry) (*release.Release, error) 
 	if e.release != nil {
 		return e.release, nil
 	}
-	rel, err := h.records.read(ctx, e.index)
+	index, err := h.fetch(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	rel, err := h.records.read(ctx, index)
 	if unreadable, ok := errors.AsType[*UnreadableRecordError](err); ok {
 		rel, err = &release.Release{
 			Name:      releaseName(h.records.owner.Name),
 			Namespace: h.records.owner.Namespace,
-			Version:   revisionOf(e.index),
+			Version:   e.revision,
 			Info:      &release.Info{Status: release.StatusFailed, Description: unreadable.Error()},
 		}, nil
 	}
@@ -68,7 +123,7 @@ func (h *history) read(ctx context.Context, e *entry) (*release.Release, error) 
 func (h *history) installed(ctx context.Context) (*release.Release, error) {
 	for _, wanted := range []release.Status{release.StatusDeployed, release.StatusSuperseded} {
 		for i := range slices.Backward(h.entries) {
-			if h.entries[i].status() != wanted {
+			if h.entries[i].status != wanted {
 				continue
 			}
 			rel, err := h.read(ctx, &h.entries[i])
@@ -92,7 +147,7 @@ func (h *history) manifests(ctx context.Context) ([]string, error) {
 	}
 	var manifests []string
 	for i := range h.entries {
-		if installed != nil && revisionOf(h.entries[i].index) < installed.Version {
+		if installed != nil && h.entries[i].revision < installed.Version {
 			continue
 		}
 		rel, err := h.read(ctx, &h.entries[i])
@@ -108,7 +163,7 @@ func (h *history) manifests(ctx context.Context) ([]string, error) {
 // dead, left pending. The caller holds the lead, so nobody is working on them.
 func (h *history) recover(ctx context.Context) error {
 	for i := range h.entries {
-		if !h.entries[i].status().IsPending() {
+		if !h.entries[i].status.IsPending() {
 			continue
 		}
 		rel, err := h.read(ctx, &h.entries[i])
@@ -124,9 +179,46 @@ func (h *history) recover(ctx context.Context) error {
 	return nil
 }
 
+// sweep removes what a process that died has left beside the records: the chunks
+// that no index refers to. It asks nothing when there are no chunks.
+func (h *history) sweep(ctx context.Context) error {
+	if h.swept {
+		return nil
+	}
+	for i := range h.entries {
+		if err := h.sweepRevision(ctx, &h.entries[i]); err != nil {
+			return err
+		}
+	}
+	if err := h.records.deleteChunks(ctx, h.strays); err != nil {
+		return h.doubt(err)
+	}
+	h.strays, h.swept = nil, true
+	return nil
+}
+
+func (h *history) sweepRevision(ctx context.Context, e *entry) error {
+	if len(e.chunks) == 0 {
+		return nil
+	}
+	index, err := h.fetch(ctx, e)
+	if err != nil {
+		return err
+	}
+	used, err := extraChunks(index)
+	if err != nil {
+		return nil //nolint:nilerr // a damaged index may refer to any of them
+	}
+	if err := h.records.deleteChunks(ctx, without(e.chunks, used)); err != nil {
+		return h.doubt(err)
+	}
+	e.chunks = used
+	return nil
+}
+
 func (h *history) find(revision int) *entry {
 	for i := range h.entries {
-		if revisionOf(h.entries[i].index) == revision {
+		if h.entries[i].revision == revision {
 			return &h.entries[i]
 		}
 	}
@@ -136,12 +228,16 @@ func (h *history) find(revision int) *entry {
 func (h *history) create(ctx context.Context, rel *release.Release) error {
 	index, err := h.records.create(ctx, rel)
 	if apierrors.IsAlreadyExists(err) {
-		return errors.Join(driver.ErrReleaseExists, err)
+		err = errors.Join(driver.ErrReleaseExists, err)
 	}
 	if err != nil {
-		return err
+		return h.doubt(err)
 	}
-	h.entries = append(h.entries, entry{index: index, release: rel})
+	created, err := written(index, rel)
+	if err != nil {
+		return h.doubt(err)
+	}
+	h.entries = append(h.entries, created)
 	return nil
 }
 
@@ -150,23 +246,55 @@ func (h *history) update(ctx context.Context, rel *release.Release) error {
 	if found == nil {
 		return driver.ErrReleaseNotFound
 	}
-	index, err := h.records.update(ctx, found.index, rel)
+	index, err := h.records.update(ctx, found, rel)
 	if err != nil {
-		return err
+		return h.doubt(err)
 	}
-	found.index, found.release = index, rel
+	updated, err := written(index, rel)
+	if err != nil {
+		return h.doubt(err)
+	}
+	if err := h.records.deleteChunks(ctx, without(found.chunks, updated.chunks)); err != nil {
+		return h.doubt(err)
+	}
+	*found = updated
 	return nil
 }
 
+// written is the entry of an index that was just stored.
+func written(index *corev1.Secret, rel *release.Release) (entry, error) {
+	chunks, err := extraChunks(index)
+	if err != nil {
+		return entry{}, err
+	}
+	made := entryOf(index)
+	made.chunks, made.release = chunks, rel
+	return made, nil
+}
+
+// delete removes the index first, so that a half-deleted revision is not seen.
 func (h *history) delete(ctx context.Context, revision int) (*release.Release, error) {
 	found := h.find(revision)
 	if found == nil {
 		return nil, driver.ErrReleaseNotFound
 	}
 	rel := found.release
-	if err := h.records.delete(ctx, found.index); err != nil {
-		return nil, err
+	if err := h.records.delete(ctx, found.name); err != nil {
+		return nil, h.doubt(err)
 	}
-	h.entries = slices.DeleteFunc(h.entries, func(e entry) bool { return revisionOf(e.index) == revision })
+	if err := h.records.deleteChunks(ctx, found.chunks); err != nil {
+		return nil, h.doubt(err)
+	}
+	h.entries = slices.DeleteFunc(h.entries, func(e entry) bool { return e.revision == revision })
 	return rel, nil
+}
+
+func without(names, kept []string) []string {
+	var rest []string
+	for _, name := range names {
+		if !slices.Contains(kept, name) {
+			rest = append(rest, name)
+		}
+	}
+	return rest
 }

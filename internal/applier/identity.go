@@ -1,10 +1,15 @@
 package applier
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -94,10 +99,37 @@ func (c *identityClients) dynamic(account ServiceAccount) (dynamic.Interface, er
 	return client, nil
 }
 
-func (c *identityClients) metadata(account ServiceAccount) (metadata.Interface, error) {
-	client, err := metadata.NewForConfigAndClient(c.config, c.http(account))
+// onlyMetadata is how to ask for no more of objects, with what a server answers
+// that knows no such thing as second choice.
+const onlyMetadata = "application/json;as=%s;g=meta.k8s.io;v=v1,application/json"
+
+// open begins to read a list or a watch as JSON: of Deployments whole objects,
+// of all else the metadata.
+func (c *identityClients) open(ctx context.Context, key watchKey, kind schema.GroupKind, options metav1.ListOptions) (io.ReadCloser, error) {
+	config := metadata.ConfigFor(c.config)
+	config.GroupVersion = &schema.GroupVersion{}
+	config.APIPath = "/"
+	client, err := rest.RESTClientForConfigAndClient(config, c.http(key.account))
 	if err != nil {
-		return nil, fmt.Errorf("building a metadata client for %q: %w", account.User(), err)
+		return nil, fmt.Errorf("building a client for %q: %w", key.account.User(), err)
 	}
-	return client, nil
+	accept := runtime.ContentTypeJSON
+	switch {
+	case kind == deploymentKind:
+	case options.Watch:
+		accept = fmt.Sprintf(onlyMetadata, "PartialObjectMetadata")
+	default:
+		accept = fmt.Sprintf(onlyMetadata, "PartialObjectMetadataList")
+	}
+	root := []string{"apis", key.resource.Group, key.resource.Version}
+	if key.resource.Group == "" {
+		root = []string{"api", key.resource.Version}
+	}
+	return client.Get().
+		AbsPath(root...).
+		NamespaceIfScoped(key.namespace, key.namespace != "").
+		Resource(key.resource.Resource).
+		SpecificallyVersionedParams(&options, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).
+		SetHeader("Accept", accept).
+		Stream(ctx)
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/test/cluster"
+	"github.com/clusterextensions/operator-controller/test/webhook"
 )
 
 const (
@@ -39,6 +40,7 @@ const (
 var (
 	theCluster *cluster.Cluster
 	admin      client.Client
+	services   webhook.Services
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +54,7 @@ func TestMain(m *testing.M) {
 
 func runTests(m *testing.M) (_ int, err error) {
 	ctx := context.Background()
-	theCluster, err = cluster.Start(ctx, cluster.Options{Nodes: cluster.NoNodes, Progress: os.Stderr})
+	theCluster, err = cluster.Start(ctx, cluster.Options{Nodes: cluster.NoNodes, Progress: os.Stderr, Dial: services.Dial})
 	if err != nil {
 		return 0, err
 	}
@@ -70,6 +72,7 @@ func runTests(m *testing.M) (_ int, err error) {
 	if admin, err = client.New(theCluster.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		return 0, err
 	}
+	services.Use(admin)
 	if err := prepareCluster(ctx); err != nil {
 		return 0, err
 	}
@@ -116,7 +119,11 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		r.mu.Lock()
 		stop := r.stop
 		if req.URL.Query().Get("watch") == "" {
-			r.lines = append(r.lines, fmt.Sprintf("%s %s %s", req.Header.Get("Impersonate-User"), req.Method, req.URL.Path))
+			method := req.Method
+			if req.URL.Query().Get("labelSelector") != "" {
+				method = "LIST"
+			}
+			r.lines = append(r.lines, fmt.Sprintf("%s %s %s", req.Header.Get("Impersonate-User"), method, req.URL.Path))
 		}
 		r.mu.Unlock()
 		if stop != nil {
@@ -220,8 +227,15 @@ func newOwner(t *testing.T, name, namespace string) applier.Extension {
 // does.
 func (f *fixture) restart(t *testing.T) {
 	t.Helper()
+	f.restartWith(t, func(*rest.Config) {})
+}
+
+// restartWith is restart over a connection of another kind.
+func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
+	t.Helper()
 	f.requests = &requests{}
 	config := theCluster.RESTConfig()
+	connect(config)
 	config.Wrap(f.requests.wrap)
 	httpClient, err := rest.HTTPClientFor(theCluster.RESTConfig())
 	if err != nil {
@@ -265,6 +279,15 @@ func (f *fixture) apply(t *testing.T, version string, objects ...*unstructured.U
 	return result
 }
 
+func (f *fixture) observe(t *testing.T) applier.State {
+	t.Helper()
+	state, err := f.applier.Observe(t.Context(), f.owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
 // settle waits until the watches have reported all there is, so that what comes
 // next is news.
 func (f *fixture) settle(t *testing.T) {
@@ -282,14 +305,16 @@ func (f *fixture) settle(t *testing.T) {
 	}
 }
 
-// waitForChange waits for a watch to report something.
-func (f *fixture) waitForChange(t *testing.T) {
+// waitForChange waits for a watch to report something, and gives the extension
+// that it concerns.
+func (f *fixture) waitForChange(t *testing.T) (extension string) {
 	t.Helper()
 	select {
-	case <-f.changed:
+	case extension = <-f.changed:
 	case <-time.After(patience):
 		t.Fatal("no change was noticed")
 	}
+	return extension
 }
 
 func create(t *testing.T, object client.Object) {

@@ -17,22 +17,42 @@ type State struct {
 }
 
 // Observe says what is installed. It asks the API server only when this process
-// does not know it already.
+// does not know it already. Of what an earlier process was doing when it died,
+// it removes the parts of records that nothing refers to.
 func (a *Applier) Observe(ctx context.Context, owner Extension) (State, error) {
 	known := a.state(owner)
 	if state, ok := known.record(); ok {
 		return state, nil
 	}
-	history, err := loadHistory(ctx, a.records(owner))
+	history, err := a.histories.of(ctx, owner)
 	if err != nil {
 		return State{}, err
 	}
-	state, err := stateOf(ctx, history)
+	state, err := a.observe(ctx, history)
 	if err != nil {
 		return State{}, err
 	}
 	known.setRecord(state)
 	return state, nil
+}
+
+// observe keeps the release that it reads for the operation that follows.
+func (a *Applier) observe(ctx context.Context, history *history) (State, error) {
+	defer a.reconsider(history)
+	if err := history.sweep(ctx); err != nil {
+		return State{}, err
+	}
+	return stateOf(ctx, history)
+}
+
+// reconsider is for the end of whatever has to do with records: those that are in
+// doubt are read anew, and nothing that rests on them counts any longer.
+func (a *Applier) reconsider(history *history) {
+	if !history.doubtful {
+		return
+	}
+	a.histories.drop(history.records.owner.Name)
+	a.state(history.records.owner).unsettle()
 }
 
 func stateOf(ctx context.Context, history *history) (State, error) {
@@ -44,6 +64,6 @@ func stateOf(ctx context.Context, history *history) (State, error) {
 	last := history.entries[len(history.entries)-1]
 	return State{
 		Installed:  &revision,
-		Unfinished: revisionOf(last.index) != installed.Version || last.status() != release.StatusDeployed,
+		Unfinished: last.revision != installed.Version || last.status != release.StatusDeployed,
 	}, nil
 }

@@ -2,13 +2,17 @@ package applier
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -40,25 +44,9 @@ func (p patch) isEmpty() bool { return len(p.data) == 0 || string(p.data) == "{}
 // belong to whoever wrote them. Lists of built-in kinds merge by their keys,
 // those of other kinds are replaced whole.
 func patchOf(s *step) (patch, error) {
-	before := s.before
-	if before == nil {
-		before = s.object
-	}
-	wanted := s.object.DeepCopy()
-	keepLists(wanted.Object, before.Object, s.live.Object)
-	documents, err := marshalAll(before, wanted, s.live)
-	if err != nil {
-		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
-	}
-	original, modified, current := documents[0], documents[1], documents[2]
-
 	typed, err := builtins.New(s.object.GroupVersionKind())
 	if runtime.IsNotRegisteredError(err) {
-		data, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
-		if err != nil {
-			return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
-		}
-		return patch{kind: types.MergePatchType, data: data}, nil
+		return listReplacingPatchOf(s)
 	}
 	if err != nil {
 		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
@@ -67,11 +55,67 @@ func patchOf(s *step) (patch, error) {
 	if err != nil {
 		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
 	}
-	data, err := strategicpatch.CreateThreeWayMergePatch(original, modified, current, lookup, true)
+	documents, err := documentsOf(s)
+	if err != nil {
+		return patch{}, err
+	}
+	data, err := strategicpatch.CreateThreeWayMergePatch(documents.before, documents.wanted, documents.live, lookup, true)
 	if err != nil {
 		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
 	}
 	return patch{kind: types.StrategicMergePatchType, data: data}, nil
+}
+
+// listReplacingPatchOf is [patchOf] with every list replaced whole.
+func listReplacingPatchOf(s *step) (patch, error) {
+	documents, err := documentsOf(s)
+	if err != nil {
+		return patch{}, err
+	}
+	data, err := jsonmergepatch.CreateThreeWayJSONMergePatch(documents.before, documents.wanted, documents.live)
+	if err != nil {
+		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
+	}
+	return patch{kind: types.MergePatchType, data: data}, nil
+}
+
+// documents are what is merged, as JSON.
+type documents struct{ before, wanted, live []byte }
+
+func documentsOf(s *step) (documents, error) {
+	before := s.before
+	if before == nil {
+		before = s.object
+	}
+	wanted := s.object.DeepCopy()
+	if isAggregated(wanted) {
+		wanted, before = withoutRules(wanted), withoutRules(before)
+	}
+	keepLists(wanted.Object, before.Object, s.live.Object)
+	var result documents
+	var errs [3]error
+	result.before, errs[0] = json.Marshal(before.Object)
+	result.wanted, errs[1] = json.Marshal(wanted.Object)
+	result.live, errs[2] = json.Marshal(s.live.Object)
+	if err := errors.Join(errs[:]...); err != nil {
+		return documents{}, fmt.Errorf("comparing %s: %w", s.key, err)
+	}
+	return result, nil
+}
+
+var clusterRoleKind = schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}
+
+// isAggregated says that the cluster fills in the rules of a ClusterRole from
+// those of others, and would undo every change to them.
+func isAggregated(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == clusterRoleKind && object.Object["aggregationRule"] != nil
+}
+
+// withoutRules shares all the rest with the role.
+func withoutRules(role *unstructured.Unstructured) *unstructured.Unstructured {
+	rest := maps.Clone(role.Object)
+	delete(rest, "rules")
+	return &unstructured.Unstructured{Object: rest}
 }
 
 // keepLists puts the live list in the place of a wanted one that it covers and
@@ -113,16 +157,4 @@ func covers(live, wanted any) bool {
 	default:
 		return reflect.DeepEqual(live, wanted)
 	}
-}
-
-func marshalAll(objects ...*unstructured.Unstructured) ([][]byte, error) {
-	documents := make([][]byte, 0, len(objects))
-	for _, object := range objects {
-		document, err := json.Marshal(object.Object)
-		if err != nil {
-			return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
-		}
-		documents = append(documents, document)
-	}
-	return documents, nil
 }

@@ -53,6 +53,28 @@ func TestPatchOf(t *testing.T) {
 			kind:   customKind, wanted: "spec: {list: [a]}", live: "spec: {list: [a, b]}",
 			want: `{"spec":{"list":["a"]}}`,
 		},
+		"rules of an aggregated role": {
+			reason: "the cluster fills them in",
+			kind:   roleKind,
+			before: "rules: []\naggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}",
+			wanted: "rules: null\naggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}",
+			live:   "rules: [{verbs: [get]}]\naggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}",
+		},
+		"role that is aggregated from now on": {
+			reason: "the rules that the revision before has set are the cluster's to replace",
+			kind:   roleKind,
+			before: "rules: [{verbs: [get]}]",
+			wanted: "aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}",
+			live:   "rules: [{verbs: [get]}]",
+			want:   `{"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}}]}}`,
+		},
+		"role that is not aggregated any more": {
+			kind:   roleKind,
+			before: "aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}",
+			wanted: "rules: [{verbs: [get]}]",
+			live:   "rules: [{verbs: [list]}]\naggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}",
+			want:   `{"aggregationRule":null,"rules":[{"verbs":["get"]}]}`,
+		},
 		"defaults in a custom resource": {kind: customKind, wanted: "spec: {list: [{a: 1}]}", live: "spec: {list: [{a: 1, b: 2}], c: 3}"},
 	}
 	for name, tc := range tests {
@@ -76,6 +98,7 @@ func TestPatchOf(t *testing.T) {
 const (
 	configMapKind = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 	webhookKind   = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: x}\n"
+	roleKind      = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n"
 	customKind    = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: x}\n"
 )
 

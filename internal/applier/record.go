@@ -13,7 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 )
 
 // Types, keys and labels of the Secrets that hold a release record.
@@ -48,6 +50,7 @@ const (
 // chunk that is not there, whenever the process dies.
 type records struct {
 	secrets corev1client.SecretInterface
+	names   metadata.ResourceInterface // the same Secrets without their data
 	owner   Extension
 	now     func() time.Time
 }
@@ -58,29 +61,47 @@ func recordKey(release string, revision int) string {
 
 func keyLabel(key string) string { return bounded(key, maxLabelValue) }
 
-// list returns the index of every revision, oldest first. Left out are indexes
-// that name no revision, and those of an earlier extension of the same name
-// that wait for the garbage collector.
-func (r *records) list(ctx context.Context) ([]corev1.Secret, error) {
+// indexes lists the index of every revision, without its data.
+func (r *records) indexes(ctx context.Context) ([]metav1.ObjectMeta, error) {
 	selector := labels.Set{labelOwner: recordOwner, labelType: typeIndex, labelName: releaseName(r.owner.Name)}
-	found, err := r.secrets.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	found, err := r.names.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return nil, fmt.Errorf("listing the release records of %q: %w", r.owner.Name, err)
 	}
-	indexes := slices.DeleteFunc(found.Items, func(secret corev1.Secret) bool {
-		owner := metav1.GetControllerOfNoCopy(&secret)
-		return revisionOf(&secret) == 0 || (owner != nil && owner.UID != r.owner.UID)
-	})
-	slices.SortFunc(indexes, func(a, b corev1.Secret) int { return revisionOf(&a) - revisionOf(&b) })
-	return indexes, nil
+	indexes := make([]metav1.ObjectMeta, 0, len(found.Items))
+	for i := range found.Items {
+		indexes = append(indexes, found.Items[i].ObjectMeta)
+	}
+	return r.own(indexes), nil
 }
 
-func revisionOf(index *corev1.Secret) int {
-	revision, err := strconv.Atoi(index.Labels[labelVersion])
+// own sorts indexes, oldest first. Left out are those that name no revision, and
+// those of an earlier extension of the same name that wait for the garbage
+// collector.
+func (r *records) own(indexes []metav1.ObjectMeta) []metav1.ObjectMeta {
+	indexes = slices.DeleteFunc(indexes, func(index metav1.ObjectMeta) bool {
+		owner := metav1.GetControllerOfNoCopy(&index)
+		return revisionOf(&index) == 0 || (owner != nil && owner.UID != r.owner.UID)
+	})
+	slices.SortFunc(indexes, func(a, b metav1.ObjectMeta) int { return revisionOf(&a) - revisionOf(&b) })
+	return indexes
+}
+
+func revisionOf(index metav1.Object) int {
+	revision, err := strconv.Atoi(index.GetLabels()[labelVersion])
 	if err != nil || revision < 1 {
 		return 0
 	}
 	return revision
+}
+
+// index reads one index with its data.
+func (r *records) index(ctx context.Context, name string) (*corev1.Secret, error) {
+	index, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading release record %q: %w", name, err)
+	}
+	return index, nil
 }
 
 // read decodes the record that an index stands for. [*UnreadableRecordError]
@@ -154,27 +175,35 @@ func (r *records) create(ctx context.Context, rel *release.Release) (*corev1.Sec
 
 // update replaces what a revision holds. The resource version of the old index
 // fences off a controller that has lost its leadership.
-func (r *records) update(ctx context.Context, old *corev1.Secret, rel *release.Release) (*corev1.Secret, error) {
+func (r *records) update(ctx context.Context, old *entry, rel *release.Release) (*corev1.Secret, error) {
 	index, err := r.writeChunks(ctx, rel)
 	if err != nil {
 		return nil, err
 	}
-	index.ResourceVersion = old.ResourceVersion
-	index.Labels[labelCreatedAt] = old.Labels[labelCreatedAt]
+	index.ResourceVersion = old.resourceVersion
+	index.Labels[labelCreatedAt] = old.createdAt
 	index.Labels[labelModifiedAt] = r.timestamp()
 	updated, err := r.secrets.Update(ctx, index, metav1.UpdateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("updating release record %q: %w", index.Name, err)
 	}
-	return updated, r.dropChunks(ctx, old, updated)
+	return updated, nil
 }
 
-// delete removes the index first, so that a half-deleted revision is not seen.
-func (r *records) delete(ctx context.Context, index *corev1.Secret) error {
-	if err := r.secrets.Delete(ctx, index.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting release record %q: %w", index.Name, err)
+func (r *records) delete(ctx context.Context, index string) error {
+	if err := r.secrets.Delete(ctx, index, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting release record %q: %w", index, err)
 	}
-	return r.dropChunks(ctx, index, &corev1.Secret{})
+	return nil
+}
+
+func (r *records) deleteChunks(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if err := r.secrets.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting chunk %q: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func (r *records) writeChunks(ctx context.Context, rel *release.Release) (*corev1.Secret, error) {
@@ -196,10 +225,10 @@ func (r *records) writeChunks(ctx context.Context, rel *release.Release) (*corev
 		}
 		names = append(names, secret.Name)
 	}
-	return r.index(key, rel, chunks[0], names)
+	return r.newIndex(key, rel, chunks[0], names)
 }
 
-func (r *records) index(key string, rel *release.Release, first []byte, names []string) (*corev1.Secret, error) {
+func (r *records) newIndex(key string, rel *release.Release, first []byte, names []string) (*corev1.Secret, error) {
 	extra, err := json.Marshal(names)
 	if err != nil {
 		return nil, fmt.Errorf("naming the chunks of release record %q: %w", key, err)
@@ -227,23 +256,36 @@ func (r *records) secret(name, key, kind string) *corev1.Secret {
 
 func (r *records) timestamp() string { return strconv.FormatInt(r.now().Unix(), 10) }
 
-// dropChunks deletes the chunks that only the old index refers to.
-func (r *records) dropChunks(ctx context.Context, old, current *corev1.Secret) error {
-	names, err := extraChunks(old)
+// chunks lists the names of chunks by the label of their index.
+func (r *records) chunks(ctx context.Context, keys []string) (map[string][]string, error) {
+	key, err := labels.NewRequirement(labelKey, selection.In, keys)
 	if err != nil {
-		return nil //nolint:nilerr // an index that names no chunks has none to drop
+		return nil, fmt.Errorf("selecting the chunks of the release records of %q: %w", r.owner.Name, err)
 	}
-	kept, err := extraChunks(current)
+	selector := labels.SelectorFromSet(labels.Set{labelOwner: recordOwner, labelType: typeChunk}).Add(*key)
+	found, err := r.names.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("listing the chunks of the release records of %q: %w", r.owner.Name, err)
 	}
-	for _, name := range names {
-		if slices.Contains(kept, name) {
-			continue
-		}
-		if err := r.secrets.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("deleting chunk %q: %w", name, err)
-		}
+	chunks := map[string][]string{}
+	for i := range found.Items {
+		key := found.Items[i].Labels[labelKey]
+		chunks[key] = append(chunks[key], found.Items[i].Name)
 	}
-	return nil
+	return chunks, nil
+}
+
+// keysAround are the labels of the chunks of the given revisions, of the one
+// before, which may be half deleted, and of the one after, which may be half
+// written.
+func (r *records) keysAround(indexes []metav1.ObjectMeta) []string {
+	first, last := 1, 0
+	if len(indexes) > 0 {
+		first, last = revisionOf(&indexes[0]), revisionOf(&indexes[len(indexes)-1])
+	}
+	var keys []string
+	for revision := first - 1; revision <= last+1; revision++ {
+		keys = append(keys, keyLabel(recordKey(releaseName(r.owner.Name), revision)))
+	}
+	return keys
 }

@@ -25,13 +25,14 @@ import (
 )
 
 // Labels inside a release record: how what is installed is remembered. All but
-// the inputs are those of the reference implementation.
+// the last two are those of the reference implementation.
 const (
 	labelBundleName      = "olm.operatorframework.io/bundle-name"
 	labelPackageName     = "olm.operatorframework.io/package-name"
 	labelBundleVersion   = "olm.operatorframework.io/bundle-version"
 	labelBundleRelease   = "olm.operatorframework.io/bundle-release"
 	labelBundleReference = "olm.operatorframework.io/bundle-reference"
+	labelBundleResolved  = "olm.operatorframework.io/bundle-resolved-reference"
 	labelInputs          = "olm.operatorframework.io/inputs"
 )
 
@@ -47,8 +48,28 @@ func labelsOf(revision Revision) map[string]string {
 		labelPackageName:     revision.Bundle.Package,
 		labelBundleVersion:   revision.Bundle.Version,
 		labelBundleReference: revision.Image,
+		labelBundleResolved:  resolved(revision.Image, revision.Digest),
 		labelInputs:          revision.Inputs,
 	}
+}
+
+// resolved is a reference with the digest that it stood for. The reference is
+// part of it because other writers of records carry this label over to
+// revisions of other images.
+func resolved(image, digest string) string {
+	if digest == "" || strings.Contains(image, "@") {
+		return image
+	}
+	return image + "@" + digest
+}
+
+// digestIn gives the digest in what [resolved] made for the same image.
+func digestIn(resolved, image string) string {
+	name, digest, _ := strings.Cut(resolved, "@")
+	if resolved != image && name != image {
+		return ""
+	}
+	return digest
 }
 
 // revisionFrom reads back what [labelsOf] wrote, or what the reference
@@ -65,6 +86,7 @@ func revisionFrom(rel *release.Release) Revision {
 			Version: version,
 		},
 		Image:  rel.Labels[labelBundleReference],
+		Digest: digestIn(rel.Labels[labelBundleResolved], rel.Labels[labelBundleReference]),
 		Inputs: rel.Labels[labelInputs],
 	}
 }

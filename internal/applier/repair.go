@@ -9,13 +9,14 @@ import (
 )
 
 // Repair brings objects of the installed revision back that are missing or
-// differ. It asks nothing when none is under suspicion. Fields that others have
-// set stay, as do objects that the extension no longer owns, which it reports
-// as [*ConflictError].
+// differ. It asks nothing when none is under suspicion and no certificate is due
+// to be renewed. Fields that others have set stay, as do objects that the extension no longer owns, which it reports
+// as [*ConflictError]. Objects that are changed again each time are repaired ever
+// more seldom, see [Result].
 func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
-	known := a.state(owner)
-	suspects, all := known.suspects()
-	if len(a.watches.denied(owner.Name)) > 0 && a.config.Now().Sub(known.lookedAt()) >= recheckInterval {
+	known, now := a.state(owner), a.config.Now()
+	suspects, all := known.suspects(now)
+	if len(a.watches.denied(owner.Name)) > 0 && now.Sub(known.lookedAt()) >= recheckInterval {
 		all = true
 	}
 	if !all && len(suspects) == 0 {
@@ -38,23 +39,35 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 		return Result{}, err
 	}
 	executor := newExecutor(client)
-	if err := executor.execute(ctx, plan); err != nil {
+	kept, err := a.restore(ctx, executor, plan)
+	known.noteRepairs(plan.steps, executor.outcome.changes, now)
+	if err != nil {
 		return Result{Changes: executor.outcome.changes, Began: true}, err
 	}
+	known.rest(now)
 	if all {
-		known.settle(fingerprints(executor.outcome.live), a.config.Now())
+		known.settle(executor.outcome.live, kept, a.config.Now())
 		a.watches.follow(ctx, owner, plan.steps)
 	} else {
-		known.settleSome(fingerprints(executor.outcome.live))
+		known.settleSome(executor.outcome.live, kept)
 	}
 	return a.result(owner, executor.outcome.changes), nil
 }
 
+func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (certificates, error) {
+	if err := executor.execute(ctx, plan); err != nil {
+		return certificates{}, err
+	}
+	return a.certify(ctx, executor, plan.steps)
+}
+
 func (a *Applier) installedObjects(ctx context.Context, owner Extension) ([]*unstructured.Unstructured, error) {
-	history, err := loadHistory(ctx, a.records(owner))
+	history, err := a.histories.of(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
+	defer a.reconsider(history)
+	defer history.letGo()
 	installed, err := history.installed(ctx)
 	if err != nil {
 		return nil, err

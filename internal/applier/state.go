@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -26,6 +27,9 @@ type state struct {
 	// settled holds a fingerprint of every object as it was found or left.
 	settled map[ObjectKey]string
 
+	// workloads are those of the objects that run something, as seen last.
+	workloads map[ObjectKey]Workload
+
 	// suspect are objects of which something else was seen since.
 	suspect map[ObjectKey]string
 
@@ -33,13 +37,25 @@ type state struct {
 	// done last.
 	all    bool
 	looked time.Time
+
+	certificates certificates
+
+	// contests are about the objects that were repaired lately.
+	contests contests
 }
 
 // gone is the fingerprint of an object that was seen to be deleted.
 const gone = "gone"
 
 func newState(uid types.UID) *state {
-	return &state{uid: uid, all: true, settled: map[ObjectKey]string{}, suspect: map[ObjectKey]string{}}
+	return &state{
+		uid:       uid,
+		all:       true,
+		settled:   map[ObjectKey]string{},
+		workloads: map[ObjectKey]Workload{},
+		suspect:   map[ObjectKey]string{},
+		contests:  contests{},
+	}
 }
 
 func (s *state) record() (State, bool) {
@@ -67,10 +83,12 @@ func (s *state) unsettle() {
 
 // settle takes over how an operation left the objects. Objects that it did not
 // see are no longer part of the release.
-func (s *state) settle(fingerprints map[ObjectKey]string, now time.Time) {
+func (s *state) settle(live map[ObjectKey]*unstructured.Unstructured, kept certificates, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settled = fingerprints
+	s.settled = fingerprints(live)
+	s.workloads = workloads(live)
+	s.certificates = kept
 	s.looked = now
 	s.all = false
 	s.forgetSelfMade()
@@ -83,11 +101,16 @@ func (s *state) lookedAt() time.Time {
 	return s.looked
 }
 
-// settleSome takes over how a repair left single objects.
-func (s *state) settleSome(fingerprints map[ObjectKey]string) {
+// settleSome takes over how a repair left single objects, and all of those that
+// have to do with certificates if any of them was one.
+func (s *state) settleSome(live map[ObjectKey]*unstructured.Unstructured, kept certificates) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.Copy(s.settled, fingerprints)
+	maps.Copy(s.settled, fingerprints(live))
+	maps.Copy(s.workloads, workloads(live))
+	if len(kept.keys) > 0 {
+		s.certificates = kept
+	}
 	s.forgetSelfMade()
 }
 
@@ -113,11 +136,72 @@ func (s *state) see(key ObjectKey, fingerprint string) bool {
 	return true
 }
 
-// suspects are the objects to look at; all means every one of the release.
-func (s *state) suspects() (keys []ObjectKey, all bool) {
+// seeWorkload notes how an object that runs something is doing, and reports
+// whether that is news.
+func (s *state) seeWorkload(workload Workload) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(s.suspect), compareKeys), s.all
+	known, ours := s.workloads[workload.Key]
+	if !ours || known == workload {
+		return false
+	}
+	s.workloads[workload.Key] = workload
+	return true
+}
+
+// knownWorkloads in the order of their names.
+func (s *state) knownWorkloads() []Workload {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sortedWorkloads(s.workloads)
+}
+
+// suspects are the objects to look at; all means every one of the release. What
+// has to do with certificates is looked at together, or not at all.
+func (s *state) suspects(now time.Time) (keys []ObjectKey, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	suspect := maps.Clone(s.suspect)
+	s.contests.sift(suspect, now)
+	isSuspect := func(key ObjectKey) bool {
+		_, ok := suspect[key]
+		return ok
+	}
+	if s.certificates.isDue(now) || slices.ContainsFunc(s.certificates.keys, isSuspect) {
+		for _, key := range s.certificates.keys {
+			suspect[key] = ""
+		}
+	}
+	return slices.SortedFunc(maps.Keys(suspect), compareKeys), s.all
+}
+
+// noteRepairs takes over what a repair has done, as far as it came.
+func (s *state) noteRepairs(steps []step, changes map[ObjectKey]Change, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.contests.note(steps, changes, now)
+}
+
+// rest is for after a repair that succeeded.
+func (s *state) rest(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.contests.rest(now)
+}
+
+// contested are the objects that somebody else changes again and again, and when
+// to look at one of them again.
+func (s *state) contested(now time.Time) ([]Contested, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.contests.contested(now)
+}
+
+// renewal is when certificates have to be looked at; zero for never.
+func (s *state) renewal() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.certificates.renewal
 }
 
 func (s *state) settledKeys() []ObjectKey {
@@ -135,9 +219,21 @@ func fingerprint(object metav1.Object) string {
 	}
 	digest := fnv.New64a()
 	// fmt prints maps in the order of their keys.
-	_, _ = fmt.Fprint(digest, object.GetLabels(), object.GetAnnotations())
+	_, _ = fmt.Fprint(digest, object.GetLabels(), withoutRevision(object.GetAnnotations()))
 	for _, owner := range object.GetOwnerReferences() {
 		_, _ = fmt.Fprint(digest, owner.UID)
 	}
 	return fmt.Sprintf("%s/%d/%x", object.GetUID(), object.GetGeneration(), digest.Sum64())
+}
+
+// annotationRevision is set by the cluster on every Deployment, at each rollout.
+const annotationRevision = "deployment.kubernetes.io/revision"
+
+func withoutRevision(annotations map[string]string) map[string]string {
+	if _, found := annotations[annotationRevision]; !found {
+		return annotations
+	}
+	rest := maps.Clone(annotations)
+	delete(rest, annotationRevision)
+	return rest
 }

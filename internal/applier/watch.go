@@ -6,12 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata/metadatainformer"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/selection"
 )
 
 // watchKey is what one watch covers. Extensions with the same ServiceAccount
@@ -22,17 +19,30 @@ type watchKey struct {
 	namespace string // empty for cluster-scoped kinds
 }
 
-// watch follows the metadata of one kind as one ServiceAccount.
+// watch follows one kind as one ServiceAccount: its metadata and, of Deployments,
+// the status too.
 type watch struct {
 	kind   schema.GroupKind
 	users  map[string]struct{} // extensions
 	denied bool
 	stop   context.CancelFunc
+
+	// covered are the extensions whose objects it is told of, sorted; nil for all.
+	covered []string
+}
+
+func (w *watch) covers(extension string) bool {
+	if w.covered == nil {
+		return true
+	}
+	_, found := slices.BinarySearch(w.covered, extension)
+	return found
 }
 
 // observer is told what the watches see.
 type observer interface {
 	see(extension string, key ObjectKey, fingerprint string)
+	seeWorkload(extension string, workload Workload)
 	blind(extension string)
 	settledKeys(extension string) []ObjectKey
 }
@@ -71,7 +81,7 @@ func (w *watches) follow(ctx context.Context, owner Extension, steps []step) {
 			w.active[key] = running
 		}
 		running.users[owner.Name] = struct{}{}
-		if !ok || running.denied {
+		if !ok || running.denied || !running.covers(owner.Name) {
 			w.start(ctx, key, running)
 		}
 	}
@@ -112,76 +122,76 @@ func (w *watches) denied(extension string) []string {
 }
 
 // start runs a watch until it is stopped or denied, long after the pass that
-// starts it.
+// starts it, and instead of one that runs for fewer users.
 func (w *watches) start(ctx context.Context, key watchKey, running *watch) {
+	if running.stop != nil {
+		running.stop()
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	running.stop, running.denied = cancel, false
-	client, err := w.clients.metadata(key.account)
-	if err != nil {
-		running.denied = true
-		return
+	var selector string
+	selector, running.covered = selectorOf(running.users)
+	stream := &stream{
+		clients:  w.clients,
+		key:      key,
+		kind:     running.kind,
+		selector: selector,
+		see:      w.see,
+		listed:   func(found map[ObjectKey]struct{}) { w.audit(key, running, found) },
 	}
-	selector := labels.Set{LabelOwnerKind: ownerKind}.String()
-	informer := metadatainformer.NewFilteredMetadataInformer(client, key.resource, key.namespace, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) { options.LabelSelector = selector }).Informer()
-	_ = informer.SetTransform(withoutManagedFields)
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		if !apierrors.IsForbidden(err) {
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-			return
-		}
-		w.deny(running, cancel)
-	})
-	_, _ = informer.AddEventHandler(w.handler(running.kind))
-	go informer.RunWithContext(ctx)
 	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			w.audit(key, running, informer.GetStore())
+		if stream.run(ctx) {
+			w.deny(ctx, running)
 		}
 	}()
 }
 
-// deny ends a watch. Its users get a pass that plans to look by itself.
-func (w *watches) deny(running *watch, cancel context.CancelFunc) {
+// maxSelected is how many extensions are selected by their names; a request
+// cannot be of any length. Above that, a watch is told of those of other
+// ServiceAccounts too.
+const maxSelected = 50
+
+// selectorOf is what selects the objects of the users, and which users those are;
+// nil for every extension.
+func selectorOf(users map[string]struct{}) (selector string, covered []string) {
+	ours := labels.SelectorFromSet(labels.Set{LabelOwnerKind: ownerKind})
+	if len(users) > maxSelected {
+		return ours.String(), nil
+	}
+	names := slices.Sorted(maps.Keys(users))
+	byName, err := labels.NewRequirement(LabelOwnerName, selection.In, names)
+	if err != nil {
+		return ours.String(), nil // a name that is no label cannot be selected
+	}
+	return ours.Add(*byName).String(), names
+}
+
+// deny ends a watch, unless it was stopped. Its users get a pass that plans to
+// look by itself.
+func (w *watches) deny(ctx context.Context, running *watch) {
 	w.mu.Lock()
+	if ctx.Err() != nil {
+		w.mu.Unlock()
+		return
+	}
+	running.stop()
 	running.denied = true
 	users := slices.Collect(maps.Keys(running.users))
 	w.mu.Unlock()
-	cancel()
 	for _, extension := range users {
 		w.observer.blind(extension)
 	}
 }
 
-// withoutManagedFields keeps the largest part of the metadata out of memory.
-func withoutManagedFields(object any) (any, error) {
-	if partial, ok := object.(*metav1.PartialObjectMetadata); ok {
-		partial.ManagedFields = nil
-	}
-	return object, nil
-}
-
-func (w *watches) handler(kind schema.GroupKind) cache.ResourceEventHandler {
-	see := func(object any, look func(metav1.Object) string) {
-		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = unknown.Obj
-		}
-		partial, ok := object.(*metav1.PartialObjectMetadata)
-		if !ok {
-			return
-		}
-		key := ObjectKey{GroupKind: kind, Namespace: partial.Namespace, Name: partial.Name}
-		w.observer.see(partial.Labels[LabelOwnerName], key, look(partial))
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { see(object, fingerprint) },
-		UpdateFunc: func(_, object any) { see(object, fingerprint) },
-		DeleteFunc: func(object any) { see(object, func(metav1.Object) string { return gone }) },
+func (w *watches) see(seen sighting) {
+	w.observer.see(seen.owner, seen.key, seen.fingerprint)
+	if seen.workload != nil {
+		w.observer.seeWorkload(seen.owner, *seen.workload)
 	}
 }
 
-// audit finds objects that went away before the watch began.
-func (w *watches) audit(key watchKey, running *watch, store cache.Store) {
+// audit finds objects that went away while there was no watch.
+func (w *watches) audit(key watchKey, running *watch, found map[ObjectKey]struct{}) {
 	w.mu.Lock()
 	users := slices.Collect(maps.Keys(running.users))
 	w.mu.Unlock()
@@ -190,8 +200,7 @@ func (w *watches) audit(key watchKey, running *watch, store cache.Store) {
 			if object.GroupKind != running.kind || object.Namespace != key.namespace {
 				continue
 			}
-			_, exists, err := store.GetByKey(cache.NewObjectName(object.Namespace, object.Name).String())
-			if err == nil && !exists {
+			if _, exists := found[object]; !exists {
 				w.observer.see(extension, object, gone)
 			}
 		}

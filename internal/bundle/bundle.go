@@ -7,18 +7,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Bundle is a registry+v1 bundle as read from its files. Nothing in this
+// Format is how the files of a bundle are to be understood. A bundle declares
+// it; it is never guessed from what is in the files.
+type Format string
+
+const (
+	// RegistryV1 is a ClusterServiceVersion with definitions and a few kinds of
+	// other manifests. It is the format of a bundle that declares none or one
+	// that is not known, as all published bundles were always read.
+	RegistryV1 Format = "registry+v1"
+
+	// PlainV0 is any objects, applied as they are.
+	PlainV0 Format = "plain+v0"
+)
+
+// Bundle is a bundle as read from its files. Nothing in this
 // package changes a Bundle after [Parse] returned it, so one may be rendered
 // many times and by several goroutines.
 type Bundle struct {
+	// Format as metadata/annotations.yaml has it.
+	Format Format
+
 	// Package name as metadata/annotations.yaml has it.
 	Package string
 
-	// CSV with metadata/properties.yaml merged into its olm.properties
+	// CSV of a registry+v1 bundle with metadata/properties.yaml merged into its olm.properties
 	// annotation. It is read, never applied.
 	CSV operatorsv1alpha1.ClusterServiceVersion
 
-	// CRDs in the order of the files.
+	// CRDs of a registry+v1 bundle, in the order of the files.
 	CRDs []apiextensionsv1.CustomResourceDefinition
 
 	// Others are all other manifests, in the order of the files, as authored.
@@ -27,12 +44,12 @@ type Bundle struct {
 	files map[manifestKey]string
 }
 
-// manifestKey identifies a manifest inside a bundle. The namespace is not part
-// of it: whatever a bundle ships goes to the cluster or to one namespace, that
-// of the installation.
+// manifestKey identifies a manifest inside a bundle. The namespace is part of
+// it in a plain bundle alone: whatever another one ships goes to the cluster or
+// to one namespace, that of the installation.
 type manifestKey struct {
 	schema.GroupKind
-	name string
+	namespace, name string
 }
 
 // The ClusterServiceVersion is the only one of its kind, whatever group and
@@ -45,8 +62,21 @@ func crdKey(name string) manifestKey {
 	return manifestKey{GroupKind: schema.GroupKind{Group: groupAPIExtensions, Kind: kindCRD}, name: name}
 }
 
-func keyOf(object *unstructured.Unstructured) manifestKey {
-	return manifestKey{GroupKind: object.GroupVersionKind().GroupKind(), name: object.GetName()}
+func (b *Bundle) keyOf(object *unstructured.Unstructured) manifestKey {
+	key := manifestKey{GroupKind: object.GroupVersionKind().GroupKind(), name: object.GetName()}
+	if b.isPlain() {
+		key.namespace = object.GetNamespace()
+	}
+	return key
+}
+
+func (b *Bundle) isPlain() bool {
+	return b.Format == PlainV0
+}
+
+// HasWebhooks says that rendering the bundle takes a [CertificateProvider].
+func (b *Bundle) HasWebhooks() bool {
+	return len(b.CSV.Spec.WebhookDefinitions) > 0
 }
 
 func (b *Bundle) csvFile() string {

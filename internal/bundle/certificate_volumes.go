@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"path"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +72,7 @@ func replacedVolumes(pod *corev1.PodSpec) map[string]string {
 	for _, v := range certificateVolumes() {
 		for _, container := range pod.Containers {
 			for _, mount := range container.VolumeMounts {
-				if mount.MountPath == v.mountPath {
+				if path.Clean(mount.MountPath) == v.mountPath {
 					replaced[mount.Name] = v.name
 				}
 			}

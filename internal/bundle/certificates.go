@@ -18,6 +18,10 @@ const (
 
 	// ServiceCA is the service CA operator of OpenShift.
 	ServiceCA CertificateProvider = "service-ca"
+
+	// SelfManaged leaves both to whoever keeps the installed objects, see
+	// [AnnotationCertificateNames] and [AnnotationInjectCAFrom].
+	SelfManaged CertificateProvider = "self-managed"
 )
 
 // certificates is what differs between providers. All of them keep the
@@ -40,6 +44,8 @@ func (p CertificateProvider) certificates() certificates {
 		return certManager{}
 	case ServiceCA:
 		return serviceCA{}
+	case SelfManaged:
+		return selfManaged{}
 	case NoCertificates:
 	}
 	return nil
@@ -103,15 +109,23 @@ func (certManager) objects(namespace, deployment string) []map[string]any {
 	}
 }
 
+// certificateNames are those of the Service in front of a deployment, the short
+// one first.
+func certificateNames(namespace, deployment string) [3]string {
+	host := webhookServiceName(deployment) + "." + namespace
+	return [3]string{host, host + ".svc", host + ".svc.cluster.local"}
+}
+
 func certificateSpec(namespace, deployment, issuer string) map[string]any {
 	// X.509 has room for so many characters in a common name; cert-manager
 	// refuses more. The DNS names alone are enough for a client to verify.
 	const maxCommonName = 64
 
-	host := webhookServiceName(deployment) + "." + namespace
+	names := certificateNames(namespace, deployment)
+	host := names[0]
 	spec := map[string]any{
 		"secretName":  certificateName(deployment),
-		"dnsNames":    []any{host, host + ".svc", host + ".svc.cluster.local"},
+		"dnsNames":    []any{names[0], names[1], names[2]},
 		"usages":      []any{"server auth"},
 		"issuerRef":   map[string]any{"name": issuer},
 		"duration":    "17520h0m0s",

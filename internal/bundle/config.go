@@ -9,10 +9,11 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 )
 
-// Keys of the configuration of a registry+v1 bundle.
+// Keys of the configuration of a registry+v1 bundle. A plain one has none.
 const (
-	keyWatchNamespace   = "watchNamespace"
-	keyDeploymentConfig = "deploymentConfig"
+	keyWatchNamespace         = "watchNamespace"
+	keyDeploymentConfig       = "deploymentConfig"
+	keyAggregatedClusterRoles = "aggregatedClusterRoles"
 )
 
 // ParseConfig reads what a user wrote as configuration for a bundle, YAML or
@@ -23,10 +24,12 @@ const (
 // An unknown key is refused wherever it is: what is ignored today looks as if
 // it worked.
 func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, error) {
-	v := validator{bundle: b}
-	v.installModes()
-	if err := v.err(); err != nil {
-		return Config{}, err
+	if !b.isPlain() {
+		v := validator{bundle: b}
+		v.installModes()
+		if err := v.err(); err != nil {
+			return Config{}, err
+		}
 	}
 	value, err := decodeConfig(inline)
 	if err != nil {
@@ -40,8 +43,7 @@ func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, err
 		return Config{}, err
 	}
 	object, _ := value.(map[string]any)
-	watch, _ := object[keyWatchNamespace].(string)
-	if problem := b.watchNamespaceProblem(watch, installNamespace); watch != "" && problem != "" {
+	if problem := b.watchProblem(object, installNamespace); problem != "" {
 		problems = append(problems, problem)
 	}
 	if len(problems) > 0 {
@@ -51,7 +53,29 @@ func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, err
 	if err != nil {
 		return Config{}, err
 	}
-	return Config{WatchNamespace: watch, Deployment: deployment}, nil
+	if problems := deploymentProblems(deployment); len(problems) > 0 {
+		return Config{}, newConfigError(problems...)
+	}
+	aggregated, _ := object[keyAggregatedClusterRoles].(bool)
+	watch, _ := object[keyWatchNamespace].(string)
+	return Config{WatchNamespace: watch, Deployment: deployment, AggregatedClusterRoles: aggregated}, nil
+}
+
+// watchProblem is empty when a configuration names a namespace as the bundle
+// needs it, or when the schema has already found it wanting.
+func (b *Bundle) watchProblem(object map[string]any, installNamespace string) string {
+	watch, given := object[keyWatchNamespace]
+	text, _ := watch.(string)
+	switch {
+	case object == nil, !b.hasWatchNamespace():
+		return ""
+	case !given && b.needsWatchNamespace():
+		return b.missingWatchNamespace()
+	case text == "":
+		return ""
+	default:
+		return b.watchNamespaceProblem(text, installNamespace)
+	}
 }
 
 // decodeConfig returns an empty map for no configuration.
@@ -74,22 +98,24 @@ func decodeConfig(inline []byte) (any, error) {
 
 // dropNulls makes null mean "not set" for the keys that the bundle knows.
 func dropNulls(b *Bundle, object map[string]any) {
-	known := []string{keyDeploymentConfig}
-	if b.hasWatchNamespace() {
-		known = append(known, keyWatchNamespace)
-	}
-	for _, key := range known {
+	for key := range configProperties(b) {
 		if value, ok := object[key]; ok && value == nil {
 			delete(object, key)
 		}
 	}
 }
 
-// hasWatchNamespace is false for a bundle that leaves no choice but all
+// hasWatchNamespace is false for a plain bundle, and for a bundle that leaves no choice but all
 // namespaces.
 func (b *Bundle) hasWatchNamespace() bool {
 	return b.supports(operatorsv1alpha1.InstallModeTypeOwnNamespace) ||
 		b.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace)
+}
+
+// needsWatchNamespace is true when the bundle has no default for it.
+func (b *Bundle) needsWatchNamespace() bool {
+	return b.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace) &&
+		!b.supports(operatorsv1alpha1.InstallModeTypeAllNamespaces)
 }
 
 func decodeDeploymentConfig(value any) (*DeploymentConfig, error) {

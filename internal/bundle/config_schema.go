@@ -5,10 +5,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -29,7 +29,7 @@ func configProblems(b *Bundle, value any) ([]string, error) {
 		return nil, err
 	}
 	object, _ := value.(map[string]any)
-	if deployment, ok := object[keyDeploymentConfig]; ok {
+	if deployment, ok := object[keyDeploymentConfig]; ok && !b.isPlain() {
 		schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(deploymentConfigSchema))
 		if err != nil {
 			return nil, fmt.Errorf("decoding the schema of %s: %w", keyDeploymentConfig, err)
@@ -45,15 +45,24 @@ func configProblems(b *Bundle, value any) ([]string, error) {
 
 // configSchema is what the configuration of a bundle looks like. The schema of
 // deploymentConfig is a large one, compiled only for those who use it. Whether
-// the bundle can watch the namespace is left to watchNamespaceProblem: no
-// schema has words for it.
+// the bundle needs a namespace, and can watch the one that is given, is left to
+// watchProblem: no schema has words for it.
 func configSchema(b *Bundle) map[string]any {
-	properties := map[string]any{keyDeploymentConfig: true}
-	schema := map[string]any{
+	return map[string]any{
 		"$schema":              "http://json-schema.org/draft-07/schema#",
 		"type":                 "object",
-		"properties":           properties,
+		"properties":           configProperties(b),
 		"additionalProperties": false,
+	}
+}
+
+func configProperties(b *Bundle) map[string]any {
+	if b.isPlain() {
+		return map[string]any{}
+	}
+	properties := map[string]any{
+		keyDeploymentConfig:       true,
+		keyAggregatedClusterRoles: map[string]any{"type": "boolean"},
 	}
 	if b.hasWatchNamespace() {
 		properties[keyWatchNamespace] = map[string]any{
@@ -63,16 +72,7 @@ func configSchema(b *Bundle) map[string]any {
 			"pattern":   "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
 		}
 	}
-	if b.needsWatchNamespace() {
-		schema["required"] = []any{keyWatchNamespace}
-	}
-	return schema
-}
-
-// needsWatchNamespace is true when the bundle has no default for it.
-func (b *Bundle) needsWatchNamespace() bool {
-	return b.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace) &&
-		!b.supports(operatorsv1alpha1.InstallModeTypeAllNamespaces)
+	return properties
 }
 
 // schemaProblems describes what is wrong with a value, which lies at a path in
@@ -93,7 +93,7 @@ func schemaProblems(document, value any, path ...string) ([]string, error) {
 	}
 	var invalid *jsonschema.ValidationError
 	if err := schema.Validate(value); errors.As(err, &invalid) {
-		return describe(invalid, path), nil
+		return describer{document: document, parent: path}.describe(invalid), nil
 	} else if err != nil {
 		return nil, err
 	}
@@ -110,24 +110,33 @@ func validateQuantity(value any) error {
 	return err
 }
 
+// describer knows the schema and where in the configuration the value is that
+// was held against it.
+type describer struct {
+	document any
+	parent   []string
+}
+
 // describe turns the leaves of the error tree into sentences about one field
 // each.
-func describe(invalid *jsonschema.ValidationError, parent []string) []string {
+func (d describer) describe(invalid *jsonschema.ValidationError) []string {
 	if len(invalid.Causes) > 0 {
 		var problems []string
 		for _, cause := range invalid.Causes {
-			problems = append(problems, describe(cause, parent)...)
+			problems = append(problems, d.describe(cause)...)
 		}
 		return problems
 	}
-	path := slices.Concat(parent, invalid.InstanceLocation)
+	path := slices.Concat(d.parent, invalid.InstanceLocation)
 	switch cause := invalid.ErrorKind.(type) {
 	case *kind.Required:
 		return describeEach(cause.Missing, func(key string) string {
 			return fmt.Sprintf("required field %q is missing", fieldPath(path, key))
 		})
 	case *kind.AdditionalProperties:
-		return describeEach(cause.Properties, func(key string) string { return unknownField(path, key) })
+		return describeEach(cause.Properties, func(key string) string {
+			return unknownField(path, key, propertiesAt(d.document, invalid.SchemaURL))
+		})
 	case *kind.Type:
 		want := strings.Join(cause.Want, " or ")
 		if len(path) == 0 {
@@ -142,6 +151,8 @@ func describe(invalid *jsonschema.ValidationError, parent []string) []string {
 		return []string{fmt.Sprintf("field %q must have maximum length of %d (len=%d)", fieldPath(path), cause.Want, cause.Got)}
 	case *kind.Pattern:
 		return []string{fmt.Sprintf("field %q must match pattern %q", fieldPath(path), cause.Want)}
+	case *kind.Enum:
+		return []string{fmt.Sprintf("invalid value for field %q: got %q, want one of %s", fieldPath(path), cause.Got, quoted(cause.Want))}
 	case *kind.Minimum:
 		return []string{fmt.Sprintf("field %q must be at least %s", fieldPath(path), cause.Want.RatString())}
 	case *kind.Maximum:
@@ -161,11 +172,41 @@ func describeEach(keys []string, describe func(string) string) []string {
 
 // unknownField names a key of the two outer levels alone, as users know the
 // message, and a deeper one by its path.
-func unknownField(path []string, key string) string {
-	if len(path) > 1 {
+func unknownField(path []string, key string, known []string) string {
+	switch {
+	case len(known) == 0:
+		return fmt.Sprintf("unknown field %q: there is nothing to configure", key)
+	case len(path) == 0 && key == keyWatchNamespace:
+		return unknownWatchNamespace
+	case len(path) > 1:
 		key = fieldPath(path, key)
 	}
-	return fmt.Sprintf("unknown field %q", key)
+	return fmt.Sprintf("unknown field %q, want one of %s", key, strings.Join(known, ", "))
+}
+
+// propertiesAt are the keys that a schema allows, which is the one that a URL
+// points to inside of the document.
+func propertiesAt(document any, url string) []string {
+	_, pointer, _ := strings.Cut(url, "#")
+	schema, _ := document.(map[string]any)
+	for step := range strings.SplitSeq(strings.Trim(pointer, "/"), "/") {
+		if step != "" {
+			schema, _ = schema[step].(map[string]any)
+		}
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	return slices.Sorted(maps.Keys(properties))
+}
+
+// quoted leaves out the empty value, which is that of a field that is not set.
+func quoted(values []any) string {
+	var texts []string
+	for _, value := range values {
+		if value != "" {
+			texts = append(texts, fmt.Sprintf("%q", value))
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // fieldPath is the path as people write it: a.b[0].c.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,6 +62,39 @@ type schemaGenerator struct {
 // optionalFields have no omitempty, but a marker in the source of the API.
 var optionalFields = map[string]bool{"ProjectedVolumeSource.sources": true}
 
+// enumerations are the types whose every value is known and used by more than
+// one old volume plugin. Fields that may be empty have an empty value.
+var enumerations = map[reflect.Type][]any{
+	reflect.TypeFor[corev1.HostPathType](): {
+		corev1.HostPathUnset, corev1.HostPathDirectoryOrCreate, corev1.HostPathDirectory, corev1.HostPathFileOrCreate,
+		corev1.HostPathFile, corev1.HostPathSocket, corev1.HostPathCharDev, corev1.HostPathBlockDev,
+	},
+	reflect.TypeFor[corev1.MountPropagationMode](): {
+		corev1.MountPropagationNone, corev1.MountPropagationHostToContainer, corev1.MountPropagationBidirectional,
+	},
+	reflect.TypeFor[corev1.NodeSelectorOperator](): {
+		corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists,
+		corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt,
+	},
+	reflect.TypeFor[corev1.PersistentVolumeAccessMode](): {
+		corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
+	},
+	reflect.TypeFor[corev1.PersistentVolumeMode](): {corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem},
+	reflect.TypeFor[corev1.PullPolicy]():           {"", corev1.PullAlways, corev1.PullNever, corev1.PullIfNotPresent},
+	reflect.TypeFor[corev1.RecursiveReadOnlyMode](): {
+		corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyIfPossible, corev1.RecursiveReadOnlyEnabled,
+	},
+	reflect.TypeFor[corev1.TaintEffect](): {
+		"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute,
+	},
+	reflect.TypeFor[corev1.TolerationOperator](): {
+		"", corev1.TolerationOpExists, corev1.TolerationOpEqual, corev1.TolerationOpLt, corev1.TolerationOpGt,
+	},
+	reflect.TypeFor[metav1.LabelSelectorOperator](): {
+		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
+	},
+}
+
 func (g *schemaGenerator) value(t reflect.Type) map[string]any {
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
@@ -69,6 +103,9 @@ func (g *schemaGenerator) value(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[metav1.FieldsV1]():
 		return map[string]any{"type": "object"}
+	}
+	if values, ok := enumerations[t]; ok {
+		return map[string]any{"type": "string", "enum": values}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -129,18 +129,47 @@ func TestConfigProblems(t *testing.T) {
 		inline string
 		want   []string
 	}{
-		"boolean":        {reason: "a configuration is a map", inline: "true", want: []string{"invalid type: got boolean, want object"}},
-		"list":           {reason: "a configuration is a map", inline: "[]", want: []string{"invalid type: got array, want object"}},
-		"truncated":      {reason: "the cause without the names of parsers", inline: `{"a`, want: []string{"found unexpected end of stream"}},
-		"two documents":  {reason: "one would be ignored", inline: "{}\n---\n{}", want: []string{"more than one document"}},
-		"unknown":        {reason: "all of them, sorted", inline: "{b: 1, a: 1}", want: []string{`unknown field "a"`, `unknown field "b"`}},
-		"long":           {reason: "a namespace is a DNS label", inline: "watchNamespace: " + strings.Repeat("a", 64), want: []string{`field "watchNamespace" must have maximum length of 63 (len=64)`}},
-		"number":         {reason: "no guess about its text", inline: "watchNamespace: 7", want: []string{`invalid type for field "watchNamespace": got number, want string`}},
-		"selector":       {reason: "classic OLM had it, but not for this", inline: "deploymentConfig: {selector: {}}", want: []string{`unknown field "selector"`}},
+		"boolean":       {reason: "a configuration is a map", inline: "true", want: []string{"invalid type: got boolean, want object"}},
+		"list":          {reason: "a configuration is a map", inline: "[]", want: []string{"invalid type: got array, want object"}},
+		"truncated":     {reason: "the cause without the names of parsers", inline: `{"a`, want: []string{"found unexpected end of stream"}},
+		"two documents": {reason: "one would be ignored", inline: "{}\n---\n{}", want: []string{"more than one document"}},
+		"unknown": {reason: "all of them, sorted", inline: "{b: 1, a: 1}", want: []string{
+			`unknown field "a", want one of aggregatedClusterRoles, deploymentConfig, watchNamespace`,
+			`unknown field "b", want one of aggregatedClusterRoles, deploymentConfig, watchNamespace`,
+		}},
+		"long":   {reason: "a namespace is a DNS label", inline: "watchNamespace: " + strings.Repeat("a", 64), want: []string{`field "watchNamespace" must have maximum length of 63 (len=64)`}},
+		"number": {reason: "no guess about its text", inline: "watchNamespace: 7", want: []string{`invalid type for field "watchNamespace": got number, want string`}},
+		"selector": {reason: "classic OLM had it, but not for this", inline: "deploymentConfig: {selector: {}}", want: []string{
+			`unknown field "selector", want one of affinity, annotations, env, envFrom, nodeSelector, resources, tolerations, volumeMounts, volumes`,
+		}},
 		"wrong type":     {reason: "with its path", inline: "deploymentConfig: {env: {}}", want: []string{`invalid type for field "deploymentConfig.env": got object, want array`}},
 		"inner null":     {reason: "not set and null are told apart inside", inline: "deploymentConfig: {resources: null}", want: []string{`invalid type for field "deploymentConfig.resources": got null, want object`}},
 		"inner required": {reason: "with its path", inline: "deploymentConfig: {volumeMounts: [{name: a}]}", want: []string{`required field "deploymentConfig.volumeMounts[0].mountPath" is missing`}},
-		"inner unknown":  {reason: "a typo would wipe the affinity", inline: "deploymentConfig: {affinity: {nodeAfinity: {}}}", want: []string{`unknown field "deploymentConfig.affinity.nodeAfinity"`}},
+		"inner unknown": {reason: "a typo would wipe the affinity", inline: "deploymentConfig: {affinity: {nodeAfinity: {}}}", want: []string{
+			`unknown field "deploymentConfig.affinity.nodeAfinity", want one of nodeAffinity, podAffinity, podAntiAffinity`,
+		}},
+		"null inside a list": {reason: "no guess", inline: "deploymentConfig: {env: [null]}", want: []string{`invalid type for field "deploymentConfig.env[0]": got null, want object`}},
+		"value of few": {
+			reason: "what would be possible is said",
+			inline: "deploymentConfig: {tolerations: [{operator: Equals, effect: NoSchedule}, {effect: ''}]}",
+			want:   []string{`invalid value for field "deploymentConfig.tolerations[0].operator": got "Equals", want one of "Exists", "Equal", "Lt", "Gt"`},
+		},
+		"aggregation": {reason: "on or off", inline: "aggregatedClusterRoles: view", want: []string{`invalid type for field "aggregatedClusterRoles": got string, want boolean`}},
+		"annotation key": {
+			reason: "no cluster takes it",
+			inline: "deploymentConfig: {annotations: {a/b/c: d}}",
+			want:   []string{`invalid key "a/b/c" in field "deploymentConfig.annotations": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`},
+		},
+		"node label": {
+			reason: "no node can have it",
+			inline: "deploymentConfig: {nodeSelector: {a: b c}}",
+			want:   []string{`invalid value for field "deploymentConfig.nodeSelector": Invalid value: "b c": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`},
+		},
+		"volume twice": {
+			reason: "no pod can have it",
+			inline: "deploymentConfig: {volumes: [{name: a}, {name: b}, {name: a}]}",
+			want:   []string{`field "deploymentConfig.volumes[2].name" must differ from "deploymentConfig.volumes[0].name", both are "a"`},
+		},
 		"range": {
 			reason: "the field has 32 bits",
 			inline: "deploymentConfig: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 4294967296, podAffinityTerm: {topologyKey: a}}]}}}",

@@ -155,6 +155,8 @@ func (d *decoder) yamlMap(in map[any]any, depth int) (any, error) {
 		if out[name], err = d.value(value, depth+1); err != nil {
 			return nil, err
 		}
+		// What has been turned over is not kept twice.
+		delete(in, key)
 	}
 	return out, nil
 }
@@ -174,14 +176,13 @@ func (d *decoder) jsonMap(in map[string]any, depth int) (any, error) {
 }
 
 func (d *decoder) list(in []any, depth int) (any, error) {
-	out := make([]any, len(in))
 	for i, value := range in {
 		var err error
-		if out[i], err = d.value(value, depth+1); err != nil {
+		if in[i], err = d.value(value, depth+1); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return in, nil
 }
 
 // normalizeScalar gives a number the type it would have after a round trip

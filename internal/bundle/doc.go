@@ -1,5 +1,5 @@
-// Package bundle turns the files of a registry+v1 bundle into the Kubernetes
-// objects that a cluster gets: fs.FS -> Bundle -> []object.
+// Package bundle turns the files of a registry+v1 or plain+v0 bundle into the
+// Kubernetes objects that a cluster gets: fs.FS -> Bundle -> []object.
 //
 //	Parse        files, bounded, into a [Bundle]; content that cannot be read is refused as a whole
 //	Validate     every rule over the parsed bundle, all violations at once

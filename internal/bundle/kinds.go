@@ -13,10 +13,15 @@ const (
 )
 
 const (
-	kindCSV            = "ClusterServiceVersion"
-	kindCRD            = "CustomResourceDefinition"
-	kindService        = "Service"
-	kindServiceAccount = "ServiceAccount"
+	kindCSV                = "ClusterServiceVersion"
+	kindCRD                = "CustomResourceDefinition"
+	kindDeployment         = "Deployment"
+	kindService            = "Service"
+	kindServiceAccount     = "ServiceAccount"
+	kindRole               = "Role"
+	kindRoleBinding        = "RoleBinding"
+	kindClusterRole        = "ClusterRole"
+	kindClusterRoleBinding = "ClusterRoleBinding"
 )
 
 // scope says whether objects of a kind live in a namespace.
@@ -27,12 +32,17 @@ const (
 	namespaced
 )
 
+// rbacGroups: OpenShift serves RBAC under its own group as well.
+func rbacGroups() []string {
+	return []string{groupRBAC, "authorization.openshift.io"}
+}
+
 // manifestKinds lists what may lie in manifests/ beside the
 // ClusterServiceVersion and the CustomResourceDefinitions. Workloads are left
 // out on purpose: those of a bundle are in its ClusterServiceVersion.
 //
-// OpenShift serves RBAC under its own group as well, and monitoring.rhobs is
-// the Prometheus operator's API under another name; both install today.
+// The group monitoring.rhobs is the API of the Prometheus operator under
+// another name.
 func manifestKinds() map[schema.GroupKind]scope {
 	kinds := map[schema.GroupKind]scope{
 		{Group: groupCore, Kind: kindService}:                        namespaced,
@@ -49,11 +59,11 @@ func manifestKinds() map[schema.GroupKind]scope {
 		{Group: groupConsole, Kind: "ConsoleLink"}:                   clusterScoped,
 		{Group: groupConsole, Kind: "ConsolePlugin"}:                 clusterScoped,
 	}
-	for _, group := range []string{groupRBAC, "authorization.openshift.io"} {
-		kinds[schema.GroupKind{Group: group, Kind: "Role"}] = namespaced
-		kinds[schema.GroupKind{Group: group, Kind: "RoleBinding"}] = namespaced
-		kinds[schema.GroupKind{Group: group, Kind: "ClusterRole"}] = clusterScoped
-		kinds[schema.GroupKind{Group: group, Kind: "ClusterRoleBinding"}] = clusterScoped
+	for _, group := range rbacGroups() {
+		kinds[schema.GroupKind{Group: group, Kind: kindRole}] = namespaced
+		kinds[schema.GroupKind{Group: group, Kind: kindRoleBinding}] = namespaced
+		kinds[schema.GroupKind{Group: group, Kind: kindClusterRole}] = clusterScoped
+		kinds[schema.GroupKind{Group: group, Kind: kindClusterRoleBinding}] = clusterScoped
 	}
 	for _, group := range []string{groupMonitoring, "monitoring.rhobs"} {
 		kinds[schema.GroupKind{Group: group, Kind: "PrometheusRule"}] = namespaced

@@ -8,7 +8,9 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -16,23 +18,54 @@ var errDifferent = errors.New("they differ")
 
 // mergeSources makes one object of two that share an identity. Authors ship
 // manifests for what is made from the ClusterServiceVersion as well, in order
-// to add labels and the like; their manifest is kept then, as far as what
-// depends on the made one still works.
+// to add labels and the like; their manifest is kept then, together with what
+// depends on the made one.
 func mergeSources(made, shipped source) (source, error) {
 	if canonical(made.object) == canonical(shipped.object) {
 		return shipped, nil
 	}
-	if made.file != "" || shipped.file == "" || shipped.object.GroupVersionKind().Group != groupCore {
+	if made.file != "" || shipped.file == "" {
 		return source{}, errDifferent
 	}
-	switch shipped.object.GetKind() {
-	case kindServiceAccount:
+	kind := shipped.object.GroupVersionKind().GroupKind()
+	switch kind {
+	case schema.GroupKind{Kind: kindServiceAccount}:
 		return shipped, nil
-	case kindService:
+	case schema.GroupKind{Kind: kindService}:
 		return mergeServices(made, shipped)
+	case schema.GroupKind{Group: groupRBAC, Kind: kindRole}, schema.GroupKind{Group: groupRBAC, Kind: kindClusterRole}:
+		return mergeLists(made, shipped, "rules")
+	case schema.GroupKind{Group: groupRBAC, Kind: kindRoleBinding}, schema.GroupKind{Group: groupRBAC, Kind: kindClusterRoleBinding}:
+		if !equality.Semantic.DeepEqual(made.object.Object["roleRef"], shipped.object.Object["roleRef"]) {
+			return source{}, errors.New("they bind different roles")
+		}
+		return mergeLists(made, shipped, "subjects")
 	default:
 		return source{}, errDifferent
 	}
+}
+
+// mergeLists appends what a list of the shipped object lacks: rights add up.
+func mergeLists(made, shipped source, field string) (source, error) {
+	merged := shipped.object.DeepCopy()
+	have, _ := merged.Object[field].([]any)
+	want, _ := made.object.Object[field].([]any)
+	merged.Object[field] = appendMissing(have, want)
+	merged.SetLabels(union(merged.GetLabels(), made.object.GetLabels()))
+	return source{object: merged, file: shipped.file}, nil
+}
+
+// union is the first map with the second over it; nil if both are empty.
+func union(below, above map[string]string) map[string]string {
+	if len(above) == 0 {
+		return below
+	}
+	merged := maps.Clone(below)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, above)
+	return merged
 }
 
 // mergeServices adds to a shipped Service what webhooks need of it, and leaves
@@ -42,10 +75,12 @@ func mergeServices(made, shipped source) (source, error) {
 	if err := errors.Join(decodeTyped(made.object.Object, &want), decodeTyped(shipped.object.Object, &have)); err != nil {
 		return source{}, err
 	}
-	if len(have.Spec.Selector) > 0 && !maps.Equal(want.Spec.Selector, have.Spec.Selector) {
-		return source{}, errors.New("they select different pods")
+	for key, value := range have.Spec.Selector {
+		if actual, ok := made.pod.Labels[key]; !ok || actual != value {
+			return source{}, fmt.Errorf("its selector %s=%s does not select the pods of the webhooks", key, value)
+		}
 	}
-	ports, err := mergePorts(want.Spec.Ports, have.Spec.Ports)
+	ports, err := mergePorts(want.Spec.Ports, have.Spec.Ports, &made.pod.Spec)
 	if err != nil {
 		return source{}, err
 	}
@@ -59,17 +94,11 @@ func mergeServices(made, shipped source) (source, error) {
 			return source{}, err
 		}
 	}
-	if annotations := merged.GetAnnotations(); len(want.Annotations) > 0 {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		maps.Copy(annotations, want.Annotations)
-		merged.SetAnnotations(annotations)
-	}
+	merged.SetAnnotations(union(merged.GetAnnotations(), want.Annotations))
 	return source{object: merged, file: shipped.file}, nil
 }
 
-func mergePorts(want, have []corev1.ServicePort) ([]corev1.ServicePort, error) {
+func mergePorts(want, have []corev1.ServicePort, pod *corev1.PodSpec) ([]corev1.ServicePort, error) {
 	merged := slices.Clone(have)
 	for i := range merged {
 		if merged[i].TargetPort == (intstr.IntOrString{}) {
@@ -83,7 +112,7 @@ func mergePorts(want, have []corev1.ServicePort) ([]corev1.ServicePort, error) {
 		switch {
 		case i < 0:
 			merged = append(merged, port)
-		case merged[i].TargetPort != port.TargetPort:
+		case numberOf(merged[i].TargetPort, pod) != numberOf(port.TargetPort, pod):
 			return nil, fmt.Errorf("port %d leads to %s and to %s", port.Port, merged[i].TargetPort.String(), port.TargetPort.String())
 		}
 	}
@@ -96,4 +125,19 @@ func mergePorts(want, have []corev1.ServicePort) ([]corev1.ServicePort, error) {
 		}
 	}
 	return merged, nil
+}
+
+// numberOf is the number behind the name that a container gives to a port.
+func numberOf(port intstr.IntOrString, pod *corev1.PodSpec) intstr.IntOrString {
+	if port.Type == intstr.Int {
+		return port
+	}
+	for _, container := range pod.Containers {
+		for _, named := range container.Ports {
+			if named.Name == port.StrVal {
+				return intstr.FromInt32(named.ContainerPort)
+			}
+		}
+	}
+	return port
 }

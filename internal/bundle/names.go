@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"math/big"
 	"strings"
@@ -57,12 +58,27 @@ func rbacName(csvName string, permission operatorsv1alpha1.StrategyDeploymentPer
 	return suffixed(csvName+"-"+serviceAccountName(permission), hash), nil
 }
 
+// shortened is a name that is too long for its kind, cut and told apart from
+// others by a hash of the whole.
+func shortened(name string, limit int) string {
+	const hashLength = 8
+	if len(name) <= limit {
+		return name
+	}
+	hash := sha256.Sum256([]byte(name))
+	base := strings.TrimRight(name[:limit-hashLength-1], "-.")
+	return base + "-" + hex.EncodeToString(hash[:hashLength/2])
+}
+
 // webhookServiceName is the exception to the off-by-one of [suffixed]: the name
 // of a Service is a DNS label, 64 characters cannot exist.
 func webhookServiceName(deployment string) string {
 	const suffix = "service"
 	base := strings.ReplaceAll(deployment, ".", "-")
-	return base[:min(len(base), maxLabelLength-len(suffix)-1)] + "-" + suffix
+	if len(base)+len(suffix) == maxLabelLength {
+		base = shortened(base, len(base)-1)
+	}
+	return suffixed(base, suffix)
 }
 
 // certificateName is the name of the serving certificate of a deployment and

@@ -85,13 +85,16 @@ func TestWebhookNames(t *testing.T) {
 	if got, want := certificateName(long), "my-object-thing-has-a-really-really-really-really-reall-se-cert"; got != want {
 		t.Errorf("certificateName(%q) = %q, want %q", long, got, want)
 	}
+	if a, b := webhookServiceName(strings.Repeat("d", 56)), webhookServiceName(strings.Repeat("d", 57)); a == b {
+		t.Errorf("deployments of 56 and 57 characters have the same Service %q", a)
+	}
 	lengths := map[int]struct {
 		reason               string
 		service, certificate int
 	}{
 		51: {reason: "the certificate has one more than a label, which its kind allows", service: 59, certificate: 64},
 		55: {reason: "fits", service: 63, certificate: 63},
-		56: {reason: "a Service of 64 characters cannot exist", service: 63, certificate: 63},
+		56: {reason: "a Service of 64 characters cannot exist, a hash tells it from that of a longer name", service: 63, certificate: 63},
 		57: {reason: "cut", service: 63, certificate: 63},
 	}
 	for length, want := range lengths {
@@ -102,5 +105,31 @@ func TestWebhookNames(t *testing.T) {
 		if got := len(certificateName(deployment)); got != want.certificate {
 			t.Errorf("length %d: certificate has %d characters, want %d (%s)", length, got, want.certificate, want.reason)
 		}
+	}
+}
+
+func TestShortened(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		name   string
+		want   string
+	}{
+		"fits":         {reason: "as it is", name: "abcdefghijklmnop", want: "abcdefghijklmnop"},
+		"too long":     {reason: "the hash is that of the whole", name: "abcdefghijklmnopq", want: "abcdefg-@"},
+		"other end":    {reason: "so another end is another name", name: "abcdefghijklmnopr", want: "abcdefg-@"},
+		"cut at a dot": {reason: "a part of a name ends in no dot", name: "abcde.-hijklmnopq", want: "abcde-@"},
+	}
+	seen := map[string]bool{}
+	for _, tc := range tests {
+		got := shortened(tc.name, 16)
+		start, isCut := strings.CutSuffix(tc.want, "@")
+		switch {
+		case !isCut && got != tc.want, isCut && (!strings.HasPrefix(got, start) || len(got) != len(start)+8):
+			t.Errorf("shortened(%q) = %q, want %q (%s)", tc.name, got, tc.want, tc.reason)
+		case seen[got]:
+			t.Errorf("shortened(%q) = %q, which another name has (%s)", tc.name, got, tc.reason)
+		}
+		seen[got] = true
 	}
 }

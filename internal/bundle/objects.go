@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -20,6 +21,9 @@ type source struct {
 
 	// file that ships the object, empty for one that this package made.
 	file string
+
+	// pod that a made Service leads to.
+	pod *corev1.PodTemplateSpec
 }
 
 func (s source) origin() string {

@@ -29,6 +29,10 @@ type Config struct {
 
 	// Deployment customizes all deployments of the bundle. Nil changes nothing.
 	Deployment *DeploymentConfig
+
+	// AggregatedClusterRoles adds the APIs of the bundle to the ClusterRoles
+	// admin, edit and view, as classic OLM did.
+	AggregatedClusterRoles bool
 }
 
 // watchedNamespaces is [""] for all namespaces, or the one that is watched.
@@ -51,9 +55,15 @@ func (b *Bundle) defaultNamespaces(installNamespace string) ([]string, error) {
 		// There is nothing to choose.
 		return []string{installNamespace}, nil
 	default:
-		return nil, newConfigError(fmt.Sprintf("required field %q is missing", keyWatchNamespace))
+		return nil, newConfigError(b.missingWatchNamespace())
 	}
 }
+
+func (b *Bundle) missingWatchNamespace() string {
+	return fmt.Sprintf("required field %q is missing: the bundle supports %v install modes", keyWatchNamespace, b.supportedModes())
+}
+
+const unknownWatchNamespace = `unknown field "watchNamespace": the bundle supports no install mode but AllNamespaces`
 
 // watchNamespaceProblem is empty when the bundle can watch the namespace. An
 // unknown install namespace rules nothing out.
@@ -62,7 +72,7 @@ func (b *Bundle) watchNamespaceProblem(watch, installNamespace string) string {
 	single := b.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace)
 	switch {
 	case !own && !single:
-		return fmt.Sprintf("unknown field %q", keyWatchNamespace)
+		return unknownWatchNamespace
 	case installNamespace == "":
 		return ""
 	case !single && watch != installNamespace:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Parse reads the files of a registry+v1 bundle: the flat folder manifests/,
+// Parse reads the files of a bundle: the flat folder manifests/,
 // metadata/annotations.yaml and metadata/properties.yaml. Other files are not
 // opened. It fails with an [*InvalidError] that lists what is wrong in every
 // file, an [*UnsupportedError], or the error of a file that could not be read.
@@ -25,14 +26,13 @@ func Parse(files fs.FS) (*Bundle, error) {
 		reader:  reader{files: files, remaining: MaxTotalBytes},
 		decoder: newDecoder(),
 		bundle:  &Bundle{files: map[manifestKey]string{}},
-		seen:    map[manifestKey]*unstructured.Unstructured{},
 	}
-	for _, step := range []func() error{p.readPackage, p.readManifests, p.readProperties} {
+	for _, step := range []func() error{p.readAnnotations, p.readManifests, p.readProperties} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	p.checkCSVs()
+	p.checkContent()
 	p.checkBetaCRDs()
 	if err := p.findings.err(); err != nil {
 		return nil, err
@@ -45,7 +45,6 @@ type parser struct {
 	decoder  *decoder
 	findings findings
 	bundle   *Bundle
-	seen     map[manifestKey]*unstructured.Unstructured
 	csvFiles []string
 	betaCRDs []string
 }
@@ -65,7 +64,7 @@ func (p *parser) content(name string) ([]byte, error) {
 	return content, err
 }
 
-func (p *parser) readPackage() error {
+func (p *parser) readAnnotations() error {
 	content, err := p.content(annotationsFile)
 	if err != nil {
 		return err
@@ -75,24 +74,24 @@ func (p *parser) readPackage() error {
 		p.findings.add(annotationsFile, "", "%v", err)
 		return nil
 	}
-	p.bundle.Package = packageName(documents)
+	p.bundle.Package = bundleAnnotation(documents, "operators.operatorframework.io.bundle.package.v1")
+	p.bundle.Format = Format(bundleAnnotation(documents, "operators.operatorframework.io.bundle.mediatype.v1"))
 	return nil
 }
 
-// packageName is lenient about everything but the name itself, which Validate
-// wants to be there.
-func packageName(documents []any) string {
-	const key = "operators.operatorframework.io.bundle.package.v1"
+// bundleAnnotation is lenient about everything but the value itself, which
+// Validate wants to be there if it is needed.
+func bundleAnnotation(documents []any, key string) string {
 	if len(documents) == 0 {
 		return ""
 	}
 	root, _ := documents[0].(map[string]any)
 	annotations, _ := root["annotations"].(map[string]any)
-	switch name := annotations[key].(type) {
+	switch value := annotations[key].(type) {
 	case string:
-		return name
+		return value
 	case int64, float64, bool:
-		return fmt.Sprint(name)
+		return fmt.Sprint(value)
 	default:
 		return ""
 	}
@@ -202,10 +201,10 @@ func inheritType(item, list map[string]any) {
 
 func (p *parser) addObject(at location, object *unstructured.Unstructured) {
 	kind, _, _ := unstructured.NestedString(object.Object, "kind")
-	switch kind {
-	case "":
+	switch {
+	case kind == "":
 		p.findings.add(at.file, at.path, "object has no kind")
-	case kindCSV:
+	case kind == kindCSV && !p.bundle.isPlain():
 		// Published bundles exist whose ClusterServiceVersion has another or no
 		// API group. It is not applied, so the kind is enough.
 		p.addCSV(at, object)
@@ -230,10 +229,15 @@ func (p *parser) addManifest(at location, object *unstructured.Unstructured) {
 		p.findings.add(at.file, at.path, "%v", err)
 		return
 	}
-	if key := keyOf(object); key.GroupKind == crdKey("").GroupKind {
+	key := p.bundle.keyOf(object)
+	isCRD := key.GroupKind == crdKey("").GroupKind
+	switch {
+	case isCRD && object.GroupVersionKind().Version != "v1":
+		p.betaCRDs = append(p.betaCRDs, object.GetName())
+	case isCRD && !p.bundle.isPlain():
 		p.addCRD(at, object)
-	} else if p.isNew(at, key, object) {
-		p.bundle.Others = append(p.bundle.Others, *object)
+	default:
+		p.addOther(at, object)
 	}
 }
 
@@ -254,49 +258,64 @@ func checkMetadata(object *unstructured.Unstructured) error {
 }
 
 func (p *parser) addCRD(at location, object *unstructured.Unstructured) {
-	if version := object.GroupVersionKind().Version; version != "v1" {
-		p.betaCRDs = append(p.betaCRDs, object.GetName())
-		return
-	}
 	crd := apiextensionsv1.CustomResourceDefinition{}
 	if err := decodeTyped(object.Object, &crd); err != nil {
 		p.findings.add(at.file, at.path, "decoding %s %q: %v", kindCRD, object.GetName(), err)
 		return
 	}
-	if p.isNew(at, crdKey(crd.Name), object) {
+	key := crdKey(crd.Name)
+	i := slices.IndexFunc(p.bundle.CRDs, func(known apiextensionsv1.CustomResourceDefinition) bool { return known.Name == crd.Name })
+	if i < 0 {
+		p.bundle.files[key] = at.file
 		p.bundle.CRDs = append(p.bundle.CRDs, crd)
+		return
 	}
+	first := &p.bundle.CRDs[i]
+	p.repeated(at, key, equality.Semantic.DeepEqual(first.Spec, crd.Spec) &&
+		maps.Equal(first.Labels, crd.Labels) && maps.Equal(first.Annotations, crd.Annotations))
 }
 
-// isNew is false for a repeated manifest: once more is harmless if it says the
-// same, a finding if it does not.
-func (p *parser) isNew(at location, key manifestKey, object *unstructured.Unstructured) bool {
-	first, known := p.seen[key]
-	if !known {
-		p.seen[key] = object
+// addOther adds any other manifest.
+func (p *parser) addOther(at location, object *unstructured.Unstructured) {
+	key := p.bundle.keyOf(object)
+	if _, known := p.bundle.files[key]; !known {
 		p.bundle.files[key] = at.file
-		return true
+		p.bundle.Others = append(p.bundle.Others, *object)
+		return
 	}
-	if !equality.Semantic.DeepEqual(rendered(first), rendered(object)) {
+	i := slices.IndexFunc(p.bundle.Others, func(known unstructured.Unstructured) bool { return p.bundle.keyOf(&known) == key })
+	p.repeated(at, key, equality.Semantic.DeepEqual(desired(&p.bundle.Others[i]), desired(object)))
+}
+
+// repeated judges a manifest that comes once more: harmless if it says the same,
+// a finding if it does not.
+func (p *parser) repeated(at location, key manifestKey, isSame bool) {
+	if !isSame {
 		p.findings.add(at.file, at.path, "%s %q differs from the one in %s", key.Kind, key.name, p.bundle.files[key])
 	}
-	return false
 }
 
-// rendered is what counts of a manifest: its namespace will be another one.
-func rendered(object *unstructured.Unstructured) map[string]any {
+// desired is what counts of a manifest: the namespace is either part of what
+// identifies it or will be another one.
+func desired(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	clean(object)
 	object.SetNamespace("")
 	return object.Object
 }
 
-func (p *parser) checkCSVs() {
+// checkContent wants what makes a bundle of the files.
+func (p *parser) checkContent() {
+	// Where files could not be decoded, what is missing may be among them.
+	isComplete := len(p.findings.violations) == 0 && len(p.betaCRDs) == 0
 	switch {
+	case p.bundle.isPlain():
+		if isComplete && len(p.bundle.Others) == 0 {
+			p.findings.add(manifestsDir, "", "no objects found")
+		}
 	case len(p.csvFiles) > 1:
 		p.findings.add(manifestsDir, "", "more than one %s: %s", kindCSV, strings.Join(p.csvFiles, ", "))
 	case len(p.csvFiles) == 0 && len(p.findings.violations) == 0:
-		// Where files could not be decoded, the missing one may be among them.
 		p.findings.add(manifestsDir, "", "no %s found", kindCSV)
 	}
 }

@@ -175,6 +175,51 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// endless is a file system with one file that does not end.
+type endless struct {
+	fs.FS
+
+	name string
+	read int
+}
+
+func (e *endless) Open(name string) (fs.File, error) {
+	file, err := e.FS.Open(name)
+	if name == e.name {
+		return endlessFile{File: file, read: &e.read}, err
+	}
+	return file, err
+}
+
+type endlessFile struct {
+	fs.File
+
+	read *int
+}
+
+func (e endlessFile) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '#'
+	}
+	*e.read += len(p)
+	return len(p), nil
+}
+
+// TestEndlessFile: what is beyond a bound is not even read.
+func TestEndlessFile(t *testing.T) {
+	t.Parallel()
+	const name = "manifests/endless.yaml"
+	files := &endless{FS: minimalBundle(map[string]string{name: ""}), name: name}
+	_, err := bundle.Parse(files)
+	var invalid *bundle.InvalidError
+	if !errors.As(err, &invalid) || invalid.Violations[0].File != name {
+		t.Errorf("Parse() error = %v, want an InvalidError about %s", err, name)
+	}
+	if files.read > bundle.MaxFileBytes+1 {
+		t.Errorf("read %d bytes, the bound is %d", files.read, bundle.MaxFileBytes)
+	}
+}
+
 // TestLinks: a link in a bundle leads out of it.
 func TestLinks(t *testing.T) {
 	t.Parallel()
@@ -328,21 +373,26 @@ func FuzzParse(f *testing.F) {
 			files := archiveFS(archive)
 			for name, file := range files {
 				if strings.HasPrefix(name, "manifests/") {
-					f.Add([]byte(minimalCSV), file.Data, []byte{})
+					f.Add([]byte(minimalCSV), file.Data, []byte{}, false)
+					f.Add([]byte(minimalCSV), file.Data, []byte{}, true)
 				}
 			}
 			if csv, ok := files["manifests/csv.yaml"]; ok {
-				f.Add(csv.Data, []byte{}, []byte("properties: [{type: a, value: 1}]"))
+				f.Add(csv.Data, []byte{}, []byte("properties: [{type: a, value: 1}]"), false)
 			}
 		}
 	}
-	f.Add([]byte("a: &a [*a]"), []byte("%YAML 1.1\n--- !!binary |\n  AAAA\n...\n--- !!set {a, b}\n"), []byte("<<: {a: b}"))
-	f.Fuzz(func(t *testing.T, csv, manifest, properties []byte) {
-		b, err := bundle.Parse(minimalBundle(map[string]string{
+	f.Add([]byte("a: &a [*a]"), []byte("%YAML 1.1\n--- !!binary |\n  AAAA\n...\n--- !!set {a, b}\n"), []byte("<<: {a: b}"), false)
+	f.Fuzz(func(t *testing.T, csv, manifest, properties []byte, isPlain bool) {
+		content := map[string]string{
 			"manifests/csv.yaml":       string(csv),
 			"manifests/manifest.yaml":  string(manifest),
 			"metadata/properties.yaml": string(properties),
-		}))
+		}
+		if isPlain {
+			content["metadata/annotations.yaml"] = "annotations: {operators.operatorframework.io.bundle.mediatype.v1: plain+v0}"
+		}
+		b, err := bundle.Parse(minimalBundle(content))
 		if err == nil {
 			_, err = renderConfigured(b, "")
 		}

@@ -17,8 +17,11 @@ type property struct {
 // readProperties appends metadata/properties.yaml to the properties that the
 // ClusterServiceVersion has in its annotation, from where they reach the pod
 // templates and the release. Without the file the annotation stays as
-// authored, byte for byte.
+// authored, byte for byte. A plain bundle has neither.
 func (p *parser) readProperties() error {
+	if p.bundle.isPlain() {
+		return nil
+	}
 	if _, err := fs.Lstat(p.reader.files, propertiesFile); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

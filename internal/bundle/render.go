@@ -2,10 +2,12 @@ package bundle
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -21,8 +23,14 @@ func Render(b *Bundle, opts Options) ([]*unstructured.Unstructured, error) {
 	if err := b.Validate(); err != nil {
 		return nil, err
 	}
-	if len(b.CSV.Spec.WebhookDefinitions) > 0 && opts.Certificates.certificates() == nil {
+	if b.HasWebhooks() && opts.Certificates.certificates() == nil {
 		return nil, &UnsupportedError{Reasons: []string{"webhookDefinitions are not supported: there is no certificate provider"}}
+	}
+	if b.isPlain() {
+		if opts.Config != (Config{}) {
+			return nil, newConfigError("a plain bundle takes no configuration")
+		}
+		return renderPlain(b, opts.InstallNamespace)
 	}
 	watched, err := b.watchedNamespaces(opts)
 	if err != nil {
@@ -38,6 +46,7 @@ type renderer struct {
 	namespace    string
 	watched      []string
 	config       *DeploymentConfig
+	aggregate    bool
 	certificates certificates
 	objects      objectSet
 }
@@ -48,6 +57,7 @@ func newRenderer(b *Bundle, opts Options, watched []string) *renderer {
 		namespace:    opts.InstallNamespace,
 		watched:      watched,
 		config:       opts.Config.Deployment,
+		aggregate:    opts.Config.AggregatedClusterRoles,
 		certificates: opts.Certificates.certificates(),
 	}
 }
@@ -57,6 +67,7 @@ func (r *renderer) render() ([]*unstructured.Unstructured, error) {
 		r.serviceAccounts,
 		r.roles,
 		r.clusterRoles,
+		r.aggregatedClusterRoles,
 		r.crds,
 		r.manifests,
 		r.deployments,
@@ -96,11 +107,13 @@ func (r *renderer) crds() error {
 		}
 	}
 	for i := range r.bundle.CRDs {
-		crd := r.bundle.CRDs[i].DeepCopy()
+		// Large: what convert changes is copied, the rest only read.
+		crd := r.bundle.CRDs[i]
 		if webhook, ok := webhooks[crd.Name]; ok {
-			r.convert(crd, webhook)
+			crd.Annotations = maps.Clone(crd.Annotations)
+			r.convert(&crd, webhook)
 		}
-		content, err := toUnstructured(crd)
+		content, err := toUnstructured(&crd)
 		if err != nil {
 			return err
 		}
@@ -115,11 +128,28 @@ func (r *renderer) manifests() error {
 	kinds := manifestKinds()
 	for i := range r.bundle.Others {
 		object := r.bundle.Others[i].DeepCopy()
-		key := keyOf(object)
+		key := r.bundle.keyOf(object)
 		if kinds[key.GroupKind] == namespaced {
 			object.SetNamespace(r.namespace)
 		}
+		r.placeSubjects(object)
 		r.objects.add(source{object: object, file: r.bundle.files[key]})
 	}
 	return nil
+}
+
+// placeSubjects names the install namespace where a cluster-wide binding leaves
+// open which namespace a ServiceAccount is in: no cluster takes such a binding.
+// A namespace that the author wrote stays.
+func (r *renderer) placeSubjects(object *unstructured.Unstructured) {
+	if object.GetKind() != kindClusterRoleBinding {
+		return
+	}
+	subjects, _ := object.Object["subjects"].([]any)
+	for _, item := range subjects {
+		subject, _ := item.(map[string]any)
+		if namespace, _ := subject["namespace"].(string); subject["kind"] == rbacv1.ServiceAccountKind && namespace == "" {
+			subject["namespace"] = r.namespace
+		}
+	}
 }

@@ -62,17 +62,17 @@ func (r *renderer) role(namespace string, permission operatorsv1alpha1.StrategyD
 	}
 	metadata := metav1.ObjectMeta{Name: name, Namespace: namespace}
 	if err := r.add(&rbacv1.Role{
-		TypeMeta:   rbacType("Role"),
+		TypeMeta:   rbacType(kindRole),
 		ObjectMeta: metadata,
 		Rules:      permission.Rules,
 	}); err != nil {
 		return err
 	}
 	return r.add(&rbacv1.RoleBinding{
-		TypeMeta:   rbacType("RoleBinding"),
+		TypeMeta:   rbacType(kindRoleBinding),
 		ObjectMeta: metadata,
 		Subjects:   r.subjects(permission),
-		RoleRef:    rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "Role", Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: groupRBAC, Kind: kindRole, Name: name},
 	})
 }
 
@@ -105,17 +105,17 @@ func (r *renderer) clusterRole(permission operatorsv1alpha1.StrategyDeploymentPe
 	}
 	metadata := metav1.ObjectMeta{Name: name}
 	if err := r.add(&rbacv1.ClusterRole{
-		TypeMeta:   rbacType("ClusterRole"),
+		TypeMeta:   rbacType(kindClusterRole),
 		ObjectMeta: metadata,
 		Rules:      permission.Rules,
 	}); err != nil {
 		return err
 	}
 	return r.add(&rbacv1.ClusterRoleBinding{
-		TypeMeta:   rbacType("ClusterRoleBinding"),
+		TypeMeta:   rbacType(kindClusterRoleBinding),
 		ObjectMeta: metadata,
 		Subjects:   r.subjects(permission),
-		RoleRef:    rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "ClusterRole", Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: groupRBAC, Kind: kindClusterRole, Name: name},
 	})
 }
 

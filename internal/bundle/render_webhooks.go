@@ -166,9 +166,11 @@ func (r *renderer) webhookServices() error {
 		if !serving.Has(declared.Name) {
 			continue
 		}
-		if err := r.add(r.webhookService(declared)); err != nil {
+		service, err := toUnstructured(r.webhookService(declared))
+		if err != nil {
 			return err
 		}
+		r.objects.add(source{object: service, pod: &declared.Spec.Template})
 	}
 	return nil
 }

@@ -22,17 +22,26 @@ const (
 // violations, or else an [*UnsupportedError].
 func (b *Bundle) Validate() error {
 	v := validator{bundle: b}
-	for _, check := range []func(){
+	checks := []func(){
 		v.packageName,
 		v.deploymentNames,
+		v.roleNames,
+		v.podMetadata,
 		v.ownedCRDs,
 		v.webhooks,
 		v.webhookPorts,
+		v.serviceNames,
 		v.conversionWebhooks,
+		v.definitionNames,
 		v.manifestKinds,
+		v.manifestNames,
 		v.apiServices,
 		v.installModes,
-	} {
+	}
+	if b.isPlain() {
+		checks = []func(){v.manifestNames}
+	}
+	for _, check := range checks {
 		check()
 	}
 	return v.err()
@@ -88,7 +97,7 @@ func (v *validator) ownedCRDs() {
 func (v *validator) manifestKinds() {
 	allowed := manifestKinds()
 	for _, object := range v.bundle.Others {
-		key := keyOf(&object)
+		key := v.bundle.keyOf(&object)
 		if _, ok := allowed[key.GroupKind]; !ok {
 			v.add(v.bundle.files[key], "", "unsupported resource %q with kind %q of API group %q", key.name, key.Kind, key.Group)
 		}

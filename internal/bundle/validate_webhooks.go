@@ -52,14 +52,14 @@ func (v *validator) webhookType(path string, webhook operatorsv1alpha1.WebhookDe
 	}
 }
 
-// webhookRules keeps an operator from intercepting the API that installed it
-// and the one that configures webhooks.
+// webhookRules keeps an operator from intercepting the API that installed it,
+// that of classic OLM, and the one that configures webhooks.
 func (v *validator) webhookRules(path string, webhook operatorsv1alpha1.WebhookDescription) {
 	for i, rule := range webhook.Rules {
 		path := fmt.Sprintf("%s.rules[%d]", path, i)
 		for _, group := range rule.APIGroups {
 			switch group {
-			case "*", "olm.operatorframework.io":
+			case "*", "olm.operatorframework.io", operatorsv1alpha1.GroupName:
 				v.csv(path, "webhook %q contains forbidden rule: cannot reference API group %q", webhookName(webhook), group)
 			case admissionregistrationv1.GroupName:
 				v.webhookConfigurationRules(path, webhook, rule)

@@ -2,6 +2,7 @@ package catalogclient
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type builder struct {
 	texts  map[string]string
 	kept   int64
 	limits Limits
+	// objects is the number of objects with a schema.
+	objects int
 }
 
 // parts are the objects of one package, by name.
@@ -32,12 +35,30 @@ type parts struct {
 	bundles      map[string]Bundle
 	deprecations map[string][]Deprecation
 	malformed    map[objectKey]string
+	facts        sharedFacts
 }
 
 type objectKey struct{ schema, name string }
 
 func newBuilder(limits Limits) *builder {
 	return &builder{packages: map[string]*parts{}, texts: map[string]string{}, limits: limits}
+}
+
+// take adds o, which was read with err. The error is what makes all of the
+// catalog unusable, and not only the package of o.
+func (b *builder) take(o fbc.Object, err error) error {
+	if err == nil {
+		err = b.add(o)
+	}
+	// Without a schema it may be anything: many a web page is a YAML document.
+	if o.Schema != "" {
+		b.objects++
+	}
+	var malformed *fbc.ObjectError
+	if errors.As(err, &malformed) && malformed.Object.Owner() != "" {
+		err = b.addMalformed(malformed)
+	}
+	return err
 }
 
 // add takes what is needed of o and keeps nothing of its JSON. The error is an
@@ -61,7 +82,7 @@ func (b *builder) add(o fbc.Object) error {
 	case schemaBundle:
 		var bundle Bundle
 		if bundle, err = decodeBundle(o, b.limits); err == nil {
-			bundle = b.keepBundle(bundle)
+			bundle = b.keepBundle(&p.facts, bundle)
 			p.bundles[bundle.Name] = bundle
 		}
 	case schemaDeprecations:
@@ -125,8 +146,9 @@ func (b *builder) keepPackage(p Package) Package {
 	for i, channel := range kept.Channels {
 		kept.Channels[i] = b.keepChannel(channel)
 	}
+	var facts sharedFacts
 	for i, bundle := range kept.Bundles {
-		kept.Bundles[i] = b.keepBundle(bundle)
+		kept.Bundles[i] = b.keepBundle(&facts, bundle)
 	}
 	return kept
 }
@@ -135,27 +157,28 @@ func (b *builder) keepChannel(c Channel) Channel {
 	// What was decoded has room to grow.
 	kept := Channel{Name: b.keep(c.Name), Entries: exactly(c.Entries)}
 	for i, e := range kept.Entries {
-		skips := exactly(e.Skips)
-		for j, skip := range skips {
-			skips[j] = b.keep(skip)
-		}
-		kept.Entries[i] = Entry{
-			Name: b.keep(e.Name), Replaces: b.keep(e.Replaces), Skips: skips, SkipRange: b.keep(e.SkipRange),
-		}
+		kept.Entries[i] = Entry{Name: b.keep(e.Name), Replaces: b.keep(e.Replaces), Skips: b.keepSkips(e.Skips)}
 		b.kept += entryOverhead
 	}
 	return kept
 }
 
-func (b *builder) keepBundle(bundle Bundle) Bundle {
+func (b *builder) keepSkips(s *Skips) *Skips {
+	if s == nil {
+		return nil
+	}
+	kept := &Skips{Bundles: exactly(s.Bundles), Range: b.keep(s.Range)}
+	for i, name := range kept.Bundles {
+		kept.Bundles[i] = b.keep(name)
+	}
+	return kept
+}
+
+func (b *builder) keepBundle(facts *sharedFacts, bundle Bundle) Bundle {
 	kept := Bundle{
 		// No other bundle has the image as a rule, so looking for it is not worth it.
 		Name: b.keep(bundle.Name), Version: b.keep(bundle.Version), Image: strings.Clone(bundle.Image),
-		Properties: exactly(bundle.Properties),
-	}
-	for i, p := range kept.Properties {
-		kept.Properties[i].Type = b.keep(p.Type)
-		b.kept += entryOverhead + int64(len(p.Value))
+		Facts: b.keepFacts(facts, bundle.Facts),
 	}
 	b.kept += entryOverhead + int64(len(bundle.Image))
 	return kept
@@ -188,15 +211,18 @@ const (
 )
 
 // build returns the packages, each in an order that does not depend on the
-// order of the catalog.
-func (b *builder) build() map[string]*entry {
+// order of the catalog. The error is ErrEmptyCatalog.
+func (b *builder) build() (map[string]*entry, error) {
+	if b.objects == 0 {
+		return nil, ErrEmptyCatalog
+	}
 	entries := make(map[string]*entry, len(b.packages))
 	for name, p := range b.packages {
 		entries[name] = p.build(name)
 		// The rest needs the memory.
 		delete(b.packages, name)
 	}
-	return entries
+	return entries, nil
 }
 
 func (p *parts) build(name string) *entry {

@@ -39,14 +39,14 @@ func wantP() *catalogclient.Package {
 		Name: "p",
 		Channels: []catalogclient.Channel{{Name: "alpha", Entries: []catalogclient.Entry{
 			{Name: "p.v1.0.0"},
-			{Name: "p.v1.1.0", Replaces: "p.v1.0.0", Skips: []string{"p.v1.0.1"}, SkipRange: "<1.1.0"},
+			{Name: "p.v1.1.0", Replaces: "p.v1.0.0", Skips: &catalogclient.Skips{Bundles: []string{"p.v1.0.1"}, Range: "<1.1.0"}},
 		}}},
 		Bundles: []catalogclient.Bundle{{
 			Name: "p.v1.1.0", Version: "1.1.0", Image: "registry.test/p:v1.1.0",
-			Properties: []catalogclient.Property{
+			Facts: &catalogclient.Facts{Properties: []*catalogclient.Property{
 				{Type: "olm.gvk.required", Value: []byte(`{"group":"g","version":"v1","kind":"A"}`)},
 				{Type: "olm.gvk.required", Value: []byte(`{"group":"g","version":"v1","kind":"B"}`)},
-			},
+			}},
 		}},
 	}
 }

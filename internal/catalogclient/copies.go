@@ -20,7 +20,7 @@ import (
 
 const (
 	// copyFormat changes whenever older copies can no longer be read right.
-	copyFormat = 1
+	copyFormat = 2
 	copySuffix = ".index"
 	tempPrefix = ".index-"
 	// copyBytesPerKeptByte bounds a copy: its text may be escaped in JSON.
@@ -30,7 +30,7 @@ const (
 var errDamaged = errors.New("the copy is damaged")
 
 // copies keeps one file per catalog with its last good index: the SHA-256 of
-// the rest in hexadecimal, a line of copyHeader, and a line per package. Files
+// the rest in hexadecimal, a line of copyHeader, and a copiedEntry per line. Files
 // are named after the hash of the catalog's name and replaced by renaming.
 type copies struct {
 	// dir is the folder of the files; empty means that nothing is kept.
@@ -44,6 +44,58 @@ type copyHeader struct {
 	Catalog  string `json:"catalog"`
 	Digest   string `json:"digest"`
 	Packages int    `json:"packages"`
+}
+
+// copiedEntry is an entry in a copy, with the facts about bundles apart: what
+// bundles share is there once.
+type copiedEntry struct {
+	entry
+
+	Facts []*Facts `json:"facts,omitempty"`
+	// Bundles has for each bundle which of Facts are its own, from 1, and 0 for
+	// none. It is empty if no bundle has any.
+	Bundles []int `json:"bundles,omitempty"`
+}
+
+func newCopiedEntry(e *entry) copiedEntry {
+	copied := copiedEntry{entry: *e}
+	numbers := map[*Facts]int{}
+	for i, bundle := range e.Package.Bundles {
+		if bundle.Facts == nil {
+			continue
+		}
+		if numbers[bundle.Facts] == 0 {
+			copied.Facts = append(copied.Facts, bundle.Facts)
+			numbers[bundle.Facts] = len(copied.Facts)
+		}
+		if copied.Bundles == nil {
+			copied.Bundles = make([]int, len(e.Package.Bundles))
+		}
+		copied.Bundles[i] = numbers[bundle.Facts]
+	}
+	return copied
+}
+
+// restore returns the entry that was copied.
+func (c copiedEntry) restore() (entry, error) {
+	bundles := c.Package.Bundles
+	if len(c.Bundles) > len(bundles) {
+		return entry{}, errDamaged
+	}
+	for _, facts := range c.Facts {
+		if facts == nil || slices.Contains(facts.Properties, nil) {
+			return entry{}, errDamaged
+		}
+	}
+	for i, number := range c.Bundles {
+		if number < 0 || number > len(c.Facts) {
+			return entry{}, errDamaged
+		}
+		if number > 0 {
+			bundles[i].Facts = c.Facts[number-1]
+		}
+	}
+	return c.entry, nil
 }
 
 func (c copies) path(catalog string) string {
@@ -127,11 +179,15 @@ func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
 	packages := map[string]*entry{}
 	texts := newBuilder(Limits{})
 	for {
-		var e entry
-		err := dec.Decode(&e)
+		var copied copiedEntry
+		err := dec.Decode(&copied)
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if err != nil {
+			return header, nil, err
+		}
+		e, err := copied.restore()
 		if err != nil {
 			return header, nil, err
 		}
@@ -182,7 +238,7 @@ func encodeCopy(file *os.File, catalog string, idx *index) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(idx.packages)) {
-		if err := enc.Encode(idx.packages[name]); err != nil {
+		if err := enc.Encode(newCopiedEntry(idx.packages[name])); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package catalogclient
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,31 +26,15 @@ var errNoSchema = errors.New("missing root schema field")
 func decodeIndex(r io.Reader, limits Limits) (map[string]*entry, error) {
 	b := newBuilder(limits)
 	dec := fbc.NewDecoder(r, limits.Content)
-	objects := 0
 	for {
 		o, err := dec.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return b.build()
 		}
-		if err == nil {
-			err = b.add(o)
-		}
-		// Without a schema it may be anything: many a web page is a YAML document.
-		if o.Schema != "" {
-			objects++
-		}
-		var malformed *fbc.ObjectError
-		if errors.As(err, &malformed) && malformed.Object.Owner() != "" {
-			err = b.addMalformed(malformed)
-		}
-		if err != nil {
+		if err := b.take(o, err); err != nil {
 			return nil, fmt.Errorf("error parsing catalog contents: %w", err)
 		}
 	}
-	if objects == 0 {
-		return nil, ErrEmptyCatalog
-	}
-	return b.build(), nil
 }
 
 // decodeFields calls read for every member of object and returns its first error.
@@ -115,6 +98,7 @@ func decodeChannel(o fbc.Object, limits Limits) (Channel, error) {
 
 func decodeEntry(item []byte, n *items) (Entry, error) {
 	var entry Entry
+	var skips Skips
 	err := decodeFields(item, func(key string, value []byte) error {
 		switch {
 		case strings.EqualFold(key, "name"):
@@ -122,18 +106,21 @@ func decodeEntry(item []byte, n *items) (Entry, error) {
 		case strings.EqualFold(key, "replaces"):
 			return decodeValue(value, &entry.Replaces)
 		case strings.EqualFold(key, "skipRange"):
-			return decodeValue(value, &entry.SkipRange)
+			return decodeValue(value, &skips.Range)
 		case strings.EqualFold(key, "skips"):
-			entry.Skips = nil
+			skips.Bundles = nil
 			return n.decode(value, func(item []byte) error {
 				var skip string
 				err := decodeValue(item, &skip)
-				entry.Skips = append(entry.Skips, skip)
+				skips.Bundles = append(skips.Bundles, skip)
 				return err
 			})
 		}
 		return nil
 	})
+	if skips.Range != "" || len(skips.Bundles) > 0 {
+		entry.Skips = &skips
+	}
 	return entry, err
 }
 
@@ -151,41 +138,6 @@ func decodeBundle(o fbc.Object, limits Limits) (Bundle, error) {
 	return bundle, err
 }
 
-// decodeProperties sets what b has of the properties in list.
-func (b *Bundle) decodeProperties(list []byte, n *items) error {
-	b.Version, b.Properties = "", nil
-	versioned := false
-	return n.decode(list, func(item []byte) error {
-		kind, value, err := decodeProperty(item)
-		if err != nil {
-			return err
-		}
-		if kind == propertyPackage && !versioned {
-			b.Version, versioned = versionOf(value), true
-		}
-		if keptProperty(kind) {
-			b.Properties = append(b.Properties, Property{Type: kind, Value: compact(value)})
-		}
-		return nil
-	})
-}
-
-// decodeProperty decodes the type of a property, but not its value.
-func decodeProperty(item []byte) (string, []byte, error) {
-	var kind string
-	var raw []byte
-	err := decodeFields(item, func(key string, value []byte) error {
-		switch {
-		case strings.EqualFold(key, "type"):
-			return decodeValue(value, &kind)
-		case strings.EqualFold(key, "value"):
-			raw = value
-		}
-		return nil
-	})
-	return kind, raw, err
-}
-
 // decodeValue decodes a small value. Its error names no Go types, which mean
 // nothing to the author of a catalog.
 func decodeValue(value []byte, into any) error {
@@ -198,33 +150,6 @@ func decodeValue(value []byte, into any) error {
 		return fmt.Errorf("unexpected %s", mismatch.Value)
 	}
 	return fmt.Errorf("unexpected %s in %q", mismatch.Value, mismatch.Field)
-}
-
-// compact returns value, which is valid JSON or nil, without space and in
-// memory of its own.
-func compact(value []byte) json.RawMessage {
-	if value == nil {
-		return nil
-	}
-	var b bytes.Buffer
-	b.Grow(len(value))
-	// The value was validated with the object it is from.
-	if err := json.Compact(&b, value); err != nil {
-		return bytes.Clone(value)
-	}
-	return b.Bytes()
-}
-
-// versionOf returns the version in the value of an olm.package property.
-func versionOf(value []byte) string {
-	var property struct {
-		Version string `json:"version"`
-	}
-	// Whether a bundle without version matters is for resolution to say.
-	if err := json.Unmarshal(value, &property); err != nil {
-		return ""
-	}
-	return property.Version
 }
 
 func decodeDeprecations(o fbc.Object, limits Limits) ([]Deprecation, error) {

@@ -21,6 +21,9 @@ func load(t *testing.T, body string) *catalogclient.Client {
 	return c
 }
 
+// largest is the text of the largest value of a property of any type.
+var largest = strings.Repeat("x", 4<<10-2)
+
 func TestPackagesAsWritten(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -80,23 +83,47 @@ func TestPackagesAsWritten(t *testing.T) {
 			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "a"}, {Name: "b"}}},
 		},
 		"KeptProperties": {
-			reason: "what the bundle needs is kept in the order of the catalog, repetitions included",
+			reason: "what requirements are about is kept in the order of the catalog, repetitions included",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
 				`{"type":"olm.gvk.required","value": {"kind" : "A"}},{"type":"olm.gvk","value":{"kind":"B"}},` +
 				`{"type":"olm.constraint"},{"type":"olm.gvk.required","value":{"kind":"A"}},{"type":"olm.maxOpenShiftVersion","value":"4.20"}]}`,
 			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
-				Name: "a", Properties: []catalogclient.Property{
-					{Type: catalogclient.PropertyGVKRequired, Value: []byte(`{"kind":"A"}`)},
-					{Type: catalogclient.PropertyConstraint},
-					{Type: catalogclient.PropertyGVKRequired, Value: []byte(`{"kind":"A"}`)},
-				},
+				Name: "a", Facts: &catalogclient.Facts{Properties: []*catalogclient.Property{
+					{Type: "olm.gvk.required", Value: []byte(`{"kind":"A"}`)},
+					{Type: "olm.gvk", Value: []byte(`{"kind":"B"}`)},
+					{Type: "olm.constraint"},
+					{Type: "olm.gvk.required", Value: []byte(`{"kind":"A"}`)},
+					{Type: "olm.maxOpenShiftVersion", Value: []byte(`"4.20"`)},
+				}},
 			}}},
 		},
 		"SkippedProperties": {
-			reason: "what resolution does not read is not even decoded",
+			reason: "what nobody looks at is not even decoded",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
 				`{"value":{"data":"!not base64!"},"type":"olm.bundle.object"},{"type":"olm.csv.metadata","value":[]}]}`,
 			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "a"}}},
+		},
+		"LargeProperties": {
+			reason: "only requirements may be large",
+			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
+				`{"type":"notes","value":"` + largest + `"},{"type":"notes","value":"` + largest + `x"},` +
+				`{"type":"olm.constraint","value":"` + largest + `x"},{"type":"olm.gvk","value":"` + largest + `x"}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
+				Name: "a", Facts: &catalogclient.Facts{Properties: []*catalogclient.Property{
+					{Type: "notes", Value: []byte(`"` + largest + `"`)},
+					{Type: "olm.constraint", Value: []byte(`"` + largest + `x"`)},
+				}},
+			}}},
+		},
+		"MinKubeVersion": {
+			reason: "the first olm.csv.metadata property has it, and what is no text is none",
+			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
+				`{"type":"olm.csv.metadata","value":{"description":"minKubeVersion","MinKubeVersion":"1.29.0"}},{"type":"olm.csv.metadata","value":{"minKubeVersion":"1.30.0"}}]}` +
+				`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":"olm.csv.metadata","value":{"minKubeVersion":1.29}}]}` +
+				`{"schema":"olm.bundle","package":"p","name":"c","properties":[{"type":"olm.csv.metadata"},{"type":"olm.csv.metadata","value":{"minKubeVersion":"1.30.0"}}]}`,
+			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{
+				{Name: "a", Facts: &catalogclient.Facts{MinKubeVersion: "1.29.0"}}, {Name: "b"}, {Name: "c"},
+			}},
 		},
 		"Deprecations": {
 			reason: "several objects are joined in the order of their names, without repetition",
@@ -112,7 +139,7 @@ func TestPackagesAsWritten(t *testing.T) {
 			reason: "edges are not followed, so a cycle does no harm",
 			body:   `{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"a","replaces":"a","skips":["a"]}]}`,
 			want: &catalogclient.Package{Name: "p", Channels: []catalogclient.Channel{{
-				Name: "c", Entries: []catalogclient.Entry{{Name: "a", Replaces: "a", Skips: []string{"a"}}},
+				Name: "c", Entries: []catalogclient.Entry{{Name: "a", Replaces: "a", Skips: &catalogclient.Skips{Bundles: []string{"a"}}}},
 			}}},
 		},
 	}

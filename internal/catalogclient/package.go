@@ -25,10 +25,16 @@ type Channel struct {
 
 // Entry is one bundle in a channel and the edges that lead to it.
 type Entry struct {
-	Name      string   `json:"name"`
-	Replaces  string   `json:"replaces,omitempty"`
-	Skips     []string `json:"skips,omitempty"`
-	SkipRange string   `json:"skipRange,omitempty"`
+	Name     string `json:"name"`
+	Replaces string `json:"replaces,omitempty"`
+	// Skips are nil for the many entries that skip nothing.
+	Skips *Skips `json:"skips,omitempty"`
+}
+
+// Skips are the edges to an entry besides the one from what it replaces.
+type Skips struct {
+	Bundles []string `json:"bundles,omitempty"`
+	Range   string   `json:"range,omitempty"`
 }
 
 // Bundle is one bundle of a package.
@@ -40,9 +46,21 @@ type Bundle struct {
 	Version string `json:"version,omitempty"`
 	// Image is the reference of the image with the content of the bundle.
 	Image string `json:"image,omitempty"`
-	// Properties are those of the types that resolution reads, in the order of
-	// the catalog. A type may come up several times.
-	Properties []Property `json:"properties,omitempty"`
+	// Facts are nil if there are none. Bundles of one package share equal ones,
+	// and a copy has them apart.
+	Facts *Facts `json:"-"`
+}
+
+// Facts are what requirements of bundles are about.
+type Facts struct {
+	// MinKubeVersion is the lowest version of Kubernetes that the bundle runs on,
+	// as its CSV has it: that in the first olm.csv.metadata property, or "".
+	MinKubeVersion string `json:"minKubeVersion,omitempty"`
+	// Properties are in the order of the catalog. A type may come up several
+	// times. Those are left out of which there are fields here, rendered manifests
+	// and CSV metadata, and those of types that state no requirement if their
+	// value is large.
+	Properties []*Property `json:"properties,omitempty"`
 }
 
 // Property is a typed fact about a bundle.
@@ -59,25 +77,4 @@ type Deprecation struct {
 	// Name is the channel or the bundle; it is empty for the package.
 	Name    string `json:"name,omitempty"`
 	Message string `json:"message,omitempty"`
-}
-
-// The types of properties that are kept of a bundle: those by which it states
-// what it needs. All others are left out, in particular rendered manifests and
-// CSV metadata, which make up nearly all of a catalog's size.
-const (
-	PropertyPackageRequired = "olm.package.required"
-	PropertyGVKRequired     = "olm.gvk.required"
-	PropertyConstraint      = "olm.constraint"
-)
-
-// propertyPackage is the type of the property with a bundle's version, which is
-// kept as such.
-const propertyPackage = "olm.package"
-
-func keptProperty(kind string) bool {
-	switch kind {
-	case PropertyPackageRequired, PropertyGVKRequired, PropertyConstraint:
-		return true
-	}
-	return false
 }

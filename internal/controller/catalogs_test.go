@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -35,6 +36,8 @@ func (c *content) Refresh(_ context.Context, source CatalogSource) ([]string, er
 	c.refreshed = append(c.refreshed, source)
 	return c.changed, c.err
 }
+
+func (*content) Providers(requirement.API) []Provider { return nil }
 
 func (c *content) Forget(catalog string) error {
 	c.forgotten = append(c.forgotten, catalog)

@@ -53,6 +53,7 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		invalidSpec   *InvalidSpecError
 		noAccount     *MissingServiceAccountError
 		unresolved    *resolve.Error
+		unmet         *UnmetError
 		unusable      *UnusableImageError
 		invalidConfig *bundle.ConfigError
 		invalid       *bundle.InvalidError
@@ -70,8 +71,9 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		}
 		// A tag can be moved to better content without anybody telling us.
 		return Retry, ocv1.ReasonRetrying
-	case errors.As(err, &noAccount), errors.As(err, &unresolved):
-		// ServiceAccounts, catalogs and their content are watched.
+	case errors.As(err, &noAccount), errors.As(err, &unresolved), errors.As(err, &unmet):
+		// ServiceAccounts, catalogs and their content, extensions and the APIs of
+		// the cluster are watched.
 		return Wait, ocv1.ReasonRetrying
 	default:
 		return Retry, ocv1.ReasonRetrying

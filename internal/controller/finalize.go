@@ -18,13 +18,18 @@ var finalizers = []string{ocv1.CleanupUnpackCacheFinalizer, ocv1.CleanupContentM
 // finalize lets go of an extension that is being deleted. Finalizers of others
 // are theirs to remove.
 func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) error {
-	r.Forget(ctx, ext.Name)
-	left := slices.DeleteFunc(slices.Clone(ext.Finalizers), func(name string) bool { return slices.Contains(finalizers, name) })
+	r.forget(ctx, ext.Name)
+	if err := r.warnDependents(ctx, ext); err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(ext.Finalizers), isOurs)
 	if len(left) == len(ext.Finalizers) {
 		return nil
 	}
 	return client.IgnoreNotFound(r.writeFinalizers(ctx, ext, left))
 }
+
+func isOurs(finalizer string) bool { return slices.Contains(finalizers, finalizer) }
 
 // missingFinalizers gives the finalizers that an extension should have, or nil
 // when it has them.
@@ -39,4 +44,23 @@ func missingFinalizers(ext *ocv1.ClusterExtension) []string {
 		return nil
 	}
 	return wanted
+}
+
+// warnDependents tells of an extension that goes although others require it.
+// It holds nothing up.
+func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtension) error {
+	if !slices.ContainsFunc(ext.Finalizers, isOurs) || ext.Status.Install == nil {
+		return nil
+	}
+	wanted, _ := translate(ext)
+	if wanted.Selector == nil {
+		return nil
+	}
+	var observed Observed
+	if r.observeOffers(ctx, wanted, &observed); observed.CatalogsErr != nil {
+		return observed.CatalogsErr
+	}
+	observed.Installation.Installed = &Installed{Bundle: installedIdentity(ext)}
+	r.tell(ext, removalOf(dependents(wanted.Request.Package, nil, observed)))
+	return nil
 }

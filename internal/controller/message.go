@@ -20,12 +20,17 @@ var socketAddresses = regexp.MustCompile(`(?:read|write) (?:tcp|udp) (?:[0-9.]+|
 // presentable is a message as a condition can hold it.
 func presentable(message string) string {
 	message = strings.ToValidUTF8(socketAddresses.ReplaceAllString(message, ""), "\uFFFD")
-	if len(message) <= maxMessage {
-		return message
+	return shortened(message, maxMessage)
+}
+
+// shortened is a text of at most limit bytes that says so if it was longer.
+func shortened(text string, limit int) string {
+	if len(text) <= limit {
+		return text
 	}
-	end := maxMessage - len(truncated)
-	for !utf8.RuneStart(message[end]) {
+	end := limit - len(truncated)
+	for !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return message[:end] + truncated
+	return text[:end] + truncated
 }

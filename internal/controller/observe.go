@@ -30,6 +30,9 @@ type Observed struct {
 	// by name.
 	Catalogs    []resolve.Catalog
 	CatalogsErr error
+
+	// Surroundings are not read if there is a CatalogsErr.
+	Surroundings Surroundings
 }
 
 // MissingServiceAccountError says that the declared ServiceAccount does not
@@ -44,13 +47,23 @@ func (e *MissingServiceAccountError) Error() string {
 // observe does every read of a pass that does not depend on a bundle. All but
 // the first look at an installation are answered from memory.
 func (r *Reconciler) observe(ctx context.Context, wanted Wanted) Observed {
+	defer r.measure(StageObserve)()
 	var observed Observed
 	observed.Installation, observed.InstallationErr = r.Releases.Observe(ctx, wanted.Owner)
 	observed.ServiceAccountErr = r.serviceAccount(ctx, wanted.Owner)
+	r.observeOffers(ctx, wanted, &observed)
+	return observed
+}
+
+// observeOffers reads what there is to choose from, and the cluster that has to
+// meet the requirements.
+func (r *Reconciler) observeOffers(ctx context.Context, wanted Wanted, observed *Observed) {
 	if wanted.Selector != nil {
 		observed.Catalogs, observed.CatalogsErr = r.catalogs(ctx, wanted.Selector, wanted.Request.Package)
 	}
-	return observed
+	if observed.CatalogsErr == nil {
+		observed.Surroundings, observed.CatalogsErr = r.surroundings(ctx, wanted.Owner.Name, needsOf(observed.Catalogs))
+	}
 }
 
 // newServiceAccount is what is watched of a ServiceAccount: that it exists.
@@ -81,7 +94,7 @@ func (r *Reconciler) catalogs(ctx context.Context, selector labels.Selector, pkg
 	var catalogs []resolve.Catalog
 	for i := range list.Items {
 		catalog := &list.Items[i]
-		if catalog.Spec.AvailabilityMode == ocv1.AvailabilityModeUnavailable || !catalog.DeletionTimestamp.IsZero() {
+		if !isAvailable(catalog) {
 			continue
 		}
 		prepared, err := r.Catalogs.Package(catalog.Name, pkg)
@@ -94,6 +107,12 @@ func (r *Reconciler) catalogs(ctx context.Context, selector labels.Selector, pkg
 	}
 	slices.SortFunc(catalogs, func(a, b resolve.Catalog) int { return cmp.Compare(a.Name, b.Name) })
 	return catalogs, nil
+}
+
+// isAvailable is false for a catalog that is to be treated as if it did not
+// exist.
+func isAvailable(catalog *ocv1.ClusterCatalog) bool {
+	return catalog.Spec.AvailabilityMode != ocv1.AvailabilityModeUnavailable && catalog.DeletionTimestamp.IsZero()
 }
 
 func isServing(catalog *ocv1.ClusterCatalog) bool {

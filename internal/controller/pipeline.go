@@ -27,6 +27,10 @@ type Outcome struct {
 	Observed Observed
 	Target   Target
 
+	// Onward is where the next pass will go if the world stays as it is now: the
+	// same way as this one unless this one has got there.
+	Onward Target
+
 	// Installed is what is on the cluster after the pass; nil for nothing, or
 	// when it could not be found out.
 	Installed *Installed
@@ -36,10 +40,42 @@ type Outcome struct {
 	Stage Stage
 	Err   error
 
+	// Providers are packages that would bring what newer bundles require.
+	Providers []string
+
+	// Dependents say which other extensions require what the package does not
+	// offer, or will not any more.
+	Dependents []string
+
+	// Moved is set if the tag of the installed bundle stands for other content
+	// now, as far as the registry was asked.
+	Moved *Moved
+
 	// RepairErr says that the installed content could not be repaired.
 	RepairErr error
 
+	// Workloads are those of what is installed, as far as they were seen.
+	Workloads       []Workload
+	WorkloadsUnseen bool
+
+	// RecheckAfter, Contested, Repaired and Unwatched are those of what
+	// was done last to the content.
 	RecheckAfter time.Duration
+	Contested    []string
+	Repaired     int
+	Unwatched    []string
+}
+
+// take notes what was found out while the content was in hand.
+func (o *Outcome) take(applied Applied) {
+	o.RecheckAfter, o.Unwatched = applied.RecheckAfter, applied.Unwatched
+	o.Contested, o.Repaired = applied.Contested, applied.Repaired
+}
+
+// unfinished says that this pass has done what it could, and that there is more
+// to do at once.
+func (o *Outcome) unfinished() bool {
+	return o.Err == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
 }
 
 // pass carries one extension forward as far as it goes.
@@ -47,7 +83,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error) Out
 	observed := r.observe(ctx, wanted)
 	outcome := Outcome{
 		Observed:  observed,
-		Target:    decide(wanted, invalid, observed),
+		Target:    r.resolve(wanted, invalid, observed),
 		Installed: observed.Installation.Installed,
 	}
 	outcome.Stage, outcome.Err = stageOf(outcome.Target, invalid, observed), outcome.Target.Err
@@ -58,7 +94,41 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error) Out
 	case Install, Upgrade:
 		r.advance(ctx, wanted, &outcome)
 	}
+	if outcome.Installed != nil {
+		workloads, seen := r.Releases.Workloads(wanted.Owner)
+		outcome.Workloads, outcome.WorkloadsUnseen = workloads, !seen
+	}
+	outcome.Onward = onward(wanted, outcome)
+	r.lookAround(ctx, wanted, &outcome)
 	return outcome
+}
+
+func (r *Reconciler) resolve(wanted Wanted, invalid error, observed Observed) Target {
+	defer r.measure(StageResolve)()
+	return decide(wanted, invalid, observed)
+}
+
+// onward looks one step further than a pass that has installed something:
+// upgrades may lead there in several.
+func onward(wanted Wanted, outcome Outcome) Target {
+	if outcome.Err != nil || outcome.Target.Action == Keep {
+		return outcome.Target
+	}
+	then := outcome.Observed
+	then.Installation = Installation{Installed: outcome.Installed}
+	return decide(wanted, nil, then)
+}
+
+// lookAround finds out who could help, and who is affected.
+func (r *Reconciler) lookAround(ctx context.Context, wanted Wanted, outcome *Outcome) {
+	providers, err := r.providersOf(ctx, missingOf(outcome.Onward))
+	if err != nil && outcome.Err == nil {
+		outcome.Stage, outcome.Err = StageObserve, err
+	}
+	outcome.Providers = providers
+	if outcome.Onward.Action != None {
+		outcome.Dependents = dependents(wanted.Request.Package, &outcome.Onward.Bundle, outcome.Observed)
+	}
 }
 
 // stageOf says at which stage a target without a way forward was stopped.
@@ -75,63 +145,101 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 	}
 }
 
-// advance installs or upgrades. When that fails before anything was written,
-// what is installed is repaired instead.
+// advance installs or upgrades. When that fails before anything was written, now
+// or earlier, what is installed is repaired instead.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome) {
-	revision, stage, err := r.build(ctx, wanted, outcome.Target)
+	revision, stage, err := r.build(ctx, wanted, outcome)
 	if err != nil {
 		outcome.Stage, outcome.Err = stage, err
-		r.repair(ctx, wanted, outcome)
+		r.fallBack(ctx, wanted, outcome)
 		return
 	}
-	applied, err := r.Releases.Apply(ctx, wanted.Owner, revision)
+	applied, err := r.apply(ctx, wanted.Owner, revision)
 	if err != nil {
 		outcome.Stage, outcome.Err = StageApply, err
 		if !applied.Began {
-			r.repair(ctx, wanted, outcome)
+			r.fallBack(ctx, wanted, outcome)
 		}
 		return
 	}
 	outcome.Installed = &revision.Installed
-	outcome.RecheckAfter = applied.RecheckAfter
+	outcome.take(applied)
+}
+
+func (r *Reconciler) apply(ctx context.Context, owner Owner, revision Revision) (Applied, error) {
+	defer r.measure(StageApply)()
+	return r.Releases.Apply(ctx, owner, revision)
+}
+
+func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage) (Files, error) {
+	defer r.measure(StageFetch)()
+	return r.Bundles.Fetch(ctx, owner, image)
 }
 
 // build makes the objects of the bundle that is to be installed.
-func (r *Reconciler) build(ctx context.Context, wanted Wanted, target Target) (Revision, Stage, error) {
-	files, err := r.Bundles.Fetch(ctx, wanted.Owner, target.Image)
+func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome) (Revision, Stage, error) {
+	target := outcome.Target
+	files, err := r.fetch(ctx, wanted.Owner, imageOf(target, outcome.Installed))
 	if err != nil {
 		return Revision{}, StageFetch, err
 	}
 	defer files.Close()
+	defer r.measure(StageRender)()
+	outcome.Moved = files.Moved
 	content, err := bundle.Parse(files)
 	if err != nil {
 		return Revision{}, StageRender, err
 	}
+	if err := runsOn(outcome.Observed.Surroundings, content); err != nil {
+		return Revision{}, StageFetch, err
+	}
 	config, err := bundle.ParseConfig(content, wanted.Owner.Namespace, wanted.Config)
+	if err != nil {
+		return Revision{}, StageRender, err
+	}
+	certificates, err := r.certificatesFor(content)
 	if err != nil {
 		return Revision{}, StageRender, err
 	}
 	objects, err := bundle.Render(content, bundle.Options{
 		InstallNamespace: wanted.Owner.Namespace,
 		Config:           config,
-		Certificates:     r.Certificates(),
+		Certificates:     certificates,
 	})
 	if err != nil {
 		return Revision{}, StageRender, err
 	}
 	return Revision{
-		Installed:   Installed{Bundle: target.Bundle, Image: target.Image, Inputs: wanted.Inputs},
+		Installed:   Installed{Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs},
 		Objects:     objects,
 		Annotations: content.CSV.Annotations,
 	}, "", nil
+}
+
+// certificatesFor asks the cluster only for bundles that need certificates.
+func (r *Reconciler) certificatesFor(content *bundle.Bundle) (bundle.CertificateProvider, error) {
+	if !content.HasWebhooks() {
+		return bundle.NoCertificates, nil
+	}
+	return r.Certificates()
+}
+
+// fallBack repairs what is installed when the way forward is closed. It leaves
+// content alone of which an earlier try has written a part of the new revision:
+// the next one goes on from there.
+func (r *Reconciler) fallBack(ctx context.Context, wanted Wanted, outcome *Outcome) {
+	if !outcome.Observed.Installation.Unfinished {
+		r.repair(ctx, wanted, outcome)
+	}
 }
 
 func (r *Reconciler) repair(ctx context.Context, wanted Wanted, outcome *Outcome) {
 	if outcome.Installed == nil {
 		return
 	}
+	defer r.measure(StageRepair)()
 	applied, err := r.Releases.Repair(ctx, wanted.Owner)
-	outcome.RecheckAfter = applied.RecheckAfter
+	outcome.take(applied)
 	if err == nil {
 		return
 	}

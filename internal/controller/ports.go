@@ -6,10 +6,13 @@ import (
 	"io/fs"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -27,6 +30,10 @@ type Installed struct {
 
 	// Image is the reference of the bundle image as the catalog had it.
 	Image string
+
+	// Digest is what Image stood for when it was pulled; empty when the record
+	// does not say.
+	Digest string
 
 	// Inputs is a digest over what besides the bundle shaped the objects; empty
 	// when the record says nothing about it.
@@ -56,8 +63,33 @@ type Applied struct {
 	Began bool
 
 	// RecheckAfter is when to repair again because changes to some objects
-	// cannot be watched. Zero: no need.
+	// cannot be watched, or are not to be repaired yet. Zero: no need.
 	RecheckAfter time.Duration
+
+	// Contested are objects that somebody changes again as often as they are
+	// repaired, and who, for people; sorted.
+	Contested []string
+
+	// Repaired is how many objects a repair has put back or changed.
+	Repaired int
+
+	// Unwatched are those kinds of objects, sorted.
+	Unwatched []string
+}
+
+// Workload is how an object that runs something is doing.
+type Workload struct {
+	// Name with its kind and namespace, for people.
+	Name string
+
+	Available metav1.ConditionStatus
+	RolledOut bool
+
+	// Stuck says that the cluster has given up on the rollout.
+	Stuck bool
+
+	// Reason is why it is not available or not rolled out, in one line.
+	Reason string
 }
 
 // Releases keeps the content of extensions, as their ServiceAccount. All errors
@@ -72,19 +104,32 @@ type Releases interface {
 	// Repair restores the installed revision where it was changed; it makes no
 	// request when nothing was.
 	Repair(ctx context.Context, owner Owner) (Applied, error)
+
+	// Workloads are the objects of what is installed that run something, sorted,
+	// as they were seen last; false if nobody has looked at them yet. It makes no
+	// request.
+	Workloads(owner Owner) ([]Workload, bool)
 }
 
 // Bundles fetches the files of bundle images.
 type Bundles interface {
 	// Fetch gives the files of an image for an extension, which are at hand
 	// until they are closed. It fails with [*UnusableImageError] when the
-	// reference itself is the problem.
-	Fetch(ctx context.Context, owner Owner, image string) (Files, error)
+	// reference itself is the problem, and with [*MovedImageError] when the
+	// content that is wanted is gone.
+	Fetch(ctx context.Context, owner Owner, image BundleImage) (Files, error)
 }
 
 // Files of a bundle. Close is always set and may be called once.
 type Files struct {
 	fs.FS
+
+	// Digest is what the reference of the image stands for.
+	Digest string
+
+	// Moved says that the tag of the image stands for something else by now;
+	// nil when it does not, or when that could not be found out.
+	Moved *Moved
 
 	Close func()
 }
@@ -118,6 +163,31 @@ type Catalogs interface {
 
 	// Forget drops the content of a catalog that is gone.
 	Forget(catalog string) error
+
+	// Providers are the packages that have a bundle which provides an API,
+	// sorted.
+	Providers(api requirement.API) []Provider
+}
+
+// Events tells people what happened to an object.
+type Events interface {
+	Event(object runtime.Object, kind, reason, note string)
+}
+
+// Provider is a package of a catalog.
+type Provider struct{ Catalog, Package string }
+
+// Platform says what a cluster has to offer, from memory.
+type Platform interface {
+	// Kubernetes is the version of the API server; empty while it is not known.
+	Kubernetes() string
+
+	// OpenShift is its version; empty on any other cluster.
+	OpenShift() string
+
+	// APIs says which kinds are served. Once it was called, they are watched. It
+	// fails as long as they are not known.
+	APIs() (serves func(group, version, kind string) bool, err error)
 }
 
 // CatalogSource is one state of the content of a catalog.

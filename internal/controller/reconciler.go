@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,15 +31,22 @@ type Reconciler struct {
 	Releases Releases
 	Bundles  Bundles
 	Catalogs Catalogs
+	Platform Platform
+	Events   Events
+	Metrics  *Metrics
 
-	// Certificates says who issues certificates for webhooks on this cluster.
-	Certificates func() bundle.CertificateProvider
+	// Certificates says who issues certificates for webhooks on this cluster. It
+	// may have to ask the cluster.
+	Certificates func() (bundle.CertificateProvider, error)
 
 	// Forget drops what the process holds for an extension that is gone.
 	Forget func(ctx context.Context, extension string)
 
 	// Now is the clock.
 	Now func() time.Time
+
+	// concluded has the status that the last pass over each extension came to.
+	concluded sync.Map
 }
 
 // Reconcile makes one pass over one extension: read, decide, act, and tell the
@@ -50,7 +58,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ext := &ocv1.ClusterExtension{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ext); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Forget(ctx, req.Name)
+			r.concluded.Delete(req.Name)
+			r.forget(ctx, req.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -64,11 +73,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	wanted, invalid := translate(ext)
 	outcome := r.pass(ctx, wanted, invalid)
 	verdict := classify(outcome)
-	if err := r.writeStatus(ctx, ext, statusOf(ext, outcome, verdict, r.Now())); err != nil {
+	now := r.Now()
+	phase := phaseOf(ext, outcome, verdict, now)
+	status := statusOf(ext, outcome, verdict, phase, now)
+	r.concluded.Store(req.Name, status.DeepCopy()) // the write fills in what it sends
+	if err := r.writeStatus(ctx, ext, status); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.Metrics.passed(ext.Name, outcome, verdict, status)
+	r.tell(ext, transitionOf(&ext.Status, status))
+	r.tell(ext, moveOf(outcome.Moved))
 	report(ctx, outcome)
-	return resultOf(outcome, verdict)
+	return resultOf(outcome, verdict, phase)
+}
+
+func (r *Reconciler) forget(ctx context.Context, extension string) {
+	r.Forget(ctx, extension)
+	r.Metrics.forget(extension)
+}
+
+// measure begins the time that a stage takes; what it returns ends it.
+func (r *Reconciler) measure(stage Stage) (end func()) {
+	began := r.Now()
+	return func() { r.Metrics.took(stage, r.Now().Sub(began)) }
 }
 
 // report logs what changed in the world. Errors are logged once, by the queue

@@ -3,11 +3,14 @@ package controller
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,9 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
@@ -29,16 +34,25 @@ import (
 type world struct {
 	reconciler *Reconciler
 	client     client.Client
+	registry   *prometheus.Registry
 	writes     []string // to the API server
 
 	installation Installation
 	catalog      map[string]*resolve.Prepared // packages of the one catalog
+	files        fs.FS                        // of the bundle; nil for one without webhooks
 	fetchErr     error
+	moved        *Moved
 	applyErr     error
 	began        bool
 	repairErr    error
+	workloads    []Workload
+	unseen       bool    // the workloads
+	repair       Applied // what comes of one
 
-	did []string // what was asked of the ports that act
+	serves map[requirement.API]bool
+
+	did  []string // what was asked of the ports that act
+	told []string // events
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -60,14 +74,25 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 				return c.SubResource(name).Patch(ctx, object, patch, options...)
 			},
 		})
+	w.registry = prometheus.NewRegistry()
+	metrics, err := NewMetrics(w.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.reconciler = &Reconciler{
-		Client:       w.client,
-		Releases:     w,
-		Bundles:      w,
-		Catalogs:     w,
-		Certificates: func() bundle.CertificateProvider { return bundle.NoCertificates },
-		Forget:       func(_ context.Context, extension string) { w.did = append(w.did, "forget "+extension) },
-		Now:          func() time.Time { return time.Unix(1000, 0) },
+		Client:   w.client,
+		Releases: w,
+		Bundles:  w,
+		Catalogs: w,
+		Platform: w,
+		Events:   w,
+		Metrics:  metrics,
+		Certificates: func() (bundle.CertificateProvider, error) {
+			w.did = append(w.did, "certificates")
+			return bundle.SelfManaged, nil
+		},
+		Forget: func(_ context.Context, extension string) { w.did = append(w.did, "forget "+extension) },
+		Now:    func() time.Time { return time.Unix(1000, 0) },
 	}
 	return w
 }
@@ -85,16 +110,20 @@ func (w *world) Apply(_ context.Context, _ Owner, revision Revision) (Applied, e
 
 func (w *world) Repair(context.Context, Owner) (Applied, error) {
 	w.did = append(w.did, "repair")
-	return Applied{}, w.repairErr
+	applied := w.repair
+	return applied, w.repairErr
 }
 
-func (w *world) Fetch(_ context.Context, _ Owner, image string) (Files, error) {
+func (w *world) Fetch(_ context.Context, _ Owner, image BundleImage) (Files, error) {
 	if w.fetchErr != nil {
 		return Files{}, w.fetchErr
 	}
-	w.did = append(w.did, "fetch "+image)
-	files := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
-	return Files{FS: files, Close: func() { w.did = append(w.did, "close") }}, nil
+	w.did = append(w.did, strings.TrimSpace("fetch "+image.Ref+" "+image.Digest))
+	var files fs.FS = testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
+	if w.files != nil {
+		files = w.files
+	}
+	return Files{FS: files, Digest: "sha256:" + image.Ref, Moved: w.moved, Close: func() { w.did = append(w.did, "close") }}, nil
 }
 
 func (w *world) Package(_, name string) (*resolve.Prepared, error) { return w.catalog[name], nil }
@@ -102,6 +131,37 @@ func (w *world) Package(_, name string) (*resolve.Prepared, error) { return w.ca
 func (*world) Refresh(context.Context, CatalogSource) ([]string, error) { return nil, nil }
 
 func (*world) Forget(string) error { return nil }
+
+func (w *world) Providers(api requirement.API) []Provider {
+	var providers []Provider
+	for name, prepared := range w.catalog {
+		if prepared.Provides(api) {
+			providers = append(providers, Provider{Catalog: "c", Package: name})
+		}
+	}
+	return providers
+}
+
+func (*world) Kubernetes() string { return "1.36.0" }
+
+func (*world) OpenShift() string { return "" }
+
+func (w *world) APIs() (func(group, version, kind string) bool, error) {
+	if w.serves == nil {
+		return nil, errUnknownAPIs
+	}
+	return func(group, version, kind string) bool {
+		return w.serves[requirement.API{Group: group, Version: version, Kind: kind}]
+	}, nil
+}
+
+var errUnknownAPIs = errors.New("not known yet")
+
+func (w *world) Event(_ runtime.Object, kind, reason, note string) {
+	w.told = append(w.told, kind+" "+reason+": "+note)
+}
+
+func (w *world) Workloads(Owner) ([]Workload, bool) { return w.workloads, !w.unseen }
 
 // take gives what was done since the last call.
 func (w *world) take() []string {
@@ -148,8 +208,28 @@ func (w *world) checkInvariants(t *testing.T) {
 		t.Error("installed, but the status does not say what")
 	}
 	progressing := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeProgressing)
-	if progressing != nil && progressing.Reason == ocv1.ReasonSucceeded && !isInstalled {
+	succeeded := progressing != nil && progressing.Reason == ocv1.ReasonSucceeded
+	if succeeded && !isInstalled {
 		t.Error("nothing left to do, but nothing is installed")
+	}
+	isReady := meta.IsStatusConditionTrue(ext.Status.Conditions, ocv1.TypeReady)
+	if isReady && !succeeded {
+		t.Error("ready, but something is left to do")
+	}
+	if isReady && !meta.IsStatusConditionTrue(ext.Status.Conditions, ocv1.TypeAvailable) {
+		t.Error("ready, but not available")
+	}
+	var passing []string
+	for _, kind := range ocv1.ClusterExtensionPassingConditionTypes() {
+		if condition := meta.FindStatusCondition(ext.Status.Conditions, kind); condition != nil {
+			passing = append(passing, kind)
+			if condition.Status != metav1.ConditionTrue || condition.ObservedGeneration != ext.Generation || condition.Reason == "" {
+				t.Errorf("condition %s is %+v", kind, condition)
+			}
+		}
+	}
+	if len(passing) > 1 || len(passing) > 0 && isReady {
+		t.Errorf("conditions %v are there, and ready is %t", passing, isReady)
 	}
 }
 
@@ -262,6 +342,21 @@ func TestInstallThenRest(t *testing.T) {
 	}
 }
 
+// TestOnlyWebhooksTakeCertificates guards requests: who issues certificates is
+// asked of the cluster.
+func TestOnlyWebhooksTakeCertificates(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.files = testkit.Operator{Package: "p", Version: "1.0.0"}.BundleWithWebhooks()
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"fetch registry.test/p:v1.0.0", "certificates", "close", "apply 1.0.0"}
+	if diff := cmp.Diff(want, w.take()); diff != "" {
+		t.Errorf("done (-want +got): TestInstallThenRest shows the same without webhooks\n%s", diff)
+	}
+}
+
 func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	errBoom := errors.New("boom")
@@ -286,6 +381,16 @@ func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 			reason: "repair would undo what the next try continues",
 			change: func(w *world) { w.applyErr, w.began = forbidden, true },
 			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, err: forbidden,
+		},
+		"refused before the first write of another try": {
+			reason: "likewise, of what the try before has written",
+			change: func(w *world) { w.applyErr, w.installation.Unfinished = forbidden, true },
+			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, err: forbidden,
+		},
+		"registry down for another try": {
+			reason: "likewise",
+			change: func(w *world) { w.fetchErr, w.installation.Unfinished = errBoom, true },
+			err:    errBoom,
 		},
 		"nothing found": {
 			reason: "catalogs are watched: no retry, but repair",
@@ -315,6 +420,60 @@ func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 			}
 			if got := brief(&w.extension(t).Status, ocv1.TypeInstalled); got != "True Succeeded: Installed bundle registry.test/p:v1.0.0 successfully" {
 				t.Errorf("Installed = %q", got)
+			}
+		})
+	}
+}
+
+func TestContestsAreTold(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	w.repair = Applied{Contested: []string{`ConfigMap "a" (by "rival")`, `Secret "b"`}, RecheckAfter: time.Minute}
+	result, err := w.reconcile(t)
+	if err != nil || result.RequeueAfter != time.Minute {
+		t.Errorf("looked at again after %s (%v), want a minute", result.RequeueAfter, err)
+	}
+	want := `"p.v1.0.0" version "1.0.0" is installed, from catalog "c"; ` +
+		`changed again after each repair, and therefore repaired less often: ConfigMap "a" (by "rival"), Secret "b"`
+	if diff := cmp.Diff(want, w.ready(t).Message); diff != "" {
+		t.Errorf("Ready (-want +got):\n%s", diff)
+	}
+	w.repair = Applied{}
+	w.mustReconcile(t)
+	if got := w.ready(t).Message; strings.Contains(got, "repair") {
+		t.Errorf("when it is over Ready says %q", got)
+	}
+}
+
+// TestStatusThatStraysWakes covers a pass that took an older status for the
+// present one, and so left a newer one as it was.
+func TestStatusThatStraysWakes(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	before := w.extension(t)
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	ours := w.extension(t)
+	stray, labelled, unknown := ours.DeepCopy(), ours.DeepCopy(), ours.DeepCopy()
+	stray.Status.Install = nil
+	labelled.Labels = map[string]string{"a": "b"}
+	unknown.Name, unknown.Status.Install = "unknown", nil
+	for name, tc := range map[string]struct {
+		before, after *ocv1.ClusterExtension
+		want          bool
+	}{
+		"our own write":               {before: before, after: ours},
+		"another status":              {before: ours, after: stray, want: true},
+		"back to ours":                {before: stray, after: ours},
+		"no change of the status":     {before: ours, after: labelled},
+		"no pass over the extension ": {before: ours, after: unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := w.reconciler.statusStrays(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+				t.Errorf("wakes: %t, want %t", got, tc.want)
 			}
 		})
 	}

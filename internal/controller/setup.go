@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -41,13 +42,15 @@ type Wakeups chan event.TypedGenericEvent[string]
 func (w Wakeups) Wake(extension string) { w <- event.TypedGenericEvent[string]{Object: extension} }
 
 // Setup registers the reconciler of ClusterExtensions and what wakes it.
-func Setup(mgr ctrl.Manager, r *Reconciler, wakeups Wakeups, workers int) error {
+func Setup(mgr ctrl.Manager, r *Reconciler, wakeups Wakeups, apis APIChanges, workers int) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterextension").
-		For(&ocv1.ClusterExtension{}, builder.WithPredicates(extensionEdited())).
+		For(&ocv1.ClusterExtension{}, builder.WithPredicates(r.extensionEdited())).
 		Watches(&ocv1.ClusterCatalog{}, handler.EnqueueRequestsFromMapFunc(r.selecting), builder.WithPredicates(catalogMoved())).
 		WatchesMetadata(newServiceAccountObject(), handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(appearsOrGoes())).
+		Watches(&ocv1.ClusterExtension{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), builder.WithPredicates(installMoved())).
 		WatchesRawSource(source.TypedChannel(wakeups, enqueueNamed())).
+		WatchesRawSource(source.TypedChannel(apis, r.toRequirersOfAPIs())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
@@ -62,11 +65,25 @@ func Setup(mgr ctrl.Manager, r *Reconciler, wakeups Wakeups, workers int) error 
 func newServiceAccountObject() client.Object { return &corev1.ServiceAccount{} }
 
 // extensionEdited ignores our own status writes.
-func extensionEdited() predicate.Predicate {
+func (r *Reconciler) extensionEdited() predicate.Predicate {
 	finalizersChanged := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
 	}}
-	return predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged)
+	return predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged, predicate.Funcs{UpdateFunc: r.statusStrays})
+}
+
+// statusStrays notices a status that is not what the last pass came to. Somebody
+// has written it, or we have and did not see it in time: a pass that works on an
+// older status can find that it says all that there is to say, and writes
+// nothing.
+func (r *Reconciler) statusStrays(e event.UpdateEvent) bool {
+	before, isExtension := e.ObjectOld.(*ocv1.ClusterExtension)
+	after, isStillExtension := e.ObjectNew.(*ocv1.ClusterExtension)
+	if !isExtension || !isStillExtension || equality.Semantic.DeepEqual(&before.Status, &after.Status) {
+		return false
+	}
+	concluded, known := r.concluded.Load(after.Name)
+	return known && !equality.Semantic.DeepEqual(concluded, &after.Status)
 }
 
 // catalogMoved leaves new content to the [CatalogReconciler], which wakes those

@@ -17,16 +17,20 @@ import (
 // statusOf gives the whole status after a pass. Conditions of types that are
 // not ours stay as they are; transition times move only with the status of
 // their condition.
-func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, now time.Time) *ocv1.ClusterExtensionStatus {
+func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase, now time.Time) *ocv1.ClusterExtensionStatus {
 	status := ext.Status.DeepCopy()
 	status.ObservedGeneration = ext.Generation
 	status.Install = installOf(ext, outcome)
 	conditions := append(
-		[]metav1.Condition{installedCondition(outcome), progressingCondition(v)},
+		[]metav1.Condition{
+			installedCondition(outcome), progressingCondition(v, p),
+			readyCondition(ext, outcome, v, p), availableCondition(outcome),
+		},
 		deprecationConditions(ext, outcome)...)
+	conditions = append(conditions, phaseConditions(status, p)...)
 	for _, condition := range conditions {
 		condition.ObservedGeneration = ext.Generation
-		condition.LastTransitionTime = metav1.NewTime(now)
+		condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // as it is stored
 		condition.Message = presentable(condition.Message)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -64,14 +68,83 @@ func installedCondition(outcome Outcome) metav1.Condition {
 	return condition
 }
 
-func progressingCondition(v verdict) metav1.Condition {
+func progressingCondition(v verdict, p phase) metav1.Condition {
 	condition := metav1.Condition{
 		Type: ocv1.TypeProgressing, Status: metav1.ConditionTrue, Reason: v.reason, Message: v.message,
 	}
-	if v.disposition == Blocked {
-		condition.Status = metav1.ConditionFalse
+	if p.stalled {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, p.reason, p.message
 	}
 	return condition
+}
+
+// readyCondition is True only when the world is as wanted, and tells why it is
+// not, or could not be newer. It is Unknown while nothing is amiss but time has to
+// pass, and while it cannot be told.
+func readyCondition(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase) metav1.Condition {
+	condition := metav1.Condition{
+		Type: ocv1.TypeReady, Status: metav1.ConditionFalse, Reason: p.reason, Message: whyOf(ext, outcome, v),
+	}
+	available, _ := availability(outcome)
+	switch {
+	case outcome.Observed.InstallationErr != nil:
+		condition.Status = metav1.ConditionUnknown
+	case outcome.Err != nil || p.stalled:
+	case p.working:
+		condition.Status = metav1.ConditionUnknown
+	case available != metav1.ConditionTrue:
+		condition.Status, condition.Reason = available, availableReasons[available]
+	default:
+		condition.Status = metav1.ConditionTrue
+	}
+	return condition
+}
+
+// availableReasons are those of the condition Available, by its status.
+var availableReasons = map[metav1.ConditionStatus]string{
+	metav1.ConditionTrue:    ocv1.ReasonAvailable,
+	metav1.ConditionFalse:   ocv1.ReasonUnavailable,
+	metav1.ConditionUnknown: ocv1.ReasonAvailabilityUnknown,
+}
+
+// availableCondition is about the workloads of what is installed, whatever comes
+// next.
+func availableCondition(outcome Outcome) metav1.Condition {
+	if outcome.Installed == nil {
+		return unknown(ocv1.TypeAvailable, ocv1.ReasonAbsent, messageNoBundle)
+	}
+	status, reasons := availability(outcome)
+	condition := metav1.Condition{Type: ocv1.TypeAvailable, Status: status, Reason: availableReasons[status]}
+	condition.Message = oneLine(named(reasons))
+	if len(reasons) == 0 {
+		condition.Message = "all workloads are available"
+	}
+	if len(outcome.Unwatched) > 0 {
+		condition.Message += fmt.Sprintf("; the ServiceAccount may not list and watch %s: looked at every two minutes", named(outcome.Unwatched))
+	}
+	return condition
+}
+
+// phaseConditions are Reconciling and Stalled, as far as they apply; those that do
+// not are taken away. Work on another spec than before begins anew.
+func phaseConditions(status *ocv1.ClusterExtensionStatus, p phase) []metav1.Condition {
+	working := meta.FindStatusCondition(status.Conditions, ocv1.TypeReconciling)
+	if !p.working || working != nil && working.ObservedGeneration != status.ObservedGeneration {
+		meta.RemoveStatusCondition(&status.Conditions, ocv1.TypeReconciling)
+	}
+	if !p.stalled {
+		meta.RemoveStatusCondition(&status.Conditions, ocv1.TypeStalled)
+	}
+	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: p.reason, Message: p.message}
+	switch {
+	case p.working:
+		condition.Type = ocv1.TypeReconciling
+	case p.stalled:
+		condition.Type = ocv1.TypeStalled
+	default:
+		return nil
+	}
+	return []metav1.Condition{condition}
 }
 
 const (
@@ -85,18 +158,10 @@ func deprecationConditions(ext *ocv1.ClusterExtension, outcome Outcome) []metav1
 	if outcome.Target.Resolution == nil {
 		return unknownDeprecations(outcome)
 	}
-	var channels []string
-	if catalog := ext.Spec.Source.Catalog; catalog != nil {
-		channels = catalog.Channels
-	}
-	declared := outcome.Target.Resolution.Deprecations
-	ofPackage := messagesOf(declared, func(d resolve.Deprecation) bool { return d.Scope == resolve.PackageScope })
-	ofChannels := messagesOf(declared, func(d resolve.Deprecation) bool {
-		return d.Scope == resolve.ChannelScope && (len(channels) == 0 || slices.Contains(channels, d.Name))
-	})
-	ofBundle := messagesOf(declared, func(d resolve.Deprecation) bool {
-		return d.Scope == resolve.BundleScope && outcome.Installed != nil && d.Name == outcome.Installed.Bundle.Name
-	})
+	declared := applicable(ext, outcome)
+	ofPackage := messagesOf(declared, resolve.PackageScope)
+	ofChannels := messagesOf(declared, resolve.ChannelScope)
+	ofBundle := messagesOf(declared, resolve.BundleScope)
 	bundleCondition := deprecation(ocv1.TypeBundleDeprecated, ofBundle, "bundle not deprecated")
 	if outcome.Installed == nil {
 		bundleCondition = unknown(ocv1.TypeBundleDeprecated, ocv1.ReasonAbsent, messageNoBundle)
@@ -135,11 +200,31 @@ func deprecation(kind string, messages []string, none string) metav1.Condition {
 	}
 }
 
-// messagesOf leaves out deprecations that say nothing.
-func messagesOf(declared []resolve.Deprecation, applies func(resolve.Deprecation) bool) []string {
+// applicable are the deprecations that are about the package, the channels of
+// the spec or, if it names none, any channel, and the installed bundle. Those that
+// say nothing are left out.
+func applicable(ext *ocv1.ClusterExtension, outcome Outcome) []resolve.Deprecation {
+	var channels []string
+	if catalog := ext.Spec.Source.Catalog; catalog != nil {
+		channels = catalog.Channels
+	}
+	return slices.DeleteFunc(slices.Clone(outcome.Target.Resolution.Deprecations), func(d resolve.Deprecation) bool {
+		switch d.Scope {
+		case resolve.PackageScope:
+			return d.Message == ""
+		case resolve.ChannelScope:
+			return d.Message == "" || len(channels) > 0 && !slices.Contains(channels, d.Name)
+		case resolve.BundleScope:
+			return d.Message == "" || outcome.Installed == nil || d.Name != outcome.Installed.Bundle.Name
+		}
+		return true
+	})
+}
+
+func messagesOf(declared []resolve.Deprecation, scope resolve.Scope) []string {
 	var messages []string
 	for _, d := range declared {
-		if applies(d) && d.Message != "" {
+		if d.Scope == scope {
 			messages = append(messages, d.Message)
 		}
 	}

@@ -133,7 +133,7 @@ func TestStatusOf(t *testing.T) {
 			ext := extension(tc.channels...)
 			ext.Status.Install = &ocv1.ClusterExtensionInstallStatus{Bundle: ocv1.BundleMetadata{Name: "p.v0.9.0", Version: "0.9.0"}}
 			ext.Status.Conditions = []metav1.Condition{{Type: "Foreign", Status: metav1.ConditionTrue, Reason: "Theirs"}}
-			got := statusOf(ext, tc.outcome, classify(tc.outcome), time.Unix(1000, 0))
+			got := statusAt(ext, tc.outcome, time.Unix(1000, 0))
 
 			for kind, want := range tc.want {
 				if diff := cmp.Diff(want, brief(got, kind)); diff != "" {
@@ -160,13 +160,19 @@ func TestStatusOf(t *testing.T) {
 	}
 }
 
+// statusAt goes from an outcome to the status, as a pass does.
+func statusAt(ext *ocv1.ClusterExtension, outcome Outcome, now time.Time) *ocv1.ClusterExtensionStatus {
+	v := classify(outcome)
+	return statusOf(ext, outcome, v, phaseOf(ext, outcome, v, now), now)
+}
+
 func TestStatusIsStable(t *testing.T) {
 	t.Parallel()
 	ext := extension()
 	outcome := Outcome{Installed: installed("1.0.0"), Target: Target{Resolution: &resolve.Resolution{}}}
-	first := statusOf(ext, outcome, classify(outcome), time.Unix(1000, 0))
+	first := statusAt(ext, outcome, time.Unix(1000, 0))
 	ext.Status = *first
-	second := statusOf(ext, outcome, classify(outcome), time.Unix(2000, 0))
+	second := statusAt(ext, outcome, time.Unix(2000, 0))
 	if diff := cmp.Diff(first, second); diff != "" {
 		t.Errorf("a second pass over the same world changes the status (-first +second):\n%s", diff)
 	}

@@ -78,6 +78,7 @@ func choose(wanted Wanted, invalid error, observed Observed) (*resolve.Resolutio
 		return nil, nil
 	}
 	request := wanted.Request
+	request.Cluster = observed.Surroundings.cluster()
 	if installed != nil {
 		request.Installed = &installed.Bundle
 	}

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -39,8 +40,14 @@ func (r *Reconciler) writeFinalizers(ctx context.Context, ext *ocv1.ClusterExten
 	return nil
 }
 
+// atOnce is as soon as a delay can be.
+const atOnce = time.Nanosecond
+
 // resultOf turns a verdict into what the work queue understands.
-func resultOf(outcome Outcome, v verdict) (ctrl.Result, error) {
+func resultOf(outcome Outcome, v verdict, p phase) (ctrl.Result, error) {
+	if outcome.unfinished() {
+		return ctrl.Result{RequeueAfter: atOnce}, nil
+	}
 	switch v.disposition {
 	case Retry:
 		return ctrl.Result{}, outcome.Err
@@ -53,5 +60,13 @@ func resultOf(outcome Outcome, v verdict) (ctrl.Result, error) {
 		}
 	case Settled, Wait:
 	}
-	return ctrl.Result{RequeueAfter: outcome.RecheckAfter}, nil
+	return ctrl.Result{RequeueAfter: sooner(outcome.RecheckAfter, p.remaining)}, nil
+}
+
+// sooner of two delays, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }

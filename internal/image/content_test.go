@@ -36,19 +36,14 @@ func TestLayers(t *testing.T) {
 			layers: []entries{{testkit.File("manifests/a", "old")}, {testkit.File("manifests/a", "new")}},
 			want:   map[string]string{"manifests/a": "new"},
 		},
-		"later duplicate wins": {
-			reason: "an archive may be appended to",
-			layers: []entries{{testkit.File("manifests/a", "first, and longer"), testkit.File("./manifests/a", "second")}},
-			want:   map[string]string{"manifests/a": "second"},
-		},
-		"leading slash": {
-			reason: "runtimes read absolute names below the image root",
-			layers: []entries{{testkit.File("/manifests/a", "x"), testkit.File("//etc/passwd", "x")}},
+		"repeated directory": {
+			reason: "it says nothing new",
+			layers: []entries{{testkit.Dir("manifests"), testkit.File("manifests/a", "x"), testkit.Dir("./manifests/")}},
 			want:   map[string]string{"manifests/a": "x"},
 		},
 		"directory over file": {
 			reason: "later wins",
-			layers: []entries{{testkit.File("manifests/a", "x"), testkit.Dir("manifests/a"), testkit.File("manifests/a/b", "y")}},
+			layers: []entries{{testkit.File("manifests/a", "x")}, {testkit.Dir("manifests/a"), testkit.File("manifests/a/b", "y")}},
 			want:   map[string]string{"manifests/a/b": "y"},
 		},
 		"file over directory": {
@@ -110,7 +105,8 @@ func TestLayers(t *testing.T) {
 			reason: "skipped, not judged",
 			layers: []entries{{
 				testkit.Symlink("bin", "usr/bin"), testkit.Hardlink("usr/x", "manifests/a"), special("dev/null", tar.TypeChar),
-				special("run/fifo", tar.TypeFifo), testkit.File("manifests.txt", "x"), testkit.File("caf\xe9", "x"),
+				special("run/fifo", tar.TypeFifo), testkit.File("manifests.txt", "x"),
+				testkit.File("//etc/passwd", "x"), testkit.File("etc/passwd", "y"), testkit.File("caf\xe9", "x"),
 				testkit.File(strings.Repeat("long/", 300)+"x", "x"), testkit.File("manifests/a", "x"),
 			}},
 			want: map[string]string{"manifests/a": "x"},
@@ -147,6 +143,11 @@ func TestRefusedEntries(t *testing.T) {
 		"dot-dot":                       {entries: entries{testkit.File("../manifests/x", "x")}},
 		"dot-dot in the middle":         {entries: entries{testkit.File("manifests/../../x", "x")}},
 		"dot-dot outside the selection": {entries: entries{testkit.File("usr/../x", "x")}},
+		"absolute":                      {entries: entries{testkit.File("/manifests/b", "x")}},
+		"file twice":                    {entries: entries{testkit.File("./manifests/a", "y")}},
+		"file and directory":            {entries: entries{testkit.Dir("manifests/a")}},
+		"file below a file":             {entries: entries{testkit.File("manifests/a/b", "y")}},
+		"directory and file":            {entries: entries{testkit.File("manifests", "y")}},
 		"not UTF-8":                     {entries: entries{testkit.File("manifests/caf\xe9", "x")}},
 		"whiteout of the parent":        {entries: entries{testkit.File("manifests/.wh...", "")}},
 		"whiteout of the directory":     {entries: entries{testkit.File("manifests/.wh..", "")}},

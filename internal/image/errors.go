@@ -182,6 +182,9 @@ func (e *RegistryError) Error() string {
 
 func (e *RegistryError) Unwrap() error { return e.Err }
 
+// Refused reports whether the registry wants other credentials, or any.
+func (e *RegistryError) Refused() bool { return isRefused(e.Err) }
+
 // Is reports whether target is [ErrNotFound] and the registry said so.
 func (e *RegistryError) Is(target error) bool {
 	return target == ErrNotFound && isNotFound(e.Err)

@@ -33,12 +33,14 @@ const (
 	NetworkTimeout = 2 * time.Minute
 )
 
-// Bounds on what is kept of a bundle. It is rendered in memory and has to fit
-// into a release record of about 11 MiB.
+// Bounds on a bundle. What is kept of it is rendered in memory and has to fit
+// into a release record of about 11 MiB. Nearly all images hold nothing else; a
+// few are built on a small operating system.
 const (
-	MaxBundleBytes     = 64 << 20
-	MaxBundleFileBytes = 16 << 20
-	MaxBundleEntries   = 5_000
+	MaxBundleBytes         = 64 << 20
+	MaxBundleFileBytes     = 16 << 20
+	MaxBundleEntries       = 5_000
+	MaxBundleExpandedBytes = 1 << 30
 )
 
 // Bounds on what is kept of a catalog. The largest public ones hold some
@@ -71,7 +73,7 @@ func DefaultLimits(s Selection) Limits {
 		ManifestBytes:   MaxManifestBytes,
 		Layers:          MaxLayers,
 		CompressedBytes: MaxCompressedBytes,
-		ExpandedBytes:   MaxExpandedBytes,
+		ExpandedBytes:   MaxBundleExpandedBytes,
 		Entries:         MaxEntries,
 		ContentBytes:    MaxBundleBytes,
 		FileBytes:       MaxBundleFileBytes,
@@ -81,6 +83,7 @@ func DefaultLimits(s Selection) Limits {
 		NetworkTimeout:  NetworkTimeout,
 	}
 	if s == CatalogContent {
+		limits.ExpandedBytes = MaxExpandedBytes
 		limits.ContentBytes = MaxCatalogBytes
 		limits.FileBytes = MaxCatalogFileBytes
 		limits.KeptEntries = MaxCatalogEntries

@@ -14,14 +14,14 @@ import (
 type pull struct {
 	puller   *Puller
 	ref      imageRef
-	sel      Selection
+	req      Request
 	limits   Limits
 	policy   policy
 	approval string
 	src      *source // nil until the registry is needed
 }
 
-func (p *Puller) newPull(ref imageRef, sel Selection) (*pull, error) {
+func (p *Puller) newPull(ref imageRef, req Request) (*pull, error) {
 	policy, err := p.policy()
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (p *Puller) newPull(ref imageRef, sel Selection) (*pull, error) {
 		return nil, err
 	}
 	return &pull{
-		puller: p, ref: ref, sel: sel, limits: p.config.Limits.or(DefaultLimits(sel)),
+		puller: p, ref: ref, req: req, limits: p.config.Limits.or(DefaultLimits(req.Select)),
 		policy: policy, approval: approval,
 	}, nil
 }
@@ -56,7 +56,7 @@ func (j *pull) run(ctx context.Context) (*lease, error) {
 		}
 		d = j.src.top.digest
 	}
-	key := entryKey{digest: d, sel: j.sel}
+	key := entryKey{digest: d, sel: j.req.Select}
 	unlock, err := j.puller.locks.lock(ctx, key.dir())
 	if err != nil {
 		return nil, err
@@ -76,13 +76,27 @@ func (j *pull) run(ctx context.Context) (*lease, error) {
 	return held, nil
 }
 
+// cached returns an entry that is there and accepted under the reference, or
+// nil. It needs no network.
+func (j *pull) cached(ctx context.Context, key entryKey) (*lease, error) {
+	unlock, err := j.puller.locks.lock(ctx, key.dir())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if !j.puller.cache.approved(key, j.approval) {
+		return nil, nil //nolint:nilnil // nothing cached is not an error
+	}
+	return j.puller.cache.acquire(key)
+}
+
 // open reaches the registry, once.
 func (j *pull) open(ctx context.Context) error {
 	if j.src != nil {
 		return nil
 	}
 	var err error
-	j.src, err = j.puller.open(ctx, j.ref, j.limits)
+	j.src, err = j.puller.open(ctx, j.ref, j.req)
 	return err
 }
 
@@ -150,7 +164,7 @@ func (j *pull) unpack(ctx context.Context, parts imageParts, tree *os.Root) (str
 			return "", err
 		}
 	}
-	if info, err := tree.Lstat(root); j.sel == CatalogContent && (err != nil || !info.IsDir()) {
+	if info, err := tree.Lstat(root); j.req.Select == CatalogContent && (err != nil || !info.IsDir()) {
 		return "", &LabelError{Label: CatalogLabel, Value: root}
 	}
 	return root, nil
@@ -158,7 +172,7 @@ func (j *pull) unpack(ctx context.Context, parts imageParts, tree *os.Root) (str
 
 // selected returns what to keep. Only a catalog has to be asked where it is.
 func (j *pull) selected(ctx context.Context, parts imageParts) (filter, string, error) {
-	if j.sel == BundleContent {
+	if j.req.Select == BundleContent {
 		return bundleFilter(), ".", nil
 	}
 	config, err := j.src.config(ctx, parts.config)

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,14 @@ type Puller struct {
 type Request struct {
 	Ref    string
 	Select Selection
+	// Digest is for a tag what it stood for when its image was pulled before:
+	// that image is wanted, wherever the tag points by now. Empty means the
+	// image that the tag stands for; a reference with a digest has its own.
+	Digest digest.Digest
+	// AuthFile gives a credentials file to use for this request instead of
+	// [Config.AuthFile], or nothing. It is called once the registry is needed
+	// and not before. Nil means that there is none.
+	AuthFile func(context.Context) string
 }
 
 // New opens the cache and deletes what an earlier process left unfinished. It
@@ -83,17 +92,18 @@ func New(config Config) (*Puller, error) {
 // so that images are accepted from anyone.
 func (p *Puller) AcceptsAnything() bool { return p.acceptsAnything }
 
-// Resolve returns repository@digest for a reference. For a reference with a
-// digest that needs no network, for a tag it costs one manifest.
-func (p *Puller) Resolve(ctx context.Context, ref string) (string, error) {
-	parsed, err := parseReference(ref)
+// Resolve returns repository@digest for the reference of a request as it is
+// now. For a reference with a digest that needs no network, for a tag it costs
+// one manifest.
+func (p *Puller) Resolve(ctx context.Context, req Request) (string, error) {
+	parsed, err := parseReference(req.Ref)
 	if err != nil {
 		return "", err
 	}
 	if d, pinned := parsed.digest(); pinned {
 		return parsed.canonical(d), nil
 	}
-	src, err := p.open(ctx, parsed, p.config.Limits.or(DefaultLimits(BundleContent)))
+	src, err := p.open(ctx, parsed, req)
 	if err != nil {
 		return "", err
 	}
@@ -116,16 +126,41 @@ func (p *Puller) Pull(ctx context.Context, req Request) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := p.newPull(ref, req.Select)
-	if err != nil {
-		return nil, err
-	}
-	defer job.close()
-	held, err := job.run(ctx)
+	held, err := p.pull(ctx, ref, req)
 	if err != nil {
 		return nil, err
 	}
 	return newImage(ref, held)
+}
+
+func (p *Puller) pull(ctx context.Context, ref imageRef, req Request) (*lease, error) {
+	if _, pinned := ref.digest(); !pinned && req.Digest != "" {
+		then, err := ref.at(req.Digest)
+		if err != nil {
+			return nil, err
+		}
+		held, err := p.again(ctx, ref, req)
+		if held != nil || err != nil {
+			return held, err
+		}
+		ref = then
+	}
+	job, err := p.newPull(ref, req)
+	if err != nil {
+		return nil, err
+	}
+	defer job.close()
+	return job.run(ctx)
+}
+
+// again returns what is cached of the image that a tag stood for, if the policy
+// has accepted it under that tag.
+func (p *Puller) again(ctx context.Context, ref imageRef, req Request) (*lease, error) {
+	job, err := p.newPull(ref, req)
+	if err != nil {
+		return nil, err
+	}
+	return job.cached(ctx, entryKey{digest: req.Digest, sel: req.Select})
 }
 
 // Sweep deletes the images whose digest keep does not name. Images that are
@@ -146,12 +181,17 @@ func (p *Puller) policy() (policy, error) {
 }
 
 // open reaches the registry of a reference with the configuration as it is now.
-func (p *Puller) open(ctx context.Context, ref imageRef, limits Limits) (*source, error) {
+func (p *Puller) open(ctx context.Context, ref imageRef, req Request) (*source, error) {
 	sysregistriesv2.InvalidateCache()
-	return openSource(ctx, p.systemContext(), ref, limits)
+	authFile := ""
+	if req.AuthFile != nil {
+		authFile = req.AuthFile(ctx)
+	}
+	limits := p.config.Limits.or(DefaultLimits(req.Select))
+	return openSource(ctx, p.systemContext(cmp.Or(authFile, p.config.AuthFile)), ref, limits)
 }
 
-func (p *Puller) systemContext() *types.SystemContext {
+func (p *Puller) systemContext(authFile string) *types.SystemContext {
 	sys := &types.SystemContext{
 		DockerCertPath:           p.config.CertsDir,
 		SystemRegistriesConfPath: p.config.RegistriesConf,
@@ -161,8 +201,8 @@ func (p *Puller) systemContext() *types.SystemContext {
 		// wherever this process runs.
 		OSChoice: "linux",
 	}
-	if _, err := os.Stat(p.config.AuthFile); p.config.AuthFile != "" && !errors.Is(err, fs.ErrNotExist) {
-		sys.AuthFilePath = p.config.AuthFile
+	if _, err := os.Stat(authFile); authFile != "" && !errors.Is(err, fs.ErrNotExist) {
+		sys.AuthFilePath = authFile
 	}
 	return sys
 }

@@ -120,14 +120,14 @@ func TestResolve(t *testing.T) {
 	digest := f.push(t, mapFS(bundleFiles), nil)
 	f.registry.ResetRequests()
 
-	got, err := f.puller.Resolve(t.Context(), "registry.test/pkg:v1@"+digest)
+	got, err := f.puller.Resolve(t.Context(), image.Request{Ref: "registry.test/pkg:v1@" + digest, Select: image.BundleContent})
 	if err != nil || got != "registry.test/pkg@"+digest {
 		t.Errorf("Resolve by digest = %q, %v", got, err)
 	}
 	if requests := f.registry.Requests(); len(requests) != 0 {
 		t.Errorf("Resolve by digest asked the registry: %v", requests)
 	}
-	got, err = f.puller.Resolve(t.Context(), "registry.test/pkg:v1")
+	got, err = f.puller.Resolve(t.Context(), image.Request{Ref: "registry.test/pkg:v1", Select: image.BundleContent})
 	if err != nil || got != "registry.test/pkg@"+digest {
 		t.Errorf("Resolve by tag = %q, %v", got, err)
 	}
@@ -160,7 +160,7 @@ func TestReferences(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, resolveErr := f.puller.Resolve(t.Context(), tc.ref)
+			_, resolveErr := f.puller.Resolve(t.Context(), image.Request{Ref: tc.ref, Select: image.BundleContent})
 			_, pullErr := f.puller.Pull(t.Context(), image.Request{Ref: tc.ref, Select: image.BundleContent})
 			for _, err := range []error{resolveErr, pullErr} {
 				invalid := (*image.ReferenceError)(nil)
@@ -201,7 +201,7 @@ insecure = true
 	wantFiles(t, img.Files, bundleFiles)
 
 	writeFile(t, f.config.RegistriesConf, "[[registry]]\nprefix = \"upstream.test\"\nblocked = true\n")
-	if _, err := f.puller.Resolve(t.Context(), "upstream.test/pkg:v1"); err == nil {
+	if _, err := f.puller.Resolve(t.Context(), image.Request{Ref: "upstream.test/pkg:v1", Select: image.BundleContent}); err == nil {
 		t.Error("an edit of registries.conf that blocks the registry did not apply")
 	}
 }

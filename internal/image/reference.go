@@ -34,13 +34,24 @@ func parseReference(text string) (imageRef, error) {
 	if reference.IsNameOnly(named) {
 		return imageRef{}, &ReferenceError{Ref: text, Err: errNoTagOrDigest}
 	}
+	ref := imageRef{asked: text, named: named}
 	if digested, ok := named.(reference.Digested); ok {
-		named, err = reference.WithDigest(reference.TrimNamed(named), digested.Digest())
-		if err != nil {
-			return imageRef{}, &ReferenceError{Ref: text, Err: err}
-		}
+		return ref.at(digested.Digest())
 	}
-	return imageRef{asked: text, named: named}, nil
+	return ref, nil
+}
+
+// at returns the reference of the image in the same repository that has the
+// given digest. The error is a *ReferenceError.
+func (r imageRef) at(d digest.Digest) (imageRef, error) {
+	if err := d.Validate(); err != nil {
+		return imageRef{}, &ReferenceError{Ref: r.asked, Err: err}
+	}
+	named, err := reference.WithDigest(reference.TrimNamed(r.named), d)
+	if err != nil {
+		return imageRef{}, &ReferenceError{Ref: r.asked, Err: err}
+	}
+	return imageRef{asked: r.asked, named: named}, nil
 }
 
 // digest returns the digest of the reference, if it has one.

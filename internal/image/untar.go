@@ -122,6 +122,9 @@ func (u *unpacker) above(header *tar.Header, name string) error {
 
 // keep applies an entry of the kept directories.
 func (u *unpacker) keep(header *tar.Header, name string, body io.Reader) error {
+	if strings.HasPrefix(header.Name, "/") {
+		return &EntryError{Entry: header.Name, Problem: "the name is absolute"}
+	}
 	if err := u.checkName(name); err != nil {
 		return err
 	}
@@ -150,9 +153,11 @@ func (u *unpacker) checkName(name string) error {
 	}
 }
 
-// write stores a file, which replaces whatever has its name.
+// write stores a file, which replaces what lower layers have under its name.
 func (u *unpacker) write(header *tar.Header, name string, body io.Reader) error {
 	switch {
+	case u.layer.written[name]:
+		return twice(name)
 	case header.Size > u.limits.FileBytes:
 		return &LimitError{Bound: BoundFileBytes, Limit: u.limits.FileBytes, Entry: name}
 	case header.Size > u.limits.ContentBytes-u.content:
@@ -180,7 +185,14 @@ func (u *unpacker) write(header *tar.Header, name string, body io.Reader) error 
 	return layerError(err)
 }
 
-// mkdir makes a directory and its parents. A file in the way is replaced.
+// twice is the error for a second file of one name in a layer, or for a file
+// and a directory: which of them counts differs between those who read them.
+func twice(name string) error {
+	return &EntryError{Entry: name, Problem: "the name occurs twice in its layer"}
+}
+
+// mkdir makes a directory and its parents. A file of lower layers that is in
+// the way is replaced.
 func (u *unpacker) mkdir(name string) error {
 	if name == "." {
 		return nil
@@ -188,11 +200,14 @@ func (u *unpacker) mkdir(name string) error {
 	if err := u.mkdir(path.Dir(name)); err != nil {
 		return err
 	}
+	written := u.layer.written[name]
 	u.layer.written[name] = true
 	info, err := u.root.Lstat(name)
 	switch {
 	case err == nil && info.IsDir():
 		return nil
+	case err == nil && written:
+		return twice(name)
 	case err == nil:
 		if err := u.root.Remove(name); err != nil {
 			return diskError(err)

@@ -25,18 +25,27 @@ func credentialsOf(secret *corev1.Secret) (credentials, error) {
 		}
 	}
 	if raw, ok := secret.Data[corev1.DockerConfigJsonKey]; ok {
-		var config struct {
-			Auths credentials `json:"auths"`
+		newer, err := decode(raw)
+		if err != nil {
+			return nil, err
 		}
-		if err := json.Unmarshal(raw, &config); err != nil {
-			return nil, errNoCredentials
-		}
-		maps.Copy(found, config.Auths)
+		maps.Copy(found, newer)
 	}
 	if len(found) == 0 {
 		return nil, errNoCredentials
 	}
 	return found, nil
+}
+
+// decode reads a Docker configuration file. The error is errNoCredentials.
+func decode(data []byte) (credentials, error) {
+	var config struct {
+		Auths credentials `json:"auths"`
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return nil, errNoCredentials
+	}
+	return config.Auths, nil
 }
 
 // merge returns the entries of all, of which later ones win.

@@ -21,6 +21,9 @@ import (
 
 const controllerName = "pull-secrets"
 
+// temporaryFiles are the names of files that are there for a moment only.
+const temporaryFiles = ".auth-*"
+
 // Config is what a Keeper is made from.
 type Config struct {
 	// API reads the objects. Required.
@@ -150,16 +153,25 @@ func replaceFile(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".auth-*") // mode 0600
+	temporary, err := writeTemporary(filepath.Dir(path), data)
 	if err != nil {
-		return fmt.Errorf("writing registry credentials: %w", err)
+		return err
 	}
-	_, writeErr := temporary.Write(data)
-	if err := errors.Join(writeErr, temporary.Close()); err != nil {
-		return fmt.Errorf("writing registry credentials: %w", errors.Join(err, os.Remove(temporary.Name())))
-	}
-	if err := os.Rename(temporary.Name(), path); err != nil {
+	if err := os.Rename(temporary, path); err != nil {
 		return fmt.Errorf("writing registry credentials: %w", err)
 	}
 	return nil
+}
+
+// writeTemporary makes a file with a new name for the owner of the process only.
+func writeTemporary(dir string, data []byte) (string, error) {
+	file, err := os.CreateTemp(dir, temporaryFiles) // mode 0600
+	if err != nil {
+		return "", fmt.Errorf("writing registry credentials: %w", err)
+	}
+	_, writeErr := file.Write(data)
+	if err := errors.Join(writeErr, file.Close()); err != nil {
+		return "", fmt.Errorf("writing registry credentials: %w", errors.Join(err, os.Remove(file.Name())))
+	}
+	return file.Name(), nil
 }

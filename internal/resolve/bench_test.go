@@ -47,6 +47,29 @@ func BenchmarkLargePackage(b *testing.B) {
 	}
 }
 
+// BenchmarkRequirements has every version of a large package lack what it
+// requires, so that all of them are checked.
+func BenchmarkRequirements(b *testing.B) {
+	const rule = `{"cel":{"rule":"properties.exists(p, p.type == \"olm.package\" && semver_compare(p.value.version, \"2.0.0\") > 0)"}}`
+	for name, state := range map[string]func(version string) func(*resolve.Package){
+		"package": func(version string) func(*resolve.Package) { return requires(version, "missing") },
+		"rule":    func(version string) func(*resolve.Package) { return states(version, "olm.constraint", rule) },
+	} {
+		p := large()
+		for _, bundle := range p.Bundles {
+			state(bundle.Version)(&p)
+		}
+		catalogs := []resolve.Catalog{catalog("a", 0, p)}
+		request := resolve.Request{Package: "p", Cluster: clusterWith("q", "r", "s")}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = resolve.Resolve(request, catalogs)
+			}
+		})
+	}
+}
+
 func BenchmarkPrepareLargePackage(b *testing.B) {
 	p := large()
 	b.ReportAllocs()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -57,16 +58,34 @@ func image(version, reference string) func(*resolve.Package) {
 	}
 }
 
-// requires gives a bundle a property.
-func requires(version, property string) func(*resolve.Package) {
+// states gives a bundle a property.
+func states(version, property, value string) func(*resolve.Package) {
 	return func(p *resolve.Package) {
 		for i := range p.Bundles {
 			if p.Bundles[i].Version == version {
 				p.Bundles[i].Properties = append(p.Bundles[i].Properties,
-					resolve.Property{Type: property, Value: json.RawMessage(`{}`)})
+					requirement.Property{Type: property, Value: json.RawMessage(value)})
 			}
 		}
 	}
+}
+
+// requires makes a bundle need any version of a package.
+func requires(version, name string) func(*resolve.Package) {
+	return states(version, "olm.package.required", `{"packageName":"`+name+`","versionRange":">=0.0.0"}`)
+}
+
+// clusterWith has the packages installed, each in version 1.0.0, and serves no
+// API.
+func clusterWith(packages ...string) *requirement.Cluster {
+	cluster := &requirement.Cluster{
+		Kubernetes: "1.36.0",
+		Serves:     func(requirement.API) bool { return false },
+	}
+	for _, name := range packages {
+		cluster.Extensions = append(cluster.Extensions, requirement.Extension{Name: name, Package: name, Version: "1.0.0"})
+	}
+	return cluster
 }
 
 func deprecated(versions ...string) func(*resolve.Package) {

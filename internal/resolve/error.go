@@ -20,9 +20,9 @@ const (
 	// Unreadable: a catalog that might change the answer cannot be read.
 	Unreadable Kind = "Unreadable"
 
-	// Unsupported: the chosen bundle states a requirement that cannot be
-	// checked.
-	Unsupported Kind = "Unsupported"
+	// Unchecked: it cannot be told whether the cluster has what the chosen
+	// bundle requires.
+	Unchecked Kind = "Unchecked"
 
 	// BadVersion: the chosen bundle, and every other one that qualifies, has
 	// no valid version.
@@ -48,12 +48,12 @@ type Error struct {
 	// way (Unreadable). Otherwise the one catalog of Bundle, or none.
 	Catalogs []string
 
+	// Priority of the catalogs that disagree (Ambiguous).
+	Priority int32
+
 	// Bundle that would have been the answer; zero for NoBundle, Ambiguous and
 	// InvalidInstalled, and for Unreadable if there is none.
 	Bundle bundle.Identity
-
-	// Property of Bundle that states the requirement (Unsupported).
-	Property string
 
 	// Reachable are the versions that the requested channels declare upgrades
 	// of the installed bundle, highest first, whatever Range says (NoBundle).
@@ -64,8 +64,12 @@ type Error struct {
 	LeftOut []LeftOut
 
 	// Err is the cause, if there is one: of Unreadable the error of the first of
-	// Catalogs, of BadVersion and InvalidInstalled what is wrong.
+	// Catalogs, of the others what is wrong.
 	Err error
+
+	// route leads from the installed bundle to the best one that only lacks an
+	// upgrade edge (NoBundle).
+	route func() []string
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -81,8 +85,8 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("error walking catalogs: error finding upgrade edges: failed to get version and release of installed bundle: %v", e.Err)
 	case BadVersion:
 		return fmt.Sprintf("error getting resolved bundle version for bundle %q: %v", e.Bundle.Name, e.Err)
-	case Unsupported:
-		return fmt.Sprintf("validating bundle %q: bundle %q has a dependency declared via property %q which is currently not supported", e.Bundle.Name, e.Bundle.Name, e.Property)
+	case Unchecked:
+		return fmt.Sprintf("validating bundle %q: the requirements of bundle %q cannot be checked: %v", e.Bundle.Name, e.Bundle.Name, e.Err)
 	case NoBundle, Ambiguous:
 	}
 	return e.notOne()

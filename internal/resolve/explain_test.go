@@ -21,7 +21,7 @@ func TestExplanation(t *testing.T) {
 		"two hops away": {
 			request:  resolve.Request{Range: mustRange(t, "1.0.2"), Installed: installed("1.0.0")},
 			catalogs: linear, kind: resolve.NoBundle, reachable: []string{"1.0.1"},
-			want: `of 4 bundles, 1 without a valid version, 2 not in range "1.0.2", 1 without an upgrade edge from what is installed; upgrades lead to 1.0.1`,
+			want: `of 4 bundles, 1 without a valid version, 2 not in range "1.0.2", 1 without an upgrade edge from what is installed; upgrades lead to 1.0.1; the way to 1.0.2 is over 1.0.1`,
 		},
 		"channel": {
 			request: resolve.Request{Channels: []string{"beta"}}, catalogs: linear, kind: resolve.NoBundle,
@@ -31,9 +31,18 @@ func TestExplanation(t *testing.T) {
 		"no bundles": {catalogs: one(), kind: resolve.NoBundle, want: `package "p" has no bundles`},
 		"ambiguous": {
 			catalogs: []resolve.Catalog{catalog("b", 0, pkg(blob("1.0.0"))), catalog("a", 0, pkg(blob("2.0.0")))}, kind: resolve.Ambiguous,
-			want: `the same priority have "p.v2.0.0" in catalog "a", "p.v1.0.0" in catalog "b"`,
+			want: `priority 0 have "p.v2.0.0" in catalog "a", "p.v1.0.0" in catalog "b"`,
 		},
-		"message says it": {catalogs: one(blob("1.0.0"), requires("1.0.0", "olm.constraint")), kind: resolve.Unsupported},
+		"requirement": {
+			request:  resolve.Request{Cluster: clusterWith()},
+			catalogs: one(blob("1.0.0"), requires("1.0.0", "q"), blob("0.9.0"), requires("0.9.0", "q")), kind: resolve.NoBundle,
+			want: `of 2 bundles, 2 whose requirements are not met; "p.v1.0.0" requires package "q" in ">=0.0.0", which is not installed`,
+		},
+		"unreadable": {
+			catalogs: []resolve.Catalog{catalog("a", 0, pkg(blob("1.0.0"))), down("x", 1)}, kind: resolve.Unreadable,
+			want: `"p.v1.0.0" would be chosen, but catalogs [x] might have a better one`,
+		},
+		"message says it": {catalogs: one(blob("bad")), kind: resolve.BadVersion},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,11 @@
 package resolve
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+)
 
 // leftOut lists every bundle that was not chosen. The chosen one is among them
 // if it failed for a reason.
@@ -25,13 +30,17 @@ func (s *survey) leftOut(c choice, failed Reason) []LeftOut {
 				continue
 			}
 			n := &o.pkg.nodes[number]
-			list = append(list, LeftOut{
+			left := LeftOut{
 				Name:    n.name,
 				Version: n.version,
 				Catalog: o.catalog,
 				Reason:  reason,
 				Detail:  details.of(o, number, reason),
-			})
+			}
+			if reason == RequirementNotMet {
+				left.Missing = o.missing[number]
+			}
+			list = append(list, left)
 		}
 	}
 	return list
@@ -92,8 +101,10 @@ func (d details) of(o *offer, number int, reason Reason) string {
 	switch reason {
 	case InvalidVersion:
 		return n.versionErr.Error()
-	case RequirementUnsupported:
-		return fmt.Sprintf("property %q", n.unsupported().Type)
+	case RequirementNotMet:
+		return missingText(o.missing[number])
+	case RequirementUnknown:
+		return o.unchecked[number].Error()
 	case NoUpgradeEdge:
 		if fault, found := o.pkg.edges.firstFault(number, o.selected); found {
 			return d[reason] + "; " + fault.String()
@@ -101,4 +112,12 @@ func (d details) of(o *offer, number int, reason Reason) string {
 	case qualifies, NotInChannel, OutsideRange, Deprecated, LowerPriority, LowerVersion, CatalogUnreadable, Tied:
 	}
 	return d[reason]
+}
+
+func missingText(missing []requirement.Unmet) string {
+	texts := make([]string, len(missing))
+	for i, unmet := range missing {
+		texts[i] = unmet.Text
+	}
+	return strings.Join(texts, "; ")
 }

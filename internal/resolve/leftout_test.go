@@ -54,14 +54,6 @@ func TestLeftOutOfFailures(t *testing.T) {
 		kind     resolve.Kind
 		want     []resolve.LeftOut
 	}{
-		"unsupported": {
-			catalogs: one(blob("1.0.0"), blob("0.9.0"), requires("1.0.0", "olm.gvk.required")),
-			kind:     resolve.Unsupported,
-			want: []resolve.LeftOut{
-				{Name: "p.v1.0.0", Version: "1.0.0", Catalog: "a", Reason: resolve.RequirementUnsupported, Detail: `property "olm.gvk.required"`},
-				{Name: "p.v0.9.0", Version: "0.9.0", Catalog: "a", Reason: resolve.LowerVersion, Detail: `"p.v1.0.0" has version "1.0.0"`},
-			},
-		},
 		"bad version": {
 			catalogs: one(named("p.x", ""), blob("bad")),
 			kind:     resolve.BadVersion,

@@ -1,6 +1,6 @@
 package resolve
 
-import "encoding/json"
+import "github.com/clusterextensions/operator-controller/internal/requirement"
 
 // Package is what one catalog says about one package, as far as resolution
 // reads it. [Prepare] makes it ready for [Resolve].
@@ -47,13 +47,11 @@ type Bundle struct {
 
 	// Properties in the order of the catalog. Those that state no requirement
 	// are ignored.
-	Properties []Property
-}
+	Properties []requirement.Property
 
-// Property of a bundle, with its value as it stands in the catalog.
-type Property struct {
-	Type  string
-	Value json.RawMessage
+	// MinKubernetes is the lowest version of Kubernetes that the bundle says it
+	// runs on; empty for any.
+	MinKubernetes string
 }
 
 // Scope says what a deprecation is about. The values are the schema names that

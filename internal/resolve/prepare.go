@@ -10,6 +10,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
 // Prepared is a [Package] with its versions and ranges parsed, its bundles
@@ -18,6 +19,7 @@ import (
 type Prepared struct {
 	name         string
 	nodes        []node // best first
+	needs        requirement.Needs
 	edges        edges
 	deprecations []Deprecation
 }
@@ -30,6 +32,7 @@ func Prepare(pkg Package) *Prepared {
 	return &Prepared{
 		name:         pkg.Name,
 		nodes:        nodes,
+		needs:        needsOf(nodes),
 		edges:        newEdges(nodes, pkg.Channels),
 		deprecations: pkg.Deprecations,
 	}
@@ -54,7 +57,8 @@ type node struct {
 	digest digest.Digest
 
 	rank         rank
-	requirements []Property
+	properties   []requirement.Property
+	requirements requirement.List
 
 	// parsed and inRange are set unless versionErr is.
 	parsed     bundle.Version
@@ -83,7 +87,8 @@ func newNode(b Bundle, isDeprecated bool) node {
 		version:      b.Version,
 		image:        b.Image,
 		digest:       imageDigest(b.Image),
-		requirements: requirements(b.Properties),
+		properties:   b.Properties,
+		requirements: requirement.Parse(b.Properties, b.MinKubernetes),
 	}
 	n.parsed, n.versionErr = parseBundleVersion(b)
 	if n.versionErr != nil {

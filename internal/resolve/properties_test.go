@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -35,8 +36,12 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			t.Errorf("resolution (-want +got):\n%s", diff)
 		}
 		sameText := cmp.Transformer("text", func(err error) string { return fmt.Sprint(err) })
-		if diff := cmp.Diff(operands(wantErr), operands(gotErr), sameText); diff != "" {
+		wantFailure, gotFailure := operands(wantErr), operands(gotErr)
+		if diff := cmp.Diff(wantFailure, gotFailure, sameText, cmpopts.IgnoreUnexported(resolve.Error{})); diff != "" {
 			t.Errorf("error (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(wantFailure.Explanation(), gotFailure.Explanation()); diff != "" {
+			t.Errorf("explanation (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	blang "github.com/blang/semver/v4"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -67,6 +69,12 @@ func randomRequest(t *testing.T, rng *rand.Rand) resolve.Request {
 	if rng.IntN(3) > 0 {
 		request.Installed = installed(pick(rng, someVersions[:len(someVersions)-2]))
 	}
+	switch rng.IntN(3) {
+	case 0:
+		request.Cluster = clusterWith()
+	case 1:
+		request.Cluster = clusterWith("q")
+	}
 	return request
 }
 
@@ -79,6 +87,9 @@ func randomPackage(rng *rand.Rand) *resolve.Package {
 		blob(version)(p)
 		if rng.IntN(3) == 0 {
 			deprecated(version)(p)
+		}
+		if rng.IntN(4) == 0 {
+			requires(version, pick(rng, []string{"q", "r"}))(p)
 		}
 	}
 	for _, name := range someChannels {
@@ -152,6 +163,9 @@ func allows(request resolve.Request, p *resolve.Package, b resolve.Bundle) bool 
 	if request.Range.String() != "" && (err != nil || !request.Range.Contains(version)) {
 		return false
 	}
+	if request.Cluster != nil && !meets(request, b) {
+		return false
+	}
 	edge, member := request.Installed == nil || request.Policy == resolve.SelfCertified, len(request.Channels) == 0
 	if !edge {
 		now, _ := bundle.ParseVersion(request.Installed.Version)
@@ -169,6 +183,18 @@ func allows(request resolve.Request, p *resolve.Package, b resolve.Bundle) bool 
 		}
 	}
 	return edge && member
+}
+
+// meets says whether what a bundle requires is installed, or the bundle itself.
+func meets(request resolve.Request, b resolve.Bundle) bool {
+	if request.Installed != nil && b.Name == request.Installed.Name && b.Version == request.Installed.Version {
+		return true
+	}
+	return !slices.ContainsFunc(b.Properties, func(property requirement.Property) bool {
+		return !slices.ContainsFunc(request.Cluster.Extensions, func(e requirement.Extension) bool {
+			return strings.Contains(string(property.Value), `"`+e.Package+`"`)
+		})
+	})
 }
 
 func upgrades(e resolve.Entry, from *bundle.Identity) bool {

@@ -1,6 +1,9 @@
 package resolve
 
-import "github.com/clusterextensions/operator-controller/internal/bundle"
+import (
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+)
 
 // Policy says which bundles may follow the installed one.
 type Policy string
@@ -32,6 +35,10 @@ type Request struct {
 	// Installed is nil if nothing is. It need not be in any catalog. A bundle of
 	// another package has no upgrades.
 	Installed *bundle.Identity
+
+	// Cluster that has to meet the requirements of a bundle. Without one they
+	// are not held against any.
+	Cluster *requirement.Cluster
 }
 
 // Catalog is one catalog that the request may draw from.

@@ -1,6 +1,9 @@
 package resolve
 
-import "github.com/clusterextensions/operator-controller/internal/bundle"
+import (
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+)
 
 // Resolution is the bundle that answers a request.
 type Resolution struct {
@@ -24,6 +27,10 @@ type Resolution struct {
 	// priority first, preferred bundles first within one.
 	LeftOut []LeftOut
 
+	// Missing is what the bundle requires and the cluster no longer has. Only a
+	// bundle that is installed already is chosen in spite of it.
+	Missing []requirement.Unmet
+
 	// Unreadable are the catalogs that could not be read but could not have
 	// changed the answer either, sorted.
 	Unreadable []string
@@ -40,6 +47,10 @@ type LeftOut struct {
 
 	// Detail is one line for people, with the operands of the rule.
 	Detail string
+
+	// Missing is what the bundle requires and the cluster does not have
+	// ([RequirementNotMet]).
+	Missing []requirement.Unmet
 }
 
 // Reason why a bundle was not chosen.
@@ -61,6 +72,9 @@ const (
 	// upgrade of the installed one.
 	NoUpgradeEdge Reason = "NoUpgradeEdge"
 
+	// RequirementNotMet: the cluster does not have what the bundle requires.
+	RequirementNotMet Reason = "RequirementNotMet"
+
 	// Deprecated: a bundle that is not deprecated was preferred.
 	Deprecated Reason = "Deprecated"
 
@@ -79,9 +93,9 @@ const (
 	// on errors of kind [Ambiguous].
 	Tied Reason = "Tied"
 
-	// RequirementUnsupported: the bundle states a requirement that cannot be
-	// checked. Only on errors of kind [Unsupported].
-	RequirementUnsupported Reason = "RequirementUnsupported"
+	// RequirementUnknown: it cannot be told whether the cluster has what the
+	// bundle requires. Only on errors of kind [Unchecked].
+	RequirementUnknown Reason = "RequirementUnknown"
 )
 
 // qualifies is the absence of a reason.

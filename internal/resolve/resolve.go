@@ -40,6 +40,7 @@ func Resolve(request Request, catalogs []Catalog) (Resolution, error) {
 		AlsoIn:       catalogNames(chosen.tied[1:]),
 		Deprecations: chosen.top().pkg.deprecations,
 		LeftOut:      s.leftOut(chosen, ""),
+		Missing:      chosen.top().missing[chosen.top().best],
 		Unreadable:   unreadableNames(s.unreadable),
 	}, nil
 }
@@ -53,10 +54,10 @@ func (s *survey) refuse(chosen choice) error {
 		failure.Err = winner.versionErr
 		return failure
 	}
-	if property := winner.unsupported(); property != nil {
-		failure := s.winnerFailure(Unsupported, chosen)
-		failure.LeftOut = s.leftOut(chosen, RequirementUnsupported)
-		failure.Property = property.Type
+	if err := chosen.top().unchecked[chosen.top().best]; err != nil {
+		failure := s.winnerFailure(Unchecked, chosen)
+		failure.LeftOut = s.leftOut(chosen, RequirementUnknown)
+		failure.Err = err
 		return failure
 	}
 	return nil
@@ -98,12 +99,14 @@ func (s *survey) noBundle() *Error {
 	slices.Sort(failure.Catalogs)
 	failure.Reachable = s.reachable()
 	failure.LeftOut = s.leftOut(choice{}, "")
+	failure.route = s.route
 	return failure
 }
 
 func (s *survey) ambiguous(chosen choice) *Error {
 	failure := s.failure(Ambiguous)
 	failure.Catalogs = catalogNames(chosen.candidates)
+	failure.Priority = chosen.top().priority
 	failure.LeftOut = s.leftOut(chosen, Tied)
 	return failure
 }

@@ -6,14 +6,16 @@ import (
 	"slices"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
 // survey is what all catalogs have to say about a request.
 type survey struct {
 	request    Request
-	installed  *bundle.Version // of request.Installed; nil if not known
-	offers     []offer         // highest priority first, then by name
-	unreadable []Catalog       // by name
+	installed  *bundle.Version      // of request.Installed; nil if not known
+	checker    *requirement.Checker // nil if requirements do not matter
+	offers     []offer              // highest priority first, then by name
+	unreadable []Catalog            // by name
 }
 
 // offer is what one catalog has to say.
@@ -27,12 +29,20 @@ type offer struct {
 	verdicts []Reason
 	upgrades []bool
 
+	// missing is what a bundle lacks on the cluster, and unchecked why that
+	// cannot be told, by bundle of pkg.
+	missing   map[int][]requirement.Unmet
+	unchecked map[int]error
+
 	// best is the first bundle that qualifies; -1 if none does.
 	best int
 }
 
 func newSurvey(request Request, catalogs []Catalog) (*survey, error) {
 	s := &survey{request: request}
+	if request.Cluster != nil {
+		s.checker = requirement.NewChecker(*request.Cluster)
+	}
 	for _, catalog := range catalogs {
 		switch {
 		case catalog.Err != nil:
@@ -95,10 +105,41 @@ func (s *survey) judge(o *offer) {
 			continue
 		}
 		o.verdicts[i] = s.verdict(o, i)
-		if o.verdicts[i] == qualifies && s.better(o, i) {
+		if o.verdicts[i] == qualifies && s.better(o, i) && s.meets(o, i) {
 			o.best = i
 		}
 	}
+}
+
+// meets says whether the cluster has what a bundle requires, or might have it.
+// Only a bundle that would be the best so far is asked. One that is installed
+// stays whatever it lacks: it would lack it no less if it were removed.
+func (s *survey) meets(o *offer, number int) bool {
+	n := &o.pkg.nodes[number]
+	if s.checker == nil || n.requirements.Empty() {
+		return true
+	}
+	result := s.checker.Check(n.requirements)
+	if len(result.Unmet) > 0 {
+		if o.missing == nil {
+			o.missing = map[int][]requirement.Unmet{}
+		}
+		o.missing[number] = result.Unmet
+	}
+	if s.isInstalled(n) {
+		return true
+	}
+	if len(result.Unmet) > 0 {
+		o.verdicts[number] = RequirementNotMet
+		return false
+	}
+	if result.Err != nil {
+		if o.unchecked == nil {
+			o.unchecked = map[int]error{}
+		}
+		o.unchecked[number] = result.Err
+	}
+	return true
 }
 
 // upgrades is nil if no edge is needed.

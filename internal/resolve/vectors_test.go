@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -53,6 +54,7 @@ type vector struct {
 	version   string
 	channels  []string
 	policy    resolve.Policy
+	cluster   *requirement.Cluster
 
 	want    string // name of the bundle, without "p.v"
 	from    string // its catalog, if it matters
@@ -82,6 +84,7 @@ func (v vector) check(t *testing.T) {
 		Channels:  v.channels,
 		Policy:    v.policy,
 		Installed: v.installed,
+		Cluster:   v.cluster,
 	}, v.catalogs)
 	if v.err != "" {
 		if _, ok := errors.AsType[*resolve.Error](err); !ok {
@@ -227,13 +230,26 @@ func versionVectors() map[string]vector {
 	}
 }
 
+// refusalVectors are about requirements. The reference refuses a bundle that
+// states any, and does not look at the others.
 func refusalVectors() map[string]vector {
+	const better = "the reference fails: it supports no requirements"
 	vectors := map[string]vector{}
-	for _, property := range []string{"olm.package.required", "olm.gvk.required", "olm.constraint"} {
+	for property, value := range map[string]string{
+		"olm.package.required": `{"packageName":"q","versionRange":">=1.0.0"}`,
+		"olm.gvk.required":     `{"group":"g","version":"v1","kind":"K"}`,
+		"olm.constraint":       `{"package":{"packageName":"q","versionRange":">=1.0.0"}}`,
+	} {
 		vectors["60 "+property] = vector{
-			catalogs: one(blob("1.0.0"), blob("0.9.0"), requires("1.0.0", "olm.gvk"), requires("1.0.0", property)),
-			err:      `validating bundle "p.v1.0.0": bundle "p.v1.0.0" has a dependency declared via property "` + property + `" which is currently not supported`,
+			catalogs: one(blob("1.0.0"), blob("0.9.0"), states("1.0.0", "olm.gvk", "{}"), states("1.0.0", property, value)),
+			cluster:  clusterWith(), want: "0.9.0", differs: better,
 		}
+	}
+	vectors["60 requirement met"] = vector{
+		catalogs: one(blob("1.0.0"), blob("0.9.0"), requires("1.0.0", "q")), cluster: clusterWith("q"), want: "1.0.0", differs: better,
+	}
+	vectors["60 no cluster to ask"] = vector{
+		catalogs: one(blob("1.0.0"), blob("0.9.0"), requires("1.0.0", "q")), want: "1.0.0", differs: better,
 	}
 	return vectors
 }

@@ -14,6 +14,10 @@ type Operator struct {
 
 	// ConfigMaps are the names of additional ConfigMaps.
 	ConfigMaps []string
+
+	// Properties of the bundle in the catalog besides its version, as YAML in
+	// one line each.
+	Properties []string
 }
 
 // Name of the bundle.

@@ -27,6 +27,10 @@ func Catalog(registry string, operators ...Operator) fstest.MapFS {
 }
 
 func (o Operator) catalogEntry(registry string) string {
+	var more strings.Builder
+	for _, property := range o.Properties {
+		fmt.Fprintf(&more, "- %s\n", property)
+	}
 	return fmt.Sprintf(`---
 schema: olm.bundle
 package: %[1]s
@@ -35,5 +39,5 @@ image: %[3]s
 properties:
 - type: olm.package
   value: {packageName: %[1]s, version: %[4]s}
-`, o.Package, o.Name(), o.Image(registry), o.Version)
+`, o.Package, o.Name(), o.Image(registry), o.Version) + more.String()
 }

@@ -234,19 +234,27 @@ func update(t *testing.T, name string, change func(*ocv1.ClusterExtension)) {
 	}
 }
 
-// remove deletes an object and waits until it is gone. It also serves clean-ups,
-// in which the test's own context is over.
+// remove deletes an object and waits until it is gone, or another one has come in
+// its place: a repair may be faster than we look. It also serves clean-ups, in
+// which the test's own context is over.
 func remove(t *testing.T, object client.Object) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := theSuite.Admin.Delete(ctx, object); err != nil && !apierrors.IsNotFound(err) {
-		t.Error(err)
+	err := theSuite.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+	removed := object.GetUID()
+	if err == nil {
+		err = theSuite.Admin.Delete(ctx, object, client.Preconditions{UID: &removed})
+	}
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
 		return
 	}
 	for {
 		err := theSuite.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || err == nil && object.GetUID() != removed {
 			return
 		}
 		if ctx.Err() != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/clusterextensions/operator-controller/test/environment"
+	"github.com/clusterextensions/operator-controller/test/webhook"
 )
 
 // registryHost stands for the registry of the tests in all references.
@@ -17,18 +18,20 @@ const registryHost = "registry.test"
 
 // patience is how long a test waits for what takes seconds at the most on an
 // idle machine.
-const patience = 2 * time.Minute
+const patience = 3 * time.Minute
 
 // suite is what all tests share: one cluster, one registry, one controller.
 type suite struct {
 	*environment.Environment
 
 	controller    *environment.Controller
+	start         []string // its arguments
 	controllerLog string
+	services      webhook.Services
 	auditLog      string
 }
 
-var theSuite suite
+var theSuite = suite{start: []string{"--v=1"}}
 
 func TestMain(m *testing.M) {
 	code, err := theSuite.run(m)
@@ -62,11 +65,13 @@ func (s *suite) run(m *testing.M) (code int, err error) {
 		ClusterLogs:      filepath.Join(logs, "cluster"),
 		AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},
 		Registries:       []string{registryHost},
+		Dial:             s.services.Dial,
 		Progress:         os.Stderr,
 	})
 	if err != nil {
 		return 1, err
 	}
+	s.services.Use(s.Admin)
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	if err := s.startController(ctx); err != nil {
 		return 1, err
@@ -82,6 +87,6 @@ func (s *suite) startController(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var err error
-	s.controller, err = s.StartController(ctx, s.controllerLog, "--v=1")
+	s.controller, err = s.StartController(ctx, s.controllerLog, s.start...)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
 // TestUnchangedExtensionCostsNothing makes the controller look at an extension
@@ -45,14 +46,14 @@ func TestUnchangedExtensionCostsNothing(t *testing.T) {
 	if got := passesOver(t, name, start); got < passes {
 		t.Errorf("the controller made %d passes over the extension, want at least %d", got, passes)
 	}
-	events, err := controllerEvents(theSuite.auditLog)
+	requests, err := environment.ControllerRequests(theSuite.auditLog)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, event := range events {
-		isLease := event.ObjectRef != nil && event.ObjectRef.Resource == "leases"
-		if event.StageTimestamp.After(start) && !isLease && event.Verb != "watch" {
-			t.Errorf("an unchanged extension cost a request: %s", event)
+	for _, request := range requests {
+		isLease := request.ObjectRef != nil && request.ObjectRef.Resource == "leases"
+		if request.StageTimestamp.After(start) && !isLease && request.Verb != "watch" {
+			t.Errorf("an unchanged extension cost a request: %s", request)
 		}
 	}
 }

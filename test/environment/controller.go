@@ -106,6 +106,9 @@ func (c *Controller) isReady(ctx context.Context) bool {
 	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }
 
+// PID is the id of the process.
+func (c *Controller) PID() int { return c.command.Process.Pid }
+
 // Kill ends the process at once, as a crash does.
 func (c *Controller) Kill() error { return c.end(syscall.SIGKILL) }
 

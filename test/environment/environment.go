@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,8 +44,16 @@ type Options struct {
 	// go with the cluster if empty.
 	ClusterLogs string
 
+	// Snapshot is a file with a snapshot of etcd, whose content the cluster
+	// begins with; it begins empty if there is none.
+	Snapshot string
+
 	// AdmissionPlugins are enabled in addition to those on by default.
 	AdmissionPlugins []string
+
+	// Dial connects the API server to Services and pods, see
+	// [cluster.Options.Dial].
+	Dial cluster.Dialer
 
 	// Registries are the host names that stand for the registry here.
 	Registries []string
@@ -146,6 +155,8 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 		Progress:         options.Progress,
 		AdmissionPlugins: options.AdmissionPlugins,
 		LogDir:           options.ClusterLogs,
+		Dial:             options.Dial,
+		Snapshot:         options.Snapshot,
 	}
 	if options.AuditLog != "" {
 		clusterOptions.Audit = &cluster.Audit{Log: options.AuditLog}
@@ -170,11 +181,19 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 
 func (e *Environment) buildController(ctx context.Context, options Options) error {
 	fmt.Fprintln(options.Progress, "building the controller")
+	return e.BuildController(ctx, options.Race)
+}
+
+// BuildController builds the controller that is started from now on, with the
+// race detector or without. What has been built is built anew in a moment.
+func (e *Environment) BuildController(ctx context.Context, race bool) error {
 	e.binary = filepath.Join(e.dir, "operator-controller")
-	args := []string{"build", "-o", e.binary, "-tags=containers_image_openpgp"}
-	if options.Race {
+	args := []string{"build", "-tags=containers_image_openpgp"}
+	if race {
+		e.binary += "-race"
 		args = append(args, "-race")
 	}
+	args = append(args, "-o", e.binary)
 	build := exec.CommandContext(ctx, "go", append(args, "./cmd/operator-controller")...) //nolint:gosec // our own arguments
 	build.Dir = e.root
 	if output, err := build.CombinedOutput(); err != nil {
@@ -189,11 +208,11 @@ func (e *Environment) install(ctx context.Context, options Options) error {
 	fmt.Fprintln(options.Progress, "installing CRDs and RBAC")
 	namespace := &corev1.Namespace{}
 	namespace.Name = SystemNamespace
-	if err := e.Admin.Create(ctx, namespace); err != nil {
+	if err := e.Admin.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating namespace %q: %w", SystemNamespace, err)
 	}
 	for _, part := range []string{"crd", "rbac"} {
-		if err := e.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(e.root, "config", part)); err != nil {
+		if err := e.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(e.root, "config", part)); err != nil {
 			return err
 		}
 	}
@@ -210,6 +229,19 @@ func (e *Environment) install(ctx context.Context, options Options) error {
 func (e *Environment) Kubectl(ctx context.Context, args ...string) error {
 	_, err := e.KubectlOutput(ctx, "", args...)
 	return err
+}
+
+// CommandOutput runs a command of the controller's binary as the administrator,
+// and gives what it prints.
+func (e *Environment) CommandOutput(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, e.binary, append(args, "--kubeconfig", e.Cluster.Kubeconfig())...) //nolint:gosec // our own binary
+	var errors strings.Builder
+	command.Stderr = &errors
+	output, err := command.Output()
+	if err != nil {
+		return string(output), fmt.Errorf("operator-controller %s: %w: %s", strings.Join(args, " "), err, errors.String())
+	}
+	return string(output), nil
 }
 
 // KubectlOutput runs kubectl as the administrator, with input, and gives what it

@@ -45,7 +45,7 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
-// examples are the objects in the YAML of a page.
+// examples are the objects in the YAML of a page; other YAML is left out.
 func examples(t *testing.T, page string) []unstructured.Unstructured {
 	t.Helper()
 	var objects []unstructured.Unstructured
@@ -53,14 +53,16 @@ func examples(t *testing.T, page string) []unstructured.Unstructured {
 		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(block[1]), 4096)
 		for {
 			var object unstructured.Unstructured
-			err := decoder.Decode(&object)
+			err := decoder.Decode(&object.Object)
 			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, block[1])
 			}
-			objects = append(objects, object)
+			if object.GetKind() != "" {
+				objects = append(objects, object)
+			}
 		}
 	}
 	return objects

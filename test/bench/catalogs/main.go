@@ -20,6 +20,7 @@ import (
 	"strconv"
 
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/test/bench/measure"
 )
 
 func main() {
@@ -38,7 +39,7 @@ func run(ctx context.Context, out io.Writer) error {
 	}
 	server := httptest.NewServer(handler())
 	defer server.Close()
-	b := bench{dir: dir, url: server.URL, out: json.NewEncoder(out)}
+	b := bench{dir: dir, url: server.URL, report: measure.NewReport(out)}
 	err = b.build(ctx)
 	if err == nil {
 		err = b.measure(ctx)
@@ -70,7 +71,7 @@ func handler() http.Handler {
 // bench runs measurements one after the other.
 type bench struct {
 	dir, url string
-	out      *json.Encoder
+	report   *measure.Report
 }
 
 func (b bench) child() string { return filepath.Join(b.dir, "child") }
@@ -96,11 +97,11 @@ func (b bench) measure(ctx context.Context) error {
 		}
 		perCatalog := used.CPUSeconds / float64(m.catalogs)
 		errs = append(errs,
-			b.report(m, "cpu-seconds/catalog", perCatalog, m.cpuSeconds),
-			b.report(m, "cpu-to-encoding-json-ratio", perCatalog/floor.CPUSeconds, 0),
-			b.report(m, "peak-MiB", mebibytes(used.PeakBytes), m.peakMiB),
-			b.report(m, "resident-MiB", mebibytes(used.ResidentBytes), m.residentMiB),
-			b.report(m, "live-heap-MiB", mebibytes(used.LiveBytes), 0),
+			b.tell(m, "cpu-seconds/catalog", perCatalog, m.cpuSeconds),
+			b.tell(m, "cpu-to-encoding-json-ratio", perCatalog/floor.CPUSeconds, 0),
+			b.tell(m, "peak-MiB", measure.Mebibytes(used.PeakBytes), m.peakMiB),
+			b.tell(m, "resident-MiB", measure.Mebibytes(used.ResidentBytes), m.residentMiB),
+			b.tell(m, "live-heap-MiB", measure.Mebibytes(used.LiveBytes), 0),
 		)
 	}
 	return errors.Join(errs...)
@@ -121,25 +122,10 @@ func (b bench) usage(ctx context.Context, m measurement) (usage, error) {
 	return used, err
 }
 
-// result is a line of the output.
-type result struct {
-	Benchmark string `json:"benchmark"`
-	Metric    string `json:"metric"`
-	// Value is in the unit in the name of the metric.
-	Value float64 `json:"value"`
-	// Limit is the largest value that will do. Without it, any will.
-	Limit float64 `json:"limit,omitempty"`
-}
-
-// report prints a result. The error says that it is over the limit.
-func (b bench) report(m measurement, metric string, value, limit float64) error {
-	if err := b.out.Encode(result{Benchmark: m.name, Metric: metric, Value: value, Limit: limit}); err != nil {
-		return err
+// tell prints a result; zero stands for no limit.
+func (b bench) tell(m measurement, metric string, value, limit float64) error {
+	if limit == 0 {
+		return b.report.Tell(m.name, metric, value)
 	}
-	if limit > 0 && value > limit {
-		return fmt.Errorf("%s: %s is %.2f, the limit is %.2f", m.name, metric, value, limit)
-	}
-	return nil
+	return b.report.Check(m.name, metric, value, limit)
 }
-
-func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 	if err := finish(); err != nil {
 		return err
 	}
-	usage, err := measure(o.settle)
+	usage, err := measureUsage(o.settle)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,21 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// newBundleCommand returns the commands for those who write or review bundles.
+// They need no cluster.
+func newBundleCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "bundle",
+		Short: "Check and render bundles",
+		Long: `Check and render bundles, without a cluster.
+
+A bundle is a folder with manifests/ and metadata/, or an image that has them.`,
+		Example: `  operator-controller bundle check ./bundle
+  operator-controller bundle render ./bundle --namespace my-operator`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newBundleCheckCommand(), newBundleRenderCommand())
+	return strict(command)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/platform"
+)
+
+// clusterAccess is how a command reaches a cluster, with the rights of the
+// person who calls it.
+type clusterAccess struct {
+	kubeconfig, context, systemNamespace string
+}
+
+func (a *clusterAccess) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&a.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file; by default as kubectl finds it.")
+	flags.StringVar(&a.context, "context", "", "Name of the kubeconfig context; by default the current one.")
+	flags.StringVar(&a.systemNamespace, "system-namespace", defaultSystemNamespace, "Namespace of the controller.")
+}
+
+func (a *clusterAccess) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = a.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: a.context}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	return config, nil
+}
+
+// reader is a reconciler that can explain, and nothing else.
+func (a *clusterAccess) reader(ctx context.Context) (*controller.Reconciler, error) {
+	config, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	through, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("setting up a client: %w", err)
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.New(config, client.Options{HTTPClient: through, Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("setting up a client: %w", err)
+	}
+	catalogs, err := a.catalogs(ctx, config, through, api)
+	if err != nil {
+		return nil, err
+	}
+	offers, err := platform.New(platform.Config{REST: config, HTTPClient: through, Changed: func() {}})
+	if err != nil {
+		return nil, err
+	}
+	if err := offers.Read(ctx); err != nil {
+		return nil, err
+	}
+	return &controller.Reconciler{Client: api, Catalogs: catalogs, Platform: offers}, nil
+}
+
+// catalogs reads catalogs as the controller does, but through the API server
+// where a Service has them.
+func (a *clusterAccess) catalogs(ctx context.Context, config *rest.Config, through *http.Client, api client.Client) (*catalogs, error) {
+	host, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	authorities, err := a.authorities(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	direct, err := catalogclient.NewHTTPClient("", func() []byte { return authorities })
+	if err != nil {
+		return nil, err
+	}
+	direct.Transport = &serviceTransport{api: host, through: through.Transport, direct: direct.Transport}
+	reader, err := catalogclient.New(catalogclient.Config{HTTPClient: direct})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the catalog client: %w", err)
+	}
+	return newCatalogs(reader), nil
+}
+
+// authorities are those of the controller's own certificate for catalogs, which
+// only those need who reach the server directly: without the right to read them
+// there are none.
+func (a *clusterAccess) authorities(ctx context.Context, api client.Client) ([]byte, error) {
+	secret := &corev1.Secret{}
+	err := api.Get(ctx, types.NamespacedName{Namespace: a.systemNamespace, Name: certificateSecret}, secret)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("reading the authorities of the catalog server: %w", err)
+	}
+	return secret.Data[corev1.ServiceAccountRootCAKey], nil
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// clusterChoice is a choice that a controller has made, or will make, for an
+// extension on its cluster.
+type clusterChoice struct {
+	access clusterAccess
+}
+
+func (o *clusterChoice) bind(flags *pflag.FlagSet) { o.access.bind(flags) }
+
+// explain makes the choice once more. The error is a *usageError, or says what
+// of the cluster cannot be read.
+func (o *clusterChoice) explain(ctx context.Context, target string) (*explained, error) {
+	kind, name, _ := strings.Cut(target, "/")
+	if resource, _, _ := strings.Cut(kind, "."); strings.TrimSuffix(resource, "s") != "clusterextension" || name == "" {
+		return nil, &usageError{err: fmt.Errorf("%q cannot be explained: it has to be clusterextension/NAME", target)}
+	}
+	reader, err := o.access.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := reader.Explain(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return answerOf(found), nil
+}
+
+func answerOf(found controller.Explanation) *explained {
+	var resolution resolve.Resolution
+	if found.Resolution != nil {
+		resolution = *found.Resolution
+	}
+	answer := newExplained(found.Request, found.Catalogs, resolution, found.Err)
+	answer.Providers, answer.Dependents = found.Providers, found.Dependents
+	if found.Resolution == nil && found.Err == nil {
+		answer.Explanation = "there is no catalog to choose from; what is installed is kept"
+		answer.Resolved = &chosenBundle{Name: found.Request.Installed.Name, Version: found.Request.Installed.Version}
+	}
+	return answer
+}

@@ -1,0 +1,104 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/webhookcert"
+)
+
+// maxCertificateSteps is more than it takes to get from nothing to a certificate
+// that is served and trusted.
+const maxCertificateSteps = 8
+
+// errUnsettledCertificates says that each step called for another one.
+var errUnsettledCertificates = errors.New("the certificates of webhooks do not settle")
+
+// certificates are the objects of a release that [webhookcert] looks after.
+type certificates struct {
+	keys []ObjectKey
+
+	// renewal is when to look at them again; zero for never.
+	renewal time.Time
+}
+
+func (c certificates) isDue(now time.Time) bool {
+	return !c.renewal.IsZero() && !now.Before(c.renewal)
+}
+
+// certify writes to the objects of an execution what no revision says: the
+// certificates of webhooks that nobody else issues. Nothing of it is recorded.
+func (a *Applier) certify(ctx context.Context, e *executor, steps []step) (certificates, error) {
+	var kept certificates
+	var concerned []*step
+	for i := range steps {
+		if webhookcert.Concerns(steps[i].object) {
+			concerned = append(concerned, &steps[i])
+			kept.keys = append(kept.keys, steps[i].key)
+		}
+	}
+	for range maxCertificateSteps * len(concerned) {
+		now := a.config.Now()
+		live := e.liveOf(concerned)
+		next, err := webhookcert.Next(live, now)
+		if err != nil {
+			return certificates{}, err
+		}
+		if len(next.Patches) == 0 {
+			if next.Wait > 0 {
+				kept.renewal = now.Add(next.Wait)
+			}
+			return kept, nil
+		}
+		patches := map[*step][]byte{}
+		for _, patch := range next.Patches {
+			patches[concerned[slices.Index(live, patch.Object)]] = patch.Data
+		}
+		if err := e.patchEach(ctx, patches, "writing "+next.Part+" into"); err != nil {
+			return certificates{}, err
+		}
+	}
+	if len(concerned) > 0 {
+		return certificates{}, errUnsettledCertificates
+	}
+	return kept, nil
+}
+
+// liveOf gives the objects as the execution found or left them.
+func (e *executor) liveOf(steps []*step) []*unstructured.Unstructured {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	live := make([]*unstructured.Unstructured, len(steps))
+	for i, s := range steps {
+		live[i] = e.outcome.live[s.key]
+	}
+	return live
+}
+
+// patchEach writes to all of the objects, and gives all failures.
+func (e *executor) patchEach(ctx context.Context, patches map[*step][]byte, action string) error {
+	return newObjectsError(eachStep(ctx, slices.Collect(maps.Keys(patches)), func(ctx context.Context, s *step) error {
+		live, err := e.patch(ctx, s, patch{kind: types.StrategicMergePatchType, data: patches[s]})
+		if err != nil {
+			return err
+		}
+		e.complete(s.key, live)
+		return nil
+	}, action))
+}
+
+// complete notes an object that was written after the revision was.
+func (e *executor) complete(key ObjectKey, live *unstructured.Unstructured) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.outcome.changes[key] == Unchanged {
+		e.outcome.changes[key] = Updated
+	}
+	e.outcome.live[key] = live
+}

@@ -1,0 +1,183 @@
+package applier
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+)
+
+// histories are the records of all extensions as this process knows them. They
+// are listed once, and from then on known by what this process itself writes:
+// whoever leads is the only one to write records. A history that turns out to
+// be wrong is dropped, and listed again when it is next asked for.
+type histories struct {
+	records records // of no extension
+
+	// turn is taken to list the records of all extensions.
+	turn     chan struct{}
+	surveyed bool
+
+	mu    sync.Mutex
+	known map[string]*history // by extension
+
+	// indexes, by release, and chunks, by the label of their index, are what was
+	// listed and not asked for yet; asked are the releases that were.
+	indexes map[string][]metav1.ObjectMeta
+	chunks  map[string][]string
+	asked   map[string]struct{}
+}
+
+func newHistories(records records) *histories {
+	return &histories{
+		records: records,
+		turn:    make(chan struct{}, 1),
+		known:   map[string]*history{},
+		indexes: map[string][]metav1.ObjectMeta{},
+		chunks:  map[string][]string{},
+		asked:   map[string]struct{}{},
+	}
+}
+
+// of gives the history of one incarnation of an extension. An earlier one of the
+// same name is none of its business.
+func (h *histories) of(ctx context.Context, owner Extension) (*history, error) {
+	if found := h.find(owner); found != nil {
+		return found, nil
+	}
+	if err := h.survey(ctx); err != nil {
+		return nil, err
+	}
+	records := h.records
+	records.owner = owner
+	loaded := h.take(&records)
+	if loaded == nil {
+		var err error
+		if loaded, err = loadHistory(ctx, &records); err != nil {
+			return nil, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known[owner.Name] = loaded
+	return loaded, nil
+}
+
+func (h *histories) find(owner Extension) *history {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found, ok := h.known[owner.Name]
+	if !ok || found.records.owner != owner {
+		return nil
+	}
+	return found
+}
+
+// drop makes the next one to ask list the records of the extension.
+func (h *histories) drop(extension string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.known, extension)
+}
+
+// survey lists all records, without their data, if that was not done yet.
+func (h *histories) survey(ctx context.Context) error {
+	select {
+	case h.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-h.turn }()
+	if h.surveyed {
+		return nil
+	}
+	list := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return h.records.names.List(ctx, options)
+	})
+	all, _, err := list.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelOwner: recordOwner}.String()})
+	if err != nil {
+		return fmt.Errorf("listing the release records: %w", err)
+	}
+	indexes, chunks := map[string][]metav1.ObjectMeta{}, map[string][]string{}
+	err = meta.EachListItem(all, func(item runtime.Object) error {
+		found, ok := item.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return fmt.Errorf("unexpected %T", item)
+		}
+		switch found.Labels[labelType] {
+		case typeIndex:
+			found.ManagedFields = nil
+			release := found.Labels[labelName]
+			indexes[release] = append(indexes[release], found.ObjectMeta)
+		case typeChunk:
+			key := found.Labels[labelKey]
+			chunks[key] = append(chunks[key], found.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("listing the release records: %w", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.indexes, h.chunks, h.surveyed = indexes, chunks, true
+	return nil
+}
+
+// take makes a history of what the survey found. It gives nil when a release was
+// asked for before: what the survey found of it is no longer the news.
+func (h *histories) take(records *records) *history {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	release := releaseName(records.owner.Name)
+	if _, asked := h.asked[release]; asked {
+		return nil
+	}
+	h.asked[release] = struct{}{}
+	indexes := records.own(h.indexes[release])
+	delete(h.indexes, release)
+	chunks := map[string][]string{}
+	for _, key := range records.keysAround(indexes) {
+		if found, ok := h.chunks[key]; ok {
+			chunks[key] = found
+			delete(h.chunks, key)
+		}
+	}
+	return newHistory(records, indexes, chunks)
+}
+
+// newHistory puts chunks to their indexes.
+func newHistory(records *records, indexes []metav1.ObjectMeta, chunks map[string][]string) *history {
+	made := &history{records: records}
+	for i := range indexes {
+		found := entryOf(&indexes[i])
+		key := keyLabel(found.name)
+		found.chunks = chunks[key]
+		delete(chunks, key)
+		made.entries = append(made.entries, found)
+	}
+	for _, key := range slices.Sorted(maps.Keys(chunks)) {
+		made.strays = append(made.strays, chunks[key]...)
+	}
+	return made
+}
+
+// loadHistory lists the records of one extension, without their data.
+func loadHistory(ctx context.Context, records *records) (*history, error) {
+	indexes, err := records.indexes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chunks, err := records.chunks(ctx, records.keysAround(indexes))
+	if err != nil {
+		return nil, err
+	}
+	return newHistory(records, indexes, chunks), nil
+}

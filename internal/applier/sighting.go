@@ -1,0 +1,120 @@
+package applier
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// sighting is what is taken from an object that a watch reports.
+type sighting struct {
+	event       apiwatch.EventType
+	key         ObjectKey
+	owner       string
+	version     string
+	fingerprint string
+	workload    *Workload // nil for what does not run anything
+	endsList    bool      // of a bookmark: all that was there has been reported
+}
+
+// sightingOf reads what a watch of the kind reports. What the API server reports
+// as an error is returned as one.
+func sightingOf(kind schema.GroupKind, event apiwatch.EventType, object json.RawMessage) (sighting, error) {
+	if event == apiwatch.Error {
+		status := metav1.Status{}
+		if err := json.Unmarshal(object, &status); err != nil {
+			return sighting{}, fmt.Errorf("reading the error of a watch: %w", err)
+		}
+		return sighting{}, apierrors.FromObject(&status)
+	}
+	// Of most kinds only the metadata is there.
+	full := appsv1.Deployment{}
+	into := any(&full)
+	if kind != deploymentKind {
+		into = &struct {
+			*metav1.ObjectMeta `json:"metadata"`
+		}{&full.ObjectMeta}
+	}
+	if err := json.Unmarshal(object, into); err != nil {
+		return sighting{}, fmt.Errorf("reading an object of a watch: %w", err)
+	}
+	seen := sighting{
+		event:       event,
+		key:         ObjectKey{GroupKind: kind, Namespace: full.Namespace, Name: full.Name},
+		owner:       full.Labels[LabelOwnerName],
+		version:     full.ResourceVersion,
+		fingerprint: fingerprint(&full),
+		endsList:    full.Annotations[metav1.InitialEventsAnnotationKey] == "true",
+	}
+	if event == apiwatch.Deleted {
+		seen.fingerprint = gone
+	}
+	if kind == deploymentKind {
+		seen.workload = new(healthOf(seen.key, &full))
+	}
+	return seen, nil
+}
+
+func decodeList(body io.Reader) (objects []json.RawMessage, version string, err error) {
+	var list struct {
+		Metadata metav1.ListMeta   `json:"metadata"`
+		Items    []json.RawMessage `json:"items"`
+	}
+	err = json.NewDecoder(body).Decode(&list)
+	return list.Items, list.Metadata.ResourceVersion, err
+}
+
+// events reads a stream of events. It has a buffer only while there is something
+// to read.
+type events struct {
+	body    io.Reader
+	first   [1]byte
+	decoder *json.Decoder // nil while there is nothing
+}
+
+func newEvents(body io.Reader) *events { return &events{body: body} }
+
+// next waits for an event.
+func (e *events) next() (apiwatch.EventType, json.RawMessage, error) {
+	if err := e.wait(); err != nil {
+		return "", nil, err
+	}
+	var event struct {
+		Type   apiwatch.EventType `json:"type"`
+		Object json.RawMessage    `json:"object"`
+	}
+	if err := e.decoder.Decode(&event); err != nil {
+		return "", nil, fmt.Errorf("reading an event: %w", err)
+	}
+	return event.Type, event.Object, nil
+}
+
+// wait returns when there is something for the decoder.
+func (e *events) wait() error {
+	if e.decoder != nil {
+		rest, err := io.ReadAll(e.decoder.Buffered())
+		if err != nil {
+			return err
+		}
+		if len(bytes.TrimSpace(rest)) > 0 {
+			return nil
+		}
+		e.decoder = nil
+	}
+	for {
+		if _, err := io.ReadFull(e.body, e.first[:]); err != nil {
+			return err
+		}
+		if len(bytes.TrimSpace(e.first[:])) > 0 {
+			e.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(e.first[:]), e.body))
+			return nil
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package bundle
+
+import (
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxNameLength is what most kinds allow for a name.
+const maxNameLength = 253
+
+// access is what one of the ClusterRoles that Kubernetes aggregates may do with
+// the resources of an API.
+type access struct {
+	suffix string
+
+	// into is the ClusterRole that takes the rule in.
+	into  string
+	verbs []string
+	rule  func(resource, group string) rbacv1.PolicyRule
+}
+
+// accesses are those that classic OLM granted, so that who may administer, edit
+// or view a namespace may do so with the resources of operators as well.
+func accesses() []access {
+	resources := func(resource, group string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}}
+	}
+	definition := func(resource, group string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{
+			APIGroups:     []string{groupAPIExtensions},
+			Resources:     []string{"customresourcedefinitions"},
+			ResourceNames: []string{resource + "." + group},
+		}
+	}
+	return []access{
+		{suffix: "admin", into: "admin", verbs: []string{"*"}, rule: resources},
+		{suffix: "edit", into: "edit", verbs: []string{"create", "update", "patch", "delete"}, rule: resources},
+		{suffix: "view", into: "view", verbs: []string{"get", "list", "watch"}, rule: resources},
+		{suffix: "crdview", into: "view", verbs: []string{"get"}, rule: definition},
+	}
+}
+
+// aggregatedClusterRoles lets the users of the cluster at the APIs that the
+// bundle provides, under the names that classic OLM gave to these roles.
+func (r *renderer) aggregatedClusterRoles() error {
+	if !r.aggregate {
+		return nil
+	}
+	for _, owned := range r.bundle.CSV.Spec.CustomResourceDefinitions.Owned {
+		resource, group, _ := strings.Cut(owned.Name, ".")
+		for _, access := range accesses() {
+			rule := access.rule(resource, group)
+			rule.Verbs = access.verbs
+			if err := r.add(&rbacv1.ClusterRole{
+				TypeMeta: rbacType(kindClusterRole),
+				ObjectMeta: metav1.ObjectMeta{
+					Name:   shortened(owned.Name+"-"+owned.Version+"-"+access.suffix, maxNameLength),
+					Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + access.into: "true"},
+				},
+				Rules: []rbacv1.PolicyRule{rule},
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

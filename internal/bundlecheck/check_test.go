@@ -1,0 +1,271 @@
+package bundlecheck_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/bundlecheck"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
+)
+
+const csvFile = "manifests/csv.yaml"
+
+// files are those of a bundle.
+type files fstest.MapFS
+
+func (f files) with(name, text string) files {
+	f[name] = &fstest.MapFile{Data: []byte(text)}
+	return f
+}
+
+func (f files) without(name string) files {
+	delete(f, name)
+	return f
+}
+
+// sample is a bundle without problems.
+func sample() files { return files(testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()) }
+
+// withCSV returns the sample with a change to the text of its
+// ClusterServiceVersion.
+func withCSV(tb testing.TB, from, to string) files {
+	tb.Helper()
+	content := sample()
+	text := string(content[csvFile].Data)
+	if !strings.Contains(text, from) {
+		tb.Fatalf("the sample has no %q", from)
+	}
+	return content.with(csvFile, strings.Replace(text, from, to, 1))
+}
+
+func lines(problems []bundlecheck.Problem) []string {
+	var out []string
+	for _, problem := range problems {
+		out = append(out, problem.String())
+	}
+	return out
+}
+
+const modes = "  - {type: AllNamespaces, supported: true}\n"
+
+// The texts are for people, who see them as they are here.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		files files
+		want  []string
+	}{
+		"nothing is wrong": {files: sample()},
+		"a plain bundle may hold anything": {
+			files: files{}.with("manifests/all.yaml", binding+"---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\n").
+				with("metadata/annotations.yaml", "annotations: {operators.operatorframework.io.bundle.mediatype.v1: plain+v0, operators.operatorframework.io.bundle.package.v1: p}\n"),
+		},
+		"every problem of every file is listed": {
+			files: sample().with("manifests/a.yaml", "kind: Secret\n").with("manifests/b.yaml", "- not an object\n").
+				without("metadata/annotations.yaml"),
+			want: []string{
+				"manifests/a.yaml: error: Secret has no apiVersion",
+				"manifests/b.yaml: error: a Kubernetes object is a map, this is not one",
+				"metadata/annotations.yaml: error: file does not exist",
+			},
+		},
+		"what only validating finds has file and field": {
+			files: withCSV(t, "things.p.test", "others.p.test"),
+			want: []string{
+				`manifests/csv.yaml: spec.customresourcedefinitions.owned[0].name: error: owned CRD "others.p.test" not found in bundle`,
+			},
+		},
+		"what only rendering finds, once for all modes": {
+			files: withCSV(t, modes, modes+"  - {type: OwnNamespace, supported: true}\n"+webhook).with("manifests/webhook.yaml", service),
+			want: []string{
+				`manifests/webhook.yaml: error: Service "p-service" contradicts what the ClusterServiceVersion asks for: its selector app=other does not select the pods of the webhooks`,
+			},
+		},
+		"what cannot be installed at all is an error": {
+			files: withCSV(t, "AllNamespaces", "MultiNamespace"),
+			want: []string{
+				"error: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes, it supports only MultiNamespace: an extension watches one namespace or all",
+				"spec.installModes: warning: MultiNamespace is never used: an extension watches one namespace or all",
+			},
+		},
+		"what is stated and not acted on is a warning": {
+			files: withCSV(t, "  version: 1.0.0\n", "  version: 1.0.0\n  minKubeVersion: newest\n  cleanup: {enabled: true}\n"),
+			want: []string{
+				"spec.cleanup.enabled: warning: nothing acts on it: custom resources go only with their definitions",
+				`spec.minKubeVersion: warning: "newest" is not a version: every Kubernetes is taken to be new enough`,
+			},
+		},
+		"a version of Kubernetes is looked at": {
+			files: withCSV(t, "  version: 1.0.0\n", "  version: 1.0.0\n  minKubeVersion: 1.30.0\n"),
+		},
+		"what others have to bring is a warning": {
+			files: withCSV(t, "    owned:\n", "    required:\n    - {name: others.q.test, kind: Other, version: v1}\n    owned:\n"),
+			want: []string{
+				`spec.customresourcedefinitions.required: warning: needs CustomResourceDefinition "others.q.test", which others have to bring`,
+			},
+		},
+		"rights for a namespace of the author are a warning, once for all modes": {
+			files: withCSV(t, modes, modes+"  - {type: OwnNamespace, supported: true}\n").with("manifests/binding.yaml", binding),
+			want: []string{
+				`warning: ClusterRoleBinding "p-more" grants rights to ServiceAccount "p" in namespace "authored", but that of the bundle will be in the namespace of the installation`,
+			},
+		},
+		"dependencies are warnings": {
+			files: sample().with("metadata/dependencies.yaml", `dependencies:
+- {type: olm.package, value: {packageName: q, version: ">=1.0.0"}}
+- {type: olm.package, value: {packageName: r, version: newest}}
+- {type: olm.gvk, value: {group: q.test, version: v1, kind: Q}}
+- {type: olm.constraint, value: {}}
+- {type: olm.misnamed, value: {}}
+`),
+			want: []string{
+				`metadata/dependencies.yaml: dependencies[0]: warning: needs package "q" in version ">=1.0.0", which is checked but not installed with it`,
+				`metadata/dependencies.yaml: dependencies[1]: warning: needs package "r" in version "newest", which is checked but not installed with it`,
+				`metadata/dependencies.yaml: dependencies[1].value.version: warning: Could not get version from string: "newest"`,
+				`metadata/dependencies.yaml: dependencies[2]: warning: needs API "Q" of "q.test/v1", which is checked but not installed with it`,
+				`metadata/dependencies.yaml: dependencies[3]: warning: states a constraint, which is checked but not installed with it`,
+				`metadata/dependencies.yaml: dependencies[4]: warning: nothing reads type "olm.misnamed"`,
+			},
+		},
+		"dependencies that cannot be read never reach a catalog": {
+			files: sample().with("metadata/dependencies.yaml", "dependencies: {}\n"),
+			want: []string{
+				"metadata/dependencies.yaml: warning: it cannot be read, and catalogs will not have the dependencies: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal object into Go struct field .dependencies of type []bundlecheck.dependency",
+			},
+		},
+		"dependencies without bound are not read": {
+			files: sample().with("metadata/dependencies.yaml", strings.Repeat("#", 1<<20)),
+			want:  []string{"metadata/dependencies.yaml: warning: the file is too large"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			problems, err := bundlecheck.Check(fstest.MapFS(test.files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, lines(problems)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+const webhook = `  webhookdefinitions:
+  - type: ValidatingAdmissionWebhook
+    generateName: things.p.test
+    deploymentName: p
+    containerPort: 443
+    sideEffects: None
+    admissionReviewVersions: [v1]
+    webhookPath: /validate
+`
+
+// service cannot be that of the webhook.
+const service = `apiVersion: v1
+kind: Service
+metadata: {name: p-service}
+spec:
+  selector: {app: other}
+  ports: [{port: 443}]
+`
+
+const binding = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: p-more}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects:
+- {kind: ServiceAccount, namespace: authored, name: p}
+- {kind: ServiceAccount, namespace: authored, name: others}
+- {kind: User, name: p}
+`
+
+func TestCheckFailsIfFilesCannotBeRead(t *testing.T) {
+	t.Parallel()
+	if _, err := bundlecheck.Check(brokenFS{fstest.MapFS(sample())}); !errors.Is(err, errBroken) {
+		t.Errorf("got error %v", err)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+// brokenFS cannot open the manifests.
+type brokenFS struct{ fstest.MapFS }
+
+func (b brokenFS) Open(name string) (fs.File, error) {
+	if strings.HasPrefix(name, "manifests/") {
+		return nil, errBroken
+	}
+	return b.MapFS.Open(name)
+}
+
+// TestRealBundles: what is found has one form, whatever the bundle is like.
+func TestRealBundles(t *testing.T) {
+	t.Parallel()
+	corpus := testkit.Corpus(t)
+	dirs, err := filepath.Glob(filepath.Join(corpus, "odd", "*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no odd bundles: %v", err)
+	}
+	packages, err := filepath.Glob(filepath.Join(corpus, "bundles", "*"))
+	if err != nil || len(packages) == 0 {
+		t.Fatalf("no bundles: %v", err)
+	}
+	for _, dir := range packages {
+		versions, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil || len(versions) == 0 {
+			t.Fatalf("no bundles in %s: %v", dir, err)
+		}
+		// Versions of a package are much alike.
+		dirs = append(dirs, versions[0])
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(filepath.Dir(dir))+"/"+filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			problems, err := bundlecheck.Check(os.DirFS(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkForm(t, problems)
+		})
+	}
+}
+
+func checkForm(t *testing.T, problems []bundlecheck.Problem) {
+	t.Helper()
+	for _, problem := range problems {
+		if line := problem.String(); strings.ContainsFunc(line, unicode.IsControl) || len(line) > 5000 {
+			t.Errorf("not a line for people: %q", line)
+		}
+	}
+	if !slices.IsSortedFunc(problems, func(a, b bundlecheck.Problem) int { return strings.Compare(a.File, b.File) }) {
+		t.Error("not sorted")
+	}
+}
+
+func FuzzCheckDependencies(f *testing.F) {
+	f.Add("dependencies:\n- {type: olm.package, value: {packageName: q, version: '>=1.0.0'}}\n")
+	f.Add("dependencies: [{type: 1}, null, {value: []}]\n")
+	f.Add("a: &a [1]\ndependencies: [*a, *a]\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		problems, err := bundlecheck.Check(fstest.MapFS(sample().with("metadata/dependencies.yaml", text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, problem := range problems {
+			if problem.Severity != bundlecheck.Warning {
+				t.Errorf("dependencies keep a bundle from being installed: %s", problem)
+			}
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package bundlecheck
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const (
+	// maxMessage is the longest message, and the longest path, in characters.
+	maxMessage = 1024
+	// maxShown is how many characters of a text from the bundle a message has.
+	maxShown = 128
+)
+
+// Severity says how bad a problem is.
+type Severity string
+
+// The severities, worst first.
+const (
+	// Error is what keeps the bundle from being installed.
+	Error Severity = "error"
+	// Warning is what works, but maybe not as its author thinks.
+	Warning Severity = "warning"
+)
+
+// Problem is one thing that is wrong with a bundle.
+type Problem struct {
+	// File is the path of the file within the bundle. It is empty for a problem
+	// that is in no one file.
+	File string `json:"file,omitempty"`
+	// Path is that of the field in the object, or of the object in the file;
+	// empty for a problem of the whole.
+	Path string `json:"path,omitempty"`
+
+	Severity Severity `json:"severity"`
+	// Message is a single line that does not repeat where the problem is.
+	Message string `json:"message"`
+}
+
+// String returns the problem as a single line, the place first.
+func (p Problem) String() string {
+	text := string(p.Severity) + ": " + p.Message
+	for _, place := range []string{p.Path, p.File} {
+		if place != "" {
+			text = place + ": " + text
+		}
+	}
+	return text
+}
+
+// report collects problems.
+type report struct {
+	problems []Problem
+}
+
+func (r *report) errorf(file, path, format string, args ...any) {
+	r.add(Error, file, path, fmt.Sprintf(format, args...))
+}
+
+func (r *report) warnf(file, path, format string, args ...any) {
+	r.add(Warning, file, path, fmt.Sprintf(format, args...))
+}
+
+func (r *report) add(severity Severity, file, path, message string) {
+	r.problems = append(r.problems, Problem{
+		File: singleLine(file), Path: singleLine(path), Severity: severity, Message: singleLine(message),
+	})
+}
+
+// sorted returns the problems in their order, each once.
+func (r *report) sorted() []Problem {
+	slices.SortFunc(r.problems, func(a, b Problem) int {
+		return cmp.Or(
+			cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Path, b.Path),
+			cmp.Compare(a.Severity, b.Severity),
+			cmp.Compare(a.Message, b.Message),
+		)
+	})
+	return slices.Compact(r.problems)
+}
+
+// quote returns a text from the bundle as a message shows it.
+func quote(text string) string { return fmt.Sprintf("%.*q", maxShown, text) }
+
+// singleLine returns text without control characters, cut to a bounded length.
+func singleLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > maxMessage {
+		return string(runes[:maxMessage]) + "..."
+	}
+	return text
+}

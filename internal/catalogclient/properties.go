@@ -1,0 +1,197 @@
+package catalogclient
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+)
+
+// The types of properties by which a bundle states what it needs, and what it
+// provides.
+const (
+	propertyPackageRequired = "olm.package.required"
+	propertyGVKRequired     = "olm.gvk.required"
+	propertyConstraint      = "olm.constraint"
+	propertyMaxOpenShift    = "olm.maxOpenShiftVersion"
+	propertyGVK             = "olm.gvk"
+)
+
+// The types of properties that are not kept: the version and the lowest version
+// of Kubernetes are taken out of them, and rendered manifests and CSV metadata
+// make up nearly all of a catalog's size.
+const (
+	propertyPackage      = "olm.package"
+	propertyCSVMetadata  = "olm.csv.metadata"
+	propertyBundleObject = "olm.bundle.object"
+)
+
+// maxPropertyBytes bounds the value of a property that states no requirement:
+// what rules look at is small.
+const maxPropertyBytes = 4 << 10
+
+// decodeProperties sets what b has of the properties in list.
+func (b *Bundle) decodeProperties(list []byte, n *items) error {
+	b.Version, b.Facts = "", nil
+	var facts Facts
+	versioned, described := false, false
+	err := n.decode(list, func(item []byte) error {
+		kind, value, err := decodeProperty(item)
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case propertyBundleObject:
+		case propertyPackage:
+			if !versioned {
+				b.Version, versioned = versionOf(value), true
+			}
+		case propertyCSVMetadata:
+			if !described {
+				facts.MinKubeVersion, described = minKubeVersionOf(value), true
+			}
+		default:
+			facts.add(kind, compact(value))
+		}
+		return nil
+	})
+	if facts.MinKubeVersion != "" || len(facts.Properties) > 0 {
+		b.Facts = &facts
+	}
+	return err
+}
+
+// add adds a property unless it is too large.
+func (f *Facts) add(kind string, value json.RawMessage) {
+	switch kind {
+	case propertyPackageRequired, propertyGVKRequired, propertyConstraint, propertyMaxOpenShift:
+	default:
+		if len(value) > maxPropertyBytes {
+			return
+		}
+	}
+	f.Properties = append(f.Properties, &Property{Type: kind, Value: value})
+}
+
+// decodeProperty decodes the type of a property, but not its value.
+func decodeProperty(item []byte) (string, []byte, error) {
+	var kind string
+	var raw []byte
+	err := decodeFields(item, func(key string, value []byte) error {
+		switch {
+		case strings.EqualFold(key, "type"):
+			return decodeValue(value, &kind)
+		case strings.EqualFold(key, "value"):
+			raw = value
+		}
+		return nil
+	})
+	return kind, raw, err
+}
+
+// versionOf returns the version in the value of an olm.package property.
+func versionOf(value []byte) string {
+	var property struct {
+		Version string `json:"version"`
+	}
+	// Whether a bundle without version matters is for resolution to say.
+	if err := json.Unmarshal(value, &property); err != nil {
+		return ""
+	}
+	return property.Version
+}
+
+// minKubeVersionOf returns the minKubeVersion in the value of an olm.csv.metadata
+// property, or "". It decodes nothing else, since there may be megabytes.
+func minKubeVersionOf(value []byte) string {
+	if fbc.KindOf(value) != fbc.Map {
+		return ""
+	}
+	found := ""
+	for key, field := range fbc.Fields(value) {
+		if !strings.EqualFold(key, "minKubeVersion") {
+			continue
+		}
+		if err := json.Unmarshal(field, &found); err != nil {
+			return ""
+		}
+	}
+	return found
+}
+
+// compact returns value, which is valid JSON or nil, without space and in
+// memory of its own.
+func compact(value []byte) json.RawMessage {
+	if value == nil {
+		return nil
+	}
+	var b bytes.Buffer
+	b.Grow(len(value))
+	// The value was validated with the object it is from.
+	if err := json.Compact(&b, value); err != nil {
+		return bytes.Clone(value)
+	}
+	return b.Bytes()
+}
+
+// sharedFacts are the facts of one package, and the properties in them, once each:
+// the next version of a bundle mostly has those of the one before. Packages share
+// nothing, so that one may change without the others.
+type sharedFacts struct {
+	facts      map[sum]*Facts
+	properties map[sum]*Property
+}
+
+// sum identifies what is too long for a key.
+type sum = [sha256.Size]byte
+
+// keepFacts returns facts in memory that is shared with equal facts of the package.
+func (b *builder) keepFacts(p *sharedFacts, facts *Facts) *Facts {
+	if facts == nil {
+		return nil
+	}
+	if p.facts == nil {
+		p.facts, p.properties = map[sum]*Facts{}, map[sum]*Property{}
+	}
+	sums := make([]sum, len(facts.Properties))
+	whole := sha256.New()
+	for i, property := range facts.Properties {
+		sums[i] = property.sum()
+		whole.Write(sums[i][:])
+	}
+	whole.Write([]byte(facts.MinKubeVersion))
+	key := sum(whole.Sum(nil))
+	if kept, ok := p.facts[key]; ok {
+		return kept
+	}
+	kept := &Facts{MinKubeVersion: b.keep(facts.MinKubeVersion), Properties: exactly(facts.Properties)}
+	for i, property := range facts.Properties {
+		kept.Properties[i] = b.keepProperty(p, sums[i], property)
+	}
+	p.facts[key] = kept
+	b.kept += entryOverhead
+	return kept
+}
+
+func (b *builder) keepProperty(p *sharedFacts, key sum, property *Property) *Property {
+	// A copy on disk has it in all the facts that it is in.
+	b.kept += entryOverhead + int64(len(property.Value))
+	kept, ok := p.properties[key]
+	if !ok {
+		kept = &Property{Type: b.keep(property.Type), Value: bytes.Clone(property.Value)}
+		p.properties[key] = kept
+	}
+	return kept
+}
+
+// sum tells properties apart that differ in anything.
+func (p *Property) sum() sum {
+	text := make([]byte, 0, binary.MaxVarintLen64+len(p.Type)+len(p.Value))
+	text = binary.AppendUvarint(text, uint64(len(p.Type)))
+	text = append(text, p.Type...)
+	// No JSON value is empty: without one there is none.
+	return sha256.Sum256(append(text, p.Value...))
+}

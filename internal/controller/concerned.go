@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// APIChanges carries the news that the cluster serves other APIs than before.
+type APIChanges chan event.TypedGenericEvent[struct{}]
+
+// NewAPIChanges holds one piece of news at a time: another one before the first
+// was heard would say no more.
+func NewAPIChanges() APIChanges { return make(APIChanges, 1) }
+
+// Tell never waits.
+func (c APIChanges) Tell() {
+	select {
+	case c <- event.TypedGenericEvent[struct{}]{}:
+	default:
+	}
+}
+
+// toRequirersOfAPIs wakes the extensions whose package requires APIs.
+func (r *Reconciler) toRequirersOfAPIs() handler.TypedEventHandler[struct{}, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ struct{}) []reconcile.Request {
+		needs := r.newNeedsReader(ctx)
+		return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
+			its := needs(ext)
+			return its.APIs || its.Platform
+		})
+	})
+}
+
+// installMoved notices when another bundle, or none, is installed.
+func installMoved() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isExtension := e.ObjectOld.(*ocv1.ClusterExtension)
+			after, isStillExtension := e.ObjectNew.(*ocv1.ClusterExtension)
+			return isExtension && isStillExtension &&
+				(!equality.Semantic.DeepEqual(before.Status.Install, after.Status.Install) ||
+					before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero())
+		},
+		CreateFunc: func(event.CreateEvent) bool { return false },
+	}
+}
+
+// concernedBy gives the extensions that require the package of an extension, and
+// those that it requires itself: they tell of each other.
+func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) []reconcile.Request {
+	moved, ok := object.(*ocv1.ClusterExtension)
+	if !ok || moved.Spec.Source.Catalog == nil {
+		return nil
+	}
+	needs := r.newNeedsReader(ctx)
+	required := needs(moved).Packages
+	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
+		if ext.Name == moved.Name || ext.Spec.Source.Catalog == nil {
+			return false
+		}
+		its := needs(ext)
+		return its.AnyPackage ||
+			slices.Contains(its.Packages, moved.Spec.Source.Catalog.PackageName) ||
+			slices.Contains(required, ext.Spec.Source.Catalog.PackageName)
+	})
+}
+
+// newNeedsReader gives what matters to the requirements of an extension's
+// package, in whatever catalog.
+func (r *Reconciler) newNeedsReader(ctx context.Context) func(*ocv1.ClusterExtension) requirement.Needs {
+	var list ocv1.ClusterCatalogList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing catalogs to find out whom to wake")
+	}
+	return func(ext *ocv1.ClusterExtension) requirement.Needs {
+		if ext.Spec.Source.Catalog == nil {
+			return requirement.Needs{}
+		}
+		var catalogs []resolve.Catalog
+		for i := range list.Items {
+			prepared, err := r.Catalogs.Package(list.Items[i].Name, ext.Spec.Source.Catalog.PackageName)
+			if err == nil {
+				catalogs = append(catalogs, resolve.Catalog{Package: prepared})
+			}
+		}
+		return needsOf(catalogs)
+	}
+}

@@ -1,0 +1,60 @@
+package controller
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// maxNote is what the API allows for the text of an event.
+const maxNote = 1024
+
+// Reasons of events. All others have the reason of the condition Ready.
+const (
+	// eventRequired tells of an extension that is removed although another one
+	// requires it.
+	eventRequired = "Required"
+
+	// eventImageMoved tells of an installed bundle whose tag now stands for
+	// other content.
+	eventImageMoved = "ImageMoved"
+)
+
+// transition is something that happened to an extension, for an event.
+type transition struct{ kind, reason, note string }
+
+// transitionOf compares the status before and after a pass; nil if there is
+// nothing new to tell. What Ready says has all the rest in it.
+func transitionOf(before, after *ocv1.ClusterExtensionStatus) *transition {
+	was := meta.FindStatusCondition(before.Conditions, ocv1.TypeReady)
+	is := meta.FindStatusCondition(after.Conditions, ocv1.TypeReady)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return nil
+	}
+	t := &transition{kind: corev1.EventTypeWarning, reason: is.Reason, note: is.Message}
+	if is.Status == metav1.ConditionTrue {
+		t.kind = corev1.EventTypeNormal
+	}
+	return t
+}
+
+// removalOf is what to tell when an extension goes that others need; nil if
+// none does.
+func removalOf(dependents []string) *transition {
+	if len(dependents) == 0 {
+		return nil
+	}
+	return &transition{
+		kind: corev1.EventTypeWarning, reason: eventRequired,
+		note: "removed although it is required: " + named(dependents),
+	}
+}
+
+// tell sends an event, after what it is about was written. Nothing waits for it.
+func (r *Reconciler) tell(ext *ocv1.ClusterExtension, t *transition) {
+	if t != nil {
+		r.Events.Event(ext, t.kind, t.reason, shortened(t.note, maxNote))
+	}
+}

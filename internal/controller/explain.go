@@ -1,0 +1,84 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// Explanation is what a pass over an extension would choose now, and why.
+type Explanation struct {
+	// Request and Catalogs are what the choice is made from.
+	Request  resolve.Request
+	Catalogs []resolve.Catalog
+
+	// Resolution is nil if nothing was chosen: because of Err or, without one,
+	// because there is no catalog to choose from and what is installed is kept.
+	Resolution *resolve.Resolution
+	Err        error
+
+	// Providers and Dependents are those of an [Outcome].
+	Providers  []string
+	Dependents []string
+}
+
+// Explain makes the choice of a pass for the named extension, and nothing of it
+// comes true. What is installed is what the status says. It is for people who
+// ask with their own rights: the catalogs that the spec selects are read first.
+func (r *Reconciler) Explain(ctx context.Context, name string) (Explanation, error) {
+	ext := &ocv1.ClusterExtension{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, ext); err != nil {
+		return Explanation{}, fmt.Errorf("reading ClusterExtension %q: %w", name, err)
+	}
+	wanted, invalid := translate(ext)
+	if err := r.refreshAll(ctx); err != nil {
+		return Explanation{}, err
+	}
+	var observed Observed
+	if ext.Status.Install != nil && ext.Spec.Source.Catalog != nil {
+		observed.Installation.Installed = &Installed{Bundle: installedIdentity(ext)}
+	}
+	r.observeOffers(ctx, wanted, &observed)
+	outcome := Outcome{Observed: observed}
+	outcome.Onward = decide(wanted, invalid, observed)
+	outcome.Err = outcome.Onward.Err
+	r.lookAround(ctx, wanted, &outcome)
+
+	request := wanted.Request
+	request.Cluster = observed.Surroundings.cluster()
+	if installed := observed.Installation.Installed; installed != nil {
+		request.Installed = &installed.Bundle
+	}
+	return Explanation{
+		Request:    request,
+		Catalogs:   observed.Catalogs,
+		Resolution: outcome.Onward.Resolution,
+		Err:        outcome.Err,
+		Providers:  outcome.Providers,
+		Dependents: outcome.Dependents,
+	}, nil
+}
+
+// refreshAll reads every catalog that is served. One that cannot be read is an
+// answer for those who look at it.
+func (r *Reconciler) refreshAll(ctx context.Context) error {
+	var list ocv1.ClusterCatalogList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing ClusterCatalogs: %w", err)
+	}
+	for i := range list.Items {
+		source, ok := sourceOf(&list.Items[i])
+		if !ok {
+			continue
+		}
+		if _, err := r.Catalogs.Refresh(ctx, source); errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+const (
+	metricsNamespace = "operator_controller"
+
+	labelExtension = "extension"
+	labelVersion   = "version"
+	labelType      = "type"
+	labelStage     = "stage"
+	labelOutcome   = "outcome"
+)
+
+// Metrics say how extensions are doing. Series of an extension go with it; their
+// other labels have few values, whatever anybody writes into a spec or a bundle.
+type Metrics struct {
+	installed  *prometheus.GaugeVec
+	conditions *prometheus.GaugeVec
+	passes     *prometheus.CounterVec
+	repairs    *prometheus.CounterVec
+	durations  *prometheus.HistogramVec
+
+	mu sync.Mutex
+
+	// versions are those that are told to be installed, by extension.
+	versions map[string]string
+}
+
+// NewMetrics registers the metrics. It fails when they are registered already.
+func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		installed: gauge("extension_installed_info",
+			"The version that is installed; always 1.", labelExtension, labelVersion),
+		conditions: gauge("extension_condition",
+			"Conditions of extensions: 1 for True, 0 for False or absent, -1 for Unknown.", labelExtension, labelType),
+		passes: counter("extension_passes_total",
+			"Passes over an extension by how they ended and, unless all was as wanted, at which stage.",
+			labelExtension, labelOutcome, labelStage),
+		repairs: counter("extension_repairs_total",
+			"Objects that were put back, or changed back, after somebody else had changed them.", labelExtension),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: metricsNamespace,
+			Name:      "stage_duration_seconds",
+			Help:      "How long the stages of passes took.",
+			Buckets:   prometheus.ExponentialBuckets(0.001, 4, 10), // up to four minutes
+		}, []string{labelStage}),
+		versions: map[string]string{},
+	}
+	errs := []error{registry.Register(m.durations)}
+	for _, vector := range m.ofExtensions() {
+		errs = append(errs, registry.Register(vector))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	return m, nil
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: metricsNamespace, Name: name, Help: help}, labels)
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metricsNamespace, Name: name, Help: help}, labels)
+}
+
+// ofExtensions are the metrics that have series of each extension.
+func (m *Metrics) ofExtensions() []vector {
+	return []vector{m.installed, m.conditions, m.passes, m.repairs}
+}
+
+type vector interface {
+	prometheus.Collector
+	DeletePartialMatch(labels prometheus.Labels) int
+}
+
+// passed is for the end of a pass, when the status is written.
+func (m *Metrics) passed(extension string, outcome Outcome, v verdict, status *ocv1.ClusterExtensionStatus) {
+	m.passes.WithLabelValues(extension, strings.ToLower(string(v.disposition)), string(outcome.Stage)).Inc()
+	m.repairs.WithLabelValues(extension).Add(float64(outcome.Repaired))
+	m.setVersion(extension, status.Install)
+	for _, kind := range slices.Concat(ocv1.ClusterExtensionConditionTypes(), ocv1.ClusterExtensionPassingConditionTypes()) {
+		m.conditions.WithLabelValues(extension, kind).Set(valueOf(meta.FindStatusCondition(status.Conditions, kind)))
+	}
+}
+
+// setVersion leaves one series at most.
+func (m *Metrics) setVersion(extension string, install *ocv1.ClusterExtensionInstallStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.versions[extension]; ok && (install == nil || install.Bundle.Version != known) {
+		m.installed.DeleteLabelValues(extension, known)
+		delete(m.versions, extension)
+	}
+	if install != nil {
+		m.installed.WithLabelValues(extension, install.Bundle.Version).Set(1)
+		m.versions[extension] = install.Bundle.Version
+	}
+}
+
+func valueOf(condition *metav1.Condition) float64 {
+	switch {
+	case condition == nil || condition.Status == metav1.ConditionFalse:
+		return 0
+	case condition.Status == metav1.ConditionTrue:
+		return 1
+	default:
+		return -1
+	}
+}
+
+func (m *Metrics) took(stage Stage, duration time.Duration) {
+	m.durations.WithLabelValues(string(stage)).Observe(duration.Seconds())
+}
+
+// forget drops the series of an extension that is gone.
+func (m *Metrics) forget(extension string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.versions, extension)
+	for _, vector := range m.ofExtensions() {
+		vector.DeletePartialMatch(prometheus.Labels{labelExtension: extension})
+	}
+}

@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// gather gives the series of metrics by name and labels, of those whose names
+// have one of the prefixes: gauges and counters with their value, histograms with
+// how much they have observed.
+func gather(t *testing.T, registry *prometheus.Registry, prefixes ...string) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]float64{}
+	for _, family := range families {
+		name := strings.TrimPrefix(family.GetName(), "operator_controller_")
+		for _, metric := range family.GetMetric() {
+			labels := make([]string, 0, len(metric.GetLabel()))
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, label.GetValue())
+			}
+			key := name + " " + strings.Join(labels, ",")
+			value := metric.GetGauge().GetValue() + metric.GetCounter().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+			for _, prefix := range prefixes {
+				if strings.HasPrefix(key, prefix) {
+					series[key] = value
+				}
+			}
+		}
+	}
+	return series
+}
+
+func TestMetricsOfAnExtension(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	w.repair = Applied{Repaired: 3}
+	w.mustReconcile(t)
+	want := map[string]float64{
+		"extension_installed_info x,1.0.0":  1,
+		"extension_passes_total x,settled,": 2,
+		"extension_repairs_total x":         3,
+		"extension_condition x,Ready":       1,
+		"extension_condition x,Installed":   1,
+		"extension_condition x,Stalled":     0,
+		"extension_condition x,Reconciling": 0,
+		"extension_condition x,Deprecated":  0,
+		"stage_duration_seconds observe":    2,
+		"stage_duration_seconds resolve":    2,
+		"stage_duration_seconds fetch":      1,
+		"stage_duration_seconds render":     1,
+		"stage_duration_seconds apply":      1,
+		"stage_duration_seconds repair":     1,
+	}
+	got := gather(t, w.registry, "extension_installed", "extension_passes", "extension_repairs", "extension_condition x,Ready",
+		"extension_condition x,Installed", "extension_condition x,Stalled", "extension_condition x,Reconciling",
+		"extension_condition x,Deprecated", "stage_")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("at rest (-want +got):\n%s", diff)
+	}
+
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	w.fetchErr = errors.New("boom")
+	if _, err := w.reconcile(t); err == nil {
+		t.Fatal("want the error of the fetch")
+	}
+	want = map[string]float64{
+		"extension_installed_info x,1.0.0":     1,
+		"extension_passes_total x,settled,":    2,
+		"extension_passes_total x,retry,fetch": 1,
+		"extension_condition x,Ready":          0,
+		"extension_condition x,Reconciling":    1,
+	}
+	got = gather(t, w.registry, "extension_installed", "extension_passes", "extension_condition x,Ready", "extension_condition x,Reconciling")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("while the registry is down (-want +got):\n%s", diff)
+	}
+
+	w.fetchErr = nil
+	w.mustReconcile(t)
+	if diff := cmp.Diff(map[string]float64{"extension_installed_info x,1.1.0": 1}, gather(t, w.registry, "extension_installed")); diff != "" {
+		t.Errorf("after an upgrade (-want +got):\n%s", diff)
+	}
+}
+
+func TestMetricsGoWithTheExtension(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	if got := gather(t, w.registry, "extension_"); len(got) == 0 {
+		t.Fatal("there are no metrics to go")
+	}
+	if err := w.client.Delete(t.Context(), w.extension(t)); err != nil {
+		t.Fatal(err)
+	}
+	w.mustReconcile(t)
+	if got := gather(t, w.registry, "extension_"); len(got) > 0 {
+		t.Errorf("left of an extension that is gone: %v", got)
+	}
+}
+
+// TestMetricsAreFew bounds what each extension adds, whatever happens to it.
+func TestMetricsAreFew(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	metrics, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := []Disposition{Settled, Retry, Wait, Blocked}
+	stages := []Stage{"", StageValidate, StageObserve, StageResolve, StageFetch, StageRender, StageApply, StageRepair}
+	for i := range 100 {
+		v := verdict{disposition: outcomes[i%len(outcomes)], message: fmt.Sprint("message ", i), reason: fmt.Sprint("Reason", i)}
+		outcome := Outcome{Err: errors.New(v.message), Stage: stages[i%len(stages)], Installed: installed(fmt.Sprintf("1.%d.0", i))}
+		metrics.passed("x", outcome, v, statusOf(extension(), outcome, v, phase{}, time.Unix(1000, 0)))
+	}
+	conditions := len(ocv1.ClusterExtensionConditionTypes()) + len(ocv1.ClusterExtensionPassingConditionTypes())
+	if got, most := len(gather(t, registry, "extension_")), 2+conditions+len(outcomes)*len(stages); got > most {
+		t.Errorf("%d series of one extension, want at most %d", got, most)
+	}
+	if got := len(gather(t, registry, "extension_installed")); got != 1 {
+		t.Errorf("%d versions, want 1", got)
+	}
+}
+
+func TestMetricsAreRegisteredOnce(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	if _, err := NewMetrics(registry); err != nil {
+		t.Fatal(err)
+	}
+	_, err := NewMetrics(registry)
+	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); !ok {
+		t.Errorf("err = %v (%v), want that they are there already", err, registered)
+	}
+}

@@ -1,0 +1,113 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// maxNamed bounds the packages and extensions that one message names.
+const maxNamed = 10
+
+// whyOf tells, in one line, what is installed or what stands in the way, which
+// newer bundles were left out and by which rule, and who is affected. The texts
+// of the other conditions are fixed; this one has what they leave open.
+func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
+	parts := []string{v.message}
+	if outcome.Err == nil {
+		parts[0] = settledText(outcome)
+	}
+	if text := explanationOf(outcome); text != "" {
+		parts = append(parts, text)
+	}
+	if _, reasons := availability(outcome); len(reasons) > 0 {
+		parts = append(parts, "workloads: "+named(reasons))
+	}
+	if len(outcome.Contested) > 0 {
+		parts = append(parts, "changed again after each repair, and therefore repaired less often: "+named(outcome.Contested))
+	}
+	if text := deprecatedText(ext, outcome); text != "" {
+		parts = append(parts, text)
+	}
+	if len(outcome.Providers) > 0 {
+		parts = append(parts, "what is missing comes with "+named(outcome.Providers))
+	}
+	if len(outcome.Dependents) > 0 {
+		parts = append(parts, "others are affected: "+named(outcome.Dependents))
+	}
+	return oneLine(strings.Join(parts, "; "))
+}
+
+func settledText(outcome Outcome) string {
+	text := fmt.Sprintf("%q version %q is installed", outcome.Installed.Bundle.Name, outcome.Installed.Bundle.Version)
+	if outcome.unfinished() {
+		return fmt.Sprintf("%s, on the way to %q", text, outcome.Onward.Bundle.Name)
+	}
+	if resolution := outcome.Target.Resolution; resolution != nil {
+		return fmt.Sprintf("%s, from catalog %q", text, resolution.Catalog)
+	}
+	return text + "; there is no catalog to look for newer versions in"
+}
+
+func explanationOf(outcome Outcome) string {
+	if unresolved, ok := errors.AsType[*resolve.Error](outcome.Err); ok {
+		return unresolved.Explanation()
+	}
+	if outcome.Onward.Resolution != nil {
+		return outcome.Onward.Resolution.Explanation()
+	}
+	return ""
+}
+
+// deprecatedText says which catalog deprecates what, which the conditions on
+// deprecation do not.
+func deprecatedText(ext *ocv1.ClusterExtension, outcome Outcome) string {
+	resolution := outcome.Target.Resolution
+	if resolution == nil {
+		return ""
+	}
+	var things []string
+	for _, d := range applicable(ext, outcome) {
+		thing := map[resolve.Scope]string{
+			resolve.PackageScope: "the package",
+			resolve.ChannelScope: fmt.Sprintf("channel %q", d.Name),
+			resolve.BundleScope:  fmt.Sprintf("bundle %q", d.Name),
+		}[d.Scope]
+		things = append(things, thing)
+	}
+	if len(things) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("catalog %q deprecates %s", resolution.Catalog, named(things))
+}
+
+// missingOf is what the installed bundle and the newest one that was left out
+// for it lack on the cluster.
+func missingOf(target Target) []requirement.Unmet {
+	var missing []requirement.Unmet
+	var leftOut []resolve.LeftOut
+	if target.Resolution != nil {
+		missing, leftOut = target.Resolution.Missing, target.Resolution.LeftOut
+	} else if unresolved, ok := errors.AsType[*resolve.Error](target.Err); ok {
+		leftOut = unresolved.LeftOut
+	}
+	for _, left := range leftOut {
+		if left.Reason == resolve.RequirementNotMet {
+			return append(missing, left.Missing...)
+		}
+	}
+	return missing
+}
+
+func named(items []string) string {
+	if more := len(items) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(items[:maxNamed], ", "), more)
+	}
+	return strings.Join(items, ", ")
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,125 @@
+package pullsecret
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	const base = `{"auths":{"a":{"auth":"controller"},"b":{"auth":"controller"}}}`
+	tests := map[string]struct {
+		reason  string
+		base    string
+		objects []runtime.Object
+		denied  string // a resource that the ServiceAccount may not get
+		want    string // "" for no file
+		fails   func(error) bool
+	}{
+		"its own win": {
+			reason: "they are the more specific ones",
+			base:   base, objects: []runtime.Object{account("s"), secretOf("system", "s", `{"b":{"auth":"own"},"c":{"auth":"own"}}`)},
+			want: `{"auths":{"a":{"auth":"controller"},"b":{"auth":"own"},"c":{"auth":"own"}}}`,
+		},
+		"later ones win": {
+			reason: "as for the controller's own",
+			objects: []runtime.Object{
+				account("s", "t"), secretOf("system", "s", `{"a":{"auth":"1"}}`), secretOf("system", "t", `{"a":{"auth":"2"}}`),
+			},
+			want: `{"auths":{"a":{"auth":"2"}}}`,
+		},
+		"none":                       {reason: "the controller's do", base: base, objects: []runtime.Object{account()}},
+		"may not read itself":        {reason: "most need not", base: base, objects: []runtime.Object{account("s")}, denied: "serviceaccounts", fails: apierrors.IsForbidden},
+		"may not read its secrets":   {reason: "it says so", base: base, objects: []runtime.Object{account("s"), secretOf("system", "s", `{"a":{}}`)}, denied: "secrets", fails: apierrors.IsForbidden},
+		"one is missing":             {reason: "the others do", objects: []runtime.Object{account("s", "gone"), secretOf("system", "s", `{"a":{"auth":"1"}}`)}, want: `{"auths":{"a":{"auth":"1"}}}`, fails: apierrors.IsNotFound},
+		"one has no credentials":     {reason: "nothing of it is told", objects: []runtime.Object{account("s"), secretOf("system", "s", `"confidential`)}, fails: func(err error) bool { return errors.Is(err, errNoCredentials) }},
+		"controller's are malformed": {reason: "nothing of them is told", base: `{"auths":"confidential`, objects: []runtime.Object{account("s"), secretOf("system", "s", `{"a":{"auth":"1"}}`)}, fails: func(err error) bool { return errors.Is(err, errNoCredentials) }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "auth.json")
+			if tc.base != "" {
+				if err := os.WriteFile(file, []byte(tc.base), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			api := fake.NewClientset(tc.objects...)
+			api.PrependReactor("get", tc.denied, func(action clienttesting.Action) (bool, runtime.Object, error) {
+				resource := schema.GroupResource{Resource: action.GetResource().Resource}
+				return true, nil, apierrors.NewForbidden(resource, "x", errors.New("no"))
+			})
+			accounts, err := NewAccounts(AccountsConfig{
+				As: func(account types.NamespacedName) (corev1client.CoreV1Interface, error) {
+					if account != own {
+						t.Errorf("reads as %s", account)
+					}
+					return api.CoreV1(), nil
+				},
+				File: file,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			written, err := accounts.Write(t.Context(), own)
+			if (err != nil) != (tc.fails != nil) || err != nil && (!tc.fails(err) || strings.Contains(err.Error(), "confidential")) {
+				t.Errorf("err = %v: %s", err, tc.reason)
+			}
+			if (written == "") != (tc.want == "") {
+				t.Fatalf("wrote %q: %s", written, tc.reason)
+			}
+			if written == "" {
+				return
+			}
+			data, err := os.ReadFile(written)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(data)); diff != "" {
+				t.Errorf("credentials (-want +got): %s\n%s", tc.reason, diff)
+			}
+			info, err := os.Stat(written)
+			if err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("mode = %v, %v", info.Mode(), err)
+			}
+		})
+	}
+}
+
+func TestAccountsLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	left := filepath.Join(dir, ".auth-1")
+	kept := filepath.Join(dir, "auth.json")
+	for _, file := range []string{left, kept} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api := fake.NewClientset(&corev1.ServiceAccount{})
+	if _, err := NewAccounts(AccountsConfig{
+		As:   func(types.NamespacedName) (corev1client.CoreV1Interface, error) { return api.CoreV1(), nil },
+		File: kept,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what a killed process left is there: %v", err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("the credentials of the controller are gone: %v", err)
+	}
+}

@@ -1,0 +1,86 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+// Path gives the bundles that a request will lead to one after the other, as
+// long as catalogs and cluster stay as they are. It begins with what is
+// installed, if anything is, and ends where nothing follows or a request fails.
+func Path(request Request, catalogs []Catalog) []bundle.Identity {
+	var path []bundle.Identity
+	been := map[bundle.Identity]bool{}
+	if request.Installed != nil {
+		path = append(path, *request.Installed)
+		been[*request.Installed] = true
+	}
+	for {
+		resolution, err := Resolve(request, catalogs)
+		// A catalog may send upgrades round in a circle.
+		if err != nil || been[resolution.Identity] {
+			return path
+		}
+		path = append(path, resolution.Identity)
+		been[resolution.Identity] = true
+		request.Installed = &resolution.Identity
+	}
+}
+
+// route gives the versions between the installed bundle and the best one that
+// only lacks an upgrade edge, and then that one: the way with the fewest
+// upgrades, over whatever versions. It is empty if there is no such bundle or no
+// way.
+func (s *survey) route() []string {
+	for i := range s.offers {
+		o := &s.offers[i]
+		for number, reason := range o.verdicts {
+			if reason != NoUpgradeEdge || o.pkg.nodes[number].versionErr != nil {
+				continue
+			}
+			if found := s.shortest(o, number); found != nil {
+				return found
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// shortest goes over the bundles of one catalog in order of their distance from
+// the installed one.
+func (s *survey) shortest(o *offer, target int) []string {
+	if s.installed == nil || s.request.Installed.Package != s.request.Package {
+		return nil
+	}
+	const unseen, start = -2, -1
+	before := make([]int, len(o.pkg.nodes))
+	for i := range before {
+		before[i] = unseen
+	}
+	var queue []int
+	visit := func(from int, reached []bool) {
+		for to, ok := range reached {
+			if ok && before[to] == unseen && o.pkg.nodes[to].versionErr == nil {
+				before[to] = from
+				queue = append(queue, to)
+			}
+		}
+	}
+	visit(start, o.upgrades)
+	for len(queue) > 0 && before[target] == unseen {
+		n := &o.pkg.nodes[queue[0]]
+		visit(queue[0], o.pkg.edges.from(n.name, n.parsed, o.selected, len(o.pkg.nodes)))
+		queue = queue[1:]
+	}
+	if before[target] == unseen {
+		return nil
+	}
+	var backwards []string
+	for at := target; at != start; at = before[at] {
+		backwards = append(backwards, o.pkg.nodes[at].version)
+	}
+	slices.Reverse(backwards)
+	return backwards
+}

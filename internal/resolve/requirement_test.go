@@ -1,0 +1,154 @@
+package resolve_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+const needsAPI = `{"group":"example.com","version":"v1","kind":"Thing"}`
+
+// needy is a chain of three bundles of which the last needs package "q".
+func needy() []resolve.Catalog {
+	return one(
+		channel("stable", entry("1.0.0"), entry("1.1.0", r("1.0.0")), entry("1.2.0", r("1.1.0"), s("1.0.0"))),
+		requires("1.2.0", "q"),
+	)
+}
+
+func TestRequirements(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		request  resolve.Request
+		catalogs []resolve.Catalog
+		want     string
+		explains string
+	}{
+		"the newest bundle whose requirements are met": {
+			request: resolve.Request{Cluster: clusterWith()}, catalogs: needy(), want: "1.1.0",
+			explains: `newer but left out: "p.v1.2.0" in catalog "a" (requires package "q" in ">=0.0.0", which is not installed)`,
+		},
+		"an upgrade to it": {
+			request: resolve.Request{Cluster: clusterWith(), Installed: installed("1.0.0")}, catalogs: needy(), want: "1.1.0",
+			explains: `newer but left out: "p.v1.2.0" in catalog "a" (requires package "q" in ">=0.0.0", which is not installed)`,
+		},
+		"what is installed stays": {
+			request: resolve.Request{Cluster: clusterWith(), Installed: installed("1.1.0")}, catalogs: needy(), want: "1.1.0",
+			explains: `newer but left out: "p.v1.2.0" in catalog "a" (requires package "q" in ">=0.0.0", which is not installed)`,
+		},
+		"the requirement is there": {
+			request: resolve.Request{Cluster: clusterWith("q"), Installed: installed("1.0.0")}, catalogs: needy(), want: "1.2.0",
+		},
+		"an installed bundle stays although its requirement is gone": {
+			request: resolve.Request{Cluster: clusterWith(), Installed: installed("1.2.0")}, catalogs: needy(), want: "1.2.0",
+			explains: `"p.v1.2.0" requires package "q" in ">=0.0.0", which is not installed`,
+		},
+		"a renamed bundle of the installed version is a new one": {
+			request:  resolve.Request{Cluster: clusterWith(), Installed: installed("1.0.0")},
+			catalogs: one(named("p.renamed", "1.0.0"), requires("1.0.0", "q"), blob("1.1.0"), channel("c", entry("1.1.0", r("1.0.0")))),
+			want:     "1.1.0",
+		},
+		"a catalog of lower priority steps in": {
+			request:  resolve.Request{Cluster: clusterWith()},
+			catalogs: []resolve.Catalog{catalog("hi", 1, pkg(blob("2.0.0"), requires("2.0.0", "q"))), catalog("lo", 0, pkg(blob("1.0.0")))},
+			want:     "1.0.0",
+			explains: `newer but left out: "p.v2.0.0" in catalog "hi" (requires package "q" in ">=0.0.0", which is not installed)`,
+		},
+		"a version of Kubernetes": {
+			request: resolve.Request{Cluster: clusterWith()},
+			catalogs: one(blob("1.0.0"), blob("2.0.0"), func(p *resolve.Package) {
+				p.Bundles[1].MinKubernetes = "1.99.0"
+			}),
+			want:     "1.0.0",
+			explains: `newer but left out: "p.v2.0.0" in catalog "a" (requires Kubernetes "1.99.0" or later, the cluster has "1.36.0")`,
+		},
+		"what cannot be told about a worse bundle does not matter": {
+			request:  resolve.Request{Cluster: &requirement.Cluster{APIsErr: errors.New("down")}},
+			catalogs: one(blob("1.0.0"), blob("0.9.0"), states("0.9.0", "olm.gvk.required", needsAPI)), want: "1.0.0",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.request.Package = "p"
+			got, err := resolve.Resolve(tc.request, tc.catalogs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "p.v" + tc.want; got.Identity.Name != want {
+				t.Errorf("Resolve() = %q, want %q", got.Identity.Name, want)
+			}
+			if diff := cmp.Diff(tc.explains, got.Explanation()); diff != "" {
+				t.Errorf("Explanation (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUncheckedRequirement shows that nothing older is installed only because
+// the cluster could not be asked.
+func TestUncheckedRequirement(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	catalogs := one(blob("1.0.0"), states("1.0.0", "olm.gvk.required", needsAPI), blob("0.9.0"))
+	_, err := resolve.Resolve(resolve.Request{Package: "p", Cluster: &requirement.Cluster{APIsErr: down}}, catalogs)
+	failure := asError(t, err, resolve.Unchecked)
+	if !errors.Is(failure, down) {
+		t.Errorf("Resolve() failed with %v, want %v as its cause", failure, down)
+	}
+	if failure.Bundle.Name != "p.v1.0.0" || failure.LeftOut[0].Reason != resolve.RequirementUnknown {
+		t.Errorf("Resolve() refused %q for %q", failure.Bundle.Name, failure.LeftOut[0].Reason)
+	}
+}
+
+func TestMissingIsNamed(t *testing.T) {
+	t.Parallel()
+	_, err := resolve.Resolve(resolve.Request{Package: "p", Cluster: clusterWith()}, one(blob("1.0.0"), requires("1.0.0", "q")))
+	left := asError(t, err, resolve.NoBundle).LeftOut
+	want := []requirement.PackageRange{{Package: "q", Range: ">=0.0.0"}}
+	if len(left) != 1 || left[0].Reason != resolve.RequirementNotMet || len(left[0].Missing) != 1 {
+		t.Fatalf("LeftOut = %+v", left)
+	}
+	if diff := cmp.Diff(want, left[0].Missing[0].Packages); diff != "" {
+		t.Errorf("Packages (-want +got):\n%s", diff)
+	}
+}
+
+func TestPath(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		request  resolve.Request
+		catalogs []resolve.Catalog
+		want     []string
+	}{
+		"fresh":   {catalogs: needy(), want: []string{"p.v1.2.0"}},
+		"chain":   {request: resolve.Request{Installed: installed("0.1.0")}, catalogs: []resolve.Catalog{fixtureIn("a", 0)}, want: []string{"p.v0.1.0", "p.v1.0.2", "p.v2.0.0", "p.v3.0.0"}},
+		"nothing": {request: resolve.Request{Installed: installed("9.0.0")}, catalogs: needy(), want: []string{"p.v9.0.0"}},
+		"circle": {
+			request:  resolve.Request{Installed: installed("1.0.0")},
+			catalogs: one(channel("c", entry("2.0.0", r("1.0.0"))), channel("c", entry("1.0.0", s("2.0.0")), entry("3.0.0", sr("=2.0.0")), entry("1.9.0", r("3.0.0"))), deprecated("2.0.0", "3.0.0", "1.0.0")),
+			want:     []string{"p.v1.0.0", "p.v2.0.0", "p.v3.0.0", "p.v1.9.0"},
+		},
+		"self-reference": {
+			request:  resolve.Request{Installed: installed("1.0.0")},
+			catalogs: one(channel("c", entry("1.0.0", r("1.0.0"), s("1.0.0")))), want: []string{"p.v1.0.0"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.request.Package = "p"
+			var got []string
+			for _, identity := range resolve.Path(tc.request, tc.catalogs) {
+				got = append(got, identity.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Path() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package webhookcert
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/selfissued"
+)
+
+const (
+	// subject tells authorities that are ours from others.
+	subject = "operator-controller webhook"
+	// lifetime is long because there are servers that read their certificate
+	// only when they start: these have a third of it to be started again.
+	lifetime = 365 * 24 * time.Hour
+)
+
+// Step is what to write now. When all of it is written, the next step is asked
+// for with the objects as they are then.
+type Step struct {
+	// Patches may go out in any order; empty when there is nothing to do.
+	Patches []Patch
+
+	// Part says what of the objects the patches write, for people.
+	Part string
+
+	// Wait is the time until there may be something to do, if nobody changes an
+	// object before; zero when there is none.
+	Wait time.Duration
+}
+
+// Patch is a strategic merge patch of one object.
+type Patch struct {
+	// Object is the one of those given that is to be patched.
+	Object *unstructured.Unstructured
+
+	Data []byte
+}
+
+// Concerns reports whether an object of a bundle is one of those that [Next] is
+// to be given.
+func Concerns(object *unstructured.Unstructured) bool {
+	annotations := object.GetAnnotations()
+	return annotations[bundle.AnnotationCertificateNames] != "" || annotations[bundle.AnnotationInjectCAFrom] != ""
+}
+
+// Next returns what to write to the objects of one installed bundle. They are
+// as they were found at the time now, and all that [Concerns] selects.
+func Next(objects []*unstructured.Unstructured, now time.Time) (Step, error) {
+	var wait time.Duration
+	for _, object := range objects {
+		holder, ok, err := holderFrom(object)
+		if err != nil {
+			return Step{}, err
+		}
+		if !ok {
+			continue
+		}
+		callers, err := callersOf(holder, objects)
+		if err != nil {
+			return Step{}, err
+		}
+		step, err := nextOf(holder, callers, now)
+		if err != nil || len(step.Patches) > 0 {
+			return step, err
+		}
+		if wait == 0 || step.Wait < wait {
+			wait = step.Wait
+		}
+	}
+	return Step{Wait: wait}, nil
+}
+
+// nextOf is for one certificate.
+func nextOf(holder holder, callers []caller, now time.Time) (Step, error) {
+	found := selfissued.Read(holder.data, now)
+	if found.Current == nil {
+		// The Secret is new, or what it said is lost. What servers have got from
+		// it before is still in use.
+		found = found.Adopting(subject, trustedBy(callers), now)
+	}
+	decision := selfissued.Decide(found, holder.names, now)
+	switch actionOf(decision, found, holder.names, callers) {
+	case stage:
+		made, err := selfissued.Issue(selfissued.Terms{Subject: subject, Names: decision.Names, Lifetime: lifetime}, now)
+		if err != nil {
+			return Step{}, fmt.Errorf("issuing a certificate for Secret %q: %w", holder.object.GetName(), err)
+		}
+		return writeTo(holder, found.Staged(holder.data, made))
+	case inject:
+		return injectInto(callers, found.Bundle())
+	case publish:
+		return writeTo(holder, found.Promoted(holder.data))
+	case rest:
+	}
+	// An authority that has ended is of no use to callers.
+	return Step{Wait: min(decision.Wait, found.NextEnd(now))}, nil
+}

@@ -1,0 +1,121 @@
+package webhookcert
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+const kindCRD = "CustomResourceDefinition"
+
+// holder is a Secret that holds a certificate.
+type holder struct {
+	object *unstructured.Unstructured
+	names  []string
+	data   map[string][]byte
+}
+
+// holderFrom is not ok for an object that is no Secret to hold a certificate.
+func holderFrom(object *unstructured.Unstructured) (_ holder, ok bool, _ error) {
+	names := object.GetAnnotations()[bundle.AnnotationCertificateNames]
+	if names == "" || object.GetKind() != "Secret" {
+		return holder{}, false, nil
+	}
+	encoded, _, err := unstructured.NestedStringMap(object.Object, "data")
+	if err != nil {
+		return holder{}, false, fmt.Errorf("reading Secret %q: %w", object.GetName(), err)
+	}
+	data := make(map[string][]byte, len(encoded))
+	for key, value := range encoded {
+		if data[key], err = base64.StdEncoding.DecodeString(value); err != nil {
+			return holder{}, false, fmt.Errorf("reading %q in Secret %q: %w", key, object.GetName(), err)
+		}
+	}
+	return holder{object: object, names: strings.Split(names, ","), data: data}, true, nil
+}
+
+// caller is an object on whose account the API server calls a webhook.
+type caller struct {
+	object  *unstructured.Unstructured
+	configs []clientConfig
+}
+
+// clientConfig is one way to call.
+type clientConfig struct {
+	// webhook is the name of an admission webhook, empty for conversion.
+	webhook string
+
+	authorities []byte
+}
+
+// callersOf returns those that are to trust what the Secret holds.
+func callersOf(holder holder, objects []*unstructured.Unstructured) ([]caller, error) {
+	secret := holder.object.GetNamespace() + "/" + holder.object.GetName()
+	var callers []caller
+	for _, object := range objects {
+		if object.GetAnnotations()[bundle.AnnotationInjectCAFrom] != secret {
+			continue
+		}
+		configs, err := clientConfigsOf(object)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %q: %w", object.GetKind(), object.GetName(), err)
+		}
+		callers = append(callers, caller{object: object, configs: configs})
+	}
+	return callers, nil
+}
+
+func clientConfigsOf(object *unstructured.Unstructured) ([]clientConfig, error) {
+	switch object.GetKind() {
+	case kindCRD:
+		config, ok, err := clientConfigFrom("", object.Object, "spec", "conversion", "webhook", "clientConfig")
+		if !ok || err != nil {
+			return nil, err
+		}
+		return []clientConfig{config}, nil
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		return admissionConfigs(object)
+	}
+	return nil, nil
+}
+
+func admissionConfigs(object *unstructured.Unstructured) ([]clientConfig, error) {
+	webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
+	if err != nil {
+		return nil, err
+	}
+	var configs []clientConfig
+	for _, webhook := range webhooks {
+		webhook, _ := webhook.(map[string]any)
+		name, _, err := unstructured.NestedString(webhook, "name")
+		if err != nil {
+			return nil, err
+		}
+		config, ok, err := clientConfigFrom(name, webhook, "clientConfig")
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			configs = append(configs, config)
+		}
+	}
+	return configs, nil
+}
+
+// clientConfigFrom is not ok where no Service is called.
+func clientConfigFrom(webhook string, content map[string]any, path ...string) (_ clientConfig, ok bool, _ error) {
+	found, _, err := unstructured.NestedMap(content, path...)
+	if err != nil || found["service"] == nil {
+		return clientConfig{}, false, err
+	}
+	encoded, _, err := unstructured.NestedString(found, "caBundle")
+	if err != nil {
+		return clientConfig{}, false, err
+	}
+	authorities, err := base64.StdEncoding.DecodeString(encoded)
+	return clientConfig{webhook: webhook, authorities: authorities}, true, err
+}

@@ -1,0 +1,71 @@
+package webhookcert
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What of an object a patch writes.
+const (
+	partCertificate = "the certificate"
+	partAuthority   = "the certificate authority"
+)
+
+// writeTo replaces the data of a Secret, unless somebody else has written it
+// since it was read.
+func writeTo(holder holder, data map[string][]byte) (Step, error) {
+	changes := make(map[string]any, len(data))
+	for key := range holder.data {
+		changes[key] = nil
+	}
+	for key, value := range data {
+		changes[key] = value
+	}
+	patch, err := patchOf(holder.object, map[string]any{
+		"metadata": map[string]any{"resourceVersion": holder.object.GetResourceVersion()},
+		"data":     changes,
+	})
+	return Step{Part: partCertificate, Patches: []Patch{patch}}, err
+}
+
+// injectInto writes to those callers that do not trust the authorities yet.
+func injectInto(callers []caller, authorities []byte) (Step, error) {
+	step := Step{Part: partAuthority}
+	for _, caller := range callers {
+		if caller.trusts(authorities) {
+			continue
+		}
+		patch, err := patchOf(caller.object, caller.trusting(authorities))
+		if err != nil {
+			return Step{}, err
+		}
+		step.Patches = append(step.Patches, patch)
+	}
+	return step, nil
+}
+
+// trusting is what a caller is to have in order to trust the authorities.
+func (c caller) trusting(authorities []byte) map[string]any {
+	trust := map[string]any{"caBundle": authorities}
+	if c.object.GetKind() == kindCRD {
+		return map[string]any{"spec": map[string]any{"conversion": map[string]any{
+			"webhook": map[string]any{"clientConfig": trust},
+		}}}
+	}
+	// The API server merges this list by name.
+	var webhooks []any
+	for _, config := range c.configs {
+		webhooks = append(webhooks, map[string]any{"name": config.webhook, "clientConfig": trust})
+	}
+	return map[string]any{"webhooks": webhooks}
+}
+
+func patchOf(object *unstructured.Unstructured, content map[string]any) (Patch, error) {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return Patch{}, fmt.Errorf("encoding a patch of %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	return Patch{Object: object, Data: data}, nil
+}

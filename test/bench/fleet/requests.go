@@ -1,0 +1,74 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/clusterextensions/operator-controller/test/environment"
+)
+
+// auditLag is by how much a line of the log can follow the answer.
+const auditLag = 200 * time.Millisecond
+
+// auditLog reads the log of the API server piece by piece.
+type auditLog struct {
+	path  string
+	since time.Time
+}
+
+// mark makes the next call of requests begin here.
+func (a *auditLog) mark() {
+	time.Sleep(auditLag)
+	a.since = time.Now()
+}
+
+// requests are those of the controller since the mark. What it takes to lead, the
+// lease and the event about it, is not among them: that is a matter of time, not
+// of extensions.
+func (a *auditLog) requests() ([]environment.Request, error) {
+	time.Sleep(auditLag)
+	all, err := environment.ControllerRequests(a.path)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(r environment.Request) bool {
+		return r.StageTimestamp.Before(a.since) || isEndOfWatch(r) || isAboutLeading(r)
+	}), nil
+}
+
+// isEndOfWatch knows the second of the two lines that a watch has.
+func isEndOfWatch(r environment.Request) bool {
+	return r.Verb == "watch" && r.Stage != "ResponseStarted"
+}
+
+// isAboutLeading knows the event from those about extensions, which have no
+// namespace and so tell their events in another one.
+func isAboutLeading(r environment.Request) bool {
+	return r.ObjectRef != nil && r.ObjectRef.Namespace == environment.SystemNamespace &&
+		(r.ObjectRef.Resource == "leases" || r.ObjectRef.Resource == "events")
+}
+
+// kindOf is what requests that are about the same have in common.
+func kindOf(r environment.Request) string {
+	about := r.RequestURI
+	if r.ObjectRef != nil {
+		about = r.ObjectRef.Resource
+		if r.ObjectRef.Subresource != "" {
+			about += "/" + r.ObjectRef.Subresource
+		}
+	}
+	if r.ImpersonatedUser != nil {
+		about += " as the ServiceAccount"
+	}
+	return r.Verb + " " + about
+}
+
+func writes(requests []environment.Request) int {
+	count := 0
+	for _, r := range requests {
+		if r.IsWrite() {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,92 @@
+package environment
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Request is one request in the audit log, as far as tests read it.
+type Request struct {
+	Stage      string `json:"stage"`
+	Verb       string `json:"verb"`
+	RequestURI string `json:"requestURI"`
+	User       struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ImpersonatedUser *struct {
+		Username string `json:"username"`
+	} `json:"impersonatedUser"`
+	ObjectRef *struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	StageTimestamp time.Time `json:"stageTimestamp"`
+}
+
+func (r Request) String() string {
+	as := ""
+	if r.ImpersonatedUser != nil {
+		as = " as " + r.ImpersonatedUser.Username
+	}
+	return fmt.Sprintf("%s %s%s", r.Verb, r.RequestURI, as)
+}
+
+// IsWrite tells requests that may change something.
+func (r Request) IsWrite() bool {
+	return !slices.Contains([]string{"get", "list", "watch"}, r.Verb)
+}
+
+// ownResources are what the controller may write in its own name, besides the
+// Secrets of its namespace.
+var ownResources = []string{"clusterextensions", "clustercatalogs", "leases", "events"}
+
+// IsOwn says that a request is about what belongs to the controller itself. All
+// else is content of extensions.
+func (r Request) IsOwn() bool {
+	if r.ObjectRef == nil {
+		return false
+	}
+	if r.ObjectRef.Resource == "secrets" {
+		return r.ObjectRef.Namespace == SystemNamespace
+	}
+	return slices.Contains(ownResources, r.ObjectRef.Resource)
+}
+
+// IsRecord says that a request is about the record of a release.
+func (r Request) IsRecord() bool {
+	return r.ObjectRef != nil && r.ObjectRef.Resource == "secrets" && r.ObjectRef.Namespace == SystemNamespace &&
+		strings.HasPrefix(r.ObjectRef.Name, "sh.helm.release.")
+}
+
+// ControllerRequests reads from an audit log what the controller sent, in
+// whoever's name.
+func ControllerRequests(auditLog string) ([]Request, error) {
+	data, err := os.ReadFile(auditLog)
+	if err != nil {
+		return nil, fmt.Errorf("reading the audit log: %w", err)
+	}
+	var requests []Request
+	scanner := bufio.NewScanner(bytes.NewReader(data))
+	scanner.Buffer(nil, 16<<20)
+	for scanner.Scan() {
+		var request Request
+		if err := json.Unmarshal(scanner.Bytes(), &request); err != nil {
+			return nil, fmt.Errorf("reading the audit log: %w", err)
+		}
+		if request.User.Username == ControllerUser {
+			requests = append(requests, request)
+		}
+	}
+	return requests, scanner.Err()
+}
