@@ -37,7 +37,7 @@ func ImagePuller(p *image.Puller) Puller { return imagePuller{p} }
 type imagePuller struct{ images *image.Puller }
 
 func (p imagePuller) Resolve(ctx context.Context, ref string) (string, error) {
-	return p.images.Resolve(ctx, ref)
+	return p.images.Resolve(ctx, image.Request{Ref: ref, Select: image.CatalogContent})
 }
 
 func (p imagePuller) Pull(ctx context.Context, ref string) (*PulledCatalog, error) {
