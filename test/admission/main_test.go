@@ -1,0 +1,223 @@
+// Package admission_test holds the policy of config/admission against a real API
+// server: who may use which ServiceAccount in a ClusterExtension.
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/test/cluster"
+)
+
+const (
+	namespace = "argocd"
+	installer = "argocd-installer"
+
+	// authors is the group of everybody who may edit ClusterExtensions.
+	authors = "extension-authors"
+
+	systemNamespace = "olmv1-system"
+	controllerUser  = "system:serviceaccount:olmv1-system:operator-controller-controller-manager"
+
+	patience = 20 * time.Second
+)
+
+var (
+	theCluster *cluster.Cluster
+	admin      client.Client
+	scheme     = runtime.NewScheme()
+)
+
+func TestMain(m *testing.M) {
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (_ int, err error) {
+	ctx := context.Background()
+	theCluster, err = cluster.Start(ctx, cluster.Options{Nodes: cluster.NoNodes, Progress: os.Stderr})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if stopErr := theCluster.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	err = errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), ocv1.AddToScheme(scheme))
+	if err != nil {
+		return 0, err
+	}
+	if admin, err = client.New(theCluster.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
+		return 0, err
+	}
+	if err := prepareCluster(ctx); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// prepareCluster installs the kinds and roles that are released, and lets the
+// authors edit ClusterExtensions. The ServiceAccounts need not exist: what is
+// asked is who may use them.
+func prepareCluster(ctx context.Context) error {
+	for _, name := range []string{systemNamespace, namespace} {
+		if err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
+	for _, part := range []string{"crd", "rbac"} {
+		if err := kubectl(ctx, "apply", "--server-side", "-k", "../../config/"+part); err != nil {
+			return err
+		}
+	}
+	if err := kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd/"+extensionsCRD); err != nil {
+		return err
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: authors},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: authors}},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "operator-controller-clusterextension-editor-role",
+		},
+	}
+	if err := admin.Create(ctx, binding); err != nil {
+		return err
+	}
+	return errors.Join(
+		waitAllowed(ctx, "anybody", "create", []string{authors}, extensions),
+		waitAllowed(ctx, controllerUser, "patch", nil, extensions),
+	)
+}
+
+const extensionsCRD = "clusterextensions.olm.operatorframework.io"
+
+var extensions = authorizationv1.ResourceAttributes{Group: "olm.operatorframework.io", Resource: "clusterextensions"}
+
+// waitAllowed waits until the API server knows of a right that was just given.
+func waitAllowed(ctx context.Context, user, verb string, groups []string, what authorizationv1.ResourceAttributes) error {
+	what.Verb = verb
+	return poll(ctx, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, Groups: groups, ResourceAttributes: &what,
+		}}
+		err := admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+}
+
+func poll(ctx context.Context, done wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, done)
+}
+
+func kubectl(ctx context.Context, args ...string) error {
+	args = append([]string{"--kubeconfig", theCluster.Kubeconfig()}, args...)
+	output, err := exec.CommandContext(ctx, theCluster.Binaries().Kubectl, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, output)
+	}
+	return nil
+}
+
+// as gives the client of a user, who is in the groups.
+func as(t *testing.T, user string, groups ...string) client.Client {
+	t.Helper()
+	config, err := theCluster.ConfigFor(user, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// mayImpersonate gives a subject the right to impersonate ServiceAccounts of the
+// namespace: those with the names, or all if there are none.
+func mayImpersonate(t *testing.T, subject rbacv1.Subject, names ...string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: "use-" + strings.ToLower(subject.Name)}
+	subject.APIGroup = rbacv1.GroupName
+	create(t, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}, ResourceNames: names,
+	}}})
+	create(t, &rbacv1.RoleBinding{
+		ObjectMeta: meta,
+		Subjects:   []rbacv1.Subject{subject},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+	})
+	right := authorizationv1.ResourceAttributes{Resource: "serviceaccounts", Namespace: namespace}
+	if len(names) > 0 {
+		right.Name = names[0]
+	}
+	user, groups := subject.Name, []string(nil)
+	if subject.Kind == rbacv1.GroupKind {
+		user, groups = "anybody", []string{subject.Name}
+	}
+	if err := waitAllowed(t.Context(), user, "impersonate", groups, right); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func user(name string) rbacv1.Subject { return rbacv1.Subject{Kind: rbacv1.UserKind, Name: name} }
+
+func create(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := admin.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { remove(t, object) })
+}
+
+func remove(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := admin.Delete(context.Background(), object); err != nil && !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+}
+
+// extension is one that acts as a ServiceAccount of the namespace.
+func extension(name, account string) *ocv1.ClusterExtension {
+	return &ocv1.ClusterExtension{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: ocv1.ClusterExtensionSpec{
+			Namespace:      namespace,
+			ServiceAccount: ocv1.ServiceAccountReference{Name: account},
+			Source: ocv1.SourceConfig{
+				SourceType: ocv1.SourceTypeCatalog,
+				Catalog:    &ocv1.CatalogFilter{PackageName: "argocd-operator"},
+			},
+		},
+	}
+}
+
+// existing is an extension that somebody made who may.
+func existing(t *testing.T, name string) *ocv1.ClusterExtension {
+	t.Helper()
+	made := extension(name, installer)
+	create(t, made)
+	return made
+}
