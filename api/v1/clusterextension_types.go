@@ -249,23 +249,35 @@ type ClusterExtensionInstallConfig struct {
 
 // PreflightConfig configures the checks that run before anything is written.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.crdUpgradeSafety)",message="at least one of [crdUpgradeSafety] are required when preflight is specified"
+// +kubebuilder:validation:XValidation:rule="has(self.crdUpgradeSafety) || has(self.permissions)",message="at least one of [crdUpgradeSafety permissions] are required when preflight is specified"
 type PreflightConfig struct {
 	// crdUpgradeSafety configures the check that refuses an upgrade whose
 	// CustomResourceDefinitions would break custom resources that exist.
 	//
 	// +optional
 	CRDUpgradeSafety *CRDUpgradeSafetyPreflightConfig `json:"crdUpgradeSafety,omitempty"`
+
+	// permissions configures what becomes of an upgrade after which the operator
+	// itself may do more than before. An addition to the API of the reference
+	// implementation.
+	//
+	// +optional
+	Permissions *PermissionsPreflightConfig `json:"permissions,omitempty"`
 }
 
 // CRDUpgradeSafetyEnforcement says whether the CRD upgrade safety check runs.
 //
-// +kubebuilder:validation:Enum=None;Strict
+// +kubebuilder:validation:Enum=None;Warn;Strict
 type CRDUpgradeSafetyEnforcement string
 
 const (
 	// CRDUpgradeSafetyEnforcementNone skips the check.
 	CRDUpgradeSafetyEnforcementNone CRDUpgradeSafetyEnforcement = "None"
+
+	// CRDUpgradeSafetyEnforcementWarn runs the check; findings are told in an
+	// event and stop nothing. An addition to the API of the reference
+	// implementation.
+	CRDUpgradeSafetyEnforcementWarn CRDUpgradeSafetyEnforcement = "Warn"
 
 	// CRDUpgradeSafetyEnforcementStrict runs the check; a finding stops the
 	// upgrade.
@@ -276,11 +288,81 @@ const (
 type CRDUpgradeSafetyPreflightConfig struct {
 	// enforcement says what the check does.
 	//
-	// Strict runs it, and a finding stops the upgrade. None skips it, which
-	// can lose data. Where crdUpgradeSafety is left out, Strict.
+	// Strict runs it, and a finding stops the upgrade. Warn runs it and tells
+	// the findings in an event. None skips it, which can lose data. Where
+	// crdUpgradeSafety is left out, Strict.
 	//
 	// +required
 	Enforcement CRDUpgradeSafetyEnforcement `json:"enforcement"`
+
+	// exceptions are findings that do not stop an upgrade, although enforcement
+	// is Strict. An addition to the API of the reference implementation.
+	//
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	Exceptions []CRDUpgradeSafetyException `json:"exceptions,omitempty"`
+}
+
+// CRDUpgradeSafetyException selects findings of the CRD upgrade safety check.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.crd) || has(self.check)",message="at least one of [crd check] are required in an exception"
+type CRDUpgradeSafetyException struct {
+	// crd is the name of the CustomResourceDefinition that the findings are
+	// about; left out, any.
+	// Example: samples.example.com
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	CRD string `json:"crd,omitempty"`
+
+	// check is the check that made the findings, as their messages name it; left
+	// out, any.
+	// Example: existingFieldRemoval
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Check string `json:"check,omitempty"`
+}
+
+// PermissionGrowthPolicy says what becomes of an upgrade after which the
+// operator may do more.
+//
+// +kubebuilder:validation:Enum=Allow;Approve
+type PermissionGrowthPolicy string
+
+const (
+	// PermissionGrowthAllow lets it go on.
+	PermissionGrowthAllow PermissionGrowthPolicy = "Allow"
+
+	// PermissionGrowthApprove lets it wait for approval.
+	PermissionGrowthApprove PermissionGrowthPolicy = "Approve"
+)
+
+// PermissionsPreflightConfig configures what becomes of an upgrade after which
+// the operator itself may do more than before.
+type PermissionsPreflightConfig struct {
+	// growth says what becomes of an upgrade whose bundle gives its own
+	// ServiceAccounts rights that the installed bundle does not give them.
+	//
+	// Allow lets it go on, and tells the rights in an event. Approve lets it
+	// wait until approvedVersion is its version; the installed bundle stays in
+	// place and is kept healthy, and the condition Ready says what would be
+	// granted. Where permissions is left out, Allow.
+	//
+	// +required
+	Growth PermissionGrowthPolicy `json:"growth"`
+
+	// approvedVersion is the version of the bundle whose rights are approved.
+	// It says nothing about any other version.
+	// Example: 1.2.3
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ApprovedVersion string `json:"approvedVersion,omitempty"`
 }
 
 // ClusterExtensionConfigType says in which form configuration is given.
@@ -333,7 +415,8 @@ type ClusterExtensionStatus struct {
 	//     Retrying). It is False when a person has to act (Blocked,
 	//     InvalidConfiguration, ProgressDeadlineExceeded).
 	//   - Ready is True when all is as wanted and the workloads are available
-	//     (Succeeded), Unknown while nothing is amiss but a rollout takes its time
+	//     (Succeeded), also while an upgrade waits for an approval that the spec
+	//     asks for (ApprovalPending), Unknown while nothing is amiss but a rollout takes its time
 	//     (RollingOut, AvailabilityUnknown), False otherwise. Its message says
 	//     which newer bundles were left out and why, what they require, and who
 	//     requires this one.

@@ -1,6 +1,7 @@
 package v1_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,12 +99,34 @@ func TestClusterExtensionField(t *testing.T) {
 		"preflight empty": {
 			"spec.install.preflight",
 			map[string]any{},
-			[]string{"spec.install.preflight: at least one of [crdUpgradeSafety] are required when preflight is specified"},
+			[]string{"spec.install.preflight: at least one of [crdUpgradeSafety permissions] are required when preflight is specified"},
 		},
 		"no enforcement":      {"spec.install.preflight.crdUpgradeSafety", map[string]any{}, []string{"spec.install.preflight.crdUpgradeSafety.enforcement: Required value"}},
 		"enforcement None":    {"spec.install.preflight.crdUpgradeSafety.enforcement", "None", nil},
 		"enforcement Strict":  {"spec.install.preflight.crdUpgradeSafety.enforcement", "Strict", nil},
-		"enforcement unknown": {"spec.install.preflight.crdUpgradeSafety.enforcement", "Warn", []string{"spec.install.preflight.crdUpgradeSafety.enforcement: Unsupported value"}},
+		"enforcement Warn":    {"spec.install.preflight.crdUpgradeSafety.enforcement", "Warn", nil},
+		"enforcement unknown": {"spec.install.preflight.crdUpgradeSafety.enforcement", "Maybe", []string{"spec.install.preflight.crdUpgradeSafety.enforcement: Unsupported value"}},
+		"exceptions": {
+			"spec.install.preflight.crdUpgradeSafety",
+			map[string]any{"enforcement": "Strict", "exceptions": []any{
+				map[string]any{"crd": "samples.example.com", "check": "enum"}, map[string]any{"check": "enum"}, map[string]any{"crd": "samples.example.com"},
+			}},
+			nil,
+		},
+		"exception of everything": {
+			"spec.install.preflight.crdUpgradeSafety",
+			map[string]any{"enforcement": "Strict", "exceptions": []any{map[string]any{}}},
+			[]string{"spec.install.preflight.crdUpgradeSafety.exceptions[0]: at least one of [crd check] are required in an exception"},
+		},
+		"101 exceptions": {
+			"spec.install.preflight.crdUpgradeSafety",
+			map[string]any{"enforcement": "Strict", "exceptions": slices.Repeat([]any{map[string]any{"check": "enum"}}, 101)},
+			[]string{"spec.install.preflight.crdUpgradeSafety.exceptions: Too many"},
+		},
+		"growth Allow":                        {"spec.install.preflight.permissions", map[string]any{"growth": "Allow"}, nil},
+		"growth Approve with approvedVersion": {"spec.install.preflight.permissions", map[string]any{"growth": "Approve", "approvedVersion": "1.2.3"}, nil},
+		"growth unknown":                      {"spec.install.preflight.permissions", map[string]any{"growth": "Ask"}, []string{"spec.install.preflight.permissions.growth: Unsupported value"}},
+		"no growth":                           {"spec.install.preflight.permissions", map[string]any{"approvedVersion": "1.2.3"}, []string{"spec.install.preflight.permissions.growth: Required value"}},
 		"config": {
 			"spec.config",
 			map[string]any{"configType": "Inline", "inline": map[string]any{"watchNamespace": "a", "any": map[string]any{"depth": int64(1)}}},

@@ -106,6 +106,11 @@ const (
 	// The work goes on, and the reason with its end.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 
+	// ReasonApprovalPending is set on Ready=True while an upgrade waits for the
+	// approval that spec.install.preflight.permissions asks for. What is installed
+	// is as wanted until then.
+	ReasonApprovalPending = "ApprovalPending"
+
 	// ReasonDeprecated is set on a deprecation condition that is True.
 	ReasonDeprecated = "Deprecated"
 
