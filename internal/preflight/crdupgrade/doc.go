@@ -1,0 +1,29 @@
+// Package crdupgrade says what an upgrade of CustomResourceDefinitions can break:
+// (old, new) -> [Finding], sorted, without duplicates, the same for the same
+// input.
+//
+// Old is the definition as the cluster has it, new the one of the bundle. Only
+// what the upgrade changes is said: a loosening is no finding, nor is what was
+// already so. Titles, descriptions and examples are never compared.
+//
+// What is done with a finding follows from its kind:
+//
+//	Blocks     scope or kind changed, a stored version removed, the schema of a
+//	           version removed: the API server refuses these, whatever is stored
+//	NeedsData  a field removed, a constraint added or tightened, another version
+//	           stored without conversion, a definition dropped: only stored
+//	           objects can tell whether anything breaks
+//	Note       a version that is no longer served, and changes of defaults, names,
+//	           subresources, selectable fields, conversion, and of who owns what
+//	           in server-side apply; what one served version holds and another
+//	           does not; a removed field of a status that its controller writes
+//	           anew: of interest to those who use the API, and no reason to stop
+//
+// Keywords with checks in crdify are compared by it. The walk through the schema
+// is our own: crdify compares branches of anyOf as if they were fields, a map as
+// one value, takes every change of what it has no check for as an error, and
+// does not expect versions without a schema.
+//
+// The package is pure. It reads neither definitions nor stored objects; who does
+// decides what [NeedsData] comes to.
+package crdupgrade

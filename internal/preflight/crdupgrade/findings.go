@@ -1,0 +1,66 @@
+package crdupgrade
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+const (
+	// maxFindings is how many findings there are about one definition. The largest
+	// real upgrades have some hundreds.
+	maxFindings = 5000
+	// maxPath is how many bytes the path of a finding may have.
+	maxPath = 1024
+)
+
+// findings are those about one definition.
+type findings struct {
+	crd string
+	all []Finding
+	// more counts what was found beyond the limit; worst is the worst kind of it.
+	more  int
+	worst Kind
+}
+
+// add notes something about the whole definition.
+func (f *findings) add(kind Kind, check, detail string) {
+	f.put(Finding{Kind: kind, Check: check, Detail: detail})
+}
+
+func (f *findings) put(finding Finding) {
+	if len(f.all) == maxFindings {
+		if f.more == 0 || finding.Kind.rank() < f.worst.rank() {
+			f.worst = finding.Kind
+		}
+		f.more++
+		return
+	}
+	finding.CRD = f.crd
+	finding.Path = shortened(oneLine(finding.Path), maxPath)
+	finding.Detail = shortened(oneLine(finding.Detail), maxDetail)
+	finding.Advice = adviceOn(finding.Check)
+	f.all = append(f.all, finding)
+}
+
+// sorted returns all findings, and one that counts the others.
+func (f *findings) sorted() []Finding {
+	all := f.all
+	if f.more > 0 {
+		all = append(all, Finding{
+			CRD: f.crd, Check: checkUnhandled, Kind: f.worst, Advice: adviceOn(checkUnhandled),
+			Detail: fmt.Sprintf("%d more changes found", f.more),
+		})
+	}
+	return Sort(all)
+}
+
+// oneLine replaces what would end a line: names of fields are free text.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, " "))
+}
