@@ -1,0 +1,58 @@
+package permission
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
+)
+
+// Clients act as the ServiceAccount that is checked. None of them writes.
+type Clients struct {
+	Authorization authorizationv1client.AuthorizationV1Interface
+	RBAC          rbacv1client.RbacV1Interface
+
+	// Mapper knows what the cluster serves.
+	Mapper meta.RESTMapper
+}
+
+// Report is what there is to say about a ServiceAccount that lacks nothing, or
+// beside what it lacks.
+type Report struct {
+	// Advised are rights that it does without: to list and to watch, for want of
+	// which changes are noticed late, and to update the extension's finalizers.
+	Advised []Rule
+}
+
+// Check holds the rights of the ServiceAccount against what the content takes. It
+// fails with [*MissingError] if there are too few; other errors are those of the
+// mapper and of the API server, and objects that cannot be read.
+//
+// It takes a request for each namespace that has content, and one for the whole
+// cluster. Others follow only for bindings to roles that are not among the
+// objects, unless the ServiceAccount may bind them, and where authorizers do not
+// tell their rules.
+func Check(ctx context.Context, clients Clients, subject Subject, content Content) (Report, error) {
+	needs, err := NeedsOf(Served(clients.Mapper), subject, content)
+	if err != nil {
+		return Report{}, err
+	}
+	held, err := Review(ctx, clients.Authorization, needs.Namespaces())
+	if err != nil {
+		return Report{}, err
+	}
+	if held.Incomplete {
+		if held.Allowed, err = ask(ctx, clients.Authorization, questions(needs, held)); err != nil {
+			return Report{}, err
+		}
+	}
+	if needs.Escalations, err = readRoles(ctx, clients.RBAC, needs.Escalations, held); err != nil {
+		return Report{}, err
+	}
+	report := Report{Advised: Missing(Needs{Access: needs.Advice}, held)}
+	if missing := Missing(needs, held); len(missing) > 0 {
+		return report, &MissingError{Rules: missing}
+	}
+	return report, nil
+}

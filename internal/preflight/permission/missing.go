@@ -1,0 +1,67 @@
+package permission
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// maxLines keeps a message well below what a condition can hold, in bytes, so
+	// that there is room for what is said before and after.
+	maxLines = 30 << 10
+
+	// maxLine is more than a rule of one resource and one name takes.
+	maxLine = 1 << 10
+
+	missingHeader = "pre-authorization failed: service account requires the following permissions to manage cluster extension:"
+)
+
+// MissingError says that a ServiceAccount lacks rights.
+type MissingError struct {
+	// Rules are sorted and never empty, one for each resource and name.
+	Rules []Rule
+}
+
+// Error has the lines of the reference implementation, as many as fit into a
+// condition, and how many more there are.
+func (e *MissingError) Error() string {
+	return missingHeader + "\n" + Lines(e.Rules, "which 'operator-controller bundle rbac' prints")
+}
+
+// Lines puts each of the items on an indented line of its own, as many as fit into
+// a condition, and then how many more there are and where to read them.
+func Lines[T fmt.Stringer](items []T, more string) string {
+	lines := make([]string, 0, len(items))
+	size := 0
+	for i, item := range items {
+		line := "  " + item.String()
+		if len(line) > maxLine {
+			line = strings.ToValidUTF8(line[:maxLine], "") + "…"
+		}
+		if size += len(line) + len("\n"); size > maxLines {
+			lines = append(lines, fmt.Sprintf("  and %d more, %s", len(items)-i, more))
+			break
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Missing are the rights that are needed and not held: none of them is included in
+// another one, one rule for each resource and name, sorted.
+func Missing(needs Needs, held Held) []Rule {
+	var missing []Rule
+	for _, rule := range needs.Access {
+		missing = append(missing, held.refused(rule)...)
+	}
+	for _, escalation := range needs.Escalations {
+		missing = append(missing, escalation.lacking(held)...)
+	}
+	return sortedLines(merged(minimal(rightsOf(missing))))
+}
+
+// Delta are the rights that a new revision needs and the old one did not, in the
+// form of [Missing].
+func Delta(before, after Needs) []Rule {
+	return Missing(after, newHeld(before.least()))
+}

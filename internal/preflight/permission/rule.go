@@ -1,0 +1,194 @@
+package permission
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+)
+
+// Rule is a set of rights in one namespace, or everywhere.
+type Rule struct {
+	// Namespace is empty for rights that have to hold cluster-wide.
+	Namespace string
+
+	rbacv1.PolicyRule
+}
+
+// String is the line that the reference implementation writes for a rule:
+//
+//	Namespace:"ns" APIGroups:[apps] Resources:[deployments] ResourceNames:[x] Verbs:[get,patch]
+func (r Rule) String() string {
+	var line strings.Builder
+	line.WriteString(`Namespace:"` + r.Namespace + `"`)
+	for _, part := range []struct {
+		key    string
+		values []string
+	}{
+		{"APIGroups", r.APIGroups},
+		{"Resources", r.Resources},
+		{"ResourceNames", r.ResourceNames},
+		{"Verbs", r.Verbs},
+		{"NonResourceURLs", r.NonResourceURLs},
+	} {
+		if len(part.values) > 0 {
+			line.WriteString(" " + part.key + ":[" + strings.Join(slices.Sorted(slices.Values(part.values)), ",") + "]")
+		}
+	}
+	return line.String()
+}
+
+// right is one verb on one resource, all of it or one of a name, or on one URL:
+// the smallest part of a rule.
+type right struct {
+	namespace, group, resource, name, verb, url string
+}
+
+// rule is the right as a rule of its own.
+func (r right) rule() Rule {
+	rule := Rule{Namespace: r.namespace, PolicyRule: rbacv1.PolicyRule{Verbs: []string{r.verb}}}
+	if r.url != "" {
+		rule.NonResourceURLs = []string{r.url}
+		return rule
+	}
+	rule.APIGroups, rule.Resources = []string{r.group}, []string{r.resource}
+	if r.name != "" {
+		rule.ResourceNames = []string{r.name}
+	}
+	return rule
+}
+
+// attributes is the right as one asks about it.
+func (r right) attributes() *authorizationv1.ResourceAttributes {
+	resource, subresource, _ := strings.Cut(r.resource, "/")
+	return &authorizationv1.ResourceAttributes{
+		Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Name: r.name,
+	}
+}
+
+func (r right) isWild() bool {
+	return r.verb == rbacv1.VerbAll || r.group == rbacv1.APIGroupAll ||
+		strings.HasPrefix(r.resource, rbacv1.ResourceAll) || strings.HasSuffix(r.url, "*")
+}
+
+// compareRights is in the order of resources rather than verbs, so that what
+// belongs together stands together.
+func compareRights(a, b right) int {
+	return cmp.Or(
+		cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.url, b.url), cmp.Compare(a.group, b.group),
+		cmp.Compare(a.resource, b.resource), cmp.Compare(a.name, b.name), cmp.Compare(a.verb, b.verb),
+	)
+}
+
+// rightsOf takes rules apart, without duplicates, sorted.
+func rightsOf(rules []Rule) []right {
+	set := map[right]struct{}{}
+	for _, rule := range rules {
+		for _, part := range validation.BreakdownRule(rule.PolicyRule) {
+			found := right{namespace: rule.Namespace, verb: part.Verbs[0]}
+			switch {
+			case len(part.NonResourceURLs) > 0:
+				found.url = part.NonResourceURLs[0]
+			default:
+				found.group, found.resource = part.APIGroups[0], part.Resources[0]
+				found.name = strings.Join(part.ResourceNames, "")
+			}
+			set[found] = struct{}{}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(set), compareRights)
+}
+
+// inNamespace makes rules of one place out of those of RBAC.
+func inNamespace(namespace string, rules []rbacv1.PolicyRule) []Rule {
+	located := make([]Rule, len(rules))
+	for i, rule := range rules {
+		located[i] = Rule{Namespace: namespace, PolicyRule: rule}
+	}
+	return located
+}
+
+// minimal leaves out the rights that another of them includes. The order stays.
+func minimal(rights []right) []right {
+	set := make(map[right]struct{}, len(rights))
+	wild := newHeld(nil)
+	for _, r := range rights {
+		set[r] = struct{}{}
+		if r.isWild() {
+			wild.add(r.rule())
+		}
+	}
+	var kept []right
+	for _, r := range rights {
+		if !includedByTwin(set, r) && (r.isWild() || !wild.covers(r.rule())) {
+			kept = append(kept, r)
+		}
+	}
+	return minimalWild(kept)
+}
+
+// includedByTwin finds the same right for all names, everywhere, or both.
+func includedByTwin(set map[right]struct{}, r right) bool {
+	unnamed, everywhere, both := r, r, r
+	unnamed.name, everywhere.namespace, both.name, both.namespace = "", "", "", ""
+	for _, twin := range []right{unnamed, everywhere, both} {
+		if _, found := set[twin]; found && twin != r {
+			return true
+		}
+	}
+	return false
+}
+
+// minimalWild holds the few rights with wildcards against each other, one after
+// the other: two may include each other, and one of them has to stay.
+func minimalWild(rights []right) []right {
+	gone := map[right]struct{}{}
+	for _, r := range rights {
+		if !r.isWild() {
+			continue
+		}
+		others := newHeld(nil)
+		for _, other := range rights {
+			if _, left := gone[other]; other.isWild() && other != r && !left {
+				others.add(other.rule())
+			}
+		}
+		if others.covers(r.rule()) {
+			gone[r] = struct{}{}
+		}
+	}
+	return slices.DeleteFunc(rights, func(r right) bool {
+		_, left := gone[r]
+		return left
+	})
+}
+
+// merged makes rules of rights, one for each resource and name, with all verbs.
+func merged(rights []right) []Rule {
+	verbs := map[right][]string{}
+	for _, r := range rights {
+		target := r
+		target.verb = ""
+		verbs[target] = append(verbs[target], r.verb)
+	}
+	rules := make([]Rule, 0, len(verbs))
+	for _, target := range slices.SortedFunc(maps.Keys(verbs), compareRights) {
+		rule := target.rule()
+		rule.Verbs = slices.Compact(slices.Sorted(slices.Values(verbs[target])))
+		if slices.Contains(rule.Verbs, rbacv1.VerbAll) {
+			rule.Verbs = []string{rbacv1.VerbAll}
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// sortedLines sorts rules as their lines are.
+func sortedLines(rules []Rule) []Rule {
+	slices.SortFunc(rules, func(a, b Rule) int { return cmp.Compare(a.String(), b.String()) })
+	return rules
+}
