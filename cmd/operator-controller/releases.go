@@ -35,6 +35,7 @@ func (r releases) Apply(ctx context.Context, owner controller.Owner, revision co
 		Revision:    applier.Revision(revision.Installed),
 		Objects:     revision.Objects,
 		Annotations: revision.Annotations,
+		Preflight:   revision.Preflight,
 	})
 	if err == nil {
 		r.kept.observed(ctx, owner.Name, &revision.Installed)
@@ -54,7 +55,7 @@ func (r releases) Repair(ctx context.Context, owner controller.Owner) (controlle
 }
 
 func appliedFrom(result applier.Result) controller.Applied {
-	applied := controller.Applied{Began: result.Began, RecheckAfter: result.RecheckAfter, Unwatched: result.Unwatched}
+	applied := controller.Applied{Began: result.Began, RecheckAfter: result.RecheckAfter, Unwatched: result.Unwatched, Notes: result.Notes}
 	for _, contested := range result.Contested {
 		applied.Contested = append(applied.Contested, contested.String())
 	}

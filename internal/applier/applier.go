@@ -86,6 +86,10 @@ type Result struct {
 	// Began says that the operation came as far as writing content.
 	Began bool
 
+	// Notes are what the checks before the first write have found and let pass, a
+	// line each.
+	Notes []string
+
 	// Unwatched are kinds whose objects the ServiceAccount may not list and
 	// watch, sorted. Changes to them are only found by looking again.
 	Unwatched []string

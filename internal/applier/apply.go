@@ -2,8 +2,11 @@ package applier
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
 // Desired is a revision with the objects it consists of.
@@ -13,6 +16,9 @@ type Desired struct {
 	// Objects are not changed. They carry no marks of an owner.
 	Objects []*unstructured.Unstructured
 
+	// Preflight is what is to be let pass of what speaks against it.
+	Preflight preflight.Policy
+
 	// Annotations go into the release's chart metadata.
 	Annotations map[string]string
 }
@@ -20,8 +26,10 @@ type Desired struct {
 // Apply makes a new revision: install or upgrade. It reads and checks every
 // object first; errors before the first write leave Result.Began false.
 //
-// It fails with [*UnknownKindsError], [*ConflictError], [*ObjectsError] or
-// [*RecordTooLargeError]; other errors are those of the API server.
+// It fails with [*UnknownKindsError], [*permission.MissingError],
+// [*preflight.ApprovalError], [*ConflictError], [*preflight.UnsafeError],
+// [*ObjectsError] or [*RecordTooLargeError]; other errors are those of the API
+// server.
 func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (Result, error) {
 	client, err := a.clients.dynamic(owner.account())
 	if err != nil {
@@ -33,7 +41,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	}
 	defer a.reconsider(history)
 	defer history.letGo()
-	operation, err := a.prepare(ctx, planner{client: client, mapper: a.config.Mapper, owner: owner}, history, desired)
+	operation, notes, err := a.prepare(ctx, planner{client: client, mapper: a.config.Mapper, owner: owner}, history, desired)
 	if err != nil {
 		return Result{}, err
 	}
@@ -56,25 +64,36 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	}
 	known.settle(executor.outcome.live, kept, a.config.Now())
 	a.watches.follow(ctx, owner, operation.plan.steps)
-	return a.result(owner, executor.outcome.changes), nil
+	result := a.result(owner, executor.outcome.changes)
+	result.Notes = notes
+	return result, nil
 }
 
-func (a *Applier) prepare(ctx context.Context, planner planner, history *history, desired Desired) (*operation, error) {
+// prepare makes every check. Notes are what they have found and let pass.
+func (a *Applier) prepare(ctx context.Context, planner planner, history *history, desired Desired) (_ *operation, notes []string, err error) {
 	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
 	for _, object := range desired.Objects {
 		owned = append(owned, own(planner.owner, object))
 	}
 	before, err := objectsBefore(ctx, history)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	onPermissions, err := a.checkPermissions(ctx, planner.owner, desired, before)
+	if err != nil {
+		return nil, nil, err
 	}
 	plan, err := planner.plan(ctx, owned, before)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	onDefinitions, err := checkDefinitions(ctx, planner.client, desired.Preflight, plan)
+	if err != nil {
+		return nil, nil, err
 	}
 	chart, err := chartOf(owned, desired.Annotations)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return &operation{
 		owner:   planner.owner,
@@ -82,7 +101,7 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *history
 		plan:    plan,
 		chart:   chart,
 		labels:  labelsOf(desired.Revision),
-	}, nil
+	}, slices.Concat(onPermissions, onDefinitions), nil
 }
 
 func objectsBefore(ctx context.Context, history *history) ([]*unstructured.Unstructured, error) {

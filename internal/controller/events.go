@@ -17,6 +17,9 @@ const (
 	// requires it.
 	eventRequired = "Required"
 
+	// eventPreflight tells what the checks of an upgrade have found and let pass.
+	eventPreflight = "Preflight"
+
 	// eventImageMoved tells of an installed bundle whose tag now stands for
 	// other content.
 	eventImageMoved = "ImageMoved"
@@ -50,6 +53,14 @@ func removalOf(dependents []string) *transition {
 		kind: corev1.EventTypeWarning, reason: eventRequired,
 		note: "removed although it is required: " + named(dependents),
 	}
+}
+
+// notesOf is what to tell of an upgrade beside that it was done; nil if nothing.
+func notesOf(notes []string) *transition {
+	if len(notes) == 0 {
+		return nil
+	}
+	return &transition{kind: corev1.EventTypeWarning, reason: eventPreflight, note: oneLine(named(notes))}
 }
 
 // tell sends an event, after what it is about was written. Nothing waits for it.

@@ -2,9 +2,11 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
 // Stage is how far a pass came before it failed.
@@ -39,6 +41,13 @@ type Outcome struct {
 	// is as wanted.
 	Stage Stage
 	Err   error
+
+	// Pending is the approval that the way forward waits for. There is no error
+	// then: until it is given, what is installed is what is wanted.
+	Pending *preflight.ApprovalError
+
+	// Notes are what the checks of an upgrade have found and let pass.
+	Notes []string
 
 	// Providers are packages that would bring what newer bundles require.
 	Providers []string
@@ -75,7 +84,7 @@ func (o *Outcome) take(applied Applied) {
 // unfinished says that this pass has done what it could, and that there is more
 // to do at once.
 func (o *Outcome) unfinished() bool {
-	return o.Err == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
+	return o.Err == nil && o.Pending == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
 }
 
 // pass carries one extension forward as far as it goes.
@@ -155,6 +164,11 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 		return
 	}
 	applied, err := r.apply(ctx, wanted.Owner, revision)
+	if pending, ok := errors.AsType[*preflight.ApprovalError](err); ok {
+		outcome.Pending = pending
+		r.fallBack(ctx, wanted, outcome)
+		return
+	}
 	if err != nil {
 		outcome.Stage, outcome.Err = StageApply, err
 		if !applied.Began {
@@ -162,7 +176,7 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 		}
 		return
 	}
-	outcome.Installed = &revision.Installed
+	outcome.Installed, outcome.Notes = &revision.Installed, applied.Notes
 	outcome.take(applied)
 }
 
@@ -213,6 +227,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome)
 		Installed:   Installed{Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs},
 		Objects:     objects,
 		Annotations: content.CSV.Annotations,
+		Preflight:   wanted.Preflight,
 	}, "", nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -55,6 +56,9 @@ type Revision struct {
 
 	Objects     []*unstructured.Unstructured
 	Annotations map[string]string
+
+	// Preflight is what is to be let pass of what speaks against it.
+	Preflight preflight.Policy
 }
 
 // Applied is what an operation on the content came to.
@@ -65,6 +69,10 @@ type Applied struct {
 	// RecheckAfter is when to repair again because changes to some objects
 	// cannot be watched, or are not to be repaired yet. Zero: no need.
 	RecheckAfter time.Duration
+
+	// Notes are what the checks before the first write have found and let pass,
+	// sorted, for people.
+	Notes []string
 
 	// Contested are objects that somebody changes again as often as they are
 	// repaired, and who, for people; sorted.
@@ -98,7 +106,9 @@ type Releases interface {
 	// Observe makes no request when nothing can have changed.
 	Observe(ctx context.Context, owner Owner) (Installation, error)
 
-	// Apply installs or upgrades. It checks everything before it writes.
+	// Apply installs or upgrades. It checks everything before it writes. It fails
+	// with [*preflight.ApprovalError] when there is nothing wrong but that
+	// somebody has to agree.
 	Apply(ctx context.Context, owner Owner, revision Revision) (Applied, error)
 
 	// Repair restores the installed revision where it was changed; it makes no

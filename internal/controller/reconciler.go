@@ -82,6 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
 	r.tell(ext, transitionOf(&ext.Status, status))
+	r.tell(ext, notesOf(outcome.Notes))
 	r.tell(ext, moveOf(outcome.Moved))
 	report(ctx, outcome)
 	return resultOf(outcome, verdict, phase)

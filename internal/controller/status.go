@@ -94,6 +94,8 @@ func readyCondition(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p ph
 		condition.Status = metav1.ConditionUnknown
 	case available != metav1.ConditionTrue:
 		condition.Status, condition.Reason = available, availableReasons[available]
+	case outcome.Pending != nil:
+		condition.Status, condition.Reason = metav1.ConditionTrue, ocv1.ReasonApprovalPending
 	default:
 		condition.Status = metav1.ConditionTrue
 	}

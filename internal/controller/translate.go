@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -19,6 +21,9 @@ type Wanted struct {
 	Request  resolve.Request // without what is installed
 	Selector labels.Selector
 	Config   []byte // JSON; nil for none
+
+	// Preflight is what the checks before the first write are to let pass.
+	Preflight preflight.Policy
 
 	// Inputs is a digest over what besides the bundle shapes the objects.
 	Inputs string
@@ -63,7 +68,31 @@ func translate(ext *ocv1.ClusterExtension) (Wanted, error) {
 		return wanted, &InvalidSpecError{Err: err}
 	}
 	wanted.Inputs = digestOf(wanted.Config)
+	if wanted.Preflight, err = policyOf(ext.Spec.Install); err != nil {
+		return wanted, &InvalidSpecError{Err: err}
+	}
 	return wanted, nil
+}
+
+// policyOf is the default policy where the spec says nothing.
+func policyOf(install *ocv1.ClusterExtensionInstallConfig) (preflight.Policy, error) {
+	policy := preflight.Policy{}
+	if install == nil || install.Preflight == nil {
+		return policy, nil
+	}
+	if safety := install.Preflight.CRDUpgradeSafety; safety != nil {
+		policy.Definitions.Enforcement = crdupgrade.Enforcement(safety.Enforcement)
+		for _, exception := range safety.Exceptions {
+			policy.Definitions.Exceptions = append(policy.Definitions.Exceptions, crdupgrade.Exception(exception))
+		}
+	}
+	if permissions := install.Preflight.Permissions; permissions != nil {
+		policy.Growth = preflight.Growth{
+			Approve:  permissions.Growth == ocv1.PermissionGrowthApprove,
+			Approved: permissions.ApprovedVersion,
+		}
+	}
+	return policy, policy.Validate()
 }
 
 // selectorOf selects every catalog when none is given, unlike the meaning that

@@ -21,6 +21,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if outcome.Err == nil {
 		parts[0] = settledText(outcome)
 	}
+	if outcome.Pending != nil {
+		parts = append(parts, outcome.Pending.Error())
+	}
 	if text := explanationOf(outcome); text != "" {
 		parts = append(parts, text)
 	}

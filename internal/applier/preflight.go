@@ -1,0 +1,67 @@
+package applier
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
+
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+)
+
+// checkPermissions asks, as the ServiceAccount, for the rights to all of an
+// operation, before the first object is read: who may not read one object is to
+// hear of all that is missing.
+func (a *Applier) checkPermissions(ctx context.Context, owner Extension, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+	if _, err := itemsOf(a.config.Mapper, owner, desired.Objects); err != nil {
+		return nil, err // of kinds that nobody knows there are no rights
+	}
+	clients, err := a.permissionClients(owner.account())
+	if err != nil {
+		return nil, err
+	}
+	return preflight.Permissions(ctx, clients, desired.Preflight.Growth, preflight.Install{
+		Subject: permission.Subject{
+			Extension: owner.Name, Namespace: owner.Namespace, ServiceAccount: owner.ServiceAccount,
+		},
+		Content: permission.Content{Wanted: desired.Objects, Before: before},
+		Version: desired.Revision.Bundle.Version,
+	})
+}
+
+func (a *Applier) permissionClients(account ServiceAccount) (permission.Clients, error) {
+	http := a.clients.http(account)
+	authorization, err := authorizationv1client.NewForConfigAndClient(a.clients.config, http)
+	if err != nil {
+		return permission.Clients{}, fmt.Errorf("building a client for %q: %w", account.User(), err)
+	}
+	rbac, err := rbacv1client.NewForConfigAndClient(a.clients.config, http)
+	if err != nil {
+		return permission.Clients{}, fmt.Errorf("building a client for %q: %w", account.User(), err)
+	}
+	return permission.Clients{Authorization: authorization, RBAC: rbac, Mapper: a.config.Mapper}, nil
+}
+
+// checkDefinitions asks what the plan does to definitions that exist and to what
+// is stored. It is asked last: definitions of others are none of our business.
+func checkDefinitions(ctx context.Context, client dynamic.Interface, policy preflight.Policy, plan *plan) (notes []string, err error) {
+	changes := make([]preflight.Change, 0, len(plan.steps)+len(plan.prune))
+	for _, s := range plan.steps {
+		changes = append(changes, preflight.Change{Live: s.live, Wanted: s.object})
+	}
+	for _, s := range plan.prune {
+		changes = append(changes, preflight.Change{Live: s.live})
+	}
+	verdict, err := preflight.Definitions(ctx, preflight.ListerOf(client), policy.Definitions, changes)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range verdict.Notes() {
+		notes = append(notes, note.String())
+	}
+	return notes, verdict.Err()
+}

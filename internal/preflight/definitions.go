@@ -1,0 +1,125 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
+	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
+)
+
+// Change is an object before and after.
+type Change struct {
+	// Live is the object as the cluster has it.
+	Live *unstructured.Unstructured
+
+	// Wanted is nil for an object that is to be deleted.
+	Wanted *unstructured.Unstructured
+}
+
+// Lister reads the objects of a resource, in all namespaces.
+type Lister func(schema.GroupVersionResource) storeddata.Lister
+
+// ListerOf reads as the client does.
+func ListerOf(client dynamic.Interface) Lister {
+	return func(resource schema.GroupVersionResource) storeddata.Lister { return client.Resource(resource) }
+}
+
+// Definitions checks those of the changes that are about CustomResourceDefinitions.
+// Stored objects are read where, and only where, the answer depends on them. What
+// cannot be read counts as broken. The error is that of the context, or says which
+// definition is none.
+func Definitions(ctx context.Context, list Lister, policy crdupgrade.Policy, changes []Change) (Verdict, error) {
+	verdict := Verdict{}
+	if policy.Enforcement == crdupgrade.None {
+		return verdict, nil
+	}
+	for _, change := range changes {
+		if !isDefinition(change.Live) {
+			continue
+		}
+		pair, err := definitionsOf(change)
+		if err != nil {
+			return Verdict{}, err
+		}
+		findings := policy.Apply(pair.compare())
+		survey := survey{}
+		if slices.ContainsFunc(findings, dependsOnData) {
+			if survey, err = pair.survey(ctx, list); err != nil {
+				return Verdict{}, err
+			}
+		}
+		verdict.add(survey.judge(findings), survey)
+	}
+	verdict.Findings = crdupgrade.Sort(verdict.Findings)
+	return verdict, nil
+}
+
+func isDefinition(object *unstructured.Unstructured) bool {
+	kind := schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+	return object != nil && object.GroupVersionKind().GroupKind() == kind
+}
+
+func dependsOnData(f crdupgrade.Finding) bool { return f.Kind == crdupgrade.NeedsData }
+
+// definitions are one before and after; after is nil if it is to go.
+type definitions struct {
+	before, after *apiextensionsv1.CustomResourceDefinition
+}
+
+func definitionsOf(change Change) (definitions, error) {
+	before, err := definitionFrom(change.Live)
+	if err != nil || change.Wanted == nil {
+		return definitions{before: before}, err
+	}
+	after, err := definitionFrom(change.Wanted)
+	return definitions{before: before, after: after}, err
+}
+
+func definitionFrom(object *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, definition); err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %q: %w", object.GetName(), err)
+	}
+	return definition, nil
+}
+
+func (d definitions) compare() []crdupgrade.Finding {
+	switch {
+	case d.after == nil:
+		return []crdupgrade.Finding{crdupgrade.Dropped(d.before)}
+	case equality.Semantic.DeepEqual(d.before.Spec, d.after.Spec):
+		return nil
+	}
+	return crdupgrade.Compare(d.before, d.after)
+}
+
+// survey looks at what is stored.
+func (d definitions) survey(ctx context.Context, list Lister) (survey, error) {
+	result := survey{definition: d.before.Name}
+	var err error
+	if d.after == nil {
+		resource := storeddata.Resource(d.before)
+		result.report, err = storeddata.Inventory(ctx, list(resource), resource.GroupResource())
+		return result, err
+	}
+	validator, err := storeddata.New(ctx, d.before, d.after)
+	if refused, ok := errors.AsType[*storeddata.SchemaError](err); ok {
+		result.report.Gaps = []storeddata.Gap{{Reason: storeddata.Unjudged, Detail: refused.Error()}}
+		return result, nil
+	}
+	if err != nil {
+		return survey{}, err
+	}
+	result.report, err = storeddata.Survey(ctx, list(validator.Resource()), validator)
+	return result, err
+}

@@ -1,0 +1,107 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+)
+
+// ApprovalError says that an upgrade waits for somebody who agrees to what it
+// grants.
+type ApprovalError struct {
+	// Version is the one that is wanted.
+	Version string
+
+	// Gains are the rights that it gives to the operator and the installed one
+	// does not; sorted, and never empty.
+	Gains []permission.Gain
+}
+
+// Error is one line of at most 8 KiB: what would be granted, and how to agree.
+func (e *ApprovalError) Error() string {
+	return fmt.Sprintf("the upgrade to version %q waits for approval, as the operator would gain: %s; "+
+		"to agree, set spec.install.preflight.permissions.approvedVersion to %q",
+		e.Version, listed(e.Gains), e.Version)
+}
+
+// Install is who is to install what.
+type Install struct {
+	Subject permission.Subject
+	Content permission.Content
+
+	// Version is that of the bundle.
+	Version string
+}
+
+// Permissions checks that the ServiceAccount may do all that the content takes,
+// and that more rights for the operator are agreed to. It is asked before any
+// object is read. It fails with [*permission.MissingError] and, when nothing is
+// missing, with [*ApprovalError]; other errors are those of [permission.Check].
+// Notes are what is worth telling.
+func Permissions(ctx context.Context, clients permission.Clients, growth Growth, install Install) (notes []string, err error) {
+	if _, err := permission.Check(ctx, clients, install.Subject, install.Content); err != nil {
+		return nil, err
+	}
+	if len(install.Content.Before) == 0 {
+		return nil, nil
+	}
+	gains, err := permission.Growth(permission.Served(clients.Mapper), install.Subject, install.Content)
+	if err != nil {
+		return nil, err
+	}
+	if len(gains) > 0 && growth.waits(install.Version) {
+		return nil, &ApprovalError{Version: install.Version, Gains: gains}
+	}
+	more, err := moreThanBefore(permission.Served(clients.Mapper), install)
+	if err != nil {
+		return nil, err
+	}
+	return permissionNotes(gains, more), nil
+}
+
+// moreThanBefore are the rights that the ServiceAccount needs for the content and
+// did not need for the content before.
+func moreThanBefore(mapper permission.Mapper, install Install) ([]permission.Rule, error) {
+	after, err := permission.NeedsOf(mapper, install.Subject, install.Content)
+	if err != nil {
+		return nil, err
+	}
+	before, err := permission.NeedsOf(mapper, install.Subject, permission.Content{Wanted: install.Content.Before})
+	if err != nil {
+		// Kinds that the cluster no longer serves need no rights any more.
+		return nil, nil //nolint:nilerr // see above
+	}
+	return permission.Delta(before, after), nil
+}
+
+func permissionNotes(gains []permission.Gain, more []permission.Rule) []string {
+	var notes []string
+	if len(gains) > 0 {
+		notes = append(notes, "the operator gains "+listed(gains))
+	}
+	if len(more) > 0 {
+		notes = append(notes, "the ServiceAccount needs more than before: "+listed(more))
+	}
+	return notes
+}
+
+// maxListed bounds a list that stands in one line.
+const maxListed = 8 << 10
+
+func listed[T fmt.Stringer](items []T) string {
+	var text strings.Builder
+	for i, item := range items {
+		line := item.String()
+		if text.Len()+len(line) > maxListed {
+			fmt.Fprintf(&text, " and %d more", len(items)-i)
+			break
+		}
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString(line)
+	}
+	return text.String()
+}
