@@ -13,6 +13,9 @@ type upgrade struct {
 	old, updated string
 	spec         string
 	want         []string // problems, as path: detail
+
+	// The API server refuses a new object like it for another reason.
+	wrongBefore, wrongIfNew bool
 }
 
 // anything is a schema that forbids and knows everything.
@@ -108,7 +111,7 @@ var upgrades = map[string]upgrade{
 	"bounds of lists and maps": {
 		old:     "{type: object, properties: {a: {type: array, items: {type: string}}, b: {type: array, items: {type: string}}, c: {type: object, additionalProperties: {type: string}}, d: {type: object, additionalProperties: {type: string}}}}",
 		updated: "{type: object, properties: {a: {type: array, maxItems: 1, items: {type: string}}, b: {type: array, minItems: 2, items: {type: string}}, c: {type: object, maxProperties: 1, additionalProperties: {type: string}}, d: {type: object, minProperties: 2, additionalProperties: {type: string}}}}",
-		spec:    "{a: [x, y], b: [x], c: {k: x, l: y}, d: {k: x}}",
+		spec:    "{a: [x, z], b: [x], c: {k: x, l: z}, d: {k: x}}",
 		want: []string{
 			"spec.a: Too many: must have at most 1 item",
 			"spec.b: Invalid value: spec.b in body should have at least 2 items",
@@ -132,13 +135,13 @@ var upgrades = map[string]upgrade{
 	"sets have each item once": {
 		old:     "{type: object, properties: {a: {type: array, items: {type: string}}}}",
 		updated: "{type: object, properties: {a: {type: array, x-kubernetes-list-type: set, items: {type: string}}}}",
-		spec:    "a: [x, y, x]",
+		spec:    "a: [x, z, x]",
 		want:    []string{"spec.a[2]: Duplicate value"},
 	},
 	"maps have each key once": {
 		old:     "{type: object, properties: {a: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}}}}}}",
 		updated: "{type: object, properties: {a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string}, v: {type: string}}}}}}",
-		spec:    "a: [{k: x, v: '1'}, {k: y}, {k: x, v: '2'}]",
+		spec:    "a: [{k: x, v: '1'}, {k: z}, {k: x, v: '2'}]",
 		want:    []string{"spec.a[2]: Duplicate value"},
 	},
 	"fields are removed": {
@@ -209,9 +212,10 @@ var upgrades = map[string]upgrade{
 		want:    []string{"spec.a: Invalid value: no such key: k evaluating rule: self['k'] == 'v'"},
 	},
 	"rules about a change do not apply": {
+		wrongIfNew: true,
 		old:     "{type: object, properties: {a: {type: string}}}",
 		updated: "{type: object, properties: {a: {type: string, x-kubernetes-validations: [{rule: \"oldSelf == 'x'\"}, {rule: \"oldSelf.hasValue() || self == 'x'\", optionalOldSelf: true}]}}}",
-		spec:    "a: y",
+		spec:    "a: z",
 	},
 	"rules are not evaluated on what has the wrong type": {
 		old:     anything,
@@ -220,11 +224,13 @@ var upgrades = map[string]upgrade{
 		want:    []string{`spec.a: Invalid value: spec.a in body must be of type integer: "string"`},
 	},
 	"what was wrong before is not the upgrade's": {
+		wrongBefore: true,
 		old:     "{type: object, required: [c], properties: {a: {type: integer, maximum: 5}, b: {type: string, pattern: '^x$'}, d: {type: array, maxItems: 1, items: {type: string}}, e: {type: string, enum: [x]}, f: {type: integer}, g: {type: string, maxLength: 1}}}",
 		updated: "{type: object, required: [c], properties: {a: {type: integer, maximum: 4}, b: {type: string, pattern: '^y$'}, d: {type: array, maxItems: 1, items: {type: string}}, e: {type: string, enum: [y]}, f: {type: boolean}, g: {type: string, maxLength: 0}}}",
-		spec:    "{a: 6, b: z, d: [x, y], e: z, f: text, g: long, unknown: field}",
+		spec:    "{a: 6, b: z, d: [x, w], e: z, f: text, g: long, unknown: field}",
 	},
 	"another check of the same field is the upgrade's": {
+		wrongBefore: true,
 		old:     "{type: object, properties: {a: {type: integer, minimum: 3}, b: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: is low}]}}}",
 		updated: "{type: object, properties: {a: {type: integer, minimum: 3, multipleOf: 2}, b: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: is low}, {rule: self != 0, message: is none}]}}}",
 		spec:    "{a: 1, b: 0}",
@@ -234,12 +240,14 @@ var upgrades = map[string]upgrade{
 		},
 	},
 	"rules are evaluated next to what was wrong before": {
+		wrongBefore: true,
 		old:     "{type: object, properties: {a: {type: integer}, b: {type: integer}}}",
 		updated: "{type: object, properties: {a: {type: integer}, b: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: is low}]}}}",
 		spec:    "{a: text, b: 0}",
 		want:    []string{"spec.b: Invalid value: is low"},
 	},
 	"part of what was removed before": {
+		wrongBefore: true,
 		old:     "{type: object, properties: {b: {type: string}}}",
 		updated: "{type: object, properties: {a: {type: object, properties: {b: {type: string}}}}}",
 		spec:    "{a: {b: x, c: x}, b: x}",

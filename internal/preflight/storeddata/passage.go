@@ -50,7 +50,7 @@ func (p passage) write(content map[string]any) outcome {
 	}
 	paths, errs := p.written.fill(o.object)
 	o.removed = append(o.removed, paths...)
-	o.errs = append(errs, p.written.check(o.object)...)
+	o.errs = slices.Concat(errs, p.written.check(o.object))
 	slices.Sort(o.removed)
 	o.removed = slices.Compact(o.removed)
 	return o

@@ -3,6 +3,7 @@ package storeddata
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -103,18 +104,11 @@ func (v *Validator) Check(ctx context.Context, object *unstructured.Unstructured
 // contentOf is the object without the part of its metadata that is large and that
 // no schema speaks of. It shares the rest with the object.
 func contentOf(object *unstructured.Unstructured) map[string]any {
-	content := make(map[string]any, len(object.Object))
-	for key, value := range object.Object {
-		content[key] = value
-	}
+	content := maps.Clone(object.Object)
 	if metadata, ok := content["metadata"].(map[string]any); ok {
-		kept := make(map[string]any, len(metadata))
-		for key, value := range metadata {
-			if key != "managedFields" {
-				kept[key] = value
-			}
-		}
-		content["metadata"] = kept
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		content["metadata"] = metadata
 	}
 	return content
 }
