@@ -62,7 +62,8 @@ func TestServiceAccountWithoutRightsHeals(t *testing.T) {
 	makeNamespace(t, name)
 	makeAccount(t, name)
 	extendOnly(t, name)
-	conditionContains(t, name, ocv1.TypeProgressing, `User "system:serviceaccount:no-rights:installer" cannot get resource "services"`)
+	conditionContains(t, name, ocv1.TypeProgressing, "pre-authorization failed: service account requires the following permissions to manage cluster extension:\n")
+	conditionContains(t, name, ocv1.TypeProgressing, "\n  Namespace:\"no-rights\" APIGroups:[] Resources:[services] ResourceNames:[no-rights] Verbs:[get,patch]\n")
 	condition(t, name, ocv1.TypeInstalled, "False Failed: No bundle installed")
 	nothingLeft(t, name)
 
