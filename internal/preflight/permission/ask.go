@@ -3,6 +3,7 @@ package permission
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -34,33 +35,28 @@ func questions(needs Needs, held Held) []right {
 // on all names first, and by name only where that is refused. Rights beyond the
 // bound count as allowed: to hold back what may well be allowed would be worse
 // than to have the API server refuse it.
-func ask(ctx context.Context, client authorizationv1client.AuthorizationV1Interface, rights []right) ([]Rule, error) {
-	general, err := allowed(ctx, client, withoutNames(rights))
+func ask(ctx context.Context, client authorizationv1client.AuthorizationV1Interface, rights []right) (map[right]struct{}, error) {
+	general := withoutNames(rights)
+	found, err := allowed(ctx, client, general)
 	if err != nil {
 		return nil, err
 	}
 	var named []right
 	for _, r := range rights {
-		if r.name != "" && !includedByTwin(general, r) {
+		if r.name != "" && !includedByTwin(found, r) {
 			named = append(named, r)
 		}
 	}
-	left := max(maxQuestions-len(general), 0)
-	asked, beyond := named[:min(left, len(named))], named[min(left, len(named)):]
-	byName, err := allowed(ctx, client, asked)
+	bound := min(max(maxQuestions-len(general), 0), len(named))
+	byName, err := allowed(ctx, client, named[:bound])
 	if err != nil {
 		return nil, err
 	}
-	var rules []Rule
-	for _, set := range []map[right]struct{}{general, byName} {
-		for r := range set {
-			rules = append(rules, r.rule())
-		}
+	maps.Copy(found, byName)
+	for _, r := range named[bound:] {
+		found[r] = struct{}{}
 	}
-	for _, r := range beyond {
-		rules = append(rules, r.rule())
-	}
-	return rules, nil
+	return found, nil
 }
 
 // withoutNames is what to ask first.

@@ -43,7 +43,7 @@ func Check(ctx context.Context, clients Clients, subject Subject, content Conten
 		return Report{}, err
 	}
 	if held.Incomplete {
-		if held.Allowed, err = ask(ctx, clients.Authorization, questions(needs, held)); err != nil {
+		if held.allowed, err = ask(ctx, clients.Authorization, questions(needs, held)); err != nil {
 			return Report{}, err
 		}
 	}

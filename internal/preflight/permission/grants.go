@@ -127,8 +127,8 @@ func rulesWithReasons(granted []reasonedRight) ([]rbacv1.PolicyRule, map[int]str
 }
 
 // compact makes as few rules of rights in one namespace as can be had by joining
-// those that differ in verbs only, then in names only, then in resources only,
-// which adds nothing to them.
+// those that differ in verbs only, then in names only, and so on, which adds
+// nothing to them.
 func compact(rights []right) []rbacv1.PolicyRule {
 	rules := make([]rbacv1.PolicyRule, 0, len(rights))
 	for _, rule := range merged(rights) {
@@ -137,6 +137,7 @@ func compact(rights []right) []rbacv1.PolicyRule {
 	for _, list := range []func(*rbacv1.PolicyRule) *[]string{
 		func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames },
 		func(r *rbacv1.PolicyRule) *[]string { return &r.Resources },
+		func(r *rbacv1.PolicyRule) *[]string { return &r.APIGroups },
 		func(r *rbacv1.PolicyRule) *[]string { return &r.NonResourceURLs },
 	} {
 		rules = joined(rules, list)

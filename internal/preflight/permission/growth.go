@@ -33,7 +33,8 @@ func (g Gain) String() string {
 
 // Growth are the rights that the wanted objects give and those before did not:
 // the union of the rules of all roles that a subject is bound to, so that it does
-// not matter what roles are called. Sorted. It fails as [NeedsOf] does.
+// not matter what roles are called. Sorted. It fails when a role or a binding cannot be
+// read.
 func Growth(mapper Mapper, subject Subject, content Content) ([]Gain, error) {
 	mapper = withDefinitions(mapper, slices.Concat(content.Wanted, content.Before))
 	after, err := authorityOf(mapper, subject, content.Wanted)
@@ -64,10 +65,8 @@ type externalRole struct {
 }
 
 func authorityOf(mapper Mapper, subject Subject, objects []*unstructured.Unstructured) (map[string]authority, error) {
-	items, err := itemsOf(mapper, subject, objects)
-	if err != nil {
-		return nil, err
-	}
+	// Of kinds that the mapper does not know there are no roles or bindings.
+	items, _ := itemsOf(mapper, subject, objects)
 	roles, err := rolesOf(items)
 	if err != nil {
 		return nil, err

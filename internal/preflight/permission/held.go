@@ -18,9 +18,9 @@ type Held struct {
 	// more may be allowed than is held.
 	Incomplete bool
 
-	// Allowed are rights that such an authorizer gave on request. They do not
+	// allowed are rights that such an authorizer gave on request. They do not
 	// count for granting them on: RBAC looks at its own rules for that.
-	Allowed []Rule
+	allowed map[right]struct{}
 }
 
 // newHeld is for who holds exactly these rules.
@@ -54,13 +54,14 @@ func (h *Held) covers(rule Rule) bool { return len(h.uncovered(rule)) == 0 }
 // refused are the parts of a rule that the API server would not allow.
 func (h *Held) refused(rule Rule) []Rule {
 	left := h.uncovered(rule)
-	if len(h.Allowed) == 0 || len(left) == 0 {
+	if len(h.allowed) == 0 {
 		return left
 	}
-	allowed := newHeld(h.Allowed)
 	var refused []Rule
-	for _, part := range left {
-		refused = append(refused, allowed.uncovered(part)...)
+	for _, r := range rightsOf(left) {
+		if _, found := h.allowed[r]; !found && !includedByTwin(h.allowed, r) {
+			refused = append(refused, r.rule())
+		}
 	}
 	return refused
 }

@@ -1,12 +1,17 @@
 package permission
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
+)
+
+const (
+	groupDefinitions = "apiextensions.k8s.io"
+	kindDefinition   = "CustomResourceDefinition"
 )
 
 // Resource is what a kind is called in requests and rules.
@@ -45,52 +50,44 @@ func Guessed(object *unstructured.Unstructured) (Resource, error) {
 		GroupResource: schema.GroupResource{Group: kind.Group, Resource: plural(kind.Kind)},
 		Namespaced:    object.GetNamespace() != "",
 	}
-	if scheme.Scheme.IsGroupRegistered(kind.Group) {
-		resource.Namespaced = !isClusterScoped(kind)
+	if inCluster, builtIn := clusterScoped[kind.Group]; builtIn {
+		resource.Namespaced = inCluster != nil && !slices.Contains(inCluster, kind.Kind)
 	}
 	return resource, nil
 }
 
-// isClusterScoped knows the groups of the scheme, which itself does not say where
-// the objects of a kind live.
-func isClusterScoped(kind schema.GroupKind) bool {
-	switch kind.Group {
-	case "":
-		return isOneOf(kind.Kind, "ComponentStatus", "Namespace", "Node", "PersistentVolume")
-	case "admissionregistration.k8s.io", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io",
-		"node.k8s.io", "scheduling.k8s.io", "storagemigration.k8s.io":
-		return true
-	case "certificates.k8s.io":
-		return isOneOf(kind.Kind, "CertificateSigningRequest", "ClusterTrustBundle")
-	case "networking.k8s.io":
-		return isOneOf(kind.Kind, "IPAddress", "IngressClass", "ServiceCIDR")
-	case groupRBAC:
-		return isOneOf(kind.Kind, kindClusterRole, kindClusterRoleBinding)
-	case "resource.k8s.io":
-		return isOneOf(kind.Kind, "DeviceClass", "DeviceTaintRule", "ResourceSlice")
-	case "storage.k8s.io":
-		return kind.Kind != "CSIStorageCapacity"
-	default:
-		return false
-	}
-}
-
-func isOneOf(kind string, kinds ...string) bool {
-	for _, other := range kinds {
-		if kind == other {
-			return true
-		}
-	}
-	return false
+// clusterScoped are the kinds of each built-in group whose objects live in no
+// namespace; nil for all of them.
+var clusterScoped = map[string][]string{
+	"":                             {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
+	"admissionregistration.k8s.io": nil,
+	groupDefinitions:               nil,
+	"apiregistration.k8s.io":       nil,
+	"apps":                         {},
+	"autoscaling":                  {},
+	"batch":                        {},
+	"certificates.k8s.io":          {"CertificateSigningRequest", "ClusterTrustBundle"},
+	"coordination.k8s.io":          {},
+	"discovery.k8s.io":             {},
+	"events.k8s.io":                {},
+	"flowcontrol.apiserver.k8s.io": nil,
+	"networking.k8s.io":            {"IPAddress", "IngressClass", "ServiceCIDR"},
+	"node.k8s.io":                  nil,
+	"policy":                       {},
+	groupRBAC:                      {kindClusterRole, kindClusterRoleBinding},
+	"resource.k8s.io":              {"DeviceClass", "DeviceTaintRule", "ResourceSlice"},
+	"scheduling.k8s.io":            {"PriorityClass"},
+	"storage.k8s.io":               {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"},
+	"storagemigration.k8s.io":      nil,
 }
 
 func plural(kind string) string {
 	name := strings.ToLower(kind)
-	if strings.HasSuffix(name, "ay") || strings.HasSuffix(name, "ey") || strings.HasSuffix(name, "oy") {
+	switch {
+	case strings.HasSuffix(name, "way"), strings.HasSuffix(name, "key"): // Gateway
 		return name + "s"
-	}
-	if strings.HasSuffix(name, "constraints") {
-		return name // those of the security context, on OpenShift
+	case strings.HasSuffix(name, "constraints"): // SecurityContextConstraints
+		return name
 	}
 	guess, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
 	return guess.Resource
@@ -101,7 +98,7 @@ func plural(kind string) string {
 func withDefinitions(mapper Mapper, objects []*unstructured.Unstructured) Mapper {
 	defined := map[schema.GroupKind]Resource{}
 	for _, object := range objects {
-		if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+		if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: groupDefinitions, Kind: kindDefinition}) {
 			continue
 		}
 		field := func(path ...string) string {
