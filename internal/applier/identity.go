@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"reflect"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,17 +57,16 @@ func (t *identityTransport) RoundTrip(req *http.Request) (*http.Response, error)
 		return nil, ErrNoIdentity
 	}
 	req = req.Clone(req.Context())
-	for _, name := range []string{
-		transport.ImpersonateUserHeader, transport.ImpersonateGroupHeader, transport.ImpersonateUIDHeader,
-	} {
-		req.Header.Del(name)
-	}
+	maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return chooses(name) })
 	req.Header.Set(transport.ImpersonateUserHeader, t.user)
 	return t.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
-func (t *identityTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+// chooses says whether a header has a part in whom a request is from, however it
+// is written.
+func chooses(header string) bool {
+	return strings.HasPrefix(strings.ToLower(header), "impersonate-")
+}
 
 // identityClients makes clients that act as a ServiceAccount.
 type identityClients struct {
@@ -73,7 +75,7 @@ type identityClients struct {
 }
 
 func newIdentityClients(config *rest.Config) (*identityClients, error) {
-	if config.Impersonate.UserName != "" {
+	if !reflect.ValueOf(config.Impersonate).IsZero() {
 		return nil, errors.New("the controller's own configuration must not impersonate")
 	}
 	shared, err := rest.TransportFor(config)
@@ -87,8 +89,13 @@ func newIdentityClients(config *rest.Config) (*identityClients, error) {
 	return &identityClients{config: bare, shared: shared}, nil
 }
 
+// http gives a client that follows no redirects: the shared transport would hand
+// the credentials of the controller to wherever one leads.
 func (c *identityClients) http(account ServiceAccount) *http.Client {
-	return &http.Client{Transport: &identityTransport{user: account.User(), next: c.shared}}
+	return &http.Client{
+		Transport:     &identityTransport{user: account.User(), next: c.shared},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 func (c *identityClients) dynamic(account ServiceAccount) (dynamic.Interface, error) {

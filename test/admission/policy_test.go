@@ -237,7 +237,7 @@ func nameFrom(t *testing.T) string {
 
 // TestPolicyForAnyChange: with the stricter variant, only who may impersonate the
 // ServiceAccount gives it something else to do.
-func TestPolicyForAnyChange(t *testing.T) { //nolint:paralleltest,tparallel // there is one policy in a cluster
+func TestPolicyForAnyChange(t *testing.T) { //nolint:tparallel // there is one policy in a cluster
 	switchOn(t, anyChange)
 	t.Run("create", testCreate)
 	t.Run("metadata, without the right", func(t *testing.T) {
