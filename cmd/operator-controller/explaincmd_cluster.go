@@ -44,6 +44,7 @@ func answerOf(found controller.Explanation) *explained {
 	}
 	answer := newExplained(found.Request, found.Catalogs, resolution, found.Err)
 	answer.Providers, answer.Dependents = found.Providers, found.Dependents
+	answer.Reported = found.Reported
 	if found.Resolution == nil && found.Err == nil {
 		answer.Explanation = "there is no catalog to choose from; what is installed is kept"
 		answer.Resolved = &chosenBundle{Name: found.Request.Installed.Name, Version: found.Request.Installed.Version}

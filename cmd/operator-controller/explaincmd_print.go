@@ -27,6 +27,8 @@ type explained struct {
 	Providers []string `json:"providers,omitempty"`
 	// Dependents are extensions that the choice affects.
 	Dependents []string `json:"dependents,omitempty"`
+	// Reported is what the controller found in the way behind the choice.
+	Reported string `json:"reported,omitempty"`
 	// Path has the versions that upgrades go through, from what is installed.
 	Path []string `json:"path,omitempty"`
 	// Unchecked is what the chosen bundle requires, if there was nothing to hold
@@ -137,6 +139,12 @@ func (e *explained) summary() []string {
 	}
 	if len(e.Unchecked) > 0 {
 		lines = append(lines, "not checked: "+shown(e.Unchecked, ", "))
+	}
+	if e.Reported != "" {
+		lines = append(lines, "the controller reports:")
+		for line := range strings.Lines(e.Reported) {
+			lines = append(lines, "  "+strings.TrimSuffix(line, "\n"))
+		}
 	}
 	return lines
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -25,6 +26,11 @@ type Explanation struct {
 	// Providers and Dependents are those of an [Outcome].
 	Providers  []string
 	Dependents []string
+
+	// Reported is what stands in the way behind the choice, as the last pass of the
+	// controller over this spec found it, such as rights that are missing. Several
+	// lines; empty if nothing does.
+	Reported string
 }
 
 // Explain makes the choice of a pass for the named extension, and nothing of it
@@ -61,7 +67,23 @@ func (r *Reconciler) Explain(ctx context.Context, name string) (Explanation, err
 		Err:        outcome.Err,
 		Providers:  outcome.Providers,
 		Dependents: outcome.Dependents,
+		Reported:   reported(ext, outcome.Err),
 	}, nil
+}
+
+// reported leaves out what the choice itself has said.
+func reported(ext *ocv1.ClusterExtension, chosen error) string {
+	ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
+	progressing := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeProgressing)
+	switch {
+	case chosen != nil, progressing == nil, progressing.ObservedGeneration != ext.Generation:
+		return ""
+	case progressing.Reason != ocv1.ReasonSucceeded:
+		return progressing.Message
+	case ready != nil && ready.Reason == ocv1.ReasonApprovalPending:
+		return ready.Message
+	}
+	return ""
 }
 
 // refreshAll reads every catalog that is served. One that cannot be read is an

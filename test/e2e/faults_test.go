@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -66,6 +67,10 @@ func TestServiceAccountWithoutRightsHeals(t *testing.T) {
 	conditionContains(t, name, ocv1.TypeProgressing, "\n  Namespace:\"no-rights\" APIGroups:[] Resources:[services] ResourceNames:[no-rights] Verbs:[get,patch]\n")
 	condition(t, name, ocv1.TypeInstalled, "False Failed: No bundle installed")
 	nothingLeft(t, name)
+	explained, err := theSuite.CommandOutput(t.Context(), "explain", "clusterextension/"+name)
+	if want := `    Namespace:"no-rights" APIGroups:[] Resources:[services] Verbs:[create]`; err != nil || !strings.Contains(explained, want) {
+		t.Errorf("explain says (error %v)\n%s\nwant in it\n%s", err, explained, want)
+	}
 
 	grant(t, name, "cluster-admin")
 	installed(t, name, "1.0.0")
