@@ -3,8 +3,6 @@ package crdupgrade
 import (
 	"cmp"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/version"
 )
 
 // Kind is what there is to do about a finding.
@@ -66,7 +64,6 @@ func Sort(findings []Finding) []Finding {
 		return cmp.Or(
 			cmp.Compare(a.Kind.rank(), b.Kind.rank()),
 			cmp.Compare(a.CRD, b.CRD),
-			version.CompareKubeAwareVersionStrings(a.Version, b.Version),
 			cmp.Compare(a.Version, b.Version),
 			cmp.Compare(a.Path, b.Path),
 			cmp.Compare(a.Check, b.Check),

@@ -164,7 +164,7 @@ func multipleChanges(old, newer *schema) []change {
 	}
 	from := "none"
 	if old.MultipleOf != nil {
-		if math.Mod(*old.MultipleOf, *newer.MultipleOf) == 0 {
+		if *old.MultipleOf == *newer.MultipleOf || math.Mod(*old.MultipleOf, *newer.MultipleOf) == 0 {
 			return nil
 		}
 		from = number(*old.MultipleOf)

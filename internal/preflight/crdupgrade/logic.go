@@ -137,7 +137,10 @@ func canonical(s *schema) string {
 
 // restrictions takes what restricts nothing out of a schema.
 func restrictions(value any) {
-	keywords, _ := value.(map[string]any)
+	keywords, ok := value.(map[string]any)
+	if !ok {
+		return
+	}
 	for _, name := range []string{"title", "description", "example", "externalDocs", "default", "id", "$schema"} {
 		delete(keywords, name)
 	}

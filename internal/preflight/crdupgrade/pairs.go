@@ -57,13 +57,12 @@ func pairFindings(crd *apiextensionsv1.CustomResourceDefinition, stored []string
 		if a == nil || b == nil {
 			continue
 		}
-		w := &walk{version: pair.from.Name + " -> " + pair.to.Name, report: func(finding Finding) {
+		compareSchemas(pair.from.Name+" -> "+pair.to.Name, pair.from, a, b, func(finding Finding) {
 			if finding.Kind == NeedsData && len(found) < maxFindings {
 				finding.Kind = kind
 				found = append(found, finding)
 			}
-		}}
-		w.node(place{path: root, root: true}, a, b)
+		})
 	}
 	return found
 }

@@ -1,6 +1,7 @@
 package crdupgrade
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -105,16 +106,16 @@ func (w *walk) properties(at place, old, newer *schema) {
 		was, isOld := old.Properties[name]
 		is, isNew := newer.Properties[name]
 		switch {
+		case implied(name) && (at.root || old.XEmbeddedResource && newer.XEmbeddedResource):
+			w.implied(at.below(name), was, is)
 		case isOld && isNew:
 			w.node(at.below(name), &was, &is)
 		case isOld:
 			if rest := others(newer, at); rest != nil {
 				w.node(at.below(name), &was, rest)
-			} else if !implied(newer, at, name) {
+			} else {
 				w.removed(at.below(name), &was)
 			}
-		case implied(old, at, name):
-			w.node(at.below(name), &schema{Type: is.Type, XPreserveUnknownFields: new(true)}, &is)
 		default:
 			// That anything is allowed no longer is said once, for all fields.
 			if rest := others(old, at); rest != nil && (!preserves(old) || preserves(newer)) {
@@ -139,8 +140,18 @@ func others(s *schema, at place) *schema {
 func preserves(s *schema) bool { return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields }
 
 // implied reports whether whole objects have the field without its being named.
-func implied(s *schema, at place, name string) bool {
-	return (at.root || s.XEmbeddedResource) && slices.Contains([]string{"apiVersion", "kind", "metadata"}, name)
+func implied(name string) bool {
+	return name == "apiVersion" || name == "kind" || name == "metadata"
+}
+
+// implied compares what is demanded of a field that is kept in any case.
+func (w *walk) implied(at place, old, newer schema) {
+	if old.Type == "" || newer.Type == "" {
+		old.Type = cmp.Or(old.Type, newer.Type)
+		newer.Type = old.Type
+	}
+	old.XPreserveUnknownFields, newer.XPreserveUnknownFields = new(true), new(true)
+	w.node(at, &old, &newer)
 }
 
 // removed says that a field is gone; what is below it goes without saying.

@@ -2,16 +2,20 @@ package crdupgrade
 
 import (
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 // compareVersions compares each version with itself.
 func compareVersions(found *findings, old, newer *apiextensionsv1.CustomResourceDefinition) {
+	stored := storedVersions(old)
 	for i := range old.Spec.Versions {
 		was := &old.Spec.Versions[i]
 		is := versionOf(newer, was.Name)
-		if was.Served && (is == nil || !is.Served) {
+		// That a stored version is removed is said already.
+		gone := is == nil && !slices.Contains(stored, was.Name)
+		if was.Served && (gone || is != nil && !is.Served) {
 			found.add(Note, checkServedVersionRemoval, fmt.Sprintf("version no longer served : %q", was.Name))
 		}
 		if is == nil {
@@ -21,20 +25,24 @@ func compareVersions(found *findings, old, newer *apiextensionsv1.CustomResource
 		switch a, b := schemaOf(was), schemaOf(is); {
 		case a == nil && b == nil:
 		case a == nil:
-			found.put(Finding{
-				Version: was.Name, Path: root, Check: checkSchema, Kind: NeedsData,
-				Detail: "schema added when there was none previously",
-			})
+			found.schema(was.Name, NeedsData, "schema added when there was none previously")
 		case b == nil:
-			found.put(Finding{
-				Version: was.Name, Path: root, Check: checkSchema, Kind: schemaLoss(old),
-				Detail: "schema removed",
-			})
+			found.schema(was.Name, schemaLoss(old), "schema removed")
 		default:
-			w := &walk{version: was.Name, ownStatus: was.Subresources != nil && was.Subresources.Status != nil, report: found.put}
-			w.node(place{path: root, root: true}, a, b)
+			compareSchemas(was.Name, was, a, b, found.put)
 		}
 	}
+}
+
+func (f *findings) schema(version string, kind Kind, detail string) {
+	f.put(Finding{Version: version, Path: root, Check: checkSchema, Detail: detail, Kind: kind})
+}
+
+// compareSchemas compares two schemas of objects; was is the version that has the
+// old one.
+func compareSchemas(name string, was *apiextensionsv1.CustomResourceDefinitionVersion, old, newer *schema, report func(Finding)) {
+	w := &walk{version: name, ownStatus: subresources(was).Status != nil, report: report}
+	w.node(place{path: root, root: true}, old, newer)
 }
 
 // schemaLoss is the kind of the loss of a schema: the API server refuses it
