@@ -18,13 +18,13 @@ const maxQuestions = 512
 
 // questions are the rights that an authorizer that does not tell its rules may
 // allow nevertheless, sorted.
-func questions(needs Needs, held Held) []right {
+func questions(needs Needs, has authority) []right {
 	var open []Rule
 	for _, rule := range slices.Concat(needs.Access, needs.Advice) {
-		open = append(open, held.uncovered(rule)...)
+		open = append(open, rulesOf(has.refused(rule))...)
 	}
 	for _, escalation := range needs.Escalations {
-		if len(escalation.lacking(held)) > 0 {
+		if len(escalation.lacking(has)) > 0 {
 			open = append(open, Rule{Namespace: escalation.Namespace, PolicyRule: escalation.Permit})
 		}
 	}
@@ -43,7 +43,7 @@ func ask(ctx context.Context, client authorizationv1client.AuthorizationV1Interf
 	}
 	var named []right
 	for _, r := range rights {
-		if r.name != "" && !includedByTwin(found, r) {
+		if r.name != "" && !includesMore(found, r) {
 			named = append(named, r)
 		}
 	}

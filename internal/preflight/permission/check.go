@@ -42,17 +42,18 @@ func Check(ctx context.Context, clients Clients, subject Subject, content Conten
 	if err != nil {
 		return Report{}, err
 	}
+	has := held.authority()
 	if held.Incomplete {
-		if held.allowed, err = ask(ctx, clients.Authorization, questions(needs, held)); err != nil {
+		if has.allowed, err = ask(ctx, clients.Authorization, questions(needs, has)); err != nil {
 			return Report{}, err
 		}
 	}
-	if needs.Escalations, err = readRoles(ctx, clients.RBAC, needs.Escalations, held); err != nil {
+	if needs.Escalations, err = readRoles(ctx, clients.RBAC, needs.Escalations, has); err != nil {
 		return Report{}, err
 	}
-	report := Report{Advised: Missing(Needs{Access: needs.Advice}, held)}
-	if missing := Missing(needs, held); len(missing) > 0 {
-		return report, &MissingError{Rules: missing}
+	report := Report{Advised: missing(Needs{Access: needs.Advice}, has)}
+	if rules := missing(needs, has); len(rules) > 0 {
+		return report, &MissingError{Rules: rules}
 	}
 	return report, nil
 }

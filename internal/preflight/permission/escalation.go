@@ -226,21 +226,21 @@ func (e Escalation) least() []Rule {
 	return inNamespace(e.Namespace, e.Grants)
 }
 
-// lacking is what would allow the write, or nothing if it is allowed.
-func (e Escalation) lacking(held Held) []Rule {
-	if e.isPermitted(held) {
+// lacking are the rights that would allow the write, or nothing if it is allowed.
+func (e Escalation) lacking(has authority) []right {
+	if e.isPermitted(has) {
 		return nil
 	}
-	var left []Rule
+	var left []right
 	for _, rule := range inNamespace(e.Namespace, e.Grants) {
-		left = append(left, held.uncovered(rule)...)
+		left = append(left, has.rules.uncovered(rule)...)
 	}
 	if len(left) > 0 && e.Preferred == ByPermit {
-		return e.least()
+		return rightsOf(e.least())
 	}
 	return left
 }
 
-func (e Escalation) isPermitted(held Held) bool {
-	return len(held.refused(Rule{Namespace: e.Namespace, PolicyRule: e.Permit})) == 0
+func (e Escalation) isPermitted(has authority) bool {
+	return len(has.refused(Rule{Namespace: e.Namespace, PolicyRule: e.Permit})) == 0
 }

@@ -82,9 +82,9 @@ func (n Needs) grantable() []reasonedRight {
 	for _, r := range minimal(rightsOf(needed)) {
 		granted = append(granted, reasonedRight{right: r, reason: reasons[r]})
 	}
-	held := newHeld(needed)
+	has := coverageOf(needed)
 	for _, r := range minimal(rightsOf(n.grantedWhereItCan(n.Advice))) {
-		if held.covers(r.rule()) {
+		if has.covers(r) {
 			continue
 		}
 		reason := forWatching

@@ -3,7 +3,6 @@ package permission
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -37,11 +36,11 @@ func (g Gain) String() string {
 // read.
 func Growth(mapper Mapper, subject Subject, content Content) ([]Gain, error) {
 	mapper = withDefinitions(mapper, slices.Concat(content.Wanted, content.Before))
-	after, err := authorityOf(mapper, subject, content.Wanted)
+	after, err := givenTo(mapper, subject, content.Wanted)
 	if err != nil {
 		return nil, err
 	}
-	before, err := authorityOf(mapper, subject, content.Before)
+	before, err := givenTo(mapper, subject, content.Before)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +52,8 @@ func Growth(mapper Mapper, subject Subject, content Content) ([]Gain, error) {
 	return gains, nil
 }
 
-// authority is what a subject may do.
-type authority struct {
+// given is what bindings give to a subject.
+type given struct {
 	rules []Rule
 	roles map[externalRole]struct{}
 }
@@ -64,14 +63,14 @@ type externalRole struct {
 	namespace, role string
 }
 
-func authorityOf(mapper Mapper, subject Subject, objects []*unstructured.Unstructured) (map[string]authority, error) {
+func givenTo(mapper Mapper, subject Subject, objects []*unstructured.Unstructured) (map[string]given, error) {
 	// Of kinds that the mapper does not know there are no roles or bindings.
 	items, _ := itemsOf(mapper, subject, objects)
 	roles, err := rolesOf(items)
 	if err != nil {
 		return nil, err
 	}
-	subjects := map[string]authority{}
+	subjects := map[string]given{}
 	for _, item := range items {
 		if !item.isBinding() {
 			continue
@@ -97,34 +96,34 @@ func subjectName(subject rbacv1.Subject, namespace string) string {
 	return fmt.Sprintf("%s %q", subject.Kind, name)
 }
 
-func (a authority) with(b binding, roles map[roleKey]role) authority {
+func (g given) with(b binding, roles map[roleKey]role) given {
 	namespace := b.item.namespace
 	known, found := roles[b.role]
-	a.rules = append(a.rules, inNamespace(namespace, known.rules)...)
+	g.rules = append(g.rules, inNamespace(namespace, known.rules)...)
 	if !found || known.aggregated {
-		if a.roles == nil {
-			a.roles = map[externalRole]struct{}{}
+		if g.roles == nil {
+			g.roles = map[externalRole]struct{}{}
 		}
-		a.roles[externalRole{namespace: namespace, role: b.role.String()}] = struct{}{}
+		g.roles[externalRole{namespace: namespace, role: b.role.String()}] = struct{}{}
 	}
-	return a
+	return g
 }
 
-// beyond is what an authority has and another one has not.
-func (a authority) beyond(who string, other authority) []Gain {
-	held := newHeld(other.rules)
-	var more []Rule
-	for _, rule := range a.rules {
-		more = append(more, held.uncovered(rule)...)
+// beyond is what is given here and was not there.
+func (g given) beyond(who string, before given) []Gain {
+	had := coverageOf(before.rules)
+	var more []right
+	for _, rule := range g.rules {
+		more = append(more, had.uncovered(rule)...)
 	}
 	var gains []Gain
-	for _, rule := range merged(minimal(rightsOf(more))) {
+	for _, rule := range merged(minimal(more)) {
 		gains = append(gains, Gain{Subject: who, Rule: rule})
 	}
-	for role := range maps.Keys(a.roles) {
-		_, had := other.roles[role]
-		_, hadEverywhere := other.roles[externalRole{role: role.role}]
-		if !had && !hadEverywhere {
+	for role := range g.roles {
+		_, hadHere := before.roles[role]
+		_, hadEverywhere := before.roles[externalRole{role: role.role}]
+		if !hadHere && !hadEverywhere {
 			gains = append(gains, Gain{Subject: who, Rule: Rule{Namespace: role.namespace}, Role: role.role})
 		}
 	}

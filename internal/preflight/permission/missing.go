@@ -50,18 +50,22 @@ func Lines[T fmt.Stringer](items []T, more string) string {
 // Missing are the rights that are needed and not held: none of them is included in
 // another one, one rule for each resource and name, sorted.
 func Missing(needs Needs, held Held) []Rule {
-	var missing []Rule
+	return missing(needs, held.authority())
+}
+
+func missing(needs Needs, has authority) []Rule {
+	var lacking []right
 	for _, rule := range needs.Access {
-		missing = append(missing, held.refused(rule)...)
+		lacking = append(lacking, has.refused(rule)...)
 	}
 	for _, escalation := range needs.Escalations {
-		missing = append(missing, escalation.lacking(held)...)
+		lacking = append(lacking, escalation.lacking(has)...)
 	}
-	return sortedLines(merged(minimal(rightsOf(missing))))
+	return sortedLines(merged(minimal(lacking)))
 }
 
 // Delta are the rights that a new revision needs and the old one did not, in the
 // form of [Missing].
 func Delta(before, after Needs) []Rule {
-	return Missing(after, newHeld(before.least()))
+	return missing(after, authority{rules: coverageOf(before.least())})
 }

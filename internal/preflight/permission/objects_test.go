@@ -116,3 +116,16 @@ subjects:`
 	}
 	return text
 }
+
+// newHeld is for who holds exactly these rules.
+func newHeld(rules []Rule) Held {
+	held := Held{Namespaces: map[string][]rbacv1.PolicyRule{}}
+	for _, rule := range rules {
+		if rule.Namespace == "" {
+			held.Everywhere = append(held.Everywhere, rule.PolicyRule)
+			continue
+		}
+		held.Namespaces[rule.Namespace] = append(held.Namespaces[rule.Namespace], rule.PolicyRule)
+	}
+	return held
+}

@@ -35,10 +35,12 @@ func Review(ctx context.Context, client authorizationv1client.AuthorizationV1Int
 	if err := group.Wait(); err != nil {
 		return Held{}, err
 	}
-	held := newHeld(nil)
+	held := Held{Namespaces: map[string][]rbacv1.PolicyRule{}}
 	for i, namespace := range namespaces {
-		for _, rule := range rulesOf(answers[i]) {
-			held.add(Rule{Namespace: namespace, PolicyRule: rule})
+		if namespace == "" {
+			held.Everywhere = policyRules(answers[i])
+		} else {
+			held.Namespaces[namespace] = policyRules(answers[i])
 		}
 		held.Incomplete = held.Incomplete || answers[i].Incomplete
 	}
@@ -58,10 +60,10 @@ func review(ctx context.Context, client authorizationv1client.AuthorizationV1Int
 	return answer.Status, nil
 }
 
-// rulesOf leaves the evaluation error aside. Authorizers that cannot tell their
+// policyRules leaves the evaluation error aside. Authorizers that cannot tell their
 // rules also make the answer incomplete, and bindings to roles that do not exist,
 // the other cause, grant nothing.
-func rulesOf(status authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {
+func policyRules(status authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {
 	rules := make([]rbacv1.PolicyRule, 0, len(status.ResourceRules)+len(status.NonResourceRules))
 	for _, rule := range status.ResourceRules {
 		rules = append(rules, rbacv1.PolicyRule{

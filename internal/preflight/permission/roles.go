@@ -15,13 +15,13 @@ import (
 
 // readRoles finds out what bindings to roles of the cluster grant, as far as it
 // matters. It returns the escalations that are left to look at.
-func readRoles(ctx context.Context, client rbacv1client.RbacV1Interface, escalations []Escalation, held Held) ([]Escalation, error) {
+func readRoles(ctx context.Context, client rbacv1client.RbacV1Interface, escalations []Escalation, has authority) ([]Escalation, error) {
 	read := slices.Clone(escalations)
 	granted := make([]bool, len(read))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for i := range read {
-		if read[i].external == nil || len(read[i].lacking(held)) == 0 {
+		if read[i].external == nil || len(read[i].lacking(has)) == 0 {
 			continue
 		}
 		group.Go(func() (err error) {

@@ -112,59 +112,46 @@ func inNamespace(namespace string, rules []rbacv1.PolicyRule) []Rule {
 	return located
 }
 
-// minimal leaves out the rights that another of them includes. The order stays.
+// minimal leaves out the rights that another of them includes. Sorted.
 func minimal(rights []right) []right {
-	set := make(map[right]struct{}, len(rights))
-	wild := newHeld(nil)
+	var exact, wild []right
+	all := map[right]struct{}{}
 	for _, r := range rights {
-		set[r] = struct{}{}
+		all[r] = struct{}{}
 		if r.isWild() {
-			wild.add(r.rule())
+			wild = append(wild, r)
 		}
 	}
-	var kept []right
+	kept := minimalWild(wild)
+	broad := coverageOf(rulesOf(kept))
 	for _, r := range rights {
-		if !includedByTwin(set, r) && (r.isWild() || !wild.covers(r.rule())) {
-			kept = append(kept, r)
+		if !r.isWild() && !includesMore(all, r) && !broad.covers(r) {
+			exact = append(exact, r)
 		}
 	}
-	return minimalWild(kept)
+	return slices.SortedFunc(slices.Values(slices.Concat(kept, exact)), compareRights)
 }
 
-// includedByTwin finds the same right for all names, everywhere, or both.
-func includedByTwin(set map[right]struct{}, r right) bool {
-	unnamed, everywhere, both := r, r, r
-	unnamed.name, everywhere.namespace, both.name, both.namespace = "", "", "", ""
-	for _, twin := range []right{unnamed, everywhere, both} {
-		if _, found := set[twin]; found && twin != r {
-			return true
-		}
-	}
-	return false
-}
-
-// minimalWild holds the few rights with wildcards against each other, one after
-// the other: two may include each other, and one of them has to stay.
+// minimalWild holds rights with wildcards against each other, one after the other:
+// two may include each other, and one of them has to stay.
 func minimalWild(rights []right) []right {
-	gone := map[right]struct{}{}
+	left := slices.Clone(rights)
 	for _, r := range rights {
-		if !r.isWild() {
-			continue
-		}
-		others := newHeld(nil)
-		for _, other := range rights {
-			if _, left := gone[other]; other.isWild() && other != r && !left {
-				others.add(other.rule())
-			}
-		}
-		if others.covers(r.rule()) {
-			gone[r] = struct{}{}
+		others := slices.DeleteFunc(slices.Clone(left), func(other right) bool { return other == r })
+		if coverageOf(rulesOf(others)).covers(r) {
+			left = others
 		}
 	}
-	return slices.DeleteFunc(rights, func(r right) bool {
-		_, left := gone[r]
-		return left
-	})
+	return left
+}
+
+// rulesOf makes a rule of each right.
+func rulesOf(rights []right) []Rule {
+	rules := make([]Rule, len(rights))
+	for i, r := range rights {
+		rules[i] = r.rule()
+	}
+	return rules
 }
 
 // merged makes rules of rights, one for each resource and name, with all verbs.
