@@ -213,9 +213,9 @@ var upgrades = map[string]upgrade{
 	},
 	"rules about a change do not apply": {
 		wrongIfNew: true,
-		old:     "{type: object, properties: {a: {type: string}}}",
-		updated: "{type: object, properties: {a: {type: string, x-kubernetes-validations: [{rule: \"oldSelf == 'x'\"}, {rule: \"oldSelf.hasValue() || self == 'x'\", optionalOldSelf: true}]}}}",
-		spec:    "a: z",
+		old:        "{type: object, properties: {a: {type: string}}}",
+		updated:    "{type: object, properties: {a: {type: string, x-kubernetes-validations: [{rule: \"oldSelf == 'x'\"}, {rule: \"oldSelf.hasValue() || self == 'x'\", optionalOldSelf: true}]}}}",
+		spec:       "a: z",
 	},
 	"rules are not evaluated on what has the wrong type": {
 		old:     anything,
@@ -225,15 +225,15 @@ var upgrades = map[string]upgrade{
 	},
 	"what was wrong before is not the upgrade's": {
 		wrongBefore: true,
-		old:     "{type: object, required: [c], properties: {a: {type: integer, maximum: 5}, b: {type: string, pattern: '^x$'}, d: {type: array, maxItems: 1, items: {type: string}}, e: {type: string, enum: [x]}, f: {type: integer}, g: {type: string, maxLength: 1}}}",
-		updated: "{type: object, required: [c], properties: {a: {type: integer, maximum: 4}, b: {type: string, pattern: '^y$'}, d: {type: array, maxItems: 1, items: {type: string}}, e: {type: string, enum: [y]}, f: {type: boolean}, g: {type: string, maxLength: 0}}}",
-		spec:    "{a: 6, b: z, d: [x, w], e: z, f: text, g: long, unknown: field}",
+		old:         "{type: object, required: [c], properties: {a: {type: integer, maximum: 5}, b: {type: string, pattern: '^x$'}, d: {type: array, maxItems: 1, items: {type: string}}, e: {type: string, enum: [x]}, f: {type: integer}, g: {type: string, maxLength: 1}}}",
+		updated:     "{type: object, required: [c], properties: {a: {type: integer, maximum: 4}, b: {type: string, pattern: '^y$'}, d: {type: array, maxItems: 1, items: {type: string}}, e: {type: string, enum: [y]}, f: {type: boolean}, g: {type: string, maxLength: 0}}}",
+		spec:        "{a: 6, b: z, d: [x, w], e: z, f: text, g: long, unknown: field}",
 	},
 	"another check of the same field is the upgrade's": {
 		wrongBefore: true,
-		old:     "{type: object, properties: {a: {type: integer, minimum: 3}, b: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: is low}]}}}",
-		updated: "{type: object, properties: {a: {type: integer, minimum: 3, multipleOf: 2}, b: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: is low}, {rule: self != 0, message: is none}]}}}",
-		spec:    "{a: 1, b: 0}",
+		old:         "{type: object, properties: {a: {type: integer, minimum: 3}, b: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: is low}]}}}",
+		updated:     "{type: object, properties: {a: {type: integer, minimum: 3, multipleOf: 2}, b: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: is low}, {rule: self != 0, message: is none}]}}}",
+		spec:        "{a: 1, b: 0}",
 		want: []string{
 			"spec.a: Invalid value: spec.a in body should be a multiple of 2",
 			"spec.b: Invalid value: is none",
@@ -241,17 +241,17 @@ var upgrades = map[string]upgrade{
 	},
 	"rules are evaluated next to what was wrong before": {
 		wrongBefore: true,
-		old:     "{type: object, properties: {a: {type: integer}, b: {type: integer}}}",
-		updated: "{type: object, properties: {a: {type: integer}, b: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: is low}]}}}",
-		spec:    "{a: text, b: 0}",
-		want:    []string{"spec.b: Invalid value: is low"},
+		old:         "{type: object, properties: {a: {type: integer}, b: {type: integer}}}",
+		updated:     "{type: object, properties: {a: {type: integer}, b: {type: integer, x-kubernetes-validations: [{rule: self > 1, message: is low}]}}}",
+		spec:        "{a: text, b: 0}",
+		want:        []string{"spec.b: Invalid value: is low"},
 	},
 	"part of what was removed before": {
 		wrongBefore: true,
-		old:     "{type: object, properties: {b: {type: string}}}",
-		updated: "{type: object, properties: {a: {type: object, properties: {b: {type: string}}}}}",
-		spec:    "{a: {b: x, c: x}, b: x}",
-		want:    []string{"spec.b: field would be removed"},
+		old:         "{type: object, properties: {b: {type: string}}}",
+		updated:     "{type: object, properties: {a: {type: object, properties: {b: {type: string}}}}}",
+		spec:        "{a: {b: x, c: x}, b: x}",
+		want:        []string{"spec.b: field would be removed"},
 	},
 }
 
