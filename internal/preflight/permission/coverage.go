@@ -21,7 +21,7 @@ func coverageOf(rules []Rule) coverage {
 }
 
 func (c coverage) add(rules ...Rule) {
-	for _, r := range rightsOf(rules) {
+	for r := range rightSet(rules) {
 		if r.isWild() {
 			c.wild[r.namespace] = append(c.wild[r.namespace], r.rule().PolicyRule)
 		} else {
@@ -42,10 +42,10 @@ func (c coverage) covers(r right) bool {
 	return covered
 }
 
-// uncovered are the parts of a rule that no rule covers.
+// uncovered are the parts of a rule that no rule covers, in any order.
 func (c coverage) uncovered(rule Rule) []right {
 	var left []right
-	for _, r := range rightsOf([]Rule{rule}) {
+	for r := range rightSet([]Rule{rule}) {
 		if !c.covers(r) {
 			left = append(left, r)
 		}

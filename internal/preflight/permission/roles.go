@@ -94,15 +94,10 @@ func tryBinding(ctx context.Context, client rbacv1client.RbacV1Interface, item i
 	return !apierrors.IsForbidden(err) && !isNoRole(err), nil
 }
 
-// isNoRole tells a role that is not there from a namespace that is not.
+// isNoRole tells a role that is not there from a namespace that is not. The answer
+// has the name of what is missing; its kind is that of the request, unless it is a
+// namespace.
 func isNoRole(err error) bool {
-	if !apierrors.IsNotFound(err) {
-		return false
-	}
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || status.ErrStatus.Details == nil {
-		return false
-	}
-	kind := status.ErrStatus.Details.Kind
-	return kind == resourceRoles || kind == resourceClusterRoles
+	return ok && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind != "namespaces"
 }

@@ -86,6 +86,10 @@ func compareRights(a, b right) int {
 
 // rightsOf takes rules apart, without duplicates, sorted.
 func rightsOf(rules []Rule) []right {
+	return slices.SortedFunc(maps.Keys(rightSet(rules)), compareRights)
+}
+
+func rightSet(rules []Rule) map[right]struct{} {
 	set := map[right]struct{}{}
 	for _, rule := range rules {
 		for _, part := range validation.BreakdownRule(rule.PolicyRule) {
@@ -100,7 +104,7 @@ func rightsOf(rules []Rule) []right {
 			set[found] = struct{}{}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(set), compareRights)
+	return set
 }
 
 // inNamespace makes rules of one place out of those of RBAC.
