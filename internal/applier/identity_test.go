@@ -183,8 +183,11 @@ func (l *life) withTrouble(t *testing.T, what string, match func(departure) bool
 	}
 }
 
+// isQuestion says whether a request asks for rights.
+func (d departure) isQuestion() bool { return strings.HasPrefix(d.url.Path, "/apis/authorization.k8s.io/") }
+
 func content(method string) func(departure) bool {
-	return func(d departure) bool { return d.method == method && !d.isRecord() && !d.isWatch() }
+	return func(d departure) bool { return d.method == method && !d.isRecord() && !d.isWatch() && !d.isQuestion() }
 }
 
 func (l *life) applying(t *testing.T, version string, more ...*unstructured.Unstructured) func() error {
@@ -206,7 +209,8 @@ func (l *life) repairing(t *testing.T) func() error {
 // live has each kind of request to content go wrong once.
 func (l *life) live(t *testing.T) {
 	t.Helper()
-	l.withTrouble(t, "reading before an install", content(http.MethodGet), l.applying(t, "1.0.0", configMap("a", "1")))
+	l.withTrouble(t, "asking for rights", departure.isQuestion, l.applying(t, "0.9.0", configMap("a", "0")))
+	l.withTrouble(t, "reading before an upgrade", content(http.MethodGet), l.applying(t, "1.0.0", configMap("a", "1")))
 	l.withTrouble(t, "creating", content(http.MethodPost), l.applying(t, "1.1.0", configMap("a", "1"), configMap("b", "1")))
 	l.withTrouble(t, "patching", content(http.MethodPatch), l.applying(t, "1.2.0", configMap("a", "2"), configMap("b", "1")))
 	l.withTrouble(t, "deleting", content(http.MethodDelete), l.applying(t, "1.3.0", configMap("a", "2")))
