@@ -41,6 +41,7 @@ func newCommand() *cobra.Command {
 	command.AddCommand(newBundleCommand())
 	command.AddCommand(newExplainCommand())
 	command.AddCommand(newGraphCommand())
+	command.AddCommand(newCRDCommand())
 	return command
 }
 
