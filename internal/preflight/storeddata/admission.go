@@ -46,6 +46,9 @@ func admitted(ctx context.Context, old, updated *apiextensionsv1.CustomResourceD
 			candidate.Status.StoredVersions = append(candidate.Status.StoredVersions, version.Name)
 		}
 	}
+	if without := versionsWithoutSchema(candidate); len(without) > 0 {
+		return nil, newSchemaError(old.Name, without...)
+	}
 	from, err := internal(old)
 	if err != nil {
 		return nil, newSchemaError(old.Name, err.Error())
@@ -63,6 +66,17 @@ func admitted(ctx context.Context, old, updated *apiextensionsv1.CustomResourceD
 		problems[i] = invalid(e).String()
 	}
 	return nil, newSchemaError(old.Name, problems...)
+}
+
+// versionsWithoutSchema are allowed to definitions that had some before there
+// had to be one.
+func versionsWithoutSchema(crd *apiextensionsv1.CustomResourceDefinition) (problems []string) {
+	for _, version := range crd.Spec.Versions {
+		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+			problems = append(problems, fmt.Sprintf("version %s: %v", version.Name, errNoSchema))
+		}
+	}
+	return problems
 }
 
 // internal is the form in which the API server validates a definition.

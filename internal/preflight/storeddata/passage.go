@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// outcome is an object after it was written.
+// outcome is an object as the API server has it before it is validated.
 type outcome struct {
 	object  map[string]any
 	removed []string // paths of fields, sorted
@@ -29,8 +29,8 @@ type passage struct {
 	stored *version
 }
 
-// write does to the object what the API server does, except for rules.
-func (p passage) write(content map[string]any) outcome {
+// take does to the object what the API server does before it validates it.
+func (p passage) take(content map[string]any) outcome {
 	if p.written == nil {
 		return outcome{}
 	}
@@ -50,13 +50,21 @@ func (p passage) write(content map[string]any) outcome {
 	}
 	paths, errs := p.written.fill(o.object)
 	o.removed = append(o.removed, paths...)
-	o.errs = slices.Concat(errs, p.written.check(o.object))
+	o.errs = errs
 	slices.Sort(o.removed)
 	o.removed = slices.Compact(o.removed)
 	return o
 }
 
-// rules holds the rules of the schema against what write gave.
+// check holds all but the rules of the schema against what take gave.
+func (p passage) check(o outcome) field.ErrorList {
+	if p.written == nil {
+		return nil
+	}
+	return slices.Concat(o.errs, p.written.check(o.object))
+}
+
+// rules holds the rules of the schema against what take gave.
 func (p passage) rules(ctx context.Context, o outcome) field.ErrorList {
 	if p.written == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
 )
@@ -44,7 +44,7 @@ func (p *pages) List(_ context.Context, options metav1.ListOptions) (*unstructur
 	if left := len(p.objects) - to; left > 0 {
 		list.SetContinue(strconv.Itoa(to))
 		if !p.countless {
-			list.SetRemainingItemCount(ptr.To(int64(left)))
+			list.SetRemainingItemCount(new(int64(left)))
 		}
 	}
 	return list, nil
@@ -207,7 +207,7 @@ func TestSurveyThatCannotRead(t *testing.T) {
 		"gone once": {
 			fail: func(request int) error {
 				if request == 2 {
-					return apierrors.NewGone("gone")
+					return apierrors.NewGenericServerResponse(http.StatusGone, "list", widgetsResource, "", "gone", 0, false)
 				}
 				return nil
 			},

@@ -16,14 +16,22 @@ import (
 // be used by many at a time.
 type Validator struct {
 	resource schema.GroupVersionResource
-	lanes    map[string]lane // by the version that an object was read at
+	lanes    map[string]func() lane // by the version that an object was read at
 }
 
 // lane is what happens to objects that were read at one version.
 type lane struct {
 	before, after passage
 	// unknown, if set, says why it cannot be known what happens after.
-	unknown string
+	unknown error
+}
+
+func newLane(before, after definition, read string) lane {
+	var l lane
+	// What of the present definition cannot be understood forbids nothing.
+	l.before, _ = before.passage(read, before.storage)
+	l.after, l.unknown = after.passage(read, before.storage)
+	return l
 }
 
 // New takes the definition that the cluster has, as it was read, and the one that
@@ -35,20 +43,12 @@ func New(ctx context.Context, old, updated *apiextensionsv1.CustomResourceDefini
 	if err != nil {
 		return nil, err
 	}
-	after, err := compile(updated)
-	if err != nil {
-		return nil, newSchemaError(old.Name, err.Error())
-	}
-	before := compileKnown(old)
-	v := &Validator{resource: Resource(old), lanes: map[string]lane{}}
+	before, after := newDefinition(old), newDefinition(updated)
+	v := &Validator{resource: Resource(old), lanes: map[string]func() lane{}}
 	for _, version := range old.Spec.Versions {
-		if !version.Served {
-			continue
+		if version.Served {
+			v.lanes[version.Name] = sync.OnceValue(func() lane { return newLane(before, after, version.Name) })
 		}
-		l := lane{}
-		l.before, _ = before.passage(version.Name, before.storage)
-		l.after, l.unknown = after.passage(version.Name, before.storage)
-		v.lanes[version.Name] = l
 	}
 	return v, nil
 }
@@ -75,22 +75,23 @@ func (v *Validator) Resource() schema.GroupVersionResource { return v.resource }
 // that are being evaluated; what Check gives then means nothing.
 func (v *Validator) Check(ctx context.Context, object *unstructured.Unstructured) []Problem {
 	version := object.GroupVersionKind().Version
-	l, ok := v.lanes[version]
-	switch {
-	case !ok:
+	newLane, ok := v.lanes[version]
+	if !ok {
 		return unknown(fmt.Sprintf("version %q is not served now", version))
-	case l.unknown != "":
-		return unknown(l.unknown)
+	}
+	l := newLane()
+	if l.unknown != nil {
+		return unknown(l.unknown.Error())
 	}
 	content := contentOf(object)
-	after := l.after.write(content)
-	before := sync.OnceValue(func() outcome { return l.before.write(content) })
+	after := l.after.take(content)
+	before := sync.OnceValue(func() outcome { return l.before.take(content) })
 
 	var problems []Problem
 	for _, path := range newlyRemoved(after.removed, func() []string { return before().removed }) {
 		problems = append(problems, removed(path))
 	}
-	errs := newErrors(after.errs, func() field.ErrorList { return before().errs })
+	errs := newErrors(l.after.check(after), func() field.ErrorList { return l.before.check(before()) })
 	if !blocksRules(errs) {
 		broken := func() field.ErrorList { return l.before.rules(ctx, before()) }
 		errs = append(errs, newErrors(l.after.rules(ctx, after), broken)...)

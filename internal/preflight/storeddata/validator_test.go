@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
 )
@@ -40,7 +39,7 @@ func (v versions) crd(t *testing.T, strategy apiextensionsv1.ConversionStrategyT
 	if strategy == apiextensionsv1.WebhookConverter {
 		crd.Spec.Conversion.Webhook = &apiextensionsv1.WebhookConversion{
 			ConversionReviewVersions: []string{"v1"},
-			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: ptr.To("https://converter.example.com/")},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://converter.example.com/")},
 		}
 	}
 	return crd
@@ -152,8 +151,8 @@ func TestNewRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := storeddata.New(t.Context(), widgets(t, anything), updated)
-			var schema *storeddata.SchemaError
-			if !errors.As(err, &schema) {
+			schema, ok := errors.AsType[*storeddata.SchemaError](err)
+			if !ok {
 				t.Fatalf("got %v, want a SchemaError", err)
 			}
 			if schema.Definition != "widgets.example.com" || len(schema.Problems) == 0 {
@@ -206,8 +205,7 @@ func TestOldDefinitionStaysWithoutSchema(t *testing.T) {
 	crd := definition("widgets", version(t, "v1", ""))
 	crd.Spec.PreserveUnknownFields = true
 	_, err := storeddata.New(t.Context(), crd, crd)
-	var schema *storeddata.SchemaError
-	if !errors.As(err, &schema) {
+	if _, ok := errors.AsType[*storeddata.SchemaError](err); !ok {
 		t.Fatalf("got %v, want a SchemaError", err)
 	}
 }
@@ -218,7 +216,7 @@ func TestScale(t *testing.T) {
 	scaled := func(replicas string) *apiextensionsv1.CustomResourceDefinition {
 		crd := widgets(t, schema)
 		crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Scale: &apiextensionsv1.CustomResourceSubresourceScale{
-			SpecReplicasPath: ".spec." + replicas, StatusReplicasPath: ".status.replicas", LabelSelectorPath: ptr.To(".status.selector"),
+			SpecReplicasPath: ".spec." + replicas, StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".status.selector"),
 		}}
 		return crd
 	}

@@ -21,11 +21,11 @@ import (
 
 // version is the schema of one version of a definition, ready for use.
 type version struct {
-	name string
 	// structural is nil if the definition is of the time before schemas had to be
 	// structural. Nothing is removed or filled in then.
 	structural *structuralschema.Structural
 	preserves  bool // all unknown fields
+	embeds     bool // has objects with metadata of their own
 	openapi    validation.SchemaValidator
 	cel        *cel.Validator // nil if there are no rules
 	scale      *apiextensionsv1.CustomResourceSubresourceScale
@@ -33,8 +33,8 @@ type version struct {
 
 var errNoSchema = errors.New("has no schema")
 
-// compileVersion prepares the schema of a version.
-func compileVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiextensionsv1.CustomResourceDefinitionVersion) (*version, error) {
+// compile prepares the schema of a version.
+func compile(spec *apiextensionsv1.CustomResourceDefinitionVersion, preserves bool) (*version, error) {
 	if spec.Schema == nil || spec.Schema.OpenAPIV3Schema == nil {
 		return nil, errNoSchema
 	}
@@ -42,7 +42,7 @@ func compileVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiexte
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(spec.Schema.OpenAPIV3Schema.DeepCopy(), schema, nil); err != nil {
 		return nil, err
 	}
-	v := &version{name: spec.Name, preserves: crd.Spec.PreserveUnknownFields}
+	v := &version{preserves: preserves}
 	if spec.Subresources != nil {
 		v.scale = spec.Subresources.Scale
 	}
@@ -63,6 +63,7 @@ func compileVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiexte
 			return nil, err
 		}
 	}
+	v.embeds = embedsObjects(v.structural)
 	v.cel = cel.NewValidator(withoutTransitions(v.structural), true, celconfig.PerCallLimit)
 	return v, nil
 }
@@ -89,6 +90,17 @@ func withoutTransitions(schema *structuralschema.Structural) *structuralschema.S
 	return schema
 }
 
+// embedsObjects says whether the schema has embedded objects. Most have none, and
+// need not be walked for them with each object.
+func embedsObjects(schema *structuralschema.Structural) (found bool) {
+	visitor := structuralschema.Visitor{Structural: func(s *structuralschema.Structural) bool {
+		found = found || s.XEmbeddedResource
+		return false
+	}}
+	visitor.Visit(schema)
+	return found
+}
+
 // prune removes the fields that the schema does not know, and gives their paths.
 // Objects that are part of others lose unknown fields of their metadata in fill.
 func (v *version) prune(object map[string]any) []string {
@@ -108,9 +120,12 @@ func (v *version) fill(object map[string]any) (paths []string, errs field.ErrorL
 	if !v.preserves {
 		defaulting.PruneNonNullableNullsWithoutDefaults(object, v.structural)
 	}
-	err, paths := objectmeta.CoerceWithOptions(nil, object, v.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
-	if err != nil {
-		errs = append(errs, err)
+	if v.embeds {
+		err, unknown := objectmeta.CoerceWithOptions(nil, object, v.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+		if err != nil {
+			errs = append(errs, err)
+		}
+		paths = unknown
 	}
 	defaulting.Default(object, v.structural)
 	return paths, errs
@@ -120,7 +135,9 @@ func (v *version) fill(object map[string]any) (paths []string, errs field.ErrorL
 func (v *version) check(object map[string]any) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, object, v.openapi)
 	errs = append(errs, checkScale(object, v.scale)...)
-	errs = append(errs, objectmeta.Validate(nil, object, v.structural, false)...)
+	if v.embeds {
+		errs = append(errs, objectmeta.Validate(nil, object, v.structural, false)...)
+	}
 	return append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
 }
 
