@@ -17,21 +17,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
-// APIChanges carries the news that the cluster serves other APIs than before.
-type APIChanges chan event.TypedGenericEvent[struct{}]
-
-// NewAPIChanges holds one piece of news at a time: another one before the first
-// was heard would say no more.
-func NewAPIChanges() APIChanges { return make(APIChanges, 1) }
-
-// Tell never waits.
-func (c APIChanges) Tell() {
-	select {
-	case c <- event.TypedGenericEvent[struct{}]{}:
-	default:
-	}
-}
-
 // toRequirersOfAPIs wakes the extensions whose package requires APIs.
 func (r *Reconciler) toRequirersOfAPIs() handler.TypedEventHandler[struct{}, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ struct{}) []reconcile.Request {

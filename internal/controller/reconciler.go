@@ -47,6 +47,9 @@ type Reconciler struct {
 
 	// concluded has the status that the last pass over each extension came to.
 	concluded sync.Map
+
+	// denied are the extensions whose last pass lacked rights.
+	denied sync.Map
 }
 
 // Reconcile makes one pass over one extension: read, decide, act, and tell the
@@ -58,7 +61,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ext := &ocv1.ClusterExtension{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ext); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.concluded.Delete(req.Name)
 			r.forget(ctx, req.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -72,6 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	wanted, invalid := translate(ext)
 	outcome := r.pass(ctx, wanted, invalid)
+	r.noteRights(ext.Name, outcome)
 	verdict := classify(outcome)
 	now := r.Now()
 	phase := phaseOf(ext, outcome, verdict, now)
@@ -89,6 +92,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.Forget(ctx, extension)
+	r.concluded.Delete(extension)
+	r.denied.Delete(extension)
 	r.Metrics.forget(extension)
 }
 

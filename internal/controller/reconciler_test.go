@@ -51,6 +51,8 @@ type world struct {
 
 	serves map[requirement.API]bool
 
+	watchesGrants bool
+
 	did  []string // what was asked of the ports that act
 	told []string // events
 }
@@ -154,6 +156,8 @@ func (w *world) APIs() (func(group, version, kind string) bool, error) {
 		return w.serves[requirement.API{Group: group, Version: version, Kind: kind}]
 	}, nil
 }
+
+func (w *world) FollowGrants() { w.watchesGrants = true }
 
 var errUnknownAPIs = errors.New("not known yet")
 
