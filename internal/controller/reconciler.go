@@ -48,6 +48,9 @@ type Reconciler struct {
 	// concluded has the status that the last pass over each extension came to.
 	concluded sync.Map
 
+	// backoff is that of the queue.
+	backoff *backoff
+
 	// denied are the extensions whose last pass lacked rights.
 	denied sync.Map
 }
@@ -87,7 +90,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.tell(ext, transitionOf(&ext.Status, status))
 	r.tell(ext, moveOf(outcome.Moved))
 	report(ctx, outcome)
-	return resultOf(outcome, verdict, phase)
+	result, err := resultOf(outcome, verdict, phase)
+	if err != nil {
+		r.backoff.failed(req, ext.Generation, causeOf(outcome.Stage, err))
+	}
+	return result, err
 }
 
 func (r *Reconciler) forget(ctx context.Context, extension string) {

@@ -95,6 +95,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		},
 		Forget: func(_ context.Context, extension string) { w.did = append(w.did, "forget "+extension) },
 		Now:    func() time.Time { return time.Unix(1000, 0) },
+
+		backoff: newBackoff(),
 	}
 	return w
 }

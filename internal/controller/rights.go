@@ -40,7 +40,12 @@ func (r *Reconciler) noteRights(extension string, outcome Outcome) {
 // toThoseDenied wakes the extensions that wait for rights.
 func (r *Reconciler) toThoseDenied() handler.TypedEventHandler[struct{}, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, struct{}) []reconcile.Request {
-		return r.thoseDenied()
+		requests := r.thoseDenied()
+		for _, request := range requests {
+			// API servers heed grants with a delay, each with its own.
+			r.backoff.startOver(request)
+		}
+		return requests
 	})
 }
 

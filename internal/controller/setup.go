@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,17 +24,11 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// The first and the longest wait after a failure. The longest is what a cause
-// that nobody watches, such as a registry, may cost after it is gone.
-const (
-	minBackoff = 500 * time.Millisecond
-	maxBackoff = 2 * time.Minute
-)
-
 var serviceAccountKind = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
 
 // Setup registers the reconciler of ClusterExtensions and what wakes it.
 func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error {
+	r.backoff = newBackoff()
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterextension").
 		For(&ocv1.ClusterExtension{}, builder.WithPredicates(r.extensionEdited())).
@@ -47,7 +40,7 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
+			RateLimiter:             r.backoff,
 		}).
 		Complete(r)
 	if err != nil {

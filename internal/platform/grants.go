@@ -9,9 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// respite is the least between two times that changed grants are told of. Each
-// costs a pass over everybody who waits for rights.
-const respite = time.Second
+// The least between two times that changed grants are told of, each of which costs
+// a pass over everybody who waits for rights. It doubles for as long as they
+// change all the time: somebody may be at odds over a role, even with us.
+const (
+	shortestRespite = time.Second
+	longestRespite  = 32 * time.Second
+)
 
 // grants are the resources that say who may do what.
 var grants = []schema.GroupVersionResource{
@@ -34,7 +38,10 @@ func (p *Platform) followGrants(ctx context.Context) {
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	p.watch(ctx, &watches, grants, news)
-	for {
+	for respite := shortestRespite; ; {
+		if len(news) == 0 {
+			respite = shortestRespite
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -51,6 +58,7 @@ func (p *Platform) followGrants(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(respite):
+			respite = min(2*respite, longestRespite)
 		}
 	}
 }
