@@ -53,6 +53,10 @@ type Reconciler struct {
 
 	// denied are the extensions whose last pass lacked rights.
 	denied sync.Map
+
+	// strandedSince has for extensions between two revisions when a pass first
+	// could not go on.
+	strandedSince sync.Map
 }
 
 // Reconcile makes one pass over one extension: read, decide, act, and tell the
@@ -101,6 +105,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.Forget(ctx, extension)
 	r.concluded.Delete(extension)
 	r.denied.Delete(extension)
+	r.strandedSince.Delete(extension)
 	r.Metrics.forget(extension)
 }
 

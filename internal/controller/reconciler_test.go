@@ -53,6 +53,8 @@ type world struct {
 
 	watchesGrants bool
 
+	passed time.Duration // since the world began
+
 	did  []string // what was asked of the ports that act
 	told []string // events
 }
@@ -94,7 +96,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			return bundle.SelfManaged, nil
 		},
 		Forget: func(_ context.Context, extension string) { w.did = append(w.did, "forget "+extension) },
-		Now:    func() time.Time { return time.Unix(1000, 0) },
+		Now:    func() time.Time { return time.Unix(1000, 0).Add(w.passed) },
 
 		backoff: newBackoff(),
 	}
@@ -387,16 +389,6 @@ func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 			reason: "repair would undo what the next try continues",
 			change: func(w *world) { w.applyErr, w.began = forbidden, true },
 			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, err: forbidden,
-		},
-		"refused before the first write of another try": {
-			reason: "likewise, of what the try before has written",
-			change: func(w *world) { w.applyErr, w.installation.Unfinished = forbidden, true },
-			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, err: forbidden,
-		},
-		"registry down for another try": {
-			reason: "likewise",
-			change: func(w *world) { w.fetchErr, w.installation.Unfinished = errBoom, true },
-			err:    errBoom,
 		},
 		"nothing found": {
 			reason: "catalogs are watched: no retry, but repair",
