@@ -26,6 +26,10 @@ func allowed() map[string]string {
 			authorization.k8s.io/subjectaccessreviews: create
 			apiextensions.k8s.io/customresourcedefinitions: list watch
 			apiregistration.k8s.io/apiservices: list watch
+			rbac.authorization.k8s.io/clusterrolebindings: list watch
+			rbac.authorization.k8s.io/clusterroles: list watch
+			rbac.authorization.k8s.io/rolebindings: list watch
+			rbac.authorization.k8s.io/roles: list watch
 			config.openshift.io/clusterversions[version]: get`,
 		"Role/olmv1-system/operator-controller-manager-role": `
 			/secrets: get list watch create update delete

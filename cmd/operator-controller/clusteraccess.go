@@ -63,7 +63,7 @@ func (a *clusterAccess) reader(ctx context.Context) (*controller.Reconciler, err
 	if err != nil {
 		return nil, err
 	}
-	offers, err := platform.New(platform.Config{REST: config, HTTPClient: through, Changed: func() {}})
+	offers, err := platform.New(platform.Config{REST: config, HTTPClient: through, Changed: func() {}, Regranted: func() {}})
 	if err != nil {
 		return nil, err
 	}

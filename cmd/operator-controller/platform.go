@@ -5,16 +5,18 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/platform"
 )
 
-// newPlatform makes the process learn what the cluster offers. It calls changed
-// when that has changed.
-func newPlatform(mgr ctrl.Manager, changed func()) (*platform.Platform, error) {
+// newPlatform makes the process learn what the cluster offers, and when rights on
+// it change. It tells sources of both.
+func newPlatform(mgr ctrl.Manager, sources controller.Sources) (*platform.Platform, error) {
 	found, err := platform.New(platform.Config{
 		REST:       mgr.GetConfig(),
 		HTTPClient: mgr.GetHTTPClient(),
-		Changed:    changed,
+		Changed:    sources.APIs.Tell,
+		Regranted:  sources.Rights.Tell,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the platform: %w", err)

@@ -24,14 +24,13 @@ const wakeupBuffer = 1024
 // wire builds every leaf and hands it to those who use it. It is the only place
 // where they meet.
 func wire(mgr ctrl.Manager, o *options) error {
-	wakeups := make(controller.Wakeups, wakeupBuffer)
-	apis := controller.NewAPIChanges()
+	sources := controller.NewSources(wakeupBuffer)
 
 	applier, err := applier.New(applier.Config{
 		REST:            mgr.GetConfig(),
 		Mapper:          mgr.GetRESTMapper(),
 		SystemNamespace: o.systemNamespace,
-		Changed:         wakeups.Wake,
+		Changed:         sources.Wakeups.Wake,
 		Now:             time.Now,
 	})
 	if err != nil {
@@ -53,7 +52,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	platform, err := newPlatform(mgr, apis.Tell)
+	platform, err := newPlatform(mgr, sources)
 	if err != nil {
 		return err
 	}
@@ -65,7 +64,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	err = controller.SetupCatalogs(mgr, &controller.CatalogReconciler{Client: mgr.GetClient(), Catalogs: catalogs, Wakeups: wakeups})
+	err = controller.SetupCatalogs(mgr, &controller.CatalogReconciler{Client: mgr.GetClient(), Catalogs: catalogs, Wakeups: sources.Wakeups})
 	if err != nil {
 		return err
 	}
@@ -83,7 +82,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 			bundles.kept.forget(ctx, extension)
 		},
 		Now: time.Now,
-	}, wakeups, apis, o.workers)
+	}, sources, o.workers)
 }
 
 func newBundles(mgr ctrl.Manager, o *options, authFile string) (*bundles, error) {

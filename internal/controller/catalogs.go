@@ -69,9 +69,9 @@ func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if missing != nil {
 		// Everybody has waited for this catalog, if only to hear that the
 		// package is not in it, or why it cannot be read.
-		err = errors.Join(err, r.wake(ctx, catalog, func(string) bool { return true }))
+		err = errors.Join(err, r.wake(ctx, req, func(string) bool { return true }))
 	} else if len(changed) > 0 {
-		err = errors.Join(err, r.wake(ctx, catalog, func(pkg string) bool { return slices.Contains(changed, pkg) }))
+		err = errors.Join(err, r.wake(ctx, req, func(pkg string) bool { return slices.Contains(changed, pkg) }))
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("error populating cache for catalog %q: %w", catalog.Name, err)
@@ -90,11 +90,23 @@ func sourceOf(catalog *ocv1.ClusterCatalog) (CatalogSource, bool) {
 }
 
 // wake asks for a pass over the extensions that draw a matching package from a
-// catalog.
-func (r *CatalogReconciler) wake(ctx context.Context, catalog *ocv1.ClusterCatalog, match func(pkg string) bool) error {
+// catalog, and over those that look at others: what is installed, and what would
+// bring what is missing, is known from catalogs that they need not select.
+//
+// It comes after a read that can take minutes. Labels that were changed meanwhile
+// have woken extensions too early, so those count that the catalog has now.
+func (r *CatalogReconciler) wake(ctx context.Context, req ctrl.Request, match func(pkg string) bool) error {
+	catalog := &ocv1.ClusterCatalog{}
+	if err := r.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	needs := newNeedsReader(ctx, r.Client, r.Catalogs)
 	names, err := extensionNames(ctx, r.Client, func(ext *ocv1.ClusterExtension) bool {
 		filter := ext.Spec.Source.Catalog
-		return filter != nil && match(filter.PackageName) && selects(filter, catalog)
+		if filter == nil {
+			return false
+		}
+		return match(filter.PackageName) && selects(filter, catalog) || looksAtOthers(needs(ext))
 	})
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,20 +21,26 @@ import (
 // content is a catalog client that finds what the test says.
 type content struct {
 	loaded    bool
+	packages  map[string]*resolve.Prepared
+	reading   func() // what happens meanwhile
 	changed   []string
 	err       error
 	refreshed []CatalogSource
 	forgotten []string
 }
 
-func (c *content) Package(string, string) (*resolve.Prepared, error) {
+func (c *content) Package(_, name string) (*resolve.Prepared, error) {
 	if !c.loaded {
 		return nil, errors.New("not loaded")
 	}
-	return nil, nil
+	return c.packages[name], nil
 }
 
 func (c *content) Refresh(_ context.Context, source CatalogSource) ([]string, error) {
+	c.loaded = c.loaded || c.err == nil
+	if c.reading != nil {
+		c.reading()
+	}
 	c.refreshed = append(c.refreshed, source)
 	return c.changed, c.err
 }
@@ -46,33 +54,28 @@ func (c *content) Forget(catalog string) error {
 
 func TestCatalogContentWakesWhomItConcerns(t *testing.T) {
 	t.Parallel()
-	served := func(catalog *ocv1.ClusterCatalog) {
-		catalog.Status = ocv1.ClusterCatalogStatus{
-			Conditions:     []metav1.Condition{{Type: ocv1.TypeServing, Status: metav1.ConditionTrue}},
-			ResolvedSource: &ocv1.ResolvedCatalogSource{Image: &ocv1.ResolvedImageSource{Ref: "r@sha256:x"}},
-			URLs:           &ocv1.ClusterCatalogURLs{Base: "http://c"},
-		}
-	}
 	tests := map[string]struct {
-		reason  string
-		content content
-		catalog func(*ocv1.ClusterCatalog)
-		fails   bool
-		woken   []string
-		asked   int
+		reason   string
+		content  content
+		unserved bool
+		fails    bool
+		woken    []string
+		asked    int
 	}{
-		"new content":         {reason: "only of package p", content: content{loaded: true, changed: []string{"p"}}, catalog: served, woken: []string{"any", "selecting"}, asked: 1},
-		"unchanged content":   {reason: "nobody is concerned", content: content{loaded: true}, catalog: served, asked: 1},
-		"first content":       {reason: "who waits for the catalog has to hear that the package is not in it", content: content{}, catalog: served, woken: []string{"any", "other-package", "selecting"}, asked: 1},
-		"unreadable at first": {reason: "the reason goes into the status", content: content{err: errors.New("boom")}, catalog: served, fails: true, woken: []string{"any", "other-package", "selecting"}, asked: 1},
-		"unreadable later":    {reason: "what was read is still in use", content: content{loaded: true, err: errors.New("boom")}, catalog: served, fails: true, asked: 1},
-		"not served":          {reason: "there is nothing to read", content: content{}, catalog: func(*ocv1.ClusterCatalog) {}},
+		"new content":         {reason: "only of package p", content: content{loaded: true, changed: []string{"p"}}, woken: []string{"any", "selecting"}, asked: 1},
+		"unchanged content":   {reason: "nobody is concerned", content: content{loaded: true}, asked: 1},
+		"first content":       {reason: "who waits for the catalog has to hear that the package is not in it", content: content{}, woken: []string{"any", "other-package", "selecting"}, asked: 1},
+		"unreadable at first": {reason: "the reason goes into the status", content: content{err: errors.New("boom")}, fails: true, woken: []string{"any", "other-package", "selecting"}, asked: 1},
+		"unreadable later":    {reason: "what was read is still in use", content: content{loaded: true, err: errors.New("boom")}, fails: true, asked: 1},
+		"not served":          {reason: "there is nothing to read", content: content{}, unserved: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			catalog := &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"a": "b"}}}
-			tc.catalog(catalog)
+			catalog := servedCatalog()
+			if tc.unserved {
+				catalog.Status = ocv1.ClusterCatalogStatus{}
+			}
 			wakeups := make(Wakeups, 10)
 			r := &CatalogReconciler{Client: catalogWorld(t, catalog), Catalogs: &tc.content, Wakeups: wakeups}
 			_, err := r.Reconcile(t.Context(), requestFor("c"))
@@ -92,6 +95,78 @@ func TestCatalogContentWakesWhomItConcerns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCatalogContentWakesWhoLooksAtOthers covers what a catalog says of others. They
+// may have been installed long before, and passed over as unknown.
+func TestCatalogContentWakesWhoLooksAtOthers(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		states requirement.Property
+		want   bool
+	}{
+		"a rule":   {states: requirement.Property{Type: "olm.constraint", Value: json.RawMessage(`{"failureMessage":"no","cel":{"rule":"properties.exists(p, p.type == \"color\")"}}`)}, want: true},
+		"a kind":   {states: apiProperty("olm.gvk.required", thing), want: true},
+		"packages": {states: needsPackage("r", ">=1.0.0"), want: true},
+		"nothing":  {states: requirement.Property{Type: "color", Value: json.RawMessage(`"blue"`)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			catalog := servedCatalog()
+			held := &content{loaded: true, changed: []string{"p"}, packages: map[string]*resolve.Prepared{
+				"q": stating("q", map[string][]requirement.Property{"1.0.0": {tc.states}}, "1.0.0"),
+			}}
+			woken := wokenBy(t, &CatalogReconciler{Client: catalogWorld(t, catalog), Catalogs: held})
+			if got := slices.Contains(woken, "other-package"); got != tc.want {
+				t.Errorf("woken are %v; the one that looks at others is among them: %t, want %t", woken, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestCatalogThatIsRelabelledWhileItIsRead covers extensions that have had their
+// pass for the new labels, with the old content.
+func TestCatalogThatIsRelabelledWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	catalog := servedCatalog()
+	world := catalogWorld(t, catalog)
+	held := &content{loaded: true, changed: []string{"p"}, reading: func() {
+		relabelled := catalog.DeepCopy()
+		relabelled.Labels = map[string]string{"a": "c"}
+		if err := world.Patch(t.Context(), relabelled, client.MergeFrom(catalog)); err != nil {
+			t.Error(err)
+		}
+	}}
+	woken := wokenBy(t, &CatalogReconciler{Client: world, Catalogs: held})
+	if diff := cmp.Diff([]string{"any", "selecting-another"}, woken); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
+	}
+}
+
+func servedCatalog() *ocv1.ClusterCatalog {
+	return &ocv1.ClusterCatalog{
+		ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"a": "b"}},
+		Status: ocv1.ClusterCatalogStatus{
+			Conditions:     []metav1.Condition{{Type: ocv1.TypeServing, Status: metav1.ConditionTrue}},
+			ResolvedSource: &ocv1.ResolvedCatalogSource{Image: &ocv1.ResolvedImageSource{Ref: "r@sha256:x"}},
+			URLs:           &ocv1.ClusterCatalogURLs{Base: "http://c"},
+		},
+	}
+}
+
+// wokenBy gives whom a pass over the catalog wakes.
+func wokenBy(t *testing.T, r *CatalogReconciler) []string {
+	t.Helper()
+	r.Wakeups = make(Wakeups, 10)
+	if _, err := r.Reconcile(t.Context(), requestFor("c")); err != nil {
+		t.Fatal(err)
+	}
+	close(r.Wakeups)
+	var woken []string
+	for event := range r.Wakeups {
+		woken = append(woken, event.Object)
+	}
+	return woken
 }
 
 func catalogWorld(t *testing.T, catalog *ocv1.ClusterCatalog) client.Client {

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -74,6 +78,19 @@ func TestClassify(t *testing.T) {
 			stage: StageRender, err: &bundle.ConfigError{Problems: []string{`unknown field "x"`}}, image: tagged,
 			disposition: Blocked, reason: ocv1.ReasonInvalidConfiguration,
 			message: prefix + `invalid ClusterExtension configuration: invalid configuration: unknown field "x"`,
+		},
+		"rights missing": {
+			stage:       StageApply,
+			err:         &permission.MissingError{Rules: []permission.Rule{{Namespace: "ns", PolicyRule: rbacv1.PolicyRule{Resources: []string{"services"}, Verbs: []string{"create"}}}}},
+			disposition: Retry, reason: ocv1.ReasonRetrying,
+			message: prefix + "pre-authorization failed: service account requires the following permissions to manage cluster extension:\n" +
+				`  Namespace:"ns" Resources:[services] Verbs:[create]`,
+		},
+		"unsafe definitions": {
+			stage:       StageApply,
+			err:         &preflight.UnsafeError{Findings: []crdupgrade.Finding{{CRD: "a.b", Check: "scope", Detail: "d", Advice: "do", Kind: crdupgrade.Blocks}}},
+			disposition: Retry, reason: ocv1.ReasonRetrying,
+			message: prefix + "validating upgrade for CRD \"a.b\": scope: d\nscope: do",
 		},
 		"forbidden": {
 			stage: StageApply, err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "s", errBoom),

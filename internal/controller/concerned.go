@@ -17,25 +17,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
-// APIChanges carries the news that the cluster serves other APIs than before.
-type APIChanges chan event.TypedGenericEvent[struct{}]
-
-// NewAPIChanges holds one piece of news at a time: another one before the first
-// was heard would say no more.
-func NewAPIChanges() APIChanges { return make(APIChanges, 1) }
-
-// Tell never waits.
-func (c APIChanges) Tell() {
-	select {
-	case c <- event.TypedGenericEvent[struct{}]{}:
-	default:
-	}
-}
-
 // toRequirersOfAPIs wakes the extensions whose package requires APIs.
 func (r *Reconciler) toRequirersOfAPIs() handler.TypedEventHandler[struct{}, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ struct{}) []reconcile.Request {
-		needs := r.newNeedsReader(ctx)
+		needs := newNeedsReader(ctx, r.Client, r.Catalogs)
 		return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
 			its := needs(ext)
 			return its.APIs || its.Platform
@@ -64,7 +49,7 @@ func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) []re
 	if !ok || moved.Spec.Source.Catalog == nil {
 		return nil
 	}
-	needs := r.newNeedsReader(ctx)
+	needs := newNeedsReader(ctx, r.Client, r.Catalogs)
 	required := needs(moved).Packages
 	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
 		if ext.Name == moved.Name || ext.Spec.Source.Catalog == nil {
@@ -77,11 +62,15 @@ func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) []re
 	})
 }
 
+func looksAtOthers(its requirement.Needs) bool {
+	return its.AnyPackage || its.APIs || len(its.Packages) > 0
+}
+
 // newNeedsReader gives what matters to the requirements of an extension's
 // package, in whatever catalog.
-func (r *Reconciler) newNeedsReader(ctx context.Context) func(*ocv1.ClusterExtension) requirement.Needs {
+func newNeedsReader(ctx context.Context, reader client.Reader, content Catalogs) func(*ocv1.ClusterExtension) requirement.Needs {
 	var list ocv1.ClusterCatalogList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing catalogs to find out whom to wake")
 	}
 	return func(ext *ocv1.ClusterExtension) requirement.Needs {
@@ -90,7 +79,7 @@ func (r *Reconciler) newNeedsReader(ctx context.Context) func(*ocv1.ClusterExten
 		}
 		var catalogs []resolve.Catalog
 		for i := range list.Items {
-			prepared, err := r.Catalogs.Package(list.Items[i].Name, ext.Spec.Source.Catalog.PackageName)
+			prepared, err := content.Package(list.Items[i].Name, ext.Spec.Source.Catalog.PackageName)
 			if err == nil {
 				catalogs = append(catalogs, resolve.Catalog{Package: prepared})
 			}

@@ -60,6 +60,9 @@ type Outcome struct {
 	// now, as far as the registry was asked.
 	Moved *Moved
 
+	// Remains are those of an unfinished revision.
+	Remains Remains
+
 	// RepairErr says that the installed content could not be repaired.
 	RepairErr error
 
@@ -81,6 +84,15 @@ func (o *Outcome) take(applied Applied) {
 	o.Contested, o.Repaired = applied.Contested, applied.Repaired
 }
 
+// refused notes why nothing of a revision was written.
+func (o *Outcome) refused(err error) {
+	if pending, ok := errors.AsType[*preflight.ApprovalError](err); ok {
+		o.Pending = pending
+		return
+	}
+	o.Stage, o.Err = StageApply, err
+}
+
 // unfinished says that this pass has done what it could, and that there is more
 // to do at once.
 func (o *Outcome) unfinished() bool {
@@ -99,7 +111,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error) Out
 	switch outcome.Target.Action {
 	case None:
 	case Keep:
-		r.repair(ctx, wanted, &outcome)
+		r.keep(ctx, wanted, &outcome)
 	case Install, Upgrade:
 		r.advance(ctx, wanted, &outcome)
 	}
@@ -154,26 +166,24 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 	}
 }
 
-// advance installs or upgrades. When that fails before anything was written, now
-// or earlier, what is installed is repaired instead.
+// advance installs or upgrades. When that fails before anything was written, what
+// is installed is kept instead.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome) {
 	revision, stage, err := r.build(ctx, wanted, outcome)
 	if err != nil {
 		outcome.Stage, outcome.Err = stage, err
-		r.fallBack(ctx, wanted, outcome)
+		r.keep(ctx, wanted, outcome)
 		return
 	}
 	applied, err := r.apply(ctx, wanted.Owner, revision)
-	if pending, ok := errors.AsType[*preflight.ApprovalError](err); ok {
-		outcome.Pending = pending
-		r.fallBack(ctx, wanted, outcome)
+	if err != nil && !applied.Began {
+		outcome.refused(err)
+		r.keep(ctx, wanted, outcome)
 		return
 	}
+	r.strandedSince.Delete(wanted.Owner.Name)
 	if err != nil {
 		outcome.Stage, outcome.Err = StageApply, err
-		if !applied.Began {
-			r.fallBack(ctx, wanted, outcome)
-		}
 		return
 	}
 	outcome.Installed, outcome.Notes = &revision.Installed, applied.Notes
@@ -239,13 +249,16 @@ func (r *Reconciler) certificatesFor(content *bundle.Bundle) (bundle.Certificate
 	return r.Certificates()
 }
 
-// fallBack repairs what is installed when the way forward is closed. It leaves
-// content alone of which an earlier try has written a part of the new revision:
-// the next one goes on from there.
-func (r *Reconciler) fallBack(ctx context.Context, wanted Wanted, outcome *Outcome) {
-	if !outcome.Observed.Installation.Unfinished {
-		r.repair(ctx, wanted, outcome)
+// keep repairs what is installed when there is no way forward, or none in this
+// pass. It leaves content alone for some time of which an earlier try has written
+// a part of another revision, see [stranded].
+func (r *Reconciler) keep(ctx context.Context, wanted Wanted, outcome *Outcome) {
+	remains, wait := r.remains(wanted.Owner.Name, outcome.Observed.Installation)
+	if outcome.Remains = remains; remains == RemainsStay {
+		outcome.RecheckAfter = wait
+		return
 	}
+	r.repair(ctx, wanted, outcome)
 }
 
 func (r *Reconciler) repair(ctx context.Context, wanted Wanted, outcome *Outcome) {

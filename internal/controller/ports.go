@@ -198,6 +198,9 @@ type Platform interface {
 	// APIs says which kinds are served. Once it was called, they are watched. It
 	// fails as long as they are not known.
 	APIs() (serves func(group, version, kind string) bool, err error)
+
+	// FollowGrants makes changes to who may do what known from then on.
+	FollowGrants()
 }
 
 // CatalogSource is one state of the content of a catalog.

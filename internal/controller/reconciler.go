@@ -47,6 +47,16 @@ type Reconciler struct {
 
 	// concluded has the status that the last pass over each extension came to.
 	concluded sync.Map
+
+	// backoff is that of the queue.
+	backoff *backoff
+
+	// denied are the extensions whose last pass lacked rights.
+	denied sync.Map
+
+	// strandedSince has for extensions between two revisions when a pass first
+	// could not go on.
+	strandedSince sync.Map
 }
 
 // Reconcile makes one pass over one extension: read, decide, act, and tell the
@@ -58,7 +68,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ext := &ocv1.ClusterExtension{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ext); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.concluded.Delete(req.Name)
 			r.forget(ctx, req.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -72,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	wanted, invalid := translate(ext)
 	outcome := r.pass(ctx, wanted, invalid)
+	r.noteRights(ext.Name, outcome)
 	verdict := classify(outcome)
 	now := r.Now()
 	phase := phaseOf(ext, outcome, verdict, now)
@@ -85,11 +95,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.tell(ext, notesOf(outcome.Notes))
 	r.tell(ext, moveOf(outcome.Moved))
 	report(ctx, outcome)
-	return resultOf(outcome, verdict, phase)
+	result, err := resultOf(outcome, verdict, phase)
+	if err != nil {
+		r.backoff.failed(req, ext.Generation, causeOf(outcome.Stage, err))
+	}
+	return result, err
 }
 
 func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.Forget(ctx, extension)
+	r.concluded.Delete(extension)
+	r.denied.Delete(extension)
+	r.strandedSince.Delete(extension)
 	r.Metrics.forget(extension)
 }
 

@@ -25,6 +25,8 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
@@ -50,6 +52,10 @@ type world struct {
 	repair       Applied // what comes of one
 
 	serves map[requirement.API]bool
+
+	watchesGrants bool
+
+	passed time.Duration // since the world began
 
 	did  []string // what was asked of the ports that act
 	told []string // events
@@ -92,7 +98,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			return bundle.SelfManaged, nil
 		},
 		Forget: func(_ context.Context, extension string) { w.did = append(w.did, "forget "+extension) },
-		Now:    func() time.Time { return time.Unix(1000, 0) },
+		Now:    func() time.Time { return time.Unix(1000, 0).Add(w.passed) },
+
+		backoff: newBackoff(),
 	}
 	return w
 }
@@ -154,6 +162,8 @@ func (w *world) APIs() (func(group, version, kind string) bool, error) {
 		return w.serves[requirement.API{Group: group, Version: version, Kind: kind}]
 	}, nil
 }
+
+func (w *world) FollowGrants() { w.watchesGrants = true }
 
 var errUnknownAPIs = errors.New("not known yet")
 
@@ -357,6 +367,35 @@ func TestOnlyWebhooksTakeCertificates(t *testing.T) {
 	}
 }
 
+// TestApprovalThatIsPendingIsRest has an upgrade wait for somebody, while nothing
+// is amiss.
+func TestApprovalThatIsPendingIsRest(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.installation.Installed = installed("1.0.0")
+	w.installation.Installed.Inputs = digestOf(nil)
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	w.applyErr = &preflight.ApprovalError{Version: "1.1.0", Gains: []permission.Gain{{Subject: `ServiceAccount "ns/p"`, Role: `ClusterRole "all"`}}}
+	result, err := w.reconcile(t)
+	if err != nil || !result.IsZero() {
+		t.Errorf("got %+v, error %v: nothing is to be tried again", result, err)
+	}
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0", "repair"}, w.take()); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+	status := w.extension(t).Status
+	if got := status.Install.Bundle.Version; got != "1.0.0" {
+		t.Errorf("version %q is installed", got)
+	}
+	ready, progressing := meta.FindStatusCondition(status.Conditions, ocv1.TypeReady), meta.FindStatusCondition(status.Conditions, ocv1.TypeProgressing)
+	if ready.Status != metav1.ConditionTrue || ready.Reason != ocv1.ReasonApprovalPending || !strings.Contains(ready.Message, `approvedVersion to "1.1.0"`) {
+		t.Errorf("Ready is %+v", ready)
+	}
+	if progressing.Status != metav1.ConditionTrue || progressing.Reason != ocv1.ReasonSucceeded {
+		t.Errorf("Progressing is %+v", progressing)
+	}
+}
+
 func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	errBoom := errors.New("boom")
@@ -381,16 +420,6 @@ func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 			reason: "repair would undo what the next try continues",
 			change: func(w *world) { w.applyErr, w.began = forbidden, true },
 			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, err: forbidden,
-		},
-		"refused before the first write of another try": {
-			reason: "likewise, of what the try before has written",
-			change: func(w *world) { w.applyErr, w.installation.Unfinished = forbidden, true },
-			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, err: forbidden,
-		},
-		"registry down for another try": {
-			reason: "likewise",
-			change: func(w *world) { w.fetchErr, w.installation.Unfinished = errBoom, true },
-			err:    errBoom,
 		},
 		"nothing found": {
 			reason: "catalogs are watched: no retry, but repair",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,35 +24,23 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// The first and the longest wait after a failure. The longest is what a cause
-// that nobody watches, such as RBAC, may cost after it is gone.
-const (
-	minBackoff = 500 * time.Millisecond
-	maxBackoff = 2 * time.Minute
-)
-
 var serviceAccountKind = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
 
-// Wakeups carries the names of extensions to look at from those who notice that
-// something has changed. It must be read for as long as it is written.
-type Wakeups chan event.TypedGenericEvent[string]
-
-// Wake asks for a pass over an extension.
-func (w Wakeups) Wake(extension string) { w <- event.TypedGenericEvent[string]{Object: extension} }
-
 // Setup registers the reconciler of ClusterExtensions and what wakes it.
-func Setup(mgr ctrl.Manager, r *Reconciler, wakeups Wakeups, apis APIChanges, workers int) error {
+func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error {
+	r.backoff = newBackoff()
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterextension").
 		For(&ocv1.ClusterExtension{}, builder.WithPredicates(r.extensionEdited())).
 		Watches(&ocv1.ClusterCatalog{}, handler.EnqueueRequestsFromMapFunc(r.selecting), builder.WithPredicates(catalogMoved())).
 		WatchesMetadata(newServiceAccountObject(), handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(appearsOrGoes())).
 		Watches(&ocv1.ClusterExtension{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), builder.WithPredicates(installMoved())).
-		WatchesRawSource(source.TypedChannel(wakeups, enqueueNamed())).
-		WatchesRawSource(source.TypedChannel(apis, r.toRequirersOfAPIs())).
+		WatchesRawSource(source.TypedChannel(sources.Wakeups, enqueueNamed())).
+		WatchesRawSource(source.TypedChannel(sources.APIs, r.toRequirersOfAPIs())).
+		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
+			RateLimiter:             r.backoff,
 		}).
 		Complete(r)
 	if err != nil {

@@ -56,7 +56,7 @@ func decide(wanted Wanted, invalid error, observed Observed) Target {
 		return Target{Action: None, Err: err}
 	}
 	target := Target{Action: Keep, Bundle: installed.Bundle, Image: installed.Image, Err: err}
-	if err == nil && inputsDiffer(installed, wanted.Inputs) {
+	if err == nil && (observed.Installation.Unfinished || inputsDiffer(installed, wanted.Inputs)) {
 		target.Action = Upgrade
 	}
 	return target

@@ -119,6 +119,33 @@ func TestDecide(t *testing.T) {
 			},
 			action: Upgrade, version: "1.1.0",
 		},
+		"unfinished, unreachable": {
+			reason:   "what becomes of the part that was done is decided by time",
+			versions: "3.x",
+			observed: Observed{
+				Installation: Installation{Installed: installed("1.0.0"), Unfinished: true},
+				Catalogs:     []resolve.Catalog{offering("1.0.0", "1.1.0")},
+			},
+			action: Keep, version: "1.0.0", err: true,
+		},
+		"unfinished, unreadable catalog": {
+			reason: "likewise: the catalog may not have been read yet",
+			observed: Observed{
+				Installation: Installation{Installed: installed("1.0.0"), Unfinished: true},
+				Catalogs:     []resolve.Catalog{{Name: "c", Err: errBoom}},
+			},
+			action: Keep, version: "1.0.0", err: true,
+		},
+		"unfinished, no catalog": {
+			reason:   "without a catalog the installed bundle is what is wanted: the rest has to be undone",
+			observed: Observed{Installation: Installation{Installed: installed("1.0.0"), Unfinished: true}},
+			action:   Upgrade, version: "1.0.0",
+		},
+		"unfinished, nothing installed": {
+			reason:   "a first install that failed half-way leaves nothing to keep",
+			observed: Observed{Installation: Installation{Unfinished: true}, Catalogs: []resolve.Catalog{{Name: "c", Err: errBoom}}},
+			action:   None, err: true,
+		},
 		"unreachable": {
 			reason:   "no way forward: what is installed stays",
 			versions: "3.x",

@@ -24,6 +24,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if outcome.Pending != nil {
 		parts = append(parts, outcome.Pending.Error())
 	}
+	if text, ok := remainsTexts[outcome.Remains]; ok && outcome.RepairErr == nil {
+		parts = append(parts, text)
+	}
 	if text := explanationOf(outcome); text != "" {
 		parts = append(parts, text)
 	}
@@ -43,6 +46,11 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		parts = append(parts, "others are affected: "+named(outcome.Dependents))
 	}
 	return oneLine(strings.Join(parts, "; "))
+}
+
+var remainsTexts = map[Remains]string{
+	RemainsStay:      "an upgrade that was begun is left as it is for now, so that it can go on",
+	RemainsTakenBack: "an upgrade that was begun is taken back as far as it has changed what is installed",
 }
 
 func settledText(outcome Outcome) string {

@@ -27,6 +27,12 @@ const (
 // 1+2+4+8+16 seconds after the last news it is read again.
 const lastPause = 16 * time.Second
 
+// definitions are the resources that discovery is made from.
+var definitions = []schema.GroupVersionResource{
+	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+}
+
 // kinds are all that a cluster serves.
 type kinds map[schema.GroupVersionKind]struct{}
 
@@ -45,9 +51,7 @@ func (p *Platform) followAPIs(ctx context.Context) {
 	news := make(bell, 1)
 	var watches sync.WaitGroup
 	defer watches.Wait()
-	for _, resource := range definitions {
-		watches.Go(func() { watch(ctx, p.metadata, resource, news) })
-	}
+	p.watch(ctx, &watches, definitions, news)
 	for pauses := newPauses(); ; {
 		complete := p.readAPIs(ctx)
 		var again <-chan time.Time

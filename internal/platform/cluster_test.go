@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterextensions/operator-controller/internal/platform"
 	"github.com/clusterextensions/operator-controller/test/cluster"
 )
 
@@ -147,7 +148,12 @@ func TestOnAnAPIServer(t *testing.T) {
 	}
 	requests := &counter{next: transport, read: make(chan struct{}, 1024)}
 	changed := make(chan struct{}, 1024)
-	p := newPlatform(t, controller, requests, func() { changed <- struct{}{} })
+	p := newPlatform(t, platform.Config{
+		REST:       controller,
+		HTTPClient: &http.Client{Transport: requests},
+		Changed:    func() { changed <- struct{}{} },
+		Regranted:  func() {},
+	})
 	served := func(group, kind string) bool {
 		serves, err := p.APIs()
 		if err != nil {
@@ -202,4 +208,51 @@ func TestOnAnAPIServer(t *testing.T) {
 	if len(changed) > 0 {
 		t.Error("the change was told more than once")
 	}
+}
+
+// TestGrantsOnAnAPIServer has every kind of grant change, with the rights that the
+// controller is installed with.
+func TestGrantsOnAnAPIServer(t *testing.T) {
+	t.Parallel()
+	told := make(chan struct{}, 1024)
+	p := newPlatform(t, platform.Config{
+		REST:       controller,
+		HTTPClient: httpClient(t),
+		Changed:    func() {},
+		Regranted:  func() { told <- struct{}{} },
+	})
+	p.FollowGrants()
+	// The watches may begin apart from each other.
+	await(t, "the first news", told)
+	for {
+		select {
+		case <-told:
+			continue
+		case <-time.After(3 * time.Second):
+		}
+		break
+	}
+
+	name := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "grants"}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "somebody"}}
+	for _, grant := range []client.Object{
+		&rbacv1.Role{ObjectMeta: name},
+		&rbacv1.RoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name}},
+		&rbacv1.ClusterRole{ObjectMeta: name},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: name, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name}},
+	} {
+		if err := admin.Create(t.Context(), grant); err != nil {
+			t.Fatal(err)
+		}
+		await(t, fmt.Sprintf("news of a %T", grant), told)
+	}
+}
+
+func httpClient(t *testing.T) *http.Client {
+	t.Helper()
+	made, err := rest.HTTPClientFor(controller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
 }

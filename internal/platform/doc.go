@@ -6,6 +6,10 @@
 // there is no request about it before somebody asks, and none in a world that
 // does not change.
 //
-// The package reads as the controller itself, and of definitions no more than
-// their metadata. It does not write, and knows nothing of bundles.
+// It also tells those who wait for rights when roles and bindings have changed,
+// and not what they say: the API server alone knows what that comes to.
+//
+// The package reads as the controller itself, and of definitions, roles and
+// bindings no more than their metadata. It does not write, and knows nothing of
+// bundles.
 package platform

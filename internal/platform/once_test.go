@@ -28,7 +28,7 @@ func TestReadOnce(t *testing.T) {
 			s := newServer()
 			tc.change(s)
 			p, err := platform.New(platform.Config{
-				REST: &rest.Config{Host: "http://cluster.test", QPS: -1}, HTTPClient: &http.Client{Transport: s}, Changed: func() {},
+				REST: &rest.Config{Host: "http://cluster.test", QPS: -1}, HTTPClient: &http.Client{Transport: s}, Changed: func() {}, Regranted: func() {},
 			})
 			if err != nil {
 				t.Fatal(err)

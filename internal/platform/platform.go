@@ -38,6 +38,9 @@ type Config struct {
 	// Changed is called after an answer has become known or has changed. It must
 	// be safe for concurrent use and return at once.
 	Changed func()
+	// Regranted is called after somebody may do more or less than before, if
+	// FollowGrants was called. It must return at once.
+	Regranted func()
 }
 
 // Platform is what is known of a cluster. It is safe for concurrent use.
@@ -52,6 +55,10 @@ type Platform struct {
 	// served is nil until it has been read, and replaced whole.
 	served atomic.Pointer[kinds]
 
+	// awaited is closed when somebody first waits for rights.
+	awaited chan struct{}
+	await   sync.Once
+
 	// tried is closed when the versions have been read, or could not be.
 	tried    chan struct{}
 	versions atomic.Pointer[versions]
@@ -65,8 +72,8 @@ var (
 // New returns a Platform that knows nothing until it is started, or what is
 // wrong with cfg.
 func New(cfg Config) (*Platform, error) {
-	if cfg.REST == nil || cfg.HTTPClient == nil || cfg.Changed == nil {
-		return nil, errors.New("a REST config, an HTTP client and a function to call are required")
+	if cfg.REST == nil || cfg.HTTPClient == nil || cfg.Changed == nil || cfg.Regranted == nil {
+		return nil, errors.New("a REST config, an HTTP client and two functions to call are required")
 	}
 	bounded := *cfg.HTTPClient
 	bounded.Timeout = readTimeout
@@ -83,6 +90,7 @@ func New(cfg Config) (*Platform, error) {
 		discovery: reader,
 		metadata:  watcher,
 		asked:     make(chan struct{}),
+		awaited:   make(chan struct{}),
 		tried:     make(chan struct{}),
 	}
 	p.versions.Store(&versions{})
@@ -97,6 +105,7 @@ func (p *Platform) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { p.learnVersions(ctx) })
 	running.Go(func() { p.followAPIs(ctx) })
+	running.Go(func() { p.followGrants(ctx) })
 	running.Wait()
 	return nil
 }
@@ -130,6 +139,10 @@ func (p *Platform) APIs() (serves func(group, version, kind string) bool, err er
 	}
 	return served.has, nil
 }
+
+// FollowGrants makes Start watch from now on who may do what. Every call but the
+// first is without effect.
+func (p *Platform) FollowGrants() { p.await.Do(func() { close(p.awaited) }) }
 
 // newPauses are those between reads, one after the other.
 func newPauses() *wait.Backoff {

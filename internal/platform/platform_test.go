@@ -31,7 +31,7 @@ func pass(d time.Duration) {
 
 func TestEveryFieldOfTheConfigIsRequired(t *testing.T) {
 	t.Parallel()
-	complete := platform.Config{REST: &rest.Config{}, HTTPClient: &http.Client{}, Changed: func() {}}
+	complete := platform.Config{REST: &rest.Config{}, HTTPClient: &http.Client{}, Changed: func() {}, Regranted: func() {}}
 	if _, err := platform.New(complete); err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +39,7 @@ func TestEveryFieldOfTheConfigIsRequired(t *testing.T) {
 		"REST":       func(c *platform.Config) { c.REST = nil },
 		"HTTPClient": func(c *platform.Config) { c.HTTPClient = nil },
 		"Changed":    func(c *platform.Config) { c.Changed = nil },
+		"Regranted":  func(c *platform.Config) { c.Regranted = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -97,6 +97,13 @@ func (s *server) ring(path string) {
 	}
 }
 
+// watching counts who watches the path, or has done so.
+func (s *server) watching(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.watchers[path])
+}
+
 // take gives the requests since the last call, without the watches.
 func (s *server) take() []string {
 	s.mu.Lock()
@@ -107,7 +114,8 @@ func (s *server) take() []string {
 }
 
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Query().Get("watch") != "" || r.URL.Path == pathDefinitions || r.URL.Path == pathAPIServices {
+	watched := append(grantPaths(), pathDefinitions, pathAPIServices)
+	if r.URL.Query().Get("watch") != "" || slices.Contains(watched, r.URL.Path) {
 		return s.watch(r)
 	}
 	s.mu.Lock()
@@ -221,7 +229,8 @@ type world struct {
 	*server
 	*platform.Platform
 
-	changes atomic.Int64
+	changes  atomic.Int64
+	regrants atomic.Int64
 }
 
 // in runs a test in a time of its own.
@@ -229,15 +238,20 @@ func in(t *testing.T, s *server, test func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{server: s}
-		w.Platform = newPlatform(t, &rest.Config{Host: "http://cluster.test", QPS: -1}, s, func() { w.changes.Add(1) })
+		w.Platform = newPlatform(t, platform.Config{
+			REST:       &rest.Config{Host: "http://cluster.test", QPS: -1},
+			HTTPClient: &http.Client{Transport: s},
+			Changed:    func() { w.changes.Add(1) },
+			Regranted:  func() { w.regrants.Add(1) },
+		})
 		test(t, w)
 	})
 }
 
 // newPlatform runs a Platform until the test ends.
-func newPlatform(t *testing.T, config *rest.Config, transport http.RoundTripper, changed func()) *platform.Platform {
+func newPlatform(t *testing.T, config platform.Config) *platform.Platform {
 	t.Helper()
-	p, err := platform.New(platform.Config{REST: config, HTTPClient: &http.Client{Transport: transport}, Changed: changed})
+	p, err := platform.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

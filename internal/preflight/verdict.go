@@ -18,6 +18,9 @@ type Verdict struct {
 	// Offenders are lines about objects that the upgrade would break, and about
 	// what could not be looked at, by definition.
 	Offenders []string
+
+	// Unread says that the ServiceAccount may not list some that matter.
+	Unread bool
 }
 
 // Blocking are the findings that stop an upgrade.
@@ -39,7 +42,7 @@ func (v Verdict) only(kind crdupgrade.Kind) []crdupgrade.Finding {
 // Err is an [*UnsafeError] if the upgrade must not go on.
 func (v Verdict) Err() error {
 	if blocking := v.Blocking(); len(blocking) > 0 {
-		return &UnsafeError{Findings: blocking, Offenders: v.Offenders}
+		return &UnsafeError{Findings: blocking, Offenders: v.Offenders, Unread: v.Unread}
 	}
 	return nil
 }
@@ -48,6 +51,7 @@ func (v *Verdict) add(findings []crdupgrade.Finding, s survey) {
 	v.Findings = append(v.Findings, findings...)
 	if slices.ContainsFunc(findings, func(f crdupgrade.Finding) bool { return f.Kind == crdupgrade.Blocks }) {
 		v.Offenders = append(v.Offenders, s.lines()...)
+		v.Unread = v.Unread || s.isUnread()
 	}
 }
 
@@ -55,6 +59,9 @@ func (v *Verdict) add(findings []crdupgrade.Finding, s survey) {
 type UnsafeError struct {
 	Findings  []crdupgrade.Finding
 	Offenders []string
+
+	// Unread says that other rights of the ServiceAccount could change that.
+	Unread bool
 }
 
 // Error has a line for each finding in the form of the reference implementation,
@@ -98,6 +105,10 @@ func joined(lines []string, limit int) string {
 type survey struct {
 	definition string
 	report     storeddata.Report
+}
+
+func (s survey) isUnread() bool {
+	return slices.ContainsFunc(s.report.Gaps, func(gap storeddata.Gap) bool { return gap.Reason == storeddata.Forbidden })
 }
 
 // judge decides about the findings that depend on data: those that no object

@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,10 +12,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// definitions are the resources that discovery is made from.
-var definitions = []schema.GroupVersionResource{
-	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+// watch rings news with every change of the resources until ctx ends, for which
+// running waits.
+func (p *Platform) watch(ctx context.Context, running *sync.WaitGroup, resources []schema.GroupVersionResource, news bell) {
+	for _, resource := range resources {
+		running.Go(func() { watch(ctx, p.metadata, resource, news) })
+	}
 }
 
 // watch rings news with every change of a resource until ctx ends. Whatever is

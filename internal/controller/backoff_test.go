@@ -1,0 +1,134 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBackoffBeginsAnewWithAnotherCause(t *testing.T) {
+	t.Parallel()
+	type failure struct {
+		generation int64
+		cause      string // "stage: text"; empty for a success
+	}
+	same := func(generation int64, cause string, times int) []failure {
+		all := make([]failure, times)
+		for i := range all {
+			all[i] = failure{generation, cause}
+		}
+		return all
+	}
+	tests := map[string]struct {
+		before []failure
+		then   failure
+		want   time.Duration
+	}{
+		"first":                      {then: failure{1, "fetch: a"}, want: minBackoff},
+		"same cause":                 {before: same(1, "fetch: a", 3), then: failure{1, "fetch: a"}, want: 8 * minBackoff},
+		"another text":               {before: same(1, "fetch: a", 3), then: failure{1, "fetch: b"}, want: minBackoff},
+		"another stage":              {before: same(1, "fetch: a", 3), then: failure{1, "apply: a"}, want: minBackoff},
+		"another spec":               {before: same(1, "fetch: a", 3), then: failure{2, "fetch: a"}, want: minBackoff},
+		"same cause after a success": {before: append(same(1, "fetch: a", 3), failure{}), then: failure{1, "fetch: a"}, want: minBackoff},
+		"a cause that comes back": {
+			before: append(same(1, "fetch: a", 3), failure{1, "fetch: b"}), then: failure{1, "fetch: a"}, want: 2 * minBackoff,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, request := newBackoff(), requestFor("x")
+			fail := func(f failure) time.Duration {
+				if f.cause == "" {
+					b.Forget(request)
+					return 0
+				}
+				stage, text, _ := strings.Cut(f.cause, ": ")
+				b.failed(request, f.generation, causeOf(Stage(stage), errors.New(text)))
+				return b.When(request)
+			}
+			for _, f := range tc.before {
+				fail(f)
+			}
+			b.failed(requestFor("y"), 1, causeOf(StageApply, errors.New("of another extension")))
+			if got := fail(tc.then); got != tc.want {
+				t.Errorf("it waits for %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestNoCauseKeepsBackoffShort has causes that would begin it anew for ever.
+func TestNoCauseKeepsBackoffShort(t *testing.T) {
+	t.Parallel()
+	const tries = 30
+	for name, text := range map[string]func(i int) string{
+		"two that alternate": func(i int) string { return fmt.Sprint(i % 2) },
+		"another each time":  func(i int) string { return fmt.Sprint(i) },
+		"addresses": func(i int) string {
+			return fmt.Sprintf("read tcp 10.0.0.1:%d->10.0.0.2:443: connection reset by peer", 1000+i)
+		},
+		"a long text that differs late": func(i int) string { return strings.Repeat("x", maxCauseText) + fmt.Sprint(i) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, request := newBackoff(), requestFor("x")
+			shortest := 0
+			for i := range tries {
+				b.failed(request, 1, causeOf(StageFetch, errors.New(text(i))))
+				b.startOver(request)
+				if b.When(request) == minBackoff {
+					shortest++
+				}
+			}
+			if shortest > maxFreshStarts {
+				t.Errorf("it waited for the shortest time %d times, more than %d", shortest, maxFreshStarts)
+			}
+			if got := b.When(request); got != maxBackoff {
+				t.Errorf("after %d failures it waits for %s, want %s", tries, got, maxBackoff)
+			}
+		})
+	}
+}
+
+func TestNewsBeginBackoffAnew(t *testing.T) {
+	t.Parallel()
+	b, request := newBackoff(), requestFor("x")
+	b.startOver(request)
+	for range 5 {
+		b.failed(request, 1, causeOf(StageApply, forbidden()))
+		b.When(request)
+	}
+	b.startOver(request)
+	b.failed(request, 1, causeOf(StageApply, forbidden()))
+	if got := b.When(request); got != minBackoff {
+		t.Errorf("it waits for %s, want %s", got, minBackoff)
+	}
+	b.Forget(request)
+	if len(b.failures) > 0 {
+		t.Errorf("it remembers %v after a success", b.failures)
+	}
+}
+
+// TestPassesTellBackoffTheirCause covers what a pass returns to the queue.
+func TestPassesTellBackoffTheirCause(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	request := requestFor("x")
+	fail := func(err error) time.Duration {
+		w.applyErr = err
+		if _, err := w.reconcile(t); err == nil {
+			t.Fatal("the pass did not fail")
+		}
+		return w.reconciler.backoff.When(request)
+	}
+	fail(errors.New("a"))
+	if got := fail(errors.New("a")); got != 2*minBackoff {
+		t.Errorf("after the same failure it waits for %s, want %s", got, 2*minBackoff)
+	}
+	if got := fail(errors.New("b")); got != minBackoff {
+		t.Errorf("after another failure it waits for %s, want %s", got, minBackoff)
+	}
+}

@@ -1,0 +1,149 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+func TestStranded(t *testing.T) {
+	t.Parallel()
+	since := time.Unix(1000, 0)
+	for name, tc := range map[string]struct {
+		after     time.Duration
+		want      Remains
+		remaining time.Duration
+	}{
+		"at first":            {want: RemainsStay, remaining: forwardPatience},
+		"later":               {after: forwardPatience - time.Second, want: RemainsStay, remaining: time.Second},
+		"in the end":          {after: forwardPatience, want: RemainsTakenBack},
+		"long after that":     {after: time.Hour, want: RemainsTakenBack},
+		"a clock set back":    {after: -time.Second, want: RemainsStay, remaining: forwardPatience + time.Second},
+		"a moment before end": {after: forwardPatience - 1, want: RemainsStay, remaining: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, remaining := stranded(since, since.Add(tc.after)); got != tc.want || remaining != tc.remaining {
+				t.Errorf("stranded = %s, %s, want %s, %s", got, remaining, tc.want, tc.remaining)
+			}
+		})
+	}
+}
+
+// halfWay is a world in which an upgrade from 1.0.0 to 1.1.0 was begun and failed.
+func halfWay(t *testing.T) *world {
+	t.Helper()
+	w := sampleWorld(t)
+	w.installation = Installation{Installed: installed("1.0.0"), Unfinished: true}
+	w.installation.Installed.Inputs = digestOf(nil)
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	return w
+}
+
+// TestUnfinishedUpgradeIsTakenBackInTheEnd holds one rule against every way in
+// which an upgrade that was begun can be stopped.
+func TestUnfinishedUpgradeIsTakenBackInTheEnd(t *testing.T) {
+	t.Parallel()
+	errBoom := errors.New("boom")
+	tried := []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}
+	tests := map[string]struct {
+		stop  func(w *world)
+		tries []string // what is done of the way forward in each pass
+		waits bool     // without an error that the queue would retry
+	}{
+		"nothing found":         {stop: func(w *world) { w.catalog["p"] = offering("2.0.0").Package }, waits: true},
+		"package gone":          {stop: func(w *world) { delete(w.catalog, "p") }, waits: true},
+		"registry down":         {stop: func(w *world) { w.fetchErr = errBoom }},
+		"image gone for good":   {stop: func(w *world) { w.fetchErr = &UnusableImageError{Image: "p"} }, waits: true},
+		"refused before writes": {stop: func(w *world) { w.applyErr = errBoom }, tries: tried},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := halfWay(t)
+			tc.stop(w)
+			pass := func(want ...string) time.Duration {
+				t.Helper()
+				result, err := w.reconcile(t)
+				if w.passed < forwardPatience && tc.waits != (err == nil) {
+					t.Errorf("err = %v, want none: %t", err, tc.waits)
+				}
+				if diff := cmp.Diff(append(append([]string(nil), tc.tries...), want...), w.take()); diff != "" {
+					t.Errorf("done after %s (-want +got):\n%s", w.passed, diff)
+				}
+				return result.RequeueAfter
+			}
+			if again := pass(); tc.waits && again != forwardPatience {
+				t.Errorf("the next pass comes after %s, want %s", again, forwardPatience)
+			}
+			w.passed = forwardPatience - time.Second
+			if again := pass(); tc.waits && again != time.Second {
+				t.Errorf("the next pass comes after %s, want a second", again)
+			}
+			if ready := w.ready(t); ready.Status == metav1.ConditionTrue || !strings.Contains(ready.Message, remainsTexts[RemainsStay]) {
+				t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
+			}
+			w.passed = forwardPatience
+			pass("repair")
+			if ready := w.ready(t); ready.Status == metav1.ConditionTrue || !strings.Contains(ready.Message, remainsTexts[RemainsTakenBack]) {
+				t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
+			}
+			w.passed = time.Hour
+			pass("repair")
+		})
+	}
+}
+
+// TestUnfinishedUpgradeGoesOn covers an obstacle that goes away, and another one
+// that comes later: the time before anything is taken back begins with each write.
+func TestUnfinishedUpgradeGoesOn(t *testing.T) {
+	t.Parallel()
+	w := halfWay(t)
+	w.fetchErr = errors.New("boom")
+	_, _ = w.reconcile(t)
+	w.take()
+
+	w.passed = forwardPatience - time.Second
+	w.fetchErr, w.applyErr, w.began = nil, errors.New("half-way"), true
+	_, _ = w.reconcile(t)
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, w.take()); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+
+	w.passed = forwardPatience
+	w.fetchErr = errors.New("boom")
+	_, _ = w.reconcile(t)
+	if diff := cmp.Diff([]string(nil), w.take()); diff != "" {
+		t.Errorf("done although there was a write lately (-want +got):\n%s", diff)
+	}
+
+	w.passed = time.Hour
+	w.fetchErr, w.applyErr = nil, nil
+	w.mustReconcile(t)
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, w.take()); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+	if ready := w.ready(t); strings.Contains(ready.Message, "begun") {
+		t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
+	}
+}
+
+// TestUnfinishedUpgradeIsUndoneWithoutACatalog has the installed revision applied
+// anew, which also removes what only the other one has.
+func TestUnfinishedUpgradeIsUndoneWithoutACatalog(t *testing.T) {
+	t.Parallel()
+	w := halfWay(t)
+	if err := w.client.Delete(t.Context(), &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.mustReconcile(t)
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0"}, w.take()); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+}
