@@ -14,8 +14,8 @@ const (
 	// RemainsStay: they are left as they are for some time.
 	RemainsStay Remains = "Stay"
 
-	// RemainsTakenBack: what is installed is repaired, and so their changes to it
-	// are undone.
+	// RemainsTakenBack: what is installed is repaired, which undoes their changes to
+	// what the installed revision sets.
 	RemainsTakenBack Remains = "TakenBack"
 )
 
