@@ -6,7 +6,9 @@
 // own: Secrets in the system namespace, written crash-safe.
 //
 // Every object is read and checked before the first write, see [plan]. What
-// was applied is watched, so that a pass over an unchanged world asks nothing.
+// was applied is watched, so that a pass over an unchanged world asks nothing. The
+// record says how objects were left, so that a process that starts asks only for
+// that and for the watches, which tell what was changed meanwhile.
 //
 // Beyond what a revision says, certificates of webhooks are written and renewed
 // where the revision leaves that to us, see [webhookcert]. They are in no record.
