@@ -17,8 +17,8 @@ type Desired struct {
 	Annotations map[string]string
 }
 
-// Apply makes a new revision: install or upgrade. It reads and checks every
-// object first; errors before the first write leave Result.Began false.
+// Apply makes a new revision: install or upgrade. It reads or tries, and checks,
+// every object first; errors before the first write leave Result.Began false.
 //
 // It fails with [*UnknownKindsError], [*ConflictError], [*ObjectsError] or
 // [*RecordTooLargeError]; other errors are those of the API server.

@@ -120,6 +120,9 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		stop := r.stop
 		if req.URL.Query().Get("watch") == "" {
 			method := req.Method
+			if isTrial(req) {
+				method = "TRY"
+			}
 			if req.URL.Query().Get("labelSelector") != "" {
 				method = "LIST"
 			}
@@ -134,6 +137,9 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		return next.RoundTrip(req)
 	})
 }
+
+// isTrial says that the API server is to write nothing.
+func isTrial(req *http.Request) bool { return req.URL.Query().Get("dryRun") == "All" }
 
 func (r *requests) setStop(stop func(*http.Request) error) {
 	r.mu.Lock()

@@ -36,7 +36,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	if !extent.all {
 		objects = only(planner.known(objects), extent.suspects)
 	}
-	plan, err := planner.plan(ctx, objects, nil)
+	plan, err := planner.review(ctx, objects)
 	if err != nil {
 		return Result{}, err
 	}
