@@ -182,7 +182,14 @@ func (a *Applier) Workloads(owner Extension) ([]Workload, bool) {
 }
 
 // blind is told by the watches when one is not allowed.
-func (a *Applier) blind(extension string) { a.config.Changed(extension) }
+func (a *Applier) blind(extension string) {
+	a.mu.Lock()
+	known := a.states[extension]
+	a.mu.Unlock()
+	if known == nil || !known.failRollCall() {
+		a.config.Changed(extension)
+	}
+}
 
 // settledKeys are the objects that a watch should find.
 func (a *Applier) settledKeys(extension string) []ObjectKey {
@@ -198,7 +205,7 @@ func (a *Applier) settledKeys(extension string) []ObjectKey {
 func fingerprints(live map[ObjectKey]*unstructured.Unstructured) map[ObjectKey]string {
 	prints := make(map[ObjectKey]string, len(live))
 	for key, object := range live {
-		prints[key] = fingerprint(object)
+		prints[key] = fingerprint(key.GroupKind, object)
 	}
 	return prints
 }

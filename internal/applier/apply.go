@@ -23,8 +23,8 @@ type Desired struct {
 	Annotations map[string]string
 }
 
-// Apply makes a new revision: install or upgrade. It reads and checks every
-// object first; errors before the first write leave Result.Began false.
+// Apply makes a new revision: install or upgrade. It reads or tries, and checks,
+// every object first; errors before the first write leave Result.Began false.
 //
 // It fails with [*UnknownKindsError], [*permission.MissingError],
 // [*preflight.ApprovalError], [*ConflictError], [*preflight.UnsafeError],
@@ -79,15 +79,11 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *history
 	if err != nil {
 		return nil, nil, err
 	}
-	onPermissions, err := a.checkPermissions(ctx, planner.owner, desired, before)
+	plan, err := planner.outline(owned, before)
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := planner.plan(ctx, owned, before)
-	if err != nil {
-		return nil, nil, err
-	}
-	onDefinitions, err := checkDefinitions(ctx, planner.client, desired.Preflight, plan)
+	notes, err = a.check(ctx, planner, plan, desired, before)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,7 +97,26 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *history
 		plan:    plan,
 		chart:   chart,
 		labels:  labelsOf(desired.Revision),
-	}, slices.Concat(onPermissions, onDefinitions), nil
+	}, notes, nil
+}
+
+// check asks the questions in an order in which each answer makes sense: who may not
+// read an object is to hear of all rights that are missing; definitions of others
+// are none of our business; and what the API server would refuse is said in our
+// words where we have better ones.
+func (a *Applier) check(ctx context.Context, planner planner, plan *plan, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+	onPermissions, err := a.checkPermissions(ctx, planner.owner, desired, before)
+	if err != nil {
+		return nil, err
+	}
+	if err := planner.survey(ctx, plan); err != nil {
+		return nil, err
+	}
+	onDefinitions, err := checkDefinitions(ctx, planner.client, desired.Preflight, plan)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(onPermissions, onDefinitions), planner.rehearse(ctx, plan)
 }
 
 func objectsBefore(ctx context.Context, history *history) ([]*unstructured.Unstructured, error) {

@@ -84,7 +84,7 @@ func (e *executor) liveOf(steps []*step) []*unstructured.Unstructured {
 // patchEach writes to all of the objects, and gives all failures.
 func (e *executor) patchEach(ctx context.Context, patches map[*step][]byte, action string) error {
 	return newObjectsError(eachStep(ctx, slices.Collect(maps.Keys(patches)), func(ctx context.Context, s *step) error {
-		live, err := e.patch(ctx, s, patch{kind: types.StrategicMergePatchType, data: patches[s]})
+		live, err := e.writer.patch(ctx, s, patch{kind: types.StrategicMergePatchType, data: patches[s]})
 		if err != nil {
 			return err
 		}

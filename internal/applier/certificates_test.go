@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,6 +30,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/webhook"
 )
@@ -466,8 +469,36 @@ func TestCertificateRights(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.owner.Namespace, Name: account}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 	})
+	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "patch", Resource: "secrets"})
 	f.waitAllowed(t)
 	w := withWebhooks(t, f)
+	_, err := w.applier.Apply(t.Context(), w.owner, w.desired("1.0.0", w.objects...))
+	if missing, ok := errors.AsType[*permission.MissingError](err); !ok || len(missing.Rules) != 2 {
+		t.Fatalf("got %v, want the rights to patch the Secret and the definition", err)
+	}
+
+	few := role.Rules
+	allow := func(group, resource string) {
+		t.Helper()
+		role.Rules = append(slices.Clone(role.Rules), rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"patch"}})
+		if err := admin.Update(t.Context(), role); err != nil {
+			t.Fatal(err)
+		}
+		f.waitMay(t, true, authorizationv1.ResourceAttributes{Verb: "patch", Group: group, Resource: resource})
+	}
+	allow("", "secrets")
+	allow("apiextensions.k8s.io", "customresourcedefinitions")
+	w.install(t)
+
+	role.Rules = few
+	if err := admin.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "patch", Resource: "secrets"})
+	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"})
+	if err := admin.Delete(t.Context(), w.secret(t)); err != nil {
+		t.Fatal(err)
+	}
 
 	refused := func(err error, part, kind, resource string) {
 		t.Helper()
@@ -481,22 +512,6 @@ func TestCertificateRights(t *testing.T) {
 			}
 		}
 	}
-	result, err := w.applier.Apply(t.Context(), w.owner, w.desired("1.0.0", w.objects...))
-	refused(err, "the certificate", "Secret", "secrets")
-	if !result.Began {
-		t.Error("what was installed is said not to be")
-	}
-	if len(w.secret(t).Data) > 0 {
-		t.Error("somebody else wrote the Secret")
-	}
-
-	allow := func(group, resource string) {
-		t.Helper()
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"patch"}})
-		if err := admin.Update(t.Context(), role); err != nil {
-			t.Fatal(err)
-		}
-	}
 	repairUntil := func(done func(error) bool) error {
 		t.Helper()
 		var last error
@@ -507,6 +522,10 @@ func TestCertificateRights(t *testing.T) {
 			t.Fatalf("%v: %v", err, last)
 		}
 		return last
+	}
+	refused(repairUntil(func(err error) bool { return err != nil }), "the certificate", "Secret", "secrets")
+	if len(w.secret(t).Data) > 0 {
+		t.Error("somebody else wrote the Secret")
 	}
 	allow("", "secrets")
 	refused(repairUntil(func(err error) bool { return !strings.Contains(err.Error(), "secrets") }),

@@ -62,6 +62,17 @@ func encode(rel *release.Release) ([][]byte, error) {
 	return append(chunks, data), nil
 }
 
+// encodeWhole is [encode] of a release that does without traces if it is too large
+// with them: they come when the content is written, and it must not fail then.
+func encodeWhole(rel *release.Release) ([][]byte, error) {
+	chunks, err := encode(rel)
+	if _, tooLarge := errors.AsType[*RecordTooLargeError](err); !tooLarge || rel.Labels[labelTraces] == "" {
+		return chunks, err
+	}
+	delete(rel.Labels, labelTraces)
+	return encode(rel)
+}
+
 // decode reads the joined chunks of a record.
 func decode(data []byte) (*release.Release, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(data))

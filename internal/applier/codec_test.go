@@ -76,6 +76,31 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
+func TestRecordsDoWithoutTraces(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	noise := func(size int) string {
+		data := make([]byte, size)
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		return hex.EncodeToString(data) // compresses to about size
+	}
+	rel := &release.Release{Name: "x", Manifest: noise((maxChunks - 1) * chunkSize), Info: &release.Info{}}
+	rel.Labels = map[string]string{labelInputs: "i", labelTraces: noise(2 * chunkSize)}
+	chunks, err := encodeWhole(rel)
+	if err != nil || len(chunks) != maxChunks {
+		t.Fatalf("%d chunks, %v, want as many as there may be", len(chunks), err)
+	}
+	if diff := cmp.Diff(map[string]string{labelInputs: "i"}, rel.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	rel.Manifest += noise(chunkSize)
+	if _, err := encodeWhole(rel); err == nil {
+		t.Error("no error: it is too large without traces too")
+	}
+}
+
 func TestDamagedRecordsAreErrors(t *testing.T) {
 	t.Parallel()
 	chunks, err := encode(&release.Release{Name: "x", Info: &release.Info{}})

@@ -5,8 +5,10 @@
 // declares, see [identityTransport]. The release record is the controller's
 // own: Secrets in the system namespace, written crash-safe.
 //
-// Every object is read and checked before the first write, see [plan]. What
-// was applied is watched, so that a pass over an unchanged world asks nothing.
+// Every object is read or tried, and checked, before the first write, see [plan]. What
+// was applied is watched, so that a pass over an unchanged world asks nothing. The
+// record says how objects were left, so that a process that starts asks only for
+// that and for the watches, which tell what was changed meanwhile.
 //
 // Beyond what a revision says, certificates of webhooks are written and renewed
 // where the revision leaves that to us, see [webhookcert]. They are in no record.

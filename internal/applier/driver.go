@@ -11,8 +11,9 @@ import (
 // storageDriver lets Helm work on a history. Helm's interface knows no context,
 // so the driver lives for one operation and holds that operation's.
 type storageDriver struct {
-	ctx     context.Context //nolint:containedctx // see above
-	history *history
+	ctx      context.Context //nolint:containedctx // see above
+	history  *history
+	executor *executor
 
 	// failed is the first write that failed. Helm only logs a failure of its
 	// last write and calls the operation a success.
@@ -35,7 +36,27 @@ func (d *storageDriver) Create(_ string, rel *release.Release) error {
 }
 
 func (d *storageDriver) Update(_ string, rel *release.Release) error {
+	if err := d.trace(rel); err != nil {
+		return d.note(err)
+	}
 	return d.note(d.history.update(d.ctx, rel))
+}
+
+// trace adds to the record of the revision that is being completed how it left
+// its objects, and takes that from records of revisions that are over.
+func (d *storageDriver) trace(rel *release.Release) error {
+	last := d.history.entries[len(d.history.entries)-1]
+	switch {
+	case rel.Info.Status != release.StatusDeployed:
+		delete(rel.Labels, labelTraces)
+	case rel.Version == last.revision:
+		text, err := tracesOf(rel.Manifest, d.executor.outcome.live)
+		if err != nil {
+			return err
+		}
+		rel.Labels[labelTraces] = text
+	}
+	return nil
 }
 
 // Delete is how Helm keeps the history short.

@@ -8,13 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
-
-// fieldManager is that of the reference implementation, so that its objects
-// change hands without a trace.
-const fieldManager = "operator-controller"
 
 // Change says what became of one object.
 type Change string
@@ -35,14 +30,14 @@ type outcome struct {
 
 // executor writes what a plan says, as the ServiceAccount of one extension.
 type executor struct {
-	client dynamic.Interface
+	writer writer
 
 	mu      sync.Mutex
 	outcome outcome
 }
 
 func newExecutor(client dynamic.Interface) *executor {
-	return &executor{client: client, outcome: outcome{
+	return &executor{writer: writer{client: client}, outcome: outcome{
 		changes: map[ObjectKey]Change{},
 		live:    map[ObjectKey]*unstructured.Unstructured{},
 	}}
@@ -78,56 +73,25 @@ func wavesOf(steps []step) [][]*step {
 }
 
 func (e *executor) write(ctx context.Context, s *step) error {
-	if s.live == nil {
-		return e.create(ctx, s)
-	}
-	patch, err := patchOf(s)
-	if err != nil {
-		return err
-	}
-	if patch.isEmpty() {
-		e.note(s.key, Unchanged, s.live)
-		return nil
-	}
-	live, err := e.patch(ctx, s, patch)
-	if apierrors.IsInvalid(err) && patch.kind == types.StrategicMergePatchType {
-		// An entry of a list whose key somebody changed looks like one that they
-		// have added, and can clash with ours.
-		if patch, err = listReplacingPatchOf(s); err == nil {
-			live, err = e.patch(ctx, s, patch)
-		}
-	}
+	live, err := e.writer.write(ctx, s)
 	if err != nil {
 		return err
 	}
 	change := Updated
-	if live.GetResourceVersion() == s.live.GetResourceVersion() {
+	switch {
+	case s.live == nil:
+		change = Created
+	case live.GetResourceVersion() == s.live.GetResourceVersion():
 		change = Unchanged
 	}
 	e.note(s.key, change, live)
 	return nil
 }
 
-func (e *executor) patch(ctx context.Context, s *step, patch patch) (*unstructured.Unstructured, error) {
-	options := metav1.PatchOptions{FieldManager: fieldManager}
-	return resourceOf(e.client, s.item).Patch(ctx, s.key.Name, patch.kind, patch.data, options)
-}
-
-// create lets an object that appeared since the plan be: the next pass sees it
-// and decides whose it is.
-func (e *executor) create(ctx context.Context, s *step) error {
-	live, err := resourceOf(e.client, s.item).Create(ctx, s.object, metav1.CreateOptions{FieldManager: fieldManager})
-	if err != nil {
-		return err
-	}
-	e.note(s.key, Created, live)
-	return nil
-}
-
 // remove deletes exactly the object that the plan saw.
 func (e *executor) remove(ctx context.Context, s *step) error {
 	uid, background := s.live.GetUID(), metav1.DeletePropagationBackground
-	err := resourceOf(e.client, s.item).Delete(ctx, s.key.Name, metav1.DeleteOptions{
+	err := resourceOf(e.writer.client, s.item).Delete(ctx, s.key.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: &uid},
 		PropagationPolicy: &background,
 	})

@@ -120,6 +120,9 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		stop := r.stop
 		if req.URL.Query().Get("watch") == "" {
 			method := req.Method
+			if isTrial(req) {
+				method = "TRY"
+			}
 			if req.URL.Query().Get("labelSelector") != "" {
 				method = "LIST"
 			}
@@ -134,6 +137,9 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		return next.RoundTrip(req)
 	})
 }
+
+// isTrial says that the API server is to write nothing.
+func isTrial(req *http.Request) bool { return req.URL.Query().Get("dryRun") == "All" }
 
 func (r *requests) setStop(stop func(*http.Request) error) {
 	r.mu.Lock()
@@ -181,15 +187,21 @@ func newFixture(t *testing.T, name string) *fixture {
 // write.
 func (f *fixture) waitAllowed(t *testing.T) {
 	t.Helper()
+	f.waitMay(t, true, authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps"})
+}
+
+// waitMay waits until the API server knows whether the ServiceAccount may do
+// something in its namespace.
+func (f *fixture) waitMay(t *testing.T, want bool, attributes authorizationv1.ResourceAttributes) {
+	t.Helper()
+	attributes.Namespace = f.owner.Namespace
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: fmt.Sprintf("system:serviceaccount:%s:%s", f.owner.Namespace, account),
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: f.owner.Namespace, Verb: "create", Resource: "configmaps",
-			},
+			User:               fmt.Sprintf("system:serviceaccount:%s:%s", f.owner.Namespace, account),
+			ResourceAttributes: &attributes,
 		}}
 		err := admin.Create(ctx, review)
-		return review.Status.Allowed, err
+		return review.Status.Allowed == want, err
 	})
 	if err != nil {
 		t.Fatal(err)

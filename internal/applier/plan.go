@@ -28,14 +28,19 @@ type step struct {
 	// that the bundle dropped from one that somebody else added. It is nil when
 	// there is no such revision.
 	before *unstructured.Unstructured
+
+	// tried says that the API server was asked whether it would create the object.
+	tried bool
 }
 
-// plan is made of reads only. It is whole: an operation that starts to write
-// has seen every object and may write every one of them.
+// plan is made without a write. It is whole: an operation that starts to write
+// has seen every object, and whatever could be tried would be allowed.
 type plan struct {
 	owner Extension
 	steps []step
 	prune []step // dropped by the new revision and still there
+
+	ground groundwork
 }
 
 // planner makes plans as the ServiceAccount of one extension.
@@ -45,10 +50,35 @@ type planner struct {
 	owner  Extension
 }
 
-// plan holds the wanted objects against the cluster. It fails with
-// [*UnknownKindsError], [*ConflictError] or [*ObjectsError], each of which names
-// every object concerned.
-func (p *planner) plan(ctx context.Context, wanted, before []*unstructured.Unstructured) (*plan, error) {
+// survey holds an outline against the cluster. It fails with [*ConflictError] or
+// [*ObjectsError], each of which names every object concerned.
+func (p *planner) survey(ctx context.Context, plan *plan) error {
+	if err := p.look(ctx, plan); err != nil {
+		return err
+	}
+	return p.checkOwnership(plan)
+}
+
+// review is outline and survey for objects of the revision that is installed. It tries nothing:
+// each object that is put back is a step ahead, whatever becomes of the others.
+func (p *planner) review(ctx context.Context, installed []*unstructured.Unstructured) (*plan, error) {
+	plan, err := p.outline(installed, nil)
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]*step, 0, len(plan.steps))
+	for i := range plan.steps {
+		steps = append(steps, &plan.steps[i])
+	}
+	if err := newObjectsError(eachStep(ctx, steps, p.read, "reading")); err != nil {
+		return nil, err
+	}
+	return plan, p.checkOwnership(plan)
+}
+
+// outline holds the objects of a new revision against those of the ones before it,
+// and asks the cluster nothing but its kinds. It fails with [*UnknownKindsError].
+func (p *planner) outline(wanted, before []*unstructured.Unstructured) (*plan, error) {
 	items, err := itemsOf(p.mapper, p.owner, wanted)
 	if err != nil {
 		return nil, err
@@ -64,10 +94,8 @@ func (p *planner) plan(ctx context.Context, wanted, before []*unstructured.Unstr
 		result.prune = append(result.prune, step{item: item})
 	}
 	slices.SortFunc(result.prune, func(a, b step) int { return compareKeys(a.key, b.key) })
-	if err := p.read(ctx, result); err != nil {
-		return nil, err
-	}
-	return result, p.checkOwnership(result)
+	result.ground = groundworkOf(result.steps)
+	return result, nil
 }
 
 // known maps the objects of earlier revisions. Later revisions win; kinds that
@@ -84,24 +112,14 @@ func (p *planner) known(objects []*unstructured.Unstructured) map[ObjectKey]item
 	return known
 }
 
-func (p *planner) read(ctx context.Context, plan *plan) error {
-	all := make([]*step, 0, len(plan.steps)+len(plan.prune))
-	for i := range plan.steps {
-		all = append(all, &plan.steps[i])
+// read leaves live nil when there is no such object.
+func (p *planner) read(ctx context.Context, s *step) error {
+	live, err := resourceOf(p.client, s.item).Get(ctx, s.key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	for i := range plan.prune {
-		all = append(all, &plan.prune[i])
-	}
-	failures := eachStep(ctx, all, func(ctx context.Context, s *step) error {
-		live, err := resourceOf(p.client, s.item).Get(ctx, s.key.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		s.live = live
-		return err
-	}, "reading")
-	plan.prune = slices.DeleteFunc(plan.prune, func(s step) bool { return s.live == nil })
-	return newObjectsError(failures)
+	s.live = live
+	return err
 }
 
 // eachStep runs act on every step, some at a time, and gives all failures.
@@ -134,7 +152,7 @@ func resourceOf(client dynamic.Interface, i item) dynamic.ResourceInterface {
 }
 
 // checkOwnership refuses objects that are not the extension's own, and leaves
-// dropped objects alone that somebody else has taken over.
+// dropped objects alone that are gone, or that somebody else has taken over.
 func (p *planner) checkOwnership(plan *plan) error {
 	var conflicts []Conflict
 	for _, s := range plan.steps {
@@ -142,7 +160,7 @@ func (p *planner) checkOwnership(plan *plan) error {
 			conflicts = append(conflicts, Conflict{Object: s.key, Owner: ownerOf(s.live)})
 		}
 	}
-	plan.prune = slices.DeleteFunc(plan.prune, func(s step) bool { return !owns(p.owner, s.live) })
+	plan.prune = slices.DeleteFunc(plan.prune, func(s step) bool { return s.live == nil || !owns(p.owner, s.live) })
 	if len(conflicts) == 0 {
 		return nil
 	}

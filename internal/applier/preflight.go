@@ -14,12 +14,8 @@ import (
 )
 
 // checkPermissions asks, as the ServiceAccount, for the rights to all of an
-// operation, before the first object is read: who may not read one object is to
-// hear of all that is missing.
+// operation.
 func (a *Applier) checkPermissions(ctx context.Context, owner Extension, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
-	if _, err := itemsOf(a.config.Mapper, owner, desired.Objects); err != nil {
-		return nil, err // of kinds that nobody knows there are no rights
-	}
 	clients, err := a.permissionClients(owner.account())
 	if err != nil {
 		return nil, err
@@ -47,7 +43,7 @@ func (a *Applier) permissionClients(account ServiceAccount) (permission.Clients,
 }
 
 // checkDefinitions asks what the plan does to definitions that exist and to what
-// is stored. It is asked last: definitions of others are none of our business.
+// is stored.
 func checkDefinitions(ctx context.Context, client dynamic.Interface, policy preflight.Policy, plan *plan) (notes []string, err error) {
 	changes := make([]preflight.Change, 0, len(plan.steps)+len(plan.prune))
 	for _, s := range plan.steps {

@@ -207,7 +207,7 @@ func (r *records) deleteChunks(ctx context.Context, names []string) error {
 }
 
 func (r *records) writeChunks(ctx context.Context, rel *release.Release) (*corev1.Secret, error) {
-	chunks, err := encode(rel)
+	chunks, err := encodeWhole(rel)
 	if err != nil {
 		return nil, err
 	}

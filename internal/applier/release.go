@@ -25,7 +25,7 @@ import (
 )
 
 // Labels inside a release record: how what is installed is remembered. All but
-// the last two are those of the reference implementation.
+// the last three are those of the reference implementation.
 const (
 	labelBundleName      = "olm.operatorframework.io/bundle-name"
 	labelPackageName     = "olm.operatorframework.io/package-name"
@@ -34,6 +34,7 @@ const (
 	labelBundleReference = "olm.operatorframework.io/bundle-reference"
 	labelBundleResolved  = "olm.operatorframework.io/bundle-resolved-reference"
 	labelInputs          = "olm.operatorframework.io/inputs"
+	labelTraces          = "olm.operatorframework.io/traces"
 )
 
 // maxHistory is how many revisions are kept, the installed one always among
@@ -50,6 +51,7 @@ func labelsOf(revision Revision) map[string]string {
 		labelBundleReference: revision.Image,
 		labelBundleResolved:  resolved(revision.Image, revision.Digest),
 		labelInputs:          revision.Inputs,
+		labelTraces:          "", // known when the revision is complete
 	}
 }
 
@@ -184,7 +186,7 @@ func (o *operation) run(ctx context.Context, executor *executor) error {
 	// Helm lets go of an operation when its context ends, but does not stop it.
 	// The engine and the driver end with the context; Helm waits for them.
 	helmCtx := context.WithoutCancel(ctx)
-	driver := &storageDriver{ctx: ctx, history: o.history}
+	driver := &storageDriver{ctx: ctx, history: o.history, executor: executor}
 	config := &action.Configuration{
 		Releases:     storage.Init(driver),
 		KubeClient:   &engine{ctx: ctx, plan: o.plan, executor: executor},

@@ -4,37 +4,39 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Repair brings objects of the installed revision back that are missing or
 // differ. It asks nothing when none is under suspicion and no certificate is due
-// to be renewed. Fields that others have set stay, as do objects that the extension no longer owns, which it reports
-// as [*ConflictError]. Objects that are changed again each time are repaired ever
-// more seldom, see [Result].
+// to be renewed; in a process that has not looked yet, watches tell which are, for
+// which it waits some seconds at most.
+//
+// Fields that others have set stay, as do objects that the extension no longer
+// owns, which it reports as [*ConflictError]. Objects that are changed again each
+// time are repaired ever more seldom, see [Result].
 func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	known, now := a.state(owner), a.config.Now()
-	suspects, all := known.suspects(now)
-	if len(a.watches.denied(owner.Name)) > 0 && now.Sub(known.lookedAt()) >= recheckInterval {
-		all = true
-	}
-	if !all && len(suspects) == 0 {
-		return a.result(owner, nil), nil
-	}
-	objects, err := a.installedObjects(ctx, owner)
+	extent, err := a.extentOf(ctx, owner, now)
 	if err != nil {
 		return Result{}, err
+	}
+	if extent.isEmpty() {
+		return a.result(owner, nil), nil
 	}
 	client, err := a.clients.dynamic(owner.account())
 	if err != nil {
 		return Result{}, err
 	}
 	planner := planner{client: client, mapper: a.config.Mapper, owner: owner}
-	if !all {
-		objects = only(planner.known(objects), suspects)
+	objects := extent.objects
+	if !extent.all {
+		objects = only(planner.known(objects), extent.suspects)
 	}
-	plan, err := planner.plan(ctx, objects, nil)
+	plan, err := planner.review(ctx, objects)
 	if err != nil {
 		return Result{}, err
 	}
@@ -45,13 +47,54 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 		return Result{Changes: executor.outcome.changes, Began: true}, err
 	}
 	known.rest(now)
-	if all {
+	if extent.all {
 		known.settle(executor.outcome.live, kept, a.config.Now())
-		a.watches.follow(ctx, owner, plan.steps)
 	} else {
 		known.settleSome(executor.outcome.live, kept)
 	}
+	if extent.all && !extent.watched {
+		a.watches.follow(ctx, owner, plan.steps)
+	}
 	return a.result(owner, executor.outcome.changes), nil
+}
+
+// extent is what a repair has to look at.
+type extent struct {
+	// objects are all of the revision; none if there is nothing to look at.
+	objects []*unstructured.Unstructured
+
+	// suspects are those to look at, unless all is set.
+	suspects []ObjectKey
+	all      bool
+
+	// watched says that the watches of the objects were just begun.
+	watched bool
+}
+
+func (e extent) isEmpty() bool { return !e.all && len(e.suspects) == 0 }
+
+func (a *Applier) extentOf(ctx context.Context, owner Extension, now time.Time) (extent, error) {
+	known := a.state(owner)
+	var found extent
+	found.suspects, found.all = known.suspects(now)
+	if len(a.watches.denied(owner.Name)) > 0 && now.Sub(known.lookedAt()) >= recheckInterval {
+		found.all = true
+	}
+	if found.isEmpty() {
+		return found, nil
+	}
+	installed, err := a.installed(ctx, owner)
+	if err != nil {
+		return extent{}, err
+	}
+	if found.objects, err = objectsOf(installed.Manifest); err != nil {
+		return extent{}, err
+	}
+	if known.lookedAt().IsZero() {
+		found.watched = a.recognize(ctx, owner, installed, found.objects)
+		found.suspects, found.all = known.suspects(now)
+	}
+	return found, nil
 }
 
 func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (certificates, error) {
@@ -61,7 +104,7 @@ func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (
 	return a.certify(ctx, executor, plan.steps)
 }
 
-func (a *Applier) installedObjects(ctx context.Context, owner Extension) ([]*unstructured.Unstructured, error) {
+func (a *Applier) installed(ctx context.Context, owner Extension) (*release.Release, error) {
 	history, err := a.histories.of(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -75,7 +118,7 @@ func (a *Applier) installedObjects(ctx context.Context, owner Extension) ([]*uns
 	if installed == nil {
 		return nil, fmt.Errorf("nothing is recorded as installed for %q", owner.Name)
 	}
-	return objectsOf(installed.Manifest)
+	return installed, nil
 }
 
 func only(known map[ObjectKey]item, keys []ObjectKey) []*unstructured.Unstructured {

@@ -50,7 +50,7 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, object json.Raw
 		key:         ObjectKey{GroupKind: kind, Namespace: full.Namespace, Name: full.Name},
 		owner:       full.Labels[LabelOwnerName],
 		version:     full.ResourceVersion,
-		fingerprint: fingerprint(&full),
+		fingerprint: fingerprint(kind, &full),
 		endsList:    full.Annotations[metav1.InitialEventsAnnotationKey] == "true",
 	}
 	if event == apiwatch.Deleted {

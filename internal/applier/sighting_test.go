@@ -77,7 +77,7 @@ func fingerprintOf(t *testing.T, object string) string {
 	if err := read.UnmarshalJSON([]byte(object)); err != nil {
 		t.Fatal(err)
 	}
-	return fingerprint(read)
+	return fingerprint(read.GroupVersionKind().GroupKind(), read)
 }
 
 func TestErrorsOfAWatch(t *testing.T) {

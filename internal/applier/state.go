@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -39,6 +41,9 @@ type state struct {
 	looked time.Time
 
 	certificates certificates
+
+	// rollCall is nil unless objects are awaited that only a record tells of.
+	rollCall *rollCall
 
 	// contests are about the objects that were repaired lately.
 	contests contests
@@ -79,6 +84,38 @@ func (s *state) unsettle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recorded, s.all = nil, true
+}
+
+// expect takes for known how a record says that the objects were left, and gives
+// what is closed when there is nothing left to wait for: each of them was seen, or
+// some cannot be.
+func (s *state) expect(prints map[ObjectKey]string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled, s.rollCall = prints, newRollCall(prints)
+	return s.rollCall.over
+}
+
+// failRollCall ends the wait of whoever waits, if anybody does, which is reported.
+func (s *state) failRollCall() (waiting bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rollCall == nil {
+		return false
+	}
+	s.rollCall.fail()
+	return true
+}
+
+// concludeRollCall ends the wait. If every object was seen, it is known which of
+// them to look at; if not, all of them are.
+func (s *state) concludeRollCall(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rollCall.isComplete() {
+		s.all, s.looked = false, now
+	}
+	s.rollCall = nil
 }
 
 // settle takes over how an operation left the objects. Objects that it did not
@@ -127,13 +164,16 @@ func (s *state) forgetSelfMade() {
 func (s *state) see(key ObjectKey, fingerprint string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.rollCall != nil {
+		defer s.rollCall.answer(key)
+	}
 	settled, known := s.settled[key]
 	if !known || settled == fingerprint {
 		delete(s.suspect, key)
 		return false
 	}
 	s.suspect[key] = fingerprint
-	return true
+	return s.rollCall == nil // or else whoever waits for all will see
 }
 
 // seeWorkload notes how an object that runs something is doing, and reports
@@ -141,12 +181,11 @@ func (s *state) see(key ObjectKey, fingerprint string) bool {
 func (s *state) seeWorkload(workload Workload) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, ours := s.workloads[workload.Key]
-	if !ours || known == workload {
+	if _, ours := s.settled[workload.Key]; !ours || s.workloads[workload.Key] == workload {
 		return false
 	}
 	s.workloads[workload.Key] = workload
-	return true
+	return s.rollCall == nil // or else whoever waits for all will see
 }
 
 // knownWorkloads in the order of their names.
@@ -210,18 +249,21 @@ func (s *state) settledKeys() []ObjectKey {
 	return slices.Collect(maps.Keys(s.settled))
 }
 
+// priorityClassKind has a generation that never changes.
+var priorityClassKind = schema.GroupKind{Group: schedulingv1.GroupName, Kind: "PriorityClass"}
+
 // fingerprint changes when an object differs in anything that a revision may
 // set. Kinds that count generations change that number with their spec; for the
 // others every write counts. Status updates of the former go unnoticed.
-func fingerprint(object metav1.Object) string {
-	if object.GetGeneration() == 0 {
+func fingerprint(kind schema.GroupKind, object metav1.Object) string {
+	if object.GetGeneration() == 0 || kind == priorityClassKind {
 		return fmt.Sprintf("%s/%s", object.GetUID(), object.GetResourceVersion())
 	}
 	digest := fnv.New64a()
 	// fmt prints maps in the order of their keys.
 	_, _ = fmt.Fprint(digest, object.GetLabels(), withoutRevision(object.GetAnnotations()))
 	for _, owner := range object.GetOwnerReferences() {
-		_, _ = fmt.Fprint(digest, owner.UID)
+		_, _ = fmt.Fprint(digest, owner.UID, owner.Controller != nil && *owner.Controller)
 	}
 	return fmt.Sprintf("%s/%d/%x", object.GetUID(), object.GetGeneration(), digest.Sum64())
 }

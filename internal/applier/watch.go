@@ -61,8 +61,9 @@ func newWatches(clients *identityClients, observer observer) *watches {
 }
 
 // follow makes the watches of an extension those of the given objects. It does
-// not wait for them, and begins those anew that were denied before.
-func (w *watches) follow(ctx context.Context, owner Extension, steps []step) {
+// not wait for them, and begins those anew that were denied before. It reports
+// whether all of them begin now, and so with what is there.
+func (w *watches) follow(ctx context.Context, owner Extension, steps []step) (fresh bool) {
 	wanted := map[watchKey]schema.GroupKind{}
 	for _, s := range steps {
 		key := watchKey{account: owner.account(), resource: s.mapping.Resource, namespace: s.key.Namespace}
@@ -74,6 +75,7 @@ func (w *watches) follow(ctx context.Context, owner Extension, steps []step) {
 		_, keep := wanted[key]
 		return keep
 	})
+	fresh = true
 	for key, kind := range wanted {
 		running, ok := w.active[key]
 		if !ok {
@@ -83,8 +85,11 @@ func (w *watches) follow(ctx context.Context, owner Extension, steps []step) {
 		running.users[owner.Name] = struct{}{}
 		if !ok || running.denied || !running.covers(owner.Name) {
 			w.start(ctx, key, running)
+		} else {
+			fresh = false
 		}
 	}
+	return fresh
 }
 
 func (w *watches) unfollow(extension string) {
@@ -184,10 +189,11 @@ func (w *watches) deny(ctx context.Context, running *watch) {
 }
 
 func (w *watches) see(seen sighting) {
-	w.observer.see(seen.owner, seen.key, seen.fingerprint)
+	// How it is doing comes first: an object that was seen is known in full.
 	if seen.workload != nil {
 		w.observer.seeWorkload(seen.owner, *seen.workload)
 	}
+	w.observer.see(seen.owner, seen.key, seen.fingerprint)
 }
 
 // audit finds objects that went away while there was no watch.

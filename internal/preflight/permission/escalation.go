@@ -112,7 +112,7 @@ func escalationsOf(items []item) ([]Escalation, error) {
 			if err != nil {
 				return nil, err
 			}
-			escalations = append(escalations, found.binding.escalation(roles))
+			escalations = append(escalations, found.escalation(roles))
 		}
 	}
 	return escalations, nil

@@ -24,6 +24,7 @@ type Document struct {
 // Why a rule is granted, in the order in which rules stand in a role.
 const (
 	forObjects    = "The objects of the bundle, by name where rights can be limited to names."
+	forDropped    = "What the version before has and this one has not: for the upgrade only."
 	forOperator   = "What the operator may do: nobody can grant what they do not hold."
 	forOthers     = "Roles that are not the bundle's own, or that gather the rules of others."
 	forWatching   = "To notice changes at once. Without, they are found within minutes."
@@ -70,7 +71,14 @@ func (n Needs) grantable() []reasonedRight {
 		}
 		return rules
 	}
-	needed := note(n.Access, forObjects)
+	var needed []Rule
+	for _, rule := range n.Access {
+		reason := forObjects
+		if slices.Contains(rule.Verbs, verbDelete) {
+			reason = forDropped
+		}
+		needed = append(needed, note([]Rule{rule}, reason)...)
+	}
 	for _, escalation := range n.Escalations {
 		reason := forOperator
 		if escalation.Preferred == ByPermit {
@@ -111,7 +119,7 @@ func (n Needs) grantedWhereItCan(rules []Rule) []Rule {
 func rulesWithReasons(granted []reasonedRight) ([]rbacv1.PolicyRule, map[int]string) {
 	var rules []rbacv1.PolicyRule
 	reasons := map[int]string{}
-	for _, reason := range []string{forObjects, forOperator, forOthers, forWatching, forFinalizers} {
+	for _, reason := range []string{forObjects, forDropped, forOperator, forOthers, forWatching, forFinalizers} {
 		var rights []right
 		for _, r := range granted {
 			if r.reason == reason {

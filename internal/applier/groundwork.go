@@ -1,0 +1,88 @@
+package applier
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// groundwork is what a revision brings that the API server judges its other
+// objects by. What rests on it cannot be tried: the API server would judge by
+// what is there before the revision.
+type groundwork struct {
+	objects map[ObjectKey]struct{}
+
+	// kinds are those that the revision's CustomResourceDefinitions define.
+	kinds map[schema.GroupKind]struct{}
+
+	// limited are namespaces for which it has a quota or limits.
+	limited map[string]struct{}
+
+	// policies says that it has policies of admission, which can be about anything.
+	policies bool
+}
+
+func groundworkOf(steps []step) groundwork {
+	made := groundwork{
+		objects: map[ObjectKey]struct{}{},
+		kinds:   map[schema.GroupKind]struct{}{},
+		limited: map[string]struct{}{},
+	}
+	for i := range steps {
+		key, object := steps[i].key, steps[i].object
+		made.objects[key] = struct{}{}
+		switch {
+		case key.Group == apiextensionsv1.GroupName && key.Kind == "CustomResourceDefinition":
+			made.kinds[schema.GroupKind{Group: textIn(object, "spec", "group"), Kind: textIn(object, "spec", "names", "kind")}] = struct{}{}
+		case key.Group == corev1.GroupName && (key.Kind == "ResourceQuota" || key.Kind == "LimitRange"):
+			made.limited[key.Namespace] = struct{}{}
+		case key.Group == admissionregistrationv1.GroupName && strings.Contains(key.Kind, "AdmissionPolicy"):
+			made.policies = true
+		}
+	}
+	return made
+}
+
+// carries says whether an object rests on the groundwork. Webhooks are written
+// last, so nothing rests on those.
+func (g groundwork) carries(s *step) bool {
+	_, ownKind := g.kinds[s.key.GroupKind]
+	_, limited := g.limited[s.key.Namespace]
+	return g.policies || ownKind || limited ||
+		g.has(corev1.GroupName, "Namespace", "", s.key.Namespace) ||
+		g.hasRoleOf(s) || g.hasAccountOf(s)
+}
+
+func (g groundwork) has(group, kind, namespace, name string) bool {
+	_, found := g.objects[ObjectKey{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name}]
+	return found
+}
+
+// hasRoleOf is about bindings: who binds a role must have all that it grants.
+func (g groundwork) hasRoleOf(s *step) bool {
+	if s.key.Group != rbacv1.GroupName || !strings.HasSuffix(s.key.Kind, "RoleBinding") {
+		return false
+	}
+	kind, name := textIn(s.object, "roleRef", "kind"), textIn(s.object, "roleRef", "name")
+	namespace := s.key.Namespace
+	if kind == clusterRoleKind.Kind {
+		namespace = ""
+	}
+	return g.has(rbacv1.GroupName, kind, namespace, name)
+}
+
+// hasAccountOf is about bare pods: those of workloads are made later.
+func (g groundwork) hasAccountOf(s *step) bool {
+	return s.key.Group == corev1.GroupName && s.key.Kind == "Pod" &&
+		g.has(corev1.GroupName, "ServiceAccount", s.key.Namespace, textIn(s.object, "spec", "serviceAccountName"))
+}
+
+func textIn(object *unstructured.Unstructured, fields ...string) string {
+	text, _, _ := unstructured.NestedString(object.Object, fields...)
+	return text
+}

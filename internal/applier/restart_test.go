@@ -1,0 +1,295 @@
+package applier_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const labelTraces = "olm.operatorframework.io/traces"
+
+// editRecord changes the release of the newest record.
+func (f *fixture) editRecord(t *testing.T, edit func(record map[string]any)) {
+	t.Helper()
+	records := f.records(t)
+	newest := records[len(records)-1]
+	reader, err := gzip.NewReader(bytes.NewReader(newest.Data["chunk"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := map[string]any{}
+	if err := json.NewDecoder(reader).Decode(&record); err != nil {
+		t.Fatal(err)
+	}
+	edit(record)
+	var data bytes.Buffer
+	writer := gzip.NewWriter(&data)
+	if err := json.NewEncoder(writer).Encode(record); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	newest.Data["chunk"] = data.Bytes()
+	if err := admin.Update(t.Context(), &newest); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func setTraces(record map[string]any, text string) {
+	labels, _ := record["labels"].(map[string]any)
+	labels[labelTraces] = text
+}
+
+func priorityClass() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+		"metadata": map[string]any{"name": "meanwhile.test"}, "value": int64(7), "description": "ours",
+	}}
+}
+
+// TestRepairAfterRestartFindsWhatHappenedMeanwhile changes objects while no
+// process runs. Only these are read by the next one.
+func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		object *unstructured.Unstructured // beside two ConfigMaps
+		harm   func(t *testing.T, f *fixture)
+		want   map[string]int
+		healed func(t *testing.T, f *fixture) bool
+	}{
+		"nothing": {
+			harm:   func(*testing.T, *fixture) {},
+			want:   map[string]int{},
+			healed: func(*testing.T, *fixture) bool { return true },
+		},
+		"deleted": {
+			harm: func(t *testing.T, f *fixture) {
+				t.Helper()
+				if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want:   map[string]int{"GET content": 1, "POST content": 1},
+			healed: func(t *testing.T, f *fixture) bool { t.Helper(); return f.live(t, "a") != nil },
+		},
+		"changed": {
+			harm:   change(func(live *corev1.ConfigMap) { live.Data["key"] = "x" }),
+			want:   map[string]int{"GET content": 1, "PATCH content": 1},
+			healed: func(t *testing.T, f *fixture) bool { t.Helper(); return f.live(t, "a").Data["key"] == "1" },
+		},
+		"owner labels removed": {
+			harm:   change(func(live *corev1.ConfigMap) { live.Labels = nil }),
+			want:   map[string]int{"GET content": 1, "PATCH content": 1},
+			healed: func(t *testing.T, f *fixture) bool { t.Helper(); return len(f.live(t, "a").Labels) == 3 },
+		},
+		"workload changed": {
+			object: deployment(t),
+			harm: func(t *testing.T, f *fixture) {
+				t.Helper()
+				theirs := []byte(`{"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "registry.test/theirs"}]}}}}`)
+				if err := admin.Patch(t.Context(), f.liveDeployment(t), client.RawPatch(types.StrategicMergePatchType, theirs)); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: map[string]int{"GET content": 1, "PATCH content": 1},
+			healed: func(t *testing.T, f *fixture) bool {
+				t.Helper()
+				return f.liveDeployment(t).Spec.Template.Spec.Containers[0].Image == "registry.test/c"
+			},
+		},
+		"changed without a new generation": {
+			object: priorityClass(),
+			harm: func(t *testing.T, f *fixture) {
+				t.Helper()
+				live := livePriorityClass(t)
+				live.Description = "theirs"
+				if err := admin.Update(t.Context(), live); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want:   map[string]int{"GET content": 1, "PATCH content": 1},
+			healed: func(t *testing.T, _ *fixture) bool { t.Helper(); return livePriorityClass(t).Description == "ours" },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "meanwhile-"+strings.ReplaceAll(name, " ", "-"))
+			objects := []*unstructured.Unstructured{configMap("a", "1"), configMap("b", "1")}
+			if tc.object != nil {
+				objects = append(objects, tc.object)
+			}
+			f.apply(t, "1.0.0", objects...)
+			f.applier.Forget(f.owner.Name)
+			tc.harm(t, f)
+			f.restart(t)
+			f.observe(t)
+			f.requests.take()
+			began := time.Now()
+			f.repair(t)
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("the repair took %s", took)
+			}
+			if diff := cmp.Diff(tc.want, countsOf(f.requests.take())); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			if !tc.healed(t, f) {
+				t.Error("the object is not as it should be")
+			}
+		})
+	}
+}
+
+func (f *fixture) liveDeployment(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+	live := &appsv1.Deployment{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: f.owner.Namespace, Name: "d"}, live); err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+func livePriorityClass(t *testing.T) *schedulingv1.PriorityClass {
+	t.Helper()
+	live := &schedulingv1.PriorityClass{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Name: "meanwhile.test"}, live); err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+// TestRecordsThatTellTooLittle has records from which it cannot be told how
+// objects were left: all are read, and nothing is written.
+func TestRecordsThatTellTooLittle(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(record map[string]any){
+		"of the reference implementation": func(record map[string]any) {
+			labels, _ := record["labels"].(map[string]any)
+			delete(labels, labelTraces)
+		},
+		"of another manifest": func(record map[string]any) {
+			manifest, _ := record["manifest"].(string)
+			record["manifest"] = manifest + "\n"
+		},
+		"damaged": func(record map[string]any) { setTraces(record, "{") },
+	}
+	for name, edit := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "little-"+strings.ReplaceAll(name, " ", "-"))
+			f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
+			f.editRecord(t, edit)
+			f.restart(t)
+			f.observe(t)
+			f.requests.take()
+			f.repair(t)
+			if diff := cmp.Diff(map[string]int{"GET content": 2}, countsOf(f.requests.take())); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWatchesThatDoNotAnswer has a connection on which watches are answered and
+// never say anything.
+func TestWatchesThatDoNotAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "mute")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
+		t.Fatal(err)
+	}
+	f.restartWith(t, func(config *rest.Config) { config.Wrap(muteWatches) })
+	began := time.Now()
+	f.repair(t)
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("the repair took %s", took)
+	}
+	if f.live(t, "a") == nil {
+		t.Error("the object is still missing")
+	}
+}
+
+func muteWatches(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Query().Get("watch") == "" {
+			return next.RoundTrip(req)
+		}
+		body, silent := io.Pipe()
+		go func() {
+			<-req.Context().Done()
+			_ = silent.Close()
+		}()
+		return &http.Response{
+			StatusCode: http.StatusOK,
+			Header:     http.Header{"Content-Type": []string{"application/json"}},
+			Body:       body,
+			Request:    req,
+		}, nil
+	})
+}
+
+// TestWorkloadsAfterARestart has the watch say how they are doing, at no other
+// request and before anybody is told anything.
+func TestWorkloadsAfterARestart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "workloads-again")
+	f.apply(t, "1.0.0", deployment(t), configMap("a", "1"))
+	for !settledAs(f.workloads(t), metav1.ConditionFalse) {
+		f.waitForChange(t)
+	}
+	f.restart(t)
+	f.observe(t)
+	if _, known := f.applier.Workloads(f.owner); known {
+		t.Error("the workloads are known before they were looked at")
+	}
+	f.requests.take()
+	f.repair(t)
+	if diff := cmp.Diff(map[string]int{}, countsOf(f.requests.take())); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if workloads := f.workloads(t); !settledAs(workloads, metav1.ConditionFalse) {
+		t.Errorf("after a restart the workloads are %+v", workloads)
+	}
+}
+
+// TestWatchesThatRunAlready has another extension of the same ServiceAccount whose
+// watches will not say again what is there.
+func TestWatchesThatRunAlready(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "runs-1")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	second := newOwner(t, "runs-2", f.owner.Namespace)
+	t.Cleanup(func() { f.applier.Forget(second.Name) })
+	if _, err := f.applier.Apply(t.Context(), second, f.desired("1.0.0", configMap("b", "1"))); err != nil {
+		t.Fatal(err)
+	}
+	f.applier.Forget(f.owner.Name)
+	if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	result := f.repair(t)
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("the repair took %s: it waited for watches that say nothing", took)
+	}
+	if len(result.Changes) != 1 || f.live(t, "a") == nil {
+		t.Errorf("changes = %v, want the object back", result.Changes)
+	}
+}
