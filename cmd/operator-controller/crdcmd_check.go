@@ -54,7 +54,7 @@ cannot be read, 2 wrong usage.`,
 		}
 		return cobra.ExactArgs(2)(command, args)
 	}
-	command.RunE = func(command *cobra.Command, args []string) error { return o.run(command, args) }
+	command.RunE = o.run
 	flags := command.Flags()
 	flags.BoolVar(&o.cluster, "cluster", false, "Compare with the definitions and objects of a cluster, with your own rights.")
 	flags.StringVar(&o.access.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file; by default as kubectl finds it.")
@@ -64,7 +64,7 @@ cannot be read, 2 wrong usage.`,
 	return command
 }
 
-func (o crdCheck) run(command *cobra.Command, args []string) error {
+func (o *crdCheck) run(command *cobra.Command, args []string) error {
 	if err := checkProblemsOutput(o.output); err != nil {
 		return misuse(command, err)
 	}
@@ -90,7 +90,7 @@ func (o crdCheck) run(command *cobra.Command, args []string) error {
 
 // compareWith compares without a cluster: what depends on stored objects still
 // does.
-func (o crdCheck) compareWith(ctx context.Context, from string, newer definitionsByName) (preflight.Verdict, error) {
+func (o *crdCheck) compareWith(ctx context.Context, from string, newer definitionsByName) (preflight.Verdict, error) {
 	older, err := o.content.read(ctx, from)
 	if err != nil {
 		return preflight.Verdict{}, err
@@ -108,7 +108,7 @@ func (o crdCheck) compareWith(ctx context.Context, from string, newer definition
 
 // compareWithCluster does what the controller does, with the rights of whoever
 // calls the command.
-func (o crdCheck) compareWithCluster(ctx context.Context, newer definitionsByName) (preflight.Verdict, error) {
+func (o *crdCheck) compareWithCluster(ctx context.Context, newer definitionsByName) (preflight.Verdict, error) {
 	cluster, err := o.dynamic()
 	if err != nil {
 		return preflight.Verdict{}, err

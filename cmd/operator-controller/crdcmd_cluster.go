@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-func (o crdCheck) dynamic() (dynamic.Interface, error) {
+func (o *crdCheck) dynamic() (dynamic.Interface, error) {
 	config, err := o.access.config()
 	if err != nil {
 		return nil, err

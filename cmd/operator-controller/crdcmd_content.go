@@ -83,7 +83,7 @@ func (d definitionsByName) addFile(name string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	const sniffed = 4096
 	documents := yaml.NewYAMLOrJSONDecoder(file, sniffed)
 	for {

@@ -19,9 +19,9 @@
 //	           does not; a removed field of a status that its controller writes
 //	           anew: of interest to those who use the API, and no reason to stop
 //
-// Keywords with checks in crdify are compared by it. The walk through the schema
-// is our own: crdify compares branches of anyOf as if they were fields, a map as
-// one value, takes every change of what it has no check for as an error, and
+// Enumerations, bounds and defaults are compared by crdify. The walk through the
+// schema is our own: crdify takes branches of anyOf for fields, a map for one
+// value, and every change of a keyword that it does not know for an error, and it
 // does not expect versions without a schema.
 //
 // The package is pure. It reads neither definitions nor stored objects; who does
