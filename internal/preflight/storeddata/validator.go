@@ -21,15 +21,19 @@ type Validator struct {
 
 // lane is what happens to objects that were read at one version.
 type lane struct {
-	before, after passage
+	// before is prepared if something is found after, which mostly is not so.
+	before func() passage
+	after  passage
 	// unknown, if set, says why it cannot be known what happens after.
 	unknown error
 }
 
 func newLane(before, after definition, read string) lane {
-	var l lane
-	// What of the present definition cannot be understood forbids nothing.
-	l.before, _ = before.passage(read, before.storage)
+	l := lane{before: sync.OnceValue(func() passage {
+		// What of the present definition cannot be understood forbids nothing.
+		p, _ := before.passage(read, before.storage)
+		return p
+	})}
 	l.after, l.unknown = after.passage(read, before.storage)
 	return l
 }
@@ -85,15 +89,15 @@ func (v *Validator) Check(ctx context.Context, object *unstructured.Unstructured
 	}
 	content := contentOf(object)
 	after := l.after.take(content)
-	before := sync.OnceValue(func() outcome { return l.before.take(content) })
+	before := sync.OnceValue(func() outcome { return l.before().take(content) })
 
 	var problems []Problem
 	for _, path := range newlyRemoved(after.removed, func() []string { return before().removed }) {
 		problems = append(problems, removed(path))
 	}
-	errs := newErrors(l.after.check(after), func() field.ErrorList { return l.before.check(before()) })
+	errs := newErrors(l.after.check(after), func() field.ErrorList { return l.before().check(before()) })
 	if !blocksRules(errs) {
-		broken := func() field.ErrorList { return l.before.rules(ctx, before()) }
+		broken := func() field.ErrorList { return l.before().rules(ctx, before()) }
 		errs = append(errs, newErrors(l.after.rules(ctx, after), broken)...)
 	}
 	for _, e := range errs {

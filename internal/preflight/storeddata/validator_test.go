@@ -2,6 +2,8 @@ package storeddata_test
 
 import (
 	"errors"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -303,6 +305,46 @@ func TestObjectsWithoutContent(t *testing.T) {
 				t.Errorf("%v: a problem without a text", stored)
 			}
 		}
+	}
+}
+
+// Objects of any shape get an answer. The names are those that the schemas know.
+func TestRandomObjects(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for name, tc := range upgrades {
+		v := validator(t, widgets(t, tc.old), widgets(t, tc.updated))
+		for range 200 {
+			stored := &unstructured.Unstructured{Object: map[string]any{"spec": randomValue(random, 4), "metadata": randomValue(random, 2)}}
+			stored.SetAPIVersion("example.com/v1")
+			for _, problem := range v.Check(t.Context(), stored) {
+				if problem.Detail == "" || len(problem.Detail) > 300 || len(problem.Path) > 300 {
+					t.Errorf("%s: %v: %+v", name, stored.Object, problem)
+				}
+			}
+		}
+	}
+}
+
+func randomValue(random *rand.Rand, depth int) any {
+	scalars := []any{nil, true, int64(3), int64(math.MinInt64), 3.5, math.MaxFloat64, "", "x", "v1", strings.Repeat("é", 300)}
+	kind := random.IntN(4)
+	switch {
+	case depth == 0 || kind == 0:
+		return scalars[random.IntN(len(scalars))]
+	case kind == 1:
+		list := make([]any, random.IntN(4))
+		for i := range list {
+			list[i] = randomValue(random, depth-1)
+		}
+		return list
+	default:
+		names := []string{"a", "b", "c", "d", "size", "template", "metadata", "kind", "apiVersion", "labels", "k", "low", "high", "not.a name"}
+		object := map[string]any{}
+		for range random.IntN(6) {
+			object[names[random.IntN(len(names))]] = randomValue(random, depth-1)
+		}
+		return object
 	}
 }
 
