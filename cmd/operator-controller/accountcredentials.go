@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -79,7 +80,13 @@ func newAccounts(config *rest.Config, authFile string) (*pullsecret.Accounts, er
 			as := rest.CopyConfig(config)
 			as.Impersonate = rest.ImpersonationConfig{UserName: user}
 			as.QPS = -1 // a few requests for each pull; fairness is the API server's business
-			return corev1client.NewForConfig(as)
+			through, err := rest.HTTPClientFor(as)
+			if err != nil {
+				return nil, err
+			}
+			// A redirect would have the credentials of the controller follow it.
+			through.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+			return corev1client.NewForConfigAndClient(as, through)
 		},
 	})
 }

@@ -52,17 +52,17 @@ func New(config Config) (*Applier, error) {
 	if config.REST == nil || config.Mapper == nil || config.SystemNamespace == "" || config.Changed == nil || config.Now == nil {
 		return nil, errors.New("applier: every field of the configuration is required")
 	}
-	core, err := corev1client.NewForConfig(config.REST)
-	if err != nil {
-		return nil, fmt.Errorf("building a client for release records: %w", err)
-	}
-	names, err := metadata.NewForConfig(config.REST)
-	if err != nil {
-		return nil, fmt.Errorf("building a client for release records: %w", err)
-	}
 	clients, err := newIdentityClients(config.REST)
 	if err != nil {
 		return nil, err
+	}
+	core, err := corev1client.NewForConfigAndClient(config.REST, clients.own())
+	if err != nil {
+		return nil, fmt.Errorf("building a client for release records: %w", err)
+	}
+	names, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config.REST), clients.own())
+	if err != nil {
+		return nil, fmt.Errorf("building a client for release records: %w", err)
 	}
 	applier := &Applier{
 		config: config,

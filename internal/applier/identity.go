@@ -89,11 +89,19 @@ func newIdentityClients(config *rest.Config) (*identityClients, error) {
 	return &identityClients{config: bare, shared: shared}, nil
 }
 
-// http gives a client that follows no redirects: the shared transport would hand
-// the credentials of the controller to wherever one leads.
+// http gives a client that acts as a ServiceAccount.
 func (c *identityClients) http(account ServiceAccount) *http.Client {
+	return staying(&identityTransport{user: account.User(), next: c.shared})
+}
+
+// own gives a client that acts as the controller itself, for what is not content.
+func (c *identityClients) own() *http.Client { return staying(c.shared) }
+
+// staying gives a client that follows no redirects: the shared transport would hand
+// the credentials of the controller to wherever one leads.
+func staying(through http.RoundTripper) *http.Client {
 	return &http.Client{
-		Transport:     &identityTransport{user: account.User(), next: c.shared},
+		Transport:     through,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

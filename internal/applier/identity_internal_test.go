@@ -216,6 +216,32 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
+// TestOwnRequestsFollowNoRedirects is about release records.
+func TestOwnRequestsFollowNoRedirects(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		t.Errorf("%s %s was led elsewhere, with the headers %v", req.Method, req.URL, req.Header)
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	clients, err := newIdentityClients(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := clients.own().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusTemporaryRedirect {
+		t.Errorf("got %s (%v), want the redirect itself", answer.Status, err)
+	}
+}
+
 // opensConnections are the functions that make a connection of their own, other
 // than those that are given a client to use.
 var opensConnections = regexp.MustCompile(`^(.*ForConfig(OrDie)?|.*(HTTPClient|RESTClient|Transport)For|Default(Client|Transport)|Get|Head|Post|PostForm)$`)
@@ -228,8 +254,6 @@ var sendsRequests = regexp.MustCompile(`^(net/http|k8s\.io/(client-go|cli-runtim
 func TestConnectionsAreMadeInOnePlace(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{
-		// To release records, as the controller.
-		"applier.go": {"corev1client.NewForConfig", "metadata.NewForConfig"},
 		// To a snapshot, which is answered from memory.
 		"engine.go":   {"http.Client"},
 		"identity.go": {"http.Client", "rest.TransportFor"},
