@@ -16,6 +16,6 @@ A bundle is a folder with manifests/ and metadata/, or an image that has them.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newBundleCheckCommand(), newBundleRenderCommand())
+	command.AddCommand(newBundleCheckCommand(), newBundleRenderCommand(), newBundleRBACCommand())
 	return strict(command)
 }

@@ -16,7 +16,7 @@ var who = Subject{Extension: "ext", Namespace: "ns1", ServiceAccount: "installer
 func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 	t.Helper()
 	var read []*unstructured.Unstructured
-	for _, text := range strings.SplitSeq(strings.Join(documents, "\n---\n"), "\n---\n") {
+	for text := range strings.SplitSeq(strings.Join(documents, "\n---\n"), "\n---\n") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), object); err != nil {
 			t.Fatal(err)
