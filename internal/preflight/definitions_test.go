@@ -126,6 +126,15 @@ func TestDefinitions(t *testing.T) {
 			policy:    crdupgrade.Policy{Enforcement: crdupgrade.Warn},
 			wantNotes: []string{"maxLength ^.spec.name"},
 		},
+		"one excepted, and broken": {
+			reason:    "an exception explains what the object breaks; the other finding has nothing to do with it",
+			before:    definition("samples", properties{"name": text, "other": text}),
+			after:     definition("samples", properties{"name": short, "other": {Type: "string", Pattern: "^a"}}),
+			stored:    stored{objects: []object{{"b", map[string]any{"name": "abcd", "other": "abc"}}}},
+			policy:    crdupgrade.Policy{Exceptions: []crdupgrade.Exception{{Check: "maxLength"}}},
+			wantNotes: []string{"maxLength ^.spec.name", "pattern ^.spec.other"},
+			wantLists: 1,
+		},
 		"excepted": {
 			reason:    "an exception is told as a note",
 			before:    definition("samples", properties{"name": text}),

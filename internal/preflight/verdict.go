@@ -112,8 +112,8 @@ func (s survey) isUnread() bool {
 }
 
 // judge decides about the findings that depend on data: those that no object
-// breaks are notes. When an object breaks something that no finding is about, or
-// not all is known, all of them block.
+// breaks are notes. When an object breaks something that no finding is about, not
+// even one that was excepted, or not all is known, all of them block.
 func (s survey) judge(findings []crdupgrade.Finding) []crdupgrade.Finding {
 	broken := s.broken(findings)
 	judged := slices.Clone(findings)
@@ -148,7 +148,7 @@ func (s survey) broken(findings []crdupgrade.Finding) func(crdupgrade.Finding) b
 		problems = append(problems, offender.Problems...)
 	}
 	for _, problem := range problems {
-		explains := func(f crdupgrade.Finding) bool { return f.Kind == crdupgrade.NeedsData && concerns(f, problem) }
+		explains := func(f crdupgrade.Finding) bool { return concerns(f, problem) }
 		if !slices.ContainsFunc(findings, explains) {
 			return always
 		}

@@ -231,7 +231,6 @@ func kafka(i int) string {
 
 func corpusDefinition(tb testing.TB, file string) *apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
-	tb.Chdir("..") // the corpus is looked for from two folders below the module's
 	data, err := os.ReadFile(filepath.Join(testkit.Corpus(tb), "bundles", file))
 	if err != nil {
 		tb.Skip("not in the corpus: ", err)
