@@ -55,7 +55,10 @@ func (r releases) Repair(ctx context.Context, owner controller.Owner) (controlle
 }
 
 func appliedFrom(result applier.Result) controller.Applied {
-	applied := controller.Applied{Began: result.Began, RecheckAfter: result.RecheckAfter, Unwatched: result.Unwatched, Notes: result.Notes}
+	applied := controller.Applied{
+		Began: result.Began, RecheckAfter: result.RecheckAfter, Unwatched: result.Unwatched,
+		ReleaseBytes: result.ReleaseBytes, Notes: result.Notes,
+	}
 	for _, contested := range result.Contested {
 		applied.Contested = append(applied.Contested, contested.String())
 	}

@@ -101,6 +101,10 @@ type Result struct {
 	// Contested are objects that somebody else changes again as often as they are
 	// repaired, sorted. They are left as they are for some time after each repair.
 	Contested []Contested
+
+	// ReleaseBytes is how large the record of what is installed is; zero if the
+	// operation failed, or if records were not read yet.
+	ReleaseBytes int
 }
 
 // recheckInterval is how long a change may go unnoticed that cannot be watched.
@@ -112,6 +116,8 @@ func (a *Applier) result(owner Extension, changes map[ObjectKey]Change) Result {
 		Changes:   changes,
 		Began:     len(changes) > 0,
 		Unwatched: a.watches.denied(owner.Name),
+
+		ReleaseBytes: a.state(owner).recordSize(),
 	}
 	if len(result.Unwatched) > 0 {
 		result.RecheckAfter = recheckInterval

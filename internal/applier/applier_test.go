@@ -539,7 +539,7 @@ func TestLargeReleasesAreRecordedInChunks(t *testing.T) {
 	// A ConfigMap is limited to 1 MiB. A release holds every object twice: as a
 	// file and in its manifest.
 	text := noise(900_000)
-	f.apply(t, "1.0.0", configMap("large", text))
+	size := f.apply(t, "1.0.0", configMap("large", text)).ReleaseBytes
 	chunks := &corev1.SecretList{}
 	err := admin.List(t.Context(), chunks, client.InNamespace(systemNamespace),
 		client.MatchingLabels{"type": "chunk", "key": "sh.helm.release.v1.large.v1"})
@@ -549,12 +549,16 @@ func TestLargeReleasesAreRecordedInChunks(t *testing.T) {
 	if len(chunks.Items) != 1 {
 		t.Fatalf("%d chunks beside the index, want one", len(chunks.Items))
 	}
+	if want := len(f.records(t)[0].Data["chunk"]) + len(chunks.Items[0].Data["chunk"]); size != want {
+		t.Errorf("the release has %d bytes, want %d", size, want)
+	}
 	f.restart(t)
 	if err := admin.Delete(t.Context(), f.live(t, "large")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.applier.Repair(t.Context(), f.owner); err != nil {
-		t.Fatal(err)
+	f.observe(t)
+	if got := f.repair(t).ReleaseBytes; got != size {
+		t.Errorf("after a restart the release has %d bytes, want %d", got, size)
 	}
 	if live := f.live(t, "large"); live == nil || live.Data["key"] != text {
 		t.Error("the object was not restored from the chunks")

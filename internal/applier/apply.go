@@ -57,7 +57,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	if err := operation.run(ctx, executor); err != nil {
 		return Result{Changes: executor.outcome.changes, Began: len(executor.outcome.changes) > 0}, err
 	}
-	known.setRecord(State{Installed: &desired.Revision})
+	known.setRecord(State{Installed: &desired.Revision}, history.deployedSize())
 	kept, err := a.certify(ctx, executor, operation.plan.steps)
 	if err != nil {
 		return Result{Changes: executor.outcome.changes, Began: true}, err

@@ -25,6 +25,9 @@ type entry struct {
 	// chunks are those that exist of the revision beside the index.
 	chunks []string
 
+	// size is what index and chunks hold, in bytes; zero until it was read.
+	size int
+
 	index   *corev1.Secret
 	release *release.Release
 }
@@ -100,7 +103,7 @@ func (h *history) read(ctx context.Context, e *entry) (*release.Release, error) 
 	if err != nil {
 		return nil, err
 	}
-	rel, err := h.records.read(ctx, index)
+	rel, size, err := h.records.read(ctx, index)
 	if unreadable, ok := errors.AsType[*UnreadableRecordError](err); ok {
 		rel, err = &release.Release{
 			Name:      releaseName(h.records.owner.Name),
@@ -112,7 +115,7 @@ func (h *history) read(ctx context.Context, e *entry) (*release.Release, error) 
 	if err != nil {
 		return nil, err
 	}
-	e.release = rel
+	e.release, e.size = rel, size
 	return rel, nil
 }
 
@@ -136,6 +139,17 @@ func (h *history) installed(ctx context.Context) (*release.Release, error) {
 		}
 	}
 	return nil, nil //nolint:nilnil // nothing installed is not an error
+}
+
+// deployedSize is how large the record of the deployed revision is, in bytes; zero
+// if there is none, or if it was not read yet.
+func (h *history) deployedSize() int {
+	for i := range slices.Backward(h.entries) {
+		if h.entries[i].status == release.StatusDeployed {
+			return h.entries[i].size
+		}
+	}
+	return 0
 }
 
 // manifests gives the objects' texts of every revision that may have left
@@ -226,14 +240,14 @@ func (h *history) find(revision int) *entry {
 }
 
 func (h *history) create(ctx context.Context, rel *release.Release) error {
-	index, err := h.records.create(ctx, rel)
+	stored, err := h.records.create(ctx, rel)
 	if apierrors.IsAlreadyExists(err) {
 		err = errors.Join(driver.ErrReleaseExists, err)
 	}
 	if err != nil {
 		return h.doubt(err)
 	}
-	created, err := written(index, rel)
+	created, err := written(stored, rel)
 	if err != nil {
 		return h.doubt(err)
 	}
@@ -246,11 +260,11 @@ func (h *history) update(ctx context.Context, rel *release.Release) error {
 	if found == nil {
 		return driver.ErrReleaseNotFound
 	}
-	index, err := h.records.update(ctx, found, rel)
+	stored, err := h.records.update(ctx, found, rel)
 	if err != nil {
 		return h.doubt(err)
 	}
-	updated, err := written(index, rel)
+	updated, err := written(stored, rel)
 	if err != nil {
 		return h.doubt(err)
 	}
@@ -261,14 +275,14 @@ func (h *history) update(ctx context.Context, rel *release.Release) error {
 	return nil
 }
 
-// written is the entry of an index that was just stored.
-func written(index *corev1.Secret, rel *release.Release) (entry, error) {
-	chunks, err := extraChunks(index)
+// written is the entry of a record that was just stored.
+func written(record stored, rel *release.Release) (entry, error) {
+	chunks, err := extraChunks(record.index)
 	if err != nil {
 		return entry{}, err
 	}
-	made := entryOf(index)
-	made.chunks, made.release = chunks, rel
+	made := entryOf(record.index)
+	made.chunks, made.release, made.size = chunks, rel, record.size
 	return made, nil
 }
 

@@ -32,7 +32,7 @@ func (a *Applier) Observe(ctx context.Context, owner Extension) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	known.setRecord(state)
+	known.setRecord(state, history.deployedSize())
 	return state, nil
 }
 

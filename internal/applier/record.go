@@ -105,28 +105,29 @@ func (r *records) index(ctx context.Context, name string) (*corev1.Secret, error
 }
 
 // read decodes the record that an index stands for. [*UnreadableRecordError]
-// says that the record is damaged; other errors are the API server's.
-func (r *records) read(ctx context.Context, index *corev1.Secret) (*release.Release, error) {
+// says that the record is damaged; other errors are the API server's. size is what
+// its chunks hold, in bytes.
+func (r *records) read(ctx context.Context, index *corev1.Secret) (rel *release.Release, size int, err error) {
 	data := slices.Clone(index.Data[dataChunk])
 	names, err := extraChunks(index)
 	if err != nil {
-		return nil, &UnreadableRecordError{Record: index.Name, Err: err}
+		return nil, 0, &UnreadableRecordError{Record: index.Name, Err: err}
 	}
 	for _, name := range names {
 		chunk, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return nil, &UnreadableRecordError{Record: index.Name, Err: err}
+			return nil, 0, &UnreadableRecordError{Record: index.Name, Err: err}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading chunk %q of release record %q: %w", name, index.Name, err)
+			return nil, 0, fmt.Errorf("reading chunk %q of release record %q: %w", name, index.Name, err)
 		}
 		data = append(data, chunk.Data[dataChunk]...)
 	}
-	rel, err := decode(data)
+	rel, err = decode(data)
 	if err != nil {
-		return nil, &UnreadableRecordError{Record: index.Name, Err: err}
+		return nil, 0, &UnreadableRecordError{Record: index.Name, Err: err}
 	}
-	return rel, nil
+	return rel, len(data), nil
 }
 
 // UnreadableRecordError says that the record of one revision is damaged. Other
@@ -158,36 +159,43 @@ func extraChunks(index *corev1.Secret) ([]string, error) {
 	return names, nil
 }
 
+// stored is a record as it was written: its index, and what its chunks hold in
+// bytes.
+type stored struct {
+	index *corev1.Secret
+	size  int
+}
+
 // create stores a new revision. It fails with an AlreadyExists error of the API
 // server when the revision is there.
-func (r *records) create(ctx context.Context, rel *release.Release) (*corev1.Secret, error) {
-	index, err := r.writeChunks(ctx, rel)
+func (r *records) create(ctx context.Context, rel *release.Release) (stored, error) {
+	made, err := r.writeChunks(ctx, rel)
 	if err != nil {
-		return nil, err
+		return stored{}, err
 	}
-	index.Labels[labelCreatedAt] = r.timestamp()
-	created, err := r.secrets.Create(ctx, index, metav1.CreateOptions{})
+	made.index.Labels[labelCreatedAt] = r.timestamp()
+	created, err := r.secrets.Create(ctx, made.index, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("storing release record %q: %w", index.Name, err)
+		return stored{}, fmt.Errorf("storing release record %q: %w", made.index.Name, err)
 	}
-	return created, nil
+	return stored{index: created, size: made.size}, nil
 }
 
 // update replaces what a revision holds. The resource version of the old index
 // fences off a controller that has lost its leadership.
-func (r *records) update(ctx context.Context, old *entry, rel *release.Release) (*corev1.Secret, error) {
-	index, err := r.writeChunks(ctx, rel)
+func (r *records) update(ctx context.Context, old *entry, rel *release.Release) (stored, error) {
+	made, err := r.writeChunks(ctx, rel)
 	if err != nil {
-		return nil, err
+		return stored{}, err
 	}
-	index.ResourceVersion = old.resourceVersion
-	index.Labels[labelCreatedAt] = old.createdAt
-	index.Labels[labelModifiedAt] = r.timestamp()
-	updated, err := r.secrets.Update(ctx, index, metav1.UpdateOptions{})
+	made.index.ResourceVersion = old.resourceVersion
+	made.index.Labels[labelCreatedAt] = old.createdAt
+	made.index.Labels[labelModifiedAt] = r.timestamp()
+	updated, err := r.secrets.Update(ctx, made.index, metav1.UpdateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("updating release record %q: %w", index.Name, err)
+		return stored{}, fmt.Errorf("updating release record %q: %w", made.index.Name, err)
 	}
-	return updated, nil
+	return stored{index: updated, size: made.size}, nil
 }
 
 func (r *records) delete(ctx context.Context, index string) error {
@@ -206,13 +214,13 @@ func (r *records) deleteChunks(ctx context.Context, names []string) error {
 	return nil
 }
 
-func (r *records) writeChunks(ctx context.Context, rel *release.Release) (*corev1.Secret, error) {
+func (r *records) writeChunks(ctx context.Context, rel *release.Release) (stored, error) {
 	chunks, err := encodeWhole(rel)
 	if err != nil {
-		return nil, err
+		return stored{}, err
 	}
 	key := recordKey(rel.Name, rel.Version)
-	names := make([]string, 0, len(chunks)-1)
+	names, size := make([]string, 0, len(chunks)-1), len(chunks[0])
 	for _, chunk := range chunks[1:] {
 		secret := r.secret(chunkName(key, chunk), key, typeChunk)
 		immutable := true
@@ -221,11 +229,12 @@ func (r *records) writeChunks(ctx context.Context, rel *release.Release) (*corev
 		secret.Labels[labelCreatedAt] = r.timestamp()
 		secret.Data = map[string][]byte{dataChunk: chunk}
 		if _, err := r.secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("storing chunk %q of release record %q: %w", secret.Name, key, err)
+			return stored{}, fmt.Errorf("storing chunk %q of release record %q: %w", secret.Name, key, err)
 		}
-		names = append(names, secret.Name)
+		names, size = append(names, secret.Name), size+len(chunk)
 	}
-	return r.newIndex(key, rel, chunks[0], names)
+	index, err := r.newIndex(key, rel, chunks[0], names)
+	return stored{index: index, size: size}, err
 }
 
 func (r *records) newIndex(key string, rel *release.Release, first []byte, names []string) (*corev1.Secret, error) {

@@ -26,6 +26,9 @@ type state struct {
 	// recorded is what the release records say; nil until they were read.
 	recorded *State
 
+	// size is that of the record of what is installed, in bytes.
+	size int
+
 	// settled holds a fingerprint of every object as it was found or left.
 	settled map[ObjectKey]string
 
@@ -72,10 +75,17 @@ func (s *state) record() (State, bool) {
 	return *s.recorded, true
 }
 
-func (s *state) setRecord(recorded State) {
+func (s *state) setRecord(recorded State, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.recorded = &recorded
+	s.recorded, s.size = &recorded, size
+}
+
+// recordSize is that of the installed revision; zero if it is not known.
+func (s *state) recordSize() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
 }
 
 // unsettle is for the start of an operation: until it succeeds, neither the

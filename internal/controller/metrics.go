@@ -29,6 +29,7 @@ const (
 // other labels have few values, whatever anybody writes into a spec or a bundle.
 type Metrics struct {
 	installed  *prometheus.GaugeVec
+	sizes      *prometheus.GaugeVec
 	conditions *prometheus.GaugeVec
 	passes     *prometheus.CounterVec
 	repairs    *prometheus.CounterVec
@@ -45,6 +46,8 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		installed: gauge("extension_installed_info",
 			"The version that is installed; always 1.", labelExtension, labelVersion),
+		sizes: gauge("extension_release_bytes",
+			"The size of the release record of what is installed, compressed as it is stored.", labelExtension),
 		conditions: gauge("extension_condition",
 			"Conditions of extensions: 1 for True, 0 for False or absent, -1 for Unknown.", labelExtension, labelType),
 		passes: counter("extension_passes_total",
@@ -80,7 +83,7 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 
 // ofExtensions are the metrics that have series of each extension.
 func (m *Metrics) ofExtensions() []vector {
-	return []vector{m.installed, m.conditions, m.passes, m.repairs}
+	return []vector{m.installed, m.sizes, m.conditions, m.passes, m.repairs}
 }
 
 type vector interface {
@@ -93,6 +96,9 @@ func (m *Metrics) passed(extension string, outcome Outcome, v verdict, status *o
 	m.passes.WithLabelValues(extension, strings.ToLower(string(v.disposition)), string(outcome.Stage)).Inc()
 	m.repairs.WithLabelValues(extension).Add(float64(outcome.Repaired))
 	m.setVersion(extension, status.Install)
+	if outcome.ReleaseBytes > 0 { // a pass that fails does not know
+		m.sizes.WithLabelValues(extension).Set(float64(outcome.ReleaseBytes))
+	}
 	for _, kind := range slices.Concat(ocv1.ClusterExtensionConditionTypes(), ocv1.ClusterExtensionPassingConditionTypes()) {
 		m.conditions.WithLabelValues(extension, kind).Set(valueOf(meta.FindStatusCondition(status.Conditions, kind)))
 	}

@@ -46,12 +46,13 @@ func TestMetricsOfAnExtension(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	w.mustReconcile(t)
-	w.repair = Applied{Repaired: 3}
+	w.repair = Applied{Repaired: 3, ReleaseBytes: 1234}
 	w.mustReconcile(t)
 	want := map[string]float64{
 		"extension_installed_info x,1.0.0":  1,
 		"extension_passes_total x,settled,": 2,
 		"extension_repairs_total x":         3,
+		"extension_release_bytes x":         1234,
 		"extension_condition x,Ready":       1,
 		"extension_condition x,Installed":   1,
 		"extension_condition x,Stalled":     0,
@@ -64,7 +65,7 @@ func TestMetricsOfAnExtension(t *testing.T) {
 		"stage_duration_seconds apply":      1,
 		"stage_duration_seconds repair":     1,
 	}
-	got := gather(t, w.registry, "extension_installed", "extension_passes", "extension_repairs", "extension_condition x,Ready",
+	got := gather(t, w.registry, "extension_installed", "extension_passes", "extension_repairs", "extension_release", "extension_condition x,Ready",
 		"extension_condition x,Installed", "extension_condition x,Stalled", "extension_condition x,Reconciling",
 		"extension_condition x,Deprecated", "stage_")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -73,6 +74,7 @@ func TestMetricsOfAnExtension(t *testing.T) {
 
 	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
 	w.fetchErr = errors.New("boom")
+	w.repair = Applied{} // which failed, too, and does not know
 	if _, err := w.reconcile(t); err == nil {
 		t.Fatal("want the error of the fetch")
 	}
@@ -80,10 +82,11 @@ func TestMetricsOfAnExtension(t *testing.T) {
 		"extension_installed_info x,1.0.0":     1,
 		"extension_passes_total x,settled,":    2,
 		"extension_passes_total x,retry,fetch": 1,
+		"extension_release_bytes x":            1234,
 		"extension_condition x,Ready":          0,
 		"extension_condition x,Reconciling":    1,
 	}
-	got = gather(t, w.registry, "extension_installed", "extension_passes", "extension_condition x,Ready", "extension_condition x,Reconciling")
+	got = gather(t, w.registry, "extension_installed", "extension_passes", "extension_release", "extension_condition x,Ready", "extension_condition x,Reconciling")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("while the registry is down (-want +got):\n%s", diff)
 	}
@@ -123,11 +126,11 @@ func TestMetricsAreFew(t *testing.T) {
 	stages := []Stage{"", StageValidate, StageObserve, StageResolve, StageFetch, StageRender, StageApply, StageRepair}
 	for i := range 100 {
 		v := verdict{disposition: outcomes[i%len(outcomes)], message: fmt.Sprint("message ", i), reason: fmt.Sprint("Reason", i)}
-		outcome := Outcome{Err: errors.New(v.message), Stage: stages[i%len(stages)], Installed: installed(fmt.Sprintf("1.%d.0", i))}
+		outcome := Outcome{Err: errors.New(v.message), Stage: stages[i%len(stages)], Installed: installed(fmt.Sprintf("1.%d.0", i)), ReleaseBytes: 1 + i}
 		metrics.passed("x", outcome, v, statusOf(extension(), outcome, v, phase{}, time.Unix(1000, 0)))
 	}
 	conditions := len(ocv1.ClusterExtensionConditionTypes()) + len(ocv1.ClusterExtensionPassingConditionTypes())
-	if got, most := len(gather(t, registry, "extension_")), 2+conditions+len(outcomes)*len(stages); got > most {
+	if got, most := len(gather(t, registry, "extension_")), 3+conditions+len(outcomes)*len(stages); got > most {
 		t.Errorf("%d series of one extension, want at most %d", got, most)
 	}
 	if got := len(gather(t, registry, "extension_installed")); got != 1 {

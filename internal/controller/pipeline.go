@@ -70,18 +70,19 @@ type Outcome struct {
 	Workloads       []Workload
 	WorkloadsUnseen bool
 
-	// RecheckAfter, Contested, Repaired and Unwatched are those of what
-	// was done last to the content.
+	// RecheckAfter, Contested, Repaired, Unwatched and ReleaseBytes are those of
+	// what was done last to the content.
 	RecheckAfter time.Duration
 	Contested    []string
 	Repaired     int
 	Unwatched    []string
+	ReleaseBytes int
 }
 
 // take notes what was found out while the content was in hand.
 func (o *Outcome) take(applied Applied) {
 	o.RecheckAfter, o.Unwatched = applied.RecheckAfter, applied.Unwatched
-	o.Contested, o.Repaired = applied.Contested, applied.Repaired
+	o.Contested, o.Repaired, o.ReleaseBytes = applied.Contested, applied.Repaired, applied.ReleaseBytes
 }
 
 // refused notes why nothing of a revision was written.

@@ -83,6 +83,10 @@ type Applied struct {
 
 	// Unwatched are those kinds of objects, sorted.
 	Unwatched []string
+
+	// ReleaseBytes is how large the record of what is installed is; zero if that
+	// is not known.
+	ReleaseBytes int
 }
 
 // Workload is how an object that runs something is doing.
