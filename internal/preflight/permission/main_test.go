@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,12 +48,6 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) (_ int, err error) {
-	// The usual place of the corpus is that of packages less deep than this one.
-	if os.Getenv("CORPUS_DIR") == "" {
-		if err := os.Setenv("CORPUS_DIR", filepath.Join("..", "..", "..", "..", "shared", "corpus")); err != nil {
-			return 0, err
-		}
-	}
 	started, err := cluster.Start(context.Background(), cluster.Options{Nodes: cluster.NoNodes, Progress: os.Stderr})
 	if err != nil {
 		return 0, err
