@@ -114,7 +114,7 @@ const recheckInterval = 2 * time.Minute
 func (a *Applier) result(owner Extension, changes map[ObjectKey]Change) Result {
 	result := Result{
 		Changes:   changes,
-		Began:     len(changes) > 0,
+		Began:     wrote(changes),
 		Unwatched: a.watches.denied(owner.Name),
 
 		ReleaseBytes: a.state(owner).recordSize(),
@@ -134,6 +134,15 @@ func (a *Applier) result(owner Extension, changes map[ObjectKey]Change) Result {
 		}
 	}
 	return result
+}
+
+func wrote(changes map[ObjectKey]Change) bool {
+	for _, change := range changes {
+		if change != Unchanged {
+			return true
+		}
+	}
+	return false
 }
 
 // Forget drops everything held for an extension that is being deleted. Its

@@ -55,7 +55,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	}
 	executor := newExecutor(client)
 	if err := operation.run(ctx, executor); err != nil {
-		return Result{Changes: executor.outcome.changes, Began: len(executor.outcome.changes) > 0}, err
+		return Result{Changes: executor.outcome.changes, Began: wrote(executor.outcome.changes)}, err
 	}
 	known.setRecord(State{Installed: &desired.Revision}, history.deployedSize())
 	kept, err := a.certify(ctx, executor, operation.plan.steps)
@@ -124,6 +124,10 @@ func objectsBefore(ctx context.Context, history *history) ([]*unstructured.Unstr
 	if err != nil {
 		return nil, err
 	}
+	return objectsOfAll(manifests)
+}
+
+func objectsOfAll(manifests []string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, manifest := range manifests {
 		some, err := objectsOf(manifest)

@@ -159,9 +159,18 @@ func (h *history) manifests(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if installed == nil {
+		return h.triedAfter(ctx, 0)
+	}
+	tried, err := h.triedAfter(ctx, installed.Version)
+	return append([]string{installed.Manifest}, tried...), err
+}
+
+// triedAfter gives the objects' texts of every later revision.
+func (h *history) triedAfter(ctx context.Context, revision int) ([]string, error) {
 	var manifests []string
 	for i := range h.entries {
-		if installed != nil && h.entries[i].revision < installed.Version {
+		if h.entries[i].revision <= revision {
 			continue
 		}
 		rel, err := h.read(ctx, &h.entries[i])

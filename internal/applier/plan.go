@@ -59,13 +59,16 @@ func (p *planner) survey(ctx context.Context, plan *plan) error {
 	return p.checkOwnership(plan)
 }
 
-// review is outline and survey for objects of the revision that is installed. It tries nothing:
-// each object that is put back is a step ahead, whatever becomes of the others.
-func (p *planner) review(ctx context.Context, installed []*unstructured.Unstructured) (*plan, error) {
-	plan, err := p.outline(installed, nil)
+// review is outline and survey for objects of the revision that is installed. What
+// later revisions have added to them goes; objects that only those have stay. It
+// tries nothing: each object that is put back is a step ahead, whatever becomes of
+// the others.
+func (p *planner) review(ctx context.Context, installed, tried []*unstructured.Unstructured) (*plan, error) {
+	plan, err := p.outline(installed, tried)
 	if err != nil {
 		return nil, err
 	}
+	plan.prune = nil
 	steps := make([]*step, 0, len(plan.steps))
 	for i := range plan.steps {
 		steps = append(steps, &plan.steps[i])

@@ -36,7 +36,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	if !extent.all {
 		objects = only(planner.known(objects), extent.suspects)
 	}
-	plan, err := planner.review(ctx, objects)
+	plan, err := planner.review(ctx, objects, extent.tried)
 	if err != nil {
 		return Result{}, err
 	}
@@ -63,6 +63,9 @@ type extent struct {
 	// objects are all of the revision; none if there is nothing to look at.
 	objects []*unstructured.Unstructured
 
+	// tried are those of later revisions, which have failed.
+	tried []*unstructured.Unstructured
+
 	// suspects are those to look at, unless all is set.
 	suspects []ObjectKey
 	all      bool
@@ -83,11 +86,14 @@ func (a *Applier) extentOf(ctx context.Context, owner Extension, now time.Time) 
 	if found.isEmpty() {
 		return found, nil
 	}
-	installed, err := a.installed(ctx, owner)
+	installed, tried, err := a.installed(ctx, owner)
 	if err != nil {
 		return extent{}, err
 	}
 	if found.objects, err = objectsOf(installed.Manifest); err != nil {
+		return extent{}, err
+	}
+	if found.tried, err = objectsOfAll(tried); err != nil {
 		return extent{}, err
 	}
 	if known.lookedAt().IsZero() {
@@ -104,21 +110,24 @@ func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (
 	return a.certify(ctx, executor, plan.steps)
 }
 
-func (a *Applier) installed(ctx context.Context, owner Extension) (*release.Release, error) {
+// installed gives the revision that is installed, and the texts of those that were
+// tried after it.
+func (a *Applier) installed(ctx context.Context, owner Extension) (_ *release.Release, tried []string, err error) {
 	history, err := a.histories.of(ctx, owner)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer a.reconsider(history)
 	defer history.letGo()
 	installed, err := history.installed(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if installed == nil {
-		return nil, fmt.Errorf("nothing is recorded as installed for %q", owner.Name)
+		return nil, nil, fmt.Errorf("nothing is recorded as installed for %q", owner.Name)
 	}
-	return installed, nil
+	tried, err = history.triedAfter(ctx, installed.Version)
+	return installed, tried, err
 }
 
 func only(known map[ObjectKey]item, keys []ObjectKey) []*unstructured.Unstructured {

@@ -20,7 +20,7 @@ func TestGrantedRightsAreTakenUpAtOnce(t *testing.T) {
 	makeNamespace(t, name)
 	makeAccount(t, name)
 	extendOnly(t, name)
-	conditionContains(t, name, ocv1.TypeProgressing, `User "system:serviceaccount:ungranted:installer" cannot get resource "services"`)
+	conditionContains(t, name, ocv1.TypeProgressing, "pre-authorization failed: ")
 
 	// Each wait is twice as long as the one before.
 	const long = 7 * time.Second

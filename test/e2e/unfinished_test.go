@@ -2,19 +2,21 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// TestUpgradeThatFailedHalfWayIsTakenBack has a quota stop an upgrade between two
+// TestUpgradeThatFailedHalfWayIsTakenBack has an upgrade stopped between two
 // ConfigMaps, and then closes the way forward.
 func TestUpgradeThatFailedHalfWayIsTakenBack(t *testing.T) {
 	t.Parallel()
@@ -24,10 +26,10 @@ func TestUpgradeThatFailedHalfWayIsTakenBack(t *testing.T) {
 	publish(t, all...)
 	extend(t, name, version("1.0.0"))
 	installed(t, name, "1.0.0")
-	denyMore(t, name)
+	allow := refuse(t, name, "added")
 
 	update(t, name, version("1.1.0"))
-	conditionContains(t, name, ocv1.TypeProgressing, "exceeded quota")
+	conditionContains(t, name, ocv1.TypeProgressing, "refused by the test")
 	settingsAre(t, name, "1.1.0")
 
 	// For some time it is left as it is: the way may open again.
@@ -47,33 +49,52 @@ func TestUpgradeThatFailedHalfWayIsTakenBack(t *testing.T) {
 	exists(t, &corev1.Service{}, name, name)
 
 	// The way forward is as open as before.
-	remove(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}})
+	allow()
 	update(t, name, version("1.1.0"))
 	installed(t, name, "1.1.0")
 	settingsAre(t, name, "1.1.0")
 	exists(t, &corev1.ConfigMap{}, name, "added")
 }
 
-// denyMore lets no other ConfigMap be created in a namespace than there are.
-func denyMore(t *testing.T, namespace string) {
+// refuse has the API server refuse, in a namespace, ConfigMaps of a name, except on
+// trial: what is refused on trial is never begun.
+func refuse(t *testing.T, namespace, name string) (undo func()) {
 	t.Helper()
-	const counted = corev1.ResourceName("count/configmaps")
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{counted: resource.MustParse("1")}},
-	}
-	if err := theSuite.Admin.Create(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the count of ConfigMaps", func(ctx context.Context) error {
-		if err := theSuite.Admin.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
-			return err
+	meta := metav1.ObjectMeta{Name: "e2e-" + namespace}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			},
+		}}},
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: fmt.Sprintf("request.namespace != %q || object.metadata.name != %q || request.dryRun", namespace, name),
+			Message:    "refused by the test",
+		}},
+	}}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName:        meta.Name,
+		ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+	}}
+	for _, object := range []client.Object{policy, binding} {
+		if err := theSuite.Admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
 		}
-		if used := quota.Status.Used[counted]; used.IsZero() {
-			return fmt.Errorf("status is %+v", quota.Status)
+		t.Cleanup(func() { remove(t, object) })
+	}
+	eventually(t, "the refusal of "+name, func(ctx context.Context) error {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		err := theSuite.Admin.Create(ctx, probe)
+		if err == nil {
+			return errors.Join(errors.New("not refused yet"), theSuite.Admin.Delete(ctx, probe))
+		}
+		if !strings.Contains(err.Error(), "refused by the test") {
+			return err
 		}
 		return nil
 	})
+	return func() { remove(t, binding) }
 }
 
 func settingsAre(t *testing.T, namespace, version string) {
