@@ -2,6 +2,7 @@ package permission
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -29,8 +30,8 @@ type Report struct {
 // fails with [*MissingError] if there are too few; other errors are those of the
 // mapper and of the API server, and objects that cannot be read.
 //
-// It takes a request for each namespace that has content, and one for the whole
-// cluster. Others follow only for bindings to roles that are not among the
+// It takes a request for the whole cluster and, unless the rights that hold there
+// are enough, one for each namespace that has content. Others follow only for bindings to roles that are not among the
 // objects, unless the ServiceAccount may bind them, and where authorizers do not
 // tell their rules.
 func Check(ctx context.Context, clients Clients, subject Subject, content Content) (Report, error) {
@@ -38,7 +39,7 @@ func Check(ctx context.Context, clients Clients, subject Subject, content Conten
 	if err != nil {
 		return Report{}, err
 	}
-	held, err := Review(ctx, clients.Authorization, needs.Namespaces())
+	held, err := heldFor(ctx, clients.Authorization, needs)
 	if err != nil {
 		return Report{}, err
 	}
@@ -56,4 +57,21 @@ func Check(ctx context.Context, clients Clients, subject Subject, content Conten
 		return report, &MissingError{Rules: rules}
 	}
 	return report, nil
+}
+
+// heldFor asks for no more than it takes: many ServiceAccounts have all rights
+// everywhere.
+func heldFor(ctx context.Context, client authorizationv1client.AuthorizationV1Interface, needs Needs) (Held, error) {
+	everywhere, err := Review(ctx, client, []string{""})
+	if err != nil {
+		return Held{}, err
+	}
+	wanted := Needs{Access: slices.Concat(needs.Access, needs.Advice), Escalations: needs.Escalations}
+	if len(missing(wanted, everywhere.authority())) == 0 {
+		return everywhere, nil
+	}
+	namespaces := slices.DeleteFunc(needs.Namespaces(), func(namespace string) bool { return namespace == "" })
+	held, err := Review(ctx, client, namespaces)
+	held.Everywhere, held.Incomplete = everywhere.Everywhere, held.Incomplete || everywhere.Incomplete
+	return held, err
 }
