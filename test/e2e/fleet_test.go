@@ -215,7 +215,7 @@ func (w *world) addOthers(ctx context.Context, selection ...client.ListOption) e
 		}
 		for i := range list.Items {
 			switch name := list.Items[i].Name; {
-			case name == "settings" || isDying(kind.Kind, list.Items[i]):
+			case name == "settings" || environment.IsDying(kind.Kind, &list.Items[i]):
 			case kind.Kind == "ConfigMap":
 				w.add(&list.Items[i], kind.Kind+" "+name)
 			default:

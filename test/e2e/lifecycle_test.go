@@ -3,17 +3,11 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -79,7 +73,7 @@ func TestSampleOperator(t *testing.T) {
 func nothingLeft(t *testing.T, extension string) {
 	t.Helper()
 	eventually(t, "what is left of "+extension, func(ctx context.Context) error {
-		left, err := objectsOf(ctx, extension)
+		left, err := theSuite.Owned(ctx, environment.OwnerLabel+"="+extension)
 		if err != nil {
 			return err
 		}
@@ -92,50 +86,6 @@ func nothingLeft(t *testing.T, extension string) {
 		}
 		return nil
 	})
-}
-
-// objectsOf lists everything that carries the label of an extension, whatever
-// its kind.
-func objectsOf(ctx context.Context, extension string) ([]string, error) {
-	config := theSuite.Cluster.RESTConfig()
-	config.WarningHandler = rest.NoWarnings{}
-	kinds, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerPreferredResources()
-	if err != nil {
-		return nil, err
-	}
-	reader := metadata.NewForConfigOrDie(config)
-	var found []string
-	for _, group := range kinds {
-		version, err := schema.ParseGroupVersion(group.GroupVersion)
-		if err != nil {
-			return nil, err
-		}
-		for _, kind := range group.APIResources {
-			if !slices.Contains(kind.Verbs, "list") || !slices.Contains(kind.Verbs, "delete") {
-				continue
-			}
-			list, err := reader.Resource(version.WithResource(kind.Name)).List(ctx, metav1.ListOptions{
-				LabelSelector: "olm.operatorframework.io/owner-name=" + extension,
-			})
-			if err != nil {
-				continue // a kind whose CRD is just going away
-			}
-			for _, object := range list.Items {
-				if !isDying(kind.Kind, object) {
-					found = append(found, kind.Kind+" "+object.Name)
-				}
-			}
-		}
-	}
-	return found, nil
-}
-
-// isDying tells CRDs that are deleted and wait for the API server alone. It can
-// miss a deletion that comes soon after another change to the CRD, and finds it
-// again five minutes later.
-func isDying(kind string, object metav1.PartialObjectMetadata) bool {
-	return kind == "CustomResourceDefinition" && object.DeletionTimestamp != nil &&
-		slices.Equal(object.Finalizers, []string{apiextensionsv1.CustomResourceCleanupFinalizer})
 }
 
 func TestUpgradeFollowsTheCatalog(t *testing.T) {

@@ -234,7 +234,13 @@ func (e *Environment) Kubectl(ctx context.Context, args ...string) error {
 // CommandOutput runs a command of the controller's binary as the administrator,
 // and gives what it prints.
 func (e *Environment) CommandOutput(ctx context.Context, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, e.binary, append(args, "--kubeconfig", e.Cluster.Kubeconfig())...) //nolint:gosec // our own binary
+	return e.LocalOutput(ctx, append(args, "--kubeconfig", e.Cluster.Kubeconfig())...)
+}
+
+// LocalOutput runs a command of the controller's binary that needs no cluster, and
+// gives what it prints.
+func (e *Environment) LocalOutput(ctx context.Context, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, e.binary, args...) //nolint:gosec // our own binary
 	var errors strings.Builder
 	command.Stderr = &errors
 	output, err := command.Output()
