@@ -7,12 +7,13 @@ import "github.com/spf13/cobra"
 func newBundleCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "bundle",
-		Short: "Check and render bundles",
-		Long: `Check and render bundles, without a cluster.
+		Short: "Check and render bundles, and print the rights that they take",
+		Long: `Check and render bundles, and print the rights that they take, without a cluster.
 
 A bundle is a folder with manifests/ and metadata/, or an image that has them.`,
 		Example: `  operator-controller bundle check ./bundle
-  operator-controller bundle render ./bundle --namespace my-operator`,
+  operator-controller bundle render ./bundle --namespace my-operator
+  operator-controller bundle rbac ./bundle --namespace my-operator --service-account installer`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -134,7 +135,7 @@ func eventTells(t *testing.T, extension, reason, text string) {
 			return err
 		}
 		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			return e.InvolvedObject.Name == extension && e.Reason == reason && bytes.Contains([]byte(e.Message), []byte(text))
+			return e.InvolvedObject.Name == extension && e.Reason == reason && strings.Contains(e.Message, text)
 		}) {
 			return fmt.Errorf("no event with %q among %d", text, len(events.Items))
 		}
