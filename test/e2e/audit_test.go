@@ -29,7 +29,7 @@ func checkIdentities(path string) error {
 			}
 			continue
 		}
-		if request.IsWrite() && !request.IsOwn() {
+		if !request.IsRead() && !request.IsOwn() {
 			errs = append(errs, fmt.Errorf("the controller wrote in its own name: %s", request))
 		}
 	}

@@ -42,9 +42,17 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s%s", r.Verb, r.RequestURI, as)
 }
 
-// IsWrite tells requests that may change something.
+// IsRead tells requests that could not change anything.
+func (r Request) IsRead() bool {
+	return slices.Contains([]string{"get", "list", "watch"}, r.Verb)
+}
+
+// IsWrite tells requests that may change something. Trials of writes and questions
+// about rights do not.
 func (r Request) IsWrite() bool {
-	return !slices.Contains([]string{"get", "list", "watch"}, r.Verb)
+	isTrial := strings.Contains(r.RequestURI, "dryRun=All")
+	isQuestion := strings.HasPrefix(r.RequestURI, "/apis/authorization.k8s.io/")
+	return !r.IsRead() && !isTrial && !isQuestion
 }
 
 // ownResources are what the controller may write in its own name, besides the

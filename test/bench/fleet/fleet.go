@@ -27,8 +27,8 @@ const (
 // work is what one install or upgrade of the whole fleet took.
 type work struct {
 	floor, wall time.Duration
-	requests    float64 // per extension
-	writes      float64
+	// Per extension. Requests have watches among them.
+	requests, watches, writes float64
 	used        measure.Usage // CPU of this work alone
 }
 
@@ -144,6 +144,7 @@ func (b *bench) work(ctx context.Context, name string, result *work, want map[st
 		return err
 	}
 	result.requests = float64(len(requests)) / float64(len(want))
+	result.watches = float64(watches(requests)) / float64(len(want))
 	result.writes = float64(writes(requests)) / float64(len(want))
 	return b.details.requests(name, requests, len(want))
 }
@@ -158,6 +159,7 @@ func (b *bench) tell(name string, done []round, cpuLimit float64, of func(round)
 		b.report.Check(name, "wall-to-floor-ratio",
 			median(func(w work) float64 { return w.wall.Seconds() / w.floor.Seconds() }), floorRatioLimit),
 		b.report.Check(name, "requests/extension", median(func(w work) float64 { return w.requests }), requestsLimit),
+		b.report.Tell(name, "watches/extension", median(func(w work) float64 { return w.watches })),
 		b.report.Tell(name, "writes/extension", median(func(w work) float64 { return w.writes })),
 		b.report.Check(name, "cpu-seconds", median(func(w work) float64 { return w.used.CPUSeconds }), cpuLimit),
 	)

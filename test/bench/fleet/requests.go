@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/test/environment"
@@ -60,13 +61,25 @@ func kindOf(r environment.Request) string {
 	if r.ImpersonatedUser != nil {
 		about += " as the ServiceAccount"
 	}
+	if strings.Contains(r.RequestURI, "dryRun=All") {
+		about += " on trial"
+	}
 	return r.Verb + " " + about
 }
 
+// watches are how many of the requests begin one.
+func watches(requests []environment.Request) int {
+	return countOf(requests, func(r environment.Request) bool { return r.Verb == "watch" })
+}
+
 func writes(requests []environment.Request) int {
+	return countOf(requests, environment.Request.IsWrite)
+}
+
+func countOf(requests []environment.Request, counts func(environment.Request) bool) int {
 	count := 0
 	for _, r := range requests {
-		if r.IsWrite() {
+		if counts(r) {
 			count++
 		}
 	}

@@ -62,6 +62,7 @@ func (b *bench) restart(ctx context.Context) (over, err error) {
 		b.report.Check(name, "ready-seconds", ready.Seconds(), readyLimit),
 		b.report.Tell(name, "every-extension-looked-at-seconds", settled.Seconds()),
 		b.report.Check(name, "requests/extension", float64(len(requests))/fleetSize, restartRequestsLimit),
+		b.report.Tell(name, "watches/extension", float64(watches(requests))/fleetSize),
 		b.report.Check(name, "writes", float64(writes(requests)), restartWritesLimit),
 		b.report.Check(unchangedName, "requests", float64(len(unchanged)), unchangedRequestsLimit),
 	), b.details.requests("restart", requests, fleetSize)
