@@ -29,7 +29,7 @@ type work struct {
 	floor, wall time.Duration
 	// Per extension. Requests have watches among them.
 	requests, watches, writes float64
-	used        measure.Usage // CPU of this work alone
+	used                      measure.Usage // CPU of this work alone
 }
 
 // round is one of several: results are the medians of all.
