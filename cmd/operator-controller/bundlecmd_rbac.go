@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
@@ -27,6 +29,7 @@ type bundleRBAC struct {
 	render         bundleRender
 	serviceAccount string
 	before         string
+	beforeConfig   string
 }
 
 func newBundleRBACCommand() *cobra.Command {
@@ -40,7 +43,8 @@ objects, and their bindings. They are for kubectl apply; the namespaces have to 
 there.
 
 With --from, the rights also do for the upgrade from that bundle: what is dropped has
-to be read and deleted. Names of roles in a bundle change with their rules, so print
+to be read and deleted, and custom resources listed whose definitions become stricter
+or go. Names of roles in a bundle change with their rules, so print
 the rights anew for each version, and apply them before the upgrade.
 
 What the operator may do is in the list, because nobody can grant what they do not
@@ -64,6 +68,7 @@ Exit codes: 0 printed, 1 the bundle cannot be installed so, or could not be had,
 	flags.StringVarP(&o.render.namespace, "namespace", "n", "", "Namespace to install to, as in spec.namespace. Required.")
 	flags.StringVar(&o.serviceAccount, "service-account", "", "Name of the ServiceAccount, as in spec.serviceAccount.name. Required.")
 	flags.StringVar(&o.before, "from", "", "Folder or image of the bundle to upgrade from.")
+	flags.StringVar(&o.beforeConfig, "from-config", "", "File with the configuration that bundle is installed with; by default that of --config.")
 	flags.StringVar(&o.render.name, "name", "", "Name of the ClusterExtension, to grant the rights to its finalizers.")
 	flags.StringVar(&o.render.config, "config", "", "File with the configuration, YAML or JSON, as in spec.config.inline.")
 	flags.StringVar(&o.render.certificates, "certificates", o.render.certificates,
@@ -77,13 +82,13 @@ func (o bundleRBAC) run(command *cobra.Command, from string) error {
 	if err != nil {
 		return misuse(command, err)
 	}
-	var config []byte
-	if o.render.config != "" {
-		if config, err = os.ReadFile(o.render.config); err != nil {
-			return &usageError{err: err}
+	rendered := func(from, configFile string) (objects []*unstructured.Unstructured, err error) {
+		var config []byte
+		if configFile != "" {
+			if config, err = os.ReadFile(configFile); err != nil {
+				return nil, &usageError{err: err}
+			}
 		}
-	}
-	rendered := func(from string) (objects []*unstructured.Unstructured, err error) {
 		err = o.render.content.read(command.Context(), from, image.BundleContent, func(files fs.FS) (err error) {
 			objects, err = renderBundle(files, config, options)
 			return err
@@ -94,14 +99,14 @@ func (o bundleRBAC) run(command *cobra.Command, from string) error {
 		return objects, err
 	}
 	var content permission.Content
-	if content.Wanted, err = rendered(from); err != nil {
+	if content.Wanted, err = rendered(from, o.render.config); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(content.Wanted, o.isInstaller) {
 		return misuse(command, fmt.Errorf("the bundle has a ServiceAccount %q of its own: choose another name", o.serviceAccount))
 	}
 	if o.before != "" {
-		if content.Before, err = rendered(o.before); err != nil {
+		if content.Before, err = rendered(o.before, cmp.Or(o.beforeConfig, o.render.config)); err != nil {
 			return err
 		}
 	}
@@ -110,6 +115,11 @@ func (o bundleRBAC) run(command *cobra.Command, from string) error {
 	if err != nil {
 		return err
 	}
+	stored, err := preflight.Stored(content.Before, content.Wanted)
+	if err != nil {
+		return err
+	}
+	needs.Stored = permission.ToList(stored)
 	return printReasoned(command.OutOrStdout(), permission.Grants(needs, subject))
 }
 

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,40 @@ func Definitions(ctx context.Context, list Lister, policy crdupgrade.Policy, cha
 	}
 	verdict.Findings = crdupgrade.Sort(verdict.Findings)
 	return verdict, nil
+}
+
+// Stored are the resources of which [Definitions] would read the objects, sorted,
+// as far as the objects before and after can tell: what is installed may differ.
+func Stored(before, wanted []*unstructured.Unstructured) ([]schema.GroupResource, error) {
+	var resources []schema.GroupResource
+	for _, change := range changesOf(before, wanted) {
+		pair, err := definitionsOf(change)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(pair.compare(), dependsOnData) {
+			resources = append(resources, storeddata.Resource(pair.before).GroupResource())
+		}
+	}
+	slices.SortFunc(resources, func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
+	return resources, nil
+}
+
+// changesOf are those of definitions.
+func changesOf(before, wanted []*unstructured.Unstructured) []Change {
+	after := map[string]*unstructured.Unstructured{}
+	for _, object := range wanted {
+		if isDefinition(object) {
+			after[object.GetName()] = object
+		}
+	}
+	var changes []Change
+	for _, object := range before {
+		if isDefinition(object) {
+			changes = append(changes, Change{Live: object, Wanted: after[object.GetName()]})
+		}
+	}
+	return changes
 }
 
 func isDefinition(object *unstructured.Unstructured) bool {

@@ -227,6 +227,29 @@ func TestDefinitionsLooksAtNothingElse(t *testing.T) {
 	}
 }
 
+func TestStored(t *testing.T) {
+	t.Parallel()
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	short := apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(3))}
+	of := func(plural string, spec properties) *unstructured.Unstructured { return asObject(t, definition(plural, spec)) }
+	before := []*unstructured.Unstructured{
+		of("tightened", properties{"name": text}), of("loosened", properties{"name": short}),
+		of("dropped", properties{}), of("unchanged", properties{"name": text}),
+	}
+	wanted := []*unstructured.Unstructured{
+		of("tightened", properties{"name": short}), of("loosened", properties{"name": text}),
+		of("unchanged", properties{"name": text}), of("added", properties{}),
+	}
+	got, err := preflight.Stored(before, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []schema.GroupResource{{Group: "example.com", Resource: "dropped"}, {Group: "example.com", Resource: "tightened"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("resources to read (-want +got):\n%s", diff)
+	}
+}
+
 func TestPolicyNamesChecksThatExist(t *testing.T) {
 	t.Parallel()
 	policy := preflight.Policy{Definitions: crdupgrade.Policy{Exceptions: []crdupgrade.Exception{{Check: "enum"}, {CRD: "a.example.com"}}}}

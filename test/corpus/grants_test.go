@@ -30,6 +30,7 @@ const installer = "installer"
 const (
 	operatorComment  = "# What the operator may do"
 	othersComment    = "# Roles that are not the bundle's own"
+	storedComment    = "# To check stored objects"
 	watchComment     = "# To notice changes at once."
 	finalizerComment = "# Only where the admission plugin OwnerReferencesPermissionEnforcement is on."
 )
@@ -51,7 +52,7 @@ type rule struct {
 }
 
 func (r rule) isAdvice() bool {
-	return r.isForWatching() || strings.HasPrefix(r.comment, finalizerComment)
+	return r.isForWatching() || strings.HasPrefix(r.comment, finalizerComment) || strings.HasPrefix(r.comment, storedComment)
 }
 
 // isGranted tells what has to be held to be granted to others.

@@ -75,6 +75,7 @@ const definitionOfOthers = `CustomResourceDefinition "certificates.cert-manager.
 var refusedUpgrades = map[string]string{
 	"authorino-operator 0.14.0":      "storedVersionRemoval: stored versions removed : [v1beta1]",
 	"egressip-ipam-operator 1.2.3":   immutableSelector,
+	"mongodb-atlas-kubernetes 1.4.0": immutableSelector,
 	"egressip-ipam-operator 1.2.4":   immutableSelector,
 	"gitlab-runner-operator 1.11.0":  immutableSelector,
 	"mongodb-atlas-kubernetes 0.8.0": immutableSelector,
@@ -82,12 +83,6 @@ var refusedUpgrades = map[string]string{
 	"netobserv-operator 0.2.2":       immutableSelector,
 	"opendatahub-operator 3.0.0":     immutableSelector,
 	"strimzi-kafka-operator 1.0.0":   "storedVersionRemoval: stored versions removed : [v1beta2]",
-
-	// Definitions are dropped, of which 'bundle rbac --from' gives no right to list
-	// the objects. Who may list them is not refused.
-	"gitlab-operator-kubernetes 2.2.3": `needs the right to list "gitlabs" of API group "apps.gitlab.com" in all namespaces`,
-	"grafana-operator 5.6.3":           `needs the right to list "grafanas" of API group "integreatly.org" in all namespaces`,
-	"mongodb-atlas-kubernetes 1.4.0":   `needs the right to list "atlasclusters" of API group "atlas.mongodb.com" in all namespaces`,
 
 	// rabbitmq-messaging-topology-operator has one of the same name.
 	"vault-config-operator 0.8.52": `ValidatingWebhookConfiguration "vpolicy.kb.io" already exists in namespace '' and cannot be managed by operator-controller`,

@@ -25,6 +25,7 @@ type Document struct {
 const (
 	forObjects    = "The objects of the bundle, by name where rights can be limited to names."
 	forDropped    = "What the version before has and this one has not: for the upgrade only."
+	forStored     = "To check stored objects before definitions become stricter or go: for the upgrade only."
 	forOperator   = "What the operator may do: nobody can grant what they do not hold."
 	forOthers     = "Roles that are not the bundle's own, or that gather the rules of others."
 	forWatching   = "To notice changes at once. Without, they are found within minutes."
@@ -86,6 +87,7 @@ func (n Needs) grantable() []reasonedRight {
 		}
 		needed = append(needed, note(escalation.least(), reason)...)
 	}
+	needed = append(needed, note(n.Stored, forStored)...)
 	var granted []reasonedRight
 	for _, r := range minimal(rightsOf(needed)) {
 		granted = append(granted, reasonedRight{right: r, reason: reasons[r]})
@@ -119,7 +121,7 @@ func (n Needs) grantedWhereItCan(rules []Rule) []Rule {
 func rulesWithReasons(granted []reasonedRight) ([]rbacv1.PolicyRule, map[int]string) {
 	var rules []rbacv1.PolicyRule
 	reasons := map[int]string{}
-	for _, reason := range []string{forObjects, forDropped, forOperator, forOthers, forWatching, forFinalizers} {
+	for _, reason := range []string{forObjects, forDropped, forStored, forOperator, forOthers, forWatching, forFinalizers} {
 		var rights []right
 		for _, r := range granted {
 			if r.reason == reason {

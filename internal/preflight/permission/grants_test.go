@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
@@ -97,6 +98,30 @@ func TestGrantsAreTheLeast(t *testing.T) {
 			}
 			checkGrants(t, needsOf(t, content), who)
 		})
+	}
+}
+
+// What a check of definitions reads is granted with its reason, and never missing.
+func TestGrantsToListWhatIsStored(t *testing.T) {
+	t.Parallel()
+	needs := needsOf(t, Content{Wanted: objects(t, aConfigMap)})
+	needs.Stored = ToList([]schema.GroupResource{{Group: "example.com", Resource: "things"}})
+	want := rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"things"}, Verbs: []string{"list"}}
+	found := false
+	for _, document := range Grants(needs, who) {
+		role, ok := document.Object.(*rbacv1.ClusterRole)
+		if !ok {
+			continue
+		}
+		at := slices.IndexFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return cmp.Equal(rule, want) })
+		found = at >= 0 && document.Reasons[at] == forStored
+	}
+	if !found {
+		t.Errorf("no rule is %v for the reason %q in %v", want, forStored, Grants(needs, who))
+	}
+	needs.Access = nil
+	if got := Missing(needs, Held{}); len(got) > 0 {
+		t.Errorf("missing: %v", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Verbs of requests to the API server.
@@ -60,6 +61,10 @@ type Needs struct {
 	// the admission plugin OwnerReferencesPermissionEnforcement is on.
 	Advice []Rule
 
+	// Stored is to list the custom resources that a check of definitions looks at;
+	// see [ToList]. It is granted, and never missing: the check itself says so.
+	Stored []Rule
+
 	// created are the namespaces that the content brings.
 	created map[string]struct{}
 }
@@ -100,6 +105,17 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	}
 	needs.Access, needs.Advice = merged(rightsOf(access)), merged(rightsOf(advice))
 	return needs, nil
+}
+
+// ToList are the rights to list all objects of the resources.
+func ToList(resources []schema.GroupResource) []Rule {
+	rules := make([]Rule, 0, len(resources))
+	for _, resource := range resources {
+		rules = append(rules, Rule{PolicyRule: rbacv1.PolicyRule{
+			APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{verbList},
+		}})
+	}
+	return rules
 }
 
 // finalizersOf is what it takes to block the deletion of an extension by objects
