@@ -92,6 +92,22 @@ func annotateRecords(t *testing.T, f *fixture) {
 	}
 }
 
+// giveRecords makes the records those of another extension, which there is: the
+// garbage collector lets them be.
+func giveRecords(t *testing.T, f *fixture, owner applier.Extension) {
+	t.Helper()
+	for _, record := range f.records(t) {
+		for i := range record.OwnerReferences {
+			if reference := &record.OwnerReferences[i]; reference.UID == f.owner.UID {
+				reference.Name, reference.UID = owner.Name, owner.UID
+			}
+		}
+		if err := admin.Update(t.Context(), &record); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestRecordsOfAnEarlierExtension has an extension that is deleted and made
 // again while the records of the first wait for the garbage collector.
 func TestRecordsOfAnEarlierExtension(t *testing.T) {
@@ -102,7 +118,8 @@ func TestRecordsOfAnEarlierExtension(t *testing.T) {
 	if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
 		t.Fatal(err)
 	}
-	f.owner.UID = newOwner(t, "once-more", f.owner.Namespace).UID
+	f.restart(t)
+	giveRecords(t, f, newOwner(t, "once-more", f.owner.Namespace))
 	if state := f.observe(t); state.Installed != nil || state.Unfinished {
 		t.Fatalf("state = %+v, want nothing of the earlier extension", state)
 	}

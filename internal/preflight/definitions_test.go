@@ -231,7 +231,9 @@ func TestStored(t *testing.T) {
 	t.Parallel()
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	short := apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(3))}
-	of := func(plural string, spec properties) *unstructured.Unstructured { return asObject(t, definition(plural, spec)) }
+	of := func(plural string, spec properties) *unstructured.Unstructured {
+		return asObject(t, definition(plural, spec))
+	}
 	before := []*unstructured.Unstructured{
 		of("tightened", properties{"name": text}), of("loosened", properties{"name": short}),
 		of("dropped", properties{}), of("unchanged", properties{"name": text}),

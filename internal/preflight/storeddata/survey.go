@@ -16,7 +16,7 @@ import (
 const (
 	// pageSize is how many objects are held at a time. A full page of objects
 	// of usual size has a few MiB, and the API server answers it in one read.
-	pageSize = 250
+	pageSize = 500
 	// maxPasses is how often a survey begins. Pages are of one state of the
 	// cluster, which the API server forgets after some minutes.
 	maxPasses = 3
