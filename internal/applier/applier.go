@@ -111,10 +111,10 @@ type Result struct {
 const recheckInterval = 2 * time.Minute
 
 // result is that of an operation that succeeded.
-func (a *Applier) result(owner Extension, changes map[ObjectKey]Change) Result {
+func (a *Applier) result(owner Extension, done outcome) Result {
 	result := Result{
-		Changes:   changes,
-		Began:     wrote(changes),
+		Changes:   done.changes,
+		Began:     done.began,
 		Unwatched: a.watches.denied(owner.Name),
 
 		ReleaseBytes: a.state(owner).recordSize(),
@@ -134,15 +134,6 @@ func (a *Applier) result(owner Extension, changes map[ObjectKey]Change) Result {
 		}
 	}
 	return result
-}
-
-func wrote(changes map[ObjectKey]Change) bool {
-	for _, change := range changes {
-		if change != Unchanged {
-			return true
-		}
-	}
-	return false
 }
 
 // Forget drops everything held for an extension that is being deleted. Its

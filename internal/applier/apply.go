@@ -55,7 +55,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	}
 	executor := newExecutor(client)
 	if err := operation.run(ctx, executor); err != nil {
-		return Result{Changes: executor.outcome.changes, Began: wrote(executor.outcome.changes)}, err
+		return Result{Changes: executor.outcome.changes, Began: executor.outcome.began}, err
 	}
 	known.setRecord(State{Installed: &desired.Revision}, history.deployedSize())
 	kept, err := a.certify(ctx, executor, operation.plan.steps)
@@ -64,7 +64,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	}
 	known.settle(executor.outcome.live, kept, a.config.Now())
 	a.watches.follow(ctx, owner, operation.plan.steps)
-	result := a.result(owner, executor.outcome.changes)
+	result := a.result(owner, executor.outcome)
 	result.Notes = notes
 	return result, nil
 }

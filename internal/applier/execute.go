@@ -2,6 +2,8 @@ package applier
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -24,6 +26,9 @@ const (
 
 // outcome is what an execution did, as far as it came.
 type outcome struct {
+	// began says that something was written, or may have been.
+	began bool
+
 	changes map[ObjectKey]Change
 	live    map[ObjectKey]*unstructured.Unstructured
 }
@@ -75,6 +80,7 @@ func wavesOf(steps []step) [][]*step {
 func (e *executor) write(ctx context.Context, s *step) error {
 	live, err := e.writer.write(ctx, s)
 	if err != nil {
+		e.fail(err)
 		return err
 	}
 	change := Updated
@@ -96,16 +102,32 @@ func (e *executor) remove(ctx context.Context, s *step) error {
 		PropagationPolicy: &background,
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
+		e.fail(err)
 		return err
 	}
 	e.note(s.key, Deleted, nil)
 	return nil
 }
 
+// fail takes for done what was not refused: answers get lost, and servers fail
+// after the deed.
+func (e *executor) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.outcome.began = e.outcome.began || !isRefusal(err)
+}
+
+// isRefusal says that the API server has answered that the request is at fault.
+func isRefusal(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
+}
+
 func (e *executor) note(key ObjectKey, change Change, live *unstructured.Unstructured) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.outcome.changes[key] = change
+	e.outcome.began = e.outcome.began || change != Unchanged
 	if live != nil {
 		e.outcome.live[key] = live
 	}

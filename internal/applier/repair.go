@@ -25,7 +25,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 		return Result{}, err
 	}
 	if extent.isEmpty() {
-		return a.result(owner, nil), nil
+		return a.result(owner, outcome{}), nil
 	}
 	client, err := a.clients.dynamic(owner.account())
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	if extent.all && !extent.watched {
 		a.watches.follow(ctx, owner, plan.steps)
 	}
-	return a.result(owner, executor.outcome.changes), nil
+	return a.result(owner, executor.outcome), nil
 }
 
 // extent is what a repair has to look at.
