@@ -170,11 +170,11 @@ func (a *Applier) see(extension string, key ObjectKey, fingerprint string) {
 }
 
 // seeWorkload is told by the watches how an object that runs something is doing.
-func (a *Applier) seeWorkload(extension string, workload Workload) {
+func (a *Applier) seeWorkload(extension string, workload Workload, fingerprint string) {
 	a.mu.Lock()
 	known := a.states[extension]
 	a.mu.Unlock()
-	if known != nil && known.seeWorkload(workload) {
+	if known != nil && known.seeWorkload(workload, fingerprint) {
 		a.config.Changed(extension)
 	}
 }

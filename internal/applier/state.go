@@ -35,6 +35,9 @@ type state struct {
 	// workloads are those of the objects that run something, as seen last.
 	workloads map[ObjectKey]Workload
 
+	// sighted are workloads as watches saw them since the last operation was settled.
+	sighted map[ObjectKey]sightedWorkload
+
 	// suspect are objects of which something else was seen since.
 	suspect map[ObjectKey]string
 
@@ -61,6 +64,7 @@ func newState(uid types.UID) *state {
 		all:       true,
 		settled:   map[ObjectKey]string{},
 		workloads: map[ObjectKey]Workload{},
+		sighted:   map[ObjectKey]sightedWorkload{},
 		suspect:   map[ObjectKey]string{},
 		contests:  contests{},
 	}
@@ -135,6 +139,8 @@ func (s *state) settle(live map[ObjectKey]*unstructured.Unstructured, kept certi
 	defer s.mu.Unlock()
 	s.settled = fingerprints(live)
 	s.workloads = workloads(live)
+	s.catchUp()
+	clear(s.sighted)
 	s.certificates = kept
 	s.looked = now
 	s.all = false
@@ -155,6 +161,10 @@ func (s *state) settleSome(live map[ObjectKey]*unstructured.Unstructured, kept c
 	defer s.mu.Unlock()
 	maps.Copy(s.settled, fingerprints(live))
 	maps.Copy(s.workloads, workloads(live))
+	s.catchUp()
+	for key := range live {
+		delete(s.sighted, key)
+	}
 	if len(kept.keys) > 0 {
 		s.certificates = kept
 	}
@@ -186,11 +196,30 @@ func (s *state) see(key ObjectKey, fingerprint string) bool {
 	return s.rollCall == nil // or else whoever waits for all will see
 }
 
+// sightedWorkload is a workload together with how its object looked.
+type sightedWorkload struct {
+	fingerprint string
+	workload    Workload
+}
+
+// catchUp takes what watches saw during an operation for newer than what the
+// operation found or left: the cluster may have taken a change up before the
+// operation was over, and does not say so again. If it is older after all, the watch
+// has more to say.
+func (s *state) catchUp() {
+	for key := range s.workloads {
+		if seen, ok := s.sighted[key]; ok && seen.fingerprint == s.settled[key] {
+			s.workloads[key] = seen.workload
+		}
+	}
+}
+
 // seeWorkload notes how an object that runs something is doing, and reports
 // whether that is news.
-func (s *state) seeWorkload(workload Workload) bool {
+func (s *state) seeWorkload(workload Workload, fingerprint string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.sighted[workload.Key] = sightedWorkload{fingerprint: fingerprint, workload: workload}
 	if _, ours := s.settled[workload.Key]; !ours || s.workloads[workload.Key] == workload {
 		return false
 	}

@@ -42,7 +42,7 @@ func (w *watch) covers(extension string) bool {
 // observer is told what the watches see.
 type observer interface {
 	see(extension string, key ObjectKey, fingerprint string)
-	seeWorkload(extension string, workload Workload)
+	seeWorkload(extension string, workload Workload, fingerprint string)
 	blind(extension string)
 	settledKeys(extension string) []ObjectKey
 }
@@ -191,7 +191,7 @@ func (w *watches) deny(ctx context.Context, running *watch) {
 func (w *watches) see(seen sighting) {
 	// How it is doing comes first: an object that was seen is known in full.
 	if seen.workload != nil {
-		w.observer.seeWorkload(seen.owner, *seen.workload)
+		w.observer.seeWorkload(seen.owner, *seen.workload, seen.fingerprint)
 	}
 	w.observer.see(seen.owner, seen.key, seen.fingerprint)
 }

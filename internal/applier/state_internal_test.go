@@ -1,0 +1,58 @@
+package applier
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestWatchesThatAreAheadOfAnOperation has a cluster take a change up before the
+// operation is over that made it.
+func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
+	t.Parallel()
+	key := ObjectKey{GroupKind: deploymentKind, Namespace: "ns", Name: "op"}
+	deployment := func(generation int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": map[string]any{"namespace": "ns", "name": "op", "uid": "u", "generation": generation},
+			"status":   map[string]any{"observedGeneration": int64(1)},
+		}}
+	}
+	up := Workload{Key: key, Available: metav1.ConditionTrue, RolledOut: true}
+	tests := map[string]struct {
+		reason string
+		seen   *unstructured.Unstructured
+		want   bool
+	}{
+		"the change": {reason: "the cluster does not say it again", seen: deployment(2), want: true},
+		"before it":  {reason: "what was so before says nothing about the change", seen: deployment(1)},
+		"nothing":    {reason: "what the operation left is all there is"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for operation, settle := range map[string]func(*state, map[ObjectKey]*unstructured.Unstructured){
+				"of all objects": func(s *state, live map[ObjectKey]*unstructured.Unstructured) {
+					s.settle(live, certificates{}, time.Now())
+				},
+				"of some": func(s *state, live map[ObjectKey]*unstructured.Unstructured) { s.settleSome(live, certificates{}) },
+			} {
+				s := newState("uid")
+				s.settle(map[ObjectKey]*unstructured.Unstructured{key: deployment(1)}, certificates{}, time.Now())
+				if test.seen != nil {
+					s.seeWorkload(up, fingerprint(deploymentKind, test.seen))
+				}
+				settle(s, map[ObjectKey]*unstructured.Unstructured{key: deployment(2)})
+				if got := s.knownWorkloads()[0].RolledOut; got != test.want {
+					t.Errorf("operation %s: rolled out is %t: %s", operation, got, test.reason)
+				}
+				s.settle(map[ObjectKey]*unstructured.Unstructured{key: deployment(2)}, certificates{}, time.Now())
+				if s.knownWorkloads()[0].RolledOut {
+					t.Errorf("operation %s: what was seen before the last operation counts in the next", operation)
+				}
+			}
+		})
+	}
+}
