@@ -2,7 +2,6 @@ package applier_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -44,15 +43,7 @@ var (
 	services   webhook.Services
 )
 
-// atATime is how many tests run at once: most of their time they wait for the
-// cluster.
-const atATime = "6"
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", atATime); err != nil {
-		panic(err)
-	}
 	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
