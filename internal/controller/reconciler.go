@@ -81,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	wanted, invalid := translate(ext)
 	outcome := r.pass(ctx, wanted, invalid)
+	r.tell(ext, notesOf(outcome.Notes)) // no later pass knows them, whatever becomes of the status
 	r.noteRights(ext.Name, outcome)
 	verdict := classify(outcome)
 	now := r.Now()
@@ -92,7 +93,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
 	r.tell(ext, transitionOf(&ext.Status, status))
-	r.tell(ext, notesOf(outcome.Notes))
 	r.tell(ext, moveOf(outcome.Moved))
 	report(ctx, outcome)
 	result, err := resultOf(outcome, verdict, phase)
