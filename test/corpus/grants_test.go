@@ -25,7 +25,7 @@ import (
 // installer is the ServiceAccount of each extension, in its namespace.
 const installer = "installer"
 
-// Comments before rules. The last two are before those that an extension can be
+// Comments before rules. The last three are before those that an extension can be
 // installed without.
 const (
 	operatorComment  = "# What the operator may do"
