@@ -81,11 +81,8 @@ type events struct {
 
 func newEvents(body io.Reader) *events { return &events{body: body} }
 
-// next waits for an event.
+// next reads the event that [events.wait] has waited for.
 func (e *events) next() (apiwatch.EventType, json.RawMessage, error) {
-	if err := e.wait(); err != nil {
-		return "", nil, err
-	}
 	var event struct {
 		Type   apiwatch.EventType `json:"type"`
 		Object json.RawMessage    `json:"object"`
@@ -96,25 +93,29 @@ func (e *events) next() (apiwatch.EventType, json.RawMessage, error) {
 	return event.Type, event.Object, nil
 }
 
-// wait returns when there is something for the decoder.
+// wait returns when there is something to read.
 func (e *events) wait() error {
-	if e.decoder != nil {
-		rest, err := io.ReadAll(e.decoder.Buffered())
-		if err != nil {
-			return err
-		}
-		if len(bytes.TrimSpace(rest)) > 0 {
-			return nil
-		}
-		e.decoder = nil
+	if e.hasMore() {
+		return nil
 	}
+	e.decoder = nil
 	for {
 		if _, err := io.ReadFull(e.body, e.first[:]); err != nil {
 			return err
 		}
 		if len(bytes.TrimSpace(e.first[:])) > 0 {
-			e.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(e.first[:]), e.body))
-			return nil
+			break
 		}
 	}
+	e.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(e.first[:]), e.body))
+	return nil
+}
+
+// hasMore says whether the decoder has read beyond the last event.
+func (e *events) hasMore() bool {
+	if e.decoder == nil {
+		return false
+	}
+	rest, err := io.ReadAll(e.decoder.Buffered()) // of bytes in memory
+	return err == nil && len(bytes.TrimSpace(rest)) > 0
 }

@@ -102,12 +102,15 @@ func TestEventsAreReadHoweverTheyArrive(t *testing.T) {
 			events := newEvents(arrive(strings.NewReader(stream)))
 			var got []string
 			for {
-				kind, object, err := events.next()
-				if err != nil {
+				if err := events.wait(); err != nil {
 					if err != io.EOF { //nolint:errorlint // nothing wraps the end
 						t.Error(err)
 					}
 					break
+				}
+				kind, object, err := events.next()
+				if err != nil {
+					t.Fatal(err)
 				}
 				got = append(got, string(kind)+string(object))
 			}

@@ -34,6 +34,9 @@ type stream struct {
 	// version is where to go on after an interruption; empty to begin anew.
 	version string
 
+	// found is what the list at the beginning has so far; nil after it.
+	found map[ObjectKey]struct{}
+
 	// plain says that the API server does not stream lists.
 	plain bool
 }
@@ -44,29 +47,26 @@ const streamSpan = 10 * time.Minute
 
 // newStreamPauses are those between two attempts. The first one spreads what was
 // cut off at the same time.
-func newStreamPauses() wait.Backoff {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
+func newStreamPauses() *wait.Backoff {
+	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
 }
 
 // run reads until ctx ends or the ServiceAccount may not, which is returned.
 // Whatever else is in the way is tried again.
 func (s *stream) run(ctx context.Context) (denied bool) {
 	pauses := newStreamPauses()
-	for ctx.Err() == nil {
+	for {
 		progress, err := s.follow(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return false
 		case apierrors.IsForbidden(err):
 			return true
-		case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-			s.version = ""
 		case apierrors.IsInvalid(err) && s.version == "" && !s.plain:
 			s.plain = true
 			continue
-		case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-			utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", s.key.account.User())
 		}
+		s.interrupted(ctx, err)
 		if progress {
 			pauses = newStreamPauses()
 		}
@@ -75,58 +75,89 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 		case <-time.After(pauses.Step()):
 		}
 	}
-	return false
+}
+
+// interrupted decides where to go on, and tells of what was in the way.
+func (s *stream) interrupted(ctx context.Context, err error) {
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		s.version = ""
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	default:
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", s.key.account.User())
+	}
 }
 
 // follow opens the stream once and reads it to its end, which is always an error.
 // It reports whether anything was read.
 func (s *stream) follow(ctx context.Context) (progress bool, err error) {
-	if s.version == "" && s.plain {
-		if err := s.list(ctx); err != nil {
-			return false, err
-		}
-	}
-	found := map[ObjectKey]struct{}{}
-	if s.version != "" {
-		found = nil
-	}
-	body, err := s.clients.open(ctx, s.key, s.kind, s.watchOptions())
+	body, err := s.open(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer body.Close()
-	for events := newEvents(body); ; progress = true {
-		kind, object, err := events.next()
-		if err != nil {
+	return s.read(newEvents(body))
+}
+
+// open begins the stream where it was interrupted, or with what is there.
+func (s *stream) open(ctx context.Context) (io.ReadCloser, error) {
+	if s.version == "" && s.plain {
+		if err := s.list(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.found = nil
+	if s.version == "" {
+		s.found = map[ObjectKey]struct{}{}
+	}
+	return s.clients.open(ctx, s.key, s.kind, s.watchOptions())
+}
+
+// read is where streams wait, nearly all of the time. What is on the stack then
+// counts thousands of times, so it keeps nothing there.
+func (s *stream) read(events *events) (progress bool, err error) {
+	for ; ; progress = true {
+		if err := events.wait(); err != nil {
 			return progress, err
 		}
-		seen, err := sightingOf(s.kind, kind, object)
-		if err != nil {
+		if err := s.take(events); err != nil {
 			return progress, err
 		}
-		found = s.take(seen, found)
 	}
 }
 
-// take passes on one event. found is what the list has so far; nil after it.
-func (s *stream) take(seen sighting, found map[ObjectKey]struct{}) map[ObjectKey]struct{} {
+// take passes on one event.
+func (s *stream) take(events *events) error {
+	kind, object, err := events.next()
+	if err != nil {
+		return err
+	}
+	seen, err := sightingOf(s.kind, kind, object)
+	if err != nil {
+		return err
+	}
 	if seen.event == apiwatch.Bookmark {
-		if found != nil && !seen.endsList {
-			return found
-		}
-		if found != nil {
-			s.listed(found)
-		}
-		s.version = seen.version
+		s.mark(seen)
 		return nil
 	}
-	if found == nil {
+	if s.found == nil {
 		s.version = seen.version
 	} else if seen.event != apiwatch.Deleted {
-		found[seen.key] = struct{}{}
+		s.found[seen.key] = struct{}{}
 	}
 	s.see(seen)
-	return found
+	return nil
+}
+
+// mark takes note of how far the stream has come.
+func (s *stream) mark(bookmark sighting) {
+	if s.found != nil && !bookmark.endsList {
+		return
+	}
+	if s.found != nil {
+		s.listed(s.found)
+	}
+	s.found, s.version = nil, bookmark.version
 }
 
 // watchOptions ask for a list first, unless the stream goes on.
