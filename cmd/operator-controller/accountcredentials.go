@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"os"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/controller"
@@ -68,11 +70,14 @@ func (c *accountCredentials) explain(err error) error {
 }
 
 // newAccounts reads pull secrets with requests that are those of the
-// ServiceAccount which has them.
-func newAccounts(config *rest.Config, authFile string) (*pullsecret.Accounts, error) {
+// ServiceAccount which has them. Which ones it has comes from a cache.
+func newAccounts(config *rest.Config, cached client.Reader, authFile string) (*pullsecret.Accounts, error) {
 	return pullsecret.NewAccounts(pullsecret.AccountsConfig{
 		File: authFile,
-		As: func(account types.NamespacedName) (corev1client.CoreV1Interface, error) {
+		Names: func(ctx context.Context, account types.NamespacedName) ([]string, error) {
+			return pullSecretNames(ctx, cached, account)
+		},
+		As: func(account types.NamespacedName) (corev1client.SecretsGetter, error) {
 			user := applier.ServiceAccount(account).User()
 			if user == "" {
 				return nil, errors.New("a ServiceAccount without a name")
@@ -89,4 +94,16 @@ func newAccounts(config *rest.Config, authFile string) (*pullsecret.Accounts, er
 			return corev1client.NewForConfigAndClient(as, through)
 		},
 	})
+}
+
+func pullSecretNames(ctx context.Context, cached client.Reader, account types.NamespacedName) ([]string, error) {
+	found := &corev1.ServiceAccount{}
+	if err := cached.Get(ctx, account, found); err != nil {
+		return nil, err //nolint:wrapcheck // it names the ServiceAccount
+	}
+	names := make([]string, 0, len(found.ImagePullSecrets))
+	for _, reference := range found.ImagePullSecrets {
+		names = append(names, reference.Name)
+	}
+	return names, nil
 }

@@ -135,25 +135,29 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 	return mgr, addProbes(mgr)
 }
 
-// cacheOptions keep in memory what passes read: extensions and catalogs whole,
-// and of ServiceAccounts that they exist. Secrets are not among it.
+// cacheOptions keep in memory what passes read: extensions and catalogs whole, and
+// of ServiceAccounts which pull secrets they have. Secrets are not among it.
 func cacheOptions() cache.Options {
 	return cache.Options{
 		ByObject: map[client.Object]cache.ByObject{
-			&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}}: {
-				Transform: onlyName,
-			},
+			&corev1.ServiceAccount{}: {Transform: onlyPullSecrets},
 		},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
 }
 
-// onlyName drops everything of an object that its existence does not need.
-func onlyName(object any) (any, error) {
-	if partial, ok := object.(*metav1.PartialObjectMetadata); ok {
-		partial.Annotations, partial.Labels, partial.ManagedFields, partial.OwnerReferences = nil, nil, nil, nil
+// onlyPullSecrets drops all else of a ServiceAccount.
+func onlyPullSecrets(object any) (any, error) {
+	account, ok := object.(*corev1.ServiceAccount)
+	if !ok {
+		return object, nil
 	}
-	return object, nil
+	return &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: account.Namespace, Name: account.Name, UID: account.UID, ResourceVersion: account.ResourceVersion,
+		},
+		ImagePullSecrets: account.ImagePullSecrets,
+	}, nil
 }
 
 // metricsOptions come with the certificate, which has to be started to be

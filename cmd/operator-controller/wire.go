@@ -90,7 +90,7 @@ func newBundles(mgr ctrl.Manager, o *options, authFile string) (*bundles, error)
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := newAccounts(mgr.GetConfig(), authFile)
+	accounts, err := newAccounts(mgr.GetConfig(), mgr.GetClient(), authFile)
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,16 +66,9 @@ func (r *Reconciler) observeOffers(ctx context.Context, wanted Wanted, observed 
 	}
 }
 
-// newServiceAccount is what is watched of a ServiceAccount: that it exists.
-func newServiceAccount() *metav1.PartialObjectMetadata {
-	account := &metav1.PartialObjectMetadata{}
-	account.SetGroupVersionKind(serviceAccountKind)
-	return account
-}
-
 func (r *Reconciler) serviceAccount(ctx context.Context, owner Owner) error {
 	key := types.NamespacedName{Namespace: owner.Namespace, Name: owner.ServiceAccount}
-	err := r.Client.Get(ctx, key, newServiceAccount())
+	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
 	if apierrors.IsNotFound(err) {
 		return &MissingServiceAccountError{Namespace: owner.Namespace, Name: owner.ServiceAccount}
 	}

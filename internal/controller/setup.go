@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,8 +23,6 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-var serviceAccountKind = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
-
 // Setup registers the reconciler of ClusterExtensions and what wakes it.
 func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error {
 	r.backoff = newBackoff()
@@ -33,7 +30,7 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		Named("clusterextension").
 		For(&ocv1.ClusterExtension{}, builder.WithPredicates(r.extensionEdited())).
 		Watches(&ocv1.ClusterCatalog{}, handler.EnqueueRequestsFromMapFunc(r.selecting), builder.WithPredicates(catalogMoved())).
-		WatchesMetadata(newServiceAccountObject(), handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(appearsOrGoes())).
+		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(accountMoved())).
 		Watches(&ocv1.ClusterExtension{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), builder.WithPredicates(installMoved())).
 		WatchesRawSource(source.TypedChannel(sources.Wakeups, enqueueNamed())).
 		WatchesRawSource(source.TypedChannel(sources.APIs, r.toRequirersOfAPIs())).
@@ -48,8 +45,6 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 	}
 	return nil
 }
-
-func newServiceAccountObject() client.Object { return &corev1.ServiceAccount{} }
 
 // extensionEdited ignores our own status writes.
 func (r *Reconciler) extensionEdited() predicate.Predicate {
@@ -90,8 +85,14 @@ func catalogMoved() predicate.Predicate {
 	}}
 }
 
-func appearsOrGoes() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// accountMoved notices a ServiceAccount that appears, goes, or has other pull
+// secrets.
+func accountMoved() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isAccount := e.ObjectOld.(*corev1.ServiceAccount)
+		after, isStillAccount := e.ObjectNew.(*corev1.ServiceAccount)
+		return isAccount && isStillAccount && !slices.Equal(before.ImagePullSecrets, after.ImagePullSecrets)
+	}}
 }
 
 // selecting gives the extensions that may draw from a catalog. Those whose

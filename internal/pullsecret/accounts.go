@@ -15,8 +15,10 @@ import (
 
 // AccountsConfig is what [Accounts] are made from. All fields are required.
 type AccountsConfig struct {
-	// As gives a client whose requests are those of a ServiceAccount.
-	As func(account types.NamespacedName) (corev1client.CoreV1Interface, error)
+	// Names gives the names of the pull secrets of a ServiceAccount.
+	Names func(ctx context.Context, account types.NamespacedName) ([]string, error)
+	// As gives a client for Secrets whose requests are those of a ServiceAccount.
+	As func(account types.NamespacedName) (corev1client.SecretsGetter, error)
 	// File has the credentials of the controller, see [Config.File]. The files of
 	// ServiceAccounts are in the same folder.
 	File string
@@ -29,8 +31,8 @@ type Accounts struct{ cfg AccountsConfig }
 // NewAccounts deletes what an earlier process left. It is to be called before
 // the [Keeper] of the file runs.
 func NewAccounts(cfg AccountsConfig) (*Accounts, error) {
-	if cfg.As == nil || cfg.File == "" {
-		return nil, errors.New("a client and a file are required")
+	if cfg.Names == nil || cfg.As == nil || cfg.File == "" {
+		return nil, errors.New("names, a client and a file are required")
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(cfg.File), temporaryFiles))
 	for _, file := range left {
@@ -65,25 +67,25 @@ func (a *Accounts) Write(ctx context.Context, account types.NamespacedName) (fil
 
 // credentials reads what a ServiceAccount has, of which later Secrets win.
 func (a *Accounts) credentials(ctx context.Context, account types.NamespacedName) (credentials, error) {
-	client, err := a.cfg.As(account)
-	if err != nil {
+	names, err := a.cfg.Names(ctx, account)
+	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	found, err := client.ServiceAccounts(account.Namespace).Get(ctx, account.Name, metav1.GetOptions{})
+	client, err := a.cfg.As(account)
 	if err != nil {
 		return nil, err
 	}
 	var all []credentials
 	var unusable []error
-	for _, reference := range found.ImagePullSecrets {
-		secret, err := client.Secrets(account.Namespace).Get(ctx, reference.Name, metav1.GetOptions{})
+	for _, name := range names {
+		secret, err := client.Secrets(account.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			unusable = append(unusable, err)
 			continue
 		}
 		some, err := credentialsOf(secret)
 		if err != nil {
-			unusable = append(unusable, fmt.Errorf("secrets %q: %w", reference.Name, err))
+			unusable = append(unusable, fmt.Errorf("secrets %q: %w", name, err))
 			continue
 		}
 		all = append(all, some)

@@ -1,6 +1,7 @@
 package pullsecret
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,9 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
@@ -42,7 +45,7 @@ func TestAccounts(t *testing.T) {
 			want: `{"auths":{"a":{"auth":"2"}}}`,
 		},
 		"none":                       {reason: "the controller's do", base: base, objects: []runtime.Object{account()}},
-		"may not read itself":        {reason: "most need not", base: base, objects: []runtime.Object{account("s")}, denied: "serviceaccounts", fails: apierrors.IsForbidden},
+		"is not there":               {reason: "it says so", base: base, fails: apierrors.IsNotFound},
 		"may not read its secrets":   {reason: "it says so", base: base, objects: []runtime.Object{account("s"), secretOf("system", "s", `{"a":{}}`)}, denied: "secrets", fails: apierrors.IsForbidden},
 		"one is missing":             {reason: "the others do", objects: []runtime.Object{account("s", "gone"), secretOf("system", "s", `{"a":{"auth":"1"}}`)}, want: `{"auths":{"a":{"auth":"1"}}}`, fails: apierrors.IsNotFound},
 		"one has no credentials":     {reason: "nothing of it is told", objects: []runtime.Object{account("s"), secretOf("system", "s", `"confidential`)}, fails: func(err error) bool { return errors.Is(err, errNoCredentials) }},
@@ -63,7 +66,8 @@ func TestAccounts(t *testing.T) {
 				return true, nil, apierrors.NewForbidden(resource, "x", errors.New("no"))
 			})
 			accounts, err := NewAccounts(AccountsConfig{
-				As: func(account types.NamespacedName) (corev1client.CoreV1Interface, error) {
+				Names: namesIn(api),
+				As: func(account types.NamespacedName) (corev1client.SecretsGetter, error) {
 					if account != own {
 						t.Errorf("reads as %s", account)
 					}
@@ -99,6 +103,20 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
+func namesIn(api kubernetes.Interface) func(context.Context, types.NamespacedName) ([]string, error) {
+	return func(ctx context.Context, account types.NamespacedName) ([]string, error) {
+		found, err := api.CoreV1().ServiceAccounts(account.Namespace).Get(ctx, account.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, reference := range found.ImagePullSecrets {
+			names = append(names, reference.Name)
+		}
+		return names, nil
+	}
+}
+
 func TestAccountsLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -111,8 +129,9 @@ func TestAccountsLeaveNothingBehind(t *testing.T) {
 	}
 	api := fake.NewClientset(&corev1.ServiceAccount{})
 	if _, err := NewAccounts(AccountsConfig{
-		As:   func(types.NamespacedName) (corev1client.CoreV1Interface, error) { return api.CoreV1(), nil },
-		File: kept,
+		Names: namesIn(api),
+		As:    func(types.NamespacedName) (corev1client.SecretsGetter, error) { return api.CoreV1(), nil },
+		File:  kept,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,7 +54,11 @@ func startWorld(t *testing.T, cfg Config, api *fake.Clientset) *world {
 		t.Fatal(err)
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	t.Cleanup(queue.ShutDown)
+	var worker sync.WaitGroup
+	t.Cleanup(func() {
+		queue.ShutDown()
+		worker.Wait() // it may be writing the file
+	})
 	for _, followed := range []source.Source{keeper.accounts, keeper.secrets} {
 		if err := followed.Start(t.Context(), queue); err != nil {
 			t.Fatal(err)
@@ -65,7 +70,7 @@ func startWorld(t *testing.T, cfg Config, api *fake.Clientset) *world {
 		default:
 		}
 	}, funcr.Options{})
-	go func() {
+	worker.Go(func() {
 		for {
 			request, shutdown := queue.Get()
 			if shutdown {
@@ -76,7 +81,7 @@ func startWorld(t *testing.T, cfg Config, api *fake.Clientset) *world {
 			}
 			queue.Done(request)
 		}
-	}()
+	})
 	return w
 }
 
