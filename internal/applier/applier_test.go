@@ -513,6 +513,11 @@ func TestWithoutTheRightToWatch(t *testing.T) {
 	f.waitAllowed(t)
 	f.apply(t, "1.0.0", configMap("a", "1"))
 	f.waitForChange(t)
+	f.requests.take()
+	f.apply(t, "1.1.0", configMap("a", "1"))
+	if got := countsOf(f.requests.take())["GET content"]; got != 1 {
+		t.Errorf("an upgrade reads %d objects, want all of them: no watch tells", got)
+	}
 	f.restart(t)
 	result := f.repair(t)
 	if got := countsOf(f.requests.take())["GET content"]; got != 1 {

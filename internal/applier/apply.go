@@ -24,7 +24,9 @@ type Desired struct {
 }
 
 // Apply makes a new revision: install or upgrade. It reads or tries, and checks,
-// every object first; errors before the first write leave Result.Began false.
+// every object first, except for those that are to stay the same and of which
+// watches have told no change; errors before the first write leave Result.Began
+// false.
 //
 // It fails with [*UnknownKindsError], [*permission.MissingError],
 // [*preflight.ApprovalError], [*ConflictError], [*preflight.UnsafeError],
@@ -62,7 +64,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	if err != nil {
 		return Result{Changes: executor.outcome.changes, Began: true}, err
 	}
-	known.settle(executor.outcome.live, kept, a.config.Now())
+	known.settle(executor.outcome, kept, a.config.Now())
 	a.watches.follow(ctx, owner, operation.plan.steps)
 	result := a.result(owner, executor.outcome)
 	result.Notes = notes
@@ -82,6 +84,9 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *history
 	plan, err := planner.outline(owned, before)
 	if err != nil {
 		return nil, nil, err
+	}
+	if len(a.watches.denied(planner.owner.Name)) == 0 {
+		plan.leave(a.state(planner.owner).undisturbed())
 	}
 	notes, err = a.check(ctx, planner, plan, desired, before)
 	if err != nil {

@@ -50,7 +50,7 @@ func (d *storageDriver) trace(rel *release.Release) error {
 	case rel.Info.Status != release.StatusDeployed:
 		delete(rel.Labels, labelTraces)
 	case rel.Version == last.revision:
-		text, err := tracesOf(rel.Manifest, d.executor.outcome.live)
+		text, err := tracesOf(rel.Manifest, d.executor.outcome)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package applier
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -31,6 +32,16 @@ type outcome struct {
 
 	changes map[ObjectKey]Change
 	live    map[ObjectKey]*unstructured.Unstructured
+
+	// left are the fingerprints of objects that were not looked at.
+	left map[ObjectKey]string
+}
+
+// fingerprints are those of all objects, as they were found or left.
+func (o outcome) fingerprints() map[ObjectKey]string {
+	prints := fingerprints(o.live)
+	maps.Copy(prints, o.left)
+	return prints
 }
 
 // executor writes what a plan says, as the ServiceAccount of one extension.
@@ -45,6 +56,7 @@ func newExecutor(client dynamic.Interface) *executor {
 	return &executor{writer: writer{client: client}, outcome: outcome{
 		changes: map[ObjectKey]Change{},
 		live:    map[ObjectKey]*unstructured.Unstructured{},
+		left:    map[ObjectKey]string{},
 	}}
 }
 
@@ -78,6 +90,10 @@ func wavesOf(steps []step) [][]*step {
 }
 
 func (e *executor) write(ctx context.Context, s *step) error {
+	if s.left != "" {
+		e.leave(s)
+		return nil
+	}
 	live, err := e.writer.write(ctx, s)
 	if err != nil {
 		e.fail(err)
@@ -121,6 +137,13 @@ func (e *executor) fail(err error) {
 func isRefusal(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
+}
+
+func (e *executor) leave(s *step) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.outcome.changes[s.key] = Unchanged
+	e.outcome.left[s.key] = s.left
 }
 
 func (e *executor) note(key ObjectKey, change Change, live *unstructured.Unstructured) {

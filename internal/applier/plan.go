@@ -1,7 +1,9 @@
 package applier
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -31,6 +33,27 @@ type step struct {
 
 	// tried says that the API server was asked whether it would create the object.
 	tried bool
+
+	// left is the fingerprint of an object that is known to be as the revision
+	// before left it, and that the new one wants to be the same: it is neither read
+	// nor written. It is empty for all others.
+	left string
+}
+
+// repeats says that the new revision wants of the object what the one before did.
+// Both are compared as JSON: numbers from a manifest can be of another type.
+func (s *step) repeats(owner Extension) bool {
+	if s.before == nil {
+		return false
+	}
+	before := s.before.DeepCopy()
+	stamp(owner, before)
+	was, err := json.Marshal(before.Object)
+	if err != nil {
+		return false
+	}
+	is, err := json.Marshal(s.object.Object)
+	return err == nil && bytes.Equal(was, is)
 }
 
 // plan is made without a write. It is whole: an operation that starts to write
@@ -48,6 +71,17 @@ type planner struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
 	owner  Extension
+}
+
+// leave has the steps pass over objects that are to stay as they are. Undisturbed
+// are the fingerprints of those that are known to be as they were left.
+func (p *plan) leave(undisturbed map[ObjectKey]string) {
+	for i := range p.steps {
+		s := &p.steps[i]
+		if left, known := undisturbed[s.key]; known && s.repeats(p.owner) {
+			s.left = left
+		}
+	}
 }
 
 // survey holds an outline against the cluster. It fails with [*ConflictError] or

@@ -47,6 +47,9 @@ func (a *Applier) permissionClients(account ServiceAccount) (permission.Clients,
 func checkDefinitions(ctx context.Context, client dynamic.Interface, policy preflight.Policy, plan *plan) (notes []string, err error) {
 	changes := make([]preflight.Change, 0, len(plan.steps)+len(plan.prune))
 	for _, s := range plan.steps {
+		if s.left != "" {
+			continue
+		}
 		changes = append(changes, preflight.Change{Live: s.live, Wanted: s.object})
 	}
 	for _, s := range plan.prune {

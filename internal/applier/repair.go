@@ -48,7 +48,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	}
 	known.rest(now)
 	if extent.all {
-		known.settle(executor.outcome.live, kept, a.config.Now())
+		known.settle(executor.outcome, kept, a.config.Now())
 	} else {
 		known.settleSome(executor.outcome.live, kept)
 	}

@@ -134,17 +134,38 @@ func (s *state) concludeRollCall(now time.Time) {
 
 // settle takes over how an operation left the objects. Objects that it did not
 // see are no longer part of the release.
-func (s *state) settle(live map[ObjectKey]*unstructured.Unstructured, kept certificates, now time.Time) {
+func (s *state) settle(done outcome, kept certificates, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settled = fingerprints(live)
-	s.workloads = workloads(live)
+	s.settled = done.fingerprints()
+	maps.DeleteFunc(s.workloads, func(key ObjectKey, _ Workload) bool { return done.left[key] == "" })
+	maps.Copy(s.workloads, workloads(done.live))
 	s.catchUp()
 	clear(s.sighted)
 	s.certificates = kept
 	s.looked = now
 	s.all = false
 	s.forgetSelfMade()
+}
+
+// undisturbed gives the fingerprints of the objects that are known to be as the
+// revision before the next one left them. After one that was not finished there are
+// none: repair leaves objects as the installed one wants them. What has to do with
+// certificates changes with time and is not among them.
+func (s *state) undisturbed() map[ObjectKey]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all || s.recorded == nil || s.recorded.Unfinished {
+		return nil
+	}
+	prints := maps.Clone(s.settled)
+	for key := range s.suspect {
+		delete(prints, key)
+	}
+	for _, key := range s.certificates.keys {
+		delete(prints, key)
+	}
+	return prints
 }
 
 // lookedAt is when every object was looked at last.

@@ -35,12 +35,12 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 			t.Parallel()
 			for operation, settle := range map[string]func(*state, map[ObjectKey]*unstructured.Unstructured){
 				"of all objects": func(s *state, live map[ObjectKey]*unstructured.Unstructured) {
-					s.settle(live, certificates{}, time.Now())
+					s.settle(outcome{live: live}, certificates{}, time.Now())
 				},
 				"of some": func(s *state, live map[ObjectKey]*unstructured.Unstructured) { s.settleSome(live, certificates{}) },
 			} {
 				s := newState("uid")
-				s.settle(map[ObjectKey]*unstructured.Unstructured{key: deployment(1)}, certificates{}, time.Now())
+				s.settle(outcome{live: map[ObjectKey]*unstructured.Unstructured{key: deployment(1)}}, certificates{}, time.Now())
 				if test.seen != nil {
 					s.seeWorkload(up, fingerprint(deploymentKind, test.seen))
 				}
@@ -48,7 +48,7 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 				if got := s.knownWorkloads()[0].RolledOut; got != test.want {
 					t.Errorf("operation %s: rolled out is %t: %s", operation, got, test.reason)
 				}
-				s.settle(map[ObjectKey]*unstructured.Unstructured{key: deployment(2)}, certificates{}, time.Now())
+				s.settle(outcome{live: map[ObjectKey]*unstructured.Unstructured{key: deployment(2)}}, certificates{}, time.Now())
 				if s.knownWorkloads()[0].RolledOut {
 					t.Errorf("operation %s: what was seen before the last operation counts in the next", operation)
 				}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/release"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
@@ -36,13 +35,15 @@ type traces struct {
 
 // tracesOf gives the text of traces. It is empty where certificates of webhooks
 // are ours to keep: those are looked after by their content.
-func tracesOf(manifest string, live map[ObjectKey]*unstructured.Unstructured) (string, error) {
-	made := traces{Format: tracesFormat, Manifest: manifestDigest(manifest), Objects: map[string]string{}}
-	for key, object := range live {
+func tracesOf(manifest string, done outcome) (string, error) {
+	for _, object := range done.live {
 		if webhookcert.Concerns(object) {
 			return "", nil
 		}
-		made.Objects[traceKey(key)] = fingerprint(key.GroupKind, object)
+	}
+	made := traces{Format: tracesFormat, Manifest: manifestDigest(manifest), Objects: map[string]string{}}
+	for key, left := range done.fingerprints() {
+		made.Objects[traceKey(key)] = left
 	}
 	text, err := json.Marshal(made)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestTracesAreThoseOfOneManifest(t *testing.T) {
 		live[ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: name}] = object
 	}
 	keys := slices.Collect(maps.Keys(live))
-	text, err := tracesOf("manifest", live)
+	text, err := tracesOf("manifest", outcome{live: live})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestCertificatesLeaveNoTraces(t *testing.T) {
 	t.Parallel()
 	secret := &unstructured.Unstructured{}
 	secret.SetAnnotations(map[string]string{bundle.AnnotationCertificateNames: "a.test"})
-	text, err := tracesOf("manifest", map[ObjectKey]*unstructured.Unstructured{{Name: "s"}: secret})
+	text, err := tracesOf("manifest", outcome{live: map[ObjectKey]*unstructured.Unstructured{{Name: "s"}: secret}})
 	if err != nil || text != "" {
 		t.Errorf("traces = %q, %v, want none: a certificate is looked after by its content", text, err)
 	}

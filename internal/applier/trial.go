@@ -23,9 +23,11 @@ func (p *planner) look(ctx context.Context, plan *plan) error {
 	var known, unheard []*step
 	for i := range plan.steps {
 		s := &plan.steps[i]
-		if s.before == nil && !plan.ground.carries(s) {
+		switch {
+		case s.left != "":
+		case s.before == nil && !plan.ground.carries(s):
 			unheard = append(unheard, s)
-		} else {
+		default:
 			known = append(known, s)
 		}
 	}
@@ -55,7 +57,7 @@ func isUntriable(err error) bool { return apierrors.IsBadRequest(err) }
 func (p *planner) rehearse(ctx context.Context, plan *plan) error {
 	var untried []*step
 	for i := range plan.steps {
-		if s := &plan.steps[i]; !s.tried && isWorthATrial(s) && !plan.ground.carries(s) {
+		if s := &plan.steps[i]; s.left == "" && !s.tried && isWorthATrial(s) && !plan.ground.carries(s) {
 			untried = append(untried, s)
 		}
 	}

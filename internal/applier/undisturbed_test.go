@@ -1,0 +1,158 @@
+package applier_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/applier"
+)
+
+// TestUpgradeLooksOnlyAtWhatMayDiffer has two objects, of which the next version
+// changes one.
+func TestUpgradeLooksOnlyAtWhatMayDiffer(t *testing.T) {
+	t.Parallel()
+	touch := func(t *testing.T, f *fixture) {
+		t.Helper()
+		live := f.live(t, "same")
+		live.Data["key"] = "theirs"
+		if err := admin.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := map[string]struct {
+		before func(t *testing.T, f *fixture)
+		reads  int
+		change applier.Change // of the object that stays the same
+	}{
+		"nothing happened": {
+			before: func(*testing.T, *fixture) {},
+			reads:  1, change: applier.Unchanged,
+		},
+		"somebody changed it": {
+			before: func(t *testing.T, f *fixture) {
+				t.Helper()
+				touch(t, f)
+				f.waitForChange(t)
+			},
+			reads: 2, change: applier.Updated,
+		},
+		"somebody deleted it": {
+			before: func(t *testing.T, f *fixture) {
+				t.Helper()
+				if err := admin.Delete(t.Context(), f.live(t, "same")); err != nil {
+					t.Fatal(err)
+				}
+				f.waitForChange(t)
+			},
+			reads: 2, change: applier.Created,
+		},
+		"it was changed and repaired": {
+			before: func(t *testing.T, f *fixture) {
+				t.Helper()
+				touch(t, f)
+				f.waitForChange(t)
+				f.repair(t)
+				f.settle(t)
+			},
+			reads: 1, change: applier.Unchanged,
+		},
+		"a process that knows nothing": {
+			before: func(t *testing.T, f *fixture) {
+				t.Helper()
+				f.restart(t)
+				f.observe(t)
+			},
+			reads: 2, change: applier.Unchanged,
+		},
+		"a process that has recognized it": {
+			before: func(t *testing.T, f *fixture) {
+				t.Helper()
+				f.restart(t)
+				f.observe(t)
+				f.repair(t)
+			},
+			reads: 1, change: applier.Unchanged,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "undisturbed-"+strings.ReplaceAll(name, " ", "-"))
+			f.apply(t, "1.0.0", configMap("same", "1"), configMap("other", "1"))
+			f.settle(t)
+			tc.before(t, f)
+			f.requests.take()
+			result := f.apply(t, "1.1.0", configMap("same", "1"), configMap("other", "2"))
+			if got := countsOf(f.requests.take())["GET content"]; got != tc.reads {
+				t.Errorf("%d objects were read, want %d", got, tc.reads)
+			}
+			if diff := cmp.Diff(map[string]applier.Change{"same": tc.change, "other": applier.Updated}, changesOf(result)); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+			if value := f.live(t, "same").Data["key"]; value != "1" {
+				t.Errorf("the object has %q", value)
+			}
+			// What was not looked at is still watched, repaired and pruned.
+			f.settle(t)
+			if err := admin.Delete(t.Context(), f.live(t, "same")); err != nil {
+				t.Fatal(err)
+			}
+			f.waitForChange(t)
+			f.repair(t)
+			if f.live(t, "same") == nil {
+				t.Error("the object is not put back")
+			}
+			f.apply(t, "1.2.0", configMap("other", "2"))
+			if f.live(t, "same") != nil || f.live(t, "other") == nil {
+				t.Error("the wrong object was pruned")
+			}
+		})
+	}
+}
+
+// TestRetryAfterRepairWritesAgain has an upgrade that fails after its first write,
+// and a repair that takes that back: the objects are then known to be as they were
+// left, but not by the revision that is tried again.
+func TestRetryAfterRepairWritesAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "retried")
+	f.apply(t, "1.0.0", configMap("a", "1"), service(t))
+	f.settle(t)
+	failing := service(t)
+	failing.SetLabels(map[string]string{"version": "2"})
+	next := f.desired("1.1.0", configMap("a", "2"), failing)
+	f.requests.setStop(func(req *http.Request) error {
+		if req.Method == http.MethodPatch && !isTrial(req) && strings.Contains(req.URL.Path, "/services/") {
+			return errors.New("injected")
+		}
+		return nil
+	})
+	if result, err := f.applier.Apply(t.Context(), f.owner, next); err == nil || !result.Began {
+		t.Fatalf("result = %+v, err = %v, want it to fail half-way", result, err)
+	}
+	if value := f.live(t, "a").Data["key"]; value != "2" {
+		t.Fatalf("a has %q, want it written before the failure", value)
+	}
+	f.requests.setStop(nil)
+	f.observe(t)
+	f.repair(t)
+	if value := f.live(t, "a").Data["key"]; value != "1" {
+		t.Fatalf("a has %q, want what is installed", value)
+	}
+	f.apply(t, "1.1.0", next.Objects...)
+	if value := f.live(t, "a").Data["key"]; value != "2" {
+		t.Errorf("a has %q after the upgrade was tried again", value)
+	}
+}
+
+func changesOf(result applier.Result) map[string]applier.Change {
+	changes := map[string]applier.Change{}
+	for key, change := range result.Changes {
+		changes[key.Name] = change
+	}
+	return changes
+}
