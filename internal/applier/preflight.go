@@ -21,6 +21,7 @@ func (a *Applier) checkPermissions(ctx context.Context, owner Extension, desired
 		return nil, err
 	}
 	return preflight.Permissions(ctx, clients, desired.Preflight.Growth, preflight.Install{
+		Mapper: a.config.Mapper,
 		Subject: permission.Subject{
 			Extension: owner.Name, Namespace: owner.Namespace, ServiceAccount: owner.ServiceAccount,
 		},
@@ -39,7 +40,7 @@ func (a *Applier) permissionClients(account ServiceAccount) (permission.Clients,
 	if err != nil {
 		return permission.Clients{}, fmt.Errorf("building a client for %q: %w", account.User(), err)
 	}
-	return permission.Clients{Authorization: authorization, RBAC: rbac, Mapper: a.config.Mapper}, nil
+	return permission.Clients{Authorization: authorization, RBAC: rbac}, nil
 }
 
 // checkDefinitions asks what the plan does to definitions that exist and to what

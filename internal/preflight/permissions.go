@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
@@ -28,6 +30,9 @@ func (e *ApprovalError) Error() string {
 
 // Install is who is to install what.
 type Install struct {
+	// Mapper knows what the cluster serves.
+	Mapper meta.RESTMapper
+
 	Subject permission.Subject
 	Content permission.Content
 
@@ -38,42 +43,38 @@ type Install struct {
 // Permissions checks that the ServiceAccount may do all that the content takes,
 // and that more rights for the operator are agreed to. It is asked before any
 // object is read. It fails with [*permission.MissingError] and, when nothing is
-// missing, with [*ApprovalError]; other errors are those of [permission.Check].
-// Notes are what is worth telling.
+// missing, with [*ApprovalError]; other errors are those of [permission.NeedsOf] and
+// [permission.Check]. Notes are what is worth telling.
 func Permissions(ctx context.Context, clients permission.Clients, growth Growth, install Install) (notes []string, err error) {
-	if _, err := permission.Check(ctx, clients, install.Subject, install.Content); err != nil {
+	mapper := permission.Served(install.Mapper)
+	needs, err := permission.NeedsOf(mapper, install.Subject, install.Content)
+	if err != nil {
+		return nil, err
+	}
+	if err := permission.Check(ctx, clients, needs); err != nil {
 		return nil, err
 	}
 	if len(install.Content.Before) == 0 {
 		return nil, nil
 	}
-	gains, err := permission.Growth(permission.Served(clients.Mapper), install.Subject, install.Content)
+	gains, err := permission.Growth(mapper, install.Subject, install.Content)
 	if err != nil {
 		return nil, err
 	}
 	if len(gains) > 0 && growth.waits(install.Version) {
 		return nil, &ApprovalError{Version: install.Version, Gains: gains}
 	}
-	more, err := moreThanBefore(permission.Served(clients.Mapper), install)
-	if err != nil {
-		return nil, err
-	}
-	return permissionNotes(gains, more), nil
+	return permissionNotes(gains, moreThanBefore(mapper, install, needs)), nil
 }
 
 // moreThanBefore are the rights that the ServiceAccount needs for the content and
 // did not need for the content before.
-func moreThanBefore(mapper permission.Mapper, install Install) ([]permission.Rule, error) {
-	after, err := permission.NeedsOf(mapper, install.Subject, install.Content)
-	if err != nil {
-		return nil, err
-	}
+func moreThanBefore(mapper permission.Mapper, install Install, needs permission.Needs) []permission.Rule {
 	before, err := permission.NeedsOf(mapper, install.Subject, permission.Content{Wanted: install.Content.Before})
 	if err != nil {
-		// Kinds that the cluster no longer serves need no rights any more.
-		return nil, nil //nolint:nilerr // see above
+		return nil // kinds that the cluster no longer serves need no rights any more
 	}
-	return permission.Delta(before, after), nil
+	return permission.Delta(before, needs)
 }
 
 func permissionNotes(gains []permission.Gain, more []permission.Rule) []string {

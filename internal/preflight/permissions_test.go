@@ -79,6 +79,7 @@ func TestPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := preflight.Permissions(t.Context(), clients(!test.mayNothing), test.growth, preflight.Install{
+				Mapper:  rolesServed(),
 				Subject: permission.Subject{Namespace: "ns", ServiceAccount: "installer"},
 				Content: permission.Content{Before: test.before, Wanted: test.wanted},
 				Version: "1.1.0",
@@ -144,9 +145,13 @@ func clients(everything bool) permission.Clients {
 		}
 		return true, review, nil
 	})
+	return permission.Clients{Authorization: api.AuthorizationV1(), RBAC: api.RbacV1()}
+}
+
+func rolesServed() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{rbacv1.SchemeGroupVersion})
 	for _, kind := range []string{"Role", "RoleBinding"} {
 		mapper.Add(rbacv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	return permission.Clients{Authorization: api.AuthorizationV1(), RBAC: api.RbacV1(), Mapper: mapper}
+	return mapper
 }

@@ -56,9 +56,11 @@ func (s *server) check(t *testing.T, documents ...string) error {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	mapper.Add(rbacv1.SchemeGroupVersion.WithKind(kindRole), meta.RESTScopeNamespace)
-	clients := Clients{Authorization: s.AuthorizationV1(), RBAC: s.RbacV1(), Mapper: mapper}
-	_, err := Check(t.Context(), clients, who, Content{Wanted: objects(t, documents...)})
-	return err
+	needs, err := NeedsOf(Served(mapper), who, Content{Wanted: objects(t, documents...)})
+	if err != nil {
+		return err
+	}
+	return Check(t.Context(), Clients{Authorization: s.AuthorizationV1(), RBAC: s.RbacV1()}, needs)
 }
 
 func TestRightsOfAuthorizersThatDoNotTell(t *testing.T) {

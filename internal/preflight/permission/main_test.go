@@ -129,7 +129,7 @@ func newNamespace(t *testing.T) string {
 }
 
 func (i *installer) clients() permission.Clients {
-	return permission.Clients{Authorization: i.client.AuthorizationV1(), RBAC: i.client.RbacV1(), Mapper: mapper}
+	return permission.Clients{Authorization: i.client.AuthorizationV1(), RBAC: i.client.RbacV1()}
 }
 
 // grant gives the installer rules in a namespace, or everywhere, and waits until
