@@ -37,8 +37,8 @@ func transitionOf(before, after *ocv1.ClusterExtensionStatus) *transition {
 		return nil
 	}
 	t := &transition{kind: corev1.EventTypeWarning, reason: is.Reason, note: is.Message}
-	if is.Status == metav1.ConditionTrue {
-		t.kind = corev1.EventTypeNormal
+	if is.Status == metav1.ConditionTrue || is.Reason == ocv1.ReasonRollingOut {
+		t.kind = corev1.EventTypeNormal // a rollout is what every install begins with
 	}
 	return t
 }
