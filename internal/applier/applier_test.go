@@ -1,20 +1,25 @@
 package applier_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -536,6 +541,24 @@ func TestWithoutTheRightToWatch(t *testing.T) {
 	if f.live(t, "a") == nil {
 		t.Error("the object is still missing after another look")
 	}
+}
+
+// TestContentDoesNotStayInMemory: there can be thousands of extensions, and single
+// objects of a megabyte.
+func TestContentDoesNotStayInMemory(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "forgetful")
+	object := configMap("a", "1")
+	content := weak.Make(object)
+	f.apply(t, "1.0.0", object)
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		runtime.GC()
+		return content.Value() == nil, nil
+	})
+	if err != nil {
+		t.Error("an object that was installed is still held")
+	}
+	runtime.KeepAlive(f.applier)
 }
 
 func TestLargeReleasesAreRecordedInChunks(t *testing.T) {

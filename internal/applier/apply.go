@@ -59,13 +59,14 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	if err := operation.run(ctx, executor); err != nil {
 		return Result{Changes: executor.outcome.changes, Began: executor.outcome.began}, err
 	}
-	known.setRecord(State{Installed: &desired.Revision}, history.deployedSize())
+	revision := desired.Revision // a pointer into desired would keep all the objects in memory
+	known.setRecord(State{Installed: &revision}, history.deployedSize())
 	kept, err := a.certify(ctx, executor, operation.plan.steps)
 	if err != nil {
 		return Result{Changes: executor.outcome.changes, Began: true}, err
 	}
 	known.settle(executor.outcome, kept, a.config.Now())
-	a.watches.follow(ctx, owner, operation.plan.steps)
+	a.watches.follow(owner, operation.plan.steps)
 	result := a.result(owner, executor.outcome)
 	result.Notes = notes
 	return result, nil

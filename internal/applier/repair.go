@@ -53,7 +53,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 		known.settleSome(executor.outcome.live, kept)
 	}
 	if extent.all && !extent.watched {
-		a.watches.follow(ctx, owner, plan.steps)
+		a.watches.follow(owner, plan.steps)
 	}
 	return a.result(owner, executor.outcome), nil
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // watchKey is what one watch covers. Extensions with the same ServiceAccount
@@ -63,7 +64,7 @@ func newWatches(clients *identityClients, observer observer) *watches {
 // follow makes the watches of an extension those of the given objects. It does
 // not wait for them, and begins those anew that were denied before. It reports
 // whether all of them begin now, and so with what is there.
-func (w *watches) follow(ctx context.Context, owner Extension, steps []step) (fresh bool) {
+func (w *watches) follow(owner Extension, steps []step) (fresh bool) {
 	wanted := map[watchKey]schema.GroupKind{}
 	for _, s := range steps {
 		key := watchKey{account: owner.account(), resource: s.mapping.Resource, namespace: s.key.Namespace}
@@ -84,7 +85,7 @@ func (w *watches) follow(ctx context.Context, owner Extension, steps []step) (fr
 		}
 		running.users[owner.Name] = struct{}{}
 		if !ok || running.denied || !running.covers(owner.Name) {
-			w.start(ctx, key, running)
+			w.start(key, running)
 		} else {
 			fresh = false
 		}
@@ -127,12 +128,13 @@ func (w *watches) denied(extension string) []string {
 }
 
 // start runs a watch until it is stopped or denied, long after the pass that
-// starts it, and instead of one that runs for fewer users.
-func (w *watches) start(ctx context.Context, key watchKey, running *watch) {
+// starts it, of which it keeps nothing, and instead of one that runs for fewer
+// users.
+func (w *watches) start(key watchKey, running *watch) {
 	if running.stop != nil {
 		running.stop()
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(log.IntoContext(context.Background(), log.Log.WithName("watches"))) //nolint:forbidigo // see above
 	running.stop, running.denied = cancel, false
 	var selector string
 	selector, running.covered = selectorOf(running.users)
