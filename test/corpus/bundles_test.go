@@ -6,8 +6,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,6 +19,9 @@ import (
 // revision is a bundle of the corpus, configured so that it can be rendered.
 type revision struct {
 	pkg, version string
+
+	// order is the version, to be compared.
+	order bundle.Version
 
 	// watch is the namespace that the operator is told to watch; none if empty.
 	watch string
@@ -46,45 +51,65 @@ func (f family) installable() family {
 	return slices.DeleteFunc(slices.Clone(f), func(r revision) bool { return unrenderable[r.String()] != "" || uninstallable[r.String()] != "" })
 }
 
-// readCorpus renders all bundles.
-func readCorpus(t *testing.T, files fs.FS) []family {
-	t.Helper()
-	packages, err := fs.ReadDir(files, "bundles")
-	if err != nil {
-		t.Fatal(err)
-	}
-	families := make([]family, 0, len(packages))
-	for _, pkg := range packages {
-		versions, err := fs.ReadDir(files, path.Join("bundles", pkg.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		slices.SortFunc(versions, func(a, b fs.DirEntry) int { return compareVersions(t, a.Name(), b.Name()) })
-		var members family
-		for _, version := range versions {
-			root, err := fs.Sub(files, path.Join("bundles", pkg.Name(), version.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			member := revision{pkg: pkg.Name(), version: version.Name(), files: root}
-			if len(members) > 0 {
-				member.watch = members[len(members)-1].watch
-			}
-			members = append(members, member.rendered())
-		}
-		families = append(families, members)
-	}
-	return families
+// everything is what readCorpus gives.
+var everything struct {
+	once     sync.Once
+	families []family
+	err      error
 }
 
-func compareVersions(t *testing.T, a, b string) int {
+// readCorpus renders all bundles. Tests share what it gives, because it takes long,
+// and leave it as it is.
+func readCorpus(t *testing.T) []family {
 	t.Helper()
-	left, leftErr := bundle.ParseVersion(a)
-	right, rightErr := bundle.ParseVersion(b)
-	if err := errors.Join(leftErr, rightErr); err != nil {
-		t.Fatal(err)
+	files := corpus(t)
+	everything.once.Do(func() { everything.families, everything.err = readFamilies(files) })
+	if everything.err != nil {
+		t.Fatal(everything.err)
 	}
-	return left.Compare(right)
+	return everything.families
+}
+
+func readFamilies(files fs.FS) ([]family, error) {
+	packages, err := fs.ReadDir(files, "bundles")
+	if err != nil {
+		return nil, err
+	}
+	families := make([]family, len(packages))
+	var group errgroup.Group
+	for i, pkg := range packages {
+		group.Go(func() (err error) {
+			families[i], err = readFamily(files, pkg.Name())
+			return err
+		})
+	}
+	return families, group.Wait()
+}
+
+func readFamily(files fs.FS, pkg string) (family, error) {
+	versions, err := fs.ReadDir(files, path.Join("bundles", pkg))
+	if err != nil {
+		return nil, err
+	}
+	members := make(family, len(versions))
+	for i, version := range versions {
+		root, err := fs.Sub(files, path.Join("bundles", pkg, version.Name()))
+		if err != nil {
+			return nil, err
+		}
+		members[i] = revision{pkg: pkg, version: version.Name(), files: root}
+		if members[i].order, err = bundle.ParseVersion(version.Name()); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(members, func(a, b revision) int { return a.order.Compare(b.order) })
+	for i := range members {
+		if i > 0 {
+			members[i].watch = members[i-1].watch
+		}
+		members[i] = members[i].rendered()
+	}
+	return members, nil
 }
 
 // rendered tries the configuration of the version before, none, and the two that
@@ -117,7 +142,7 @@ func (r revision) rendered() revision {
 func TestUnrenderable(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, family := range readCorpus(t, corpus(t)) {
+	for _, family := range readCorpus(t) {
 		for _, revision := range family {
 			seen[revision.String()] = true
 			reason := unrenderable[revision.String()]

@@ -32,7 +32,7 @@ const seed = 1
 // missing.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	families := readCorpus(t, corpus(t))
+	families := readCorpus(t)
 	s := startSuite(t)
 	s.makeForeignKinds(t)
 	s.publish(t, families)
@@ -221,7 +221,7 @@ func (p *operatorPackage) repair(t *testing.T) {
 func (p *operatorPackage) upgrade(t *testing.T) {
 	first := p.first()
 	for _, next := range p.family {
-		if next.err != nil || compareVersions(t, next.version, first.version) <= 0 {
+		if next.err != nil || next.order.Compare(first.order) <= 0 {
 			continue
 		}
 		p.upgradeTo(t, next)

@@ -323,7 +323,7 @@ func accountOf(pkg string) string { return "system:serviceaccount:" + pkg + ":" 
 // grant itself.
 func TestGrantsAreExact(t *testing.T) {
 	t.Parallel()
-	for _, family := range readCorpus(t, corpus(t)) {
+	for _, family := range readCorpus(t) {
 		for _, revision := range family {
 			if revision.err != nil {
 				continue
