@@ -1,13 +1,14 @@
 package environment
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -80,21 +81,55 @@ func (r Request) IsRecord() bool {
 // ControllerRequests reads from an audit log what the controller sent, in
 // whoever's name.
 func ControllerRequests(auditLog string) ([]Request, error) {
-	data, err := os.ReadFile(auditLog)
+	return (&AuditLog{Path: auditLog}).ControllerRequests()
+}
+
+// AuditLog reads an audit log while it grows, and each line of it once.
+type AuditLog struct {
+	// Path is that of the file.
+	Path string
+
+	mu       sync.Mutex
+	read     int64 // bytes
+	requests []Request
+}
+
+// ControllerRequests are what the controller sent until now, in whoever's name.
+func (a *AuditLog) ControllerRequests() ([]Request, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	data, err := a.readOn()
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
-	var requests []Request
-	scanner := bufio.NewScanner(bytes.NewReader(data))
-	scanner.Buffer(nil, 16<<20)
-	for scanner.Scan() {
+	for line := range bytes.Lines(data) {
+		// Most of the log is about others, and decoding takes long.
+		if !bytes.Contains(line, []byte(controllerAccount)) {
+			continue
+		}
 		var request Request
-		if err := json.Unmarshal(scanner.Bytes(), &request); err != nil {
+		if err := json.Unmarshal(line, &request); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
 		if request.User.Username == ControllerUser {
-			requests = append(requests, request)
+			a.requests = append(a.requests, request)
 		}
 	}
-	return requests, scanner.Err()
+	a.read += int64(len(data))
+	return slices.Clip(a.requests), nil
+}
+
+// readOn gives the lines that have come since the last time. The last line of the
+// file may still be without its end.
+func (a *AuditLog) readOn() ([]byte, error) {
+	file, err := os.Open(a.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // was only read
+	if _, err := file.Seek(a.read, io.SeekStart); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(file)
+	return data[:bytes.LastIndexByte(data, '\n')+1], err
 }

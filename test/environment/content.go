@@ -1,7 +1,10 @@
 package environment
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -12,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 const (
@@ -35,13 +39,31 @@ func (e *Environment) PushCatalog(ctx context.Context, target string, files fs.F
 	if err != nil {
 		return fmt.Errorf("reading the catalog for %s: %w", target, err)
 	}
-	_, err = e.Registry.Push(ctx, target, image, map[string]string{catalogLabel: "/" + catalogFolder})
-	return err
+	return e.push(ctx, target, image, map[string]string{catalogLabel: "/" + catalogFolder})
 }
 
 // PushBundle stores a bundle image under repository:tag.
 func (e *Environment) PushBundle(ctx context.Context, target string, files fs.FS) error {
-	_, err := e.Registry.Push(ctx, target, files, nil)
+	return e.push(ctx, target, files, nil)
+}
+
+// push stores an image of one layer. With the race detector, to make that as small
+// as possible would take longer than all else that a test does for an image.
+func (e *Environment) push(ctx context.Context, target string, files fs.FS, labels map[string]string) error {
+	archive, err := testkit.TarFS(files)
+	if err != nil {
+		return fmt.Errorf("pushing %s: %w", target, err)
+	}
+	var layer bytes.Buffer
+	compressed, err := gzip.NewWriterLevel(&layer, gzip.BestSpeed)
+	if err != nil {
+		return fmt.Errorf("pushing %s: %w", target, err)
+	}
+	_, err = compressed.Write(archive)
+	if err := errors.Join(err, compressed.Close()); err != nil {
+		return fmt.Errorf("pushing %s: %w", target, err)
+	}
+	_, err = e.Registry.PushLayers(ctx, target, labels, testkit.Layer{Blob: layer.Bytes()})
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,12 +97,18 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if env.dir, err = os.MkdirTemp("", "operator-controller-"); err != nil {
 		return nil, fmt.Errorf("making a directory: %w", err)
 	}
-	for _, step := range []func(context.Context, Options) error{
-		env.startRegistry, env.startCluster, env.buildController, env.install,
-	} {
-		if err := step(ctx, options); err != nil {
-			return nil, err
-		}
+	if err := env.startRegistry(options); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(options.Progress, "starting a cluster and building the controller")
+	var both errgroup.Group
+	both.Go(func() error { return env.startCluster(ctx, options) })
+	both.Go(func() error { return env.BuildController(ctx, options.Race) })
+	if err := both.Wait(); err != nil {
+		return nil, err
+	}
+	if err := env.install(ctx, options); err != nil {
+		return nil, err
 	}
 	return env, nil
 }
@@ -140,7 +147,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
-func (e *Environment) startRegistry(_ context.Context, options Options) error {
+func (e *Environment) startRegistry(options Options) error {
 	registry, err := testkit.StartRegistry()
 	if err != nil {
 		return err
@@ -161,7 +168,6 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 	if options.AuditLog != "" {
 		clusterOptions.Audit = &cluster.Audit{Log: options.AuditLog}
 	}
-	fmt.Fprintln(options.Progress, "starting a cluster")
 	started, err := cluster.Start(ctx, clusterOptions)
 	if err != nil {
 		return err
@@ -177,11 +183,6 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	return nil
-}
-
-func (e *Environment) buildController(ctx context.Context, options Options) error {
-	fmt.Fprintln(options.Progress, "building the controller")
-	return e.BuildController(ctx, options.Race)
 }
 
 // BuildController builds the controller that is started from now on: with the race
