@@ -12,8 +12,8 @@ import (
 
 // checkIdentities finds writes that the controller sent in its own name although
 // they are about content, and reads of content that it did as itself.
-func checkIdentities(path string) error {
-	requests, err := environment.ControllerRequests(path)
+func checkIdentities(audit *environment.AuditLog) error {
+	requests, err := audit.ControllerRequests()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -73,14 +74,14 @@ func newFleet(t *testing.T, name string, count int, isHeavy func(int) bool) *fle
 }
 
 // ballast cannot be compressed, and a record has it twice.
-func ballast() *fstest.MapFile {
+var ballast = sync.OnceValue(func() *fstest.MapFile {
 	noise, random := make([]byte, 600_000), rand.NewPCG(1, 2)
 	for i := range noise {
 		noise[i] = byte(random.Uint64())
 	}
 	return &fstest.MapFile{Data: fmt.Appendf(nil, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ballast}\ndata: {noise: %s}\n",
 		base64.StdEncoding.EncodeToString(noise))}
-}
+})
 
 // takeOver replaces the controller of all tests by one that works through the
 // proxy, until the test ends. It may have more arguments, and does not watch for
@@ -96,23 +97,7 @@ func (f *fleet) takeOver(t *testing.T, arguments ...string) {
 	if err := f.proxy.WriteKubeconfig(through, direct); err != nil {
 		t.Fatal(err)
 	}
-	start := theSuite.start
-	if err := errors.Join(theSuite.controller.Stop(), theSuite.BuildController(t.Context(), false)); err != nil {
-		t.Fatal(err)
-	}
-	theSuite.start = append([]string{"--v=1", "--kubeconfig=" + through, "--leader-elect=false"}, arguments...)
-	t.Cleanup(func() {
-		theSuite.start = start
-		ctx := context.WithoutCancel(t.Context())
-		if err := errors.Join(
-			theSuite.controller.Stop(), theSuite.BuildController(ctx, raceEnabled), theSuite.startController(ctx),
-		); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := theSuite.startController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	replaceController(t, false, append(arguments, "--kubeconfig="+through)...)
 	serving(t, f.name)
 }
 

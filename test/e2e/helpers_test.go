@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 	defer cancel()
 	var amiss error
 	for {
+		began := time.Now()
 		err := check(ctx)
 		if err == nil {
 			return
@@ -41,7 +43,8 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: %v", what, amiss)
-		case <-time.After(100 * time.Millisecond):
+		// A check that takes long is made at most half of the time.
+		case <-time.After(max(100*time.Millisecond, time.Since(began))):
 		}
 	}
 }
@@ -262,6 +265,30 @@ func remove(t *testing.T, object client.Object) {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// replaceController puts another controller, with more arguments, in the place of
+// that of all tests until the test ends. It does not wait for the lease of one that
+// was killed.
+func replaceController(t *testing.T, race bool, arguments ...string) {
+	t.Helper()
+	start := theSuite.start
+	if err := errors.Join(theSuite.controller.Stop(), theSuite.BuildController(t.Context(), race)); err != nil {
+		t.Fatal(err)
+	}
+	theSuite.start = slices.Concat(start, []string{"--leader-elect=false"}, arguments)
+	t.Cleanup(func() {
+		theSuite.start = start
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(
+			theSuite.controller.Stop(), theSuite.BuildController(ctx, raceEnabled), theSuite.startController(ctx),
+		); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := theSuite.startController(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 

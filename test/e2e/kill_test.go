@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,15 +122,17 @@ func checkRecords(ctx context.Context, extensions []string, version string) erro
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, name := range extensions {
+	errs := make([]error, len(extensions))
+	var group sync.WaitGroup // to read large records takes long
+	for i, name := range extensions {
 		switch {
 		case version != "":
-			errs = append(errs, found.check(name, version))
+			group.Go(func() { errs[i] = found.check(name, version) })
 		case len(found[name]) > 0:
-			errs = append(errs, fmt.Errorf("%s has %d records", name, len(found[name])))
+			errs[i] = fmt.Errorf("%s has %d records", name, len(found[name]))
 		}
 	}
+	group.Wait()
 	return errors.Join(errs...)
 }
 

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +21,10 @@ const registryHost = "registry.test"
 // idle machine.
 const patience = 3 * time.Minute
 
+// parallelism is how many tests go on at a time, unless a flag says otherwise. They
+// wait much more than they compute, some of them for a minute.
+const parallelism = "8"
+
 // suite is what all tests share: one cluster, one registry, one controller.
 type suite struct {
 	*environment.Environment
@@ -28,12 +33,16 @@ type suite struct {
 	start         []string // its arguments
 	controllerLog string
 	services      webhook.Services
-	auditLog      string
+	audit         environment.AuditLog
 }
 
 var theSuite = suite{start: []string{"--v=1"}}
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(parallelism) // is a number
+	}
 	code, err := theSuite.run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,12 +65,12 @@ func (s *suite) run(m *testing.M) (code int, err error) {
 		err = os.RemoveAll(logs)
 	}()
 	s.controllerLog = filepath.Join(logs, "controller.log")
-	s.auditLog = filepath.Join(logs, "audit.log")
+	s.audit.Path = filepath.Join(logs, "audit.log")
 
 	ctx := context.Background()
 	s.Environment, err = environment.Start(ctx, environment.Options{
 		Race:             raceEnabled,
-		AuditLog:         s.auditLog,
+		AuditLog:         s.audit.Path,
 		ClusterLogs:      filepath.Join(logs, "cluster"),
 		AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},
 		Registries:       []string{registryHost},
@@ -80,7 +89,7 @@ func (s *suite) run(m *testing.M) (code int, err error) {
 	if err := s.controller.Stop(); err != nil {
 		return 1, err
 	}
-	return code, errors.Join(checkIdentities(s.auditLog), checkControllerLog(s.controllerLog))
+	return code, errors.Join(checkIdentities(&s.audit), checkControllerLog(s.controllerLog))
 }
 
 func (s *suite) startController(ctx context.Context) error {

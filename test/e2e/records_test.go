@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,10 +99,31 @@ func readRevision(index corev1.Secret, chunks map[string][]byte) (*revision, []s
 		}
 		data = append(data, chunk...)
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(data))
+	found, err := decode(data)
+	return found, names, err
+}
+
+// decoded are the revisions that could be read, by the digest of what is stored. To
+// read one again would take long, and all of them are looked at again and again.
+var decoded sync.Map
+
+func decode(stored []byte) (*revision, error) {
+	digest := sha256.Sum256(stored)
+	if known, ok := decoded.Load(digest); ok {
+		return known.(*revision), nil
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(stored))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	plain, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, err
 	}
 	found := &revision{}
-	return found, names, json.NewDecoder(reader).Decode(found)
+	if err := json.Unmarshal(plain, found); err != nil {
+		return nil, err
+	}
+	decoded.Store(digest, found)
+	return found, nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
 // TestGrantedRightsAreTakenUpAtOnce grants what a ServiceAccount lacks when it is
@@ -47,7 +46,7 @@ func TestGrantedRightsAreTakenUpAtOnce(t *testing.T) {
 // extension, those of one pass taken together.
 func triesOf(t *testing.T, extension string) []time.Time {
 	t.Helper()
-	requests, err := environment.ControllerRequests(theSuite.auditLog)
+	requests, err := theSuite.audit.ControllerRequests()
 	if err != nil {
 		t.Fatal(err)
 	}

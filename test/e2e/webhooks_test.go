@@ -20,7 +20,6 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
-	"github.com/clusterextensions/operator-controller/test/environment"
 	"github.com/clusterextensions/operator-controller/test/webhook"
 )
 
@@ -220,7 +219,7 @@ func (w *webhooks) killController(t *testing.T) {
 		}
 		return nil
 	})
-	events, err := environment.ControllerRequests(theSuite.auditLog)
+	events, err := theSuite.audit.ControllerRequests()
 	if err != nil {
 		t.Fatal(err)
 	}
