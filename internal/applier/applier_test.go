@@ -566,7 +566,7 @@ func TestLargeReleasesAreRecordedInChunks(t *testing.T) {
 	f := newFixture(t, "large")
 	// A ConfigMap is limited to 1 MiB. A release holds every object twice: as a
 	// file and in its manifest.
-	text := noise(900_000)
+	text := applier.Noise(t, 500_000)
 	size := f.apply(t, "1.0.0", configMap("large", text)).ReleaseBytes
 	chunks := &corev1.SecretList{}
 	err := admin.List(t.Context(), chunks, client.InNamespace(systemNamespace),
@@ -591,19 +591,6 @@ func TestLargeReleasesAreRecordedInChunks(t *testing.T) {
 	if live := f.live(t, "large"); live == nil || live.Data["key"] != text {
 		t.Error("the object was not restored from the chunks")
 	}
-}
-
-// noise is text that hardly compresses, the same each time.
-func noise(size int) string {
-	state := uint64(88172645463325252)
-	text := make([]byte, size)
-	for i := range text {
-		state ^= state << 13
-		state ^= state >> 7
-		state ^= state << 17
-		text[i] = ' ' + byte(state%94)
-	}
-	return string(text)
 }
 
 func TestUnreadableRevisionDoesNotHideTheOthers(t *testing.T) {
@@ -641,25 +628,29 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 		t.Run(fmt.Sprint(writes), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, fmt.Sprintf("chunky-%d", writes))
-			before, after := noise(900_000), noise(800_000)
-			f.apply(t, "1.0.0", configMap("large", before))
+			before, after := f.desired("1.0.0", configMap("a", "1")), f.desired("1.1.0", configMap("a", "2"))
+			// Large objects would make the record large too, but are also rendered,
+			// compared and sent.
+			before.Revision.Inputs, after.Revision.Inputs = applier.Noise(t, 1_100_000), applier.Noise(t, 1_150_000)
+			f.applyDesired(t, before)
 			var sent atomic.Int64
 			f.requests.setStop(func(req *http.Request) error {
-				if req.Method != http.MethodGet && !isTrial(req) && sent.Add(1) > int64(writes) {
+				if isWrite(req) && sent.Add(1) > int64(writes) {
 					return errDied
 				}
 				return nil
 			})
-			_, _ = f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("large", after)))
-			f.restart(t)
-			state, err := f.applier.Observe(t.Context(), f.owner)
-			if err != nil {
-				t.Fatal(err)
+			if _, err := f.applier.Apply(t.Context(), f.owner, after); !errors.Is(err, errDied) {
+				t.Fatalf("err = %v, want the process to die: the operation has fewer writes", err)
 			}
-			if state.Unfinished || state.Installed == nil || state.Installed.Bundle.Version != "1.1.0" {
-				f.apply(t, "1.1.0", configMap("large", after))
+			f.restart(t)
+			if state := f.observe(t); state.Unfinished || installed(state) != "1.1.0" {
+				f.applyDesired(t, after)
 			}
 			checkChunks(t, f)
+			if a := f.live(t, "a"); a == nil || a.Data["key"] != "2" {
+				t.Errorf("a = %+v, want it as in the new revision", a)
+			}
 		})
 	}
 }

@@ -184,9 +184,7 @@ func (l *life) withTrouble(t *testing.T, what string, match func(departure) bool
 }
 
 // isQuestion says whether a request asks for rights.
-func (d departure) isQuestion() bool {
-	return strings.HasPrefix(d.url.Path, "/apis/authorization.k8s.io/")
-}
+func (d departure) isQuestion() bool { return isQuestion(d.url) }
 
 func content(method string) func(departure) bool {
 	return func(d departure) bool { return d.method == method && !d.isRecord() && !d.isWatch() && !d.isQuestion() }

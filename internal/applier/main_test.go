@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -137,6 +139,14 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		return next.RoundTrip(req)
 	})
 }
+
+// isWrite says that the API server is to write something.
+func isWrite(req *http.Request) bool {
+	return req.Method != http.MethodGet && !isTrial(req) && !isQuestion(req.URL)
+}
+
+// isQuestion says that somebody asks for rights.
+func isQuestion(url *url.URL) bool { return strings.HasPrefix(url.Path, "/apis/authorization.k8s.io/") }
 
 // isTrial says that the API server is to write nothing.
 func isTrial(req *http.Request) bool { return req.URL.Query().Get("dryRun") == "All" }
@@ -284,9 +294,14 @@ func (f *fixture) desired(version string, objects ...*unstructured.Unstructured)
 
 func (f *fixture) apply(t *testing.T, version string, objects ...*unstructured.Unstructured) applier.Result {
 	t.Helper()
-	result, err := f.applier.Apply(t.Context(), f.owner, f.desired(version, objects...))
+	return f.applyDesired(t, f.desired(version, objects...))
+}
+
+func (f *fixture) applyDesired(t *testing.T, desired applier.Desired) applier.Result {
+	t.Helper()
+	result, err := f.applier.Apply(t.Context(), f.owner, desired)
 	if err != nil {
-		t.Fatalf("applying %s: %v", version, err)
+		t.Fatalf("applying %s: %v", desired.Revision.Bundle.Version, err)
 	}
 	return result
 }
