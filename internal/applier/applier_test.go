@@ -631,7 +631,7 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 			before, after := f.desired("1.0.0", configMap("a", "1")), f.desired("1.1.0", configMap("a", "2"))
 			// Large objects would make the record large too, but are also rendered,
 			// compared and sent.
-			before.Revision.Inputs, after.Revision.Inputs = applier.Noise(t, 1_100_000), applier.Noise(t, 1_150_000)
+			before.Revision.Inputs, after.Revision.Inputs = applier.Noise(t, 1_050_000), applier.Noise(t, 1_060_000)
 			f.applyDesired(t, before)
 			var sent atomic.Int64
 			f.requests.setStop(func(req *http.Request) error {

@@ -51,7 +51,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		"several":   {manifest: 2 * chunkSize, traces: chunkSize / 2, chunks: 3, kept: true},
 		"too many with traces": {
 			reason:   "without them it has as many as there may be",
-			manifest: (maxChunks - 1) * chunkSize, traces: 2 * chunkSize, chunks: maxChunks,
+			manifest: (maxChunks - 1) * chunkSize, traces: chunkSize, chunks: maxChunks,
 		},
 		"too many": {manifest: maxChunks * chunkSize},
 	}
