@@ -26,6 +26,8 @@ import (
 // seed makes the same samples in each run.
 const seed = 1
 
+const definition = "CustomResourceDefinition"
+
 // TestCorpus installs every package at the lowest version that can be installed,
 // all of them at once, repairs it, upgrades it to each of the following versions
 // in turn, and uninstalls it. Before each installation and upgrade one right is
@@ -326,10 +328,24 @@ func (r revision) pinned(extension *ocv1.ClusterExtension) {
 // config is what the bundle is to be configured with.
 func (r revision) config() string { return fmt.Sprintf(`{"watchNamespace":%q}`, r.watch) }
 
-// nothingLeft waits until nothing belongs to any extension any more.
+// nothingLeft waits until nothing belongs to any extension any more. To look at
+// objects of every kind takes a minute while kinds go by the hundred, so these are
+// waited for first.
 func (s *suite) nothingLeft(t *testing.T) {
 	t.Helper()
-	eventually(t, "what is left", func(ctx context.Context) error {
+	within(t, collecting, "definitions that are left", func(ctx context.Context) error {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind(definition))
+		if err := s.Admin.List(ctx, list, client.HasLabels{environment.OwnerLabel}); err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(list.Items, func(o metav1.PartialObjectMetadata) bool { return environment.IsDying(definition, &o) })
+		if len(left) > 0 {
+			return fmt.Errorf("%d, the first is %s", len(left), left[0].Name)
+		}
+		return nil
+	})
+	within(t, collecting, "what is left", func(ctx context.Context) error {
 		left, err := s.Owned(ctx, environment.OwnerLabel)
 		if err != nil {
 			return err

@@ -35,6 +35,10 @@ const (
 	// patience is how long one thing may take while all others are going on.
 	patience = time.Minute
 
+	// collecting is how long it may take until the cluster has deleted all that
+	// belonged to the packages.
+	collecting = 3 * time.Minute
+
 	// parallelism is how many packages are looked after at a time.
 	parallelism = 8
 )
@@ -208,7 +212,12 @@ func together(t *testing.T, name string, families []family, test func(*testing.T
 // eventually waits for check to hold, and says at the end what was amiss.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	within(t, patience, what, check)
+}
+
+func within(t *testing.T, limit time.Duration, what string, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	var amiss error
 	for {
