@@ -44,11 +44,11 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// gcPercent makes the collector run twice as often as by default. What the
+// gcPercent makes the collector run more than twice as often as by default. What the
 // process has of an extension is small and stays; most of its memory would be
 // garbage of passes that are over. It idles most of the time, and CPU is what it can
 // spare.
-const gcPercent = 50
+const gcPercent = 40
 
 // shutdownTimeout is within the grace period of the pod.
 const shutdownTimeout = 50 * time.Second
