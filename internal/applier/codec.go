@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"sync"
 
 	"helm.sh/helm/v3/pkg/release"
 )
@@ -36,14 +37,27 @@ type payload struct {
 	Labels map[string]string `json:"labels"`
 }
 
+// compressors are used again: each has 800 KB, whatever it compresses.
+var compressors sync.Pool
+
+// compressor must be given back.
+func compressor(to io.Writer) (*gzip.Writer, error) {
+	if used, ok := compressors.Get().(*gzip.Writer); ok {
+		used.Reset(to)
+		return used, nil
+	}
+	return gzip.NewWriterLevel(to, gzip.BestCompression)
+}
+
 // encode gives the chunks of a release, the first of which is never empty.
 // It fails with [*RecordTooLargeError].
 func encode(rel *release.Release) ([][]byte, error) {
 	var buffer bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestCompression)
+	writer, err := compressor(&buffer)
 	if err != nil {
 		return nil, fmt.Errorf("compressing release %q: %w", rel.Name, err)
 	}
+	defer compressors.Put(writer)
 	if err := json.NewEncoder(writer).Encode(payload{Release: rel, Labels: rel.Labels}); err != nil {
 		return nil, fmt.Errorf("encoding release %q: %w", rel.Name, err)
 	}

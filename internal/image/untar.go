@@ -30,7 +30,8 @@ type unpacker struct {
 	content  int64 // bytes written so far; replaced files count
 	kept     int   // entries and whiteouts so far; replaced ones count
 
-	layer layerState
+	layer  layerState
+	buffer []byte // what is copied goes through it
 }
 
 // layerState is what one layer has done so far: a whiteout hides what lies
@@ -41,7 +42,7 @@ type layerState struct {
 }
 
 func newUnpacker(root *os.Root, f filter, limits Limits) *unpacker {
-	return &unpacker{root: root, filter: f, limits: limits}
+	return &unpacker{root: root, filter: f, limits: limits, buffer: make([]byte, copySize)}
 }
 
 // apply unpacks one layer. An error that matches [ErrContent] holds only if r
@@ -178,7 +179,7 @@ func (u *unpacker) write(header *tar.Header, name string, body io.Reader) error 
 	if err != nil {
 		return diskError(err)
 	}
-	_, err = io.Copy(file, body)
+	_, err = copyThrough(u.buffer, file, body)
 	if closeErr := file.Close(); err == nil && closeErr != nil {
 		return diskError(closeErr)
 	}

@@ -26,18 +26,23 @@ type Resource struct {
 type Mapper func(*unstructured.Unstructured) (Resource, error)
 
 // Served maps kinds to the resources of a cluster. It fails like the mapper of
-// that cluster.
+// that cluster, and remembers what that has said. It is for one check at a time.
 func Served(mapper meta.RESTMapper) Mapper {
+	served := map[schema.GroupVersionKind]Resource{}
 	return func(object *unstructured.Unstructured) (Resource, error) {
 		kind := object.GroupVersionKind()
+		if known, ok := served[kind]; ok {
+			return known, nil
+		}
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
 			return Resource{}, err
 		}
-		return Resource{
+		served[kind] = Resource{
 			GroupResource: mapping.Resource.GroupResource(),
 			Namespaced:    mapping.Scope.Name() == meta.RESTScopeNameNamespace,
-		}, nil
+		}
+		return served[kind], nil
 	}
 }
 
