@@ -24,9 +24,8 @@ type Desired struct {
 }
 
 // Apply makes a new revision: install or upgrade. It reads or tries, and checks,
-// every object first, except for those that are to stay the same and of which
-// watches have told no change; errors before the first write leave Result.Began
-// false.
+// every object first, except for those of which watches have told no change since
+// the last revision; errors before the first write leave Result.Began false.
 //
 // It fails with [*UnknownKindsError], [*permission.MissingError],
 // [*preflight.ApprovalError], [*ConflictError], [*preflight.UnsafeError],
@@ -43,7 +42,8 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	}
 	defer a.reconsider(history)
 	defer history.letGo()
-	operation, notes, err := a.prepare(ctx, planner{client: client, mapper: a.config.Mapper, owner: owner}, history, desired)
+	planner := planner{client: client, mapper: a.config.Mapper, owner: owner}
+	operation, notes, err := a.prepare(ctx, planner, history, desired)
 	if err != nil {
 		return Result{}, err
 	}
@@ -55,7 +55,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	if err := history.recover(ctx); err != nil {
 		return Result{}, err
 	}
-	executor := newExecutor(client)
+	executor := newExecutor(planner.writer())
 	if err := operation.run(ctx, executor); err != nil {
 		return Result{Changes: executor.outcome.changes, Began: executor.outcome.began}, err
 	}
@@ -87,7 +87,7 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *history
 		return nil, nil, err
 	}
 	if len(a.watches.denied(planner.owner.Name)) == 0 {
-		plan.leave(a.state(planner.owner).undisturbed())
+		plan.assume(a.state(planner.owner).undisturbed())
 	}
 	notes, err = a.check(ctx, planner, plan, desired, before)
 	if err != nil {

@@ -9,9 +9,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 )
 
 // Change says what became of one object.
@@ -52,8 +50,8 @@ type executor struct {
 	outcome outcome
 }
 
-func newExecutor(client dynamic.Interface) *executor {
-	return &executor{writer: writer{client: client}, outcome: outcome{
+func newExecutor(writer writer) *executor {
+	return &executor{writer: writer, outcome: outcome{
 		changes: map[ObjectKey]Change{},
 		live:    map[ObjectKey]*unstructured.Unstructured{},
 		left:    map[ObjectKey]string{},
@@ -110,18 +108,15 @@ func (e *executor) write(ctx context.Context, s *step) error {
 	return nil
 }
 
-// remove deletes exactly the object that the plan saw.
 func (e *executor) remove(ctx context.Context, s *step) error {
-	uid, background := s.live.GetUID(), metav1.DeletePropagationBackground
-	err := resourceOf(e.writer.client, s.item).Delete(ctx, s.key.Name, metav1.DeleteOptions{
-		Preconditions:     &metav1.Preconditions{UID: &uid},
-		PropagationPolicy: &background,
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
+	deleted, err := e.writer.remove(ctx, s)
+	if err != nil {
 		e.fail(err)
 		return err
 	}
-	e.note(s.key, Deleted, nil)
+	if deleted {
+		e.note(s.key, Deleted, nil)
+	}
 	return nil
 }
 

@@ -1,9 +1,7 @@
 package applier
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -26,6 +24,9 @@ type step struct {
 	// live is nil when the object does not exist.
 	live *unstructured.Unstructured
 
+	// assumed says that live was not read but is taken from what is known.
+	assumed bool
+
 	// before is the object as the last revision had it, which tells a field
 	// that the bundle dropped from one that somebody else added. It is nil when
 	// there is no such revision.
@@ -40,24 +41,8 @@ type step struct {
 	left string
 }
 
-// repeats says that the new revision wants of the object what the one before did.
-// Both are compared as JSON: numbers from a manifest can be of another type.
-func (s *step) repeats(owner Extension) bool {
-	if s.before == nil {
-		return false
-	}
-	before := s.before.DeepCopy()
-	stamp(owner, before)
-	was, err := json.Marshal(before.Object)
-	if err != nil {
-		return false
-	}
-	is, err := json.Marshal(s.object.Object)
-	return err == nil && bytes.Equal(was, is)
-}
-
 // plan is made without a write. It is whole: an operation that starts to write
-// has seen every object, and whatever could be tried would be allowed.
+// has seen every object or knows it, and whatever could be tried would be allowed.
 type plan struct {
 	owner Extension
 	steps []step
@@ -73,16 +58,8 @@ type planner struct {
 	owner  Extension
 }
 
-// leave has the steps pass over objects that are to stay as they are. Undisturbed
-// are the fingerprints of those that are known to be as they were left.
-func (p *plan) leave(undisturbed map[ObjectKey]string) {
-	for i := range p.steps {
-		s := &p.steps[i]
-		if left, known := undisturbed[s.key]; known && s.repeats(p.owner) {
-			s.left = left
-		}
-	}
-}
+// writer carries out what was planned.
+func (p *planner) writer() writer { return writer{client: p.client, owner: p.owner} }
 
 // survey holds an outline against the cluster. It fails with [*ConflictError] or
 // [*ObjectsError], each of which names every object concerned.
@@ -149,11 +126,13 @@ func (p *planner) known(objects []*unstructured.Unstructured) map[ObjectKey]item
 	return known
 }
 
+func (p *planner) read(ctx context.Context, s *step) error { return s.read(ctx, p.client) }
+
 // read leaves live nil when there is no such object.
-func (p *planner) read(ctx context.Context, s *step) error {
-	live, err := resourceOf(p.client, s.item).Get(ctx, s.key.Name, metav1.GetOptions{})
+func (s *step) read(ctx context.Context, client dynamic.Interface) error {
+	live, err := resourceOf(client, s.item).Get(ctx, s.key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		live, err = nil, nil
 	}
 	s.live = live
 	return err

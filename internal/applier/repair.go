@@ -40,7 +40,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	executor := newExecutor(client)
+	executor := newExecutor(planner.writer())
 	kept, err := a.restore(ctx, executor, plan)
 	known.noteRepairs(plan.steps, executor.outcome.changes, now)
 	if err != nil {

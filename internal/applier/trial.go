@@ -7,13 +7,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 )
 
-// trialOf has the API server judge writes and not carry them out: it asks
+// trial has the API server judge writes and not carry them out: it asks
 // authorization, validation, quotas and admission.
-func trialOf(client dynamic.Interface) writer {
-	return writer{client: client, dryRun: []string{metav1.DryRunAll}}
+func (p *planner) trial() writer {
+	return writer{client: p.client, owner: p.owner, dryRun: []string{metav1.DryRunAll}}
 }
 
 // look finds out what is there. An object that no revision has had is most likely
@@ -24,7 +23,7 @@ func (p *planner) look(ctx context.Context, plan *plan) error {
 	for i := range plan.steps {
 		s := &plan.steps[i]
 		switch {
-		case s.left != "":
+		case s.left != "" || s.assumed:
 		case s.before == nil && !plan.ground.carries(s):
 			unheard = append(unheard, s)
 		default:
@@ -32,7 +31,9 @@ func (p *planner) look(ctx context.Context, plan *plan) error {
 		}
 	}
 	for i := range plan.prune {
-		known = append(known, &plan.prune[i])
+		if s := &plan.prune[i]; !s.assumed {
+			known = append(known, s)
+		}
 	}
 	failures := eachStep(ctx, unheard, p.tryNew, "trying to create")
 	return newObjectsError(append(failures, eachStep(ctx, known, p.read, "reading")...))
@@ -40,7 +41,7 @@ func (p *planner) look(ctx context.Context, plan *plan) error {
 
 // tryNew reads an object after all if it is there, or if it cannot be tried.
 func (p *planner) tryNew(ctx context.Context, s *step) error {
-	_, err := trialOf(p.client).create(ctx, s)
+	_, err := p.trial().create(ctx, s)
 	s.tried = !apierrors.IsAlreadyExists(err)
 	if !s.tried || isUntriable(err) {
 		return p.read(ctx, s)
@@ -61,7 +62,7 @@ func (p *planner) rehearse(ctx context.Context, plan *plan) error {
 			untried = append(untried, s)
 		}
 	}
-	trial := trialOf(p.client)
+	trial := p.trial()
 	return newObjectsError(eachStep(ctx, untried, func(ctx context.Context, s *step) error {
 		_, err := trial.write(ctx, s)
 		if isUntriable(err) {

@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,14 +19,27 @@ const fieldManager = "operator-controller"
 // that.
 type writer struct {
 	client dynamic.Interface
+	owner  Extension
 
 	// dryRun is that of the requests' options: nothing to write.
 	dryRun []string
 }
 
 // write brings one object to what a revision wants, and gives the object after it.
-// It sends nothing when there is nothing to change.
+// It sends nothing when there is nothing to change. It fails with [*ConflictError]
+// where an object that was assumed turns out to be somebody else's.
 func (w writer) write(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+	live, err := w.bring(ctx, s)
+	if !s.isMistaken(err) {
+		return live, err
+	}
+	if err := w.ascertain(ctx, s); err != nil {
+		return nil, err
+	}
+	return w.bring(ctx, s)
+}
+
+func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	if s.live == nil {
 		return w.create(ctx, s)
 	}
@@ -35,6 +49,12 @@ func (w writer) write(ctx context.Context, s *step) (*unstructured.Unstructured,
 	}
 	if patch.isEmpty() {
 		return s.live, nil
+	}
+	if s.assumed {
+		if patch, err = patch.onlyFor(s.live.GetResourceVersion()); err != nil {
+			return nil, err
+		}
+		return w.patch(ctx, s, patch)
 	}
 	live, err := w.patch(ctx, s, patch)
 	if apierrors.IsInvalid(err) && patch.kind == types.StrategicMergePatchType {
@@ -57,4 +77,34 @@ func (w writer) patch(ctx context.Context, s *step, patch patch) (*unstructured.
 func (w writer) create(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: w.dryRun}
 	return resourceOf(w.client, s.item).Create(ctx, s.object, options)
+}
+
+// remove deletes exactly the object that is known, in the background. It leaves an
+// object that was assumed and turns out to be somebody else's to them.
+func (w writer) remove(ctx context.Context, s *step) (deleted bool, err error) {
+	err = w.delete(ctx, s)
+	if s.isMistaken(err) {
+		err = w.ascertain(ctx, s)
+		if _, theirs := errors.AsType[*ConflictError](err); theirs {
+			return false, nil
+		}
+		if err == nil && s.live != nil {
+			err = w.delete(ctx, s)
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		err = nil
+	}
+	return err == nil, err
+}
+
+func (w writer) delete(ctx context.Context, s *step) error {
+	conditions := &metav1.Preconditions{UID: new(s.live.GetUID())}
+	if s.assumed {
+		conditions.ResourceVersion = new(s.live.GetResourceVersion())
+	}
+	return resourceOf(w.client, s.item).Delete(ctx, s.key.Name, metav1.DeleteOptions{
+		Preconditions:     conditions,
+		PropagationPolicy: new(metav1.DeletePropagationBackground),
+	})
 }
