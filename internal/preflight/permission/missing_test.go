@@ -137,17 +137,45 @@ func TestMissing(t *testing.T) {
 
 func TestDelta(t *testing.T) {
 	t.Parallel()
-	before := needsOf(t, Content{Wanted: objects(t, aConfigMap, aRole)})
-	after := needsOf(t, Content{Wanted: objects(t, strings.Replace(aConfigMap, "settings", "others", 1), strings.Replace(aRole, "get, list", "get, watch", 1))})
-	want := []string{
-		`Namespace:"ns1" APIGroups:[] Resources:[configmaps] ResourceNames:[others] Verbs:[get,patch]`,
-		`Namespace:"ns2" APIGroups:[] Resources:[secrets] Verbs:[watch]`,
+	tests := map[string]struct {
+		after []string
+		want  []string
+	}{
+		"the same": {after: []string{aConfigMap, aRole}},
+		"an object has another name": {
+			after: []string{strings.Replace(aConfigMap, "settings", "others", 1), aRole},
+		},
+		"an object is dropped": {after: []string{aRole}},
+		"an object in another namespace": {
+			after: []string{strings.Replace(aConfigMap, "{", "{namespace: ns3, ", 1), aRole},
+			want: []string{
+				`Namespace:"ns3" APIGroups:[] Resources:[configmaps] ResourceNames:[settings] Verbs:[get,patch]`,
+				`Namespace:"ns3" APIGroups:[] Resources:[configmaps] Verbs:[create]`,
+			},
+		},
+		"an object of another kind": {
+			after: []string{aConfigMap, aRole, strings.Replace(aConfigMap, "ConfigMap", "Secret", 1)},
+			want: []string{
+				`Namespace:"ns1" APIGroups:[] Resources:[secrets] ResourceNames:[settings] Verbs:[get,patch]`,
+				`Namespace:"ns1" APIGroups:[] Resources:[secrets] Verbs:[create]`,
+			},
+		},
+		"a role of another name": {after: []string{aConfigMap, strings.Replace(aRole, "reader", "viewer", 1)}},
+		"a role that grants more": {
+			after: []string{aConfigMap, strings.Replace(aRole, "get, list", "get, watch", 1)},
+			want:  []string{`Namespace:"ns2" APIGroups:[] Resources:[secrets] Verbs:[watch]`},
+		},
 	}
-	if diff := cmp.Diff(want, lines(Delta(before, after))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if more := Delta(after, after); len(more) > 0 {
-		t.Errorf("the same needs differ by %v", more)
+	before := []string{aConfigMap, aRole}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := needsOf(t, Content{Wanted: objects(t, before...)})
+			next := needsOf(t, Content{Wanted: objects(t, test.after...), Before: objects(t, before...)})
+			if diff := cmp.Diff(append([]string{}, test.want...), lines(Delta(old, next))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 
