@@ -67,9 +67,10 @@ func New(config Config) (*Applier, error) {
 	applier := &Applier{
 		config: config,
 		histories: newHistories(records{
-			secrets: core.Secrets(config.SystemNamespace),
-			names:   names.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(config.SystemNamespace),
-			now:     config.Now,
+			secrets:    core.Secrets(config.SystemNamespace),
+			names:      names.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(config.SystemNamespace),
+			now:        config.Now,
+			chunkBytes: chunkSize,
 		}),
 		clients: clients,
 		states:  map[string]*state{},

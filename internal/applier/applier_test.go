@@ -628,10 +628,11 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 		t.Run(fmt.Sprint(writes), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, fmt.Sprintf("chunky-%d", writes))
+			f.applier.UseSmallChunks()
 			before, after := f.desired("1.0.0", configMap("a", "1")), f.desired("1.1.0", configMap("a", "2"))
 			// Large objects would make the record large too, but are also rendered,
 			// compared and sent.
-			before.Revision.Inputs, after.Revision.Inputs = applier.Noise(t, 1_050_000), applier.Noise(t, 1_060_000)
+			before.Revision.Inputs, after.Revision.Inputs = applier.Noise(t, 4_000), applier.Noise(t, 4_100)
 			f.applyDesired(t, before)
 			var sent atomic.Int64
 			f.requests.setStop(func(req *http.Request) error {
@@ -644,6 +645,7 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 				t.Fatalf("err = %v, want the process to die: the operation has fewer writes", err)
 			}
 			f.restart(t)
+			f.applier.UseSmallChunks()
 			if state := f.observe(t); state.Unfinished || installed(state) != "1.1.0" {
 				f.applyDesired(t, after)
 			}

@@ -49,9 +49,9 @@ func compressor(to io.Writer) (*gzip.Writer, error) {
 	return gzip.NewWriterLevel(to, gzip.BestCompression)
 }
 
-// encode gives the chunks of a release, the first of which is never empty.
-// It fails with [*RecordTooLargeError].
-func encode(rel *release.Release) ([][]byte, error) {
+// encode gives a release in chunks of at most chunkBytes, the first of which is never
+// empty. It fails with [*RecordTooLargeError].
+func encode(rel *release.Release, chunkBytes int) ([][]byte, error) {
 	var buffer bytes.Buffer
 	writer, err := compressor(&buffer)
 	if err != nil {
@@ -65,26 +65,26 @@ func encode(rel *release.Release) ([][]byte, error) {
 		return nil, fmt.Errorf("compressing release %q: %w", rel.Name, err)
 	}
 	data := buffer.Bytes()
-	if needed := (len(data) + chunkSize - 1) / chunkSize; needed > maxChunks {
+	if needed := (len(data) + chunkBytes - 1) / chunkBytes; needed > maxChunks {
 		return nil, &RecordTooLargeError{Release: rel.Name, Needed: needed, Allowed: maxChunks}
 	}
 	var chunks [][]byte
-	for len(data) > chunkSize {
-		chunks = append(chunks, data[:chunkSize])
-		data = data[chunkSize:]
+	for len(data) > chunkBytes {
+		chunks = append(chunks, data[:chunkBytes])
+		data = data[chunkBytes:]
 	}
 	return append(chunks, data), nil
 }
 
 // encodeWhole is [encode] of a release that does without traces if it is too large
 // with them: they come when the content is written, and it must not fail then.
-func encodeWhole(rel *release.Release) ([][]byte, error) {
-	chunks, err := encode(rel)
+func encodeWhole(rel *release.Release, chunkBytes int) ([][]byte, error) {
+	chunks, err := encode(rel, chunkBytes)
 	if _, tooLarge := errors.AsType[*RecordTooLargeError](err); !tooLarge || rel.Labels[labelTraces] == "" {
 		return chunks, err
 	}
 	delete(rel.Labels, labelTraces)
-	return encode(rel)
+	return encode(rel, chunkBytes)
 }
 
 // decode reads the joined chunks of a record.

@@ -23,7 +23,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 		Info:   &release.Info{Status: release.StatusDeployed, Description: "Upgrade complete"},
 		Labels: map[string]string{"olm.operatorframework.io/bundle-version": "1.0.0+2"},
 	}
-	chunks, err := encode(stored)
+	chunks, err := encode(stored, chunkSize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,12 @@ func TestRecordsRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRecordsAreBounded is mostly the time that compression takes: a row with many
-// chunks has to be worth it.
+// smallChunk is the size of chunks in tests, in bytes.
+const smallChunk = 4 << 10
+
+// UseSmallChunks has records take several chunks that would fit into one.
+func (a *Applier) UseSmallChunks() { a.histories.records.chunkBytes = smallChunk }
+
 func TestRecordsAreBounded(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -47,13 +51,13 @@ func TestRecordsAreBounded(t *testing.T) {
 		chunks   int // none: an error
 		kept     bool
 	}{
-		"one chunk": {manifest: chunkSize / 2, chunks: 1},
-		"several":   {manifest: 2 * chunkSize, traces: chunkSize / 2, chunks: 3, kept: true},
+		"one chunk": {manifest: smallChunk / 2, chunks: 1},
+		"several":   {manifest: 2 * smallChunk, traces: smallChunk / 2, chunks: 3, kept: true},
 		"too many with traces": {
 			reason:   "without them it has as many as there may be",
-			manifest: (maxChunks - 1) * chunkSize, traces: chunkSize, chunks: maxChunks,
+			manifest: (maxChunks - 1) * smallChunk, traces: smallChunk, chunks: maxChunks,
 		},
-		"too many": {manifest: maxChunks * chunkSize},
+		"too many": {manifest: maxChunks * smallChunk},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +71,7 @@ func TestRecordsAreBounded(t *testing.T) {
 			if tc.kept {
 				want.Labels = maps.Clone(given.Labels)
 			}
-			chunks, err := encodeWhole(&given)
+			chunks, err := encodeWhole(&given, smallChunk)
 			if tc.chunks == 0 {
 				var tooLarge *RecordTooLargeError
 				if !errors.As(err, &tooLarge) || tooLarge.Needed != maxChunks+1 || tooLarge.Allowed != maxChunks {
@@ -100,7 +104,7 @@ func Noise(t *testing.T, size int) string {
 
 func TestDamagedRecordsAreErrors(t *testing.T) {
 	t.Parallel()
-	chunks, err := encode(&release.Release{Name: "x", Info: &release.Info{}})
+	chunks, err := encode(&release.Release{Name: "x", Info: &release.Info{}}, chunkSize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +120,7 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	chunks, err := encode(&release.Release{Name: "x", Info: &release.Info{}})
+	chunks, err := encode(&release.Release{Name: "x", Info: &release.Info{}}, chunkSize)
 	if err != nil {
 		f.Fatal(err)
 	}

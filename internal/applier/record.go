@@ -53,6 +53,9 @@ type records struct {
 	names   metadata.ResourceInterface // the same Secrets without their data
 	owner   Extension
 	now     func() time.Time
+
+	// chunkBytes is chunkSize, or less in tests: to compress takes time.
+	chunkBytes int
 }
 
 func recordKey(release string, revision int) string {
@@ -215,7 +218,7 @@ func (r *records) deleteChunks(ctx context.Context, names []string) error {
 }
 
 func (r *records) writeChunks(ctx context.Context, rel *release.Release) (stored, error) {
-	chunks, err := encodeWhole(rel)
+	chunks, err := encodeWhole(rel, r.chunkBytes)
 	if err != nil {
 		return stored{}, err
 	}
