@@ -54,25 +54,37 @@ func Missing(needs Needs, held Held) []Rule {
 }
 
 func missing(needs Needs, has authority) []Rule {
-	var lacking []right
-	for _, rule := range needs.Access {
-		lacking = append(lacking, has.refused(rule)...)
-	}
-	for _, escalation := range needs.Escalations {
-		lacking = append(lacking, escalation.lacking(has)...)
-	}
-	return sortedLines(merged(minimal(lacking)))
+	return toRules(append(refused(needs.Access, has), lacking(needs.Escalations, has)...))
 }
 
+func refused(access []Rule, has authority) []right {
+	var rights []right
+	for _, rule := range access {
+		rights = append(rights, has.refused(rule)...)
+	}
+	return rights
+}
+
+func lacking(escalations []Escalation, has authority) []right {
+	var rights []right
+	for _, escalation := range escalations {
+		rights = append(rights, escalation.lacking(has)...)
+	}
+	return rights
+}
+
+// toRules leaves out what is included in another right.
+func toRules(rights []right) []Rule { return sortedLines(merged(minimal(rights))) }
+
 // Delta are the rights that a new revision needs and the old one did not, in the
-// form of [Missing]. Rights to more objects of kinds that the old one had, too, are
-// not among them: most bundles name their roles after the version, and what is said
-// of each upgrade is not read.
+// form of [Missing]. Rights to manage more objects of kinds that the old one had, too,
+// are not among them: most bundles name their roles after the version, and what is
+// said of each upgrade is not read. Rights to grant always are.
 func Delta(before, after Needs) []Rule {
-	had := coverageOf(before.least())
+	had, managed := coverageOf(before.least()), coverageOf(before.least())
 	for _, rule := range before.Access {
 		rule.ResourceNames, rule.Verbs = nil, []string{verbCreate, verbGet, verbPatch, verbDelete}
-		had.add(rule)
+		managed.add(rule)
 	}
-	return missing(after, authority{rules: had})
+	return toRules(append(refused(after.Access, authority{rules: managed}), lacking(after.Escalations, authority{rules: had})...))
 }

@@ -165,8 +165,13 @@ func TestDelta(t *testing.T) {
 			after: []string{aConfigMap, strings.Replace(aRole, "get, list", "get, watch", 1)},
 			want:  []string{`Namespace:"ns2" APIGroups:[] Resources:[secrets] Verbs:[watch]`},
 		},
+		"a role that grants to manage a kind that the ServiceAccount manages": {
+			after: []string{aConfigMap, strings.Replace(aRole, "get, list", "get, delete", 1)},
+			want:  []string{`Namespace:"ns2" APIGroups:[] Resources:[secrets] Verbs:[delete]`},
+		},
 	}
-	before := []string{aConfigMap, aRole}
+	aSecret := strings.Replace(aConfigMap, "ConfigMap\nmetadata: {", "Secret\nmetadata: {namespace: ns2, ", 1)
+	before := []string{aConfigMap, aRole, aSecret}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
