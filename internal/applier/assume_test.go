@@ -31,8 +31,8 @@ func TestUpgradeThatAssumesWrongly(t *testing.T) {
 		},
 		"what is tried is changed": {
 			before: service(t), after: next,
-			meanwhile: patching(`{"metadata":{"annotations":{"theirs":"1"}}}`),
-			want:      `"version":"2"`,
+			meanwhile: patching(`{"metadata":{"labels":{"theirs":"1"}}}`),
+			want:      `"theirs":"1","version":"2"`,
 		},
 		"it is removed": {
 			before: service(t), after: next,

@@ -83,7 +83,7 @@ func (w writer) create(ctx context.Context, s *step) (*unstructured.Unstructured
 // object that was assumed and turns out to be somebody else's to them.
 func (w writer) remove(ctx context.Context, s *step) (deleted bool, err error) {
 	err = w.delete(ctx, s)
-	if s.isMistaken(err) {
+	if s.assumed && apierrors.IsConflict(err) {
 		err = w.ascertain(ctx, s)
 		if _, theirs := errors.AsType[*ConflictError](err); theirs {
 			return false, nil
