@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/controller"
@@ -19,7 +20,7 @@ var _ controller.Releases = releases{}
 func (r releases) Observe(ctx context.Context, owner controller.Owner) (controller.Installation, error) {
 	state, err := r.applier.Observe(ctx, applier.Extension(owner))
 	if err != nil {
-		return controller.Installation{}, err
+		return controller.Installation{}, portError(err)
 	}
 	installation := controller.Installation{Unfinished: state.Unfinished}
 	if state.Installed != nil {
@@ -40,7 +41,7 @@ func (r releases) Apply(ctx context.Context, owner controller.Owner, revision co
 	if err == nil {
 		r.kept.observed(ctx, owner.Name, &revision.Installed)
 	}
-	return appliedFrom(result), err
+	return appliedFrom(result), portError(err)
 }
 
 func (r releases) Repair(ctx context.Context, owner controller.Owner) (controller.Applied, error) {
@@ -51,7 +52,19 @@ func (r releases) Repair(ctx context.Context, owner controller.Owner) (controlle
 			applied.Repaired++
 		}
 	}
-	return applied, err
+	return applied, portError(err)
+}
+
+func (r releases) LetGo(ctx context.Context, owner controller.Owner) error {
+	return r.applier.LetGo(ctx, applier.Extension(owner))
+}
+
+// portError is an error of the applier as the controller knows it.
+func portError(err error) error {
+	if errors.Is(err, applier.ErrOwnerGone) {
+		return controller.ErrOwnerGone
+	}
+	return err
 }
 
 func appliedFrom(result applier.Result) controller.Applied {

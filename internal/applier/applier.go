@@ -42,6 +42,7 @@ type Applier struct {
 	histories *histories
 	clients   *identityClients
 	watches   *watches
+	owners    owners
 
 	mu     sync.Mutex
 	states map[string]*state
@@ -64,9 +65,11 @@ func New(config Config) (*Applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building a client for release records: %w", err)
 	}
+	owners := owners{extensions: names.Resource(ownerResource)}
 	applier := &Applier{
 		config: config,
-		histories: newHistories(records{
+		owners: owners,
+		histories: newHistories(owners, records{
 			secrets:    core.Secrets(config.SystemNamespace),
 			names:      names.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(config.SystemNamespace),
 			now:        config.Now,

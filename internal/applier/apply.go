@@ -29,8 +29,8 @@ type Desired struct {
 //
 // It fails with [*UnknownKindsError], [*permission.MissingError],
 // [*preflight.ApprovalError], [*ConflictError], [*preflight.UnsafeError],
-// [*ObjectsError] or [*RecordTooLargeError]; other errors are those of the API
-// server.
+// [*ObjectsError], [*RecordTooLargeError] or [ErrOwnerGone]; other errors are those
+// of the API server.
 func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (Result, error) {
 	client, err := a.clients.dynamic(owner.account())
 	if err != nil {
@@ -42,9 +42,13 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	}
 	defer a.reconsider(history)
 	defer history.letGo()
-	planner := planner{client: client, mapper: a.config.Mapper, owner: owner}
+	guard := a.guard(owner)
+	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: guard}
 	operation, notes, err := a.prepare(ctx, planner, history, desired)
 	if err != nil {
+		return Result{}, err
+	}
+	if err := guard.beforeWrite(ctx); err != nil {
 		return Result{}, err
 	}
 	known := a.state(owner)

@@ -15,6 +15,9 @@ type storageDriver struct {
 	history  *history
 	executor *executor
 
+	// superseded is to be stored together with its successor.
+	superseded *release.Release
+
 	// failed is the first write that failed. Helm only logs a failure of its
 	// last write and calls the operation a success.
 	failed error
@@ -31,13 +34,27 @@ func (d *storageDriver) note(err error) error {
 	return err
 }
 
+// Create numbers a first revision after those that an earlier extension of the same
+// name has left; Helm begins with 1.
 func (d *storageDriver) Create(_ string, rel *release.Release) error {
+	if len(d.history.entries) == 0 {
+		rel.Version = d.history.last + 1
+	}
 	return d.note(d.history.create(d.ctx, rel))
 }
 
+// Update keeps back the revision that Helm supersedes until its successor is deployed,
+// which Helm says next.
 func (d *storageDriver) Update(_ string, rel *release.Release) error {
 	if err := d.trace(rel); err != nil {
 		return d.note(err)
+	}
+	switch {
+	case rel.Info.Status == release.StatusSuperseded:
+		d.superseded = rel
+		return nil
+	case rel.Info.Status == release.StatusDeployed && d.superseded != nil:
+		return d.note(d.history.update(d.ctx, d.superseded, rel))
 	}
 	return d.note(d.history.update(d.ctx, rel))
 }

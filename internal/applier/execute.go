@@ -128,8 +128,12 @@ func (e *executor) fail(err error) {
 	e.outcome.began = e.outcome.began || !isRefusal(err)
 }
 
-// isRefusal says that the API server has answered that the request is at fault.
+// isRefusal says that the API server has answered that the request is at fault, or
+// was not asked.
 func isRefusal(err error) bool {
+	if errors.Is(err, ErrOwnerGone) {
+		return true
+	}
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
 }

@@ -3,6 +3,7 @@ package applier
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,17 @@ type Extension struct {
 
 	// ServiceAccount is the name of the identity that touches the content.
 	ServiceAccount string
+
+	// Package is what the extension installs. Records of an earlier extension of the
+	// same name are taken over only if they are of the same package.
+	Package string
+}
+
+// controls says whether the extension is the controller of an object by its owner
+// references.
+func (e Extension) controls(object metav1.Object) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.UID == e.UID
 }
 
 func (e Extension) account() ServiceAccount {
@@ -37,6 +49,13 @@ func (e Extension) reference() *metav1.OwnerReference {
 		Controller:         &yes,
 		BlockOwnerDeletion: &yes,
 	}
+}
+
+// without are the owner references of an object less those to the extension.
+func (e Extension) without(object metav1.Object) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(owner metav1.OwnerReference) bool {
+		return owner.UID == e.UID
+	})
 }
 
 // Revision is what one revision of a release was made from.

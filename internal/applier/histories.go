@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/pager"
 )
 
@@ -19,6 +20,7 @@ import (
 // whoever leads is the only one to write records. A history that turns out to
 // be wrong is dropped, and listed again when it is next asked for.
 type histories struct {
+	owners  owners
 	records records // of no extension
 
 	// turn is taken to list the records of all extensions.
@@ -31,23 +33,24 @@ type histories struct {
 	// indexes, by release, and chunks, by the label of their index, are what was
 	// listed and not asked for yet; asked are the releases that were.
 	indexes map[string][]metav1.ObjectMeta
-	chunks  map[string][]string
+	chunks  map[string][]chunk
 	asked   map[string]struct{}
 }
 
-func newHistories(records records) *histories {
+func newHistories(owners owners, records records) *histories {
 	return &histories{
+		owners:  owners,
 		records: records,
 		turn:    make(chan struct{}, 1),
 		known:   map[string]*history{},
 		indexes: map[string][]metav1.ObjectMeta{},
-		chunks:  map[string][]string{},
+		chunks:  map[string][]chunk{},
 		asked:   map[string]struct{}{},
 	}
 }
 
-// of gives the history of one incarnation of an extension. An earlier one of the
-// same name is none of its business.
+// of gives the history of one incarnation of an extension. What an earlier one of the
+// same name has left behind becomes part of it, see [history.adopt].
 func (h *histories) of(ctx context.Context, owner Extension) (*history, error) {
 	if found := h.find(owner); found != nil {
 		return found, nil
@@ -64,10 +67,26 @@ func (h *histories) of(ctx context.Context, owner Extension) (*history, error) {
 			return nil, err
 		}
 	}
+	if err := loaded.adopt(ctx, h.owners); err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known[owner.Name] = loaded
 	return loaded, nil
+}
+
+// all gives the records of an extension that lets go of them: those that it still has
+// and those that it has no more.
+func (h *histories) all(ctx context.Context, owner Extension) (*history, error) {
+	records := h.records
+	records.owner = owner
+	history, err := loadHistory(ctx, &records)
+	if err != nil {
+		return nil, err
+	}
+	history.merge(history.released)
+	return history, nil
 }
 
 func (h *histories) find(owner Extension) *history {
@@ -105,7 +124,7 @@ func (h *histories) survey(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing the release records: %w", err)
 	}
-	indexes, chunks := map[string][]metav1.ObjectMeta{}, map[string][]string{}
+	indexes, chunks := map[string][]metav1.ObjectMeta{}, map[string][]chunk{}
 	err = meta.EachListItem(all, func(item runtime.Object) error {
 		found, ok := item.(*metav1.PartialObjectMetadata)
 		if !ok {
@@ -118,7 +137,7 @@ func (h *histories) survey(ctx context.Context) error {
 			indexes[release] = append(indexes[release], found.ObjectMeta)
 		case typeChunk:
 			key := found.Labels[labelKey]
-			chunks[key] = append(chunks[key], found.Name)
+			chunks[key] = append(chunks[key], chunkOf(found))
 		}
 		return nil
 	})
@@ -141,9 +160,9 @@ func (h *histories) take(records *records) *history {
 		return nil
 	}
 	h.asked[release] = struct{}{}
-	indexes := records.own(h.indexes[release])
+	indexes := records.sort(h.indexes[release])
 	delete(h.indexes, release)
-	chunks := map[string][]string{}
+	chunks := map[string][]chunk{}
 	for _, key := range records.keysAround(indexes) {
 		if found, ok := h.chunks[key]; ok {
 			chunks[key] = found
@@ -153,28 +172,54 @@ func (h *histories) take(records *records) *history {
 	return newHistory(records, indexes, chunks)
 }
 
-// newHistory puts chunks to their indexes.
-func newHistory(records *records, indexes []metav1.ObjectMeta, chunks map[string][]string) *history {
-	made := &history{records: records}
-	for i := range indexes {
-		found := entryOf(&indexes[i])
-		key := keyLabel(found.name)
-		found.chunks = chunks[key]
+// newHistory puts chunks to their indexes. Those of other extensions are left out.
+func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *history {
+	made := &history{records: records, last: indexes.last}
+	made.entries = entriesOf(indexes.own, func(key string) []string {
+		found := chunks[key]
 		delete(chunks, key)
-		made.entries = append(made.entries, found)
-	}
+		made.loose = append(made.loose, namesOf(found, "")...)
+		return append(namesOf(found, records.owner.UID), namesOf(found, "")...)
+	})
+	made.released = entriesOf(indexes.released, func(key string) []string {
+		found := chunks[key]
+		delete(chunks, key)
+		return append(namesOf(found, ""), namesOf(found, records.owner.UID)...)
+	})
 	for _, key := range slices.Sorted(maps.Keys(chunks)) {
-		made.strays = append(made.strays, chunks[key]...)
+		made.strays = append(made.strays, namesOf(chunks[key], records.owner.UID)...)
 	}
 	return made
 }
 
+func entriesOf(indexes []metav1.ObjectMeta, chunksOf func(key string) []string) []entry {
+	entries := make([]entry, 0, len(indexes))
+	for i := range indexes {
+		found := entryOf(&indexes[i])
+		found.chunks = chunksOf(keyLabel(found.name))
+		entries = append(entries, found)
+	}
+	return entries
+}
+
+// namesOf gives the chunks of one owner; an empty one is nobody.
+func namesOf(chunks []chunk, owner types.UID) []string {
+	var names []string
+	for _, found := range chunks {
+		if found.owner == owner {
+			names = append(names, found.name)
+		}
+	}
+	return names
+}
+
 // loadHistory lists the records of one extension, without their data.
 func loadHistory(ctx context.Context, records *records) (*history, error) {
-	indexes, err := records.indexes(ctx)
+	found, err := records.indexes(ctx)
 	if err != nil {
 		return nil, err
 	}
+	indexes := records.sort(found)
 	chunks, err := records.chunks(ctx, records.keysAround(indexes))
 	if err != nil {
 		return nil, err

@@ -48,6 +48,16 @@ type history struct {
 	records *records
 	entries []entry // oldest first
 
+	// last is the highest revision that anybody has under this name; a first revision
+	// comes after it.
+	last int
+
+	// released are revisions that an earlier extension of the name has left behind,
+	// oldest first, and loose are chunks of our own revisions that nobody owns: to be
+	// taken over, or left alone.
+	released []entry
+	loose    []string
+
 	// strays are chunks of revisions that have no index.
 	strays []string
 
@@ -264,24 +274,35 @@ func (h *history) create(ctx context.Context, rel *release.Release) error {
 	return nil
 }
 
-func (h *history) update(ctx context.Context, rel *release.Release) error {
-	found := h.find(rel.Version)
-	if found == nil {
-		return driver.ErrReleaseNotFound
+// update replaces what revisions hold, in this order. All that takes long is done
+// before the first of them is seen to change: between the moment in which one is no
+// longer deployed and that in which its successor is, there are two small writes and
+// nothing else.
+func (h *history) update(ctx context.Context, releases ...*release.Release) error {
+	entries, prepared := make([]*entry, len(releases)), make([]stored, len(releases))
+	for i, rel := range releases {
+		if entries[i] = h.find(rel.Version); entries[i] == nil {
+			return driver.ErrReleaseNotFound
+		}
+		var err error
+		if prepared[i], err = h.records.prepare(ctx, rel); err != nil {
+			return h.doubt(err)
+		}
 	}
-	stored, err := h.records.update(ctx, found, rel)
-	if err != nil {
-		return h.doubt(err)
+	var replaced []string
+	for i, rel := range releases {
+		stored, err := h.records.replace(ctx, entries[i], prepared[i])
+		if err != nil {
+			return h.doubt(err)
+		}
+		updated, err := written(stored, rel)
+		if err != nil {
+			return h.doubt(err)
+		}
+		replaced = append(replaced, without(entries[i].chunks, updated.chunks)...)
+		*entries[i] = updated
 	}
-	updated, err := written(stored, rel)
-	if err != nil {
-		return h.doubt(err)
-	}
-	if err := h.records.deleteChunks(ctx, without(found.chunks, updated.chunks)); err != nil {
-		return h.doubt(err)
-	}
-	*found = updated
-	return nil
+	return h.doubt(h.records.deleteChunks(ctx, replaced))
 }
 
 // written is the entry of a record that was just stored.

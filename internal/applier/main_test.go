@@ -242,7 +242,7 @@ func newOwner(t *testing.T, name, namespace string) applier.Extension {
 	extension.SetKind("ClusterExtension")
 	extension.SetName(name)
 	create(t, extension)
-	return applier.Extension{Name: name, UID: extension.GetUID(), Namespace: namespace, ServiceAccount: account}
+	return applier.Extension{Name: name, UID: extension.GetUID(), Namespace: namespace, ServiceAccount: account, Package: "p"}
 }
 
 // restart gives the fixture an applier that knows nothing, as a new process

@@ -29,6 +29,8 @@ const (
 // ownerGroupVersion is the API version under which owners are referenced.
 var ownerGroupVersion = schema.GroupVersion{Group: "olm.operatorframework.io", Version: "v1"}
 
+var ownerResource = ownerGroupVersion.WithResource("clusterextensions")
+
 // ObjectKey names an object whatever version it is written in.
 type ObjectKey struct {
 	schema.GroupKind
@@ -89,6 +91,9 @@ func itemsOf(mapper meta.RESTMapper, release Extension, objects []*unstructured.
 
 func newItem(mapping *meta.RESTMapping, release Extension, object *unstructured.Unstructured) item {
 	object = object.DeepCopy()
+	// A manifest has the owner of its time. An earlier extension of the same name
+	// would have the garbage collector delete the object.
+	object.SetOwnerReferences([]metav1.OwnerReference{*release.reference()})
 	// Neither is the revision's to say, though some manifests have them.
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(object.Object, "status")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -38,6 +39,23 @@ type patch struct {
 
 // isEmpty reports that there is nothing to send.
 func (p patch) isEmpty() bool { return len(p.data) == 0 || string(p.data) == "{}" }
+
+// setsOwner says that the patch is about the owners of the object.
+func (p patch) setsOwner() bool {
+	var document struct {
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(p.data, &document); err != nil {
+		return true // refused by the API server, whatever it is
+	}
+	// Merge patches of built-in kinds have directives beside the field.
+	for field := range document.Metadata {
+		if strings.HasSuffix(field, "ownerReferences") {
+			return true
+		}
+	}
+	return false
+}
 
 // patchOf merges three ways: fields that the revision sets are set, fields that
 // the revision before set and this one does not are removed, and all others

@@ -56,10 +56,11 @@ type planner struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
 	owner  Extension
+	guard  *guard
 }
 
 // writer carries out what was planned.
-func (p *planner) writer() writer { return writer{client: p.client, owner: p.owner} }
+func (p *planner) writer() writer { return writer{client: p.client, owner: p.owner, guard: p.guard} }
 
 // survey holds an outline against the cluster. It fails with [*ConflictError] or
 // [*ObjectsError], each of which names every object concerned.

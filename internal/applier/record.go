@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 )
@@ -64,7 +65,8 @@ func recordKey(release string, revision int) string {
 
 func keyLabel(key string) string { return bounded(key, maxLabelValue) }
 
-// indexes lists the index of every revision, without its data.
+// indexes lists the index of every revision of every extension that has had the
+// name, without its data.
 func (r *records) indexes(ctx context.Context) ([]metav1.ObjectMeta, error) {
 	selector := labels.Set{labelOwner: recordOwner, labelType: typeIndex, labelName: releaseName(r.owner.Name)}
 	found, err := r.names.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
@@ -75,19 +77,105 @@ func (r *records) indexes(ctx context.Context) ([]metav1.ObjectMeta, error) {
 	for i := range found.Items {
 		indexes = append(indexes, found.Items[i].ObjectMeta)
 	}
-	return r.own(indexes), nil
+	return indexes, nil
 }
 
-// own sorts indexes, oldest first. Left out are those that name no revision, and
-// those of an earlier extension of the same name that wait for the garbage
-// collector.
-func (r *records) own(indexes []metav1.ObjectMeta) []metav1.ObjectMeta {
-	indexes = slices.DeleteFunc(indexes, func(index metav1.ObjectMeta) bool {
-		owner := metav1.GetControllerOfNoCopy(&index)
-		return revisionOf(&index) == 0 || (owner != nil && owner.UID != r.owner.UID)
-	})
+// sorted are the indexes of one name, each part oldest first.
+type sorted struct {
+	// own are those of the extension.
+	own []metav1.ObjectMeta
+
+	// released are those that an earlier extension of the name has left behind
+	// together with its content.
+	released []metav1.ObjectMeta
+
+	// last is the highest revision of all, those included that wait for the garbage
+	// collector with the extension that they belonged to; zero if there are none.
+	last int
+}
+
+// sort leaves out indexes that name no revision.
+func (r *records) sort(indexes []metav1.ObjectMeta) sorted {
+	var result sorted
 	slices.SortFunc(indexes, func(a, b metav1.ObjectMeta) int { return revisionOf(&a) - revisionOf(&b) })
-	return indexes
+	for i := range indexes {
+		index := &indexes[i]
+		if revisionOf(index) == 0 {
+			continue
+		}
+		result.last = revisionOf(index)
+		switch {
+		case r.owner.controls(index):
+			result.own = append(result.own, *index)
+		case isReleased(index):
+			result.released = append(result.released, *index)
+		}
+	}
+	return result
+}
+
+// isReleased says that nobody owns a Secret of a record any more.
+func isReleased(secret metav1.Object) bool { return metav1.GetControllerOfNoCopy(secret) == nil }
+
+// chunk is a Secret with a part of a record.
+type chunk struct {
+	name string
+
+	// owner is the extension that controls it; empty for none.
+	owner types.UID
+}
+
+func chunkOf(secret metav1.Object) chunk {
+	found := chunk{name: secret.GetName()}
+	if controller := metav1.GetControllerOfNoCopy(secret); controller != nil {
+		found.owner = controller.UID
+	}
+	return found
+}
+
+// takeOver makes the extension the owner of a Secret that was released. The caller
+// confirms that the extension is there after it has seen the Secret without an
+// owner: see [guard.beforeOwnership].
+func (r *records) takeOver(ctx context.Context, name string, confirm func(context.Context) error) (*corev1.Secret, error) {
+	secret, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading %q of the release records of an earlier %s: %w", name, ownerKind, err)
+	}
+	switch {
+	case r.owner.controls(secret):
+		return secret, nil
+	case !isReleased(secret):
+		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, ownerKind, ErrOwnerGone)
+	}
+	if err := confirm(ctx); err != nil {
+		return nil, err
+	}
+	secret.OwnerReferences = append(secret.OwnerReferences, *r.owner.reference())
+	taken, err := r.secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, ownerKind, err)
+	}
+	return taken, nil
+}
+
+// letGo takes the owner off a Secret of a record.
+func (r *records) letGo(ctx context.Context, name string) error {
+	secret, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %q of the release records: %w", name, err)
+	}
+	left := r.owner.without(secret)
+	if len(left) == len(secret.OwnerReferences) {
+		return nil
+	}
+	secret.OwnerReferences = left
+	if _, err := r.secrets.Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("letting go of %q of the release records: %w", name, err)
+	}
+	return nil
 }
 
 func revisionOf(index metav1.Object) int {
@@ -172,7 +260,7 @@ type stored struct {
 // create stores a new revision. It fails with an AlreadyExists error of the API
 // server when the revision is there.
 func (r *records) create(ctx context.Context, rel *release.Release) (stored, error) {
-	made, err := r.writeChunks(ctx, rel)
+	made, err := r.prepare(ctx, rel)
 	if err != nil {
 		return stored{}, err
 	}
@@ -184,13 +272,10 @@ func (r *records) create(ctx context.Context, rel *release.Release) (stored, err
 	return stored{index: created, size: made.size}, nil
 }
 
-// update replaces what a revision holds. The resource version of the old index
-// fences off a controller that has lost its leadership.
-func (r *records) update(ctx context.Context, old *entry, rel *release.Release) (stored, error) {
-	made, err := r.writeChunks(ctx, rel)
-	if err != nil {
-		return stored{}, err
-	}
+// replace puts a prepared index in the place of an old one, which is one small write.
+// The resource version of the old index fences off a controller that has lost its
+// leadership.
+func (r *records) replace(ctx context.Context, old *entry, made stored) (stored, error) {
 	made.index.ResourceVersion = old.resourceVersion
 	made.index.Labels[labelCreatedAt] = old.createdAt
 	made.index.Labels[labelModifiedAt] = r.timestamp()
@@ -217,7 +302,9 @@ func (r *records) deleteChunks(ctx context.Context, names []string) error {
 	return nil
 }
 
-func (r *records) writeChunks(ctx context.Context, rel *release.Release) (stored, error) {
+// prepare stores the chunks of a revision, and gives the index that is to make them
+// visible.
+func (r *records) prepare(ctx context.Context, rel *release.Release) (stored, error) {
 	chunks, err := encodeWhole(rel, r.chunkBytes)
 	if err != nil {
 		return stored{}, err
@@ -268,8 +355,8 @@ func (r *records) secret(name, key, kind string) *corev1.Secret {
 
 func (r *records) timestamp() string { return strconv.FormatInt(r.now().Unix(), 10) }
 
-// chunks lists the names of chunks by the label of their index.
-func (r *records) chunks(ctx context.Context, keys []string) (map[string][]string, error) {
+// chunks lists chunks by the label of their index.
+func (r *records) chunks(ctx context.Context, keys []string) (map[string][]chunk, error) {
 	key, err := labels.NewRequirement(labelKey, selection.In, keys)
 	if err != nil {
 		return nil, fmt.Errorf("selecting the chunks of the release records of %q: %w", r.owner.Name, err)
@@ -279,24 +366,26 @@ func (r *records) chunks(ctx context.Context, keys []string) (map[string][]strin
 	if err != nil {
 		return nil, fmt.Errorf("listing the chunks of the release records of %q: %w", r.owner.Name, err)
 	}
-	chunks := map[string][]string{}
+	chunks := map[string][]chunk{}
 	for i := range found.Items {
 		key := found.Items[i].Labels[labelKey]
-		chunks[key] = append(chunks[key], found.Items[i].Name)
+		chunks[key] = append(chunks[key], chunkOf(&found.Items[i]))
 	}
 	return chunks, nil
 }
 
-// keysAround are the labels of the chunks of the given revisions, of the one
-// before, which may be half deleted, and of the one after, which may be half
-// written.
-func (r *records) keysAround(indexes []metav1.ObjectMeta) []string {
-	first, last := 1, 0
-	if len(indexes) > 0 {
-		first, last = revisionOf(&indexes[0]), revisionOf(&indexes[len(indexes)-1])
+// keysAround are the labels of the chunks of the revisions that an extension has or
+// may take over, of the one before, which may be half deleted, and of the one after
+// all, which may be half written.
+func (r *records) keysAround(indexes sorted) []string {
+	first := indexes.last + 1
+	for _, part := range [][]metav1.ObjectMeta{indexes.own, indexes.released} {
+		if len(part) > 0 {
+			first = min(first, revisionOf(&part[0]))
+		}
 	}
 	var keys []string
-	for revision := first - 1; revision <= last+1; revision++ {
+	for revision := first - 1; revision <= indexes.last+1; revision++ {
 		keys = append(keys, keyLabel(recordKey(releaseName(r.owner.Name), revision)))
 	}
 	return keys

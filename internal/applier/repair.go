@@ -17,7 +17,8 @@ import (
 //
 // Fields that others have set stay, as do objects that the extension no longer
 // owns, which it reports as [*ConflictError]. Objects that are changed again each
-// time are repaired ever more seldom, see [Result].
+// time are repaired ever more seldom, see [Result]. It fails with [ErrOwnerGone] where
+// there is something to write for an extension that is on its way out.
 func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	known, now := a.state(owner), a.config.Now()
 	extent, err := a.extentOf(ctx, owner, now)
@@ -31,7 +32,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	planner := planner{client: client, mapper: a.config.Mapper, owner: owner}
+	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: a.guard(owner)}
 	objects := extent.objects
 	if !extent.all {
 		objects = only(planner.known(objects), extent.suspects)

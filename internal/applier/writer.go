@@ -21,22 +21,42 @@ type writer struct {
 	client dynamic.Interface
 	owner  Extension
 
+	// guard is asked before each write; nil only for trials.
+	guard *guard
+
 	// dryRun is that of the requests' options: nothing to write.
 	dryRun []string
 }
+
+// maxRereads is how often an object is read again that others change at the same
+// time.
+const maxRereads = 3
+
+// allow asks whether the extension is still there to write for. Trials may always.
+func (w writer) allow(ctx context.Context) error {
+	if w.isTrial() {
+		return nil
+	}
+	return w.guard.beforeWrite(ctx)
+}
+
+func (w writer) isTrial() bool { return len(w.dryRun) > 0 }
 
 // write brings one object to what a revision wants, and gives the object after it.
 // It sends nothing when there is nothing to change. It fails with [*ConflictError]
 // where an object that was assumed turns out to be somebody else's.
 func (w writer) write(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	live, err := w.bring(ctx, s)
-	if !s.isMistaken(err) {
-		return live, err
+	for range maxRereads {
+		if !s.isMistaken(err) && (s.live == nil || !apierrors.IsConflict(err)) {
+			break
+		}
+		if err := w.ascertain(ctx, s); err != nil {
+			return nil, err
+		}
+		live, err = w.bring(ctx, s)
 	}
-	if err := w.ascertain(ctx, s); err != nil {
-		return nil, err
-	}
-	return w.bring(ctx, s)
+	return live, err
 }
 
 func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
@@ -50,24 +70,39 @@ func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured,
 	if patch.isEmpty() {
 		return s.live, nil
 	}
-	if s.assumed {
-		if patch, err = patch.onlyFor(s.live.GetResourceVersion()); err != nil {
-			return nil, err
-		}
-		return w.patch(ctx, s, patch)
-	}
-	live, err := w.patch(ctx, s, patch)
-	if apierrors.IsInvalid(err) && patch.kind == types.StrategicMergePatchType {
+	live, err := w.send(ctx, s, patch)
+	if !s.assumed && apierrors.IsInvalid(err) && patch.kind == types.StrategicMergePatchType {
 		// An entry of a list whose key somebody changed looks like one that they
 		// have added, and can clash with ours.
 		if patch, err = listReplacingPatchOf(s); err == nil {
-			live, err = w.patch(ctx, s, patch)
+			live, err = w.send(ctx, s, patch)
 		}
 	}
 	return live, err
 }
 
+// send has a patch refused for any other version of the object than the known one
+// where that matters: the object was not read, or it gets its owner back.
+func (w writer) send(ctx context.Context, s *step, patch patch) (*unstructured.Unstructured, error) {
+	owning := !w.isTrial() && patch.setsOwner()
+	if owning {
+		if err := w.guard.beforeOwnership(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if s.assumed || owning {
+		var err error
+		if patch, err = patch.onlyFor(s.live.GetResourceVersion()); err != nil {
+			return nil, err
+		}
+	}
+	return w.patch(ctx, s, patch)
+}
+
 func (w writer) patch(ctx context.Context, s *step, patch patch) (*unstructured.Unstructured, error) {
+	if err := w.allow(ctx); err != nil {
+		return nil, err
+	}
 	options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: w.dryRun}
 	return resourceOf(w.client, s.item).Patch(ctx, s.key.Name, patch.kind, patch.data, options)
 }
@@ -75,6 +110,9 @@ func (w writer) patch(ctx context.Context, s *step, patch patch) (*unstructured.
 // create lets an object that appeared since the plan be: the next pass sees it
 // and decides whose it is.
 func (w writer) create(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+	if err := w.allow(ctx); err != nil {
+		return nil, err
+	}
 	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: w.dryRun}
 	return resourceOf(w.client, s.item).Create(ctx, s.object, options)
 }
@@ -99,6 +137,9 @@ func (w writer) remove(ctx context.Context, s *step) (deleted bool, err error) {
 }
 
 func (w writer) delete(ctx context.Context, s *step) error {
+	if err := w.allow(ctx); err != nil {
+		return err
+	}
 	conditions := &metav1.Preconditions{UID: new(s.live.GetUID())}
 	if s.assumed {
 		conditions.ResourceVersion = new(s.live.GetResourceVersion())

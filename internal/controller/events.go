@@ -20,6 +20,9 @@ const (
 	// eventPreflight tells what the checks of an upgrade have found and let pass.
 	eventPreflight = "Preflight"
 
+	// eventNotLetGo tells that some content may go although it was to stay.
+	eventNotLetGo = "NotLetGo"
+
 	// eventImageMoved tells of an installed bundle whose tag now stands for
 	// other content.
 	eventImageMoved = "ImageMoved"
@@ -53,6 +56,10 @@ func removalOf(dependents []string) *transition {
 		kind: corev1.EventTypeWarning, reason: eventRequired,
 		note: "removed although it is required: " + named(dependents),
 	}
+}
+
+func notLetGoText(err error) string {
+	return oneLine("content that was written just before the deletion may be removed by the garbage collector, because it could not be seen: " + err.Error())
 }
 
 // notesOf is what to tell of an upgrade beside that it was done; nil if nothing.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -16,17 +18,28 @@ import (
 var finalizers = []string{ocv1.CleanupUnpackCacheFinalizer, ocv1.CleanupContentManagerCacheFinalizer}
 
 // finalize lets go of an extension that is being deleted. Finalizers of others
-// are theirs to remove.
-func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) error {
+// are theirs to remove; that of the garbage collector, which takes the extension off
+// content that is to stay, is waited for.
+func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (ctrl.Result, error) {
 	r.forget(ctx, ext.Name)
+	if isOrphaning(ext) {
+		return ctrl.Result{}, nil
+	}
+	wait, err := r.letGo(ctx, ext)
+	switch {
+	case wait > 0:
+		return ctrl.Result{RequeueAfter: min(wait, letGoRetry)}, nil
+	case err != nil:
+		r.tell(ext, &transition{kind: corev1.EventTypeWarning, reason: eventNotLetGo, note: notLetGoText(err)})
+	}
 	if err := r.warnDependents(ctx, ext); err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	left := slices.DeleteFunc(slices.Clone(ext.Finalizers), isOurs)
 	if len(left) == len(ext.Finalizers) {
-		return nil
+		return ctrl.Result{}, nil
 	}
-	return client.IgnoreNotFound(r.writeFinalizers(ctx, ext, left))
+	return ctrl.Result{}, client.IgnoreNotFound(r.writeFinalizers(ctx, ext, left))
 }
 
 func isOurs(finalizer string) bool { return slices.Contains(finalizers, finalizer) }

@@ -100,6 +100,12 @@ func (o *Outcome) unfinished() bool {
 	return o.Err == nil && o.Pending == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
 }
 
+// ownerGone says that the pass has ended because there is nobody left to do it for.
+func (o *Outcome) ownerGone() bool {
+	return errors.Is(o.Err, ErrOwnerGone) || errors.Is(o.RepairErr, ErrOwnerGone) ||
+		errors.Is(o.Observed.InstallationErr, ErrOwnerGone)
+}
+
 // pass carries one extension forward as far as it goes.
 func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error) Outcome {
 	observed := r.observe(ctx, wanted)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -23,6 +24,7 @@ type Owner struct {
 	UID            types.UID
 	Namespace      string
 	ServiceAccount string
+	Package        string
 }
 
 // Installed is what a release record remembers.
@@ -104,8 +106,13 @@ type Workload struct {
 	Reason string
 }
 
-// Releases keeps the content of extensions, as their ServiceAccount. All errors
-// are worth a retry.
+// ErrOwnerGone says that an extension is being deleted, or that another one has its
+// name by now: nothing more is to be done for it.
+var ErrOwnerGone = errors.New("the ClusterExtension is being deleted or was replaced")
+
+// Releases keeps the content of extensions, as their ServiceAccount. All errors are
+// worth a retry but [ErrOwnerGone], with which every method fails that comes to write
+// for an extension that is on its way out.
 type Releases interface {
 	// Observe makes no request when nothing can have changed.
 	Observe(ctx context.Context, owner Owner) (Installation, error)
@@ -118,6 +125,10 @@ type Releases interface {
 	// Repair restores the installed revision where it was changed; it makes no
 	// request when nothing was.
 	Repair(ctx context.Context, owner Owner) (Applied, error)
+
+	// LetGo is for an extension that is deleted and whose content is to stay: it sees
+	// to it that nothing has the extension as its owner any more.
+	LetGo(ctx context.Context, owner Owner) error
 
 	// Workloads are the objects of what is installed that run something, sorted,
 	// as they were seen last; false if nobody has looked at them yet. It makes no

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,6 +17,10 @@ import (
 
 // passDeadline bounds one pass over one extension, image pull included.
 const passDeadline = 10 * time.Minute
+
+// removalRecheck is when to look again at an extension that turned out to be on its
+// way out before its deletion was heard of.
+const removalRecheck = time.Second
 
 // Keys of log lines.
 const (
@@ -48,6 +53,9 @@ type Reconciler struct {
 	// concluded has the status that the last pass over each extension came to.
 	concluded sync.Map
 
+	// removals are the extensions that are being deleted.
+	removals removals
+
 	// backoff is that of the queue.
 	backoff *backoff
 
@@ -73,14 +81,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !ext.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.finalize(ctx, ext)
+		return r.finalize(ctx, ext)
 	}
 	if wanted := missingFinalizers(ext); wanted != nil {
 		return ctrl.Result{}, r.writeFinalizers(ctx, ext, wanted)
 	}
 
+	ctx, end := r.removals.begin(ctx, ext.UID)
+	defer end()
 	wanted, invalid := translate(ext)
 	outcome := r.pass(ctx, wanted, invalid)
+	if outcome.ownerGone() || errors.Is(context.Cause(ctx), ErrOwnerGone) {
+		// The event of the deletion brings the next pass; this is in case that it is late.
+		return ctrl.Result{RequeueAfter: removalRecheck}, nil
+	}
 	r.tell(ext, notesOf(outcome.Notes)) // no later pass knows them, whatever becomes of the status
 	r.noteRights(ext.Name, outcome)
 	verdict := classify(outcome)

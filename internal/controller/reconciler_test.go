@@ -59,6 +59,8 @@ type world struct {
 
 	did  []string // what was asked of the ports that act
 	told []string // events
+
+	letGoErr error
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -522,4 +524,9 @@ func TestFailedStatusWriteOutranks(t *testing.T) {
 	if !apierrors.IsConflict(err) {
 		t.Errorf("err = %v, want the conflict: a terminal error would end the retries of the status", err)
 	}
+}
+
+func (w *world) LetGo(context.Context, Owner) error {
+	w.did = append(w.did, "let go")
+	return w.letGoErr
 }

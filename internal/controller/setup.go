@@ -29,6 +29,7 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterextension").
 		For(&ocv1.ClusterExtension{}, builder.WithPredicates(r.extensionEdited())).
+		Watches(&ocv1.ClusterExtension{}, r.removals.handler()).
 		Watches(&ocv1.ClusterCatalog{}, handler.EnqueueRequestsFromMapFunc(r.selecting), builder.WithPredicates(catalogMoved())).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(accountMoved())).
 		Watches(&ocv1.ClusterExtension{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), builder.WithPredicates(installMoved())).

@@ -51,6 +51,7 @@ func translate(ext *ocv1.ClusterExtension) (Wanted, error) {
 	if catalog == nil {
 		return wanted, &InvalidSpecError{Err: fmt.Errorf("source type %q is not supported", ext.Spec.Source.SourceType)}
 	}
+	wanted.Owner.Package = catalog.PackageName
 	versions, err := resolve.ParseRange(catalog.Version)
 	if err != nil {
 		return wanted, &InvalidSpecError{Err: err}

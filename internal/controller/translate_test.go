@@ -30,7 +30,7 @@ func TestTranslateRefuses(t *testing.T) {
 			if !errors.As(err, &invalid) || err.Error() != tc.want {
 				t.Errorf("err = %v, want %s", err, tc.want)
 			}
-			if want := (Owner{Name: "x", UID: "uid", Namespace: "ns", ServiceAccount: "sa"}); wanted.Owner != want {
+			if want := (Owner{Name: "x", UID: "uid", Namespace: "ns", ServiceAccount: "sa", Package: "p"}); wanted.Owner != want {
 				t.Errorf("owner = %+v, want %+v: what is installed is kept all the same", wanted.Owner, want)
 			}
 		})

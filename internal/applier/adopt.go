@@ -1,0 +1,85 @@
+package applier
+
+import (
+	"context"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/release"
+)
+
+// adopt takes over the records of an earlier extension of the same name that was
+// deleted without its content, or restored from a backup: whoever makes the
+// extension again means what is there. They are taken over whole or not at all: only
+// if they are about the same package in the same namespace. If not, they stay as they
+// are, and the revisions of the extension are numbered after them.
+//
+// A process that ends in between leaves some of them without an owner, which the next
+// one takes for the same.
+func (h *history) adopt(ctx context.Context, owners owners) error {
+	if len(h.released) > 0 {
+		same, err := h.isSameRelease(ctx)
+		if err != nil {
+			return err
+		}
+		if !same {
+			h.released = nil
+		}
+	}
+	confirm := func(ctx context.Context) error { return owners.confirm(ctx, h.records.owner) }
+	for _, name := range h.loose {
+		if _, err := h.records.takeOver(ctx, name, confirm); err != nil {
+			return err
+		}
+	}
+	h.loose = nil
+	taken := make([]entry, len(h.released))
+	for i := range h.released {
+		var err error
+		if taken[i], err = h.adoptRevision(ctx, &h.released[i], confirm); err != nil {
+			return err
+		}
+	}
+	h.merge(taken)
+	return nil
+}
+
+// merge takes revisions that were released for part of the history.
+func (h *history) merge(released []entry) {
+	h.entries, h.released = append(h.entries, released...), nil
+	slices.SortFunc(h.entries, func(a, b entry) int { return a.revision - b.revision })
+}
+
+// adoptRevision takes over the index last: as long as nobody owns it, all of the
+// revision is looked at again.
+func (h *history) adoptRevision(ctx context.Context, found *entry, confirm func(context.Context) error) (entry, error) {
+	for _, name := range found.chunks {
+		if _, err := h.records.takeOver(ctx, name, confirm); err != nil {
+			return entry{}, err
+		}
+	}
+	index, err := h.records.takeOver(ctx, found.name, confirm)
+	if err != nil {
+		return entry{}, err
+	}
+	taken := entryOf(index)
+	taken.chunks = found.chunks
+	return taken, nil
+}
+
+// isSameRelease says whether what was left behind is what the extension would have
+// made itself. The revision that is installed tells, or the last one if none is.
+func (h *history) isSameRelease(ctx context.Context) (bool, error) {
+	left := history{records: h.records, entries: h.released}
+	found, err := left.installed(ctx)
+	if err == nil && found == nil {
+		found, err = left.read(ctx, &left.entries[len(left.entries)-1])
+	}
+	if err != nil {
+		return false, err
+	}
+	return isReleaseOf(h.records.owner, found), nil
+}
+
+func isReleaseOf(owner Extension, rel *release.Release) bool {
+	return rel.Namespace == owner.Namespace && revisionFrom(rel).Bundle.Package == owner.Package
+}

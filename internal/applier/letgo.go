@@ -1,0 +1,104 @@
+package applier
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// LetGo is for an extension that is deleted and whose content is to stay. It takes the
+// owner off every object and record from which the garbage collector has not done so:
+// one that was written a moment ago, or that is of a kind which the collector does not
+// know yet. Such objects would go when the extension does. Of the others it only reads
+// that they are free.
+//
+// It is the one write to content after an extension was deleted.
+func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
+	client, err := a.clients.dynamic(owner.account())
+	if err != nil {
+		return err
+	}
+	history, err := a.histories.all(ctx, owner)
+	if err != nil {
+		return err
+	}
+	before, err := objectsBefore(ctx, history)
+	if err != nil {
+		return err
+	}
+	planner := planner{client: client, mapper: a.config.Mapper, owner: owner}
+	var steps []*step
+	for _, item := range planner.known(before) {
+		steps = append(steps, &step{item: item})
+	}
+	if err := newObjectsError(eachStep(ctx, steps, planner.letGo, "letting go of")); err != nil {
+		return err
+	}
+	return history.release(ctx)
+}
+
+func (p *planner) letGo(ctx context.Context, s *step) error {
+	if err := s.read(ctx, p.client); err != nil || s.live == nil {
+		return err
+	}
+	return letGo(ctx, p.client, p.owner, s)
+}
+
+// letGo tries again when the object is changed at the same time, most likely by the
+// garbage collector.
+func letGo(ctx context.Context, client dynamic.Interface, owner Extension, s *step) error {
+	for range maxRereads {
+		left := owner.without(s.live)
+		if len(left) == len(s.live.GetOwnerReferences()) {
+			return nil
+		}
+		data, err := ownersPatch(s.live, left)
+		if err != nil {
+			return err
+		}
+		options := metav1.PatchOptions{FieldManager: fieldManager}
+		_, err = resourceOf(client, s.item).Patch(ctx, s.key.Name, types.MergePatchType, data, options)
+		if err == nil || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		if err := s.read(ctx, client); err != nil || s.live == nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s is changed all the time", s.key)
+}
+
+// ownersPatch replaces the owners of exactly the object that was read.
+func ownersPatch(live *unstructured.Unstructured, owners []metav1.OwnerReference) ([]byte, error) {
+	document := map[string]any{"metadata": map[string]any{
+		"uid":             live.GetUID(),
+		"resourceVersion": live.GetResourceVersion(),
+		"ownerReferences": owners,
+	}}
+	data, err := json.Marshal(document)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch of owners: %w", err)
+	}
+	return data, nil
+}
+
+// release takes the owner off all records.
+func (h *history) release(ctx context.Context) error {
+	for i := range h.entries {
+		for _, name := range append([]string{h.entries[i].name}, h.entries[i].chunks...) {
+			if err := h.records.letGo(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

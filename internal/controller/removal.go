@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// letGoPatience is how long an extension that is deleted stays for its content to be
+// let go of where that fails. Its ServiceAccount may be gone for good.
+const letGoPatience = time.Minute
+
+// letGoRetry is the time between two tries.
+const letGoRetry = 5 * time.Second
+
+// removals is what is known of extensions that are being deleted, as soon as it is
+// heard of them: a pass may be under way then, and the reason why they are deleted is
+// not to be read from them later.
+type removals struct {
+	mu      sync.Mutex
+	passes  map[types.UID]context.CancelCauseFunc
+	orphans map[types.UID]struct{}
+}
+
+// begin is for a pass over an extension. What it returns ends it.
+func (r *removals) begin(ctx context.Context, extension types.UID) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.passes == nil {
+		r.passes = map[types.UID]context.CancelCauseFunc{}
+	}
+	r.passes[extension] = cancel
+	return ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.passes, extension)
+		cancel(nil)
+	}
+}
+
+// note ends the pass over an extension that is being deleted: nothing more is to be
+// written for it, and nothing to be waited for.
+func (r *removals) note(extension client.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cancel, running := r.passes[extension.GetUID()]; running {
+		cancel(ErrOwnerGone)
+	}
+	if isOrphaning(extension) {
+		if r.orphans == nil {
+			r.orphans = map[types.UID]struct{}{}
+		}
+		r.orphans[extension.GetUID()] = struct{}{}
+	}
+}
+
+// leavesOrphans says that the content of an extension that is being deleted is to
+// stay.
+func (r *removals) leavesOrphans(extension types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, found := r.orphans[extension]
+	return found
+}
+
+func (r *removals) forget(extension types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.orphans, extension)
+}
+
+// isOrphaning says that the garbage collector is taking the extension off its content.
+func isOrphaning(extension metav1.Object) bool {
+	return extension.GetDeletionTimestamp() != nil && slices.Contains(extension.GetFinalizers(), metav1.FinalizerOrphanDependents)
+}
+
+// handler hears of extensions that are being deleted, and wakes nobody: the pass over
+// them is the business of others.
+func (r *removals) handler() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.noteIfDeleted(e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.noteIfDeleted(e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.note(e.Object)
+			r.forget(e.Object.GetUID())
+		},
+	}
+}
+
+func (r *removals) noteIfDeleted(extension client.Object) {
+	if extension.GetDeletionTimestamp() != nil {
+		r.note(extension)
+	}
+}
+
+// letGo has the content of an extension whose content is to stay checked, after the
+// garbage collector is done with it and while the extension is still there. It says
+// how long to wait with the end of the extension; zero for no more.
+func (r *Reconciler) letGo(ctx context.Context, ext *ocv1.ClusterExtension) (wait time.Duration, err error) {
+	if !r.removals.leavesOrphans(ext.UID) || !slices.ContainsFunc(ext.Finalizers, isOurs) {
+		return 0, nil
+	}
+	wanted, _ := translate(ext)
+	err = r.Releases.LetGo(ctx, wanted.Owner)
+	if err == nil {
+		return 0, nil
+	}
+	return max(0, letGoPatience-r.Now().Sub(ext.DeletionTimestamp.Time)), err
+}
