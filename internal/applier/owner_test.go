@@ -1,0 +1,255 @@
+package applier_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterextensions/operator-controller/internal/applier"
+)
+
+// takeOwnerOff does to an object what the garbage collector does when an extension is
+// deleted without its content.
+func (f *fixture) takeOwnerOff(t *testing.T, name string) {
+	t.Helper()
+	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))
+	if err := admin.Patch(t.Context(), f.live(t, name), free); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// allRecords reads the release records of the fixture, chunks too.
+func (f *fixture) allRecords(t *testing.T) []corev1.Secret {
+	t.Helper()
+	list := &corev1.SecretList{}
+	if err := admin.List(t.Context(), list, client.InNamespace(systemNamespace), client.MatchingLabels{"owner": "operator-controller"}); err != nil {
+		t.Fatal(err)
+	}
+	var found []corev1.Secret
+	for _, secret := range list.Items {
+		if strings.HasPrefix(secret.Name, "sh.helm.release.v1."+f.owner.Name+".v") {
+			found = append(found, secret)
+		}
+	}
+	return found
+}
+
+// beginRemoval marks the extension of a fixture as being deleted, and leaves it there.
+func (f *fixture) beginRemoval(t *testing.T) {
+	t.Helper()
+	extension := f.extension()
+	hold := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["test/hold"]}}`))
+	if err := admin.Patch(t.Context(), extension, hold); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Delete(t.Context(), extension); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.endRemoval(t) })
+}
+
+func (f *fixture) endRemoval(t *testing.T) {
+	t.Helper()
+	release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	if err := client.IgnoreNotFound(admin.Patch(context.Background(), f.extension(), release)); err != nil {
+		t.Error(err)
+	}
+}
+
+func (f *fixture) extension() *unstructured.Unstructured {
+	extension := &unstructured.Unstructured{}
+	extension.SetAPIVersion("olm.operatorframework.io/v1")
+	extension.SetKind("ClusterExtension")
+	extension.SetName(f.owner.Name)
+	return extension
+}
+
+// replaceExtension makes another extension of the same name in a process that knows
+// nothing of the first.
+func (f *fixture) replaceExtension(t *testing.T, change func(*applier.Extension)) {
+	t.Helper()
+	if err := admin.Delete(t.Context(), f.extension(), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err := admin.Get(ctx, client.ObjectKey{Name: f.owner.Name}, f.extension())
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.owner = newOwner(t, f.owner.Name, f.owner.Namespace)
+	change(&f.owner)
+	f.restart(t)
+}
+
+// controllers are the UIDs of whoever controls the objects, each once.
+func controllers(objects ...metav1.Object) []types.UID {
+	var found []types.UID
+	for _, object := range objects {
+		if controller := metav1.GetControllerOf(object); controller != nil {
+			found = append(found, controller.UID)
+		} else {
+			found = append(found, "")
+		}
+	}
+	return found
+}
+
+// TestAnotherExtensionOfTheSameName takes over what an earlier one has left behind if
+// it is the same release, and never the owner of its time.
+func TestAnotherExtensionOfTheSameName(t *testing.T) {
+	t.Parallel()
+	same := func(*applier.Extension) {}
+	tests := map[string]struct {
+		change    func(*applier.Extension)
+		installed string
+		revisions []string // of all records after an upgrade
+	}{
+		"same release":    {change: same, installed: "1.1.0", revisions: []string{"1", "2", "3"}},
+		"another package": {change: func(e *applier.Extension) { e.Package = "q" }, revisions: []string{"1", "2", "3"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "again-"+strings.ReplaceAll(name, " ", "-"))
+			f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
+			f.apply(t, "1.1.0", configMap("a", "1"), configMap("b", "1"))
+			before := f.live(t, "a")
+			f.replaceExtension(t, tc.change)
+
+			if got := installed(f.observe(t)); got != tc.installed {
+				t.Fatalf("installed is %q, want %q", got, tc.installed)
+			}
+			if tc.installed != "" {
+				for _, secret := range f.allRecords(t) {
+					if diff := cmp.Diff([]types.UID{f.owner.UID}, controllers(&secret)); diff != "" {
+						t.Errorf("controllers of %s (-want +got):\n%s", secret.Name, diff)
+					}
+				}
+				if _, err := f.applier.Repair(t.Context(), f.owner); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff([]types.UID{f.owner.UID, f.owner.UID}, controllers(f.live(t, "a"), f.live(t, "b"))); diff != "" {
+					t.Errorf("controllers after a repair (-want +got):\n%s", diff)
+				}
+			}
+			f.apply(t, "1.2.0", configMap("a", "2"))
+			after := f.live(t, "a")
+			if after.UID != before.UID || after.Data["key"] != "2" {
+				t.Errorf("a = %+v, was %+v", after, before)
+			}
+			if diff := cmp.Diff([]types.UID{f.owner.UID}, controllers(after)); diff != "" {
+				t.Errorf("controllers after an upgrade (-want +got):\n%s", diff)
+			}
+			var revisions []string
+			for _, secret := range f.records(t) {
+				revisions = append(revisions, secret.Labels["version"])
+				isOurs := controllers(&secret)[0] == f.owner.UID
+				if want := tc.installed != "" || secret.Labels["version"] == "3"; isOurs != want {
+					t.Errorf("%s is ours: %t, want %t", secret.Name, isOurs, want)
+				}
+			}
+			if diff := cmp.Diff(tc.revisions, revisions); diff != "" {
+				t.Errorf("revisions (-want +got):\n%s", diff)
+			}
+			if kept := f.live(t, "b"); (kept == nil) != (tc.installed != "") {
+				t.Errorf("b = %+v: it goes with the upgrade only if it was installed before", kept)
+			}
+		})
+	}
+}
+
+// TestNothingIsWrittenForAnExtensionOnItsWayOut deletes the extension at each request
+// of an operation.
+func TestNothingIsWrittenForAnExtensionOnItsWayOut(t *testing.T) {
+	t.Parallel()
+	isContent := func(req *http.Request) bool { return strings.Contains(req.URL.Path, "/configmaps") }
+	tests := map[string]func(req *http.Request) bool{
+		"before it is read":     func(req *http.Request) bool { return isContent(req) && req.Method == http.MethodGet },
+		"before it is asked":    func(req *http.Request) bool { return strings.Contains(req.URL.Path, "/clusterextensions") },
+		"before it is repaired": func(req *http.Request) bool { return isContent(req) && isWrite(req) },
+	}
+	for name, isMoment := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, strings.ReplaceAll(name, " ", "-"))
+			f.apply(t, "1.0.0", configMap("a", "1"))
+			f.settle(t)
+			f.takeOwnerOff(t, "a")
+			f.waitForChange(t)
+			happened := false
+			f.requests.setStop(func(req *http.Request) error {
+				if !happened && isMoment(req) {
+					happened = true
+					f.beginRemoval(t)
+					// The garbage collector takes owners off now: the object changes.
+					touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`))
+					if err := admin.Patch(req.Context(), f.live(t, "a"), touch); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil
+			})
+			_, err := f.applier.Repair(t.Context(), f.owner)
+			if !errors.Is(err, applier.ErrOwnerGone) || !happened {
+				t.Errorf("err = %v, want %v; it happened: %t", err, applier.ErrOwnerGone, happened)
+			}
+			if diff := cmp.Diff([]types.UID{""}, controllers(f.live(t, "a"))); diff != "" {
+				t.Errorf("controllers (-want +got):\n%s", diff)
+			}
+			f.requests.setStop(nil)
+			if _, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("a", "2"))); !errors.Is(err, applier.ErrOwnerGone) {
+				t.Errorf("an upgrade fails with %v, want %v", err, applier.ErrOwnerGone)
+			}
+			if live := f.live(t, "a"); live.Data["key"] != "1" {
+				t.Errorf("a = %+v", live)
+			}
+		})
+	}
+}
+
+// TestLetGo takes the owner off what the garbage collector has missed, and writes
+// nothing to what is free already.
+func TestLetGo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "let-go")
+	f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
+	f.apply(t, "1.1.0", configMap("a", "1"), configMap("b", "1"))
+	f.takeOwnerOff(t, "b")
+	f.beginRemoval(t)
+	f.restart(t)
+	if err := f.applier.LetGo(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]types.UID{"", ""}, controllers(f.live(t, "a"), f.live(t, "b"))); diff != "" {
+		t.Errorf("controllers (-want +got):\n%s", diff)
+	}
+	for _, secret := range f.allRecords(t) {
+		if diff := cmp.Diff([]types.UID{""}, controllers(&secret)); diff != "" {
+			t.Errorf("controllers of %s (-want +got):\n%s", secret.Name, diff)
+		}
+	}
+	f.requests.take()
+	f.requests.setStop(func(req *http.Request) error {
+		if isWrite(req) {
+			t.Errorf("%s %s, and there is nothing left to let go of", req.Method, req.URL.Path)
+		}
+		return nil
+	})
+	if err := f.applier.LetGo(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+}
