@@ -84,9 +84,9 @@ func TestContentIsOnlyTouchedAsTheServiceAccount(t *testing.T) {
 	f.apply(t, "1.1.0", configMap("a", "2"))
 	as := fmt.Sprintf("system:serviceaccount:%s:%s ", f.owner.Namespace, account)
 	for _, line := range f.requests.take() {
-		isRecord := strings.Contains(line, "/namespaces/"+systemNamespace+"/secrets")
-		if isRecord == strings.HasPrefix(line, as) {
-			t.Errorf("request %q: content must be touched as the ServiceAccount, records as the controller", line)
+		isOwn := strings.Contains(line, "/namespaces/"+systemNamespace+"/secrets") || strings.Contains(line, " GET "+ownerPath)
+		if isOwn == strings.HasPrefix(line, as) {
+			t.Errorf("request %q: content must be touched as the ServiceAccount, records and extensions as the controller", line)
 		}
 	}
 }
@@ -129,11 +129,11 @@ func TestRequests(t *testing.T) {
 	f.observe(t)
 	check("a first look", map[string]int{"LIST records": 1})
 	f.apply(t, "1.0.0", objects("1")...)
-	check("an install", map[string]int{"ASK rights": 1, "TRY content": 9, "POST content": 9, "POST records": 1, "PUT records": 1})
+	check("an install", map[string]int{"ASK rights": 1, "GET owner": 1, "TRY content": 9, "POST content": 9, "POST records": 1, "PUT records": 1})
 	f.observe(t)
 	f.repair(t)
 	f.apply(t, "1.1.0", objects("2")...)
-	check("an upgrade", map[string]int{"ASK rights": 1, "GET records": 1, "PATCH content": 9, "POST records": 1, "PUT records": 2})
+	check("an upgrade", map[string]int{"ASK rights": 1, "GET owner": 1, "GET records": 1, "PATCH content": 9, "POST records": 1, "PUT records": 2})
 	f.restart(t)
 	f.observe(t)
 	check("a look after a restart", map[string]int{"LIST records": 1, "GET records": 1})
@@ -142,6 +142,9 @@ func TestRequests(t *testing.T) {
 }
 
 // countsOf leaves out the lists that watches begin with.
+// ownerPath is where extensions are read from, before anything is written for them.
+const ownerPath = "/apis/olm.operatorframework.io/v1/clusterextensions/"
+
 func countsOf(requests []string) map[string]int {
 	counts := map[string]int{}
 	for _, line := range requests {
@@ -152,6 +155,8 @@ func countsOf(requests []string) map[string]int {
 			counts[method+" records"]++
 		case strings.Contains(path, "/apis/authorization.k8s.io/"):
 			counts["ASK rights"]++
+		case method == http.MethodGet && strings.HasPrefix(path, ownerPath):
+			counts["GET owner"]++
 		case method != "LIST":
 			counts[method+" content"]++
 		}

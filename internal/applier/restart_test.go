@@ -85,17 +85,17 @@ func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			want:   map[string]int{"GET content": 1, "POST content": 1},
+			want:   map[string]int{"GET content": 1, "GET owner": 1, "POST content": 1},
 			healed: func(t *testing.T, f *fixture) bool { t.Helper(); return f.live(t, "a") != nil },
 		},
 		"changed": {
 			harm:   change(func(live *corev1.ConfigMap) { live.Data["key"] = "x" }),
-			want:   map[string]int{"GET content": 1, "PATCH content": 1},
+			want:   map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1},
 			healed: func(t *testing.T, f *fixture) bool { t.Helper(); return f.live(t, "a").Data["key"] == "1" },
 		},
 		"owner labels removed": {
 			harm:   change(func(live *corev1.ConfigMap) { live.Labels = nil }),
-			want:   map[string]int{"GET content": 1, "PATCH content": 1},
+			want:   map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1},
 			healed: func(t *testing.T, f *fixture) bool { t.Helper(); return len(f.live(t, "a").Labels) == 3 },
 		},
 		"workload changed": {
@@ -107,7 +107,7 @@ func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			want: map[string]int{"GET content": 1, "PATCH content": 1},
+			want: map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1},
 			healed: func(t *testing.T, f *fixture) bool {
 				t.Helper()
 				return f.liveDeployment(t).Spec.Template.Spec.Containers[0].Image == "registry.test/c"
@@ -123,7 +123,7 @@ func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			want:   map[string]int{"GET content": 1, "PATCH content": 1},
+			want:   map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1},
 			healed: func(t *testing.T, _ *fixture) bool { t.Helper(); return livePriorityClass(t).Description == "ours" },
 		},
 	}
