@@ -29,7 +29,11 @@ func (c *Checker) unmet(i *item) Unmet {
 		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Range, b.Range))
 	})
 	slices.SortFunc(found.apis, API.compare)
-	return Unmet{Text: cut(text, maxText), Packages: found.packages, APIs: found.apis}
+	unmet := Unmet{Text: cut(text, maxText), Packages: found.packages, APIs: found.apis}
+	if leaf, ok := i.term.leaf.(*kubernetesLeaf); ok && !i.term.negated {
+		unmet.Kubernetes = leaf.text
+	}
+	return unmet
 }
 
 func (a API) compare(b API) int {

@@ -559,3 +559,39 @@ func TestMetAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", allocations)
 	}
 }
+
+// TestCovers checks statements of two bundles against the same cluster.
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	pkg := func(versions string) requirement.Property {
+		return requirement.Property{
+			Type: "olm.package.required", Value: json.RawMessage(fmt.Sprintf(`{"packageName":"q","versionRange":%q}`, versions)),
+		}
+	}
+	kubernetes := func(lowest string) requirement.List { return requirement.Parse(nil, lowest) }
+	packages := func(versions string) requirement.List {
+		return requirement.Parse([]requirement.Property{pkg(versions)}, "")
+	}
+	tests := map[string]struct {
+		one, other requirement.List
+		want       bool
+	}{
+		"the same package":     {packages(">=1.0.0"), packages(">=1.0.0"), true},
+		"another range":        {packages(">=1.1.0"), packages(">=1.0.0"), false},
+		"the same Kubernetes":  {kubernetes("1.30.0"), kubernetes("1.30.0"), true},
+		"an older Kubernetes":  {kubernetes("1.30.0"), kubernetes("v1.29"), true},
+		"a newer Kubernetes":   {kubernetes("1.30.0"), kubernetes("1.30.1"), false},
+		"of two kinds":         {kubernetes("1.30.0"), packages(">=1.0.0"), false},
+		"of two kinds, turned": {packages(">=1.0.0"), kubernetes("1.30.0"), false},
+	}
+	checker := requirement.NewChecker(requirement.Cluster{Kubernetes: "1.28.0"})
+	for name, tc := range tests {
+		one, other := checker.Check(tc.one).Unmet, checker.Check(tc.other).Unmet
+		if len(one) != 1 || len(other) != 1 {
+			t.Fatalf("%s: %v and %v are not met", name, one, other)
+		}
+		if got := one[0].Covers(other[0]); got != tc.want {
+			t.Errorf("%s: Covers() = %t, want %t", name, got, tc.want)
+		}
+	}
+}

@@ -1,5 +1,7 @@
 package requirement
 
+import "slices"
+
 // Result of a check. The zero value says that everything is there.
 type Result struct {
 	// Unmet are the requirements that the cluster does not meet, in the order
@@ -22,6 +24,22 @@ type Unmet struct {
 	// requirement; sorted. Empty if none can be named.
 	Packages []PackageRange
 	APIs     []API
+
+	// Kubernetes is the lowest version that will do; empty if something else is
+	// required.
+	Kubernetes string
+}
+
+// Covers says whether a cluster that meets u meets other for certain: they are the
+// same, or other is content with an older Kubernetes. Ranges of versions are not
+// compared: one that looks wider may leave out the very version that will come.
+func (u Unmet) Covers(other Unmet) bool {
+	if u.Kubernetes != "" && other.Kubernetes != "" {
+		lowest, _ := parseRelease(u.Kubernetes)
+		enough, _ := parseRelease(other.Kubernetes)
+		return slices.Compare(enough[:], lowest[:]) <= 0
+	}
+	return u.Text == other.Text && slices.Equal(u.Packages, other.Packages) && slices.Equal(u.APIs, other.APIs)
 }
 
 // PackageRange is a package with the versions of it that will do.

@@ -77,3 +77,26 @@ func BenchmarkPrepareLargePackage(b *testing.B) {
 		resolve.Prepare(p)
 	}
 }
+
+// BenchmarkDeadEnds has the newest version of a large package lack what it
+// requires: the one before leads there, or none does, and all are searched.
+func BenchmarkDeadEnds(b *testing.B) {
+	for name, apart := range map[string]bool{"led": false, "apart": true} {
+		p := large()
+		requires("9.9.9", "missing")(&p)
+		for i := range p.Channels {
+			last := &p.Channels[i].Entries[len(p.Channels[i].Entries)-1]
+			if apart {
+				*last = resolve.Entry{Name: last.Name}
+			}
+		}
+		catalogs := []resolve.Catalog{catalog("a", 0, p)}
+		request := resolve.Request{Package: "p", Cluster: clusterWith()}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = resolve.Resolve(request, catalogs)
+			}
+		})
+	}
+}

@@ -63,13 +63,16 @@ type Error struct {
 	// for InvalidInstalled.
 	LeftOut []LeftOut
 
+	// Awaited is the one of LeftOut that would have been the answer if the
+	// cluster had what it requires (NoBundle); nil if there is none.
+	Awaited *LeftOut
+
 	// Err is the cause, if there is one: of Unreadable the error of the first of
 	// Catalogs, of the others what is wrong.
 	Err error
 
-	// route leads from the installed bundle to the best one that only lacks an
-	// upgrade edge (NoBundle).
-	route func() []string
+	// survey that the message does not tell all of (NoBundle).
+	survey *survey
 }
 
 func (e *Error) Unwrap() error { return e.Err }

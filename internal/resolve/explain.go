@@ -3,13 +3,18 @@ package resolve
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
 // maxListed bounds the versions, bundles and rules that an explanation names.
 const maxListed = 10
+
+// maxExplanation bounds an explanation, in bytes: it shares a message with more.
+const maxExplanation = 700
 
 // Explanation is one line for people on the bundles with a higher version than
 // the chosen one: which rules they were left out by. It also tells what the
@@ -22,11 +27,14 @@ func (r *Resolution) Explanation() string {
 	}
 	if newer := r.newer(); len(newer) > 0 {
 		parts = append(parts, "newer but left out: "+listed(ruled(newer)))
+		if left := firstDeadEnd(newer); left != nil {
+			parts = append(parts, fmt.Sprintf("to have %q all the same, set version to %q", left.Name, left.Version))
+		}
 	}
 	if len(r.Unreadable) > 0 {
 		parts = append(parts, fmt.Sprintf("catalogs %v cannot be read", r.Unreadable))
 	}
-	return strings.Join(parts, "; ")
+	return bounded(parts)
 }
 
 // newer are the bundles that were left out and have a higher version than the
@@ -89,23 +97,76 @@ func (e *Error) Explanation() string {
 
 func (e *Error) explainNone() string {
 	if len(e.Catalogs) == 0 {
-		return fmt.Sprintf("no catalog has package %q", e.Package)
+		return e.explainNoPackage()
 	}
 	if len(e.LeftOut) == 0 {
 		return fmt.Sprintf("package %q has no bundles", e.Package)
 	}
-	parts := []string{fmt.Sprintf("of %d bundles, %s", len(e.LeftOut), strings.Join(e.counts(), ", "))}
-	lacking := func(left LeftOut) bool { return left.Reason == RequirementNotMet }
-	if first := slices.IndexFunc(e.LeftOut, lacking); first >= 0 {
-		parts = append(parts, fmt.Sprintf("%q %s", e.LeftOut[first].Name, e.LeftOut[first].Detail))
+	parts := []string{explainAwaited(e.Awaited), explainDeadEnd(e.LeftOut)}
+	if e.survey != nil {
+		parts = append(parts, e.survey.explainChannels(), e.explainVersions(), e.survey.explainEdges())
 	}
+	parts = append(parts, fmt.Sprintf("of %s, %s", counted(len(e.LeftOut), "bundle"), strings.Join(e.counts(), ", ")))
+	return bounded(parts)
+}
+
+func (e *Error) explainNoPackage() string {
+	text := fmt.Sprintf("no catalog has package %q", e.Package)
+	if e.survey == nil {
+		return text
+	}
+	var asked []string
+	for _, catalog := range e.survey.catalogs {
+		asked = append(asked, strconv.Quote(catalog.Name))
+	}
+	if len(asked) == 0 {
+		return text + ": there is none to look in; check that catalogs are available, and the selector of catalogs"
+	}
+	slices.Sort(asked)
+	return bounded([]string{fmt.Sprintf("%s: looked in %s; check its name and the selector of catalogs", text, listed(asked))})
+}
+
+func explainAwaited(awaited *LeftOut) string {
+	if awaited == nil {
+		return ""
+	}
+	return fmt.Sprintf("%q %s", awaited.Name, awaited.Detail)
+}
+
+// explainDeadEnd says how to have the best bundle all the same that the awaited one
+// keeps from being chosen.
+func explainDeadEnd(leftOut []LeftOut) string {
+	left := firstDeadEnd(leftOut)
+	if left == nil {
+		return ""
+	}
+	return fmt.Sprintf("no upgrade leads there from %q, which could be installed now: set version to %q to have that one", left.Name, left.Version)
+}
+
+func firstDeadEnd(leftOut []LeftOut) *LeftOut {
+	first := slices.IndexFunc(leftOut, func(left LeftOut) bool { return left.Reason == DeadEnd })
+	if first < 0 {
+		return nil
+	}
+	return &leftOut[first]
+}
+
+// explainVersions says which versions a range leaves out, if no upgrades from what
+// is installed tell of any.
+func (e *Error) explainVersions() string {
 	if len(e.Reachable) > 0 {
-		parts = append(parts, "upgrades lead to "+listed(e.Reachable))
+		return ""
 	}
-	if route := e.explainRoute(); route != "" {
-		parts = append(parts, route)
+	var versions []string
+	for _, left := range e.LeftOut {
+		if left.Reason == OutsideRange && !slices.Contains(versions, left.Version) {
+			versions = append(versions, left.Version)
+		}
 	}
-	return strings.Join(parts, "; ")
+	if len(versions) == 0 {
+		return ""
+	}
+	return "versions outside of the range: " + listed(versions)
 }
 
 // counts says how many bundles each rule has left out.
@@ -124,24 +185,13 @@ func (e *Error) counts() []string {
 		{OutsideRange, fmt.Sprintf("not in range %q", e.Range)},
 		{NoUpgradeEdge, "without an upgrade edge from what is installed"},
 		{RequirementNotMet, "whose requirements are not met"},
+		{DeadEnd, "with no upgrade to the newest"},
 	} {
 		if count := counts[rule.reason]; count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count, rule.text))
 		}
 	}
 	return parts
-}
-
-func (e *Error) explainRoute() string {
-	if e.route == nil {
-		return ""
-	}
-	route := e.route()
-	if len(route) < 2 {
-		return ""
-	}
-	last := len(route) - 1
-	return fmt.Sprintf("the way to %s is over %s", route[last], listed(route[:last]))
 }
 
 func (e *Error) explainTie() string {
@@ -166,4 +216,26 @@ func listed(items []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(items[:maxListed], ", "), more)
 	}
 	return strings.Join(items, ", ")
+}
+
+func counted(number int, noun string) string {
+	if number == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", number, noun)
+}
+
+// bounded joins the parts that say anything, the first ones whole.
+func bounded(parts []string) string {
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	text := strings.Join(parts, "; ")
+	if len(text) <= maxExplanation {
+		return text
+	}
+	const ellipsis = "..."
+	end := maxExplanation - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
 }

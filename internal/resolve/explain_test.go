@@ -1,7 +1,10 @@
 package resolve_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,13 +24,45 @@ func TestExplanation(t *testing.T) {
 		"two hops away": {
 			request:  resolve.Request{Range: mustRange(t, "1.0.2"), Installed: installed("1.0.0")},
 			catalogs: linear, kind: resolve.NoBundle, reachable: []string{"1.0.1"},
-			want: `of 4 bundles, 1 without a valid version, 2 not in range "1.0.2", 1 without an upgrade edge from what is installed; upgrades lead to 1.0.1; the way to 1.0.2 is over 1.0.1`,
+			want: `upgrades lead to 1.0.1; the way to 1.0.2 is over 1.0.1: set version to "1.0.1" first; of 4 bundles, 1 without a valid version, 2 not in range "1.0.2", 1 without an upgrade edge from what is installed`,
 		},
 		"channel": {
 			request: resolve.Request{Channels: []string{"beta"}}, catalogs: linear, kind: resolve.NoBundle,
-			want: `of 4 bundles, 4 not in channels [beta]`,
+			want: `there is no channel "beta", only "c"; of 4 bundles, 4 not in channels [beta]`,
 		},
-		"no package": {catalogs: []resolve.Catalog{{Name: "a"}}, kind: resolve.NoBundle, want: `no catalog has package "p"`},
+		"no package": {catalogs: []resolve.Catalog{{Name: "a"}}, kind: resolve.NoBundle, want: `no catalog has package "p": looked in "a"; check its name and the selector of catalogs`},
+		"no catalog": {
+			kind: resolve.NoBundle, want: `no catalog has package "p": there is none to look in; check that catalogs are available, and the selector of catalogs`,
+		},
+		"no channel at all": {
+			request: resolve.Request{Channels: []string{"beta"}}, catalogs: one(blob("1.0.0")), kind: resolve.NoBundle,
+			want: `there is no channel "beta", and no other one; of 1 bundle, 1 not in channels [beta]`,
+		},
+		"another channel": {
+			request:  resolve.Request{Channels: []string{"c"}, Range: mustRange(t, "2.x")},
+			catalogs: one(channel("c", entry("1.0.0")), channel("d", entry("2.0.0")), channel("e", entry("2.0.0"))), kind: resolve.NoBundle,
+			want: `"p.v2.0.0" fits and is in channels "d", "e"; versions outside of the range: 1.0.0; of 2 bundles, 1 not in channels [c], 1 not in range "2.x"`,
+		},
+		"another channel, and a step before": {
+			request:  resolve.Request{Channels: []string{"c"}, Range: mustRange(t, "3.x"), Installed: installed("1.0.0")},
+			catalogs: one(channel("c", entry("1.0.0"), entry("2.0.0", r("1.0.0"))), channel("d", entry("3.0.0", r("2.0.0")))), kind: resolve.NoBundle, reachable: []string{"2.0.0"},
+			want: `"p.v3.0.0" matches and is in channel "d"; upgrades lead to 2.0.0; of 3 bundles, 1 not in channels [c], 2 not in range "3.x"`,
+		},
+		"range": {
+			request: resolve.Request{Range: mustRange(t, ">2")}, catalogs: linear, kind: resolve.NoBundle,
+			want: `versions outside of the range: 1.0.2, 1.0.1, 1.0.0; of 4 bundles, 1 without a valid version, 3 not in range ">2"`,
+		},
+		"no way": {
+			request:  resolve.Request{Installed: installed("0.5.0")},
+			catalogs: linear, kind: resolve.NoBundle,
+			want: `"p.v1.0.2" is an upgrade of 1.0.1; upgradeConstraintPolicy SelfCertified goes to "p.v1.0.2" without an upgrade edge; of 4 bundles, 4 without an upgrade edge from what is installed`,
+		},
+		"dead end": {
+			request:  resolve.Request{Cluster: clusterWith()},
+			catalogs: one(blob("1.0.0"), blob("1.1.0"), blob("2.0.0"), requires("2.0.0", "q")), kind: resolve.NoBundle,
+			want: `"p.v2.0.0" requires package "q" in ">=0.0.0", which is not installed; no upgrade leads there from "p.v1.1.0", which could be installed now: ` +
+				`set version to "1.1.0" to have that one; of 3 bundles, 1 whose requirements are not met, 2 with no upgrade to the newest`,
+		},
 		"no bundles": {catalogs: one(), kind: resolve.NoBundle, want: `package "p" has no bundles`},
 		"ambiguous": {
 			catalogs: []resolve.Catalog{catalog("b", 0, pkg(blob("1.0.0"))), catalog("a", 0, pkg(blob("2.0.0")))}, kind: resolve.Ambiguous,
@@ -36,7 +71,7 @@ func TestExplanation(t *testing.T) {
 		"requirement": {
 			request:  resolve.Request{Cluster: clusterWith()},
 			catalogs: one(blob("1.0.0"), requires("1.0.0", "q"), blob("0.9.0"), requires("0.9.0", "q")), kind: resolve.NoBundle,
-			want: `of 2 bundles, 2 whose requirements are not met; "p.v1.0.0" requires package "q" in ">=0.0.0", which is not installed`,
+			want: `"p.v1.0.0" requires package "q" in ">=0.0.0", which is not installed; of 2 bundles, 2 whose requirements are not met`,
 		},
 		"unreadable": {
 			catalogs: []resolve.Catalog{catalog("a", 0, pkg(blob("1.0.0"))), down("x", 1)}, kind: resolve.Unreadable,
@@ -70,5 +105,19 @@ func TestExplanationIsBounded(t *testing.T) {
 	text := asError(t, err, resolve.Ambiguous).Explanation()
 	if want := `"p.v1.0.0" in catalog "j" and 2 more`; len(text) < len(want) || text[len(text)-len(want):] != want {
 		t.Errorf("Explanation() = %q, want it to end with %q", text, want)
+	}
+}
+
+// TestLongExplanationIsCut has names as long as catalogs may have them.
+func TestLongExplanationIsCut(t *testing.T) {
+	t.Parallel()
+	var options []func(*resolve.Package)
+	for i := range 20 {
+		options = append(options, channel(strings.Repeat("ä", 100)+strconv.Itoa(i), entry("1.0."+strconv.Itoa(i))))
+	}
+	_, err := resolve.Resolve(resolve.Request{Package: "p", Channels: []string{"beta"}}, one(options...))
+	text := asError(t, err, resolve.NoBundle).Explanation()
+	if len(text) > 700 || !utf8.ValidString(text) || !strings.HasPrefix(text, `there is no channel "beta", only "ä`) {
+		t.Errorf("%d bytes: %s", len(text), text)
 	}
 }

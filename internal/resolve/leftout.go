@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/requirement"
@@ -46,6 +47,26 @@ func (s *survey) leftOut(c choice, failed Reason) []LeftOut {
 	return list
 }
 
+// awaitedOf finds the awaited bundle among those that were left out, if it is newer
+// than the chosen one.
+func (s *survey) awaitedOf(list []LeftOut, chosen choice) *LeftOut {
+	if s.awaited == nil {
+		return nil
+	}
+	n := s.awaited.node()
+	if !chosen.empty() && n.parsed.Compare(chosen.winner().parsed) <= 0 {
+		return nil
+	}
+	is := func(left LeftOut) bool {
+		return left.Reason == RequirementNotMet && left.Catalog == s.awaited.offer.catalog &&
+			left.Name == n.name && left.Version == n.version
+	}
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return &list[i]
+	}
+	return nil
+}
+
 // reason against a bundle that qualifies; failed for the chosen one.
 func (c *choice) reason(o *offer, number int, failed Reason) Reason {
 	n := &o.pkg.nodes[number]
@@ -80,6 +101,9 @@ func (s *survey) newDetails(c choice) details {
 	if len(s.unreadable) > 0 {
 		d[CatalogUnreadable] = fmt.Sprintf("catalogs %v might have a better one", unreadableNames(s.standInTheWay(c)))
 	}
+	if s.awaited != nil {
+		d[DeadEnd] = fmt.Sprintf("no upgrade leads from it to %q, whose requirements are not met", s.awaited.node().name)
+	}
 	if c.empty() {
 		return d
 	}
@@ -109,7 +133,7 @@ func (d details) of(o *offer, number int, reason Reason) string {
 		if fault, found := o.pkg.edges.firstFault(number, o.selected); found {
 			return d[reason] + "; " + fault.String()
 		}
-	case qualifies, NotInChannel, OutsideRange, Deprecated, LowerPriority, LowerVersion, CatalogUnreadable, Tied:
+	case qualifies, NotInChannel, OutsideRange, DeadEnd, Deprecated, LowerPriority, LowerVersion, CatalogUnreadable, Tied:
 	}
 	return d[reason]
 }

@@ -28,29 +28,11 @@ func Path(request Request, catalogs []Catalog) []bundle.Identity {
 	}
 }
 
-// route gives the versions between the installed bundle and the best one that
-// only lacks an upgrade edge, and then that one: the way with the fewest
-// upgrades, over whatever versions. It is empty if there is no such bundle or no
-// way.
-func (s *survey) route() []string {
-	for i := range s.offers {
-		o := &s.offers[i]
-		for number, reason := range o.verdicts {
-			if reason != NoUpgradeEdge || o.pkg.nodes[number].versionErr != nil {
-				continue
-			}
-			if found := s.shortest(o, number); found != nil {
-				return found
-			}
-			break
-		}
-	}
-	return nil
-}
-
-// shortest goes over the bundles of one catalog in order of their distance from
+// shortest is the way with the fewest upgrades from the installed bundle to another
+// one, over whatever versions: the bundles on it and the last one, by number. It is
+// empty if there is no way. It goes over the bundles of one catalog in order of their distance from
 // the installed one.
-func (s *survey) shortest(o *offer, target int) []string {
+func (s *survey) shortest(o *offer, target int) []int {
 	if s.installed == nil || s.request.Installed.Package != s.request.Package {
 		return nil
 	}
@@ -77,10 +59,10 @@ func (s *survey) shortest(o *offer, target int) []string {
 	if before[target] == unseen {
 		return nil
 	}
-	var backwards []string
+	var route []int
 	for at := target; at != start; at = before[at] {
-		backwards = append(backwards, o.pkg.nodes[at].version)
+		route = append(route, at)
 	}
-	slices.Reverse(backwards)
-	return backwards
+	slices.Reverse(route)
+	return route
 }

@@ -40,6 +40,13 @@ func TestRequirements(t *testing.T) {
 			request: resolve.Request{Cluster: clusterWith(), Installed: installed("1.1.0")}, catalogs: needy(), want: "1.1.0",
 			explains: `newer but left out: "p.v1.2.0" in catalog "a" (requires package "q" in ">=0.0.0", which is not installed)`,
 		},
+		"an upgrade from which the newest cannot be reached": {
+			request: resolve.Request{Cluster: clusterWith(), Installed: installed("1.0.0")}, want: "1.0.0",
+			catalogs: one(channel("c", entry("1.0.0"), entry("1.1.0", r("1.0.0")), entry("2.0.0", r("1.0.0"))), requires("2.0.0", "q")),
+			explains: `newer but left out: "p.v2.0.0" in catalog "a" (requires package "q" in ">=0.0.0", which is not installed), ` +
+				`"p.v1.1.0" in catalog "a" (no upgrade leads from it to "p.v2.0.0", whose requirements are not met); ` +
+				`to have "p.v1.1.0" all the same, set version to "1.1.0"`,
+		},
 		"the requirement is there": {
 			request: resolve.Request{Cluster: clusterWith("q"), Installed: installed("1.0.0")}, catalogs: needy(), want: "1.2.0",
 		},
@@ -54,15 +61,13 @@ func TestRequirements(t *testing.T) {
 		},
 		"a catalog of lower priority steps in": {
 			request:  resolve.Request{Cluster: clusterWith()},
-			catalogs: []resolve.Catalog{catalog("hi", 1, pkg(blob("2.0.0"), requires("2.0.0", "q"))), catalog("lo", 0, pkg(blob("1.0.0")))},
+			catalogs: []resolve.Catalog{catalog("hi", 1, pkg(channel("c", entry("2.0.0", r("1.0.0"))), requires("2.0.0", "q"))), catalog("lo", 0, pkg(blob("1.0.0")))},
 			want:     "1.0.0",
 			explains: `newer but left out: "p.v2.0.0" in catalog "hi" (requires package "q" in ">=0.0.0", which is not installed)`,
 		},
 		"a version of Kubernetes": {
-			request: resolve.Request{Cluster: clusterWith()},
-			catalogs: one(blob("1.0.0"), blob("2.0.0"), func(p *resolve.Package) {
-				p.Bundles[1].MinKubernetes = "1.99.0"
-			}),
+			request:  resolve.Request{Cluster: clusterWith()},
+			catalogs: one(channel("c", entry("1.0.0"), entry("2.0.0", r("1.0.0"))), onKubernetes("2.0.0", "1.99.0")),
 			want:     "1.0.0",
 			explains: `newer but left out: "p.v2.0.0" in catalog "a" (requires Kubernetes "1.99.0" or later, the cluster has "1.36.0")`,
 		},

@@ -31,6 +31,10 @@ type Resolution struct {
 	// bundle that is installed already is chosen in spite of it.
 	Missing []requirement.Unmet
 
+	// Awaited is the newer one of LeftOut that would have been the answer if the
+	// cluster had what it requires; nil if there is none.
+	Awaited *LeftOut
+
 	// Unreadable are the catalogs that could not be read but could not have
 	// changed the answer either, sorted.
 	Unreadable []string
@@ -74,6 +78,10 @@ const (
 
 	// RequirementNotMet: the cluster does not have what the bundle requires.
 	RequirementNotMet Reason = "RequirementNotMet"
+
+	// DeadEnd: a newer bundle would be chosen if the cluster had what it
+	// requires, and no upgrade leads there from this one.
+	DeadEnd Reason = "DeadEnd"
 
 	// Deprecated: a bundle that is not deprecated was preferred.
 	Deprecated Reason = "Deprecated"

@@ -33,13 +33,15 @@ func Resolve(request Request, catalogs []Catalog) (Resolution, error) {
 	if err := s.refuse(chosen); err != nil {
 		return Resolution{}, err
 	}
+	leftOut := s.leftOut(chosen, "")
 	return Resolution{
 		Identity:     chosen.winner().identity(request.Package),
 		Image:        chosen.winner().image,
 		Catalog:      chosen.top().catalog,
 		AlsoIn:       catalogNames(chosen.tied[1:]),
 		Deprecations: chosen.top().pkg.deprecations,
-		LeftOut:      s.leftOut(chosen, ""),
+		LeftOut:      leftOut,
+		Awaited:      s.awaitedOf(leftOut, chosen),
 		Missing:      chosen.top().missing[chosen.top().best],
 		Unreadable:   unreadableNames(s.unreadable),
 	}, nil
@@ -99,7 +101,8 @@ func (s *survey) noBundle() *Error {
 	slices.Sort(failure.Catalogs)
 	failure.Reachable = s.reachable()
 	failure.LeftOut = s.leftOut(choice{}, "")
-	failure.route = s.route
+	failure.Awaited = s.awaitedOf(failure.LeftOut, choice{})
+	failure.survey = s
 	return failure
 }
 

@@ -12,10 +12,14 @@ import (
 // survey is what all catalogs have to say about a request.
 type survey struct {
 	request    Request
+	catalogs   []Catalog
 	installed  *bundle.Version      // of request.Installed; nil if not known
 	checker    *requirement.Checker // nil if requirements do not matter
 	offers     []offer              // highest priority first, then by name
 	unreadable []Catalog            // by name
+
+	// awaited is nil if no bundle was left out only for what it requires.
+	awaited *awaited
 }
 
 // offer is what one catalog has to say.
@@ -39,7 +43,7 @@ type offer struct {
 }
 
 func newSurvey(request Request, catalogs []Catalog) (*survey, error) {
-	s := &survey{request: request}
+	s := &survey{request: request, catalogs: catalogs}
 	if request.Cluster != nil {
 		s.checker = requirement.NewChecker(*request.Cluster)
 	}
@@ -61,6 +65,7 @@ func newSurvey(request Request, catalogs []Catalog) (*survey, error) {
 	for i := range s.offers {
 		s.judge(&s.offers[i])
 	}
+	s.avoidDeadEnds()
 	return s, nil
 }
 

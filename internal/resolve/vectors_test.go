@@ -241,8 +241,12 @@ func refusalVectors() map[string]vector {
 		"olm.constraint":       `{"package":{"packageName":"q","versionRange":">=1.0.0"}}`,
 	} {
 		vectors["60 "+property] = vector{
-			catalogs: one(blob("1.0.0"), blob("0.9.0"), states("1.0.0", "olm.gvk", "{}"), states("1.0.0", property, value)),
+			catalogs: one(channel("c", entry("0.9.0"), entry("1.0.0", r("0.9.0"))), states("1.0.0", "olm.gvk", "{}"), states("1.0.0", property, value)),
 			cluster:  clusterWith(), want: "0.9.0", differs: better,
+		}
+		vectors["60 dead end "+property] = vector{
+			catalogs: one(blob("1.0.0"), blob("0.9.0"), states("1.0.0", property, value)),
+			cluster:  clusterWith(), err: none, differs: "the reference fails with another message",
 		}
 	}
 	vectors["60 requirement met"] = vector{
