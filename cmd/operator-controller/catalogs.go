@@ -74,11 +74,11 @@ func (c *catalogs) Forget(catalog string) error {
 	return c.client.Forget(catalog)
 }
 
-func (c *catalogs) Providers(api requirement.API) []controller.Provider {
+func (c *catalogs) Providers(api requirement.API) []resolve.Provider {
 	found := c.client.Providers(api.Group, api.Version, api.Kind)
-	providers := make([]controller.Provider, len(found))
+	providers := make([]resolve.Provider, len(found))
 	for i, provider := range found {
-		providers[i] = controller.Provider(provider)
+		providers[i] = resolve.Provider(provider)
 	}
 	return providers
 }

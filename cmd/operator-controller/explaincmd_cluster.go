@@ -43,7 +43,8 @@ func answerOf(found controller.Explanation) *explained {
 		resolution = *found.Resolution
 	}
 	answer := newExplained(found.Request, found.Catalogs, resolution, found.Err)
-	answer.Providers, answer.Dependents = found.Providers, found.Dependents
+	answer.supply(found.Supply)
+	answer.Dependents = found.Dependents
 	answer.Reported = found.Reported
 	if found.Resolution == nil && found.Err == nil {
 		answer.Explanation = "there is no catalog to choose from; what is installed is kept"

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
-	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -71,7 +70,11 @@ func (o *offlineChoice) explain(ctx context.Context) (*explained, error) {
 	if request.Cluster == nil && err == nil {
 		answer.Unchecked = requirementsOf(packages, resolution)
 	}
-	answer.Providers = loaded.providers(missing(resolution, err))
+	lacking := resolution.Lacking()
+	if failure, ok := errors.AsType[*resolve.Error](err); ok {
+		lacking = failure.Lacking()
+	}
+	answer.supply(loaded.stock().Supply(lacking))
 	return answer, nil
 }
 
@@ -222,40 +225,23 @@ func readable(value json.RawMessage) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// missing is what the chosen bundle lacks and, of the bundles that were left out
-// for what they lack, the first one.
-func missing(resolution resolve.Resolution, err error) []requirement.Unmet {
-	unmet, leftOut := slices.Clone(resolution.Missing), resolution.LeftOut
-	if failure, ok := errors.AsType[*resolve.Error](err); ok {
-		leftOut = failure.LeftOut
-	}
-	lacking := func(left resolve.LeftOut) bool { return left.Reason == resolve.RequirementNotMet }
-	if n := slices.IndexFunc(leftOut, lacking); n >= 0 {
-		unmet = append(unmet, leftOut[n].Missing...)
-	}
-	return unmet
-}
-
-// providers names the packages that would bring what is missing, sorted.
-func (l *loadedCatalogs) providers(missing []requirement.Unmet) []string {
-	var found []catalogclient.Provider
-	for _, unmet := range missing {
-		for _, api := range unmet.APIs {
-			found = append(found, l.client.Providers(api.Group, api.Version, api.Kind)...)
-		}
-		for _, wanted := range unmet.Packages {
-			for _, name := range l.names {
-				pkg, err := l.client.Package(name, wanted.Package)
-				if err == nil && pkg != nil && resolve.Prepare(packageFrom(pkg)).Offers(wanted.Range) {
-					found = append(found, catalogclient.Provider{Catalog: name, Package: wanted.Package})
-				}
+// stock is all that the catalogs have.
+func (l *loadedCatalogs) stock() resolve.Stock {
+	return resolve.Stock{
+		Catalogs: l.names,
+		Package: func(catalog, name string) *resolve.Prepared {
+			found, err := l.client.Package(catalog, name)
+			if err != nil || found == nil {
+				return nil
 			}
-		}
+			return resolve.Prepare(packageFrom(found))
+		},
+		Providers: func(api requirement.API) []resolve.Provider {
+			var providers []resolve.Provider
+			for _, provider := range l.client.Providers(api.Group, api.Version, api.Kind) {
+				providers = append(providers, resolve.Provider(provider))
+			}
+			return providers
+		},
 	}
-	var texts []string
-	for _, provider := range found {
-		texts = append(texts, fmt.Sprintf("package %q of catalog %q", provider.Package, provider.Catalog))
-	}
-	slices.Sort(texts)
-	return slices.Compact(texts)
 }

@@ -25,6 +25,8 @@ type explained struct {
 	Installed *installedBundle `json:"installed,omitempty"`
 	// Providers have a bundle that brings what is missing.
 	Providers []string `json:"providers,omitempty"`
+	// Unprovided is what no catalog brings of it.
+	Unprovided []string `json:"unprovided,omitempty"`
 	// Dependents are extensions that the choice affects.
 	Dependents []string `json:"dependents,omitempty"`
 	// Reported is what the controller found in the way behind the choice.
@@ -91,6 +93,10 @@ func newExplained(request resolve.Request, catalogs []resolve.Catalog, resolutio
 	return e
 }
 
+func (e *explained) supply(found resolve.Supply) {
+	e.Providers, e.Unprovided = found.Providers, found.Gaps
+}
+
 func (e *explained) printJSON(to io.Writer) error {
 	out := json.NewEncoder(to)
 	out.SetEscapeHTML(false)
@@ -131,6 +137,7 @@ func (e *explained) summary() []string {
 	if len(e.Providers) > 0 {
 		lines = append(lines, "what is missing comes with "+shown(e.Providers, ", "))
 	}
+	lines = append(lines, e.Unprovided...)
 	if len(e.Dependents) > 0 {
 		lines = append(lines, "others are affected: "+shown(e.Dependents, ", "))
 	}

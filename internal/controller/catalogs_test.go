@@ -45,7 +45,7 @@ func (c *content) Refresh(_ context.Context, source CatalogSource) ([]string, er
 	return c.changed, c.err
 }
 
-func (*content) Providers(requirement.API) []Provider { return nil }
+func (*content) Providers(requirement.API) []resolve.Provider { return nil }
 
 func (c *content) Forget(catalog string) error {
 	c.forgotten = append(c.forgotten, catalog)

@@ -23,8 +23,8 @@ type Explanation struct {
 	Resolution *resolve.Resolution
 	Err        error
 
-	// Providers and Dependents are those of an [Outcome].
-	Providers  []string
+	// Supply and Dependents are those of an [Outcome].
+	Supply     resolve.Supply
 	Dependents []string
 
 	// Reported is what stands in the way behind the choice, as the last pass of the
@@ -65,7 +65,7 @@ func (r *Reconciler) Explain(ctx context.Context, name string) (Explanation, err
 		Catalogs:   observed.Catalogs,
 		Resolution: outcome.Onward.Resolution,
 		Err:        outcome.Err,
-		Providers:  outcome.Providers,
+		Supply:     outcome.Supply,
 		Dependents: outcome.Dependents,
 		Reported:   reported(ext, outcome.Err),
 	}, nil

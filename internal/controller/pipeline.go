@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // Stage is how far a pass came before it failed.
@@ -49,8 +50,8 @@ type Outcome struct {
 	// Notes are what the checks of an upgrade have found and let pass.
 	Notes []string
 
-	// Providers are packages that would bring what newer bundles require.
-	Providers []string
+	// Supply is what would bring what newer bundles require.
+	Supply resolve.Supply
 
 	// Dependents say which other extensions require what the package does not
 	// offer, or will not any more.
@@ -149,11 +150,11 @@ func onward(wanted Wanted, outcome Outcome) Target {
 
 // lookAround finds out who could help, and who is affected.
 func (r *Reconciler) lookAround(ctx context.Context, wanted Wanted, outcome *Outcome) {
-	providers, err := r.providersOf(ctx, missingOf(outcome.Onward))
+	supply, err := r.supplyOf(ctx, missingOf(outcome.Onward))
 	if err != nil && outcome.Err == nil {
 		outcome.Stage, outcome.Err = StageObserve, err
 	}
-	outcome.Providers = providers
+	outcome.Supply = supply
 	if outcome.Onward.Action != None {
 		outcome.Dependents = dependents(wanted.Request.Package, &outcome.Onward.Bundle, outcome.Observed)
 	}

@@ -191,16 +191,13 @@ type Catalogs interface {
 
 	// Providers are the packages that have a bundle which provides an API,
 	// sorted.
-	Providers(api requirement.API) []Provider
+	Providers(api requirement.API) []resolve.Provider
 }
 
 // Events tells people what happened to an object.
 type Events interface {
 	Event(object runtime.Object, kind, reason, note string)
 }
-
-// Provider is a package of a catalog.
-type Provider struct{ Catalog, Package string }
 
 // Platform says what a cluster has to offer, from memory.
 type Platform interface {

@@ -142,11 +142,11 @@ func (*world) Refresh(context.Context, CatalogSource) ([]string, error) { return
 
 func (*world) Forget(string) error { return nil }
 
-func (w *world) Providers(api requirement.API) []Provider {
-	var providers []Provider
+func (w *world) Providers(api requirement.API) []resolve.Provider {
+	var providers []resolve.Provider
 	for name, prepared := range w.catalog {
 		if prepared.Provides(api) {
-			providers = append(providers, Provider{Catalog: "c", Package: name})
+			providers = append(providers, resolve.Provider{Catalog: "c", Package: name})
 		}
 	}
 	return providers

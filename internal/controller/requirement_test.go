@@ -96,7 +96,7 @@ func TestRequirementHoldsPosition(t *testing.T) {
 	}
 	ready := w.ready(t)
 	want := `"p.v1.0.0" version "1.0.0" is installed, from catalog "c"; newer but left out: "p.v1.1.0" in catalog "c" ` +
-		`(requires package "q" in ">=1.0.0", which is not installed); what is missing comes with package "q" of catalog "c"`
+		`(requires package "q" in ">=1.0.0", which is not installed); what is missing comes with package "q" of catalog "c" in version "1.0.0"`
 	if diff := cmp.Diff(want, ready.Message); diff != "" || ready.Status != metav1.ConditionTrue {
 		t.Errorf("Ready is %s (-want +got):\n%s", ready.Status, diff)
 	}
@@ -106,6 +106,31 @@ func TestRequirementHoldsPosition(t *testing.T) {
 	w.mustReconcile(t)
 	if len(w.told) != 1 {
 		t.Errorf("a second pass over the same world told %v", w.told[1:])
+	}
+}
+
+// TestDeadEndIsNotInstalled has nothing installed, and a newest bundle that lacks
+// what older ones do without, of which none leads there.
+func TestDeadEndIsNotInstalled(t *testing.T) {
+	t.Parallel()
+	w := worldWith(t)
+	w.catalog["p"] = resolve.Prepare(resolve.Package{Name: "p", Bundles: []resolve.Bundle{
+		{Name: "p.v1.0.0", Version: "1.0.0"},
+		{Name: "p.v2.0.0", Version: "2.0.0", Properties: []requirement.Property{needsPackage("q", ">=1.0.0"), needsPackage("r", "0.9.0")}},
+	}})
+	w.catalog["r"] = stating("r", nil, "0.9.0", "0.14.0")
+	w.mustReconcile(t)
+	if did := w.take(); len(did) > 0 {
+		t.Errorf("done %v", did)
+	}
+	ready := w.ready(t)
+	want := `no bundles found for package "p"; ` +
+		`"p.v2.0.0" requires package "q" in ">=1.0.0", which is not installed; requires package "r" in "0.9.0", which is not installed; ` +
+		`no upgrade leads there from "p.v1.0.0", which could be installed now: set version to "1.0.0" to have that one; ` +
+		`of 2 bundles, 1 whose requirements are not met, 1 with no upgrade to the newest; ` +
+		`what is missing comes with package "r" of catalog "c" in version "0.9.0"; no catalog has package "q"`
+	if diff := cmp.Diff(want, ready.Message); diff != "" || ready.Status != metav1.ConditionFalse {
+		t.Errorf("Ready is %s (-want +got):\n%s", ready.Status, diff)
 	}
 }
 
@@ -148,7 +173,7 @@ func TestRequiredAPI(t *testing.T) {
 		},
 		"not served: the newest that can be": {
 			serves: map[requirement.API]bool{}, did: []string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0"},
-			status: metav1.ConditionTrue, says: `what is missing comes with package "q" of catalog "c"`,
+			status: metav1.ConditionTrue, says: `what is missing comes with package "q" of catalog "c" in version "1.0.0"`,
 		},
 		"served": {
 			serves: map[requirement.API]bool{thing: true}, did: []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"},

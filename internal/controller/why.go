@@ -39,9 +39,10 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if text := deprecatedText(ext, outcome); text != "" {
 		parts = append(parts, text)
 	}
-	if len(outcome.Providers) > 0 {
-		parts = append(parts, "what is missing comes with "+named(outcome.Providers))
+	if len(outcome.Supply.Providers) > 0 {
+		parts = append(parts, "what is missing comes with "+named(outcome.Supply.Providers))
 	}
+	parts = append(parts, outcome.Supply.Gaps...)
 	if len(outcome.Dependents) > 0 {
 		parts = append(parts, "others are affected: "+named(outcome.Dependents))
 	}
@@ -96,22 +97,15 @@ func deprecatedText(ext *ocv1.ClusterExtension, outcome Outcome) string {
 	return fmt.Sprintf("catalog %q deprecates %s", resolution.Catalog, named(things))
 }
 
-// missingOf is what the installed bundle and the newest one that was left out
-// for it lack on the cluster.
+// missingOf is what the cluster lacks for the bundle that is wanted.
 func missingOf(target Target) []requirement.Unmet {
-	var missing []requirement.Unmet
-	var leftOut []resolve.LeftOut
 	if target.Resolution != nil {
-		missing, leftOut = target.Resolution.Missing, target.Resolution.LeftOut
-	} else if unresolved, ok := errors.AsType[*resolve.Error](target.Err); ok {
-		leftOut = unresolved.LeftOut
+		return target.Resolution.Lacking()
 	}
-	for _, left := range leftOut {
-		if left.Reason == resolve.RequirementNotMet {
-			return append(missing, left.Missing...)
-		}
+	if unresolved, ok := errors.AsType[*resolve.Error](target.Err); ok {
+		return unresolved.Lacking()
 	}
-	return missing
+	return nil
 }
 
 func named(items []string) string {

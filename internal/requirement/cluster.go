@@ -1,6 +1,9 @@
 package requirement
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Cluster is what requirements are checked against.
 type Cluster struct {
@@ -28,6 +31,11 @@ type API struct {
 	Group   string `json:"group"`
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
+}
+
+// String is the form that people know from the API server.
+func (a API) String() string {
+	return strings.TrimPrefix(a.Group+"/"+a.Version, "/") + ", Kind=" + a.Kind
 }
 
 // Extension is a bundle that is installed.

@@ -3,7 +3,6 @@ package requirement
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/blang/semver/v4"
 )
@@ -64,7 +63,7 @@ func (l *apiLeaf) check(c *Checker, negated bool) (bool, error) {
 }
 
 func (l *apiLeaf) clause(_ *Checker, negated bool) string {
-	text := quote(strings.TrimPrefix(l.api.Group+"/"+l.api.Version, "/") + ", Kind=" + l.api.Kind)
+	text := quote(l.api.String())
 	if negated {
 		return fmt.Sprintf("no API %s, which the cluster serves", text)
 	}

@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/clusterextensions/operator-controller/internal/requirement"
@@ -23,18 +22,7 @@ func (p *Prepared) Stated(name string) ([]requirement.Property, requirement.List
 
 // Provides says whether a bundle of the package states that it provides an API.
 func (p *Prepared) Provides(api requirement.API) bool {
-	return slices.ContainsFunc(p.nodes, func(n node) bool {
-		return slices.Contains(requirement.Provided(n.properties), api)
-	})
-}
-
-// Offers says whether the package has a bundle with a version in a range, in the
-// syntax of skip ranges; an empty range holds every version.
-func (p *Prepared) Offers(versionRange string) bool {
-	contains, err := parseSkipRange(cmp.Or(versionRange, ">=0.0.0-0"))
-	return err == nil && slices.ContainsFunc(p.nodes, func(n node) bool {
-		return n.versionErr == nil && contains(n.parsed.Version)
-	})
+	return p.bestProviding(api, nil) != nil
 }
 
 func needsOf(nodes []node) requirement.Needs {
