@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The chunked format of a release record. Records of the reference
@@ -116,10 +117,12 @@ func decode(data []byte) (*release.Release, error) {
 // have.
 var chunkAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz123456").WithPadding(base32.NoPadding)
 
-// chunkName derives the name of a chunk from its content: a chunk is never
-// overwritten by another one.
-func chunkName(key string, chunk []byte) string {
+// chunkName derives the name of a chunk from its content and its owner: a chunk is
+// never overwritten by another one, and that of an earlier extension of the same name,
+// which the garbage collector is about to delete, is never taken for one of this one.
+func chunkName(key string, owner types.UID, chunk []byte) string {
 	digest := fnv.New64a()
+	_, _ = digest.Write([]byte(owner))
 	_, _ = digest.Write(chunk)
 	return key + "-" + chunkAlphabet.EncodeToString(digest.Sum(nil))
 }

@@ -137,9 +137,12 @@ func FuzzDecode(f *testing.F) {
 func TestChunkNameVector(t *testing.T) {
 	t.Parallel()
 	// The empty FNV-1a 64 digest is the offset basis cbf29ce484222325.
-	got := chunkName("k", nil)
+	got := chunkName("k", "", nil)
 	if want := "k-zpzjzzeeeirsk"; got != want {
 		t.Errorf("chunkName = %q, want %q", got, want)
+	}
+	if one, another := chunkName("k", "a", []byte("x")), chunkName("k", "b", []byte("x")); one == another {
+		t.Errorf("two extensions of one name share the chunk %q, which goes with the first of them", one)
 	}
 }
 

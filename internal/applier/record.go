@@ -312,7 +312,7 @@ func (r *records) prepare(ctx context.Context, rel *release.Release) (stored, er
 	key := recordKey(rel.Name, rel.Version)
 	names, size := make([]string, 0, len(chunks)-1), len(chunks[0])
 	for _, chunk := range chunks[1:] {
-		secret := r.secret(chunkName(key, chunk), key, typeChunk)
+		secret := r.secret(chunkName(key, r.owner.UID, chunk), key, typeChunk)
 		immutable := true
 		secret.Immutable = &immutable
 		secret.Type = secretTypeChunk
