@@ -26,9 +26,14 @@ const wakeupBuffer = 1024
 func wire(mgr ctrl.Manager, o *options) error {
 	sources := controller.NewSources(wakeupBuffer)
 
+	platform, err := newPlatform(mgr, sources)
+	if err != nil {
+		return err
+	}
+	mapper := platform.Mapper()
 	applier, err := applier.New(applier.Config{
 		REST:            mgr.GetConfig(),
-		Mapper:          mgr.GetRESTMapper(),
+		Mapper:          mapper,
 		SystemNamespace: o.systemNamespace,
 		Changed:         sources.Wakeups.Wake,
 		Now:             time.Now,
@@ -52,10 +57,6 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	platform, err := newPlatform(mgr, sources)
-	if err != nil {
-		return err
-	}
 	events, err := addEvents(mgr, api)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 		Platform:     platform,
 		Events:       events,
 		Metrics:      metrics,
-		Certificates: func() (bundle.CertificateProvider, error) { return webhookCertificates(mgr.GetRESTMapper()) },
+		Certificates: func() (bundle.CertificateProvider, error) { return webhookCertificates(mapper) },
 		Forget: func(ctx context.Context, extension string) {
 			applier.Forget(extension)
 			bundles.kept.forget(ctx, extension)

@@ -41,19 +41,29 @@ func (k kinds) has(group, version, kind string) bool {
 	return found
 }
 
-// followAPIs keeps in memory what is served, as soon as somebody has asked.
+// followAPIs keeps in memory what is served, as soon as somebody has asked for that.
+// Mappers are only told when to read anew.
 func (p *Platform) followAPIs(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-p.asked:
+	case <-p.mapped:
 	}
 	news := make(bell, 1)
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	p.watch(ctx, &watches, definitions, news)
+	asked := p.asked
 	for pauses := newPauses(); ; {
-		complete := p.readAPIs(ctx)
+		p.turn.Add(1)
+		complete := true
+		select {
+		case <-p.asked:
+			asked = nil
+			complete = p.readAPIs(ctx)
+		default:
+		}
 		var again <-chan time.Time
 		if pause := pauses.Step(); !complete || pause <= lastPause {
 			again = time.After(pause)
@@ -62,6 +72,8 @@ func (p *Platform) followAPIs(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-again:
+		case <-asked:
+			pauses = newPauses()
 		case <-news:
 			awaitQuiet(ctx, news)
 			pauses = newPauses()

@@ -46,12 +46,18 @@ type Config struct {
 // Platform is what is known of a cluster. It is safe for concurrent use.
 type Platform struct {
 	cfg       Config
+	bounded   *http.Client // of reads
 	discovery *discovery.DiscoveryClient
 	metadata  metadata.Interface
 
-	// asked is closed by the first question about APIs.
-	asked chan struct{}
-	ask   sync.Once
+	// asked is closed by the first question about APIs, mapped by the first one to a
+	// mapper.
+	asked, mapped chan struct{}
+	ask, mapping  sync.Once
+
+	// turn is another one whenever what discovery said before may be wrong.
+	turn atomic.Int64
+
 	// served is nil until it has been read, and replaced whole.
 	served atomic.Pointer[kinds]
 
@@ -87,9 +93,11 @@ func New(cfg Config) (*Platform, error) {
 	}
 	p := &Platform{
 		cfg:       cfg,
+		bounded:   &bounded,
 		discovery: reader,
 		metadata:  watcher,
 		asked:     make(chan struct{}),
+		mapped:    make(chan struct{}),
 		awaited:   make(chan struct{}),
 		tried:     make(chan struct{}),
 	}
