@@ -238,14 +238,37 @@ type CatalogFilter struct {
 
 // ClusterExtensionInstallConfig changes how content is installed.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.preflight)",message="at least one of [preflight] are required when install is specified"
+// +kubebuilder:validation:XValidation:rule="has(self.preflight) || has(self.replaceImmutable)",message="at least one of [preflight replaceImmutable] are required when install is specified"
 type ClusterExtensionInstallConfig struct {
 	// preflight configures the checks that run before anything is written. It
 	// replaces the default configuration as a whole.
 	//
 	// +optional
 	Preflight *PreflightConfig `json:"preflight,omitempty"`
+
+	// replaceImmutable are the kinds whose objects are deleted and created again
+	// when an upgrade or a repair has to change a field that Kubernetes lets
+	// nobody change, such as the selector of a Deployment. An addition to the API
+	// of the reference implementation.
+	//
+	// What runs is interrupted: the pods of a workload go with it, a Service can
+	// get another address, and rights are missing for a moment. Kinds that hold
+	// data cannot be listed. A StatefulSet that would take its volumes with it is
+	// left alone all the same. Left out, such an upgrade waits, and the condition
+	// Progressing has the reason Blocked.
+	// Example: [Deployment]
+	//
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	ReplaceImmutable []ReplaceableKind `json:"replaceImmutable,omitempty"`
 }
+
+// ReplaceableKind is a kind of Kubernetes whose objects hold nothing that the
+// bundle or the cluster could not make again.
+//
+// +kubebuilder:validation:Enum=ClusterRoleBinding;DaemonSet;Deployment;Job;PriorityClass;RoleBinding;Service;StatefulSet;StorageClass
+type ReplaceableKind string
 
 // PreflightConfig configures the checks that run before anything is written.
 //

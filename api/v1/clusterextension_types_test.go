@@ -95,7 +95,16 @@ func TestClusterExtensionField(t *testing.T) {
 		"policy SelfCertified": {"spec.source.catalog.upgradeConstraintPolicy", "SelfCertified", nil},
 		"policy unknown":       {"spec.source.catalog.upgradeConstraintPolicy", "Any", []string{"spec.source.catalog.upgradeConstraintPolicy: Unsupported value"}},
 		"policy empty":         {"spec.source.catalog.upgradeConstraintPolicy", "", []string{"spec.source.catalog.upgradeConstraintPolicy: Unsupported value"}},
-		"install empty":        {"spec.install", map[string]any{}, []string{"spec.install: at least one of [preflight] are required when install is specified"}},
+		"install empty":        {"spec.install", map[string]any{}, []string{"spec.install: at least one of [preflight replaceImmutable] are required when install is specified"}},
+		"replaced kinds":       {"spec.install", map[string]any{"replaceImmutable": []any{"Deployment", "Service"}}, nil},
+		"replaced data": {
+			"spec.install", map[string]any{"replaceImmutable": []any{"PersistentVolumeClaim"}},
+			[]string{"spec.install.replaceImmutable[0]: Unsupported value"},
+		},
+		"replaced twice": {
+			"spec.install", map[string]any{"replaceImmutable": []any{"Job", "Job"}},
+			[]string{"spec.install.replaceImmutable[1]: Duplicate value"},
+		},
 		"preflight empty": {
 			"spec.install.preflight",
 			map[string]any{},

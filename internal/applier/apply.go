@@ -126,7 +126,8 @@ func (a *Applier) check(ctx context.Context, planner planner, plan *plan, desire
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(onPermissions, onDefinitions), planner.rehearse(ctx, plan)
+	err = planner.rehearse(ctx, plan)
+	return slices.Concat(onPermissions, onDefinitions, plan.replacements()), err
 }
 
 func objectsBefore(ctx context.Context, history *history) ([]*unstructured.Unstructured, error) {

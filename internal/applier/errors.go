@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -36,24 +37,31 @@ func (e *ConflictError) Error() string {
 }
 
 // UnknownKindsError says that the cluster does not serve kinds of the bundle.
-// Nothing was written.
+// An operation that fails with nothing else has written nothing; a repair has put
+// back the objects of other kinds.
 type UnknownKindsError struct {
 	// Kinds is sorted and never empty.
 	Kinds []string
+
+	missing []error
 }
 
 func newUnknownKindsError(kinds map[schema.GroupVersionKind]struct{}) *UnknownKindsError {
-	names := make([]string, 0, len(kinds))
+	names, missing := make([]string, 0, len(kinds)), make([]error, 0, len(kinds))
 	for kind := range maps.Keys(kinds) {
 		names = append(names, fmt.Sprintf("%s (%s)", kind.Kind, kind.GroupVersion()))
+		missing = append(missing, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}})
 	}
 	slices.Sort(names)
-	return &UnknownKindsError{Kinds: names}
+	return &UnknownKindsError{Kinds: names, missing: missing}
 }
 
 func (e *UnknownKindsError) Error() string {
-	return "the cluster does not serve kinds of the bundle: " + strings.Join(e.Kinds, ", ")
+	return "the cluster does not serve kinds of the bundle: " + strings.Join(e.Kinds, ", ") + "; install what brings them"
 }
+
+// Unwrap gives a [*meta.NoKindMatchError] for each kind, in no order.
+func (e *UnknownKindsError) Unwrap() []error { return e.missing }
 
 // ObjectsError collects what went wrong with single objects of one wave.
 type ObjectsError struct {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -26,6 +27,10 @@ type Extension struct {
 	// Package is what the extension installs. Records of an earlier extension of the
 	// same name are taken over only if they are of the same package.
 	Package string
+
+	// Replaceable are the kinds whose objects may be deleted and created again when a
+	// field of them cannot be changed.
+	Replaceable []schema.GroupKind
 }
 
 // controls says whether the extension is the controller of an object by its owner

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -93,7 +94,7 @@ func (h *histories) find(owner Extension) *history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, ok := h.known[owner.Name]
-	if !ok || found.records.owner != owner {
+	if !ok || !reflect.DeepEqual(found.records.owner, owner) {
 		return nil
 	}
 	return found

@@ -2,6 +2,7 @@ package applier_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -149,7 +151,19 @@ func isWrite(req *http.Request) bool {
 func isQuestion(url *url.URL) bool { return strings.HasPrefix(url.Path, "/apis/authorization.k8s.io/") }
 
 // isTrial says that the API server is to write nothing.
-func isTrial(req *http.Request) bool { return req.URL.Query().Get("dryRun") == "All" }
+func isTrial(req *http.Request) bool {
+	if req.Method != http.MethodDelete || req.GetBody == nil {
+		return req.URL.Query().Get("dryRun") == "All"
+	}
+	// Of a deletion, all options are in the body.
+	body, err := req.GetBody()
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	options := metav1.DeleteOptions{}
+	return json.NewDecoder(body).Decode(&options) == nil && len(options.DryRun) > 0
+}
 
 func (r *requests) setStop(stop func(*http.Request) error) {
 	r.mu.Lock()
@@ -176,7 +190,8 @@ type fixture struct {
 	applier  *applier.Applier
 	requests *requests
 	changed  chan string
-	later    atomic.Int64 // nanoseconds by which the applier's clock is ahead
+	mapper   meta.RESTMapper // if set, instead of one that never forgets
+	later    atomic.Int64    // nanoseconds by which the applier's clock is ahead
 }
 
 // newFixture makes an extension whose ServiceAccount may do everything.
@@ -266,6 +281,9 @@ func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
 	mapper, err := apiutil.NewDynamicRESTMapper(theCluster.RESTConfig(), httpClient)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if f.mapper != nil {
+		mapper = f.mapper
 	}
 	f.applier, err = applier.New(applier.Config{
 		REST:            config,

@@ -32,6 +32,14 @@ type step struct {
 	// there is no such revision.
 	before *unstructured.Unstructured
 
+	// fixed are fields that cannot be changed, for which the object is deleted and
+	// created again. It is nil for most objects.
+	fixed []string
+
+	// legacy is the Certificate of an earlier revision for which cert-manager keeps
+	// its certificates in this Secret. It is empty for all else.
+	legacy string
+
 	// tried says that the API server was asked whether it would create the object.
 	tried bool
 
@@ -99,10 +107,11 @@ func (p *planner) outline(wanted, before []*unstructured.Unstructured) (*plan, e
 		return nil, err
 	}
 	old := p.known(before)
+	left := legacies(p.owner, before)
 	result := &plan{owner: p.owner}
 	for _, item := range items {
 		stamp(p.owner, item.object)
-		result.steps = append(result.steps, step{item: item, before: old[item.key].object})
+		result.steps = append(result.steps, step{item: item, before: old[item.key].object, legacy: left[item.key]})
 		delete(old, item.key)
 	}
 	for _, item := range old {
@@ -173,7 +182,7 @@ func resourceOf(client dynamic.Interface, i item) dynamic.ResourceInterface {
 func (p *planner) checkOwnership(plan *plan) error {
 	var conflicts []Conflict
 	for _, s := range plan.steps {
-		if s.live != nil && !owns(p.owner, s.live) {
+		if s.live != nil && !owns(p.owner, s.live) && !s.inherits() {
 			conflicts = append(conflicts, Conflict{Object: s.key, Owner: ownerOf(s.live)})
 		}
 	}

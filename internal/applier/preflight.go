@@ -25,7 +25,7 @@ func (a *Applier) checkPermissions(ctx context.Context, owner Extension, desired
 		Subject: permission.Subject{
 			Extension: owner.Name, Namespace: owner.Namespace, ServiceAccount: owner.ServiceAccount,
 		},
-		Content: permission.Content{Wanted: desired.Objects, Before: before},
+		Content: permission.Content{Wanted: desired.Objects, Before: before, Replaceable: owner.Replaceable},
 		Version: desired.Revision.Bundle.Version,
 	})
 }

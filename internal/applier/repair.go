@@ -17,8 +17,10 @@ import (
 //
 // Fields that others have set stay, as do objects that the extension no longer
 // owns, which it reports as [*ConflictError]. Objects that are changed again each
-// time are repaired ever more seldom, see [Result]. It fails with [ErrOwnerGone] where
-// there is something to write for an extension that is on its way out.
+// time are repaired ever more seldom, see [Result]. Objects of kinds that the cluster
+// does not serve any more cannot be put back: when all others are, it fails with
+// [*UnknownKindsError]. It fails with [ErrOwnerGone] where there is something to write
+// for an extension that is on its way out.
 func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	known, now := a.state(owner), a.config.Now()
 	extent, err := a.extentOf(ctx, owner, now)
@@ -33,7 +35,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 		return Result{}, err
 	}
 	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: a.guard(owner)}
-	objects := extent.objects
+	objects, unserved := planner.served(extent.objects)
 	if !extent.all {
 		objects = only(planner.known(objects), extent.suspects)
 	}
@@ -48,15 +50,17 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 		return Result{Changes: executor.outcome.changes, Began: true}, err
 	}
 	known.rest(now)
-	if extent.all {
+	switch {
+	case extent.all && unserved != nil: // until all of them are known, none is
+	case extent.all:
 		known.settle(executor.outcome, kept, a.config.Now())
-	} else {
+	default:
 		known.settleSome(executor.outcome.live, kept)
 	}
 	if extent.all && !extent.watched {
 		a.watches.follow(owner, plan.steps)
 	}
-	return a.result(owner, executor.outcome), nil
+	return a.result(owner, executor.outcome), unserved
 }
 
 // extent is what a repair has to look at.

@@ -91,7 +91,9 @@ func (f *fixture) forbidDeployments(t *testing.T) {
 			PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	})
-	f.waitRefused(t, deployment(t))
+	another := deployment(t)
+	another.SetName("another")
+	f.waitRefused(t, another)
 }
 
 // waitRefused waits until nobody can create the object.

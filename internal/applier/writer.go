@@ -56,7 +56,10 @@ func (w writer) write(ctx context.Context, s *step) (*unstructured.Unstructured,
 		}
 		live, err = w.bring(ctx, s)
 	}
-	return live, err
+	if err != nil {
+		return w.orReplace(ctx, s, err)
+	}
+	return live, nil
 }
 
 func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
@@ -145,6 +148,7 @@ func (w writer) delete(ctx context.Context, s *step) error {
 		conditions.ResourceVersion = new(s.live.GetResourceVersion())
 	}
 	return resourceOf(w.client, s.item).Delete(ctx, s.key.Name, metav1.DeleteOptions{
+		DryRun:            w.dryRun,
 		Preconditions:     conditions,
 		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})

@@ -7,6 +7,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -58,10 +59,14 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		invalidConfig *bundle.ConfigError
 		invalid       *bundle.InvalidError
 		unsupported   *bundle.UnsupportedError
+		immutable     *preflight.ImmutableError
 	)
 	err := outcome.Err
 	switch {
 	case errors.As(err, &invalidSpec), errors.As(err, &unusable):
+		return Blocked, ocv1.ReasonBlocked
+	case errors.As(err, &immutable) && !outcome.Began:
+		// What is installed is watched, and somebody has to change it, or the spec.
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &invalidConfig):
 		return Blocked, ocv1.ReasonInvalidConfiguration

@@ -17,6 +17,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
+func cannotChange(err error) *preflight.ImmutableError {
+	return &preflight.ImmutableError{Kind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, Fields: []string{"spec.selector"}, Err: err}
+}
+
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	errBoom := errors.New("boom")
@@ -30,6 +34,7 @@ func TestClassify(t *testing.T) {
 		stage       Stage
 		err         error
 		repairErr   error
+		began       bool
 		image       string
 		disposition Disposition
 		reason      string
@@ -92,6 +97,16 @@ func TestClassify(t *testing.T) {
 			disposition: Retry, reason: ocv1.ReasonRetrying,
 			message: prefix + "validating upgrade for CRD \"a.b\": scope: d\nscope: do",
 		},
+		"immutable": {
+			stage: StageApply, err: fmt.Errorf("wrapped: %w", cannotChange(errBoom)),
+			disposition: Blocked, reason: ocv1.ReasonBlocked,
+			message: prefix + `wrapped: spec.selector cannot be changed; delete the Deployment, so that it is created again, or add "Deployment" to spec.install.replaceImmutable`,
+		},
+		"immutable, and something was written": {
+			stage: StageApply, err: cannotChange(errBoom), began: true,
+			disposition: Retry, reason: ocv1.ReasonRetrying,
+			message: prefix + cannotChange(nil).Error(),
+		},
 		"forbidden": {
 			stage: StageApply, err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "s", errBoom),
 			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + `services "s" is forbidden: boom`,
@@ -102,7 +117,7 @@ func TestClassify(t *testing.T) {
 			t.Parallel()
 			got := classify(Outcome{
 				Target: Target{Bundle: identity("1.0.0"), Image: tc.image},
-				Stage:  tc.stage, Err: tc.err, RepairErr: tc.repairErr,
+				Stage:  tc.stage, Err: tc.err, RepairErr: tc.repairErr, Began: tc.began,
 			})
 			want := verdict{disposition: tc.disposition, reason: tc.reason, message: tc.message}
 			if got != want {

@@ -26,6 +26,9 @@ type Observed struct {
 	// ServiceAccountErr says that the declared ServiceAccount cannot act.
 	ServiceAccountErr error
 
+	// Issuer is empty unless who issued certificates is gone.
+	Issuer Issuer
+
 	// Catalogs are those that the spec selects and that are available, sorted
 	// by name.
 	Catalogs    []resolve.Catalog
@@ -51,6 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, wanted Wanted) Observed {
 	var observed Observed
 	observed.Installation, observed.InstallationErr = r.Releases.Observe(ctx, wanted.Owner)
 	observed.ServiceAccountErr = r.serviceAccount(ctx, wanted.Owner)
+	observed.Issuer = r.issuer(wanted.Owner.Name)
 	r.observeOffers(ctx, wanted, &observed)
 	return observed
 }

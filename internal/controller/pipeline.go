@@ -43,6 +43,9 @@ type Outcome struct {
 	Stage Stage
 	Err   error
 
+	// Began says that content was written before Err came up.
+	Began bool
+
 	// Pending is the approval that the way forward waits for. There is no error
 	// then: until it is given, what is installed is what is wanted.
 	Pending *preflight.ApprovalError
@@ -144,7 +147,7 @@ func onward(wanted Wanted, outcome Outcome) Target {
 		return outcome.Target
 	}
 	then := outcome.Observed
-	then.Installation = Installation{Installed: outcome.Installed}
+	then.Installation, then.Issuer = Installation{Installed: outcome.Installed}, ""
 	return decide(wanted, nil, then)
 }
 
@@ -191,7 +194,7 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	}
 	r.strandedSince.Delete(wanted.Owner.Name)
 	if err != nil {
-		outcome.Stage, outcome.Err = StageApply, err
+		outcome.Stage, outcome.Err, outcome.Began = StageApply, err, true
 		return
 	}
 	outcome.Installed, outcome.Notes = &revision.Installed, applied.Notes

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -25,6 +26,10 @@ type Owner struct {
 	Namespace      string
 	ServiceAccount string
 	Package        string
+
+	// Replaceable are the kinds whose objects may be deleted and created again when a
+	// field of them cannot be changed.
+	Replaceable []schema.GroupKind
 }
 
 // Installed is what a release record remembers.

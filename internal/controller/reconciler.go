@@ -62,6 +62,10 @@ type Reconciler struct {
 	// denied are the extensions whose last pass lacked rights.
 	denied sync.Map
 
+	// unserved are the extensions whose last pass lacked kinds; issuerGone has since
+	// when that was so of those of who issues certificates.
+	unserved, issuerGone sync.Map
+
 	// strandedSince has for extensions between two revisions when a pass first
 	// could not go on.
 	strandedSince sync.Map
@@ -97,6 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.tell(ext, notesOf(outcome.Notes)) // no later pass knows them, whatever becomes of the status
 	r.noteRights(ext.Name, outcome)
+	r.noteKinds(ext.Name, outcome)
 	verdict := classify(outcome)
 	now := r.Now()
 	phase := phaseOf(ext, outcome, verdict, now)
@@ -120,6 +125,8 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.Forget(ctx, extension)
 	r.concluded.Delete(extension)
 	r.denied.Delete(extension)
+	r.unserved.Delete(extension)
+	r.issuerGone.Delete(extension)
 	r.strandedSince.Delete(extension)
 	r.Metrics.forget(extension)
 }

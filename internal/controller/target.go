@@ -51,12 +51,12 @@ func decide(wanted Wanted, invalid error, observed Observed) Target {
 	}
 	switch {
 	case err == nil && resolution != nil:
-		return toward(resolution, installed, observed.Installation.Unfinished, wanted.Inputs)
+		return toward(resolution, installed, observed.isToBeDoneAnew(), wanted.Inputs)
 	case installed == nil:
 		return Target{Action: None, Err: err}
 	}
 	target := Target{Action: Keep, Bundle: installed.Bundle, Image: installed.Image, Err: err}
-	if err == nil && (observed.Installation.Unfinished || inputsDiffer(installed, wanted.Inputs)) {
+	if err == nil && (observed.isToBeDoneAnew() || inputsDiffer(installed, wanted.Inputs)) {
 		target.Action = Upgrade
 	}
 	return target
@@ -99,13 +99,19 @@ func allows(request resolve.Request, installed bundle.Identity) bool {
 	return err == nil && request.Range.Contains(version)
 }
 
-func toward(resolution *resolve.Resolution, installed *Installed, unfinished bool, inputs string) Target {
+// isToBeDoneAnew says that the installed bundle is to be installed once more, be it
+// the one that is wanted.
+func (o Observed) isToBeDoneAnew() bool {
+	return o.Installation.Unfinished || o.Issuer == IssuerReplaced
+}
+
+func toward(resolution *resolve.Resolution, installed *Installed, anew bool, inputs string) Target {
 	target := Target{Bundle: resolution.Identity, Image: resolution.Image, Resolution: resolution}
 	switch {
 	case installed == nil:
 		target.Action = Install
 	case installed.Bundle != resolution.Identity || installed.Image != resolution.Image,
-		inputsDiffer(installed, inputs), unfinished:
+		inputsDiffer(installed, inputs), anew:
 		target.Action = Upgrade
 	default:
 		target.Action = Keep

@@ -47,6 +47,9 @@ func translate(ext *ocv1.ClusterExtension) (Wanted, error) {
 		Namespace:      ext.Spec.Namespace,
 		ServiceAccount: ext.Spec.ServiceAccount.Name,
 	}}
+	if ext.Spec.Install != nil {
+		wanted.Owner.Replaceable = preflight.Replaceable(ext.Spec.Install.ReplaceImmutable)
+	}
 	catalog := ext.Spec.Source.Catalog
 	if catalog == nil {
 		return wanted, &InvalidSpecError{Err: fmt.Errorf("source type %q is not supported", ext.Spec.Source.SourceType)}

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
@@ -30,7 +33,7 @@ func TestTranslateRefuses(t *testing.T) {
 			if !errors.As(err, &invalid) || err.Error() != tc.want {
 				t.Errorf("err = %v, want %s", err, tc.want)
 			}
-			if want := (Owner{Name: "x", UID: "uid", Namespace: "ns", ServiceAccount: "sa", Package: "p"}); wanted.Owner != want {
+			if want := (Owner{Name: "x", UID: "uid", Namespace: "ns", ServiceAccount: "sa", Package: "p"}); !cmp.Equal(wanted.Owner, want) {
 				t.Errorf("owner = %+v, want %+v: what is installed is kept all the same", wanted.Owner, want)
 			}
 		})
@@ -71,5 +74,16 @@ func TestInputsDependOnWhatIsConfiguredOnly(t *testing.T) {
 	}
 	if inputs(`{"a":1}`) == inputs(`{"a":2}`) || inputs("") == inputs(`{"a":1}`) {
 		t.Error("a change of configuration does not show")
+	}
+}
+
+func TestWhatMayBeReplaced(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Spec.Install = &ocv1.ClusterExtensionInstallConfig{ReplaceImmutable: []ocv1.ReplaceableKind{"Deployment", "Service", "Secret"}}
+	wanted, err := translate(ext)
+	want := []schema.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "", Kind: "Service"}}
+	if diff := cmp.Diff(want, wanted.Owner.Replaceable); diff != "" || err != nil {
+		t.Errorf("err = %v, replaceable (-want +got):\n%s", err, diff)
 	}
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,6 +26,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		parts = append(parts, outcome.Pending.Error())
 	}
 	if text, ok := remainsTexts[outcome.Remains]; ok && outcome.RepairErr == nil {
+		parts = append(parts, text)
+	}
+	if text := issuerText(outcome); text != "" {
 		parts = append(parts, text)
 	}
 	if text := explanationOf(outcome); text != "" {
@@ -52,6 +56,14 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 var remainsTexts = map[Remains]string{
 	RemainsStay:      "an upgrade that was begun is left as it is for now, so that it can go on",
 	RemainsTakenBack: "an upgrade that was begun is taken back as far as it has changed what is installed",
+}
+
+// issuerText is empty unless what is installed lacks who issues its certificates.
+func issuerText(outcome Outcome) string {
+	if !lacksIssuer(outcome.RepairErr) {
+		return ""
+	}
+	return issuerTexts[cmp.Or(outcome.Observed.Issuer, IssuerGone)]
 }
 
 func settledText(outcome Outcome) string {

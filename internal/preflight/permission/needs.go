@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,6 +45,10 @@ type Content struct {
 	// Before are the objects of the revision that is installed, if there is one.
 	// Those that are not wanted any more are dropped.
 	Before []*unstructured.Unstructured
+
+	// Replaceable are the kinds whose objects may be deleted and created again when
+	// they stay and a field of them cannot be changed.
+	Replaceable []schema.GroupKind
 }
 
 // Needs are the rights that it takes to manage a set of objects.
@@ -93,11 +98,19 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 			needs.created[item.name] = struct{}{}
 		}
 	}
+	for _, item := range wanted {
+		if item.replacesIssued(subject, content.Before) {
+			access = append(access, item.named(verbDelete))
+		}
+	}
 	// Kinds that the cluster no longer serves have no objects left to drop.
 	before, _ := itemsOf(mapper, subject, content.Before)
 	for _, item := range before {
-		if _, stays := names[item.target]; !stays {
+		switch _, stays := names[item.target]; {
+		case !stays:
 			access = append(access, item.named(verbGet, verbDelete))
+		case slices.Contains(content.Replaceable, item.object.GroupVersionKind().GroupKind()):
+			access = append(access, item.named(verbDelete))
 		}
 	}
 	if subject.Extension != "" {
@@ -105,6 +118,18 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	}
 	needs.Access, needs.Advice = merged(rightsOf(access)), merged(rightsOf(advice))
 	return needs, nil
+}
+
+// replacesIssued is true of a Secret in which cert-manager keeps what it has issued
+// for the content before. It stays when its Certificate goes, and only another one
+// of its name can be of the type that is wanted.
+func (i item) replacesIssued(subject Subject, before []*unstructured.Unstructured) bool {
+	return i.group == "" && i.resource == "secrets" && slices.ContainsFunc(before, func(object *unstructured.Unstructured) bool {
+		kind := object.GroupVersionKind()
+		name, _, _ := unstructured.NestedString(object.Object, "spec", "secretName")
+		return kind.Group == "cert-manager.io" && kind.Kind == "Certificate" && name == i.name &&
+			cmp.Or(object.GetNamespace(), subject.Namespace) == i.namespace
+	})
 }
 
 // ToList are the rights to list all objects of the resources.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestNeeds(t *testing.T) {
@@ -131,6 +132,53 @@ func TestUnreadableRoles(t *testing.T) {
 			}
 			if _, err := Growth(Guessed, who, content); err == nil || !strings.Contains(err.Error(), `"odd"`) {
 				t.Errorf("growth: %v", err)
+			}
+		})
+	}
+}
+
+// TestNeedsToReplace has objects that stay be deleted all the same.
+func TestNeedsToReplace(t *testing.T) {
+	t.Parallel()
+	deployment := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}"
+	tests := map[string]struct {
+		wanted, before string
+		want           []string
+	}{
+		"a kind that the user agrees to": {deployment, deployment, []string{
+			`Namespace:"ns1" APIGroups:[apps] Resources:[deployments] Verbs:[create]`,
+			`Namespace:"ns1" APIGroups:[apps] Resources:[deployments] ResourceNames:[d] Verbs:[delete,get,patch]`,
+		}},
+		"another kind": {aConfigMap, aConfigMap, []string{
+			`Namespace:"ns1" APIGroups:[] Resources:[configmaps] Verbs:[create]`,
+			`Namespace:"ns1" APIGroups:[] Resources:[configmaps] ResourceNames:[settings] Verbs:[get,patch]`,
+		}},
+		"a Secret that cert-manager has left behind": {
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns1}",
+			"apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {secretName: s}",
+			[]string{
+				`Namespace:"ns1" APIGroups:[] Resources:[secrets] Verbs:[create]`,
+				`Namespace:"ns1" APIGroups:[] Resources:[secrets] ResourceNames:[s] Verbs:[delete,get,patch]`,
+				`Namespace:"ns1" APIGroups:[cert-manager.io] Resources:[certificates] ResourceNames:[c] Verbs:[delete,get]`,
+			},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needs, err := NeedsOf(Guessed, Subject{Namespace: "ns1"}, Content{
+				Wanted: objects(t, tt.wanted), Before: objects(t, tt.before),
+				Replaceable: []schema.GroupKind{{Group: "apps", Kind: "Deployment"}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, rule := range needs.Access {
+				got = append(got, rule.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("access (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -1,0 +1,45 @@
+package applier
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// annotationCertificate is on every Secret that cert-manager makes, and names the
+// Certificate that it is for.
+const annotationCertificate = "cert-manager.io/certificate-name"
+
+var (
+	certificateKind = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
+	secretKind      = schema.GroupKind{Kind: "Secret"}
+)
+
+// legacies are the Secrets that Certificates of earlier revisions had made for them,
+// with the names of those Certificates. Nobody deletes such a Secret: it stays when
+// the Certificate goes, and even cert-manager as a whole.
+func legacies(owner Extension, before []*unstructured.Unstructured) map[ObjectKey]string {
+	found := map[ObjectKey]string{}
+	for _, object := range before {
+		name := textIn(object, "spec", "secretName")
+		if object.GroupVersionKind().GroupKind() != certificateKind || name == "" {
+			continue
+		}
+		namespace := object.GetNamespace()
+		if namespace == "" {
+			namespace = owner.Namespace
+		}
+		found[ObjectKey{GroupKind: secretKind, Namespace: namespace, Name: name}] = object.GetName()
+	}
+	return found
+}
+
+// inherits says that the live object is one that cert-manager has made for the
+// extension, and that nobody needs any more but who issues certificates in its place.
+func (s *step) inherits() bool {
+	if s.legacy == "" || s.live == nil || s.live.GetAnnotations()[annotationCertificate] != s.legacy {
+		return false
+	}
+	controller := metav1.GetControllerOfNoCopy(s.live)
+	return controller == nil || controller.Kind == certificateKind.Kind && controller.Name == s.legacy
+}

@@ -1,0 +1,94 @@
+package applier
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+)
+
+// orReplace is for a change that was refused. If that is because fields cannot be
+// changed, and the user has agreed to it for the kind, the object is deleted and
+// created again. It fails with [*preflight.ImmutableError] where nobody has agreed.
+//
+// Whether the cluster would take an object like the wanted one is asked before the
+// deletion, in a trial as in earnest. A process that dies between the two leaves no
+// object, which the next pass creates.
+func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstructured.Unstructured, error) {
+	immutable := preflight.Immutable(s.key.GroupKind, s.live, refusal)
+	if immutable == nil {
+		return nil, refusal
+	}
+	if !immutable.MayReplace(w.owner.Replaceable) && !s.inherits() {
+		return nil, immutable
+	}
+	s.fixed = immutable.Fields
+	if err := w.tryAnother(ctx, s); err != nil {
+		return nil, fmt.Errorf("creating it again, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
+	}
+	if err := w.delete(ctx, s); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("deleting it, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
+	}
+	if len(w.dryRun) > 0 {
+		return s.live, nil
+	}
+	made, err := w.create(ctx, s)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("it is created again when it is gone, for which it waits for finalizers [%s]: %w",
+			strings.Join(s.live.GetFinalizers(), ", "), err)
+	}
+	return made, err
+}
+
+// tryAnother has the API server judge an object that is like the wanted one, beside
+// the live one: under another name, and without what no two can have.
+func (w writer) tryAnother(ctx context.Context, s *step) error {
+	other := s.object.DeepCopy()
+	other.SetGenerateName(other.GetName() + "-") // is cut as needed
+	other.SetName("")
+	if s.key.Group == corev1.GroupName && s.key.Kind == "Service" {
+		withoutAddresses(other)
+	}
+	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}}
+	_, err := resourceOf(w.client, s.item).Create(ctx, other, options)
+	if isUntriable(err) {
+		return nil
+	}
+	return err
+}
+
+// withoutAddresses drops what the API server gives to one Service only.
+func withoutAddresses(service *unstructured.Unstructured) {
+	for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+		if text := textIn(service, "spec", field); text != corev1.ClusterIPNone {
+			unstructured.RemoveNestedField(service.Object, "spec", field)
+		}
+	}
+	ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
+	for _, port := range ports {
+		if port, ok := port.(map[string]any); ok {
+			delete(port, "nodePort")
+		}
+	}
+	if len(ports) > 0 {
+		_ = unstructured.SetNestedSlice(service.Object, ports, "spec", "ports") // spec is a map, as it has ports
+	}
+}
+
+// replacements say which objects a plan deletes and creates again, as far as that was
+// found out.
+func (p *plan) replacements() []string {
+	var notes []string
+	for i := range p.steps {
+		if s := &p.steps[i]; len(s.fixed) > 0 {
+			notes = append(notes, fmt.Sprintf("%s is deleted and created again, as %s cannot be changed", s.key, strings.Join(s.fixed, ", ")))
+		}
+	}
+	return notes
+}
