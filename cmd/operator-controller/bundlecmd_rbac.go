@@ -30,6 +30,7 @@ type bundleRBAC struct {
 	serviceAccount string
 	before         string
 	beforeConfig   string
+	replaceable    []string
 }
 
 func newBundleRBACCommand() *cobra.Command {
@@ -69,6 +70,8 @@ Exit codes: 0 printed, 1 the bundle cannot be installed so, or could not be had,
 	flags.StringVar(&o.serviceAccount, "service-account", "", "Name of the ServiceAccount, as in spec.serviceAccount.name. Required.")
 	flags.StringVar(&o.before, "from", "", "Folder or image of the bundle to upgrade from.")
 	flags.StringVar(&o.beforeConfig, "from-config", "", "File with the configuration that bundle is installed with; by default that of --config.")
+	flags.StringSliceVar(&o.replaceable, "replace-immutable", nil,
+		"Kinds to delete and create again, as in spec.install.replaceImmutable. It matters with --from.")
 	flags.StringVar(&o.render.name, "name", "", "Name of the ClusterExtension, to grant the rights to its finalizers.")
 	flags.StringVar(&o.render.config, "config", "", "File with the configuration, YAML or JSON, as in spec.config.inline.")
 	flags.StringVar(&o.render.certificates, "certificates", o.render.certificates,
@@ -98,7 +101,7 @@ func (o bundleRBAC) run(command *cobra.Command, from string) error {
 		}
 		return objects, err
 	}
-	var content permission.Content
+	content := permission.Content{Replaceable: preflight.Replaceable(o.replaceable)}
 	if content.Wanted, err = rendered(from, o.render.config); err != nil {
 		return err
 	}
@@ -134,6 +137,9 @@ func (o bundleRBAC) check() (bundle.Options, error) {
 	provider, err := o.render.check()
 	if err != nil {
 		return bundle.Options{}, err
+	}
+	if kinds := preflight.Replaceable(o.replaceable); len(kinds) < len(o.replaceable) {
+		return bundle.Options{}, fmt.Errorf("--replace-immutable is %s: not all of these may be replaced", strings.Join(o.replaceable, ","))
 	}
 	if o.serviceAccount == "" {
 		return bundle.Options{}, errors.New("--service-account is required: it is who would install the bundle")

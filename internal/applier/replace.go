@@ -32,10 +32,16 @@ func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstruc
 	if err := w.tryAnother(ctx, s); err != nil {
 		return nil, fmt.Errorf("creating it again, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
 	}
+	if !w.isTrial() {
+		// Who lets go of what was installed is to find it.
+		if err := w.guard.beforeOwnership(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.delete(ctx, s); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("deleting it, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
 	}
-	if len(w.dryRun) > 0 {
+	if w.isTrial() {
 		return s.live, nil
 	}
 	made, err := w.create(ctx, s)
