@@ -288,3 +288,30 @@ func TestDataIsNeverReplaced(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReplacedWaitsForFinalizers says for whom it waits, and goes on after them.
+func TestReplacedWaitsForFinalizers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "replaced-held")
+	f.owner.Replaceable = preflight.Replaceable([]string{"Deployment"})
+	f.apply(t, "1.0.0", selecting(t, "a"))
+	hold := func(finalizers ...string) {
+		t.Helper()
+		held := f.get(t, selecting(t, "a"))
+		changed := held.DeepCopy()
+		changed.SetFinalizers(finalizers)
+		if err := admin.Patch(t.Context(), changed, client.MergeFrom(held)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold("somebody.test/holds")
+	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", selecting(t, "b")))
+	if err == nil || !strings.Contains(err.Error(), "it waits for finalizers [somebody.test/holds]") {
+		t.Fatalf("err = %v", err)
+	}
+	hold()
+	f.apply(t, "1.1.0", selecting(t, "b"))
+	if got, _, _ := unstructured.NestedString(f.get(t, selecting(t, "b")).Object, "spec", "selector", "matchLabels", "app"); got != "b" {
+		t.Errorf("it selects %q", got)
+	}
+}
