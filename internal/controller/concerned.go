@@ -17,18 +17,23 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
-// toRequirersOfAPIs wakes the extensions whose package requires APIs, and those that
-// have objects of kinds that were not served.
+// toRequirersOfAPIs wakes those that depend on what the cluster serves.
 func (r *Reconciler) toRequirersOfAPIs() handler.TypedEventHandler[struct{}, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ struct{}) []reconcile.Request {
-		needs := newNeedsReader(ctx, r.Client, r.Catalogs)
-		return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
-			if _, waits := r.unserved.Load(ext.Name); waits {
-				return true
-			}
-			its := needs(ext)
-			return its.APIs || its.Platform
-		})
+		return r.requirersOfAPIs(ctx)
+	})
+}
+
+// requirersOfAPIs are the extensions whose package requires APIs, and those that have
+// objects of kinds that were not served.
+func (r *Reconciler) requirersOfAPIs(ctx context.Context) []reconcile.Request {
+	needs := newNeedsReader(ctx, r.Client, r.Catalogs)
+	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
+		if _, waits := r.unserved.Load(ext.Name); waits {
+			return true
+		}
+		its := needs(ext)
+		return its.APIs || its.Platform
 	})
 }
 

@@ -108,8 +108,8 @@ func TestWhoLacksKindsIsWoken(t *testing.T) {
 	for _, lacking := range []error{nil, notServed(issuing), nil} {
 		w.repairErr = lacking
 		_, _ = w.reconcile(t)
-		if _, waits := w.reconciler.unserved.Load("x"); waits != (lacking != nil) {
-			t.Errorf("it waits for kinds: %t, lacking %v", waits, lacking)
+		if woken := w.reconciler.requirersOfAPIs(t.Context()); len(woken) > 0 != (lacking != nil) {
+			t.Errorf("%v are woken, lacking %v", woken, lacking)
 		}
 	}
 	if reason := meta.FindStatusCondition(w.extension(t).Status.Conditions, ocv1.TypeProgressing).Reason; reason != ocv1.ReasonSucceeded {
