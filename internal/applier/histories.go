@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -94,7 +93,7 @@ func (h *histories) find(owner Extension) *history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, ok := h.known[owner.Name]
-	if !ok || !reflect.DeepEqual(found.records.owner, owner) {
+	if !ok || found.records.owner.UID != owner.UID {
 		return nil
 	}
 	return found

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
+
+// replaceTimeout bounds the deletion and creation of an object, which nothing else ends.
+const replaceTimeout = 30 * time.Second
 
 // orReplace is for a change that was refused. If that is because fields cannot be
 // changed, and the user has agreed to it for the kind, the object is deleted and
@@ -37,6 +41,11 @@ func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstruc
 		if err := w.guard.beforeOwnership(ctx); err != nil {
 			return nil, err
 		}
+		// An extension that is deleted between the two requests is there until this pass
+		// has ended: the object is made again, and let go of with all others.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), replaceTimeout)
+		defer cancel()
 	}
 	if err := w.delete(ctx, s); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("deleting it, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
