@@ -30,15 +30,16 @@ func TestUnreadableCatalogs(t *testing.T) {
 		blocking  []string // Error.Catalogs
 		withheld  string   // Error.Bundle, version
 	}{
-		"lower priority":            {reason: "it could not win", catalogs: []resolve.Catalog{down("x", -1), good}, want: "1.1.0", unblocked: []string{"x"}},
-		"same priority":             {reason: "it could not win either", catalogs: []resolve.Catalog{down("x", 0), good}, want: "1.1.0", unblocked: []string{"x"}},
+		"lower priority":            {reason: "it could not win, and is not told of", catalogs: []resolve.Catalog{down("x", -1), good}, want: "1.1.0"},
+		"same priority":             {reason: "it could not win either", catalogs: []resolve.Catalog{down("x", 0), good}, want: "1.1.0"},
+		"same, staying":             {reason: "it could not win either", catalogs: []resolve.Catalog{down("x", 0), good}, installed: installed("1.1.0"), want: "1.1.0"},
 		"higher priority":           {reason: "it could win", catalogs: []resolve.Catalog{down("x", 1), good}, blocking: []string{"x"}, withheld: "1.1.0"},
 		"higher, staying":           {reason: "it could have an upgrade", catalogs: []resolve.Catalog{down("x", 1), good}, installed: installed("1.1.0"), blocking: []string{"x"}, withheld: "1.1.0"},
 		"some in the way":           {reason: "only those are named", catalogs: []resolve.Catalog{down("low", -1), down("y", 2), good, down("x", 1)}, blocking: []string{"x", "y"}, withheld: "1.1.0"},
 		"none left":                 {reason: "any could have it", catalogs: []resolve.Catalog{down("y", 0), down("x", -9), {Name: "without"}}, blocking: []string{"x", "y"}},
 		"nothing suitable":          {reason: "any could have an edge", catalogs: []resolve.Catalog{down("x", -9), good}, installed: installed("0.1.0"), blocking: []string{"x"}},
 		"deprecated":                {reason: "a bundle that is not deprecated wins from any catalog", catalogs: []resolve.Catalog{down("x", -1), outdated}, blocking: []string{"x"}, withheld: "1.0.0"},
-		"deprecated, staying":       {reason: "staying does no harm", catalogs: []resolve.Catalog{down("x", 0), outdated}, installed: installed("1.0.0"), want: "1.0.0", unblocked: []string{"x"}},
+		"deprecated, staying":       {reason: "staying does no harm, but there might be a way out", catalogs: []resolve.Catalog{down("x", 0), outdated}, installed: installed("1.0.0"), want: "1.0.0", unblocked: []string{"x"}},
 		"deprecated, higher":        {reason: "the catalog that should decide is missing", catalogs: []resolve.Catalog{down("x", 1), outdated}, installed: installed("1.0.0"), blocking: []string{"x"}, withheld: "1.0.0"},
 		"deprecated, other content": {reason: "a bundle of another name is not what is installed", catalogs: []resolve.Catalog{down("x", 0), outdated}, installed: &bundle.Identity{Package: "p", Name: "other", Version: "1.0.0"}, blocking: []string{"x"}, withheld: "1.0.0"},
 	}

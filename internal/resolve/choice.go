@@ -70,3 +70,13 @@ func (s *survey) standInTheWay(c choice) []Catalog {
 	}
 	return found
 }
+
+// mightImprove are the unreadable catalogs that do not stand in the way of staying
+// on a deprecated bundle, and that might lead away from it. No other one has any part
+// in a choice that was made.
+func (s *survey) mightImprove(c choice) []Catalog {
+	if c.rank() == sound {
+		return nil
+	}
+	return s.unreadable
+}

@@ -32,7 +32,7 @@ func (r *Resolution) Explanation() string {
 		}
 	}
 	if len(r.Unreadable) > 0 {
-		parts = append(parts, fmt.Sprintf("catalogs %v cannot be read", r.Unreadable))
+		parts = append(parts, fmt.Sprintf("catalogs %v cannot be read and might have one that is not deprecated", r.Unreadable))
 	}
 	return bounded(parts)
 }
@@ -205,10 +205,13 @@ func (e *Error) explainTie() string {
 }
 
 func (e *Error) explainUnreadable() string {
-	if e.Bundle.Name == "" {
+	if e.Bundle.Name != "" {
+		return fmt.Sprintf("%q would be chosen, but catalogs %v might have a better one", e.Bundle.Name, e.Catalogs)
+	}
+	if len(e.counts()) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%q would be chosen, but catalogs %v might have a better one", e.Bundle.Name, e.Catalogs)
+	return fmt.Sprintf("catalogs %v might have one that fits; %s", e.Catalogs, e.explainNone())
 }
 
 func listed(items []string) string {

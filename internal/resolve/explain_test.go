@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -77,6 +78,18 @@ func TestExplanation(t *testing.T) {
 			catalogs: []resolve.Catalog{catalog("a", 0, pkg(blob("1.0.0"))), down("x", 1)}, kind: resolve.Unreadable,
 			want: `"p.v1.0.0" would be chosen, but catalogs [x] might have a better one`,
 		},
+		"unreadable, and none that fits": {
+			request:  resolve.Request{Channels: []string{"beta"}},
+			catalogs: append([]resolve.Catalog{down("x", -1)}, linear...), kind: resolve.Unreadable,
+			want: `catalogs [x] might have one that fits; of 4 bundles, 4 not in channels [beta]`,
+		},
+		"unreadable, and no other has it": {
+			catalogs: []resolve.Catalog{{Name: "a"}, down("x", -1)}, kind: resolve.Unreadable,
+		},
+		"unreadable, and others disagree": {
+			catalogs: []resolve.Catalog{catalog("a", 0, pkg(blob("1.0.0"))), catalog("b", 0, pkg(blob("2.0.0"))), down("x", 1)},
+			kind:     resolve.Unreadable,
+		},
 		"message says it": {catalogs: one(blob("bad")), kind: resolve.BadVersion},
 	}
 	for name, tc := range tests {
@@ -90,6 +103,38 @@ func TestExplanation(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.reachable, failure.Reachable); diff != "" {
 				t.Errorf("Reachable (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestExplanationLeavesOutOtherCatalogs has a catalog that cannot be read beside one
+// that decides without it.
+func TestExplanationLeavesOutOtherCatalogs(t *testing.T) {
+	t.Parallel()
+	outdated := pkg(blob("1.0.0"), deprecated("1.0.0"))
+	tests := map[string]struct {
+		catalogs  []resolve.Catalog
+		installed *bundle.Identity
+		want      string
+	}{
+		"lower priority": {catalogs: []resolve.Catalog{catalog("a", 0, pkg(blob("1.0.0"))), down("x", -1)}},
+		"same priority":  {catalogs: []resolve.Catalog{catalog("a", 0, pkg(blob("1.0.0"))), down("x", 0)}},
+		"installed":      {catalogs: []resolve.Catalog{catalog("a", 0, pkg(blob("1.0.0"))), down("x", 0)}, installed: installed("1.0.0")},
+		"the way out of a deprecated bundle": {
+			catalogs: []resolve.Catalog{catalog("a", 0, outdated), down("x", 0)}, installed: installed("1.0.0"),
+			want: "catalogs [x] cannot be read and might have one that is not deprecated",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := resolve.Resolve(resolve.Request{Package: "p", Installed: tc.installed}, tc.catalogs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Explanation()); diff != "" {
+				t.Errorf("Explanation (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -35,8 +35,9 @@ type Resolution struct {
 	// cluster had what it requires; nil if there is none.
 	Awaited *LeftOut
 
-	// Unreadable are the catalogs that could not be read but could not have
-	// changed the answer either, sorted.
+	// Unreadable are the catalogs that could not be read and might lead away from
+	// the chosen bundle, which is installed and deprecated; sorted. There are none
+	// otherwise: a catalog that could not have won has no part in the answer.
 	Unreadable []string
 }
 

@@ -43,7 +43,7 @@ func Resolve(request Request, catalogs []Catalog) (Resolution, error) {
 		LeftOut:      leftOut,
 		Awaited:      s.awaitedOf(leftOut, chosen),
 		Missing:      chosen.top().missing[chosen.top().best],
-		Unreadable:   unreadableNames(s.unreadable),
+		Unreadable:   unreadableNames(s.mightImprove(chosen)),
 	}, nil
 }
 
