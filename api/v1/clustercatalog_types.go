@@ -8,10 +8,13 @@ import (
 // Its content is pulled from an image and served over HTTP inside the cluster.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,shortName=ccat,categories=olm
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="LastUnpacked",type=date,JSONPath=`.status.lastUnpacked`
 // +kubebuilder:printcolumn:name="Serving",type=string,JSONPath=`.status.conditions[?(@.type=='Serving')].status`
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=='Progressing')].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterCatalog struct {
 	metav1.TypeMeta `json:",inline"`
@@ -26,6 +29,7 @@ type ClusterCatalog struct {
 	// status is what the controller found and did. It is written by the
 	// controller only.
 	//
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status ClusterCatalogStatus `json:"status,omitempty"`
 }
@@ -149,6 +153,13 @@ type ImageSource struct {
 
 // ClusterCatalogStatus is what the controller found and did.
 type ClusterCatalogStatus struct {
+	// observedGeneration is the metadata.generation that this status is about.
+	// While it is lower than metadata.generation, a change of spec has not been
+	// looked at yet; -1 means that nothing has.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// conditions say how things stand:
 	//   - Serving is True while content can be fetched from urls.base
 	//     (Available). It is False when spec.availabilityMode withdraws it
@@ -156,6 +167,16 @@ type ClusterCatalogStatus struct {
 	//     (Unavailable). It is absent until content is served for the first time.
 	//   - Progressing is True at rest (Succeeded) and after an error that is
 	//     tried again (Retrying). It is False when a person has to act (Blocked).
+	//   - Ready is True when all is as wanted: the content of the source in spec is
+	//     served (Succeeded), also while nothing newer can be had of it (Retrying),
+	//     or withdrawn as spec says (UserSpecifiedUnavailable). It is Unknown while
+	//     the first content is on its way (Pulling), False otherwise (Retrying,
+	//     Blocked, Unavailable). Its message says why.
+	//   - Reconciling is True while work goes on (Pulling, Retrying), and absent
+	//     otherwise.
+	//   - Stalled is True when a person has to act (Blocked), or when every try of
+	//     two minutes or more has ended in the same way (Retrying); the tries go on
+	//     then. It is absent otherwise.
 	//
 	// An error leaves Serving as it is: the last good content stays served.
 	//

@@ -153,7 +153,8 @@ func TestClusterCatalogField(t *testing.T) {
 func TestClusterCatalogDefaults(t *testing.T) {
 	t.Parallel()
 	stored := newAdmission(t, "clustercatalogs").store(catalog(t))
-	want := catalog(t).with(t, "spec.priority", int64(0)).with(t, "spec.availabilityMode", "Available")
+	want := catalog(t).with(t, "spec.priority", int64(0)).with(t, "spec.availabilityMode", "Available").
+		with(t, "status.observedGeneration", int64(-1))
 	if diff := cmp.Diff(want, stored); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}

@@ -59,7 +59,8 @@ const (
 	TypeBundleDeprecated = "BundleDeprecated"
 )
 
-// Condition types of a ClusterCatalog, besides TypeProgressing.
+// Condition types of a ClusterCatalog, besides TypeProgressing, TypeReady,
+// TypeReconciling and TypeStalled.
 const (
 	// TypeServing says whether the content of a catalog can be fetched from
 	// status.urls.base. Set by the catalog reconciler; absent until the first
@@ -88,6 +89,10 @@ const (
 	// ReasonRollingOut is set on Ready=Unknown and Reconciling=True while applied
 	// content is on its way to the wanted state and no error is known.
 	ReasonRollingOut = "RollingOut"
+
+	// ReasonPulling is set on Ready=Unknown and Reconciling=True while the first
+	// content for a spec is on its way and no error is known.
+	ReasonPulling = "Pulling"
 
 	// ReasonRetrying is set on Progressing=True after an error that may go
 	// away by itself or by a change outside the object; it is tried again.
@@ -135,8 +140,8 @@ const (
 	// when a workload does not say whether it serves.
 	ReasonAvailabilityUnknown = "AvailabilityUnknown"
 
-	// ReasonUserSpecifiedUnavailable is set on Serving=False when
-	// spec.availabilityMode is Unavailable.
+	// ReasonUserSpecifiedUnavailable is set on Serving=False, and on Ready=True of
+	// a catalog, when spec.availabilityMode is Unavailable.
 	ReasonUserSpecifiedUnavailable = "UserSpecifiedUnavailable"
 )
 
@@ -164,7 +169,8 @@ func ClusterExtensionPassingConditionTypes() []string {
 }
 
 // ClusterCatalogConditionTypes lists the condition types the catalog
-// reconciler owns, in the order status shows them.
+// reconciler owns, in the order status shows them. TypeReconciling and TypeStalled
+// are there as long as they apply.
 func ClusterCatalogConditionTypes() []string {
-	return []string{TypeServing, TypeProgressing}
+	return []string{TypeServing, TypeProgressing, TypeReady, TypeReconciling, TypeStalled}
 }

@@ -38,8 +38,10 @@ func TestCRDShape(t *testing.T) {
 	}
 	age := column{Name: "Age", Type: "date", Path: ".metadata.creationTimestamp"}
 	tests := map[string]struct {
-		kind    string
-		columns []column
+		kind       string
+		shortNames []string
+		categories []string
+		columns    []column
 	}{
 		"clusterextensions": {
 			kind: ocv1.ClusterExtensionKind,
@@ -54,10 +56,13 @@ func TestCRDShape(t *testing.T) {
 			},
 		},
 		"clustercatalogs": {
-			kind: ocv1.ClusterCatalogKind,
+			kind: ocv1.ClusterCatalogKind, shortNames: []string{"ccat"}, categories: []string{"olm"},
 			columns: []column{
 				{Name: "LastUnpacked", Type: "date", Path: ".status.lastUnpacked"},
 				{Name: "Serving", Type: "string", Path: ".status.conditions[?(@.type=='Serving')].status"},
+				{Name: "Progressing", Type: "string", Path: ".status.conditions[?(@.type=='Progressing')].status"},
+				{Name: "Ready", Type: "string", Path: ".status.conditions[?(@.type=='Ready')].status"},
+				{Name: "Reason", Type: "string", Path: ".status.conditions[?(@.type=='Ready')].reason", Wide: true},
 				age,
 			},
 		},
@@ -68,6 +73,7 @@ func TestCRDShape(t *testing.T) {
 			crd := readCRD(t, plural)
 			want := apiextensionsv1.CustomResourceDefinitionNames{
 				Plural: plural, Singular: plural[:len(plural)-1], Kind: test.kind, ListKind: test.kind + "List",
+				ShortNames: test.shortNames, Categories: test.categories,
 			}
 			if diff := cmp.Diff(want, crd.Spec.Names); diff != "" {
 				t.Errorf("names (-want +got):\n%s", diff)

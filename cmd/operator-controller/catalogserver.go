@@ -12,7 +12,7 @@ import (
 )
 
 // addCatalogServer makes the process pull, check and serve ClusterCatalogs.
-func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate catalogTLS) error {
+func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate catalogTLS, events catalogserver.Events) error {
 	puller, err := newPuller(o, "catalog-images", authFile)
 	if err != nil {
 		return err
@@ -26,6 +26,7 @@ func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate
 		Store:       store,
 		Puller:      catalogserver.ImagePuller(puller),
 		ExternalURL: o.catalogExternalURL,
+		Events:      events,
 		Now:         time.Now,
 		Random:      rand.Float64,
 	})

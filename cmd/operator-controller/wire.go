@@ -14,6 +14,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
@@ -53,11 +54,11 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	catalogs, err := addCatalogs(mgr, api, o, authFile)
+	events, err := addEvents(mgr, api)
 	if err != nil {
 		return err
 	}
-	events, err := addEvents(mgr, api)
+	catalogs, err := addCatalogs(mgr, api, o, authFile, events)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,9 @@ func newBundles(mgr ctrl.Manager, o *options, authFile string) (*bundles, error)
 
 // addCatalogs makes the process read catalogs and, unless something else does,
 // serve them.
-func addCatalogs(mgr ctrl.Manager, api kubernetes.Interface, o *options, authFile string) (*catalogs, error) {
+func addCatalogs(
+	mgr ctrl.Manager, api kubernetes.Interface, o *options, authFile string, events catalogserver.Events,
+) (*catalogs, error) {
 	if !o.serveCatalogs {
 		return addCatalogClient(mgr, o)
 	}
@@ -112,7 +115,7 @@ func addCatalogs(mgr ctrl.Manager, api kubernetes.Interface, o *options, authFil
 	if err != nil {
 		return nil, err
 	}
-	if err := addCatalogServer(mgr, o, authFile, certificate); err != nil {
+	if err := addCatalogServer(mgr, o, authFile, certificate, events); err != nil {
 		return nil, err
 	}
 	if certificate.authorities == nil {

@@ -117,17 +117,17 @@ func TestFollowerKeepsWhatItHas(t *testing.T) {
 	leader.dir = t.TempDir()
 	leader.puller.err = errors.New("no registry")
 	leader.restart()
-	if _, err := leader.settle(); !errors.Is(err, leader.puller.err) {
-		t.Fatalf("got %v", err)
-	}
+	leader.mustSettle()
 	follower.mustFollow(leader)
 
 	// A successor that cannot be pulled replaces nothing.
 	leader.puller.err, leader.puller.digest = nil, 2
 	leader.mustSettle()
 	follower.puller.err = errors.New("no registry")
-	if _, err := follower.pass(); !errors.Is(err, follower.puller.err) || isTerminal(err) {
-		t.Errorf("got %v, want an error that is tried again", err)
+	for _, want := range []time.Duration{time.Second, 2 * time.Second} {
+		if result, err := follower.pass(); err != nil || result.RequeueAfter != want {
+			t.Errorf("got %+v, %v, want another try in %v", result, err, want)
+		}
 	}
 	got, _ := follower.store.Record("c")
 	if diff := cmp.Diff(first, got); diff != "" || read(t, follower.store, "c") != objectP {

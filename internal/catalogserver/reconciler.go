@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	crhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -47,6 +48,8 @@ type ReconcilerConfig struct {
 	Puller Puller
 	// ExternalURL is the URL at which the cluster reaches Server.
 	ExternalURL string
+	// Events tells of changes.
+	Events Events
 	// Now returns the time.
 	Now func() time.Time
 	// Random returns numbers in [0,1), to spread polling.
@@ -54,8 +57,8 @@ type ReconcilerConfig struct {
 }
 
 func (c ReconcilerConfig) validate() (*url.URL, error) {
-	if c.Client == nil || c.Store == nil || c.Puller == nil || c.Now == nil || c.Random == nil {
-		return nil, errors.New("client, store, puller, clock and source of random numbers are required")
+	if c.Client == nil || c.Store == nil || c.Puller == nil || c.Events == nil || c.Now == nil || c.Random == nil {
+		return nil, errors.New("client, store, puller, events, clock and source of random numbers are required")
 	}
 	external, err := url.Parse(c.ExternalURL)
 	if err != nil {
@@ -79,6 +82,9 @@ type Reconciler struct {
 	external *url.URL
 	contents contents
 	writer   writer
+	answers  answers
+	// retries are the waits after tries that failed, which is no failure of a pass.
+	retries workqueue.TypedRateLimiter[string]
 	// leads never ends: a replica that is no longer the leader exits.
 	leads atomic.Bool
 	// elected are catalogs to look at as the leader.
@@ -96,6 +102,7 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 		external: external,
 		contents: contents{store: cfg.Store, puller: cfg.Puller},
 		writer:   writer{client: cfg.Client},
+		retries:  workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetryDelay, maxRetryDelay),
 		elected:  make(chan event.GenericEvent, electionBuffer),
 	}, nil
 }
@@ -166,22 +173,27 @@ func (r *Reconciler) Collect(ctx context.Context) error {
 }
 
 // Reconcile brings one catalog to what its spec says, and its status to what is
-// the case; or follows the leader. A pass with nothing to do makes no request and writes nothing.
+// the case; or follows the leader. A pass with nothing to do makes no request and
+// writes nothing. Content that cannot be had is told in the status, and is no error
+// of the pass: errors are those of the API server and of the disk.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	catalog := &apiv1.ClusterCatalog{}
 	if err := r.cfg.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.settled(req.Name)
 			return reconcile.Result{}, r.cfg.Store.Delete(req.Name)
 		}
 		return reconcile.Result{}, err
 	}
 	if !r.leads.Load() {
-		return reconcile.Result{}, r.follow(ctx, catalog)
+		return r.followed(ctx, catalog.Name, r.follow(ctx, catalog)), nil
 	}
 	if !catalog.DeletionTimestamp.IsZero() {
+		r.settled(catalog.Name)
 		return reconcile.Result{}, r.remove(ctx, catalog)
 	}
 	if catalog.Spec.AvailabilityMode == apiv1.AvailabilityModeUnavailable {
+		r.settled(catalog.Name)
 		return reconcile.Result{}, r.withdraw(ctx, catalog)
 	}
 	// The write comes back as an event, which brings the next pass.
@@ -189,6 +201,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	return r.serve(ctx, catalog)
+}
+
+// settled is for a catalog that is not, or no longer, tried again.
+func (r *Reconciler) settled(catalog string) {
+	r.retries.Forget(catalog)
+	r.answers.forget(catalog)
+}
+
+// followed is when to follow again after a try that ended with err. The leader tells
+// of what is wrong with a catalog; here it is only logged.
+func (r *Reconciler) followed(ctx context.Context, catalog string, err error) reconcile.Result {
+	if err == nil {
+		r.settled(catalog)
+		return reconcile.Result{}
+	}
+	logger := log.FromContext(ctx)
+	if r.retries.NumRequeues(catalog) > 0 {
+		logger = logger.V(1)
+	}
+	logger.Info("the content that the leader serves cannot be had yet", "reason", err.Error())
+	return reconcile.Result{RequeueAfter: r.retries.When(catalog)}
+}
+
+// write makes status that of the catalog, and tells what is new in it.
+func (r *Reconciler) write(ctx context.Context, catalog *apiv1.ClusterCatalog, status *statusWriter) error {
+	before := *catalog.Status.DeepCopy()
+	if err := r.writer.status(ctx, catalog, status.status); err != nil {
+		return err
+	}
+	r.tell(ctx, catalog, before)
+	return nil
 }
 
 // remove ends the service of a catalog that is being deleted.
@@ -200,11 +243,11 @@ func (r *Reconciler) remove(ctx context.Context, catalog *apiv1.ClusterCatalog) 
 	err := r.cfg.Store.Delete(catalog.Name)
 	if err != nil {
 		err = fmt.Errorf("finalizer %q failed: %w", apiv1.DeleteServerCacheFinalizer, err)
-		status.failed(err, false)
+		status.failed(err, false, failure{err: err}.standing())
 	} else {
-		status.notServed()
+		status.removed()
 	}
-	if err := r.writer.status(ctx, catalog, status.status); err != nil {
+	if err := r.write(ctx, catalog, status); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if err != nil {
@@ -220,11 +263,11 @@ func (r *Reconciler) withdraw(ctx context.Context, catalog *apiv1.ClusterCatalog
 	status := newStatus(catalog, r.cfg.Now())
 	err := r.cfg.Store.Delete(catalog.Name)
 	if err != nil {
-		status.failed(err, false)
+		status.failed(err, false, failure{err: err}.standing())
 	} else {
 		status.withdrawn()
 	}
-	if err := r.writer.status(ctx, catalog, status.status); err != nil {
+	if err := r.write(ctx, catalog, status); err != nil {
 		return err
 	}
 	if err != nil {
@@ -240,30 +283,59 @@ func (r *Reconciler) serve(ctx context.Context, catalog *apiv1.ClusterCatalog) (
 	now := r.cfg.Now()
 	want, err := wantedOf(catalog)
 	if err == nil {
+		if err := r.announce(ctx, catalog, want, now); err != nil {
+			return reconcile.Result{}, err
+		}
 		err = r.ensure(ctx, catalog.Name, want, now)
 	}
+	// A pull takes its time.
+	now = r.cfg.Now()
 	held, ok := r.cfg.Store.Record(catalog.Name)
-	stop := blocked(err, want)
-
 	status, base := newStatus(catalog, now), r.external.JoinPath("catalogs", catalog.Name).String()
-	switch {
-	case err == nil:
+	if err == nil {
+		r.settled(catalog.Name)
 		status.served(held, base)
-	case ok:
-		status.failed(err, stop)
+		if err := r.write(ctx, catalog, status); err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{RequeueAfter: want.wait(held, now, r.cfg.Random())}, nil
+	}
+	why := failure{
+		err: err, blocked: blocked(err, want), held: held.Canonical, ofTheSameSpec: held.Source == want.ref,
+		lasting: r.answers.lasting(catalog, err, now),
+	}
+	where := why.standing()
+	status.failed(err, why.blocked, where)
+	if ok {
 		status.stillServed(held, base)
-	default:
-		status.failed(err, stop)
+	} else {
 		status.notServed()
 	}
 	// A status that could not be written has to be, whatever else happened.
-	if err := r.writer.status(ctx, catalog, status.status); err != nil {
+	if err := r.write(ctx, catalog, status); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err != nil {
-		return reconcile.Result{}, terminalIf(stop, err)
+	if why.blocked {
+		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: want.wait(held, now, r.cfg.Random())}, nil
+	wait := r.retries.When(catalog.Name)
+	if where.remaining > 0 {
+		wait = min(wait, where.remaining)
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// announce tells, before a pull that may take long, that there will be one. A look
+// whether there is newer content of the same source is not worth a word, nor is
+// another try.
+func (r *Reconciler) announce(ctx context.Context, catalog *apiv1.ClusterCatalog, want wanted, now time.Time) error {
+	held, ok := r.cfg.Store.Record(catalog.Name)
+	if ok && held.Source == want.ref || isToldOf(catalog) {
+		return nil
+	}
+	status := newStatus(catalog, now)
+	status.pulling(want.ref)
+	return r.write(ctx, catalog, status)
 }
 
 // ensure has a deadline of its own, so that there is time to tell that it passed.

@@ -1,6 +1,7 @@
 package catalogserver
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ const (
 	messageStored      = "Successfully unpacked and stored content from resolved source"
 	messageServing     = "Serving desired content from resolved source"
 	messageUnavailable = "Catalog availability mode is set to Unavailable"
+	messageRemoved     = "the catalog is being deleted, and its content is no longer served"
 
 	// maxMessageBytes is what the API server accepts in a condition.
 	maxMessageBytes = 32768
@@ -31,27 +33,38 @@ type statusWriter struct {
 }
 
 func newStatus(catalog *apiv1.ClusterCatalog, now time.Time) *statusWriter {
-	return &statusWriter{
+	s := &statusWriter{
 		status:     *catalog.Status.DeepCopy(),
 		generation: catalog.Generation,
 		now:        metav1.NewTime(now),
 	}
+	s.status.ObservedGeneration = catalog.Generation
+	return s
 }
+
+// pulling says that content is on its way. What is served meanwhile stays as it is.
+func (s *statusWriter) pulling(ref string) { s.standing(beginning(ref)) }
 
 // served says that the wanted content is served at base.
 func (s *statusWriter) served(rec Record, base string) {
 	s.condition(apiv1.TypeProgressing, metav1.ConditionTrue, apiv1.ReasonSucceeded, messageStored)
 	s.condition(apiv1.TypeServing, metav1.ConditionTrue, apiv1.ReasonAvailable, messageServing)
 	s.content(rec, base)
+	s.standing(standing{
+		ready: metav1.ConditionTrue, reason: apiv1.ReasonSucceeded,
+		message: fmt.Sprintf("the content of %q is served", rec.Canonical),
+	})
 }
 
-// failed says that the wanted content could not be had.
-func (s *statusWriter) failed(err error, blocked bool) {
+// failed says that the wanted content could not be had, and where that leaves the
+// catalog.
+func (s *statusWriter) failed(err error, blocked bool, where standing) {
 	status, reason := metav1.ConditionTrue, apiv1.ReasonRetrying
 	if blocked {
 		status, reason = metav1.ConditionFalse, apiv1.ReasonBlocked
 	}
-	s.condition(apiv1.TypeProgressing, status, reason, message(err))
+	s.condition(apiv1.TypeProgressing, status, reason, message(err.Error()))
+	s.standing(where)
 }
 
 // stillServed says that other content than the wanted is served at base. A
@@ -72,11 +85,37 @@ func (s *statusWriter) notServed() {
 	s.noContent()
 }
 
+// removed says that nothing is served because the catalog is being deleted.
+func (s *statusWriter) removed() {
+	s.notServed()
+	s.standing(standing{ready: metav1.ConditionFalse, reason: apiv1.ReasonUnavailable, message: messageRemoved})
+}
+
 // withdrawn says that nothing is served because the user said so.
 func (s *statusWriter) withdrawn() {
 	s.condition(apiv1.TypeProgressing, metav1.ConditionTrue, apiv1.ReasonSucceeded, messageUnavailable)
 	s.condition(apiv1.TypeServing, metav1.ConditionFalse, apiv1.ReasonUserSpecifiedUnavailable, messageUnavailable)
 	s.noContent()
+	s.standing(standing{
+		ready: metav1.ConditionTrue, reason: apiv1.ReasonUserSpecifiedUnavailable, message: messageUnavailable,
+	})
+}
+
+// standing sets Ready, and Reconciling or Stalled as long as they apply. The whole
+// text of an error is in Progressing.
+func (s *statusWriter) standing(where standing) {
+	text := shortened(message(where.message), maxNoteBytes)
+	s.condition(apiv1.TypeReady, where.ready, where.reason, text)
+	s.passing(apiv1.TypeReconciling, where.working, where.reason, text)
+	s.passing(apiv1.TypeStalled, where.stalled, where.reason, text)
+}
+
+func (s *statusWriter) passing(kind string, applies bool, reason, message string) {
+	if !applies {
+		meta.RemoveStatusCondition(&s.status.Conditions, kind)
+		return
+	}
+	s.condition(kind, metav1.ConditionTrue, reason, message)
 }
 
 func (s *statusWriter) content(rec Record, base string) {
@@ -103,14 +142,19 @@ func (s *statusWriter) condition(kind string, status metav1.ConditionStatus, rea
 // volatileAddress matches what differs between two equal failures of a network.
 var volatileAddress = regexp.MustCompile(`(read|write) (tcp|udp) \S+:\d+->\S+:\d+: `)
 
-// message returns the text of err, fit for a condition.
-func message(err error) string {
-	text := volatileAddress.ReplaceAllString(err.Error(), "")
+// message returns text as a condition can hold it.
+func message(text string) string {
+	text = volatileAddress.ReplaceAllString(text, "")
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\n", " "), "")
-	if len(text) <= maxMessageBytes {
+	return shortened(text, maxMessageBytes)
+}
+
+// shortened returns a text of at most limit bytes that says so if it was longer.
+func shortened(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	cut := maxMessageBytes - len(truncated)
+	cut := limit - len(truncated)
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}

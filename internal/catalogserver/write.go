@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
@@ -71,12 +70,4 @@ func setNameLabel(catalog *apiv1.ClusterCatalog) bool {
 
 func lockedPatch(base *apiv1.ClusterCatalog) client.Patch {
 	return client.MergeFromWithOptions(base.DeepCopy(), client.MergeFromWithOptimisticLock{})
-}
-
-// terminalIf returns err so that the pass is tried again only if that may help.
-func terminalIf(blocked bool, err error) error {
-	if blocked {
-		return reconcile.TerminalError(err)
-	}
-	return err
 }

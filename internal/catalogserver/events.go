@@ -1,0 +1,48 @@
+package catalogserver
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// maxNoteBytes bounds the text of Ready, which is also that of an event; the API allows
+// 1024 bytes for these.
+const maxNoteBytes = 1000
+
+// Events tells people what happened to an object.
+type Events interface {
+	Event(object runtime.Object, kind, reason, note string)
+}
+
+// transition returns what the condition Ready says in after, unless it says so in
+// before already.
+func transition(before, after apiv1.ClusterCatalogStatus) (metav1.Condition, bool) {
+	was := meta.FindStatusCondition(before.Conditions, apiv1.TypeReady)
+	is := meta.FindStatusCondition(after.Conditions, apiv1.TypeReady)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return metav1.Condition{}, false
+	}
+	return *is, true
+}
+
+// tell sends an event, and logs a line, about each change of Ready, after it was
+// written.
+func (r *Reconciler) tell(ctx context.Context, catalog *apiv1.ClusterCatalog, before apiv1.ClusterCatalogStatus) {
+	ready, changed := transition(before, catalog.Status)
+	if !changed {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if ready.Reason == apiv1.ReasonRetrying || ready.Reason == apiv1.ReasonBlocked {
+		kind = corev1.EventTypeWarning
+	}
+	log.FromContext(ctx).Info("status changed", "ready", ready.Status, "reason", ready.Reason, "message", ready.Message)
+	r.cfg.Events.Event(catalog, kind, ready.Reason, ready.Message)
+}

@@ -1,0 +1,133 @@
+package catalogserver
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// stallAfter is for how long the same answer to every try is taken for trouble that
+// passes. After it somebody has to look, and those who wait hear of it; the tries go
+// on.
+const stallAfter = 2 * time.Minute
+
+// standing is where a catalog stands, for those who wait for it: at rest, at work, or
+// stuck. It decides on Ready, Reconciling and Stalled.
+type standing struct {
+	ready metav1.ConditionStatus
+
+	// working and stalled are not both set. With neither it is at rest.
+	working, stalled bool
+
+	reason, message string
+
+	// remaining is when the same answer once more would make it stalled; zero for
+	// never.
+	remaining time.Duration
+}
+
+// beginning is where a catalog stands whose content is about to be pulled.
+func beginning(ref string) standing {
+	return standing{
+		ready: metav1.ConditionUnknown, working: true, reason: apiv1.ReasonPulling,
+		message: fmt.Sprintf("pulling %q", ref),
+	}
+}
+
+// failure is that the wanted content could not be had.
+type failure struct {
+	err error
+
+	// blocked says that it lasts until the spec changes.
+	blocked bool
+
+	// held is the reference of the content that is served all the same; empty for
+	// none. It is of the wanted source, if older than it should be, or of another one.
+	held          string
+	ofTheSameSpec bool
+
+	// lasting is for how long every try has failed in the same way.
+	lasting time.Duration
+}
+
+// standing after a failure. Content of the wanted source that could not be renewed is
+// no reason for anybody to stop: it is what the spec asks for, as it was lately, and a
+// registry that is away for a while must not turn every catalog red. Content of
+// another source is not what the spec asks for, whoever serves it.
+func (f failure) standing() standing {
+	s := standing{ready: metav1.ConditionFalse, reason: apiv1.ReasonRetrying, message: f.err.Error()}
+	if f.held != "" {
+		s.message = fmt.Sprintf("the content of %q is still served, and nothing newer can be had: %v", f.held, f.err)
+	}
+	switch {
+	case f.blocked:
+		s.stalled, s.reason = true, apiv1.ReasonBlocked
+	case f.held != "" && f.ofTheSameSpec:
+		s.ready = metav1.ConditionTrue
+	case f.lasting >= stallAfter:
+		s.stalled = true
+	default:
+		s.working, s.remaining = true, stallAfter-f.lasting
+	}
+	return s
+}
+
+// isToldOf reports whether the status says of the present spec that all is not as
+// wanted. If it does, the begin of another try is no news.
+func isToldOf(catalog *apiv1.ClusterCatalog) bool {
+	ready := meta.FindStatusCondition(catalog.Status.Conditions, apiv1.TypeReady)
+	return catalog.Status.ObservedGeneration == catalog.Generation &&
+		ready != nil && ready.ObservedGeneration == catalog.Generation && ready.Status != metav1.ConditionTrue
+}
+
+// answers remember since when the tries to get the content of a catalog have failed in
+// the same way. They are lost with the process, and the time begins anew then.
+type answers struct {
+	mu    sync.Mutex
+	known map[string]answer // by catalog
+}
+
+type answer struct {
+	generation int64
+	text       string
+	since      time.Time
+}
+
+// lasting takes in an answer, and returns for how long there was no other one.
+func (a *answers) lasting(catalog *apiv1.ClusterCatalog, err error, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	given := answer{generation: catalog.Generation, text: message(err.Error()), since: now}
+	known, ok := a.known[catalog.Name]
+	switch {
+	case ok && known.generation == given.generation && known.text == given.text:
+		given.since = known.since
+	case !ok && wasStalled(catalog, given.text):
+		given.since = now.Add(-stallAfter)
+	}
+	if a.known == nil {
+		a.known = map[string]answer{}
+	}
+	a.known[catalog.Name] = given
+	return now.Sub(given.since)
+}
+
+// wasStalled reports whether an earlier process has heard the same for long enough.
+func wasStalled(catalog *apiv1.ClusterCatalog, text string) bool {
+	stalled := meta.FindStatusCondition(catalog.Status.Conditions, apiv1.TypeStalled)
+	progressing := meta.FindStatusCondition(catalog.Status.Conditions, apiv1.TypeProgressing)
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.ObservedGeneration == catalog.Generation &&
+		progressing != nil && progressing.Message == text
+}
+
+// forget is for a catalog that has what it should, or that is gone.
+func (a *answers) forget(catalog string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.known, catalog)
+}
