@@ -47,11 +47,8 @@ func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("setting up the catalog server: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("catalog-server", server.Check); err != nil {
-		return fmt.Errorf("setting up readiness: %w", err)
+	if err := addReadiness(mgr, "catalog-server", server.Check); err != nil {
+		return err
 	}
-	if err := mgr.AddReadyzCheck("catalog-certificate", certificate.check); err != nil {
-		return fmt.Errorf("setting up readiness: %w", err)
-	}
-	return nil
+	return addReadiness(mgr, "catalog-certificate", certificate.check)
 }

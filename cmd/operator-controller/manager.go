@@ -5,15 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
-	"github.com/sirupsen/logrus"
-	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -58,9 +54,7 @@ func run(ctx context.Context, o *options) error {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
-	// The image library logs what it also returns, and in its own format.
-	logrus.SetOutput(io.Discard)
-	ctrl.SetLogger(zap.New(zap.Level(zapcore.Level(-o.verbosity)))) //nolint:gosec // a small number
+	setLoggers(os.Stderr, int8(o.verbosity)) //nolint:gosec // a small number
 	config, err := restConfig(o.kubeconfig)
 	if err != nil {
 		return err
@@ -189,10 +183,7 @@ func addProbes(mgr ctrl.Manager) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("setting up liveness: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("caches", ready.check); err != nil {
-		return fmt.Errorf("setting up readiness: %w", err)
-	}
-	return nil
+	return addReadiness(mgr, "caches", ready.check)
 }
 
 // readiness is started by the manager after its caches are filled, on every

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/controller"
@@ -47,11 +48,16 @@ func (r releases) Apply(ctx context.Context, owner controller.Owner, revision co
 func (r releases) Repair(ctx context.Context, owner controller.Owner) (controller.Applied, error) {
 	result, err := r.applier.Repair(ctx, applier.Extension(owner))
 	applied := appliedFrom(result)
-	for _, change := range result.Changes {
-		if change != applier.Unchanged {
-			applied.Repaired++
+	for key, change := range result.Changes {
+		if change == applier.Unchanged {
+			continue
+		}
+		applied.Repaired++
+		if !slices.ContainsFunc(result.Contested, func(c applier.Contested) bool { return c.Object == key }) {
+			applied.Restored = append(applied.Restored, key.String())
 		}
 	}
+	slices.Sort(applied.Restored)
 	return applied, portError(err)
 }
 

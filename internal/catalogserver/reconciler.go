@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
 const (
@@ -119,10 +120,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{
 			NeedLeaderElection:      new(false),
 			MaxConcurrentReconciles: workers,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				minRetryDelay, maxRetryDelay),
+			RateLimiter:             waits(),
 		}).
-		Complete(r)
+		Complete(requeue.Quietly(r, waits()))
+}
+
+// waits are those after errors of passes.
+func waits() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, maxRetryDelay)
 }
 
 // everyReplica is run without waiting to lead.

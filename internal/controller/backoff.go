@@ -54,8 +54,14 @@ func (f failures) with(generation int64, met cause) (_ failures, fresh bool) {
 	return f, true
 }
 
-// backoff is how long the queue of extensions waits after failures. The longer the
-// same ones last, the longer.
+// newQueueBackoff is for errors of the queue itself, which the status cannot tell: most
+// often it is the status that could not be written.
+func newQueueBackoff() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff)
+}
+
+// backoff is how long to wait with the next pass after failures. The longer the same
+// ones last, the longer.
 type backoff struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 
@@ -70,7 +76,7 @@ func newBackoff() *backoff {
 	}
 }
 
-// Forget is called by the queue after a success.
+// Forget is called after a success.
 func (b *backoff) Forget(extension reconcile.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +84,7 @@ func (b *backoff) Forget(extension reconcile.Request) {
 	b.TypedRateLimiter.Forget(extension)
 }
 
-// failed is to be called before the queue hears of a failure.
+// failed is to be called before it is asked how long to wait after a failure.
 func (b *backoff) failed(extension reconcile.Request, generation int64, met cause) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

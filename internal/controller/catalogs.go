@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,9 +14,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
 // catalogWorkers is how many catalogs are read at a time.
@@ -31,6 +34,9 @@ type CatalogReconciler struct {
 	Client   client.Client
 	Catalogs Catalogs
 	Wakeups  Wakeups
+
+	// failing has for each catalog that cannot be read why, as it was logged.
+	failing sync.Map
 }
 
 // SetupCatalogs registers the reconciler of catalog content.
@@ -40,9 +46,9 @@ func SetupCatalogs(mgr ctrl.Manager, r *CatalogReconciler) error {
 		For(&ocv1.ClusterCatalog{}).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: catalogWorkers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxCatalogBackoff),
+			RateLimiter:             newQueueBackoff(),
 		}).
-		Complete(r)
+		Complete(requeue.Quietly(r, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxCatalogBackoff)))
 	if err != nil {
 		return fmt.Errorf("setting up the controller of catalog content: %w", err)
 	}
@@ -54,6 +60,7 @@ func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	catalog := &ocv1.ClusterCatalog{}
 	err := r.Client.Get(ctx, req.NamespacedName, catalog)
 	if apierrors.IsNotFound(err) {
+		r.failing.Delete(req.Name)
 		err = r.Catalogs.Forget(req.Name)
 		return ctrl.Result{}, err
 	}
@@ -66,6 +73,10 @@ func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	_, missing := r.Catalogs.Package(catalog.Name, "")
 	changed, err := r.Catalogs.Refresh(ctx, source)
+	r.report(ctx, catalog.Name, err)
+	if err != nil {
+		err = &requeue.ToldError{Err: err}
+	}
 	if missing != nil {
 		// Everybody has waited for this catalog, if only to hear that the
 		// package is not in it, or why it cannot be read.
@@ -77,6 +88,20 @@ func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		return ctrl.Result{}, fmt.Errorf("error populating cache for catalog %q: %w", catalog.Name, err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// report logs once that, and why, the content of a catalog cannot be read. Extensions
+// that wait for it say so in their status.
+func (r *CatalogReconciler) report(ctx context.Context, catalog string, err error) {
+	if err == nil {
+		r.failing.Delete(catalog)
+		return
+	}
+	logger, text := log.FromContext(ctx), loggable(err)
+	if known, loaded := r.failing.Swap(catalog, text); loaded && known == text {
+		logger = logger.V(1)
+	}
+	logger.Info("the content of the catalog cannot be read", keyReason, text)
 }
 
 // sourceOf is false for a catalog that offers no content now. What was read of

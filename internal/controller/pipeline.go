@@ -74,11 +74,12 @@ type Outcome struct {
 	Workloads       []Workload
 	WorkloadsUnseen bool
 
-	// RecheckAfter, Contested, Repaired, Unwatched and ReleaseBytes are those of
+	// RecheckAfter, Contested, Repaired, Restored, Unwatched and ReleaseBytes are those of
 	// what was done last to the content.
 	RecheckAfter time.Duration
 	Contested    []string
 	Repaired     int
+	Restored     []string
 	Unwatched    []string
 	ReleaseBytes int
 }
@@ -86,7 +87,8 @@ type Outcome struct {
 // take notes what was found out while the content was in hand.
 func (o *Outcome) take(applied Applied) {
 	o.RecheckAfter, o.Unwatched = applied.RecheckAfter, applied.Unwatched
-	o.Contested, o.Repaired, o.ReleaseBytes = applied.Contested, applied.Repaired, applied.ReleaseBytes
+	o.Contested, o.ReleaseBytes = applied.Contested, applied.ReleaseBytes
+	o.Repaired, o.Restored = applied.Repaired, applied.Restored
 }
 
 // refused notes why nothing of a revision was written.

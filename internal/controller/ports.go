@@ -88,6 +88,9 @@ type Applied struct {
 	// Repaired is how many objects a repair has put back or changed.
 	Repaired int
 
+	// Restored are these objects without the contested ones, for people; sorted.
+	Restored []string
+
 	// Unwatched are those kinds of objects, sorted.
 	Unwatched []string
 

@@ -28,6 +28,8 @@ const (
 	keyAction  = "action"
 	keyBundle  = "bundle"
 	keyVersion = "version"
+	keyObjects = "objects"
+	keyReason  = "reason"
 )
 
 // Reconciler brings ClusterExtensions to what their specs want.
@@ -65,6 +67,9 @@ type Reconciler struct {
 	// unserved are the extensions whose last pass lacked kinds; issuerGone has since
 	// when that was so of those of who issues certificates.
 	unserved, issuerGone sync.Map
+
+	// repairs are those that are still to be told.
+	repairs repairLog
 
 	// strandedSince has for extensions between two revisions when a pass first
 	// could not go on.
@@ -111,10 +116,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
-	r.tell(ext, transitionOf(&ext.Status, status))
+	news := transitionOf(&ext.Status, status)
+	r.tell(ext, news)
 	r.tell(ext, moveOf(outcome.Moved))
-	report(ctx, outcome)
+	report(ctx, outcome, news != nil)
 	result, err := resultOf(outcome, verdict, phase)
+	repaired, wait := r.repairs.note(ext.Name, outcome.Restored, now)
+	r.tell(ext, repaired)
+	result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	if err != nil {
 		r.backoff.failed(req, ext.Generation, causeOf(outcome.Stage, err))
 	}
@@ -128,6 +137,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.unserved.Delete(extension)
 	r.issuerGone.Delete(extension)
 	r.strandedSince.Delete(extension)
+	r.repairs.forget(extension)
 	r.Metrics.forget(extension)
 }
 
@@ -137,20 +147,32 @@ func (r *Reconciler) measure(stage Stage) (end func()) {
 	return func() { r.Metrics.took(stage, r.Now().Sub(began)) }
 }
 
-// report logs what changed in the world. Errors are logged once, by the queue
-// that gets them.
-func report(ctx context.Context, outcome Outcome) {
+// report logs what changed in the world, and why it is not as wanted when that is
+// news.
+func report(ctx context.Context, outcome Outcome, isNews bool) {
 	logger := log.FromContext(ctx).WithValues(
 		keyAction, outcome.Target.Action,
 		keyBundle, outcome.Target.Bundle.Name,
 		keyVersion, outcome.Target.Bundle.Version,
 	)
+	changes, reasons := logger, logger.V(1)
+	if isNews {
+		reasons = logger
+	}
+	if len(outcome.Restored) > 0 {
+		changes.Info("repaired", keyObjects, named(outcome.Restored))
+	}
 	switch action := outcome.Target.Action; {
 	case outcome.Err != nil:
-		logger.V(1).Info("not as wanted", keyStage, outcome.Stage, "reason", outcome.Err.Error())
+		reasons.Info("not as wanted", keyStage, outcome.Stage, keyReason, loggable(outcome.Err))
+	case outcome.Pending != nil:
+		reasons.Info("waits for approval", keyReason, loggable(outcome.Pending))
 	case action == Install || action == Upgrade:
-		logger.Info("applied")
+		changes.Info("applied")
 	default:
 		logger.V(1).Info("as wanted")
 	}
 }
+
+// loggable is an error as one value of a log line. The whole text is in the status.
+func loggable(err error) string { return shortened(oneLine(presentable(err.Error())), maxNote) }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
 // Setup registers the reconciler of ClusterExtensions and what wakes it.
@@ -38,9 +39,9 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
-			RateLimiter:             r.backoff,
+			RateLimiter:             newQueueBackoff(),
 		}).
-		Complete(r)
+		Complete(requeue.Quietly(r, r.backoff))
 	if err != nil {
 		return fmt.Errorf("setting up the controller of ClusterExtensions: %w", err)
 	}

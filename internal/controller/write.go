@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
 // writeStatus sends one patch if the status differs. Conditions are a list, and
@@ -43,17 +44,18 @@ func (r *Reconciler) writeFinalizers(ctx context.Context, ext *ocv1.ClusterExten
 // atOnce is as soon as a delay can be.
 const atOnce = time.Nanosecond
 
-// resultOf turns a verdict into what the work queue understands.
+// resultOf turns a verdict into what the work queue understands. The status has told
+// of its errors.
 func resultOf(outcome Outcome, v verdict, p phase) (ctrl.Result, error) {
 	if outcome.unfinished() {
 		return ctrl.Result{RequeueAfter: atOnce}, nil
 	}
 	switch v.disposition {
 	case Retry:
-		return ctrl.Result{}, outcome.Err
+		return ctrl.Result{}, &requeue.ToldError{Err: outcome.Err}
 	case Blocked:
 		if outcome.RepairErr != nil {
-			return ctrl.Result{}, outcome.RepairErr
+			return ctrl.Result{}, &requeue.ToldError{Err: outcome.RepairErr}
 		}
 		if outcome.RecheckAfter == 0 {
 			return ctrl.Result{}, reconcile.TerminalError(outcome.Err)

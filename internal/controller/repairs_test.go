@@ -1,0 +1,116 @@
+package controller
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+func TestRepairsAreToldNowAndThen(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	w.told = nil
+	steps := []struct {
+		does     string
+		after    time.Duration
+		restored []string
+		told     []string
+		wait     time.Duration
+	}{
+		{does: "nothing", told: nil},
+		{does: "the first", restored: []string{`Service "b"`, `ConfigMap "a"`}, told: []string{
+			`Normal Repaired: put back what was changed or removed by others: ConfigMap "a", Service "b"`,
+		}},
+		{does: "another", after: time.Minute, restored: []string{`Service "b"`}, wait: 4 * time.Minute},
+		{does: "one more", after: time.Minute, restored: []string{`Secret "c"`}, wait: 3 * time.Minute},
+		{does: "they are told together", after: 3 * time.Minute, told: []string{
+			`Normal Repaired: put back what was changed or removed by others: Secret "c", Service "b"`,
+		}},
+		{does: "nothing more", after: time.Hour},
+	}
+	for _, step := range steps {
+		w.passed += step.after
+		w.repair = Applied{Repaired: len(step.restored), Restored: step.restored}
+		result, err := w.reconcile(t)
+		if err != nil || result.RequeueAfter != step.wait {
+			t.Errorf("%s: the next pass comes after %s (%v), want %s", step.does, result.RequeueAfter, err, step.wait)
+		}
+		if diff := cmp.Diff(step.told, w.told); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", step.does, diff)
+		}
+		w.told = nil
+	}
+	if len(w.reconciler.repairs.known) != 0 {
+		t.Errorf("it remembers %v when nothing is left to tell", w.reconciler.repairs.known)
+	}
+}
+
+func TestRepairsAreBounded(t *testing.T) {
+	t.Parallel()
+	var objects []string
+	for name := range 50 {
+		objects = append(objects, string(rune('A'+name)))
+	}
+	_, news, _ := repairs{}.with(objects).news(time.Unix(1000, 0))
+	want := "put back what was changed or removed by others: A, B, C, D, E, F, G, H, I, J and 40 more"
+	if news == nil || news.note != want {
+		t.Errorf("told %+v, want %q", news, want)
+	}
+}
+
+// TestReport: what changed is logged, and what stands in the way once.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	target := func(action Action) Target { return Target{Action: action, Bundle: identity("1.1.0")} }
+	tests := map[string]struct {
+		outcome Outcome
+		isNews  bool
+		want    []string
+	}{
+		"installed": {outcome: Outcome{Target: target(Install)}, isNews: true, want: []string{"applied"}},
+		"upgraded":  {outcome: Outcome{Target: target(Upgrade)}, want: []string{"applied"}},
+		"an upgrade that waits for approval": {
+			outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}}, isNews: true, want: []string{"waits for approval"},
+		},
+		"it still waits": {outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}}},
+		"refused": {
+			outcome: Outcome{Target: target(Upgrade), Stage: StageApply, Err: &resolve.Error{}}, isNews: true, want: []string{"not as wanted"},
+		},
+		"still refused": {outcome: Outcome{Target: target(Upgrade), Stage: StageApply, Err: &resolve.Error{}}},
+		"repaired": {
+			outcome: Outcome{Target: target(Keep), Restored: []string{`ConfigMap "a"`}}, want: []string{"repaired"},
+		},
+		"repaired while an upgrade waits": {
+			outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}, Restored: []string{`ConfigMap "a"`}}, want: []string{"repaired"},
+		},
+		"at rest": {outcome: Outcome{Target: target(Keep)}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			logger := funcr.NewJSON(func(line string) { got = append(got, messageIn(t, line)) }, funcr.Options{})
+			report(log.IntoContext(t.Context(), logger), tc.outcome, tc.isNews)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("logged at V(0) (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func messageIn(t *testing.T, line string) string {
+	t.Helper()
+	var entry struct{ Msg string }
+	if err := json.Unmarshal([]byte(line), &entry); err != nil {
+		t.Fatal(err)
+	}
+	return entry.Msg
+}
