@@ -52,11 +52,12 @@ func (r releases) Repair(ctx context.Context, owner controller.Owner) (controlle
 		if change == applier.Unchanged {
 			continue
 		}
-		applied.Repaired++
+		applied.Repaired = append(applied.Repaired, key.String())
 		if !slices.ContainsFunc(result.Contested, func(c applier.Contested) bool { return c.Object == key }) {
 			applied.Restored = append(applied.Restored, key.String())
 		}
 	}
+	slices.Sort(applied.Repaired)
 	slices.Sort(applied.Restored)
 	return applied, portError(err)
 }

@@ -46,7 +46,7 @@ func TestMetricsOfAnExtension(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	w.mustReconcile(t)
-	w.repair = Applied{Repaired: 3, ReleaseBytes: 1234}
+	w.repair = Applied{Repaired: []string{"a", "b", "c"}, ReleaseBytes: 1234}
 	w.mustReconcile(t)
 	want := map[string]float64{
 		"extension_installed_info x,1.0.0":  1,

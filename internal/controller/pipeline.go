@@ -78,7 +78,7 @@ type Outcome struct {
 	// what was done last to the content.
 	RecheckAfter time.Duration
 	Contested    []string
-	Repaired     int
+	Repaired     []string
 	Restored     []string
 	Unwatched    []string
 	ReleaseBytes int

@@ -85,11 +85,9 @@ type Applied struct {
 	// repaired, and who, for people; sorted.
 	Contested []string
 
-	// Repaired is how many objects a repair has put back or changed.
-	Repaired int
-
-	// Restored are these objects without the contested ones, for people; sorted.
-	Restored []string
+	// Repaired are the objects that a repair has put back or changed, for people;
+	// sorted. Restored are those of them that are not contested.
+	Repaired, Restored []string
 
 	// Unwatched are those kinds of objects, sorted.
 	Unwatched []string

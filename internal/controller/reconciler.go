@@ -29,8 +29,12 @@ const (
 	keyBundle  = "bundle"
 	keyVersion = "version"
 	keyObjects = "objects"
+	keyCount   = "count"
 	keyReason  = "reason"
 )
+
+// maxLogged is how many objects one line names.
+const maxLogged = 100
 
 // Reconciler brings ClusterExtensions to what their specs want.
 type Reconciler struct {
@@ -159,8 +163,8 @@ func report(ctx context.Context, outcome Outcome, isNews bool) {
 	if isNews {
 		reasons = logger
 	}
-	if len(outcome.Restored) > 0 {
-		changes.Info("repaired", keyObjects, named(outcome.Restored))
+	if repaired := outcome.Repaired; len(repaired) > 0 {
+		changes.Info("repaired", keyObjects, repaired[:min(len(repaired), maxLogged)], keyCount, len(repaired))
 	}
 	switch action := outcome.Target.Action; {
 	case outcome.Err != nil:

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// eventRepaired tells of objects that were put back, or changed back.
+// eventRepaired tells of objects that were put back or changed back. Of those that are
+// contested the condition Ready tells.
 const eventRepaired = "Repaired"
 
 // repairEvery is how often repairs of one extension are told. More events about one
@@ -37,7 +38,7 @@ func (r repairs) news(now time.Time) (_ repairs, _ *transition, wait time.Durati
 	if wait := r.told.Add(repairEvery).Sub(now); wait > 0 {
 		return r, nil, wait
 	}
-	note := "put back what was changed or removed by others: " + named(r.objects)
+	note := "brought back to what is installed: " + named(r.objects)
 	return repairs{told: now}, &transition{kind: corev1.EventTypeNormal, reason: eventRepaired, note: note}, 0
 }
 

@@ -27,18 +27,18 @@ func TestRepairsAreToldNowAndThen(t *testing.T) {
 	}{
 		{does: "nothing", told: nil},
 		{does: "the first", restored: []string{`Service "b"`, `ConfigMap "a"`}, told: []string{
-			`Normal Repaired: put back what was changed or removed by others: ConfigMap "a", Service "b"`,
+			`Normal Repaired: brought back to what is installed: ConfigMap "a", Service "b"`,
 		}},
 		{does: "another", after: time.Minute, restored: []string{`Service "b"`}, wait: 4 * time.Minute},
 		{does: "one more", after: time.Minute, restored: []string{`Secret "c"`}, wait: 3 * time.Minute},
 		{does: "they are told together", after: 3 * time.Minute, told: []string{
-			`Normal Repaired: put back what was changed or removed by others: Secret "c", Service "b"`,
+			`Normal Repaired: brought back to what is installed: Secret "c", Service "b"`,
 		}},
 		{does: "nothing more", after: time.Hour},
 	}
 	for _, step := range steps {
 		w.passed += step.after
-		w.repair = Applied{Repaired: len(step.restored), Restored: step.restored}
+		w.repair = Applied{Repaired: step.restored, Restored: step.restored}
 		result, err := w.reconcile(t)
 		if err != nil || result.RequeueAfter != step.wait {
 			t.Errorf("%s: the next pass comes after %s (%v), want %s", step.does, result.RequeueAfter, err, step.wait)
@@ -60,7 +60,7 @@ func TestRepairsAreBounded(t *testing.T) {
 		objects = append(objects, string(rune('A'+name)))
 	}
 	_, news, _ := repairs{}.with(objects).news(time.Unix(1000, 0))
-	want := "put back what was changed or removed by others: A, B, C, D, E, F, G, H, I, J and 40 more"
+	want := "brought back to what is installed: A, B, C, D, E, F, G, H, I, J and 40 more"
 	if news == nil || news.note != want {
 		t.Errorf("told %+v, want %q", news, want)
 	}
@@ -86,10 +86,10 @@ func TestReport(t *testing.T) {
 		},
 		"still refused": {outcome: Outcome{Target: target(Upgrade), Stage: StageApply, Err: &resolve.Error{}}},
 		"repaired": {
-			outcome: Outcome{Target: target(Keep), Restored: []string{`ConfigMap "a"`}}, want: []string{"repaired"},
+			outcome: Outcome{Target: target(Keep), Repaired: []string{`ConfigMap "a"`}}, want: []string{"repaired"},
 		},
 		"repaired while an upgrade waits": {
-			outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}, Restored: []string{`ConfigMap "a"`}}, want: []string{"repaired"},
+			outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}, Repaired: []string{`ConfigMap "a"`}}, want: []string{"repaired"},
 		},
 		"at rest": {outcome: Outcome{Target: target(Keep)}},
 	}
