@@ -338,6 +338,7 @@ func (r *Reconciler) announce(ctx context.Context, catalog *apiv1.ClusterCatalog
 	if ok && held.Source == want.ref || isToldOf(catalog) {
 		return nil
 	}
+	r.retries.Forget(catalog.Name) // another spec need not wait for what became of the one before
 	status := newStatus(catalog, now)
 	status.pulling(want.ref)
 	return r.write(ctx, catalog, status)

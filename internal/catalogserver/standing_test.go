@@ -195,6 +195,10 @@ func TestTriesGoOn(t *testing.T) {
 	if result.RequeueAfter != 5*time.Minute {
 		t.Errorf("after many tries it waits for %v", result.RequeueAfter)
 	}
+	c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" })
+	if result, err := c.pass(); err != nil || result.RequeueAfter != time.Second {
+		t.Errorf("after an edit it waits for %v (%v)", result.RequeueAfter, err)
+	}
 }
 
 func TestEvents(t *testing.T) {
