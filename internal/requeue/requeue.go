@@ -41,7 +41,7 @@ func Quietly(next reconcile.Reconciler, waits workqueue.TypedRateLimiter[reconci
 			waits.Forget(req)
 			return result, nil
 		case ctx.Err() != nil:
-			return reconcile.Result{}, nil
+			return reconcile.Result{}, nil //nolint:nilerr // the process stops
 		case errors.Is(err, reconcile.TerminalError(nil)): //nolint:forbidigo // it asks, and does not decide
 			return result, nil
 		case isTold(err):
