@@ -157,6 +157,7 @@ type ClusterCatalogStatus struct {
 	// While it is lower than metadata.generation, a change of spec has not been
 	// looked at yet; -1 means that nothing has.
 	//
+	// +kubebuilder:validation:Minimum=-1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
