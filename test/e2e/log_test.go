@@ -58,6 +58,10 @@ func TestLogOfALife(t *testing.T) {
 	if err := theSuite.controller.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	// What is left has finalizers that only a controller takes off.
+	if err := theSuite.startController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 
 	said := readLog(t, path)
 	want := []string{
