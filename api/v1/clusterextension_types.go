@@ -10,15 +10,16 @@ import (
 // in spec.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:scope=Cluster,shortName=cext,categories=olm
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Installed Bundle",type=string,JSONPath=`.status.install.bundle.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.install.bundle.version`
 // +kubebuilder:printcolumn:name="Installed",type=string,JSONPath=`.status.conditions[?(@.type=='Installed')].status`
 // +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=='Progressing')].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Package",type=string,priority=1,JSONPath=`.spec.source.catalog.packageName`
-// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Progressing')].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`
 type ClusterExtension struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -30,8 +31,9 @@ type ClusterExtension struct {
 	Spec ClusterExtensionSpec `json:"spec,omitempty"`
 
 	// status is what the controller found and did. It is written by the
-	// controller only.
+	// controller only. The default says that it has not looked yet.
 	//
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status ClusterExtensionStatus `json:"status,omitempty"`
 }
@@ -425,9 +427,9 @@ type ClusterExtensionConfig struct {
 type ClusterExtensionStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// While it is lower than metadata.generation, a change of spec has not
-	// been looked at yet.
+	// been looked at yet. It is -1 until the first look.
 	//
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=-1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -439,17 +441,22 @@ type ClusterExtensionStatus struct {
 	//     InvalidConfiguration, ProgressDeadlineExceeded).
 	//   - Ready is True when all is as wanted and the workloads are available
 	//     (Succeeded), also while an upgrade waits for an approval that the spec
-	//     asks for (ApprovalPending), Unknown while nothing is amiss but a rollout takes its time
-	//     (RollingOut, AvailabilityUnknown), False otherwise. Its message says
+	//     asks for (ApprovalPending), Unknown while nothing is amiss but an
+	//     installation, an upgrade or a rollout takes its time (RollingOut), or when
+	//     it cannot be told (AvailabilityUnknown), False otherwise. Its message says
 	//     which newer bundles were left out and why, what they require, and who
-	//     requires this one.
+	//     requires this one; while the extension is being deleted (Terminating), on
+	//     what that waits.
 	//   - Available is True while all Deployments of the installed bundle serve
 	//     (Available), False while one does not (Unavailable), Unknown when that
 	//     cannot be told (AvailabilityUnknown) or nothing is installed (Absent).
-	//   - Reconciling is True while work goes on (RollingOut, Retrying), and
-	//     absent otherwise.
-	//   - Stalled is True while a person has to act (Blocked,
-	//     InvalidConfiguration, ProgressDeadlineExceeded), and absent otherwise.
+	//   - Reconciling is True while work goes on (RollingOut, Retrying, Terminating),
+	//     and absent otherwise.
+	//   - Stalled is True while a person has to act: nothing is tried again (Blocked,
+	//     InvalidConfiguration), a rollout has failed (RolloutFailed), the deadline
+	//     of the spec has passed (ProgressDeadlineExceeded), or for two minutes each
+	//     try, or each look, has come to the same (Retrying, Unavailable,
+	//     AvailabilityUnknown). It is absent otherwise.
 	//   - PackageDeprecated, ChannelDeprecated and BundleDeprecated are True
 	//     (Deprecated) or False (NotDeprecated) as the catalog has it, and
 	//     Unknown without catalog data (DeprecationStatusUnknown) or without a

@@ -229,7 +229,9 @@ func TestClusterExtensionMutable(t *testing.T) {
 func TestClusterExtensionDefaults(t *testing.T) {
 	t.Parallel()
 	stored := newAdmission(t, "clusterextensions").store(extension(t))
-	want := extension(t).with(t, "spec.source.catalog.upgradeConstraintPolicy", "CatalogProvided")
+	want := extension(t).
+		with(t, "spec.source.catalog.upgradeConstraintPolicy", "CatalogProvided").
+		with(t, "status.observedGeneration", int64(-1))
 	if diff := cmp.Diff(want, stored); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}

@@ -11,6 +11,8 @@ const (
 	// TypeProgressing says whether the way to the wanted state is open. Set by
 	// the extension reconciler and by the catalog reconciler. True is the
 	// state at rest (Succeeded) and while work goes on (RollingOut, Retrying);
+	// of an extension, Succeeded says that its content is applied, and nothing
+	// about how its workloads do;
 	// False means that nothing happens until a person acts (Blocked,
 	// InvalidConfiguration, ProgressDeadlineExceeded).
 	TypeProgressing = "Progressing"
@@ -18,8 +20,10 @@ const (
 	// TypeReady says whether all is as wanted, and tells in its message what the
 	// other conditions leave open: which newer bundles were left out and why,
 	// what they require, and who requires this extension. It has the reasons of
-	// Progressing. It is Unknown while the release records cannot be read. It
-	// is an addition to the API of the reference implementation.
+	// Progressing, those of Available, and RolloutFailed, ApprovalPending and
+	// Terminating. It is Unknown while nothing is amiss but work goes on, and while
+	// the release records cannot be read. It is an addition to the API of the
+	// reference implementation.
 	TypeReady = "Ready"
 
 	// TypeAvailable says whether the Deployments of the installed bundle serve. It
@@ -29,14 +33,18 @@ const (
 	TypeAvailable = "Available"
 
 	// TypeReconciling is True while work for the present spec goes on, and absent
-	// otherwise, as kstatus has it. Reasons: RollingOut, Retrying. It is an
-	// addition to the API of the reference implementation.
+	// otherwise, as kstatus has it. Reasons: RollingOut, Retrying, Terminating. It is
+	// an addition to the API of the reference implementation.
 	TypeReconciling = "Reconciling"
 
-	// TypeStalled is True while nothing goes on until a person acts, and absent
-	// otherwise, as kstatus has it. Reasons: Blocked, InvalidConfiguration,
-	// ProgressDeadlineExceeded. It is an addition to the API of the reference
-	// implementation.
+	// TypeStalled is True while a person has to act, and absent otherwise, as
+	// kstatus has it. That is so when nothing is tried again (Blocked,
+	// InvalidConfiguration), when a rollout has failed (RolloutFailed), when the
+	// deadline of the spec has passed (ProgressDeadlineExceeded), and when for two
+	// minutes nothing but the same has come of it (Retrying, Unavailable,
+	// AvailabilityUnknown). What is tried again goes on being tried, and the
+	// condition goes with the first thing that is different. It is an addition to
+	// the API of the reference implementation.
 	TypeStalled = "Stalled"
 
 	// TypeDeprecated sums up PackageDeprecated, ChannelDeprecated and
@@ -86,16 +94,28 @@ const (
 	// nothing is installed.
 	ReasonAbsent = "Absent"
 
-	// ReasonRollingOut is set on Ready=Unknown and Reconciling=True while applied
-	// content is on its way to the wanted state and no error is known.
+	// ReasonRollingOut is set on Ready=Unknown and Reconciling=True while an
+	// installation or an upgrade is under way, and until its workloads are rolled
+	// out, as long as no error is known. It is set on Progressing=True until the
+	// content is applied.
 	ReasonRollingOut = "RollingOut"
 
 	// ReasonPulling is set on Ready=Unknown and Reconciling=True while the first
 	// content for a spec is on its way and no error is known.
 	ReasonPulling = "Pulling"
 
+	// ReasonRolloutFailed is set on Ready=False and Stalled=True while the cluster
+	// has given up on rolling out a workload, or somebody has paused it half-way. It
+	// goes when the workload gets there.
+	ReasonRolloutFailed = "RolloutFailed"
+
+	// ReasonTerminating is set on Ready=False and Reconciling=True while an
+	// extension that was deleted waits for finalizers of others.
+	ReasonTerminating = "Terminating"
+
 	// ReasonRetrying is set on Progressing=True after an error that may go
-	// away by itself or by a change outside the object; it is tried again.
+	// away by itself or by a change outside the object; it is tried again. When it
+	// is the same for two minutes, Stalled has it instead of Reconciling.
 	ReasonRetrying = "Retrying"
 
 	// ReasonBlocked is set on Progressing=False after an error that lasts

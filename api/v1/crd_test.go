@@ -44,15 +44,16 @@ func TestCRDShape(t *testing.T) {
 		columns    []column
 	}{
 		"clusterextensions": {
-			kind: ocv1.ClusterExtensionKind,
+			kind: ocv1.ClusterExtensionKind, shortNames: []string{"cext"}, categories: []string{"olm"},
 			columns: []column{
 				{Name: "Installed Bundle", Type: "string", Path: ".status.install.bundle.name"},
 				{Name: "Version", Type: "string", Path: ".status.install.bundle.version"},
 				{Name: "Installed", Type: "string", Path: ".status.conditions[?(@.type=='Installed')].status"},
 				{Name: "Progressing", Type: "string", Path: ".status.conditions[?(@.type=='Progressing')].status"},
+				{Name: "Ready", Type: "string", Path: ".status.conditions[?(@.type=='Ready')].status"},
 				age,
 				{Name: "Package", Type: "string", Path: ".spec.source.catalog.packageName", Wide: true},
-				{Name: "Reason", Type: "string", Path: ".status.conditions[?(@.type=='Progressing')].reason", Wide: true},
+				{Name: "Reason", Type: "string", Path: ".status.conditions[?(@.type=='Ready')].reason", Wide: true},
 			},
 		},
 		"clustercatalogs": {

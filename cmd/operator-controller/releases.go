@@ -90,11 +90,11 @@ func (r releases) Workloads(owner controller.Owner) ([]controller.Workload, bool
 	workloads := make([]controller.Workload, 0, len(found))
 	for _, workload := range found {
 		workloads = append(workloads, controller.Workload{
-			Name:      workload.Key.String(),
-			Available: workload.Available,
-			RolledOut: workload.RolledOut,
-			Stuck:     workload.Stuck,
-			Reason:    workload.Reason,
+			Name:       workload.Key.String(),
+			Available:  workload.Available,
+			RollingOut: workload.RollingOut,
+			Stuck:      workload.Stuck,
+			Reason:     workload.Reason,
 		})
 	}
 	return workloads, seen

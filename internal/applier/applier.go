@@ -183,14 +183,6 @@ func (a *Applier) seeWorkload(extension string, workload Workload, fingerprint s
 	}
 }
 
-// Workloads are the objects of the installed release that run something, sorted,
-// as they were seen last; false if they were not looked at in this process yet.
-// It makes no request.
-func (a *Applier) Workloads(owner Extension) ([]Workload, bool) {
-	known := a.state(owner)
-	return known.knownWorkloads(), !known.lookedAt().IsZero()
-}
-
 // blind is told by the watches when one is not allowed.
 func (a *Applier) blind(extension string) {
 	a.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,18 +22,37 @@ type Workload struct {
 	// Available says whether it serves, if only with pods of the last revision.
 	Available metav1.ConditionStatus
 
-	// RolledOut says that nothing but pods of this revision is left, and that all
-	// of them serve.
-	RolledOut bool
+	// RollingOut says that it is on its way to its last change.
+	RollingOut bool
 
-	// Stuck says that the cluster has given up on the rollout.
+	// Stuck says that a rollout has begun and gets no further.
 	Stuck bool
 
-	// Reason is why it is not available or not rolled out, in one line.
+	// Reason is why it is not available or not rolled out, or what it lacks
+	// although it is, in one line.
 	Reason string
 }
 
 var deploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+
+// Workloads are the objects of the installed release that run something, sorted,
+// as they were seen last; false if they were not looked at in this process yet.
+// It makes no request.
+func (a *Applier) Workloads(owner Extension) ([]Workload, bool) {
+	known := a.state(owner)
+	looked := known.lookedAt()
+	if looked.IsZero() {
+		return known.knownWorkloads(), false
+	}
+	if a.config.Now().Sub(looked) > maxUnseen && slices.Contains(a.watches.denied(owner.Name), deploymentKind.String()) {
+		return unseenWorkloads(known.knownWorkloads()), true
+	}
+	return known.knownWorkloads(), true
+}
+
+// maxUnseen is how long workloads that are not watched are taken to be as they were.
+// By then the look that follows after [recheckInterval] has failed.
+const maxUnseen = recheckInterval + time.Minute
 
 // workloads are those among the objects; what they say is as old as the objects.
 func workloads(live map[ObjectKey]*unstructured.Unstructured) map[ObjectKey]Workload {
@@ -53,10 +73,29 @@ func workloadOf(key ObjectKey, object *unstructured.Unstructured) Workload {
 	return healthOf(key, deployment)
 }
 
-// healthOf follows the rules of kubectl rollout status.
+// missingWorkload is one whose object was seen to be deleted.
+func missingWorkload(key ObjectKey) Workload {
+	return Workload{Key: key, Available: metav1.ConditionFalse, Reason: "it does not exist"}
+}
+
+// unseenWorkloads may have changed since they were seen.
+func unseenWorkloads(last []Workload) []Workload {
+	unseen := make([]Workload, 0, len(last))
+	for _, workload := range last {
+		unseen = append(unseen, Workload{
+			Key: workload.Key, Available: metav1.ConditionUnknown,
+			Reason: "it cannot be looked at: give the ServiceAccount get, list and watch for it",
+		})
+	}
+	return unseen
+}
+
+// healthOf follows the rules of kubectl rollout status, and those of the cluster
+// where it knows more: a rollout that is over stays over when pods go away later.
 func healthOf(key ObjectKey, deployment *appsv1.Deployment) Workload {
 	workload := Workload{Key: key, Available: metav1.ConditionUnknown}
 	if deployment.Status.ObservedGeneration < deployment.Generation {
+		workload.RollingOut = true
 		workload.Reason = "its last change has not been taken up yet"
 		return workload
 	}
@@ -66,24 +105,37 @@ func healthOf(key ObjectKey, deployment *appsv1.Deployment) Workload {
 	if available.Status != "" {
 		workload.Available = metav1.ConditionStatus(available.Status)
 	}
-	rollout := rolloutOf(deployment)
-	workload.RolledOut = rollout == ""
-	workload.Stuck = progressing.Status == corev1.ConditionFalse
+	lacking := lackingReplicas(deployment)
+	paused := deployment.Spec.Paused && lacking != ""
+	workload.Stuck = progressing.Status == corev1.ConditionFalse || paused
+	workload.RollingOut = lacking != "" && !workload.Stuck && !isRolledOut(deployment, progressing)
 	switch {
 	case failing.Status == corev1.ConditionTrue:
 		workload.Reason = failing.Message
+	case paused:
+		workload.Reason = "it is paused: " + lacking
 	case workload.Stuck:
 		workload.Reason = progressing.Message
-	case rollout != "":
-		workload.Reason = rollout
+	case lacking != "":
+		workload.Reason = lacking
 	case workload.Available != metav1.ConditionTrue:
 		workload.Reason = cmp.Or(available.Message, "its status does not say whether it is available")
 	}
 	return workload
 }
 
-// rolloutOf is what a rollout waits for; nothing if it is over.
-func rolloutOf(deployment *appsv1.Deployment) string {
+// reasonRolledOut is that of the condition Progressing of a Deployment that has
+// come to the end of a rollout. It stays until the next one.
+const reasonRolledOut = "NewReplicaSetAvailable"
+
+// isRolledOut says that the cluster has seen all replicas of the last change serve.
+// Its deadline does not run any more, whatever becomes of them.
+func isRolledOut(deployment *appsv1.Deployment, progressing appsv1.DeploymentCondition) bool {
+	return progressing.Reason == reasonRolledOut && deployment.Status.Replicas == deployment.Status.UpdatedReplicas
+}
+
+// lackingReplicas says which replicas are not as wanted; nothing if all are.
+func lackingReplicas(deployment *appsv1.Deployment) string {
 	wanted, status := int32(1), deployment.Status
 	if deployment.Spec.Replicas != nil {
 		wanted = *deployment.Spec.Replicas

@@ -54,12 +54,22 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, object json.Raw
 		endsList:    full.Annotations[metav1.InitialEventsAnnotationKey] == "true",
 	}
 	if event == apiwatch.Deleted {
-		seen.fingerprint = gone
+		return sightingOfNothing(seen), nil
 	}
 	if kind == deploymentKind {
 		seen.workload = new(healthOf(seen.key, &full))
 	}
 	return seen, nil
+}
+
+// sightingOfNothing is for an object that was seen, or should have been, and does
+// not exist any more.
+func sightingOfNothing(last sighting) sighting {
+	last.fingerprint = gone
+	if last.key.GroupKind == deploymentKind {
+		last.workload = new(missingWorkload(last.key))
+	}
+	return last
 }
 
 func decodeList(body io.Reader) (objects []json.RawMessage, version string, err error) {

@@ -45,8 +45,15 @@ func TestSightingOf(t *testing.T) {
 				key: ObjectKey{deploymentKind, "ns", "d"}, owner: "x", version: "7", fingerprint: fingerprintOf(t, seenDeployment),
 				workload: &Workload{
 					Key:       ObjectKey{deploymentKind, "ns", "d"},
-					Available: metav1.ConditionUnknown, Reason: "its last change has not been taken up yet",
+					Available: metav1.ConditionUnknown, RollingOut: true, Reason: "its last change has not been taken up yet",
 				},
+			},
+		},
+		"deleted workload": {
+			kind: deploymentKind, event: apiwatch.Deleted, object: seenDeployment,
+			want: sighting{
+				key: ObjectKey{deploymentKind, "ns", "d"}, owner: "x", version: "7", fingerprint: gone,
+				workload: &Workload{Key: ObjectKey{deploymentKind, "ns", "d"}, Available: metav1.ConditionFalse, Reason: "it does not exist"},
 			},
 		},
 		"end of the list": {

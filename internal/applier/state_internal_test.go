@@ -20,7 +20,7 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 			"status":   map[string]any{"observedGeneration": int64(1)},
 		}}
 	}
-	up := Workload{Key: key, Available: metav1.ConditionTrue, RolledOut: true}
+	up := Workload{Key: key, Available: metav1.ConditionTrue}
 	tests := map[string]struct {
 		reason string
 		seen   *unstructured.Unstructured
@@ -45,11 +45,11 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 					s.seeWorkload(up, fingerprint(deploymentKind, test.seen))
 				}
 				settle(s, map[ObjectKey]*unstructured.Unstructured{key: deployment(2)})
-				if got := s.knownWorkloads()[0].RolledOut; got != test.want {
+				if got := !s.knownWorkloads()[0].RollingOut; got != test.want {
 					t.Errorf("operation %s: rolled out is %t: %s", operation, got, test.reason)
 				}
 				s.settle(outcome{live: map[ObjectKey]*unstructured.Unstructured{key: deployment(2)}}, certificates{}, time.Now())
-				if s.knownWorkloads()[0].RolledOut {
+				if !s.knownWorkloads()[0].RollingOut {
 					t.Errorf("operation %s: what was seen before the last operation counts in the next", operation)
 				}
 			}

@@ -209,7 +209,7 @@ func (w *watches) audit(key watchKey, running *watch, found map[ObjectKey]struct
 				continue
 			}
 			if _, exists := found[object]; !exists {
-				w.observer.see(extension, object, gone)
+				w.see(sightingOfNothing(sighting{owner: extension, key: object}))
 			}
 		}
 	}

@@ -3,7 +3,10 @@ package applier_test
 import (
 	"strings"
 	"testing"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -55,6 +58,75 @@ func TestWorkloadsAreFollowed(t *testing.T) {
 	f.repair(t)
 	if workloads := f.workloads(t); !settledAs(workloads, metav1.ConditionFalse) {
 		t.Errorf("after a restart the workloads are %+v", workloads)
+	}
+}
+
+// TestWorkloadThatIsGone has a Deployment deleted that nobody can put back.
+func TestWorkloadThatIsGone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "workload-gone")
+	f.apply(t, "1.0.0", deployment(t))
+	f.disempower(t)
+	f.deleteDeployment(t)
+	for workloads := f.workloads(t); workloads[0].Reason != "it does not exist"; workloads = f.workloads(t) {
+		f.waitForChange(t)
+	}
+	if _, err := f.applier.Repair(t.Context(), f.owner); err == nil {
+		t.Error("it was put back without the right to do so")
+	}
+	want := applier.Workload{Available: metav1.ConditionFalse, Reason: "it does not exist"}
+	if got := f.workloads(t)[0]; got.Available != want.Available || got.Reason != want.Reason || got.RollingOut || got.Stuck {
+		t.Errorf("the workload is %+v, want %+v", got, want)
+	}
+}
+
+// TestWorkloadThatCannotBeSeen takes all rights from a ServiceAccount that could not
+// watch before either.
+func TestWorkloadThatCannotBeSeen(t *testing.T) {
+	t.Parallel()
+	f := newPowerlessFixture(t, "workload-unseen")
+	create(t, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: f.owner.Namespace},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get", "create", "update", "patch", "delete"}, APIGroups: []string{"*"}, Resources: []string{"*"}}},
+	})
+	create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: f.owner.Namespace},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.owner.Namespace, Name: account}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: f.owner.Namespace},
+	})
+	f.waitAllowed(t)
+	f.apply(t, "1.0.0", deployment(t))
+	for len(f.repair(t).Unwatched) == 0 {
+		f.waitForChange(t)
+	}
+	f.disempower(t)
+	f.deleteDeployment(t)
+	f.later.Add(int64(4 * time.Minute))
+	if _, err := f.applier.Repair(t.Context(), f.owner); err == nil {
+		t.Error("it was looked at without the right to do so")
+	}
+	got := f.workloads(t)[0]
+	if got.Available != metav1.ConditionUnknown || !strings.Contains(got.Reason, "get, list and watch") {
+		t.Errorf("the workload is %+v: nobody can know", got)
+	}
+}
+
+// disempower takes all rights from the ServiceAccount.
+func (f *fixture) disempower(t *testing.T) {
+	t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: f.owner.Namespace}}
+	if err := admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "get", Group: "apps", Resource: "deployments", Name: "d"})
+}
+
+func (f *fixture) deleteDeployment(t *testing.T) {
+	t.Helper()
+	object := deployment(t)
+	object.SetNamespace(f.owner.Namespace)
+	if err := admin.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
 	}
 }
 

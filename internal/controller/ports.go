@@ -103,12 +103,15 @@ type Workload struct {
 	Name string
 
 	Available metav1.ConditionStatus
-	RolledOut bool
 
-	// Stuck says that the cluster has given up on the rollout.
+	// RollingOut says that it is on its way to its last change.
+	RollingOut bool
+
+	// Stuck says that a rollout has begun and gets no further.
 	Stuck bool
 
-	// Reason is why it is not available or not rolled out, in one line.
+	// Reason is why it is not available or not rolled out, or what it lacks
+	// although it is, in one line.
 	Reason string
 }
 
