@@ -38,6 +38,7 @@ func (r releases) Apply(ctx context.Context, owner controller.Owner, revision co
 		Objects:     revision.Objects,
 		Annotations: revision.Annotations,
 		Preflight:   revision.Preflight,
+		BeforeWrite: revision.BeforeWrite,
 	})
 	if err == nil {
 		r.kept.observed(ctx, owner.Name, &revision.Installed)

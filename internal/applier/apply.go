@@ -21,6 +21,10 @@ type Desired struct {
 
 	// Annotations go into the release's chart metadata.
 	Annotations map[string]string
+
+	// BeforeWrite is called after all checks and before the first write, of content
+	// or of records. If it fails, nothing is written. It may be nil.
+	BeforeWrite func(context.Context) error
 }
 
 // Apply makes a new revision: install or upgrade. It reads or tries, and checks,
@@ -50,6 +54,11 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	}
 	if err := guard.beforeWrite(ctx); err != nil {
 		return Result{}, err
+	}
+	if desired.BeforeWrite != nil {
+		if err := desired.BeforeWrite(ctx); err != nil {
+			return Result{}, err
+		}
 	}
 	known := a.state(owner)
 	known.unsettle()

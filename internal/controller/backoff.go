@@ -39,6 +39,10 @@ type failures struct {
 	generation int64
 	seen       []cause // each once
 	starts     int     // how often the waits began anew
+
+	// due is when the failures have lasted so long that this is to be told, counted
+	// from the last one; zero for never.
+	due time.Duration
 }
 
 // with takes in another failure. Waits begin anew with another spec, and with a
@@ -93,6 +97,23 @@ func (b *backoff) failed(extension reconcile.Request, generation int64, met caus
 	if fresh {
 		b.TypedRateLimiter.Forget(extension)
 	}
+}
+
+// dueIn says when the failures that were told last are to be looked at in any case.
+func (b *backoff) dueIn(extension reconcile.Request, due time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.failures[extension]
+	known.due = due
+	b.failures[extension] = known
+}
+
+// When is asked by the queue how long to wait after a failure.
+func (b *backoff) When(extension reconcile.Request) time.Duration {
+	wait := b.TypedRateLimiter.When(extension)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return sooner(wait, b.failures[extension].due)
 }
 
 // startOver is for news that may end a failure, and that may be heeded late.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
 func TestBackoffBeginsAnewWithAnotherCause(t *testing.T) {
@@ -109,6 +111,37 @@ func TestNewsBeginBackoffAnew(t *testing.T) {
 	b.Forget(request)
 	if len(b.failures) > 0 {
 		t.Errorf("it remembers %v after a success", b.failures)
+	}
+}
+
+// TestFailuresAreStalledInTime has waits that are longer than what is left until a
+// person has to act.
+func TestFailuresAreStalledInTime(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	request := requestFor("x")
+	fail := func(text string) (wait time.Duration) {
+		w.applyErr = errors.New(text)
+		if _, err := w.reconcile(t); err == nil {
+			t.Fatal("the pass did not fail")
+		}
+		return w.reconciler.backoff.When(request)
+	}
+	fail("b")
+	for range 10 {
+		fail("a")
+	}
+	fail("b") // it has been waited for before, and is the answer anew
+	w.passed += time.Minute
+	if got := fail("b"); got != time.Minute {
+		t.Errorf("it waits for %s, want what is left of two minutes", got)
+	}
+	w.passed += time.Minute
+	if got := fail("b"); got != maxBackoff {
+		t.Errorf("it waits for %s, want %s", got, maxBackoff)
+	}
+	if got := inShort(&w.extension(t).Status); !strings.Contains(got, ocv1.TypeStalled) {
+		t.Errorf("after two minutes: %s", got)
 	}
 }
 

@@ -15,8 +15,11 @@ import (
 type Disposition string
 
 const (
-	// Settled: the world is as wanted.
+	// Settled: the world is as wanted, or one step of several is done.
 	Settled Disposition = "Settled"
+
+	// Working: a revision is under way. No pass ends so.
+	Working Disposition = "Working"
 
 	// Retry with backoff: the cause may go away unseen.
 	Retry Disposition = "Retry"
@@ -39,7 +42,10 @@ type verdict struct {
 
 // classify is the only place that decides between retry, wait and blocked.
 func classify(outcome Outcome) verdict {
-	if outcome.Err == nil {
+	switch {
+	case outcome.unfinished():
+		return verdict{disposition: Settled, reason: ocv1.ReasonRollingOut, message: settledText(outcome)}
+	case outcome.Err == nil:
 		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: "Desired state reached"}
 	}
 	disposition, reason := dispositionOf(outcome)

@@ -117,6 +117,7 @@ func TestClassify(t *testing.T) {
 			t.Parallel()
 			got := classify(Outcome{
 				Target: Target{Bundle: identity("1.0.0"), Image: tc.image},
+				Onward: Target{Action: Keep},
 				Stage:  tc.stage, Err: tc.err, RepairErr: tc.repairErr, Began: tc.began,
 			})
 			want := verdict{disposition: tc.disposition, reason: tc.reason, message: tc.message}

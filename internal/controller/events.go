@@ -23,6 +23,9 @@ const (
 	// eventNotLetGo tells that some content may go although it was to stay.
 	eventNotLetGo = "NotLetGo"
 
+	// eventPulling tells of an image that takes its time.
+	eventPulling = "Pulling"
+
 	// eventImageMoved tells of an installed bundle whose tag now stands for
 	// other content.
 	eventImageMoved = "ImageMoved"
@@ -40,8 +43,8 @@ func transitionOf(before, after *ocv1.ClusterExtensionStatus) *transition {
 		return nil
 	}
 	t := &transition{kind: corev1.EventTypeWarning, reason: is.Reason, note: is.Message}
-	if is.Status == metav1.ConditionTrue || is.Reason == ocv1.ReasonRollingOut {
-		t.kind = corev1.EventTypeNormal // a rollout is what every install begins with
+	if is.Status == metav1.ConditionTrue || is.Reason == ocv1.ReasonRollingOut || is.Reason == ocv1.ReasonTerminating {
+		t.kind = corev1.EventTypeNormal // what every install begins, and every extension ends with
 	}
 	return t
 }

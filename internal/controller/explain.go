@@ -78,7 +78,7 @@ func reported(ext *ocv1.ClusterExtension, chosen error) string {
 	switch {
 	case chosen != nil, progressing == nil, progressing.ObservedGeneration != ext.Generation:
 		return ""
-	case progressing.Reason != ocv1.ReasonSucceeded:
+	case progressing.Reason != ocv1.ReasonSucceeded && progressing.Reason != ocv1.ReasonRollingOut:
 		return progressing.Message
 	case ready != nil && ready.Reason == ocv1.ReasonApprovalPending:
 		return ready.Message

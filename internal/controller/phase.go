@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,78 +19,138 @@ type phase struct {
 	// or not the workloads are available.
 	working, stalled bool
 
+	// overdue says that the deadline of the spec has passed.
+	overdue bool
+
 	// reason and message say what the work waits for, or why there is none.
 	reason, message string
 
-	// remaining is what is left of the time for the work; zero for no end.
+	// remaining is when the phase changes though nothing happens; zero for never.
 	remaining time.Duration
+
+	// efforts are for the next pass.
+	efforts efforts
 }
 
-// phaseOf looks at what a pass came to and, for how long that has been so, at the
-// status that it will replace.
-func phaseOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, now time.Time) phase {
-	switch {
-	case v.disposition == Blocked:
-		return phase{stalled: true, reason: v.reason, message: v.message}
-	case v.disposition == Settled && !outcome.unfinished() && !rollingOut(outcome.Workloads):
-		return phase{reason: v.reason, message: v.message}
+// stallAfter is how long each try, or each look, may come to the same before a
+// person has to act. A controller that retries does not know what goes away by
+// itself; that nothing changes for so long tells that whoever waits should look.
+const stallAfter = 2 * time.Minute
+
+// efforts are what is remembered of the passes over one generation of a spec, and
+// what time is measured by.
+type efforts struct {
+	generation int64
+
+	// since is when the work began; zero when there is none.
+	since time.Time
+
+	// answer is what the last pass came to, and same since when each has; empty
+	// when there is nothing to wait for, or when it gets on.
+	answer string
+	same   time.Time
+}
+
+// phaseOf looks at what a pass came to and at how long that has been so.
+func phaseOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, before efforts, now time.Time) phase {
+	if before.generation != ext.Generation {
+		before = recall(ext, now)
 	}
-	p := phase{working: true, reason: v.reason, message: v.message}
-	if v.disposition == Settled {
-		p.reason, p.message = ocv1.ReasonRollingOut, rolloutText(outcome)
+	p, clocks := standingOf(outcome, v)
+	p.efforts.generation = ext.Generation
+	if clocks.deadline {
+		p.efforts.since = before.since
+		if before.since.IsZero() {
+			p.efforts.since = now
+		}
+		deadline := deadlineOf(ext)
+		if p.remaining = deadline - now.Sub(p.efforts.since); deadline > 0 && p.remaining <= 0 {
+			return phase{
+				stalled: true, overdue: true, reason: ocv1.ReasonProgressDeadlineExceeded, efforts: p.efforts,
+				message: fmt.Sprintf("not done within %d minutes: %s", ext.Spec.ProgressDeadlineMinutes, p.message),
+			}
+		}
+		p.remaining = max(p.remaining, 0)
 	}
-	deadline := time.Duration(ext.Spec.ProgressDeadlineMinutes) * time.Minute
-	if deadline == 0 {
-		return p
-	}
-	if p.remaining = deadline - now.Sub(workingSince(ext, now)); p.remaining <= 0 {
-		return phase{
-			stalled: true, reason: ocv1.ReasonProgressDeadlineExceeded,
-			message: fmt.Sprintf("not done within %d minutes: %s", ext.Spec.ProgressDeadlineMinutes, p.message),
+	if clocks.answer {
+		p.efforts.answer, p.efforts.same = answerOf(p.reason, p.message), now
+		if before.answer == p.efforts.answer {
+			p.efforts.same = before.same
+		}
+		left := stallAfter - now.Sub(p.efforts.same)
+		if left <= 0 {
+			p.working, p.stalled = false, true
+		} else {
+			p.remaining = sooner(p.remaining, left)
 		}
 	}
 	return p
 }
 
-// rolloutText is what a rollout waits for.
-func rolloutText(outcome Outcome) string {
-	if outcome.unfinished() {
-		return settledText(outcome)
+// clocks are what time is measured for.
+type clocks struct{ deadline, answer bool }
+
+// standingOf is the phase as far as it does not depend on time.
+func standingOf(outcome Outcome, v verdict) (phase, clocks) {
+	available, _ := availability(outcome)
+	text := workloadsText(outcome)
+	switch {
+	case v.disposition == Blocked:
+		return phase{stalled: true, reason: v.reason, message: v.message}, clocks{}
+	case v.disposition == Working:
+		return phase{working: true, reason: v.reason, message: v.message}, clocks{deadline: true}
+	case v.disposition != Settled:
+		return phase{working: true, reason: v.reason, message: v.message}, clocks{deadline: true, answer: true}
+	case outcome.unfinished():
+		return phase{working: true, reason: ocv1.ReasonRollingOut, message: settledText(outcome)}, clocks{deadline: true}
+	case slices.ContainsFunc(outcome.Workloads, func(w Workload) bool { return w.Stuck }):
+		message := "a rollout has failed, look at its pods: " + text
+		return phase{stalled: true, reason: ocv1.ReasonRolloutFailed, message: message}, clocks{deadline: true}
+	case slices.ContainsFunc(outcome.Workloads, func(w Workload) bool { return w.RollingOut }):
+		return phase{working: true, reason: ocv1.ReasonRollingOut, message: text}, clocks{deadline: true}
+	case available != metav1.ConditionTrue:
+		return phase{reason: availableReasons[available], message: text}, clocks{answer: true}
+	default:
+		return phase{reason: v.reason, message: v.message}, clocks{}
 	}
+}
+
+// workloadsText is what is amiss with the workloads.
+func workloadsText(outcome Outcome) string {
 	_, reasons := availability(outcome)
 	return oneLine(named(reasons))
 }
 
-// workingSince is when the work for the present spec began. It is the one thing
-// that is read from our own status: nothing else on the cluster remembers it.
-// When it is lost the time begins anew.
-func workingSince(ext *ocv1.ClusterExtension, now time.Time) time.Time {
-	exceeded := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeStalled)
-	if isOf(exceeded, ext) && exceeded.Reason == ocv1.ReasonProgressDeadlineExceeded {
-		return time.Time{}
+func deadlineOf(ext *ocv1.ClusterExtension) time.Duration {
+	return time.Duration(ext.Spec.ProgressDeadlineMinutes) * time.Minute
+}
+
+func answerOf(reason, message string) string { return reason + ": " + presentable(message) }
+
+// recall makes up for efforts that no process remembers, from our own status, which
+// is read for nothing else. What has passed of a time that is not over is forgotten
+// where it does not say: what is shown once stays shown, and the rest comes later.
+func recall(ext *ocv1.ClusterExtension, now time.Time) efforts {
+	known := efforts{generation: ext.Generation}
+	stalled := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeStalled)
+	working := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReconciling)
+	switch {
+	case isOf(stalled, ext) && stalled.Reason == ocv1.ReasonProgressDeadlineExceeded:
+		known.since = now.Add(-deadlineOf(ext))
+	case isOf(stalled, ext):
+		known.same = stalled.LastTransitionTime.Add(-stallAfter)
+		known.since, known.answer = known.same, answerOf(stalled.Reason, stalled.Message)
+	case isOf(working, ext):
+		known.since = working.LastTransitionTime.Time
 	}
-	if working := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReconciling); isOf(working, ext) {
-		return working.LastTransitionTime.Time
-	}
-	return now
+	return known
 }
 
 func isOf(condition *metav1.Condition, ext *ocv1.ClusterExtension) bool {
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == ext.Generation
 }
 
-// rollingOut says that workloads are on their way to the installed revision.
-func rollingOut(workloads []Workload) bool {
-	for _, workload := range workloads {
-		if !workload.RolledOut && !workload.Stuck {
-			return true
-		}
-	}
-	return false
-}
-
-// availability of all workloads together, and the reasons of those that are not
-// available, or not rolled out.
+// availability of all workloads together, and what is amiss with them.
 func availability(outcome Outcome) (metav1.ConditionStatus, []string) {
 	if outcome.WorkloadsUnseen {
 		return metav1.ConditionUnknown, []string{"they could not be looked at yet"}
@@ -103,7 +164,7 @@ func availability(outcome Outcome) (metav1.ConditionStatus, []string) {
 		case workload.Available == metav1.ConditionUnknown && status == metav1.ConditionTrue:
 			status = metav1.ConditionUnknown
 		}
-		if workload.Available != metav1.ConditionTrue || !workload.RolledOut {
+		if workload.Reason != "" {
 			reasons = append(reasons, fmt.Sprintf("%s: %s", workload.Name, workload.Reason))
 		}
 	}

@@ -1,20 +1,25 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 func running(name string) Workload {
-	return Workload{Name: name, Available: metav1.ConditionTrue, RolledOut: true}
+	return Workload{Name: name, Available: metav1.ConditionTrue}
 }
 
 func TestHealthInStatus(t *testing.T) {
@@ -30,7 +35,7 @@ func TestHealthInStatus(t *testing.T) {
 		outcome.Err, outcome.Stage = err, stage
 		return outcome
 	}
-	rolling := Workload{Name: "d", Available: metav1.ConditionTrue, Reason: "1 of 2 replicas are of the new version"}
+	rolling := Workload{Name: "d", Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"}
 	tests := map[string]struct {
 		reason  string
 		outcome Outcome
@@ -58,20 +63,54 @@ func TestHealthInStatus(t *testing.T) {
 			},
 		},
 		"just made": {
-			outcome: atRest(Workload{Name: "d", Available: metav1.ConditionUnknown, Reason: "r"}),
+			outcome: atRest(Workload{Name: "d", Available: metav1.ConditionUnknown, RollingOut: true, Reason: "r"}),
 			want: map[string]string{
 				ocv1.TypeReady: "Unknown RollingOut", ocv1.TypeAvailable: "Unknown AvailabilityUnknown", ocv1.TypeReconciling: "True RollingOut",
 			},
 		},
 		"the cluster gave up": {
-			reason:  "nothing is on its way any more",
+			reason:  "nothing is on its way any more, and somebody has to act; the content is applied all the same",
 			outcome: atRest(Workload{Name: "d", Available: metav1.ConditionFalse, Stuck: true, Reason: "r"}),
 			want: map[string]string{
-				ocv1.TypeReady: "False Unavailable", ocv1.TypeAvailable: "False Unavailable", ocv1.TypeReconciling: "", ocv1.TypeStalled: "",
+				ocv1.TypeProgressing: "True Succeeded",
+				ocv1.TypeReady:       "False RolloutFailed", ocv1.TypeAvailable: "False Unavailable",
+				ocv1.TypeReconciling: "", ocv1.TypeStalled: "True RolloutFailed",
+			},
+		},
+		"the cluster gave up, and the old pods serve": {
+			outcome: atRest(Workload{Name: "d", Available: metav1.ConditionTrue, Stuck: true, Reason: "r"}, rolling),
+			want: map[string]string{
+				ocv1.TypeReady: "False RolloutFailed", ocv1.TypeAvailable: "True Available",
+				ocv1.TypeReconciling: "", ocv1.TypeStalled: "True RolloutFailed",
+			},
+		},
+		"fewer than wanted after the rollout": {
+			reason:  "the cluster says that enough serve, as when a node is drained",
+			outcome: atRest(Workload{Name: "d", Available: metav1.ConditionTrue, Reason: "2 of 3 replicas are available"}),
+			want: map[string]string{
+				ocv1.TypeReady: "True Succeeded", ocv1.TypeAvailable: "True Available", ocv1.TypeReconciling: "", ocv1.TypeStalled: "",
+			},
+		},
+		"one cannot be looked at": {
+			outcome: atRest(running("c"), Workload{Name: "d", Available: metav1.ConditionUnknown, Reason: "r"}),
+			want: map[string]string{
+				ocv1.TypeReady: "Unknown AvailabilityUnknown", ocv1.TypeAvailable: "Unknown AvailabilityUnknown",
+				ocv1.TypeReconciling: "", ocv1.TypeStalled: "",
+			},
+		},
+		"one step of several is done": {
+			reason: "who waits for Succeeded must not take this version for the last one",
+			outcome: Outcome{
+				Installed: installed("1.0.0"), Workloads: []Workload{running("d")},
+				Target: Target{Action: Upgrade}, Onward: Target{Action: Upgrade, Bundle: identity("1.1.0")},
+			},
+			want: map[string]string{
+				ocv1.TypeProgressing: "True RollingOut", ocv1.TypeReady: "Unknown RollingOut",
+				ocv1.TypeReconciling: "True RollingOut", ocv1.TypeStalled: "",
 			},
 		},
 		"one fails after the rollout": {
-			outcome: atRest(running("c"), Workload{Name: "d", Available: metav1.ConditionFalse, RolledOut: true, Reason: "r"}),
+			outcome: atRest(running("c"), Workload{Name: "d", Available: metav1.ConditionFalse, Reason: "r"}),
 			want:    map[string]string{ocv1.TypeReady: "False Unavailable", ocv1.TypeAvailable: "False Unavailable", ocv1.TypeReconciling: ""},
 		},
 		"retrying": {
@@ -117,51 +156,173 @@ func TestHealthInStatus(t *testing.T) {
 	}
 }
 
-// TestProgressDeadline lets time pass over an extension that does not get on.
-func TestProgressDeadline(t *testing.T) {
+// TestPhasesOverTime lets time pass over extensions that do not get on.
+func TestPhasesOverTime(t *testing.T) {
 	t.Parallel()
-	working := Outcome{Err: errors.New("boom"), Stage: StageFetch}
-	done := Outcome{Installed: installed("1.0.0"), Target: Target{Action: Keep}, Onward: Target{Action: Keep}}
-	steps := []struct {
-		minute     int
+	failing := func(text string) Outcome { return Outcome{Err: errors.New(text), Stage: StageFetch} }
+	waiting := Outcome{Err: &resolve.Error{Kind: resolve.NoBundle, Package: "p"}, Stage: StageResolve}
+	settled := func(workloads ...Workload) Outcome {
+		return Outcome{
+			Installed: installed("1.0.0"), Workloads: workloads, Target: Target{Action: Keep}, Onward: Target{Action: Keep},
+		}
+	}
+	rolling := settled(Workload{Name: "d", Available: metav1.ConditionTrue, RollingOut: true, Reason: "r"})
+	stuck := settled(Workload{Name: "d", Available: metav1.ConditionTrue, Stuck: true, Reason: "r"})
+	down := settled(Workload{Name: "d", Available: metav1.ConditionFalse, Reason: "r"})
+	const (
+		second   = time.Second
+		minute   = time.Minute
+		retrying = "Progressing True Retrying, Ready False Retrying"
+		isDone   = "Progressing True Succeeded, Ready True Succeeded"
+		isDown   = "Progressing True Succeeded, Ready False Unavailable"
+		isOver   = "Progressing False ProgressDeadlineExceeded, Ready False ProgressDeadlineExceeded, Stalled"
+	)
+	type step struct {
+		at         time.Duration
 		outcome    Outcome
-		generation int64
-		want       string // Progressing, and what passes
+		generation int64 // 7 if it is zero
+		restarted  bool  // before this step
+		want       string
 		remaining  time.Duration
+	}
+	tests := map[string]struct {
+		deadline int32
+		steps    []step
 	}{
-		{minute: 0, outcome: working, generation: 7, want: "True Retrying, Reconciling", remaining: 10 * time.Minute},
-		{minute: 9, outcome: working, generation: 7, want: "True Retrying, Reconciling", remaining: time.Minute},
-		{minute: 10, outcome: working, generation: 7, want: "False ProgressDeadlineExceeded, Stalled"},
-		{minute: 11, outcome: working, generation: 7, want: "False ProgressDeadlineExceeded, Stalled"},
-		{minute: 12, outcome: done, generation: 7, want: "True Succeeded"},
-		{minute: 13, outcome: working, generation: 7, want: "True Retrying, Reconciling", remaining: 10 * time.Minute},
-		{minute: 20, outcome: working, generation: 8, want: "True Retrying, Reconciling", remaining: 10 * time.Minute},
-		{minute: 29, outcome: working, generation: 8, want: "True Retrying, Reconciling", remaining: time.Minute},
-		{minute: 30, outcome: working, generation: 8, want: "False ProgressDeadlineExceeded, Stalled"},
-		{minute: 31, outcome: working, generation: 9, want: "True Retrying, Reconciling", remaining: 10 * time.Minute},
+		"the same error": {steps: []step{
+			{at: 0, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: minute, outcome: failing("a"), want: retrying + ", Reconciling", remaining: minute},
+			{at: 2 * minute, outcome: failing("a"), want: retrying + ", Stalled"},
+			{at: 9 * minute, outcome: failing("a"), want: retrying + ", Stalled"},
+			{at: 10 * minute, outcome: failing("b"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 11 * minute, outcome: settled(), want: isDone},
+		}},
+		"what is watched": {steps: []step{
+			{at: 0, outcome: waiting, want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 2 * minute, outcome: waiting, want: retrying + ", Stalled"},
+			{at: 3 * minute, outcome: waiting, generation: 8, want: retrying + ", Reconciling", remaining: 2 * minute},
+		}},
+		"errors in turn": {steps: []step{
+			{at: 0, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: minute, outcome: failing("b"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 2 * minute, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},
+		}},
+		"a restart forgets what was not shown": {steps: []step{
+			{at: 0, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: minute, outcome: failing("a"), restarted: true, want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 3 * minute, outcome: failing("a"), want: retrying + ", Stalled"},
+			{at: 4 * minute, outcome: failing("a"), restarted: true, want: retrying + ", Stalled"},
+			{at: 5 * minute, outcome: failing("b"), restarted: true, want: retrying + ", Reconciling", remaining: 2 * minute},
+		}},
+		"pods that die after the rollout": {steps: []step{
+			{at: 0, outcome: settled(running("d")), want: isDone},
+			{at: minute, outcome: down, want: isDown, remaining: 2 * minute},
+			{at: 3 * minute, outcome: down, want: isDown + ", Stalled"},
+			{at: 4 * minute, outcome: down, restarted: true, want: isDown + ", Stalled"},
+			{at: 5 * minute, outcome: settled(running("d")), want: isDone},
+			{at: 6 * minute, outcome: down, want: isDown, remaining: 2 * minute},
+		}},
+		"a rollout that takes its time": {steps: []step{
+			{at: 0, outcome: rolling, want: "Progressing True Succeeded, Ready Unknown RollingOut, Reconciling"},
+			{at: 9 * minute, outcome: rolling, want: "Progressing True Succeeded, Ready Unknown RollingOut, Reconciling"},
+			{at: 10 * minute, outcome: stuck, want: "Progressing True Succeeded, Ready False RolloutFailed, Stalled"},
+			{at: 20 * minute, outcome: rolling, want: "Progressing True Succeeded, Ready Unknown RollingOut, Reconciling"},
+			{at: 21 * minute, outcome: settled(running("d")), want: isDone},
+		}},
+		"a deadline": {deadline: 10, steps: []step{
+			{at: 0, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: minute, outcome: failing("b"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 3 * minute, outcome: failing("b"), want: retrying + ", Stalled", remaining: 7 * minute},
+			{at: 4 * minute, outcome: failing("c"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 9 * minute, outcome: failing("d"), want: retrying + ", Reconciling", remaining: minute},
+			{at: 10 * minute, outcome: failing("d"), want: isOver},
+			{at: 11 * minute, outcome: failing("e"), want: isOver},
+			{at: 12 * minute, outcome: failing("e"), restarted: true, want: isOver},
+			{at: 13 * minute, outcome: settled(), want: isDone},
+			{at: 14 * minute, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 23 * minute, outcome: failing("b"), generation: 8, want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 32 * minute, outcome: failing("c"), generation: 8, want: retrying + ", Reconciling", remaining: minute},
+			{at: 33 * minute, outcome: failing("c"), generation: 8, want: isOver},
+			{at: 34 * minute, outcome: failing("c"), generation: 9, want: retrying + ", Reconciling", remaining: 2 * minute},
+		}},
+		"a deadline, and a restart": {deadline: 10, steps: []step{
+			{at: 0, outcome: rolling, want: "Progressing True Succeeded, Ready Unknown RollingOut, Reconciling", remaining: 10 * minute},
+			{at: 9 * minute, outcome: rolling, restarted: true, want: "Progressing True Succeeded, Ready Unknown RollingOut, Reconciling", remaining: minute},
+			{at: 10*minute - second, outcome: stuck, want: "Progressing True Succeeded, Ready False RolloutFailed, Stalled", remaining: second},
+			{at: 10 * minute, outcome: stuck, want: isOver},
+		}},
 	}
-	ext := extension()
-	ext.Spec.ProgressDeadlineMinutes = 10
-	for _, step := range steps {
-		now := time.Unix(0, 0).Add(time.Duration(step.minute) * time.Minute)
-		ext.Generation = step.generation
-		v := classify(step.outcome)
-		p := phaseOf(ext, step.outcome, v, now)
-		ext.Status = *statusOf(ext, step.outcome, v, p, now)
-		progressing := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeProgressing)
-		got := string(progressing.Status) + " " + progressing.Reason
-		for _, kind := range ocv1.ClusterExtensionPassingConditionTypes() {
-			if meta.FindStatusCondition(ext.Status.Conditions, kind) != nil {
-				got += ", " + kind
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ext := extension()
+			ext.Spec.ProgressDeadlineMinutes = test.deadline
+			var remembered efforts
+			for _, step := range test.steps {
+				if step.restarted {
+					remembered = efforts{}
+				}
+				now := time.Unix(1000, 0).Add(step.at)
+				ext.Generation = cmp.Or(step.generation, 7)
+				v := classify(step.outcome)
+				p := phaseOf(ext, step.outcome, v, remembered, now)
+				remembered = p.efforts
+				ext.Status = *statusOf(ext, step.outcome, v, p, now)
+				if got := inShort(&ext.Status); got != step.want {
+					t.Errorf("after %s: %s, want %s", step.at, got, step.want)
+				}
+				if got, want := kstatusOf(t, ext), wantedKstatus(step.want); got != want {
+					t.Errorf("after %s: kstatus says %s, want %s", step.at, got, want)
+				}
+				if p.remaining != step.remaining {
+					t.Errorf("after %s: %s are left, want %s", step.at, p.remaining, step.remaining)
+				}
 			}
-		}
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("minute %d (-want +got):\n%s", step.minute, diff)
-		}
-		if p.remaining != step.remaining {
-			t.Errorf("minute %d: %s are left, want %s", step.minute, p.remaining, step.remaining)
+		})
+	}
+}
+
+// wantedKstatus is what tools are to make of what [inShort] gives: somebody has to
+// act, or to wait, or may go on.
+func wantedKstatus(short string) kstatus.Status {
+	switch {
+	case strings.Contains(short, "Stalled"):
+		return kstatus.FailedStatus
+	case strings.Contains(short, "Ready True"):
+		return kstatus.CurrentStatus
+	default:
+		return kstatus.InProgressStatus
+	}
+}
+
+// kstatusOf is what tools such as Flux take an extension for.
+func kstatusOf(t *testing.T, ext *ocv1.ClusterExtension) kstatus.Status {
+	t.Helper()
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := kstatus.Compute(&unstructured.Unstructured{Object: object})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Status
+}
+
+// inShort is what a status says of the way to the end, without the texts.
+func inShort(status *ocv1.ClusterExtensionStatus) string {
+	var parts []string
+	for _, kind := range []string{ocv1.TypeProgressing, ocv1.TypeReady} {
+		if condition := meta.FindStatusCondition(status.Conditions, kind); condition != nil {
+			parts = append(parts, fmt.Sprintf("%s %s %s", kind, condition.Status, condition.Reason))
 		}
 	}
+	for _, kind := range ocv1.ClusterExtensionPassingConditionTypes() {
+		if meta.FindStatusCondition(status.Conditions, kind) != nil {
+			parts = append(parts, kind)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func TestWorkloadsThatStopAreTold(t *testing.T) {
@@ -169,14 +330,14 @@ func TestWorkloadsThatStopAreTold(t *testing.T) {
 	w := sampleWorld(t)
 	w.workloads = []Workload{running("d")}
 	w.mustReconcile(t)
-	w.workloads = []Workload{{Name: "d", Available: metav1.ConditionFalse, RolledOut: true, Reason: "no node"}}
+	w.workloads = []Workload{{Name: "d", Available: metav1.ConditionFalse, Reason: "no node"}}
 	w.mustReconcile(t)
 	ready := w.ready(t)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != ocv1.ReasonUnavailable {
 		t.Errorf("Ready is %s %s", ready.Status, ready.Reason)
 	}
 	want := `Warning Unavailable: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"; workloads: d: no node`
-	if len(w.told) != 2 || w.told[1] != want {
+	if len(w.told) != 3 || w.told[2] != want {
 		t.Errorf("told %q, want %q", w.told, want)
 	}
 }
@@ -185,7 +346,7 @@ func TestWorkloadsThatStopAreTold(t *testing.T) {
 // the content, or while they do.
 func TestHealthIsNotClaimedUnseen(t *testing.T) {
 	t.Parallel()
-	down := Workload{Name: "d", Available: metav1.ConditionFalse, RolledOut: true, Reason: "no node"}
+	down := Workload{Name: "d", Available: metav1.ConditionFalse, Reason: "no node"}
 	tests := map[string]struct {
 		change func(*world)
 		want   metav1.ConditionStatus

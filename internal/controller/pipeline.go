@@ -113,7 +113,7 @@ func (o *Outcome) ownerGone() bool {
 }
 
 // pass carries one extension forward as far as it goes.
-func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error) Outcome {
+func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, announced *announcement) Outcome {
 	observed := r.observe(ctx, wanted)
 	outcome := Outcome{
 		Observed:  observed,
@@ -126,15 +126,21 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error) Out
 	case Keep:
 		r.keep(ctx, wanted, &outcome)
 	case Install, Upgrade:
-		r.advance(ctx, wanted, &outcome)
+		r.lookAtWorkloads(wanted, &outcome)
+		r.advance(ctx, wanted, &outcome, announced)
 	}
-	if outcome.Installed != nil {
-		workloads, seen := r.Releases.Workloads(wanted.Owner)
-		outcome.Workloads, outcome.WorkloadsUnseen = workloads, !seen
-	}
+	r.lookAtWorkloads(wanted, &outcome)
 	outcome.Onward = onward(wanted, outcome)
 	r.lookAround(ctx, wanted, &outcome)
 	return outcome
+}
+
+func (r *Reconciler) lookAtWorkloads(wanted Wanted, outcome *Outcome) {
+	if outcome.Installed == nil {
+		return
+	}
+	workloads, seen := r.Releases.Workloads(wanted.Owner)
+	outcome.Workloads, outcome.WorkloadsUnseen = workloads, !seen
 }
 
 func (r *Reconciler) resolve(wanted Wanted, invalid error, observed Observed) Target {
@@ -180,15 +186,26 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 }
 
 // advance installs or upgrades. When that fails before anything was written, what
-// is installed is kept instead.
-func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome) {
-	revision, stage, err := r.build(ctx, wanted, outcome)
+// is installed is kept instead; unless it cannot be told that something is under
+// way: then the extension is not what this pass takes it for.
+func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
+	if announced.begin(ctx, *outcome) != nil {
+		return
+	}
+	revision, stage, err := r.build(ctx, wanted, outcome, announced)
+	if announced.failure() != nil {
+		return
+	}
 	if err != nil {
 		outcome.Stage, outcome.Err = stage, err
 		r.keep(ctx, wanted, outcome)
 		return
 	}
+	revision.BeforeWrite = func(ctx context.Context) error { return announced.applying(ctx, *outcome) }
 	applied, err := r.apply(ctx, wanted.Owner, revision)
+	if announced.failure() != nil {
+		return
+	}
 	if err != nil && !applied.Began {
 		outcome.refused(err)
 		r.keep(ctx, wanted, outcome)
@@ -208,15 +225,16 @@ func (r *Reconciler) apply(ctx context.Context, owner Owner, revision Revision) 
 	return r.Releases.Apply(ctx, owner, revision)
 }
 
-func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage) (Files, error) {
+func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage, outcome Outcome, announced *announcement) (Files, error) {
 	defer r.measure(StageFetch)()
+	defer whenLong(slowPull, func() { announced.pulling(ctx, outcome) })()
 	return r.Bundles.Fetch(ctx, owner, image)
 }
 
 // build makes the objects of the bundle that is to be installed.
-func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome) (Revision, Stage, error) {
+func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) (Revision, Stage, error) {
 	target := outcome.Target
-	files, err := r.fetch(ctx, wanted.Owner, imageOf(target, outcome.Installed))
+	files, err := r.fetch(ctx, wanted.Owner, imageOf(target, outcome.Installed), *outcome, announced)
 	if err != nil {
 		return Revision{}, StageFetch, err
 	}

@@ -66,6 +66,10 @@ type Revision struct {
 
 	// Preflight is what is to be let pass of what speaks against it.
 	Preflight preflight.Policy
+
+	// BeforeWrite is called after all checks and before the first write. If it
+	// fails, nothing is written.
+	BeforeWrite func(context.Context) error
 }
 
 // Applied is what an operation on the content came to.

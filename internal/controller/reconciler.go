@@ -56,11 +56,15 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	// concluded has the status that the last pass over each extension came to.
-	concluded sync.Map
+	// concluded has the status that the last pass over each extension came to, and
+	// announced the one that a pass has written before it was over.
+	concluded, announced sync.Map
 
 	// removals are the extensions that are being deleted.
 	removals removals
+
+	// efforts has those of each extension.
+	efforts sync.Map
 
 	// backoff is that of the queue.
 	backoff *backoff
@@ -103,20 +107,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ctx, end := r.removals.begin(ctx, ext.UID)
 	defer end()
 	wanted, invalid := translate(ext)
-	outcome := r.pass(ctx, wanted, invalid)
+	announced := &announcement{reconciler: r, ext: ext}
+	outcome := r.pass(ctx, wanted, invalid, announced)
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), ErrOwnerGone) {
 		// The event of the deletion brings the next pass; this is in case that it is late.
 		return ctrl.Result{RequeueAfter: removalRecheck}, nil
 	}
+	if err := announced.failure(); err != nil {
+		return ctrl.Result{}, err
+	}
+	ext = announced.extension()
 	r.tell(ext, notesOf(outcome.Notes)) // no later pass knows them, whatever becomes of the status
 	r.noteRights(ext.Name, outcome)
 	r.noteKinds(ext.Name, outcome)
 	verdict := classify(outcome)
 	now := r.Now()
-	phase := phaseOf(ext, outcome, verdict, now)
+	phase := phaseOf(ext, outcome, verdict, r.effortsOf(ext.Name), now)
+	r.efforts.Store(ext.Name, phase.efforts)
 	status := statusOf(ext, outcome, verdict, phase, now)
-	r.concluded.Store(req.Name, status.DeepCopy()) // the write fills in what it sends
-	if err := r.writeStatus(ctx, ext, status); err != nil {
+	r.concluded.Store(ext.Name, status.DeepCopy())
+	if _, err := r.writeStatus(ctx, ext, status); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
@@ -130,6 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	if err != nil {
 		r.backoff.failed(req, ext.Generation, causeOf(outcome.Stage, err))
+		r.backoff.dueIn(req, phase.remaining)
 	}
 	return result, err
 }
@@ -137,12 +148,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.Forget(ctx, extension)
 	r.concluded.Delete(extension)
+	r.announced.Delete(extension)
+	r.efforts.Delete(extension)
 	r.denied.Delete(extension)
 	r.unserved.Delete(extension)
 	r.issuerGone.Delete(extension)
 	r.strandedSince.Delete(extension)
 	r.repairs.forget(extension)
 	r.Metrics.forget(extension)
+}
+
+// effortsOf gives those that no process remembers as zero.
+func (r *Reconciler) effortsOf(extension string) efforts {
+	known, _ := r.efforts.Load(extension)
+	found, _ := known.(efforts)
+	return found
 }
 
 // measure begins the time that a stage takes; what it returns ends it.

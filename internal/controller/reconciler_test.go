@@ -43,6 +43,8 @@ type world struct {
 	catalog      map[string]*resolve.Prepared // packages of the one catalog
 	files        fs.FS                        // of the bundle; nil for one without webhooks
 	fetchErr     error
+	fetchTakes   time.Duration
+	during       func(stage string) // of what takes its time
 	moved        *Moved
 	applyErr     error
 	began        bool
@@ -69,7 +71,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	if err := errors.Join(ocv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{catalog: map[string]*resolve.Prepared{}}
+	w := &world{catalog: map[string]*resolve.Prepared{}, during: func(string) {}}
 	w.client = interceptor.NewClient(
 		fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&ocv1.ClusterExtension{}).Build(),
 		interceptor.Funcs{
@@ -109,10 +111,18 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 func (w *world) Observe(context.Context, Owner) (Installation, error) { return w.installation, nil }
 
-func (w *world) Apply(_ context.Context, _ Owner, revision Revision) (Applied, error) {
+func (w *world) Apply(ctx context.Context, _ Owner, revision Revision) (Applied, error) {
 	w.did = append(w.did, "apply "+revision.Bundle.Version)
+	if w.applyErr != nil && !w.began {
+		return Applied{}, w.applyErr
+	}
+	if err := revision.BeforeWrite(ctx); err != nil {
+		return Applied{}, err
+	}
+	w.did = append(w.did, "write")
+	w.during("apply")
 	if w.applyErr != nil {
-		return Applied{Began: w.began}, w.applyErr
+		return Applied{Began: true}, w.applyErr
 	}
 	w.installation.Installed = &revision.Installed
 	return Applied{Began: true}, nil
@@ -125,6 +135,8 @@ func (w *world) Repair(context.Context, Owner) (Applied, error) {
 }
 
 func (w *world) Fetch(_ context.Context, _ Owner, image BundleImage) (Files, error) {
+	time.Sleep(w.fetchTakes)
+	w.during("fetch")
 	if w.fetchErr != nil {
 		return Files{}, w.fetchErr
 	}
@@ -231,6 +243,9 @@ func (w *world) checkInvariants(t *testing.T) {
 	if isReady && !meta.IsStatusConditionTrue(ext.Status.Conditions, ocv1.TypeAvailable) {
 		t.Error("ready, but not available")
 	}
+	if got, want := kstatusOf(t, ext), wantedKstatus(inShort(&ext.Status)); got != want {
+		t.Errorf("kstatus says %s of %s, want %s", got, inShort(&ext.Status), want)
+	}
 	var passing []string
 	for _, kind := range ocv1.ClusterExtensionPassingConditionTypes() {
 		if condition := meta.FindStatusCondition(ext.Status.Conditions, kind); condition != nil {
@@ -334,7 +349,7 @@ func TestInstallThenRest(t *testing.T) {
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0"}
+	want := []string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0", "write"}
 	if diff := cmp.Diff(want, w.take()); diff != "" {
 		t.Errorf("first pass (-want +got):\n%s", diff)
 	}
@@ -363,7 +378,7 @@ func TestOnlyWebhooksTakeCertificates(t *testing.T) {
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"fetch registry.test/p:v1.0.0", "certificates", "close", "apply 1.0.0"}
+	want := []string{"fetch registry.test/p:v1.0.0", "certificates", "close", "apply 1.0.0", "write"}
 	if diff := cmp.Diff(want, w.take()); diff != "" {
 		t.Errorf("done (-want +got): TestInstallThenRest shows the same without webhooks\n%s", diff)
 	}
@@ -421,7 +436,7 @@ func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 		"refused half-way": {
 			reason: "repair would undo what the next try continues",
 			change: func(w *world) { w.applyErr, w.began = forbidden, true },
-			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, err: forbidden,
+			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0", "write"}, err: forbidden,
 		},
 		"nothing found": {
 			reason: "catalogs are watched: no retry, but repair",
@@ -483,6 +498,8 @@ func TestStatusThatStraysWakes(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	before := w.extension(t)
+	var announced *ocv1.ClusterExtension
+	w.during = func(string) { announced = w.extension(t) }
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}
@@ -495,7 +512,8 @@ func TestStatusThatStraysWakes(t *testing.T) {
 		before, after *ocv1.ClusterExtension
 		want          bool
 	}{
-		"our own write":               {before: before, after: ours},
+		"our own write":               {before: announced, after: ours},
+		"our announcement":            {before: before, after: announced},
 		"another status":              {before: ours, after: stray, want: true},
 		"back to ours":                {before: stray, after: ours},
 		"no change of the status":     {before: ours, after: labelled},

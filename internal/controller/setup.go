@@ -66,6 +66,11 @@ func (r *Reconciler) statusStrays(e event.UpdateEvent) bool {
 	if !isExtension || !isStillExtension || equality.Semantic.DeepEqual(&before.Status, &after.Status) {
 		return false
 	}
+	// What was announced comes to be known late, when there is more to say already.
+	announced, known := r.announced.Load(after.Name)
+	if known && equality.Semantic.DeepEqual(announced, &after.Status) {
+		return false
+	}
 	concluded, known := r.concluded.Load(after.Name)
 	return known && !equality.Semantic.DeepEqual(concluded, &after.Status)
 }

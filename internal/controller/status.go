@@ -23,7 +23,7 @@ func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase, n
 	status.Install = installOf(ext, outcome)
 	conditions := append(
 		[]metav1.Condition{
-			installedCondition(outcome), progressingCondition(v, p),
+			installedCondition(outcome, v), progressingCondition(v, p),
 			readyCondition(ext, outcome, v, p), availableCondition(outcome),
 		},
 		deprecationConditions(ext, outcome)...)
@@ -51,7 +51,7 @@ func installOf(ext *ocv1.ClusterExtension, outcome Outcome) *ocv1.ClusterExtensi
 	}}
 }
 
-func installedCondition(outcome Outcome) metav1.Condition {
+func installedCondition(outcome Outcome, v verdict) metav1.Condition {
 	condition := metav1.Condition{Type: ocv1.TypeInstalled, Reason: ocv1.ReasonFailed}
 	var noAccount *MissingServiceAccountError
 	switch {
@@ -64,15 +64,20 @@ func installedCondition(outcome Outcome) metav1.Condition {
 		condition.Status, condition.Message = metav1.ConditionUnknown, outcome.Err.Error()
 	default:
 		condition.Status, condition.Message = metav1.ConditionFalse, "No bundle installed"
+		if v.disposition == Working {
+			condition.Reason = ocv1.ReasonAbsent
+		}
 	}
 	return condition
 }
 
+// progressingCondition is about the content. How its workloads do is said by the
+// conditions that the reference implementation does not have.
 func progressingCondition(v verdict, p phase) metav1.Condition {
 	condition := metav1.Condition{
 		Type: ocv1.TypeProgressing, Status: metav1.ConditionTrue, Reason: v.reason, Message: v.message,
 	}
-	if p.stalled {
+	if v.disposition == Blocked || p.overdue {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, p.reason, p.message
 	}
 	return condition
@@ -85,15 +90,12 @@ func readyCondition(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p ph
 	condition := metav1.Condition{
 		Type: ocv1.TypeReady, Status: metav1.ConditionFalse, Reason: p.reason, Message: whyOf(ext, outcome, v),
 	}
-	available, _ := availability(outcome)
 	switch {
-	case outcome.Observed.InstallationErr != nil:
+	case outcome.Observed.InstallationErr != nil, p.reason == ocv1.ReasonAvailabilityUnknown:
 		condition.Status = metav1.ConditionUnknown
-	case outcome.Err != nil || p.stalled:
+	case outcome.Err != nil, p.stalled, p.reason == ocv1.ReasonUnavailable:
 	case p.working:
 		condition.Status = metav1.ConditionUnknown
-	case available != metav1.ConditionTrue:
-		condition.Status, condition.Reason = available, availableReasons[available]
 	case outcome.Pending != nil:
 		condition.Status, condition.Reason = metav1.ConditionTrue, ocv1.ReasonApprovalPending
 	default:

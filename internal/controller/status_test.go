@@ -98,7 +98,7 @@ func TestStatusOf(t *testing.T) {
 			version: "1.0.0",
 		},
 		"deprecations without channels in the spec": {
-			outcome: Outcome{Installed: installed("1.0.0"), Target: Target{Resolution: &resolve.Resolution{Deprecations: deprecations}}},
+			outcome: Outcome{Installed: installed("1.0.0"), Target: Target{Resolution: &resolve.Resolution{Deprecations: deprecations}}, Onward: Target{Action: Keep}},
 			want: map[string]string{
 				ocv1.TypeInstalled:         "True Succeeded: Installed bundle registry.test/p:v1.0.0 successfully",
 				ocv1.TypeProgressing:       "True Succeeded: Desired state reached",
@@ -163,13 +163,13 @@ func TestStatusOf(t *testing.T) {
 // statusAt goes from an outcome to the status, as a pass does.
 func statusAt(ext *ocv1.ClusterExtension, outcome Outcome, now time.Time) *ocv1.ClusterExtensionStatus {
 	v := classify(outcome)
-	return statusOf(ext, outcome, v, phaseOf(ext, outcome, v, now), now)
+	return statusOf(ext, outcome, v, phaseOf(ext, outcome, v, efforts{}, now), now)
 }
 
 func TestStatusIsStable(t *testing.T) {
 	t.Parallel()
 	ext := extension()
-	outcome := Outcome{Installed: installed("1.0.0"), Target: Target{Resolution: &resolve.Resolution{}}}
+	outcome := Outcome{Installed: installed("1.0.0"), Target: Target{Resolution: &resolve.Resolution{}}, Onward: Target{Action: Keep}}
 	first := statusAt(ext, outcome, time.Unix(1000, 0))
 	ext.Status = *first
 	second := statusAt(ext, outcome, time.Unix(2000, 0))

@@ -112,7 +112,7 @@ func TestUnfinishedUpgradeGoesOn(t *testing.T) {
 	w.passed = forwardPatience - time.Second
 	w.fetchErr, w.applyErr, w.began = nil, errors.New("half-way"), true
 	_, _ = w.reconcile(t)
-	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, w.take()); diff != "" {
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0", "write"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 
@@ -126,7 +126,7 @@ func TestUnfinishedUpgradeGoesOn(t *testing.T) {
 	w.passed = time.Hour
 	w.fetchErr, w.applyErr = nil, nil
 	w.mustReconcile(t)
-	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0"}, w.take()); diff != "" {
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0", "write"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	if ready := w.ready(t); strings.Contains(ready.Message, "begun") {
@@ -143,7 +143,7 @@ func TestUnfinishedUpgradeIsUndoneWithoutACatalog(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustReconcile(t)
-	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0"}, w.take()); diff != "" {
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0", "write"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 }

@@ -19,7 +19,7 @@ const maxNamed = 10
 // of the other conditions are fixed; this one has what they leave open.
 func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	parts := []string{v.message}
-	if outcome.Err == nil {
+	if v.disposition == Settled {
 		parts[0] = settledText(outcome)
 	}
 	if outcome.Pending != nil {
@@ -64,6 +64,20 @@ func issuerText(outcome Outcome) string {
 		return ""
 	}
 	return issuerTexts[cmp.Or(outcome.Observed.Issuer, IssuerGone)]
+}
+
+// underwayText says which revision is under way, and what is being done for it.
+func underwayText(outcome Outcome, doing string) string {
+	target := outcome.Target.Bundle
+	to := fmt.Sprintf("%q version %q", target.Name, target.Version)
+	switch from := outcome.Installed; {
+	case from == nil:
+		return fmt.Sprintf("installing %s: %s", to, doing)
+	case from.Bundle == target:
+		return fmt.Sprintf("applying %s anew: %s", to, doing)
+	default:
+		return fmt.Sprintf("upgrading from %q version %q to %s: %s", from.Bundle.Name, from.Bundle.Version, to, doing)
+	}
 }
 
 func settledText(outcome Outcome) string {

@@ -14,20 +14,22 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
-// writeStatus sends one patch if the status differs. Conditions are a list, and
-// a merge patch replaces lists: the patch is locked, so that a condition that
-// somebody else has just set is not lost.
-func (r *Reconciler) writeStatus(ctx context.Context, ext *ocv1.ClusterExtension, status *ocv1.ClusterExtensionStatus) error {
+// writeStatus sends one patch if the status differs, and gives the extension as it
+// is then. Conditions are a list, and a merge patch replaces lists: the patch is
+// locked, so that a condition that somebody else has just set is not lost.
+func (r *Reconciler) writeStatus(
+	ctx context.Context, ext *ocv1.ClusterExtension, status *ocv1.ClusterExtensionStatus,
+) (*ocv1.ClusterExtension, error) {
 	if equality.Semantic.DeepEqual(&ext.Status, status) {
-		return nil
+		return ext, nil
 	}
 	changed := ext.DeepCopy()
-	changed.Status = *status
+	status.DeepCopyInto(&changed.Status)
 	patch := client.MergeFromWithOptions(ext, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, changed, patch); err != nil {
-		return fmt.Errorf("error updating status: %w", err)
+		return nil, fmt.Errorf("error updating status: %w", err)
 	}
-	return nil
+	return changed, nil
 }
 
 // writeFinalizers replaces the finalizers and touches nothing else.
@@ -60,7 +62,7 @@ func resultOf(outcome Outcome, v verdict, p phase) (ctrl.Result, error) {
 		if outcome.RecheckAfter == 0 {
 			return ctrl.Result{}, reconcile.TerminalError(outcome.Err)
 		}
-	case Settled, Wait:
+	case Settled, Working, Wait:
 	}
 	return ctrl.Result{RequeueAfter: sooner(outcome.RecheckAfter, p.remaining)}, nil
 }

@@ -1,0 +1,108 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// slowPull is how long an image may take before that is told.
+const slowPull = 5 * time.Second
+
+// announcement is the status write that a pass may make before it is over: that a
+// revision is under way. Who waits for the end of an edit must not take what is
+// said of the time before for it. There is one for each installation or upgrade:
+// when the status says already that something is left to do, it stays.
+type announcement struct {
+	reconciler *Reconciler
+
+	mu  sync.Mutex
+	ext *ocv1.ClusterExtension // as it was written last
+	err error                  // of the write; nothing may be written after it
+}
+
+// begin tells of a spec that no status was about. Others are told of when something
+// comes of them: most passes that look for another revision end without one.
+func (a *announcement) begin(ctx context.Context, outcome Outcome) error {
+	if a.extension().Status.ObservedGeneration == a.extension().Generation {
+		return nil
+	}
+	_, err := a.tell(ctx, outcome, fmt.Sprintf("pulling image %s unless it is at hand, then applying it", outcome.Target.Image))
+	return err
+}
+
+// pulling tells of an image that takes its time, in the status or, if that has more
+// to say, in an event alone.
+func (a *announcement) pulling(ctx context.Context, outcome Outcome) {
+	doing := fmt.Sprintf("pulling image %s takes longer than %s", outcome.Target.Image, slowPull)
+	if told, err := a.tell(ctx, outcome, doing); !told && err == nil {
+		a.reconciler.tell(a.extension(), &transition{kind: corev1.EventTypeNormal, reason: eventPulling, note: underwayText(outcome, doing)})
+	}
+}
+
+// applying is for the last moment before something is written.
+func (a *announcement) applying(ctx context.Context, outcome Outcome) error {
+	_, err := a.tell(ctx, outcome, fmt.Sprintf("applying image %s", outcome.Target.Image))
+	return err
+}
+
+func (a *announcement) tell(ctx context.Context, outcome Outcome, doing string) (told bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil || !claimsDone(a.ext) {
+		return false, a.err
+	}
+	r, now := a.reconciler, a.reconciler.Now()
+	v := verdict{disposition: Working, reason: ocv1.ReasonRollingOut, message: underwayText(outcome, doing)}
+	status := statusOf(a.ext, outcome, v, phaseOf(a.ext, outcome, v, r.effortsOf(a.ext.Name), now), now)
+	r.announced.Store(a.ext.Name, status.DeepCopy())
+	written, err := r.writeStatus(ctx, a.ext, status)
+	if err != nil {
+		a.err = err
+		return false, err
+	}
+	r.tell(written, transitionOf(&a.ext.Status, status))
+	a.ext = written
+	return true, nil
+}
+
+// claimsDone says whether somebody could take the status for that of a spec that is
+// carried out.
+func claimsDone(ext *ocv1.ClusterExtension) bool {
+	progressing := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeProgressing)
+	return progressing == nil || progressing.ObservedGeneration != ext.Generation || progressing.Reason == ocv1.ReasonSucceeded
+}
+
+func (a *announcement) extension() *ocv1.ClusterExtension {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ext
+}
+
+// failure is that of the write.
+func (a *announcement) failure() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// whenLong calls what is given if the end does not come within a time. The end
+// waits for it.
+func whenLong(limit time.Duration, call func()) (end func()) {
+	done := make(chan struct{})
+	timer := time.AfterFunc(limit, func() {
+		defer close(done)
+		call()
+	})
+	return func() {
+		if !timer.Stop() {
+			<-done
+		}
+	}
+}

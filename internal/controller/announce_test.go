@@ -1,0 +1,249 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+)
+
+const (
+	saidDone     = "Progressing True Succeeded, Ready True Succeeded"
+	saidUnderway = "Progressing True RollingOut, Ready Unknown RollingOut, Reconciling"
+)
+
+// notice has the status while something goes on.
+func (w *world) notice(t *testing.T) map[string]string {
+	t.Helper()
+	seen := map[string]string{}
+	w.during = func(stage string) { seen[stage] = inShort(&w.extension(t).Status) }
+	return seen
+}
+
+// edited is another generation of the spec.
+func (w *world) edit(t *testing.T) {
+	t.Helper()
+	ext := w.extension(t)
+	ext.Generation++
+	if err := w.client.Update(t.Context(), ext); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInstallIsAnnounced(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	seen := w.notice(t)
+	w.mustReconcile(t)
+	if diff := cmp.Diff(map[string]string{"fetch": saidUnderway, "apply": saidUnderway}, seen); diff != "" {
+		t.Errorf("status while it goes on (-want +got):\n%s", diff)
+	}
+	if got := inShort(&w.extension(t).Status); got != saidDone {
+		t.Errorf("status at the end: %s", got)
+	}
+	if diff := cmp.Diff([]string{"patch status", "patch status"}, w.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	want := []string{
+		`Normal RollingOut: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 unless it is at hand, then applying it`,
+		`Normal Succeeded: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"`,
+	}
+	if diff := cmp.Diff(want, w.told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+// TestFirstStatus is whole: those who wait for any condition find it.
+func TestFirstStatus(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	var first *ocv1.ClusterExtension
+	w.during = func(stage string) {
+		if stage == "fetch" {
+			first = w.extension(t)
+		}
+	}
+	w.mustReconcile(t)
+	if first.Status.ObservedGeneration != first.Generation {
+		t.Errorf("generation %d is observed", first.Status.ObservedGeneration)
+	}
+	for kind, want := range map[string]string{
+		ocv1.TypeInstalled:         "False Absent: No bundle installed",
+		ocv1.TypeAvailable:         "Unknown Absent: no bundle installed yet",
+		ocv1.TypePackageDeprecated: "False NotDeprecated: package not deprecated",
+		ocv1.TypeBundleDeprecated:  "Unknown Absent: no bundle installed yet",
+		ocv1.TypeReconciling:       brief(&first.Status, ocv1.TypeProgressing),
+		ocv1.TypeReady:             strings.Replace(brief(&first.Status, ocv1.TypeProgressing), "True", "Unknown", 1),
+		ocv1.TypeStalled:           "",
+	} {
+		if got := brief(&first.Status, kind); got != want {
+			t.Errorf("%s is %q, want %q", kind, got, want)
+		}
+	}
+}
+
+// TestUpgradesAreAnnounced has a catalog, or an edit, lead to another version.
+func TestUpgradesAreAnnounced(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		change func(*testing.T, *world)
+		seen   map[string]string
+		writes int
+		err    bool
+	}{
+		"by a catalog": {
+			reason: "until something is written, the old version is what is wanted",
+			change: func(_ *testing.T, w *world) { w.catalog["p"] = offering("1.0.0", "1.1.0").Package },
+			seen:   map[string]string{"fetch": saidDone, "apply": saidUnderway},
+			writes: 2,
+		},
+		"by an edit": {
+			change: func(t *testing.T, w *world) {
+				t.Helper()
+				w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+				w.edit(t)
+			},
+			seen:   map[string]string{"fetch": saidUnderway, "apply": saidUnderway},
+			writes: 2,
+		},
+		"edit that changes nothing": {
+			change: func(t *testing.T, w *world) { t.Helper(); w.edit(t) },
+			seen:   map[string]string{},
+			writes: 1,
+		},
+		"refused before the first write": {
+			reason: "it is not under way",
+			change: func(_ *testing.T, w *world) {
+				w.catalog["p"], w.applyErr = offering("1.0.0", "1.1.0").Package, errors.New("boom")
+			},
+			seen:   map[string]string{"fetch": saidDone},
+			writes: 1,
+			err:    true,
+		},
+		"pending": {
+			reason: "what is installed is what is wanted",
+			change: func(_ *testing.T, w *world) {
+				w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+				w.applyErr = &preflight.ApprovalError{Version: "1.1.0", Gains: []permission.Gain{{Subject: "s", Role: "r"}}}
+			},
+			seen:   map[string]string{"fetch": saidDone},
+			writes: 1,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t)
+			w.mustReconcile(t)
+			tc.change(t, w)
+			w.writes = nil
+			seen := w.notice(t)
+			if _, err := w.reconcile(t); (err != nil) != tc.err {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.seen, seen); diff != "" {
+				t.Errorf("status while it goes on (-want +got): %s\n%s", tc.reason, diff)
+			}
+			if len(w.writes) != tc.writes {
+				t.Errorf("writes = %v, want %d", w.writes, tc.writes)
+			}
+			w.writes = nil
+			if _, err := w.reconcile(t); (err != nil) != tc.err {
+				t.Fatal(err)
+			}
+			if len(w.writes) > 0 {
+				t.Errorf("a second pass over the same world wrote %v", w.writes)
+			}
+		})
+	}
+}
+
+// TestWhatCannotBeAnnouncedIsNotDone has an extension change while a pass is on its
+// way: what the pass knows of it is not true any more.
+func TestWhatCannotBeAnnouncedIsNotDone(t *testing.T) {
+	t.Parallel()
+	errConflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusterextensions"}, "x", errors.New("changed"))
+	for name, installed := range map[string]bool{"install": false, "upgrade": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t)
+			if installed {
+				w.mustReconcile(t)
+				w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+			}
+			w.take()
+			w.reconciler.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // what newWorld made
+				SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+					return errConflict
+				},
+			})
+			if _, err := w.reconcile(t); !apierrors.IsConflict(err) {
+				t.Errorf("err = %v, want the conflict", err)
+			}
+			if did := w.take(); slices.Contains(did, "write") || slices.Contains(did, "repair") {
+				t.Errorf("content was written: %v", did)
+			}
+		})
+	}
+}
+
+// TestSlowPulls have a registry that takes its time.
+func TestSlowPulls(t *testing.T) {
+	t.Parallel()
+	const (
+		status  = `RollingOut: upgrading from "p.v1.0.0" version "1.0.0" to "p.v1.1.0" version "1.1.0": pulling image registry.test/p:v1.1.0 takes longer than 5s`
+		pulling = `Normal Pulling: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 takes longer than 5s`
+	)
+	tests := map[string]struct {
+		reason    string
+		installed bool
+		takes     time.Duration
+		want      string // the one event that tells of it
+	}{
+		"install": {
+			reason: "the status says already that it is under way",
+			takes:  time.Minute, want: pulling,
+		},
+		"upgrade by a catalog": {installed: true, takes: time.Minute, want: "Normal " + status},
+		"quick":                {installed: true, takes: time.Second},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := sampleWorld(t)
+				if tc.installed {
+					w.mustReconcile(t)
+					w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+				}
+				w.writes, w.fetchTakes = nil, tc.takes
+				seen := w.notice(t)
+				w.mustReconcile(t)
+				told := slices.DeleteFunc(w.told, func(text string) bool { return !strings.Contains(text, "takes longer") })
+				if strings.Join(told, "\n") != tc.want {
+					t.Errorf("told %q, want %q: %s", told, tc.want, tc.reason)
+				}
+				if underway := seen["fetch"] == saidUnderway; underway != (tc.want != "") {
+					t.Errorf("while it was pulled: %s", seen["fetch"])
+				}
+				if len(w.writes) != 2 {
+					t.Errorf("writes = %v", w.writes)
+				}
+			})
+		})
+	}
+}
