@@ -100,3 +100,21 @@ func (r releases) Workloads(owner controller.Owner) ([]controller.Workload, bool
 	}
 	return workloads, seen
 }
+
+func (r releases) Depart(ctx context.Context, owner controller.Owner) ([]controller.CustomResources, error) {
+	found, err := r.applier.Depart(ctx, applier.Extension(owner))
+	counts := make([]controller.CustomResources, 0, len(found))
+	for _, resources := range found {
+		counts = append(counts, controller.CustomResources(resources))
+	}
+	return counts, err
+}
+
+func (r releases) Remaining(ctx context.Context, owner controller.Owner) ([]string, error) {
+	found, err := r.applier.Remaining(ctx, applier.Extension(owner))
+	texts := make([]string, 0, len(found))
+	for _, remaining := range found {
+		texts = append(texts, remaining.String())
+	}
+	return texts, err
+}

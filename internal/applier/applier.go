@@ -44,6 +44,8 @@ type Applier struct {
 	watches   *watches
 	owners    owners
 
+	departures departures
+
 	mu     sync.Mutex
 	states map[string]*state
 }
@@ -77,6 +79,8 @@ func New(config Config) (*Applier, error) {
 		}),
 		clients: clients,
 		states:  map[string]*state{},
+
+		departures: departures{known: map[string]departure{}},
 	}
 	applier.watches = newWatches(clients, applier)
 	return applier, nil
@@ -145,6 +149,7 @@ func (a *Applier) result(owner Extension, done outcome) Result {
 func (a *Applier) Forget(extension string) {
 	a.watches.unfollow(extension)
 	a.histories.drop(extension)
+	a.departures.forget(extension)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.states, extension)

@@ -114,6 +114,15 @@ func (c *identityClients) dynamic(account ServiceAccount) (dynamic.Interface, er
 	return client, nil
 }
 
+// metadata gives a client that reads no more of objects than their metadata.
+func (c *identityClients) metadata(account ServiceAccount) (metadata.Interface, error) {
+	client, err := metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http(account))
+	if err != nil {
+		return nil, fmt.Errorf("building a client for %q: %w", account.User(), err)
+	}
+	return client, nil
+}
+
 // onlyMetadata is how to ask for no more of objects, with what a server answers
 // that knows no such thing as second choice.
 const onlyMetadata = "application/json;as=%s;g=meta.k8s.io;v=v1,application/json"

@@ -17,6 +17,10 @@ const (
 	// requires it.
 	eventRequired = "Required"
 
+	// eventCustomResources tells how many custom resources go with an extension that
+	// is removed.
+	eventCustomResources = "CustomResources"
+
 	// eventPreflight tells what the checks of an upgrade have found and let pass.
 	eventPreflight = "Preflight"
 

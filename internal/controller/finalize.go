@@ -2,9 +2,14 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,32 +22,124 @@ import (
 // exists.
 var finalizers = []string{ocv1.CleanupUnpackCacheFinalizer, ocv1.CleanupContentManagerCacheFinalizer}
 
-// finalize lets go of an extension that is being deleted. Finalizers of others
-// are theirs to remove; that of the garbage collector, which takes the extension off
-// content that is to stay, is waited for.
+const (
+	// departTimeout bounds what is read before an extension goes; it holds up the
+	// deletion.
+	departTimeout = 10 * time.Second
+
+	// remainingDelay is what deletions take that nothing holds up; remainingInterval
+	// is how often to look after that at what has not gone yet.
+	remainingDelay    = 5 * time.Second
+	remainingInterval = 15 * time.Second
+)
+
+// finalize lets go of an extension that is being deleted, and tells on what that
+// waits. Finalizers of others are theirs to remove; that of the garbage collector,
+// which takes the extension off content that is to stay, is waited for.
 func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (ctrl.Result, error) {
+	wanted, _ := translate(ext)
+	left := slices.DeleteFunc(slices.Clone(ext.Finalizers), isOurs)
+	if len(left) < len(ext.Finalizers) {
+		return r.letExtensionGo(ctx, ext, wanted, left)
+	}
+	var remaining []string
+	var err error
+	wait := timeToLook(ext, left, r.Now())
+	if isForeground(left) && wait == 0 {
+		remaining, err = r.Releases.Remaining(ctx, wanted.Owner)
+		wait = remainingInterval
+	}
+	_, err = r.tellTerminating(ctx, ext, terminatingText(left, remaining, err))
+	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
+}
+
+// letExtensionGo removes our finalizers, after everything that has to be done or told
+// before.
+func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, left []string) (ctrl.Result, error) {
 	r.forget(ctx, ext.Name)
 	if isOrphaning(ext) {
-		return ctrl.Result{}, nil
+		_, err := r.tellTerminating(ctx, ext, terminatingText(left, nil, nil))
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	wait, err := r.letGo(ctx, ext)
 	switch {
 	case wait > 0:
-		return ctrl.Result{RequeueAfter: min(wait, letGoRetry)}, nil
+		_, err = r.tellTerminating(ctx, ext, stillOwnedText(err))
+		return ctrl.Result{RequeueAfter: min(wait, letGoRetry)}, client.IgnoreNotFound(err)
 	case err != nil:
 		r.tell(ext, &transition{kind: corev1.EventTypeWarning, reason: eventNotLetGo, note: notLetGoText(err)})
 	}
-	if err := r.warnDependents(ctx, ext); err != nil {
+	if err := r.warnDependents(ctx, ext, wanted); err != nil {
 		return ctrl.Result{}, err
 	}
-	left := slices.DeleteFunc(slices.Clone(ext.Finalizers), isOurs)
-	if len(left) == len(ext.Finalizers) {
-		return ctrl.Result{}, nil
+	if !r.removals.leavesOrphans(ext.UID) {
+		r.warnCustomResources(ctx, ext, wanted)
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(r.writeFinalizers(ctx, ext, left))
+	if len(left) > 0 { // or else it is gone in a moment
+		if ext, err = r.tellTerminating(ctx, ext, terminatingText(left, nil, nil)); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	err = r.writeFinalizers(ctx, ext, left)
+	return ctrl.Result{RequeueAfter: timeToLook(ext, left, r.Now())}, client.IgnoreNotFound(err)
+}
+
+// timeToLook is how long to wait before it is worth a look what has not gone yet;
+// zero for now, or if the cluster does not wait for that.
+func timeToLook(ext *ocv1.ClusterExtension, left []string, now time.Time) time.Duration {
+	if !isForeground(left) {
+		return 0
+	}
+	return max(remainingDelay-now.Sub(ext.DeletionTimestamp.Time), 0)
+}
+
+// tellTerminating gives the extension as it is then.
+func (r *Reconciler) tellTerminating(ctx context.Context, ext *ocv1.ClusterExtension, text string) (*ocv1.ClusterExtension, error) {
+	status := terminating(ext, text, r.Now())
+	written, err := r.writeStatus(ctx, ext, status)
+	if err != nil {
+		return nil, err
+	}
+	r.tell(ext, transitionOf(&ext.Status, status))
+	return written, nil
 }
 
 func isOurs(finalizer string) bool { return slices.Contains(finalizers, finalizer) }
+
+// isForeground says that the cluster keeps an extension until what it owns is gone.
+func isForeground(finalizers []string) bool {
+	return slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
+}
+
+// terminatingText says on what a deletion waits.
+func terminatingText(left, remaining []string, err error) string {
+	theirs := slices.DeleteFunc(slices.Clone(left), func(name string) bool {
+		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
+	})
+	var parts []string
+	if len(theirs) > 0 {
+		parts = append(parts, "its finalizers "+named(theirs)+" are removed by whoever has set them")
+	}
+	if slices.Contains(left, metav1.FinalizerOrphanDependents) {
+		parts = append(parts, "all that it has installed, which stays, belongs to it no longer")
+	}
+	if isForeground(left) {
+		text := "all that it has installed is gone"
+		switch {
+		case err != nil:
+			text += ", of which it is not known what is left: " + err.Error()
+		case len(remaining) > 0:
+			text += fmt.Sprintf("; %d left: %s", len(remaining), named(remaining))
+		}
+		parts = append(parts, text)
+	}
+	return oneLine("being deleted, which waits until " + strings.Join(parts, ", and until "))
+}
+
+// stillOwnedText says what a deletion waits for that is to leave the content behind.
+func stillOwnedText(err error) string {
+	return oneLine("being deleted, which waits until all that it has installed, which stays, belongs to it no longer: " + err.Error())
+}
 
 // missingFinalizers gives the finalizers that an extension should have, or nil
 // when it has them.
@@ -61,12 +158,8 @@ func missingFinalizers(ext *ocv1.ClusterExtension) []string {
 
 // warnDependents tells of an extension that goes although others require it.
 // It holds nothing up.
-func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtension) error {
-	if !slices.ContainsFunc(ext.Finalizers, isOurs) || ext.Status.Install == nil {
-		return nil
-	}
-	wanted, _ := translate(ext)
-	if wanted.Selector == nil {
+func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) error {
+	if ext.Status.Install == nil || wanted.Selector == nil {
 		return nil
 	}
 	var observed Observed
@@ -76,4 +169,53 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 	observed.Installation.Installed = &Installed{Bundle: installedIdentity(ext)}
 	r.tell(ext, removalOf(dependents(wanted.Request.Package, nil, observed)))
 	return nil
+}
+
+// warnCustomResources tells how many custom resources go with an extension. It holds
+// nothing up for long.
+func (r *Reconciler) warnCustomResources(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) {
+	ctx, cancel := context.WithTimeout(ctx, departTimeout)
+	defer cancel()
+	counts, err := r.Releases.Depart(ctx, wanted.Owner)
+	r.tell(ext, departureOf(counts, err))
+}
+
+// departureOf is what to tell of the custom resources that go; nil if no definition
+// does.
+func departureOf(counts []CustomResources, err error) *transition {
+	t := &transition{kind: corev1.EventTypeWarning, reason: eventCustomResources}
+	if err != nil {
+		t.note = oneLine(fmt.Sprintf("deleted with all custom resources of its definitions; how many that are is not known: %v", err))
+		return t
+	}
+	if len(counts) == 0 {
+		return nil
+	}
+	var total int64
+	var some, unknown []string
+	for _, c := range counts {
+		total += c.Count
+		switch {
+		case apierrors.IsForbidden(c.Err):
+			unknown = append(unknown, c.Definition+" (the ServiceAccount may not list them)")
+		case c.Err != nil:
+			unknown = append(unknown, fmt.Sprintf("%s (%v)", c.Definition, c.Err))
+		case c.Count > 0:
+			some = append(some, fmt.Sprintf("%d of %s", c.Count, c.Definition))
+		}
+	}
+	if total == 0 && len(unknown) == 0 {
+		return &transition{
+			kind: corev1.EventTypeNormal, reason: eventCustomResources, note: "deleted with its definitions, of which there are no custom resources",
+		}
+	}
+	parts := []string{fmt.Sprintf("deleted with %d custom resources", total)}
+	if len(some) > 0 {
+		parts[0] += ": " + named(some) + "; those with finalizers stay, and hang, unless the operator removes them before it goes"
+	}
+	if len(unknown) > 0 {
+		parts = append(parts, "not known how many there are of "+named(unknown))
+	}
+	t.note = oneLine(strings.Join(parts, "; "))
+	return t
 }

@@ -147,6 +147,24 @@ type Releases interface {
 	// as they were seen last; false if nobody has looked at them yet. It makes no
 	// request.
 	Workloads(owner Owner) ([]Workload, bool)
+
+	// Depart says what goes with an extension, before any of it does: the custom
+	// resources of each definition, sorted by its name. It only reads.
+	Depart(ctx context.Context, owner Owner) ([]CustomResources, error)
+
+	// Remaining names, for people, the objects that have not gone yet of an
+	// extension that is being deleted, and what they wait for. It knows none unless
+	// there was a Depart. It only reads.
+	Remaining(ctx context.Context, owner Owner) ([]string, error)
+}
+
+// CustomResources are all objects that a definition defines.
+type CustomResources struct {
+	Definition string
+	Count      int64
+
+	// Err says that they could not be counted.
+	Err error
 }
 
 // Bundles fetches the files of bundle images.

@@ -116,7 +116,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := announced.failure(); err != nil {
 		return ctrl.Result{}, err
 	}
-	ext = announced.extension()
+	return r.conclude(ctx, announced.extension(), outcome)
+}
+
+// conclude tells what a pass came to, and says when the next one is.
+func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, outcome Outcome) (ctrl.Result, error) {
 	r.tell(ext, notesOf(outcome.Notes)) // no later pass knows them, whatever becomes of the status
 	r.noteRights(ext.Name, outcome)
 	r.noteKinds(ext.Name, outcome)
@@ -139,8 +143,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.tell(ext, repaired)
 	result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	if err != nil {
-		r.backoff.failed(req, ext.Generation, causeOf(outcome.Stage, err))
-		r.backoff.dueIn(req, phase.remaining)
+		r.backoff.failed(requestFor(ext.Name), ext.Generation, causeOf(outcome.Stage, err))
+		r.backoff.dueIn(requestFor(ext.Name), phase.remaining)
 	}
 	return result, err
 }

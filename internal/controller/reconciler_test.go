@@ -53,6 +53,10 @@ type world struct {
 	unseen       bool    // the workloads
 	repair       Applied // what comes of one
 
+	customResources []CustomResources
+	remaining       []string
+	departErr       error
+
 	serves map[requirement.API]bool
 
 	watchesGrants bool
@@ -187,6 +191,16 @@ func (w *world) Event(_ runtime.Object, kind, reason, note string) {
 
 func (w *world) Workloads(Owner) ([]Workload, bool) { return w.workloads, !w.unseen }
 
+func (w *world) Depart(context.Context, Owner) ([]CustomResources, error) {
+	w.did = append(w.did, "depart")
+	return w.customResources, w.departErr
+}
+
+func (w *world) Remaining(context.Context, Owner) ([]string, error) {
+	w.did = append(w.did, "remaining")
+	return w.remaining, w.departErr
+}
+
 // take gives what was done since the last call.
 func (w *world) take() []string {
 	did := w.did
@@ -214,8 +228,8 @@ func (w *world) extension(t *testing.T) *ocv1.ClusterExtension {
 func (w *world) checkInvariants(t *testing.T) {
 	t.Helper()
 	ext := &ocv1.ClusterExtension{}
-	if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, ext); err != nil || len(ext.Status.Conditions) == 0 {
-		return // gone, or before the first status
+	if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, ext); err != nil || len(ext.Status.Conditions) == 0 || !ext.DeletionTimestamp.IsZero() {
+		return // gone, or going, or before the first status
 	}
 	for _, kind := range ocv1.ClusterExtensionConditionTypes() {
 		condition := meta.FindStatusCondition(ext.Status.Conditions, kind)
@@ -293,42 +307,6 @@ func TestFinalizersComeFirstAndAlone(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"patch"}, w.writes); diff != "" || len(w.did) > 0 {
 		t.Errorf("more was done than to add finalizers: %v %s", w.did, diff)
-	}
-}
-
-func TestDeletionLetsGo(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		finalizers []string
-		left       []string
-		writes     int
-	}{
-		"only ours":   {finalizers: finalizers, writes: 1},
-		"theirs too":  {finalizers: append([]string{"example.com/theirs"}, finalizers...), left: []string{"example.com/theirs"}, writes: 1},
-		"only theirs": {finalizers: []string{"example.com/theirs"}, left: []string{"example.com/theirs"}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ext := sampleExtension()
-			ext.Finalizers = tc.finalizers
-			ext.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-			w := newWorld(t, ext)
-			if _, err := w.reconcile(t); err != nil {
-				t.Fatal(err)
-			}
-			got := &ocv1.ClusterExtension{}
-			err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, got)
-			if apierrors.IsNotFound(err) != (len(tc.left) == 0) || !slices.Equal(got.Finalizers, tc.left) {
-				t.Errorf("finalizers left = %v (%v), want %v", got.Finalizers, err, tc.left)
-			}
-			if len(w.writes) != tc.writes {
-				t.Errorf("writes = %v, want %d", w.writes, tc.writes)
-			}
-			if diff := cmp.Diff([]string{"forget x"}, w.did); diff != "" {
-				t.Errorf("done (-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 

@@ -1,0 +1,292 @@
+package applier
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+)
+
+// CustomResources are all objects that a definition defines.
+type CustomResources struct {
+	Definition string
+	Count      int64
+
+	// Err says that they could not be counted.
+	Err error
+}
+
+// departures are the objects that extensions which are being deleted leave behind,
+// for as long as they are there.
+type departures struct {
+	mu    sync.Mutex
+	known map[string]departure // by extension
+}
+
+type departure struct {
+	uid     types.UID
+	objects []departing
+}
+
+// departing is an object of a release that is to go.
+type departing struct {
+	key      ObjectKey
+	resource schema.GroupVersionResource
+
+	// defines and kind are what a CustomResourceDefinition defines.
+	defines schema.GroupVersionResource
+	kind    string
+}
+
+// Remaining is an object that has not gone yet.
+type Remaining struct {
+	Key ObjectKey
+
+	// Finalizers are what it waits for, besides those by which the cluster waits for
+	// what the object owns. Held are custom resources that have some, if the object is
+	// their definition.
+	Finalizers []string
+	Held       []Held
+
+	// Err says that it could not be read.
+	Err error
+}
+
+// Held is a custom resource that has finalizers.
+type Held struct {
+	Key        ObjectKey
+	Finalizers []string
+}
+
+// maxHeld is how many custom resources of a definition are looked at for finalizers.
+const maxHeld = 50
+
+var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+
+// Depart says what goes with an extension, before any of it does: the custom
+// resources of each CustomResourceDefinition, sorted by its name. It needs the
+// release records, which go too, and reads all else as the ServiceAccount.
+func (a *Applier) Depart(ctx context.Context, owner Extension) ([]CustomResources, error) {
+	records := a.histories.records
+	records.owner = owner
+	history, err := loadHistory(ctx, &records) // as it is: nothing is adopted any more
+	if err != nil {
+		return nil, err
+	}
+	objects, err := objectsBefore(ctx, history)
+	if err != nil {
+		return nil, err
+	}
+	client, err := a.clients.metadata(owner.account())
+	if err != nil {
+		return nil, err
+	}
+	leaving := departingFrom(a.config.Mapper, owner, objects)
+	a.departures.set(owner, leaving)
+	var counts []CustomResources
+	for _, object := range leaving {
+		if !object.defines.Empty() {
+			count, err := countOf(ctx, client, object.defines)
+			counts = append(counts, CustomResources{Definition: object.key.Name, Count: count, Err: err})
+		}
+	}
+	return counts, nil
+}
+
+// departingFrom leaves out kinds that the cluster does not serve.
+func departingFrom(mapper meta.RESTMapper, owner Extension, objects []*unstructured.Unstructured) []departing {
+	var leaving []departing
+	for _, object := range objects {
+		items, err := itemsOf(mapper, owner, []*unstructured.Unstructured{object})
+		if err != nil {
+			continue
+		}
+		defines, kind := definedBy(object)
+		leaving = append(leaving, departing{
+			key: items[0].key, resource: items[0].mapping.Resource, defines: defines, kind: kind,
+		})
+	}
+	slices.SortFunc(leaving, func(a, b departing) int { return compareKeys(a.key, b.key) })
+	return slices.CompactFunc(leaving, func(a, b departing) bool { return a.key == b.key })
+}
+
+// definedBy is the resource of a definition, in a version that is served, and its
+// kind; empty for other objects, and for definitions that make no sense.
+func definedBy(object *unstructured.Unstructured) (resource schema.GroupVersionResource, kind string) {
+	definition := apiextensionsv1.CustomResourceDefinition{}
+	if object.GroupVersionKind().GroupKind() != definitionKind ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &definition) != nil {
+		return resource, ""
+	}
+	for _, version := range definition.Spec.Versions {
+		if version.Served {
+			return schema.GroupVersionResource{
+				Group: definition.Spec.Group, Version: version.Name, Resource: definition.Spec.Names.Plural,
+			}, definition.Spec.Names.Kind
+		}
+	}
+	return resource, ""
+}
+
+// countOf asks for one object; the API server says how many more there are.
+func countOf(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) (int64, error) {
+	list, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	count := int64(len(list.Items))
+	if list.RemainingItemCount != nil {
+		count += *list.RemainingItemCount
+	}
+	return count, nil
+}
+
+// Remaining says which objects have not gone yet of an extension that is being
+// deleted, and what they wait for: first those of which that is known. Each is asked for
+// until it is gone. It knows none if no [Applier.Depart] in this process has.
+func (a *Applier) Remaining(ctx context.Context, owner Extension) ([]Remaining, error) {
+	client, err := a.clients.metadata(owner.account())
+	if err != nil {
+		return nil, err
+	}
+	var left []departing
+	var remaining []Remaining
+	for _, object := range a.departures.of(owner) {
+		found, err := remainingOf(ctx, client, owner, object)
+		if err != nil {
+			found = &Remaining{Key: object.key, Err: err}
+		}
+		if found != nil {
+			left, remaining = append(left, object), append(remaining, *found)
+		}
+	}
+	a.departures.set(owner, left)
+	slices.SortStableFunc(remaining, func(a, b Remaining) int { return cmp.Compare(a.rank(), b.rank()) })
+	return remaining, nil
+}
+
+// remainingOf is nil for what is gone. What was made anew, or has another owner by
+// now, stays.
+func remainingOf(ctx context.Context, client metadata.Interface, owner Extension, object departing) (*Remaining, error) {
+	live, err := client.Resource(object.resource).Namespace(object.key.Namespace).Get(ctx, object.key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(owner.without(live)) == len(live.OwnerReferences) {
+		return nil, nil
+	}
+	found := &Remaining{Key: object.key, Finalizers: theirFinalizers(live)}
+	if live.DeletionTimestamp != nil && slices.Contains(found.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		found.Held = held(ctx, client, object)
+	}
+	return found, nil
+}
+
+func (d *departures) set(owner Extension, objects []departing) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known[owner.Name] = departure{uid: owner.UID, objects: objects}
+}
+
+func (d *departures) of(owner Extension) []departing {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known := d.known[owner.Name]; known.uid == owner.UID {
+		return known.objects
+	}
+	return nil
+}
+
+func (d *departures) forget(extension string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.known, extension)
+}
+
+// theirFinalizers leaves out those by which the cluster waits for what an object
+// owns, which go by themselves.
+func theirFinalizers(object metav1.Object) []string {
+	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool {
+		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
+	})
+}
+
+// held are custom resources with finalizers, as far as they can be read.
+func held(ctx context.Context, client metadata.Interface, definition departing) []Held {
+	if definition.defines.Empty() {
+		return nil
+	}
+	list, err := client.Resource(definition.defines).List(ctx, metav1.ListOptions{Limit: maxHeld})
+	if err != nil {
+		return nil
+	}
+	var found []Held
+	for i := range list.Items {
+		if finalizers := theirFinalizers(&list.Items[i]); len(finalizers) > 0 {
+			found = append(found, Held{
+				Key: ObjectKey{
+					GroupKind: schema.GroupKind{Group: definition.defines.Group, Kind: definition.kind},
+					Namespace: list.Items[i].Namespace, Name: list.Items[i].Name,
+				},
+				Finalizers: finalizers,
+			})
+		}
+	}
+	return found
+}
+
+// rank is low for what tells most.
+func (r Remaining) rank() int {
+	switch {
+	case len(r.Held) > 0:
+		return 0
+	case len(r.Finalizers) > 0:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// String is the object with what it waits for.
+func (r Remaining) String() string {
+	switch {
+	case apierrors.IsForbidden(r.Err):
+		return fmt.Sprintf("%s, unless it is gone: the ServiceAccount may not get it", r.Key)
+	case r.Err != nil:
+		return fmt.Sprintf("%s, unless it is gone: %v", r.Key, r.Err)
+	case len(r.Held) > 0:
+		lines := make([]string, 0, len(r.Held))
+		for _, held := range r.Held[:min(len(r.Held), maxNamedHeld)] {
+			lines = append(lines, fmt.Sprintf("%s with finalizers [%s]", held.Key, strings.Join(held.Finalizers, " ")))
+		}
+		if more := len(r.Held) - len(lines); more > 0 {
+			lines = append(lines, fmt.Sprintf("%d or more others", more))
+		}
+		return fmt.Sprintf("%s because of %s", r.Key, strings.Join(lines, ", "))
+	case len(r.Finalizers) > 0:
+		return fmt.Sprintf("%s with finalizers [%s]", r.Key, strings.Join(r.Finalizers, " "))
+	default:
+		return r.Key.String()
+	}
+}
+
+// maxNamedHeld is how many custom resources of a definition a message names.
+const maxNamedHeld = 3

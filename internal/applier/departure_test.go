@@ -1,0 +1,140 @@
+package applier_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// parcel is a custom resource of what [parcels] defines.
+func parcel(namespace, name string, finalizers ...string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("departure.test/v1")
+	object.SetKind("Parcel")
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	object.SetFinalizers(finalizers)
+	return object
+}
+
+func parcels(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: parcels.departure.test}
+spec:
+  group: departure.test
+  scope: Namespaced
+  names: {kind: Parcel, plural: parcels}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// TestDeparture deletes an extension with custom resources of which one has a
+// finalizer that nobody removes.
+func TestDeparture(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "departure")
+	f.apply(t, "1.0.0", parcels(t), configMap("c", "v"))
+	held := parcel(f.owner.Namespace, "held", "departure.test/finalizer")
+	for _, object := range []*unstructured.Unstructured{held, parcel(f.owner.Namespace, "free"), parcel("default", "elsewhere")} {
+		eventually(t, "creating a custom resource", func() bool { return admin.Create(t.Context(), object) == nil })
+	}
+	f.requests.take()
+	counts, err := f.applier.Depart(t.Context(), f.owner)
+	if err != nil || len(counts) != 1 || counts[0].Definition != "parcels.departure.test" || counts[0].Count != 3 || counts[0].Err != nil {
+		t.Errorf("custom resources: %+v (%v)", counts, err)
+	}
+	if got := f.remaining(t); len(got) != 2 {
+		t.Errorf("what is left before anything goes: %q", got)
+	}
+
+	for _, object := range []*unstructured.Unstructured{parcels(t), configMap("c", "")} {
+		if object.GetKind() == "ConfigMap" {
+			object.SetNamespace(f.owner.Namespace)
+		}
+		if err := admin.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{`CustomResourceDefinition "parcels.departure.test" because of ` +
+		`Parcel "held" in namespace "` + f.owner.Namespace + `" with finalizers [departure.test/finalizer]`}
+	eventually(t, "what is held up is named", func() bool { return slices.Equal(f.remaining(t), want) })
+	if diff := cmp.Diff(want, f.remaining(t)); diff != "" {
+		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+	for _, request := range f.requests.take() {
+		if !strings.Contains(request, " GET ") && !strings.Contains(request, " LIST ") {
+			t.Errorf("%s: nothing may be written", request)
+		}
+	}
+
+	if err := admin.Patch(t.Context(), held, client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is left", func() bool { return len(f.remaining(t)) == 0 })
+	f.requests.take()
+	if f.remaining(t); len(f.requests.take()) > 0 {
+		t.Error("what is gone is asked for again")
+	}
+}
+
+// TestDepartureWithoutRights has a ServiceAccount that lost its rights before its
+// extension is deleted.
+func TestDepartureWithoutRights(t *testing.T) {
+	t.Parallel()
+	f := newPowerlessFixture(t, "departure-denied")
+	binding := &rbacv1.ClusterRoleBinding{}
+	binding.Name = f.owner.Namespace
+	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.owner.Namespace, Name: account}}
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
+	create(t, binding)
+	f.waitAllowed(t)
+	f.apply(t, "1.0.0", configMap("c", "v"))
+	if err := admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Name: "c"})
+	if counts, err := f.applier.Depart(t.Context(), f.owner); err != nil || len(counts) > 0 {
+		t.Errorf("custom resources: %+v (%v)", counts, err)
+	}
+	want := []string{`ConfigMap "c" in namespace "` + f.owner.Namespace + `", unless it is gone: the ServiceAccount may not get it`}
+	if diff := cmp.Diff(want, f.remaining(t)); diff != "" {
+		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+}
+
+func (f *fixture) remaining(t *testing.T) []string {
+	t.Helper()
+	found, err := f.applier.Remaining(t.Context(), f.owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := make([]string, 0, len(found))
+	for _, remaining := range found {
+		texts = append(texts, remaining.String())
+	}
+	return texts
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for begun := time.Now(); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+func TestDeletionLetsGo(t *testing.T) {
+	t.Parallel()
+	const (
+		theirs     = "example.com/theirs"
+		foreground = metav1.FinalizerDeleteDependents
+		orphan     = metav1.FinalizerOrphanDependents
+		counted    = "Warning CustomResources: deleted with 3 custom resources: 3 of widgets.p; " +
+			"those with finalizers stay, and hang, unless the operator removes them before it goes"
+		waits = "being deleted, which waits until "
+	)
+	with := func(names ...string) []string { return append(names, finalizers...) }
+	tests := map[string]struct {
+		reason     string
+		finalizers []string
+		age        time.Duration
+		remaining  []string
+		departErr  error
+
+		left    []string
+		writes  []string
+		did     []string
+		told    []string
+		ready   string // with its message; empty for no status
+		requeue time.Duration
+	}{
+		"only ours": {
+			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "depart"}, told: []string{counted},
+		},
+		"theirs too": {
+			finalizers: with(theirs), left: []string{theirs}, writes: []string{"patch status", "patch"},
+			did:   []string{"forget x", "depart"},
+			ready: waits + "its finalizers example.com/theirs are removed by whoever has set them",
+			told:  []string{counted, "Normal Terminating: " + waits + "its finalizers example.com/theirs are removed by whoever has set them"},
+		},
+		"only theirs": {
+			finalizers: []string{theirs}, left: []string{theirs}, writes: []string{"patch status"},
+			ready: waits + "its finalizers example.com/theirs are removed by whoever has set them",
+			told:  []string{"Normal Terminating: " + waits + "its finalizers example.com/theirs are removed by whoever has set them"},
+		},
+		"orphaned": {
+			reason:     "what is to stay is looked at when the garbage collector is done with it",
+			finalizers: with(orphan), left: with(orphan), writes: []string{"patch status"}, did: []string{"forget x"},
+			ready: waits + "all that it has installed, which stays, belongs to it no longer",
+			told:  []string{"Normal Terminating: " + waits + "all that it has installed, which stays, belongs to it no longer"},
+		},
+		"in the foreground, first": {
+			finalizers: with(foreground), age: time.Second, left: []string{foreground},
+			writes: []string{"patch status", "patch"}, did: []string{"forget x", "depart"},
+			ready: waits + "all that it has installed is gone", requeue: 4 * time.Second,
+			told: []string{counted, "Normal Terminating: " + waits + "all that it has installed is gone"},
+		},
+		"in the foreground, later": {
+			finalizers: []string{foreground}, age: 5 * time.Second, left: []string{foreground},
+			remaining: []string{`CustomResourceDefinition "widgets.p"`, `Secret "s"`},
+			writes:    []string{"patch status"}, did: []string{"remaining"},
+			ready: waits + `all that it has installed is gone; 2 left: CustomResourceDefinition "widgets.p", Secret "s"`,
+			told: []string{
+				"Normal Terminating: " + waits + `all that it has installed is gone; 2 left: CustomResourceDefinition "widgets.p", Secret "s"`,
+			},
+			requeue: remainingInterval,
+		},
+		"in the foreground, unknown": {
+			finalizers: []string{foreground, theirs}, age: time.Hour, left: []string{foreground, theirs}, departErr: errors.New("boom"),
+			writes: []string{"patch status"}, did: []string{"remaining"},
+			ready: waits + "its finalizers example.com/theirs are removed by whoever has set them, " +
+				"and until all that it has installed is gone, of which it is not known what is left: boom",
+			told: []string{
+				"Normal Terminating: " + waits + "its finalizers example.com/theirs are removed by whoever has set them, " +
+					"and until all that it has installed is gone, of which it is not known what is left: boom",
+			},
+			requeue: remainingInterval,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ext := sampleExtension()
+			ext.Finalizers = tc.finalizers
+			w := newWorld(t)
+			ext.DeletionTimestamp = &metav1.Time{Time: w.reconciler.Now().Add(-tc.age)}
+			w = newWorld(t, ext)
+			w.customResources = []CustomResources{{Definition: "widgets.p", Count: 3}}
+			w.remaining, w.departErr = tc.remaining, tc.departErr
+			result, err := w.reconcile(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.RequeueAfter != tc.requeue {
+				t.Errorf("looked at again after %s, want %s", result.RequeueAfter, tc.requeue)
+			}
+			got := &ocv1.ClusterExtension{}
+			err = w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, got)
+			if apierrors.IsNotFound(err) != (len(tc.left) == 0) || !slices.Equal(got.Finalizers, tc.left) {
+				t.Errorf("finalizers left = %v (%v), want %v: %s", got.Finalizers, err, tc.left, tc.reason)
+			}
+			if diff := cmp.Diff(tc.writes, w.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.did, w.did); diff != "" {
+				t.Errorf("done (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.told, w.told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			if len(tc.left) == 0 {
+				return
+			}
+			if diff := cmp.Diff("False Terminating: "+tc.ready, brief(&got.Status, ocv1.TypeReady)); diff != "" {
+				t.Errorf("Ready (-want +got):\n%s", diff)
+			}
+			if status := kstatusOf(t, got); status != kstatus.TerminatingStatus {
+				t.Errorf("kstatus says %s", status)
+			}
+			w.writes, w.told = nil, nil
+			if _, err := w.reconcile(t); err != nil || len(w.writes) > 0 || len(w.told) > 0 {
+				t.Errorf("a second pass wrote %v and told %v (%v)", w.writes, w.told, err)
+			}
+		})
+	}
+}
+
+// TestContentThatCannotBeLetGoIsTold has the garbage collector done with content that
+// is to stay, and a ServiceAccount that may not read it.
+func TestContentThatCannotBeLetGoIsTold(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	w.letGoErr = errors.New("boom")
+	orphaned := ext.DeepCopy()
+	orphaned.Finalizers = append(orphaned.Finalizers, metav1.FinalizerOrphanDependents)
+	w.reconciler.removals.note(orphaned)
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	want := "False Terminating: being deleted, which waits until all that it has installed, which stays, belongs to it no longer: boom"
+	if diff := cmp.Diff(want, brief(&w.extension(t).Status, ocv1.TypeReady)); diff != "" {
+		t.Errorf("Ready (-want +got):\n%s", diff)
+	}
+	w.letGoErr, w.did = nil, nil
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"forget x", "let go"}, w.did); diff != "" {
+		t.Errorf("done (-want +got): nothing goes, so nothing is counted\n%s", diff)
+	}
+}
+
+func TestCustomResourcesThatGoAreTold(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "", errors.New("no"))
+	tests := map[string]struct {
+		counts []CustomResources
+		err    error
+		want   *transition
+	}{
+		"no definitions": {},
+		"none": {
+			counts: []CustomResources{{Definition: "a"}, {Definition: "b"}},
+			want:   &transition{kind: corev1.EventTypeNormal, note: "deleted with its definitions, of which there are no custom resources"},
+		},
+		"some": {
+			counts: []CustomResources{{Definition: "a", Count: 2}, {Definition: "b"}, {Definition: "c", Count: 1}},
+			want: &transition{kind: corev1.EventTypeWarning, note: "deleted with 3 custom resources: 2 of a, 1 of c; " +
+				"those with finalizers stay, and hang, unless the operator removes them before it goes"},
+		},
+		"not all known": {
+			counts: []CustomResources{{Definition: "a", Err: forbidden}, {Definition: "b", Err: errors.New("boom")}},
+			want: &transition{
+				kind: corev1.EventTypeWarning,
+				note: "deleted with 0 custom resources; not known how many there are of a (the ServiceAccount may not list them), b (boom)",
+			},
+		},
+		"not known": {
+			err: errors.New("boom"),
+			want: &transition{
+				kind: corev1.EventTypeWarning,
+				note: "deleted with all custom resources of its definitions; how many that are is not known: boom",
+			},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.want != nil {
+				tc.want.reason = eventCustomResources
+			}
+			if diff := cmp.Diff(tc.want, departureOf(tc.counts, tc.err), cmp.AllowUnexported(transition{})); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
