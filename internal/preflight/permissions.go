@@ -3,10 +3,10 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
@@ -21,11 +21,12 @@ type ApprovalError struct {
 	Gains []permission.Gain
 }
 
-// Error is one line of at most 8 KiB: what would be granted, and how to agree.
+// Error is one short line: the first of what would be granted, how much more there
+// is, and how to agree.
 func (e *ApprovalError) Error() string {
 	return fmt.Sprintf("the upgrade to version %q waits for approval, as the operator would gain: %s; "+
 		"to agree, set spec.install.preflight.permissions.approvedVersion to %q",
-		e.Version, listed(e.Gains), e.Version)
+		e.Version, listed(e.Gains, permission.Gain.String), e.Version)
 }
 
 // Install is who is to install what.
@@ -80,29 +81,22 @@ func moreThanBefore(mapper permission.Mapper, install Install, needs permission.
 func permissionNotes(gains []permission.Gain, more []permission.Rule) []string {
 	var notes []string
 	if len(gains) > 0 {
-		notes = append(notes, "the operator gains "+listed(gains))
+		notes = append(notes, "the operator gains "+listed(gains, permission.Gain.String))
 	}
 	if len(more) > 0 {
-		notes = append(notes, "the ServiceAccount needs more than before: "+listed(more))
+		notes = append(notes, "the ServiceAccount needs more than before: "+listed(more, permission.Rule.Text))
 	}
 	return notes
 }
 
-// maxListed bounds a list that stands in one line.
-const maxListed = 8 << 10
+// maxListed bounds a list that stands in one line, so that two of them fit into an
+// event.
+const maxListed = 400
 
-func listed[T fmt.Stringer](items []T) string {
-	var text strings.Builder
+func listed[T any](items []T, text func(T) string) string {
+	texts := make([]string, len(items))
 	for i, item := range items {
-		line := item.String()
-		if text.Len()+len(line) > maxListed {
-			fmt.Fprintf(&text, " and %d more", len(items)-i)
-			break
-		}
-		if i > 0 {
-			text.WriteString(", ")
-		}
-		text.WriteString(line)
+		texts[i] = text(item)
 	}
-	return text.String()
+	return excerpt.Of(texts, maxListed)
 }

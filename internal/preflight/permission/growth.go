@@ -27,7 +27,7 @@ func (g Gain) String() string {
 	if g.Role != "" {
 		return fmt.Sprintf("%s: Namespace:%q all that %s grants", g.Subject, g.Rule.Namespace, g.Role)
 	}
-	return g.Subject + ": " + g.Rule.String()
+	return g.Subject + ": " + g.Rule.Text()
 }
 
 // Growth are the rights that the wanted objects give and those before did not:

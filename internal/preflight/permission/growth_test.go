@@ -16,7 +16,7 @@ func TestGrowth(t *testing.T) {
 	}{
 		"all is new on the first installation": {
 			wanted: []string{aRole, bound},
-			want:   []string{`ServiceAccount "ns1/op": Namespace:"ns2" APIGroups:[] Resources:[secrets] Verbs:[get,list]`},
+			want:   []string{`ServiceAccount "ns1/op": Namespace:"ns2" APIGroups:[""] Resources:[secrets] Verbs:[get,list]`},
 		},
 		"nothing changes": {before: []string{aRole, bound}, wanted: []string{aRole, bound}},
 		"a role that nobody is bound to gives nothing": {wanted: []string{aRole}},
@@ -29,7 +29,7 @@ func TestGrowth(t *testing.T) {
 		},
 		"one more verb": {
 			before: []string{aRole, bound}, wanted: []string{strings.Replace(aRole, "[get, list]", "[get, list, delete]", 1), bound},
-			want: []string{`ServiceAccount "ns1/op": Namespace:"ns2" APIGroups:[] Resources:[secrets] Verbs:[delete]`},
+			want: []string{`ServiceAccount "ns1/op": Namespace:"ns2" APIGroups:[""] Resources:[secrets] Verbs:[delete]`},
 		},
 		"what held everywhere is no growth in a namespace": {
 			before: []string{aClusterRole, bindingTo("", "ClusterRole", "reader", "op")},
@@ -39,17 +39,17 @@ func TestGrowth(t *testing.T) {
 			before: []string{strings.Replace(aRole, "get, list", "get", 1), bound},
 			wanted: []string{strings.Replace(aClusterRole, "/metrics", "/healthz", 1), bindingTo("", "ClusterRole", "reader", "op")},
 			want: []string{
-				`ServiceAccount "ns1/op": Namespace:"" APIGroups:[] Resources:[secrets] Verbs:[get]`,
+				`ServiceAccount "ns1/op": Namespace:"" APIGroups:[""] Resources:[secrets] Verbs:[get]`,
 				`ServiceAccount "ns1/op": Namespace:"" Verbs:[get] NonResourceURLs:[/healthz]`,
 			},
 		},
 		"somebody else gets the role": {
 			before: []string{aRole, bound}, wanted: []string{aRole, bindingTo("ns2", "Role", "reader", "op", "second")},
-			want: []string{`ServiceAccount "ns1/second": Namespace:"ns2" APIGroups:[] Resources:[secrets] Verbs:[get,list]`},
+			want: []string{`ServiceAccount "ns1/second": Namespace:"ns2" APIGroups:[""] Resources:[secrets] Verbs:[get,list]`},
 		},
 		"a group gets the role": {
 			wanted: []string{aRole, strings.Replace(bound, "kind: ServiceAccount, name: op, namespace: ns1", "kind: Group, name: everybody", 1)},
-			want:   []string{`Group "everybody": Namespace:"ns2" APIGroups:[] Resources:[secrets] Verbs:[get,list]`},
+			want:   []string{`Group "everybody": Namespace:"ns2" APIGroups:[""] Resources:[secrets] Verbs:[get,list]`},
 		},
 		"a role of others": {
 			wanted: []string{bindingTo("ns2", "ClusterRole", "view", "op")},

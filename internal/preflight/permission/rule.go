@@ -22,14 +22,30 @@ type Rule struct {
 // String is the line that the reference implementation writes for a rule:
 //
 //	Namespace:"ns" APIGroups:[apps] Resources:[deployments] ResourceNames:[x] Verbs:[get,patch]
-func (r Rule) String() string {
+//
+// It writes nothing for the name of the core group, where [Rule.Text] has what one
+// writes in a role.
+func (r Rule) String() string { return r.line(r.APIGroups) }
+
+// Text is the line with the core group as in RBAC: "".
+func (r Rule) Text() string {
+	groups := slices.Clone(r.APIGroups)
+	for i, group := range groups {
+		if group == "" {
+			groups[i] = `""`
+		}
+	}
+	return r.line(groups)
+}
+
+func (r Rule) line(groups []string) string {
 	var line strings.Builder
 	line.WriteString(`Namespace:"` + r.Namespace + `"`)
 	for _, part := range []struct {
 		key    string
 		values []string
 	}{
-		{"APIGroups", r.APIGroups},
+		{"APIGroups", groups},
 		{"Resources", r.Resources},
 		{"ResourceNames", r.ResourceNames},
 		{"Verbs", r.Verbs},

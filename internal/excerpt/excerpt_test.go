@@ -1,0 +1,75 @@
+package excerpt_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		items []string
+		limit int
+		want  string
+	}{
+		"none":                  {limit: 10},
+		"all fit":               {items: []string{"a", "b", "c"}, limit: 7, want: "a, b, c"},
+		"the last does not":     {items: []string{"a", "b", "a long one, this"}, limit: 15, want: "a, b and 1 more"},
+		"some do not":           {items: []string{"a", "b", "c", "d", "e"}, limit: 12, want: "a and 4 more"},
+		"not even the first":    {items: []string{"one two three four", "b"}, limit: 19, want: "one… and 1 more"},
+		"lines become one":      {items: []string{"a\n  b", "c\td"}, limit: 20, want: "a b, c d"},
+		"shorter than its tail": {items: []string{"aa", "b"}, limit: 2, want: "… and 1 more"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := excerpt.Of(tc.items, tc.limit); got != tc.want {
+				t.Errorf("Of = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOfStaysWithinItsLimit(t *testing.T) {
+	t.Parallel()
+	for n := range 200 {
+		for limit := 30; limit < 200; limit++ {
+			if got := excerpt.Of(slicesOf(n), limit); len(got) > limit {
+				t.Fatalf("%d items within %d: %d bytes: %q", n, limit, len(got), got)
+			}
+		}
+	}
+}
+
+func slicesOf(n int) []string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = strings.Repeat("x", i%17)
+	}
+	return items
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		text  string
+		limit int
+		want  string
+	}{
+		"fits":     {text: "a b", limit: 3, want: "a b"},
+		"folded":   {text: " a\n\n b ", limit: 3, want: "a b"},
+		"cut":      {text: "a lot of words", limit: 12, want: "a lot of…"},
+		"no space": {text: "aaaaaaaaaa", limit: 8, want: "aaaaa…"},
+		"rune":     {text: strings.Repeat("ä", 10), limit: 10, want: "äää…"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := excerpt.Line(tc.text, tc.limit); got != tc.want {
+				t.Errorf("Line = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
