@@ -448,7 +448,7 @@ func TestObjectsOfAnotherExtensionAreNotTakenOver(t *testing.T) {
 	second := newOwner(t, "second", first.owner.Namespace)
 	_, err := first.applier.Apply(t.Context(), second, first.desired("1.0.0", configMap("shared", "2")))
 	var conflict *applier.ConflictError
-	if !errors.As(err, &conflict) || conflict.Conflicts[0].Owner != `ClusterExtension "first"` {
+	if !errors.As(err, &conflict) || conflict.Extension() != "first" {
 		t.Fatalf("err = %#v, want a conflict that names the owner", err)
 	}
 }

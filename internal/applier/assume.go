@@ -100,7 +100,7 @@ func (w writer) ascertain(ctx context.Context, s *step) error {
 		return err
 	}
 	if s.live != nil && !owns(w.owner, s.live) {
-		return &ConflictError{Conflicts: []Conflict{{Object: s.key, Owner: ownerOf(s.live)}}}
+		return &ConflictError{Claimant: w.owner, Conflicts: []Conflict{{Object: s.key, Holder: holderOf(s.live)}}}
 	}
 	return nil
 }

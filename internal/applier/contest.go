@@ -36,11 +36,7 @@ func (c Contested) String() string {
 	if len(c.Rivals) == 0 {
 		return c.Object.String()
 	}
-	quoted := make([]string, 0, len(c.Rivals))
-	for _, rival := range c.Rivals {
-		quoted = append(quoted, fmt.Sprintf("%q", rival))
-	}
-	return fmt.Sprintf("%s (by %s)", c.Object, strings.Join(quoted, " and "))
+	return fmt.Sprintf("%s (by %s)", c.Object, strings.Join(quoted(c.Rivals), " and "))
 }
 
 // contest is how often one object was repaired lately.

@@ -8,11 +8,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // ConflictError says that objects of the bundle exist already and belong to
 // somebody else. Nothing was written.
 type ConflictError struct {
+	// Claimant is the extension that wants them.
+	Claimant Extension
+
 	// Conflicts is sorted by object and never empty.
 	Conflicts []Conflict
 }
@@ -21,8 +26,8 @@ type ConflictError struct {
 type Conflict struct {
 	Object ObjectKey
 
-	// Owner says to whom the object belongs, as far as it tells.
-	Owner string
+	// Holder says to whom the object belongs, as far as it tells.
+	Holder Holder
 }
 
 // Error keeps to the sentence of the reference implementation, which scripts
@@ -35,6 +40,44 @@ func (e *ConflictError) Error() string {
 	}
 	return strings.Join(lines, "; ")
 }
+
+// Extension is the name of the ClusterExtension to which all of the objects belong;
+// empty if there is no such one.
+func (e *ConflictError) Extension() string {
+	first := e.Conflicts[0].Holder
+	for _, conflict := range e.Conflicts {
+		if conflict.Holder.Kind != ownerKind || conflict.Holder.Name != first.Name {
+			return ""
+		}
+	}
+	return first.Name
+}
+
+// Summary says in one short line whose the first of the objects and all others of
+// the same holder are, what the ways out are, and who else there is.
+func (e *ConflictError) Summary() string {
+	holder := e.Conflicts[0].Holder
+	var objects, others []string
+	for _, conflict := range e.Conflicts {
+		if name := conflict.Holder.String(); name != holder.String() {
+			others = append(others, name)
+			continue
+		}
+		objects = append(objects, conflict.Object.String())
+	}
+	verbs := "exists already and belongs"
+	if len(objects) > 1 {
+		verbs = "exist already and belong"
+	}
+	text := fmt.Sprintf("%s %s to %s: %s", excerpt.Of(objects, maxListed), verbs, holder, holder.wayOut(e.Claimant))
+	if slices.Sort(others); len(others) > 0 {
+		text += "; other objects belong to " + excerpt.Of(slices.Compact(others), maxListed)
+	}
+	return text
+}
+
+// maxListed bounds the objects that a summary names, in bytes.
+const maxListed = 200
 
 // UnknownKindsError says that the cluster does not serve kinds of the bundle.
 // An operation that fails with nothing else has written nothing; a repair has put
@@ -63,6 +106,12 @@ func (e *UnknownKindsError) Error() string {
 // Unwrap gives a [*meta.NoKindMatchError] for each kind, in no order.
 func (e *UnknownKindsError) Unwrap() []error { return e.missing }
 
+// Summary names the first of the kinds, and what to do.
+func (e *UnknownKindsError) Summary() string {
+	return fmt.Sprintf("the cluster does not serve kinds of the bundle: %s: install what provides them",
+		excerpt.Of(e.Kinds, maxListed))
+}
+
 // ObjectsError collects what went wrong with single objects of one wave.
 type ObjectsError struct {
 	// Failures is sorted by object and never empty.
@@ -83,6 +132,19 @@ func (e *ObjectsError) Error() string {
 	}
 	return strings.Join(lines, "; ")
 }
+
+// Summary has the first failure and how many objects there are besides.
+func (e *ObjectsError) Summary() string {
+	first := e.Failures[0]
+	text := excerpt.Line(fmt.Sprintf("%s %s: %v", first.Action, first.Object, first.Err), maxFailure)
+	if more := len(e.Failures) - 1; more > 0 {
+		text += fmt.Sprintf("; so it is with %d more objects", more)
+	}
+	return text
+}
+
+// maxFailure bounds what a summary says of one object, in bytes.
+const maxFailure = 320
 
 // Unwrap gives the errors of the API server.
 func (e *ObjectsError) Unwrap() []error {

@@ -2,7 +2,6 @@ package applier
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -183,7 +182,7 @@ func (p *planner) checkOwnership(plan *plan) error {
 	var conflicts []Conflict
 	for _, s := range plan.steps {
 		if s.live != nil && !owns(p.owner, s.live) && !s.inherits() {
-			conflicts = append(conflicts, Conflict{Object: s.key, Owner: ownerOf(s.live)})
+			conflicts = append(conflicts, Conflict{Object: s.key, Holder: holderOf(s.live)})
 		}
 	}
 	plan.prune = slices.DeleteFunc(plan.prune, func(s step) bool { return s.live == nil || !owns(p.owner, s.live) })
@@ -191,7 +190,7 @@ func (p *planner) checkOwnership(plan *plan) error {
 		return nil
 	}
 	slices.SortFunc(conflicts, func(a, b Conflict) int { return compareKeys(a.Object, b.Object) })
-	return &ConflictError{Conflicts: conflicts}
+	return &ConflictError{Claimant: p.owner, Conflicts: conflicts}
 }
 
 // owns reports whether an object belongs to the extension. What counts is the
@@ -206,15 +205,4 @@ func owns(owner Extension, live *unstructured.Unstructured) bool {
 	return live.GetLabels()[LabelOwnerName] == owner.Name &&
 		annotations[annotationReleaseName] == releaseName(owner.Name) &&
 		annotations[annotationReleaseNamespace] == owner.Namespace
-}
-
-// ownerOf names the owner of an object as far as the object tells.
-func ownerOf(live *unstructured.Unstructured) string {
-	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
-		return fmt.Sprintf("%s %q", controller.Kind, controller.Name)
-	}
-	if release := live.GetAnnotations()[annotationReleaseName]; release != "" {
-		return fmt.Sprintf("Helm release %q", release)
-	}
-	return "nobody that it names"
 }

@@ -1,0 +1,115 @@
+package applier
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Holder is to whom an object belongs, as far as it tells. The zero value is nobody.
+type Holder struct {
+	// Kind and Name are those of the controller of the object, or of who has put
+	// its marks on it. Namespace is empty where it does not matter.
+	Kind, Namespace, Name string
+
+	// Managers are the field managers that wrote the object, sorted.
+	Managers []string
+}
+
+// Kinds of holders that are told by marks.
+const (
+	kindRelease        = "Helm release"
+	kindServiceVersion = "ClusterServiceVersion"
+)
+
+// Labels with which OLM v0 says which ClusterServiceVersion brought an object.
+const (
+	labelServiceVersion          = "olm.owner"
+	labelServiceVersionKind      = "olm.owner.kind"
+	labelServiceVersionNamespace = "olm.owner.namespace"
+)
+
+// maxManagers bounds the field managers that are named.
+const maxManagers = 3
+
+// holderOf reads the owner that controls an object, then the marks of Helm and of
+// OLM, and who wrote it in any case.
+func holderOf(live *unstructured.Unstructured) Holder {
+	holder := Holder{Managers: managersOf(live)}
+	labels, annotations := live.GetLabels(), live.GetAnnotations()
+	controller := metav1.GetControllerOfNoCopy(live)
+	switch {
+	case controller != nil:
+		holder.Kind, holder.Name = controller.Kind, controller.Name
+		if holder.Kind != ownerKind {
+			holder.Namespace = live.GetNamespace()
+		}
+	case annotations[annotationReleaseName] != "":
+		holder.Kind, holder.Name = kindRelease, annotations[annotationReleaseName]
+		holder.Namespace = annotations[annotationReleaseNamespace]
+	case labels[labelServiceVersionKind] == kindServiceVersion:
+		holder.Kind, holder.Name = kindServiceVersion, labels[labelServiceVersion]
+		holder.Namespace = labels[labelServiceVersionNamespace]
+	}
+	return holder
+}
+
+func managersOf(live *unstructured.Unstructured) []string {
+	found := map[string]struct{}{}
+	for _, entry := range live.GetManagedFields() {
+		if entry.Subresource == "" && entry.Manager != "" {
+			found[entry.Manager] = struct{}{}
+		}
+	}
+	managers := slices.Sorted(maps.Keys(found))
+	return managers[:min(len(managers), maxManagers)]
+}
+
+// String names the holder for people.
+func (h Holder) String() string {
+	switch {
+	case h.Kind != "" && h.Namespace != "":
+		return fmt.Sprintf("%s %q in namespace %q", h.Kind, h.Name, h.Namespace)
+	case h.Kind != "":
+		return fmt.Sprintf("%s %q", h.Kind, h.Name)
+	case len(h.Managers) > 0:
+		return fmt.Sprintf("nobody that it names (written by %s)", strings.Join(quoted(h.Managers), " and "))
+	}
+	return "nobody that it names"
+}
+
+// wayOut is what somebody can do so that the extension gets the object.
+func (h Holder) wayOut(claimant Extension) string {
+	switch h.Kind {
+	case ownerKind:
+		return "delete one of the two extensions"
+	case kindRelease:
+		return fmt.Sprintf("uninstall the release (helm uninstall %s -n %s), or hand the object over: %s",
+			h.Name, cmp.Or(h.Namespace, "NAMESPACE"), marksOf(claimant))
+	case kindServiceVersion:
+		return "remove its Subscription and the ClusterServiceVersion"
+	case "":
+		return "delete the object, or hand it over: " + marksOf(claimant)
+	}
+	return "delete that owner, and the object with it"
+}
+
+// marksOf is what makes an object that nobody controls one of the extension, see
+// [owns].
+func marksOf(claimant Extension) string {
+	return fmt.Sprintf("label it %s=%s and annotate it %s=%s %s=%s", LabelOwnerName, claimant.Name,
+		annotationReleaseName, releaseName(claimant.Name), annotationReleaseNamespace, claimant.Namespace)
+}
+
+func quoted(names []string) []string {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = fmt.Sprintf("%q", name)
+	}
+	return texts
+}
