@@ -136,9 +136,20 @@ func (e *ObjectsError) Error() string {
 // Summary has the first failure and how many objects there are besides.
 func (e *ObjectsError) Summary() string {
 	first := e.Failures[0]
-	text := excerpt.Line(fmt.Sprintf("%s %s: %v", first.Action, first.Object, first.Err), maxFailure)
+	text := excerpt.Line(fmt.Sprintf("%s %s: %s", first.Action, first.Object, toThePoint(first.Err)), maxFailure)
 	if more := len(e.Failures) - 1; more > 0 {
 		text += fmt.Sprintf("; so it is with %d more objects", more)
+	}
+	return text
+}
+
+// toThePoint leaves out of a refusal to grant rights who asked, with all groups, so
+// that there is room for the rights.
+func toThePoint(err error) string {
+	const header = "attempting to grant RBAC permissions not currently held:"
+	text := err.Error()
+	if _, rights, found := strings.Cut(text, header); found {
+		return "the ServiceAccount may not grant what it does not hold: " + rights
 	}
 	return text
 }

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // Holder is to whom an object belongs, as far as it tells. The zero value is nobody.
@@ -34,8 +36,14 @@ const (
 	labelServiceVersionNamespace = "olm.owner.namespace"
 )
 
-// maxManagers bounds the field managers that are named.
-const maxManagers = 3
+const (
+	// maxManagers bounds the field managers that are named.
+	maxManagers = 3
+
+	// maxName is more than nearly all names have, in bytes: in annotations they can
+	// be as long as one likes.
+	maxName = 64
+)
 
 // holderOf reads the owner that controls an object, then the marks of Helm and of
 // OLM, and who wrote it in any case.
@@ -72,11 +80,12 @@ func managersOf(live *unstructured.Unstructured) []string {
 
 // String names the holder for people.
 func (h Holder) String() string {
+	name := excerpt.Line(h.Name, maxName)
 	switch {
 	case h.Kind != "" && h.Namespace != "":
-		return fmt.Sprintf("%s %q in namespace %q", h.Kind, h.Name, h.Namespace)
+		return fmt.Sprintf("%s %q in namespace %q", h.Kind, name, h.Namespace)
 	case h.Kind != "":
-		return fmt.Sprintf("%s %q", h.Kind, h.Name)
+		return fmt.Sprintf("%s %q", h.Kind, name)
 	case len(h.Managers) > 0:
 		return fmt.Sprintf("nobody that it names (written by %s)", strings.Join(quoted(h.Managers), " and "))
 	}
@@ -90,7 +99,7 @@ func (h Holder) wayOut(claimant Extension) string {
 		return "delete one of the two extensions"
 	case kindRelease:
 		return fmt.Sprintf("uninstall the release (helm uninstall %s -n %s), or hand the object over: %s",
-			h.Name, cmp.Or(h.Namespace, "NAMESPACE"), marksOf(claimant))
+			excerpt.Line(h.Name, maxName), cmp.Or(h.Namespace, "NAMESPACE"), marksOf(claimant))
 	case kindServiceVersion:
 		return "remove its Subscription and the ClusterServiceVersion"
 	case "":

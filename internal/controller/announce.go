@@ -59,7 +59,8 @@ func (a *announcement) tell(ctx context.Context, outcome Outcome, doing string) 
 		return false, a.err
 	}
 	r, now := a.reconciler, a.reconciler.Now()
-	v := verdict{disposition: Working, reason: ocv1.ReasonRollingOut, message: underwayText(outcome, doing)}
+	text := underwayText(outcome, doing)
+	v := verdict{disposition: Working, reason: ocv1.ReasonRollingOut, message: text, summary: text}
 	status := statusOf(a.ext, outcome, v, phaseOf(a.ext, outcome, v, r.effortsOf(a.ext.Name), now), now)
 	r.announced.Store(a.ext.Name, status.DeepCopy())
 	written, err := r.writeStatus(ctx, a.ext, status)

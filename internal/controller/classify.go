@@ -38,21 +38,26 @@ type verdict struct {
 	// reason and message are those of the Progressing condition.
 	reason  string
 	message string
+
+	// summary is what all others have instead of the message.
+	summary string
 }
 
 // classify is the only place that decides between retry, wait and blocked.
 func classify(outcome Outcome) verdict {
 	switch {
 	case outcome.unfinished():
-		return verdict{disposition: Settled, reason: ocv1.ReasonRollingOut, message: settledText(outcome)}
+		text := settledText(outcome)
+		return verdict{disposition: Settled, reason: ocv1.ReasonRollingOut, message: text, summary: text}
 	case outcome.Err == nil:
-		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: "Desired state reached"}
+		const settled = "Desired state reached"
+		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: settled, summary: settled}
 	}
 	disposition, reason := dispositionOf(outcome)
 	if disposition == Wait && outcome.RepairErr != nil {
 		disposition = Retry
 	}
-	return verdict{disposition: disposition, reason: reason, message: messageOf(outcome)}
+	return verdict{disposition: disposition, reason: reason, message: messageOf(outcome), summary: summaryOf(outcome)}
 }
 
 func dispositionOf(outcome Outcome) (Disposition, string) {

@@ -6,10 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
-
-// maxNote is what the API allows for the text of an event.
-const maxNote = 1024
 
 // Reasons of events. All others have the reason of the condition Ready.
 const (
@@ -61,12 +59,12 @@ func removalOf(dependents []string) *transition {
 	}
 	return &transition{
 		kind: corev1.EventTypeWarning, reason: eventRequired,
-		note: "removed although it is required: " + named(dependents),
+		note: "removed although it is required: " + excerpt.Of(dependents, maxText/2),
 	}
 }
 
 func notLetGoText(err error) string {
-	return oneLine("content that was written just before the deletion may be removed by the garbage collector, because it could not be seen: " + err.Error())
+	return "content that was written just before the deletion may be removed by the garbage collector, because it could not be seen: " + err.Error()
 }
 
 // notesOf is what to tell of an upgrade beside that it was done; nil if nothing.
@@ -74,12 +72,12 @@ func notesOf(notes []string) *transition {
 	if len(notes) == 0 {
 		return nil
 	}
-	return &transition{kind: corev1.EventTypeWarning, reason: eventPreflight, note: oneLine(named(notes))}
+	return &transition{kind: corev1.EventTypeWarning, reason: eventPreflight, note: excerpt.Of(notes, maxText)}
 }
 
 // tell sends an event, after what it is about was written. Nothing waits for it.
 func (r *Reconciler) tell(ext *ocv1.ClusterExtension, t *transition) {
 	if t != nil {
-		r.Events.Event(ext, t.kind, t.reason, shortened(t.note, maxNote))
+		r.Events.Event(ext, t.kind, t.reason, excerpt.Line(t.note, maxText)) // the API allows 1024 bytes
 	}
 }

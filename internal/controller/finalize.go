@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // finalizers are those of the reference implementation. They guard nothing but
@@ -118,7 +119,7 @@ func terminatingText(left, remaining []string, err error) string {
 	})
 	var parts []string
 	if len(theirs) > 0 {
-		parts = append(parts, "its finalizers "+named(theirs)+" are removed by whoever has set them")
+		parts = append(parts, "its finalizers "+excerpt.Of(theirs, maxList)+" are removed by whoever has set them")
 	}
 	if slices.Contains(left, metav1.FinalizerOrphanDependents) {
 		parts = append(parts, "all that it has installed, which stays, belongs to it no longer")
@@ -129,16 +130,16 @@ func terminatingText(left, remaining []string, err error) string {
 		case err != nil:
 			text += ", of which it is not known what is left: " + err.Error()
 		case len(remaining) > 0:
-			text += fmt.Sprintf("; %d left: %s", len(remaining), named(remaining))
+			text += fmt.Sprintf("; %d left: %s", len(remaining), excerpt.Of(remaining, maxList))
 		}
 		parts = append(parts, text)
 	}
-	return oneLine("being deleted, which waits until " + strings.Join(parts, ", and until "))
+	return excerpt.Line("being deleted, which waits until "+strings.Join(parts, ", and until "), maxText)
 }
 
 // stillOwnedText says what a deletion waits for that is to leave the content behind.
 func stillOwnedText(err error) string {
-	return oneLine("being deleted, which waits until all that it has installed, which stays, belongs to it no longer: " + err.Error())
+	return excerpt.Line("being deleted, which waits until all that it has installed, which stays, belongs to it no longer: "+err.Error(), maxText)
 }
 
 // missingFinalizers gives the finalizers that an extension should have, or nil
@@ -185,7 +186,7 @@ func (r *Reconciler) warnCustomResources(ctx context.Context, ext *ocv1.ClusterE
 func departureOf(counts []CustomResources, err error) *transition {
 	t := &transition{kind: corev1.EventTypeWarning, reason: eventCustomResources}
 	if err != nil {
-		t.note = oneLine(fmt.Sprintf("deleted with all custom resources of its definitions; how many that are is not known: %v", err))
+		t.note = fmt.Sprintf("deleted with all custom resources of its definitions; how many that are is not known: %v", err)
 		return t
 	}
 	if len(counts) == 0 {
@@ -211,11 +212,11 @@ func departureOf(counts []CustomResources, err error) *transition {
 	}
 	parts := []string{fmt.Sprintf("deleted with %d custom resources", total)}
 	if len(some) > 0 {
-		parts[0] += ": " + named(some) + "; those with finalizers stay, and hang, unless the operator removes them before it goes"
+		parts[0] += ": " + excerpt.Of(some, maxList) + "; those with finalizers stay, and hang, unless the operator removes them before it goes"
 	}
 	if len(unknown) > 0 {
-		parts = append(parts, "not known how many there are of "+named(unknown))
+		parts = append(parts, "not known how many there are of "+excerpt.Of(unknown, maxList))
 	}
-	t.note = oneLine(strings.Join(parts, "; "))
+	t.note = excerpt.Line(strings.Join(parts, "; "), maxText)
 	return t
 }

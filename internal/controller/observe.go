@@ -40,12 +40,33 @@ type Observed struct {
 
 // MissingServiceAccountError says that the declared ServiceAccount does not
 // exist.
-type MissingServiceAccountError struct{ Namespace, Name string }
+type MissingServiceAccountError struct {
+	Namespace, Name string
 
+	// NoNamespace says that the namespace does not exist either.
+	NoNamespace bool
+}
+
+// Error is the message of the reference implementation, which makes no difference
+// between what is missing.
 func (e *MissingServiceAccountError) Error() string {
 	return fmt.Sprintf("operation cannot proceed due to the following validation error(s): service account %q not found in namespace %q",
 		e.Name, e.Namespace)
 }
+
+// UnreadableServiceAccountError says that it is not known whether the declared
+// ServiceAccount exists.
+type UnreadableServiceAccountError struct {
+	Namespace, Name string
+	Err             error
+}
+
+func (e *UnreadableServiceAccountError) Error() string {
+	return fmt.Sprintf("operation cannot proceed due to the following validation error(s): error getting service account: %v", e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *UnreadableServiceAccountError) Unwrap() error { return e.Err }
 
 // observe does every read of a pass that does not depend on a bundle. All but
 // the first look at an installation are answered from memory.
@@ -74,12 +95,21 @@ func (r *Reconciler) serviceAccount(ctx context.Context, owner Owner) error {
 	key := types.NamespacedName{Namespace: owner.Namespace, Name: owner.ServiceAccount}
 	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
 	if apierrors.IsNotFound(err) {
-		return &MissingServiceAccountError{Namespace: owner.Namespace, Name: owner.ServiceAccount}
+		return &MissingServiceAccountError{Namespace: owner.Namespace, Name: owner.ServiceAccount, NoNamespace: r.lacksNamespace(ctx, owner)}
 	}
 	if err != nil {
-		return fmt.Errorf("operation cannot proceed due to the following validation error(s): error getting service account: %w", err)
+		return &UnreadableServiceAccountError{Namespace: owner.Namespace, Name: owner.ServiceAccount, Err: err}
 	}
 	return nil
+}
+
+// lacksNamespace takes a namespace without any ServiceAccount for one that does not
+// exist: each has one called default from its first moment to its last. That needs
+// no right to read namespaces, and no request.
+func (r *Reconciler) lacksNamespace(ctx context.Context, owner Owner) bool {
+	var accounts corev1.ServiceAccountList
+	err := r.Client.List(ctx, &accounts, client.InNamespace(owner.Namespace), client.Limit(1), client.UnsafeDisableDeepCopy)
+	return err == nil && len(accounts.Items) == 0
 }
 
 func (r *Reconciler) catalogs(ctx context.Context, selector labels.Selector, pkg string) ([]resolve.Catalog, error) {

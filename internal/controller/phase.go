@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // phase is where an extension stands, for those who wait for it: at rest, at
@@ -22,8 +23,9 @@ type phase struct {
 	// overdue says that the deadline of the spec has passed.
 	overdue bool
 
-	// reason and message say what the work waits for, or why there is none.
-	reason, message string
+	// reason and message say what the work waits for, or why there is none. whole
+	// is the message for Progressing, if that is not the one of the verdict.
+	reason, message, whole string
 
 	// remaining is when the phase changes though nothing happens; zero for never.
 	remaining time.Duration
@@ -65,10 +67,7 @@ func phaseOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, before effo
 		}
 		deadline := deadlineOf(ext)
 		if p.remaining = deadline - now.Sub(p.efforts.since); deadline > 0 && p.remaining <= 0 {
-			return phase{
-				stalled: true, overdue: true, reason: ocv1.ReasonProgressDeadlineExceeded, efforts: p.efforts,
-				message: fmt.Sprintf("not done within %d minutes: %s", ext.Spec.ProgressDeadlineMinutes, p.message),
-			}
+			return overdue(ext, v, p)
 		}
 		p.remaining = max(p.remaining, 0)
 	}
@@ -87,6 +86,19 @@ func phaseOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, before effo
 	return p
 }
 
+// overdue is the phase of work that has taken too long.
+func overdue(ext *ocv1.ClusterExtension, v verdict, working phase) phase {
+	prefix := fmt.Sprintf("not done within %d minutes: ", ext.Spec.ProgressDeadlineMinutes)
+	whole := working.message
+	if v.disposition != Settled {
+		whole = v.message
+	}
+	return phase{
+		stalled: true, overdue: true, reason: ocv1.ReasonProgressDeadlineExceeded, efforts: working.efforts,
+		message: excerpt.Line(prefix+working.message, maxText), whole: prefix + whole,
+	}
+}
+
 // clocks are what time is measured for.
 type clocks struct{ deadline, answer bool }
 
@@ -96,16 +108,15 @@ func standingOf(outcome Outcome, v verdict) (phase, clocks) {
 	text := workloadsText(outcome)
 	switch {
 	case v.disposition == Blocked:
-		return phase{stalled: true, reason: v.reason, message: v.message}, clocks{}
+		return phase{stalled: true, reason: v.reason, message: v.summary}, clocks{}
 	case v.disposition == Working:
-		return phase{working: true, reason: v.reason, message: v.message}, clocks{deadline: true}
+		return phase{working: true, reason: v.reason, message: v.summary}, clocks{deadline: true}
 	case v.disposition != Settled:
-		return phase{working: true, reason: v.reason, message: v.message}, clocks{deadline: true, answer: true}
+		return phase{working: true, reason: v.reason, message: v.summary}, clocks{deadline: true, answer: true}
 	case outcome.unfinished():
 		return phase{working: true, reason: ocv1.ReasonRollingOut, message: settledText(outcome)}, clocks{deadline: true}
-	case slices.ContainsFunc(outcome.Workloads, func(w Workload) bool { return w.Stuck }):
-		message := "a rollout has failed, look at its pods: " + text
-		return phase{stalled: true, reason: ocv1.ReasonRolloutFailed, message: message}, clocks{deadline: true}
+	case hasFailed(outcome):
+		return phase{stalled: true, reason: ocv1.ReasonRolloutFailed, message: "a rollout has failed: " + text}, clocks{deadline: true}
 	case slices.ContainsFunc(outcome.Workloads, func(w Workload) bool { return w.RollingOut }):
 		return phase{working: true, reason: ocv1.ReasonRollingOut, message: text}, clocks{deadline: true}
 	case available != metav1.ConditionTrue:
@@ -115,10 +126,20 @@ func standingOf(outcome Outcome, v verdict) (phase, clocks) {
 	}
 }
 
-// workloadsText is what is amiss with the workloads.
+// workloadsText is what is amiss with the workloads, and where to look if somebody
+// has to.
 func workloadsText(outcome Outcome) string {
-	_, reasons := availability(outcome)
-	return oneLine(named(reasons))
+	status, reasons := availability(outcome)
+	text := excerpt.Of(reasons, maxText/2)
+	if status == metav1.ConditionFalse || hasFailed(outcome) {
+		text += "; " + lookAt(outcome.Owner)
+	}
+	return text
+}
+
+// hasFailed says that a rollout gets no further.
+func hasFailed(outcome Outcome) bool {
+	return slices.ContainsFunc(outcome.Workloads, func(w Workload) bool { return w.Stuck })
 }
 
 func deadlineOf(ext *ocv1.ClusterExtension) time.Duration {

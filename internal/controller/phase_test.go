@@ -336,7 +336,8 @@ func TestWorkloadsThatStopAreTold(t *testing.T) {
 	if ready.Status != metav1.ConditionFalse || ready.Reason != ocv1.ReasonUnavailable {
 		t.Errorf("Ready is %s %s", ready.Status, ready.Reason)
 	}
-	want := `Warning Unavailable: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"; workloads: d: no node`
+	want := `Warning Unavailable: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"; workloads: d: no node; ` +
+		"`kubectl -n ns get pods,events` says more"
 	if len(w.told) != 3 || w.told[2] != want {
 		t.Errorf("told %q, want %q", w.told, want)
 	}

@@ -27,6 +27,7 @@ const (
 // Outcome is all that a pass found out: what the status tells is made of it and
 // of nothing else.
 type Outcome struct {
+	Owner    Owner
 	Observed Observed
 	Target   Target
 
@@ -116,6 +117,7 @@ func (o *Outcome) ownerGone() bool {
 func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, announced *announcement) Outcome {
 	observed := r.observe(ctx, wanted)
 	outcome := Outcome{
+		Owner:     wanted.Owner,
 		Observed:  observed,
 		Target:    r.resolve(wanted, invalid, observed),
 		Installed: observed.Installation.Installed,

@@ -13,6 +13,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // passDeadline bounds one pass over one extension, image pull included.
@@ -203,4 +204,4 @@ func report(ctx context.Context, outcome Outcome, isNews bool) {
 }
 
 // loggable is an error as one value of a log line. The whole text is in the status.
-func loggable(err error) string { return shortened(oneLine(presentable(err.Error())), maxNote) }
+func loggable(err error) string { return excerpt.Line(presentable(err.Error()), maxText) }

@@ -459,7 +459,7 @@ func TestContestsAreTold(t *testing.T) {
 		t.Errorf("looked at again after %s (%v), want a minute", result.RequeueAfter, err)
 	}
 	want := `"p.v1.0.0" version "1.0.0" is installed, from catalog "c"; ` +
-		`changed again after each repair, and therefore repaired less often: ConfigMap "a" (by "rival"), Secret "b"`
+		`changed again after each repair, and therefore repaired less often: ConfigMap "a" (by "rival"), Secret "b": have them stop`
 	if diff := cmp.Diff(want, w.ready(t).Message); diff != "" {
 		t.Errorf("Ready (-want +got):\n%s", diff)
 	}

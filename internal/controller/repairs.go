@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // eventRepaired tells of objects that were put back or changed back. Of those that are
@@ -38,7 +40,7 @@ func (r repairs) news(now time.Time) (_ repairs, _ *transition, wait time.Durati
 	if wait := r.told.Add(repairEvery).Sub(now); wait > 0 {
 		return r, nil, wait
 	}
-	note := "brought back to what is installed: " + named(r.objects)
+	note := "brought back to what is installed: " + excerpt.Of(r.objects, maxText/2)
 	return repairs{told: now}, &transition{kind: corev1.EventTypeNormal, reason: eventRepaired, note: note}, 0
 }
 

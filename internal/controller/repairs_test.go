@@ -2,6 +2,8 @@ package controller
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,13 +58,13 @@ func TestRepairsAreToldNowAndThen(t *testing.T) {
 func TestRepairsAreBounded(t *testing.T) {
 	t.Parallel()
 	var objects []string
-	for name := range 50 {
-		objects = append(objects, string(rune('A'+name)))
+	for i := range 50 {
+		objects = append(objects, fmt.Sprintf("%02d %s", i, strings.Repeat("x", 97)))
 	}
 	_, news, _ := repairs{}.with(objects).news(time.Unix(1000, 0))
-	want := "brought back to what is installed: A, B, C, D, E, F, G, H, I, J and 40 more"
-	if news == nil || news.note != want {
-		t.Errorf("told %+v, want %q", news, want)
+	if news == nil || len(news.note) > maxText || !strings.HasPrefix(news.note, "brought back to what is installed: 00 x") ||
+		!strings.HasSuffix(news.note, " and 46 more") {
+		t.Errorf("told %+v", news)
 	}
 }
 

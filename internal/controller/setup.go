@@ -109,11 +109,17 @@ func (r *Reconciler) selecting(ctx context.Context, _ client.Object) []reconcile
 	return r.extensions(ctx, func(*ocv1.ClusterExtension) bool { return true })
 }
 
+// using gives the extensions that use a ServiceAccount. The one that each namespace
+// has comes and goes with it, which those tell that wait for the namespace.
 func (r *Reconciler) using(ctx context.Context, account client.Object) []reconcile.Request {
 	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
-		return ext.Spec.Namespace == account.GetNamespace() && ext.Spec.ServiceAccount.Name == account.GetName()
+		return ext.Spec.Namespace == account.GetNamespace() &&
+			(ext.Spec.ServiceAccount.Name == account.GetName() || account.GetName() == defaultAccount)
 	})
 }
+
+// defaultAccount is the ServiceAccount that the cluster creates in each namespace.
+const defaultAccount = "default"
 
 func (r *Reconciler) extensions(ctx context.Context, match func(*ocv1.ClusterExtension) bool) []reconcile.Request {
 	names, err := extensionNames(ctx, r.Client, match)

@@ -3,9 +3,13 @@ package controller
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
 // TestWhatOfAServiceAccountMatters: tokens and labels are none of our business, but
@@ -35,6 +39,73 @@ func TestWhatOfAServiceAccountMatters(t *testing.T) {
 			t.Parallel()
 			if got := moved.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
 				t.Errorf("noticed: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestNamespaceThatAppears: its ServiceAccount called default is what is seen of it.
+func TestNamespaceThatAppears(t *testing.T) {
+	t.Parallel()
+	elsewhere := sampleExtension()
+	elsewhere.Name, elsewhere.Spec.Namespace = "elsewhere", "other"
+	w := newWorld(t, sampleExtension(), elsewhere)
+	tests := map[string]struct {
+		namespace, account string
+		want               []string
+	}{
+		"the declared one":              {namespace: "ns", account: "sa", want: []string{"x"}},
+		"the one of the namespace":      {namespace: "ns", account: "default", want: []string{"x"}},
+		"another one":                   {namespace: "ns", account: "builder"},
+		"of a namespace of nobody":      {namespace: "none", account: "default"},
+		"of the namespace of the other": {namespace: "other", account: "default", want: []string{"elsewhere"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: tc.account}}
+			var got []string
+			for _, request := range w.reconciler.using(t.Context(), account) {
+				got = append(got, request.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("woken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMissingNamespaceIsToldApart from a ServiceAccount that is missing in it.
+func TestMissingNamespaceIsToldApart(t *testing.T) {
+	t.Parallel()
+	account := func(namespace string) client.Object {
+		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
+	}
+	tests := map[string]struct {
+		accounts []client.Object
+		want     string
+	}{
+		"no namespace": {
+			accounts: []client.Object{account("other")},
+			want:     `namespace "ns" does not exist, or is being deleted; create it, and ServiceAccount "sa" in it`,
+		},
+		"no ServiceAccount": {
+			accounts: []client.Object{account("ns")},
+			want: `ServiceAccount "sa" does not exist in namespace "ns"; ` +
+				`create it, or create the extension anew with another one; until then nothing is installed or repaired`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, append(tc.accounts, sampleExtension())...)
+			w.mustReconcile(t)
+			if diff := cmp.Diff(tc.want, w.ready(t).Message); diff != "" {
+				t.Errorf("Ready (-want +got):\n%s", diff)
+			}
+			const promised = `True Retrying: operation cannot proceed due to the following validation error(s): service account "sa" not found in namespace "ns"`
+			if got := brief(&w.extension(t).Status, ocv1.TypeProgressing); got != promised {
+				t.Errorf("Progressing is %q", got)
 			}
 		})
 	}

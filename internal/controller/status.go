@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -78,7 +80,7 @@ func progressingCondition(v verdict, p phase) metav1.Condition {
 		Type: ocv1.TypeProgressing, Status: metav1.ConditionTrue, Reason: v.reason, Message: v.message,
 	}
 	if v.disposition == Blocked || p.overdue {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, p.reason, p.message
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, p.reason, cmp.Or(p.whole, v.message)
 	}
 	return condition
 }
@@ -119,12 +121,15 @@ func availableCondition(outcome Outcome) metav1.Condition {
 	}
 	status, reasons := availability(outcome)
 	condition := metav1.Condition{Type: ocv1.TypeAvailable, Status: status, Reason: availableReasons[status]}
-	condition.Message = oneLine(named(reasons))
-	if len(reasons) == 0 {
+	condition.Message = excerpt.Of(reasons, maxText/2)
+	switch {
+	case len(reasons) == 0:
 		condition.Message = "all workloads are available"
+	case status == metav1.ConditionFalse:
+		condition.Message += "; " + lookAt(outcome.Owner)
 	}
 	if len(outcome.Unwatched) > 0 {
-		condition.Message += fmt.Sprintf("; the ServiceAccount may not list and watch %s: looked at every two minutes", named(outcome.Unwatched))
+		condition.Message += fmt.Sprintf("; the ServiceAccount may not list and watch %s: looked at every two minutes", excerpt.Of(outcome.Unwatched, maxPart))
 	}
 	return condition
 }

@@ -4,26 +4,29 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
-
-// maxNamed bounds the packages and extensions that one message names.
-const maxNamed = 10
 
 // whyOf tells, in one line, what is installed or what stands in the way, which
 // newer bundles were left out and by which rule, and who is affected. The texts
 // of the other conditions are fixed; this one has what they leave open.
 func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
-	parts := []string{v.message}
+	first := v.summary
 	if v.disposition == Settled {
-		parts[0] = settledText(outcome)
+		first = settledText(outcome)
 	}
+	var parts []string
 	if outcome.Pending != nil {
-		parts = append(parts, outcome.Pending.Error())
+		first += fmt.Sprintf("; %s; %s prints the rules that it takes", outcome.Pending, rights(outcome.Owner))
+	}
+	if outcome.RepairErr != nil && outcome.Stage != StageRepair {
+		parts = append(parts, "what is installed cannot be repaired: "+outcome.RepairErr.Error())
 	}
 	if text, ok := remainsTexts[outcome.Remains]; ok && outcome.RepairErr == nil {
 		parts = append(parts, text)
@@ -34,23 +37,44 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if text := explanationOf(outcome); text != "" {
 		parts = append(parts, text)
 	}
-	if _, reasons := availability(outcome); len(reasons) > 0 {
-		parts = append(parts, "workloads: "+named(reasons))
+	if status, reasons := availability(outcome); len(reasons) > 0 {
+		parts = append(parts, "workloads: "+excerpt.Of(reasons, maxList))
+		if status == metav1.ConditionFalse || hasFailed(outcome) {
+			parts = append(parts, lookAt(outcome.Owner))
+		}
 	}
 	if len(outcome.Contested) > 0 {
-		parts = append(parts, "changed again after each repair, and therefore repaired less often: "+named(outcome.Contested))
+		parts = append(parts, "changed again after each repair, and therefore repaired less often: "+excerpt.Of(outcome.Contested, maxList)+": have them stop")
 	}
 	if text := deprecatedText(ext, outcome); text != "" {
 		parts = append(parts, text)
 	}
-	if len(outcome.Supply.Providers) > 0 {
-		parts = append(parts, "what is missing comes with "+named(outcome.Supply.Providers))
+	if _, told := errors.AsType[*resolve.Error](outcome.Err); !told {
+		parts = append(parts, supplyOf(outcome)...)
 	}
-	parts = append(parts, outcome.Supply.Gaps...)
 	if len(outcome.Dependents) > 0 {
-		parts = append(parts, "others are affected: "+named(outcome.Dependents))
+		parts = append(parts, "others are affected: "+excerpt.Of(outcome.Dependents, maxList))
 	}
-	return oneLine(strings.Join(parts, "; "))
+	return within(first, parts, explain(outcome.Owner))
+}
+
+// within puts the parts behind the first, which is never cut for them, and says
+// where to read on if they do not all fit.
+func within(first string, parts []string, readOn string) string {
+	text := excerpt.Line(first, maxText)
+	for _, part := range parts {
+		text += "; " + excerpt.Line(part, maxPart)
+	}
+	if len(text) <= maxText {
+		return text
+	}
+	readOn = "; " + readOn
+	return excerpt.Line(text, maxText-len(readOn)) + readOn
+}
+
+// lookAt is where to see why a workload does not serve.
+func lookAt(owner Owner) string {
+	return fmt.Sprintf("`kubectl -n %s get pods,events` says more", owner.Namespace)
 }
 
 var remainsTexts = map[Remains]string{
@@ -91,10 +115,8 @@ func settledText(outcome Outcome) string {
 	return text + "; there is no catalog to look for newer versions in"
 }
 
+// explanationOf is empty where there was no choice; why not says the summary.
 func explanationOf(outcome Outcome) string {
-	if unresolved, ok := errors.AsType[*resolve.Error](outcome.Err); ok {
-		return unresolved.Explanation()
-	}
 	if outcome.Onward.Resolution != nil {
 		return outcome.Onward.Resolution.Explanation()
 	}
@@ -120,7 +142,7 @@ func deprecatedText(ext *ocv1.ClusterExtension, outcome Outcome) string {
 	if len(things) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("catalog %q deprecates %s", resolution.Catalog, named(things))
+	return fmt.Sprintf("catalog %q deprecates %s", resolution.Catalog, excerpt.Of(things, maxList))
 }
 
 // missingOf is what the cluster lacks for the bundle that is wanted.
@@ -133,12 +155,3 @@ func missingOf(target Target) []requirement.Unmet {
 	}
 	return nil
 }
-
-func named(items []string) string {
-	if more := len(items) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(items[:maxNamed], ", "), more)
-	}
-	return strings.Join(items, ", ")
-}
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -37,6 +37,7 @@ func TestMissingServiceAccountHeals(t *testing.T) {
 	const message = `operation cannot proceed due to the following validation error(s): service account "installer" not found in namespace "no-account"`
 	condition(t, name, ocv1.TypeInstalled, "Unknown Failed: "+message)
 	condition(t, name, ocv1.TypeProgressing, "True Retrying: "+message)
+	conditionContains(t, name, ocv1.TypeReady, `ServiceAccount "installer" does not exist in namespace "no-account"; create it`)
 
 	makeAccount(t, name)
 	installed(t, name, "1.0.0")
@@ -50,8 +51,10 @@ func TestMissingNamespaceHeals(t *testing.T) {
 	extendOnly(t, name)
 	condition(t, name, ocv1.TypeProgressing, `True Retrying: operation cannot proceed due to the following validation error(s): `+
 		`service account "installer" not found in namespace "no-namespace"`)
+	conditionContains(t, name, ocv1.TypeReady, `namespace "no-namespace" does not exist, or is being deleted; create it, and ServiceAccount "installer" in it`)
 
 	makeNamespace(t, name)
+	conditionContains(t, name, ocv1.TypeReady, `ServiceAccount "installer" does not exist in namespace "no-namespace"`)
 	makeAccount(t, name)
 	installed(t, name, "1.0.0")
 }
@@ -66,6 +69,8 @@ func TestServiceAccountWithoutRightsHeals(t *testing.T) {
 	conditionContains(t, name, ocv1.TypeProgressing, "pre-authorization failed: service account requires the following permissions to manage cluster extension:\n")
 	conditionContains(t, name, ocv1.TypeProgressing, "\n  Namespace:\"no-rights\" APIGroups:[] Resources:[services] ResourceNames:[no-rights] Verbs:[get,patch]\n")
 	condition(t, name, ocv1.TypeInstalled, "False Failed: No bundle installed")
+	conditionContains(t, name, ocv1.TypeReady, "rights are missing: ")
+	conditionContains(t, name, ocv1.TypeReady, "`operator-controller bundle rbac clusterextension/no-rights` prints all that ServiceAccount \"installer\" in namespace \"no-rights\" needs as YAML")
 	nothingLeft(t, name)
 	explained, err := theSuite.CommandOutput(t.Context(), "explain", "clusterextension/"+name)
 	if want := `    Namespace:"no-rights" APIGroups:[] Resources:[services] Verbs:[create]`; err != nil || !strings.Contains(explained, want) {

@@ -155,7 +155,10 @@ func TestForeignObjectsBlockAndAreNamed(t *testing.T) {
 	const name = "occupied"
 	publish(t, operators(name, "1.0.0")...)
 	makeNamespace(t, name)
-	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings"}}
+	foreign := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings"},
+		Data:       map[string]string{"key": "theirs"}, // who wrote nothing is no field manager
+	}
 	if err := theSuite.Admin.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +168,45 @@ func TestForeignObjectsBlockAndAreNamed(t *testing.T) {
 	condition(t, name, ocv1.TypeProgressing, `True Retrying: error for resolved bundle "occupied.v1.0.0" with version "1.0.0": `+
 		`ConfigMap "settings" already exists in namespace 'occupied' and cannot be managed by operator-controller`)
 	condition(t, name, ocv1.TypeInstalled, "False Failed: No bundle installed")
+	conditionContains(t, name, ocv1.TypeReady, `ConfigMap "settings" in namespace "occupied" exists already and belongs to nobody that it names (written by `)
+	conditionContains(t, name, ocv1.TypeReady, `delete the object, or hand it over: label it olm.operatorframework.io/owner-name=occupied and `+
+		`annotate it meta.helm.sh/release-name=occupied meta.helm.sh/release-namespace=occupied`)
 
 	remove(t, foreign)
 	installed(t, name, "1.0.0")
+}
+
+// TestForeignObjectsCanBeHandedOver does what Ready says.
+func TestForeignObjectsCanBeHandedOver(t *testing.T) {
+	t.Parallel()
+	const name = "handed-over"
+	publish(t, operators(name, "1.0.0")...)
+	makeNamespace(t, name)
+	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: name, Name: "settings",
+		Labels:      map[string]string{"olm.operatorframework.io/owner-name": name},
+		Annotations: map[string]string{"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": name},
+	}}
+	if err := theSuite.Admin.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	makeAccount(t, name)
+	grant(t, name, "cluster-admin")
+	extendOnly(t, name)
+	installed(t, name, "1.0.0")
+}
+
+func TestTwoExtensionsOfOnePackage(t *testing.T) {
+	t.Parallel()
+	const name, second = "only-once", "only-once-more"
+	publish(t, operators(name, "1.0.0")...)
+	extend(t, name)
+	installed(t, name, "1.0.0")
+
+	extendOnly(t, second, fromCatalog(name), func(twin *ocv1.ClusterExtension) {
+		twin.Spec.Namespace, twin.Spec.Source.Catalog.PackageName = name, name
+	})
+	condition(t, second, ocv1.TypeReady, `False Retrying: "only-once.v1.0.0" cannot be installed: package "only-once" is installed by ClusterExtension "only-once"; `+
+		`a cluster can have it once; delete one of the two extensions`)
+	conditionContains(t, second, ocv1.TypeProgressing, "cannot be managed by operator-controller; ")
 }

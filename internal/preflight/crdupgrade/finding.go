@@ -43,10 +43,10 @@ type Finding struct {
 }
 
 // String is the line about the finding, in the form that the message has it.
-func (f Finding) String() string { return prefix(f.CRD) + f.line() }
+func (f Finding) String() string { return prefix(f.CRD) + f.Line() }
 
-// line is the finding without the name of its definition.
-func (f Finding) line() string {
+// Line is the finding without the name of its definition.
+func (f Finding) Line() string {
 	text := f.Check + ": " + f.Detail
 	if f.Path != "" {
 		text = f.Path + ": " + text

@@ -25,7 +25,7 @@ func Message(findings []Finding) string {
 	const reserve = 128 // for the last line
 	last := ""
 	for i, finding := range findings {
-		line := finding.line()
+		line := finding.Line()
 		if i == 0 || finding.CRD != last {
 			line = finding.String()
 		}

@@ -1,0 +1,386 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"testing"
+
+	"github.com/docker/distribution/registry/api/errcode"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// situation is a section of docs/troubleshoot.md, whose title is the name of the
+// situation.
+type situation struct {
+	outcome Outcome
+
+	// next is the next step, or a part of it. There is none where there is nothing
+	// to do.
+	next string
+
+	// minutes is spec.progressDeadlineMinutes, which have passed.
+	minutes int32
+}
+
+const sampleName = "sample-operator"
+
+// wholeExtension is the one of which the page tells.
+func wholeExtension() *ocv1.ClusterExtension {
+	ext := extension()
+	ext.Name, ext.Spec.Namespace, ext.Spec.ServiceAccount.Name = sampleName, sampleName, "installer"
+	ext.Spec.Source.Catalog.PackageName = sampleName
+	return ext
+}
+
+func sampleBundle(version string) bundle.Identity {
+	return bundle.Identity{Package: sampleName, Name: sampleName + ".v" + version, Version: version}
+}
+
+func sampleInstalled(version string) *Installed {
+	return &Installed{Bundle: sampleBundle(version), Image: "registry.example/" + sampleName + ":v" + version}
+}
+
+// failing is a pass that ended at a stage on the way to version 1.1.0.
+func failing(stage Stage, err error) Outcome {
+	return Outcome{Stage: stage, Err: err, Target: Target{
+		Action: Install, Bundle: sampleBundle("1.1.0"), Image: "registry.example/" + sampleName + ":v1.1.0",
+	}}
+}
+
+// upgrading is the same with version 1.0.0 installed.
+func upgrading(stage Stage, err error) Outcome {
+	outcome := failing(stage, err)
+	outcome.Installed, outcome.Target.Action = sampleInstalled("1.0.0"), Upgrade
+	return outcome
+}
+
+func atRest(outcome Outcome) Outcome {
+	outcome.Installed = sampleInstalled("1.1.0")
+	outcome.Target = Target{Action: Keep, Bundle: sampleBundle("1.1.0"), Resolution: &resolve.Resolution{Identity: sampleBundle("1.1.0"), Catalog: "community"}}
+	outcome.Onward = outcome.Target
+	return outcome
+}
+
+// choosing asks the catalogs of the page.
+func choosing(t *testing.T, request resolve.Request, catalogs ...resolve.Catalog) Outcome {
+	t.Helper()
+	request.Package = sampleName
+	_, err := resolve.Resolve(request, catalogs)
+	if err == nil {
+		t.Fatal("something was found")
+	}
+	outcome := Outcome{Stage: StageResolve, Err: err}
+	if request.Installed != nil {
+		outcome.Installed = sampleInstalled(request.Installed.Version)
+	}
+	return outcome
+}
+
+// community is a catalog with three versions, each of which replaces the one before.
+func community(requirements ...requirement.Property) resolve.Catalog {
+	catalog := resolve.Catalog{Name: "community"}
+	properties := map[string][]requirement.Property{"1.2.0": requirements}
+	catalog.Package = stating(sampleName, properties, "1.0.0", "1.1.0", "1.2.0")
+	return catalog
+}
+
+func object(kind, namespace, name string) applier.ObjectKey {
+	return applier.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: namespace, Name: name}
+}
+
+func refused(action string, object applier.ObjectKey, err error) error {
+	return &applier.ObjectsError{Failures: []applier.ObjectFailure{{Action: action, Object: object, Err: err}}}
+}
+
+func conflicting(holder applier.Holder, objects ...applier.ObjectKey) error {
+	err := &applier.ConflictError{Claimant: applier.Extension{Name: sampleName, Namespace: sampleName}}
+	for _, object := range objects {
+		err.Conflicts = append(err.Conflicts, applier.Conflict{Object: object, Holder: holder})
+	}
+	return err
+}
+
+func sampleRule(namespace, group, resource string, verbs ...string) permission.Rule {
+	return permission.Rule{Namespace: namespace, PolicyRule: rbacv1.PolicyRule{
+		APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs,
+	}}
+}
+
+func missingRights(n int) error {
+	rules := []permission.Rule{
+		sampleRule("", "apiextensions.k8s.io", "customresourcedefinitions", "create"),
+		sampleRule(sampleName, "", "serviceaccounts", "create"),
+		sampleRule(sampleName, "apps", "deployments", "create"),
+	}
+	for i := len(rules); i < n; i++ {
+		rules = append(rules, sampleRule(sampleName, "", fmt.Sprint("things-", i), "get", "list", "watch", "create", "update", "patch", "delete"))
+	}
+	return &permission.MissingError{Rules: rules}
+}
+
+func forbiddenTo(verb string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, sampleName,
+		fmt.Errorf("User \"system:serviceaccount:sample-operator:installer\" cannot %s resource \"deployments\" in API group \"apps\" in the namespace \"sample-operator\"", verb))
+}
+
+// situations are those of the page.
+func situations(t *testing.T) map[string]situation {
+	t.Helper()
+	all := map[string]situation{}
+	for _, some := range []map[string]situation{
+		beforeChoice(), choices(t), imagesAndBundles(), checks(), refusals(), atWork(),
+	} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+func beforeChoice() map[string]situation {
+	_, badRange := resolve.ParseRange("newest")
+	timeout := errors.New("listing the release records: etcdserver: request timed out")
+	return map[string]situation{
+		"The ServiceAccount does not exist": {
+			outcome: Outcome{Stage: StageValidate, Err: &MissingServiceAccountError{Namespace: sampleName, Name: "installer"}},
+			next:    "create it",
+		},
+		"The namespace does not exist": {
+			outcome: Outcome{Stage: StageValidate, Err: &MissingServiceAccountError{Namespace: sampleName, Name: "installer", NoNamespace: true}},
+			next:    "create it, and ServiceAccount \"installer\" in it",
+		},
+		"The release records cannot be read": {
+			outcome: Outcome{Stage: StageObserve, Err: timeout, Observed: Observed{InstallationErr: timeout}},
+			next:    "Secrets in the namespace of the controller",
+		},
+		"The spec cannot be carried out": {
+			outcome: Outcome{Stage: StageResolve, Err: &InvalidSpecError{Err: badRange}},
+			next:    "until the spec is edited",
+		},
+		"The configuration does not fit": {
+			outcome: failing(StageRender, &bundle.ConfigError{Problems: []string{`unknown field "deploymentconfig"`, `unknown field "watchNamespaces"`}}),
+			next:    "until the spec is edited",
+		},
+	}
+}
+
+func choices(t *testing.T) map[string]situation {
+	t.Helper()
+	v1, beyond := sampleBundle("1.0.0"), mustRange(t, ">=2.0.0")
+	lacking := choosing(t, resolve.Request{Range: mustRange(t, "1.2.0"), Cluster: &requirement.Cluster{}},
+		community(needsPackage("widgets", ">=1.0.0")))
+	lacking.Supply.Providers = []string{`package "widgets" of catalog "community"`}
+	other := community()
+	other.Name = "vendor"
+	other.Package = stating(sampleName, nil, "1.3.0")
+	return map[string]situation{
+		"No catalog has the package": {
+			outcome: choosing(t, resolve.Request{}), next: "kubectl get clustercatalog",
+		},
+		"No version is in the range": {
+			outcome: choosing(t, resolve.Request{Range: beyond}, community()), next: "operator-controller explain",
+		},
+		"No bundle is in the channels": {
+			outcome: choosing(t, resolve.Request{Channels: []string{"fast"}}, community()), next: "operator-controller explain",
+		},
+		"No upgrade leads there": {
+			outcome: choosing(t, resolve.Request{Range: mustRange(t, "1.2.0"), Installed: &v1}, community()),
+			next:    "operator-controller explain",
+		},
+		"What a bundle requires is not there": {outcome: lacking, next: `comes with package "widgets"`},
+		"Catalogs disagree": {
+			outcome: choosing(t, resolve.Request{}, community(), other), next: "spec.priority",
+		},
+		"A catalog cannot be read": {
+			outcome: choosing(t, resolve.Request{}, resolve.Catalog{Name: "community", Err: errors.New(`catalog "community" is not being served`)}),
+			next:    "kubectl describe clustercatalog community",
+		},
+	}
+}
+
+func imagesAndBundles() map[string]situation {
+	const digest = "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+	unauthorized := &image.RegistryError{Op: "reading manifest v1.1.0 in registry.example/sample-operator", Err: errcode.ErrorCodeUnauthorized.WithMessage("authentication required")}
+	return map[string]situation{
+		"The image reference cannot be used": {
+			outcome: failing(StageFetch, &UnusableImageError{Err: &image.ReferenceError{Ref: "sample-operator:v1", Err: errors.New("no registry")}}),
+			next:    "until the catalog names another image",
+		},
+		"The image is refused": {
+			outcome: failing(StageFetch, &UnusableImageError{Err: &image.LinkError{Entry: "manifests/csv.yaml"}}),
+			next:    "until the catalog names another image",
+		},
+		"The image has moved": {
+			outcome: upgrading(StageFetch, &MovedImageError{Moved: Moved{
+				Image: "registry.example/sample-operator:v1.0.0", From: digest, To: "sha256:fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9",
+			}}),
+			next: "install another version",
+		},
+		"The registry wants other credentials": {
+			outcome: failing(StageFetch, unauthorized), next: "pull secret",
+		},
+		"The registry cannot be read": {
+			outcome: failing(StageFetch, &image.RegistryError{Op: "reading manifest v1.1.0 in registry.example/sample-operator", Err: errors.New("dial tcp: lookup registry.example: no such host")}),
+			next:    "do mirrors and certificates",
+		},
+		"The bundle is broken": {
+			outcome: failing(StageRender, &bundle.InvalidError{Violations: []bundle.Violation{
+				{File: "manifests/csv.yaml", Path: "spec.install.spec.deployments", Message: "is empty"},
+			}}),
+			next: "spec.source.catalog.version",
+		},
+		"The bundle needs what is not supported": {
+			outcome: failing(StageRender, &bundle.UnsupportedError{Reasons: []string{"it supports no install mode but MultiNamespace"}}),
+			next:    "spec.source.catalog.version",
+		},
+		"The cluster is too old": {
+			outcome: failing(StageFetch, &UnmetError{Unmet: []requirement.Unmet{{Text: `requires Kubernetes "1.40.0" or later, and this is "1.36.0"`}}}),
+			next:    "upgrade the cluster",
+		},
+	}
+}
+
+func checks() map[string]situation {
+	const widgets = "widgets.sample.clusterextensions.dev"
+	definition := object("CustomResourceDefinition", "", widgets)
+	neighbour := upgrading(StageApply, conflicting(applier.Holder{Kind: "ClusterExtension", Name: "sample"}, definition, object("ClusterRole", "", "sample-operator-manager")))
+	neighbour.Installed = nil
+	neighbour.Observed.Surroundings.Neighbours = []Neighbour{{Name: "sample", Bundle: sampleBundle("1.0.0")}}
+	approval := atRest(Outcome{Pending: &preflight.ApprovalError{Version: "1.2.0", Gains: []permission.Gain{
+		{Subject: `ServiceAccount "sample-operator/sample-operator"`, Rule: sampleRule("", "", "secrets", "get", "list", "watch")},
+	}}})
+	return map[string]situation{
+		"Rights are missing": {
+			outcome: failing(StageApply, missingRights(3)),
+			next:    "`operator-controller bundle rbac clusterextension/sample-operator`",
+		},
+		"The upgrade would break what is stored": {
+			outcome: upgrading(StageApply, &preflight.UnsafeError{
+				Findings: []crdupgrade.Finding{{
+					CRD: widgets, Version: "v1", Path: "^.spec", Check: "required", Detail: "new required fields: [size]",
+					Advice: "set the field in all stored objects", Kind: crdupgrade.Blocks,
+				}},
+				Offenders: []string{`stored objects of "` + widgets + `": team-a/large: spec.size: Required value`},
+			}),
+			next: "set the field in all stored objects",
+		},
+		"Another extension has the package": {outcome: neighbour, next: "delete one of the two extensions"},
+		"An object belongs to a Helm release": {
+			outcome: failing(StageApply, conflicting(applier.Holder{Kind: "Helm release", Namespace: "sample", Name: "sample"}, definition)),
+			next:    "helm uninstall sample -n sample",
+		},
+		"An object belongs to nobody": {
+			outcome: failing(StageApply, conflicting(applier.Holder{Managers: []string{"kubectl-create"}}, object("ConfigMap", sampleName, "settings"))),
+			next:    "delete the object, or hand it over",
+		},
+		"The cluster does not know a kind": {
+			outcome: failing(StageApply, &applier.UnknownKindsError{Kinds: []string{"Certificate (cert-manager.io/v1)", "ServiceMonitor (monitoring.coreos.com/v1)"}}),
+			next:    "install what provides them",
+		},
+		"An upgrade waits for approval": {outcome: approval, next: "approvedVersion"},
+	}
+}
+
+func refusals() map[string]situation {
+	deployment := object("Deployment", sampleName, sampleName)
+	role := object("ClusterRole", "", "sample-operator-manager")
+	repair := atRest(failing(StageRepair, refused("reading", deployment, forbiddenTo("get"))))
+	repair.RepairErr = repair.Err
+	return map[string]situation{
+		"A right is refused": {
+			outcome: failing(StageApply, refused("creating", deployment, forbiddenTo("create"))),
+			next:    "operator-controller bundle rbac",
+		},
+		"The ServiceAccount may not grant": {
+			outcome: failing(StageApply, refused("creating", role, apierrors.NewForbidden(schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}, role.Name,
+				errors.New(`user "system:serviceaccount:sample-operator:installer" (groups=["system:serviceaccounts" "system:serviceaccounts:sample-operator" "system:authenticated"]) `+
+					`is attempting to grant RBAC permissions not currently held: {APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`)))),
+			next: "operator-controller bundle rbac",
+		},
+		"A webhook refuses": {
+			outcome: failing(StageApply, refused("trying to create", deployment, statusError(http.StatusForbidden,
+				`admission webhook "images.example.com" denied the request: image of no known registry`))),
+			next: "has to let the object pass",
+		},
+		"A quota is used up": {
+			outcome: failing(StageApply, refused("creating", object("ConfigMap", sampleName, "settings"), statusError(http.StatusForbidden,
+				`configmaps "settings" is forbidden: exceeded quota: small, requested: count/configmaps=1, used: count/configmaps=5, limited: count/configmaps=5`))),
+			next: "raise the quota",
+		},
+		"The namespace of an object does not exist": {
+			outcome: failing(StageApply, refused("creating", object("RoleBinding", "monitoring", sampleName),
+				apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "monitoring"))),
+			next: `create namespace "monitoring"`,
+		},
+		"The API server does not take an object": {
+			outcome: upgrading(StageApply, refused("trying to write", deployment, statusError(http.StatusUnprocessableEntity,
+				`Deployment.apps "sample-operator" is invalid: spec.template.spec.containers[0].image: Required value`))),
+			next: "choose another version",
+		},
+		"A field cannot be changed":            {outcome: upgrading(StageApply, immutableSelector()), next: "spec.install.replaceImmutable"},
+		"What is installed cannot be repaired": {outcome: repair, next: "operator-controller bundle rbac"},
+	}
+}
+
+func atWork() map[string]situation {
+	const name = `Deployment "sample-operator" in namespace "sample-operator"`
+	newer := atRest(Outcome{})
+	newer.Onward.Resolution = &resolve.Resolution{
+		Identity: sampleBundle("1.1.0"), Catalog: "community",
+		LeftOut: []resolve.LeftOut{{Name: sampleName + ".v1.2.0", Version: "1.2.0", Catalog: "community", Reason: resolve.OutsideRange, Detail: `not in range "1.1.x"`}},
+	}
+	gone := atRest(Outcome{})
+	gone.Target.Resolution, gone.Onward.Resolution = nil, nil
+	return map[string]situation{
+		"All is well":         {outcome: newer},
+		"There is no catalog": {outcome: gone},
+		"It rolls out": {
+			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"}}}),
+		},
+		"A workload does not serve": {
+			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionFalse, Reason: "Deployment does not have minimum availability."}}}),
+			next:    "kubectl -n sample-operator get pods,events",
+		},
+		"A rollout has failed": {
+			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionTrue, Stuck: true, Reason: `ReplicaSet "sample-operator-7d9c" has timed out progressing.`}}}),
+			next:    "kubectl -n sample-operator get pods,events",
+		},
+		"Somebody changes an object again and again": {
+			outcome: atRest(Outcome{Contested: []string{`ConfigMap "settings" in namespace "sample-operator" (by "kubectl-edit")`}}),
+		},
+		"It takes too long": {
+			outcome: failing(StageApply, missingRights(3)), minutes: 10,
+			next: "`operator-controller bundle rbac clusterextension/sample-operator`",
+		},
+	}
+}
+
+func immutableSelector() error {
+	deployment := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	err := &preflight.ImmutableError{
+		Kind: deployment, Fields: []string{"spec.selector"},
+		Err: statusError(http.StatusUnprocessableEntity, `Deployment.apps "sample-operator" is invalid: spec.selector: field is immutable`),
+	}
+	return refused("trying to write", applier.ObjectKey{GroupKind: deployment, Namespace: sampleName, Name: sampleName}, err)
+}
+
+func statusError(code int32, message string) error {
+	reason := metav1.StatusReasonForbidden
+	if code == http.StatusUnprocessableEntity {
+		reason = metav1.StatusReasonInvalid
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+}

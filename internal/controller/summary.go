@@ -1,0 +1,327 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// Bounds on texts, in bytes.
+const (
+	// maxText is for every text that people read at a glance: all but Progressing,
+	// which has lists whole.
+	maxText = 1000
+
+	// maxSummary leaves room in it for what else there is to say.
+	maxSummary = 900
+
+	// maxPart is for one of several things that a text tells, maxList for what it
+	// lists.
+	maxPart = 340
+	maxList = 240
+)
+
+// obstacle is what stands in the way of an extension, in plain words.
+type obstacle struct {
+	what string
+
+	// next is what somebody can do about it; empty if what says it.
+	next string
+}
+
+// summaryOf says in one short line what stands in the way and what to do next. The
+// message of Progressing cannot: it has the words of the reference implementation.
+func summaryOf(outcome Outcome) string {
+	found := obstacleOf(outcome)
+	what, next := concernOf(outcome)+presentable(found.what), ""
+	if found.next != "" {
+		next = "; " + found.next
+	}
+	return excerpt.Line(what, maxSummary-len(next)) + next
+}
+
+// concernOf is what cannot be done.
+func concernOf(outcome Outcome) string {
+	name := outcome.Target.Bundle.Name
+	switch outcome.Stage {
+	case StageFetch, StageRender, StageApply:
+		switch installed := outcome.Installed; {
+		case installed == nil:
+			return fmt.Sprintf("%q cannot be installed: ", name)
+		case installed.Bundle != outcome.Target.Bundle:
+			return fmt.Sprintf("the upgrade to %q cannot go on: ", name)
+		}
+		return fmt.Sprintf("%q cannot be changed as wanted: ", name)
+	case StageRepair:
+		return fmt.Sprintf("%q cannot be repaired: ", name)
+	case StageValidate, StageObserve, StageResolve:
+	}
+	return ""
+}
+
+// obstacleOf knows the errors that somebody has to do something about.
+func obstacleOf(outcome Outcome) obstacle {
+	err := outcome.Err
+	if outcome.Observed.InstallationErr != nil && outcome.Stage == StageObserve {
+		return obstacle{
+			what: fmt.Sprintf("the release records cannot be read: %v", err),
+			next: "nothing is changed until they can; they are Secrets in the namespace of the controller",
+		}
+	}
+	for _, known := range []func(Outcome) (obstacle, bool){
+		inSpec, inServiceAccount, inCatalogs, inBundle, inRights, inDefinitions, inObjects,
+	} {
+		if found, ok := known(outcome); ok {
+			return found
+		}
+	}
+	return obstacle{what: err.Error(), next: nextOf(outcome)}
+}
+
+const nextEdit = "nothing is tried until the spec is edited"
+
+func inSpec(outcome Outcome) (obstacle, bool) {
+	if invalid, ok := errors.AsType[*InvalidSpecError](outcome.Err); ok {
+		return obstacle{what: "the spec cannot be carried out: " + invalid.Error(), next: nextEdit}, true
+	}
+	invalid, ok := errors.AsType[*bundle.ConfigError](outcome.Err)
+	if !ok {
+		return obstacle{}, false
+	}
+	return obstacle{
+		what: "the bundle does not take what is in spec.config.inline: " + excerpt.Of(invalid.Problems, maxPart),
+		next: nextEdit,
+	}, true
+}
+
+func inServiceAccount(outcome Outcome) (obstacle, bool) {
+	if missing, ok := errors.AsType[*MissingServiceAccountError](outcome.Err); ok {
+		if missing.NoNamespace {
+			return obstacle{
+				what: fmt.Sprintf("namespace %q does not exist, or is being deleted", missing.Namespace),
+				next: fmt.Sprintf("create it, and ServiceAccount %q in it", missing.Name),
+			}, true
+		}
+		return obstacle{
+			what: fmt.Sprintf("ServiceAccount %q does not exist in namespace %q", missing.Name, missing.Namespace),
+			next: "create it, or create the extension anew with another one; until then nothing is installed or repaired",
+		}, true
+	}
+	unreadable, ok := errors.AsType[*UnreadableServiceAccountError](outcome.Err)
+	if !ok {
+		return obstacle{}, false
+	}
+	return obstacle{
+		what: fmt.Sprintf("ServiceAccount %q in namespace %q cannot be read: %v", unreadable.Name, unreadable.Namespace, unreadable.Err),
+		next: nextRetry,
+	}, true
+}
+
+// inCatalogs is about choices that could not be made. What the explanation of one
+// tells comes before what to do.
+func inCatalogs(outcome Outcome) (obstacle, bool) {
+	unresolved, ok := errors.AsType[*resolve.Error](outcome.Err)
+	if !ok {
+		return obstacle{}, false
+	}
+	found := obstacle{what: unresolved.Error(), next: explain(outcome.Owner)}
+	switch unresolved.Kind {
+	case resolve.Unreadable:
+		catalog := strings.Join(unresolved.Catalogs[:min(1, len(unresolved.Catalogs))], "")
+		found.what = fmt.Sprintf("catalog %q cannot be read: %v", catalog, unresolved.Err)
+		found.next = fmt.Sprintf("`kubectl describe clustercatalog %s` says more; spec.source.catalog.selector can leave it out", catalog)
+	case resolve.BadVersion, resolve.InvalidInstalled:
+		found.next = "only who makes the catalog can mend it; spec.source.catalog.version can choose another bundle"
+	case resolve.Unchecked:
+		found.what = fmt.Sprintf("the requirements of bundle %q cannot be checked: %v", unresolved.Bundle.Name, unresolved.Err)
+		found.next = nextRetry
+	case resolve.Ambiguous:
+		found.next = "give one of the catalogs a higher spec.priority, or choose it with spec.source.catalog.selector"
+	case resolve.NoBundle:
+		switch {
+		case len(supplyOf(outcome)) > 0:
+			found.next = excerpt.Line(strings.Join(supplyOf(outcome), "; "), maxPart)
+		case len(unresolved.Catalogs) == 0:
+			found.next = "`kubectl get clustercatalog` shows which catalogs there are; packageName and selector have to match one that is served"
+		}
+	}
+	if why := unresolved.Explanation(); why != "" {
+		found.what += "; " + why
+	}
+	return found, true
+}
+
+// supplyOf says what would bring what is missing, and what nothing brings.
+func supplyOf(outcome Outcome) []string {
+	var texts []string
+	if len(outcome.Supply.Providers) > 0 {
+		texts = append(texts, "what is missing comes with "+excerpt.Of(outcome.Supply.Providers, maxList))
+	}
+	return append(texts, outcome.Supply.Gaps...)
+}
+
+func explain(owner Owner) string {
+	return fmt.Sprintf("`operator-controller explain clusterextension/%s` tells of each bundle", owner.Name)
+}
+
+func inBundle(outcome Outcome) (obstacle, bool) {
+	const nextVersion = "choose another version with spec.source.catalog.version"
+	var (
+		unusable    *UnusableImageError
+		moved       *MovedImageError
+		unmet       *UnmetError
+		invalid     *bundle.InvalidError
+		unsupported *bundle.UnsupportedError
+		refused     interface {
+			error
+			Refused() bool
+		}
+	)
+	err := outcome.Err
+	switch {
+	case errors.As(err, &unusable):
+		return obstacle{what: err.Error(), next: "nothing is tried until the catalog names another image, or the spec another version"}, true
+	case errors.As(err, &moved):
+		return obstacle{what: err.Error()}, true
+	case errors.As(err, &unmet):
+		return obstacle{what: err.Error(), next: "upgrade the cluster, or " + nextVersion}, true
+	case errors.As(err, &invalid):
+		violations := make([]string, len(invalid.Violations))
+		for i, violation := range invalid.Violations {
+			violations[i] = violation.String()
+		}
+		return obstacle{what: "the bundle is invalid: " + excerpt.Of(violations, maxPart), next: "only who makes it can mend it; " + nextVersion}, true
+	case errors.As(err, &unsupported):
+		return obstacle{what: "the bundle needs what is not supported: " + excerpt.Of(unsupported.Reasons, maxPart), next: nextVersion}, true
+	case errors.As(err, &refused) && refused.Refused():
+		return obstacle{what: err.Error(), next: "give the ServiceAccount a pull secret for the registry, or the controller a global one"}, true
+	case outcome.Stage == StageFetch:
+		return obstacle{what: err.Error(), next: "is the image there, and do mirrors and certificates of the controller lead to it? It is tried again"}, true
+	}
+	return obstacle{}, false
+}
+
+// rights is the command that prints what a ServiceAccount needs.
+func rights(owner Owner) string {
+	return fmt.Sprintf("`operator-controller bundle rbac clusterextension/%s`", owner.Name)
+}
+
+func inRights(outcome Outcome) (obstacle, bool) {
+	missing, ok := errors.AsType[*permission.MissingError](outcome.Err)
+	if !ok {
+		return obstacle{}, false
+	}
+	lines := make([]string, len(missing.Rules))
+	for i, rule := range missing.Rules {
+		lines[i] = rule.Text()
+	}
+	count := "1 right is missing"
+	if n := len(lines); n > 1 {
+		count = fmt.Sprintf("%d rights are missing", n)
+	}
+	return obstacle{
+		what: count + ": " + excerpt.Of(lines, maxPart),
+		next: fmt.Sprintf("%s prints all that ServiceAccount %q in namespace %q needs as YAML",
+			rights(outcome.Owner), outcome.Owner.ServiceAccount, outcome.Owner.Namespace),
+	}, true
+}
+
+func inDefinitions(outcome Outcome) (obstacle, bool) {
+	unsafe, ok := errors.AsType[*preflight.UnsafeError](outcome.Err)
+	if !ok {
+		return obstacle{}, false
+	}
+	const maxFinding, maxOffender = 200, 160
+	first := unsafe.Findings[0]
+	names := sets.New[string]()
+	for _, finding := range unsafe.Findings {
+		names.Insert(finding.CRD)
+	}
+	what := fmt.Sprintf("it would break what %s define: ", excerpt.Of(sets.List(names), maxOffender))
+	if names.Len() == 1 {
+		what = fmt.Sprintf("it would break what %s defines: ", first.CRD)
+	}
+	what += excerpt.Line(first.Line(), maxFinding)
+	if more := len(unsafe.Findings) - 1; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	if len(unsafe.Offenders) > 0 {
+		what += "; " + excerpt.Of(unsafe.Offenders, maxOffender)
+	}
+	next := first.Advice
+	if unsafe.Unread {
+		next = fmt.Sprintf("let the ServiceAccount list them, as %s prints it", rights(outcome.Owner))
+	}
+	return obstacle{what: what, next: next + "; spec.install.preflight.crdUpgradeSafety can let it pass"}, true
+}
+
+// inObjects is about errors that sum themselves up.
+func inObjects(outcome Outcome) (obstacle, bool) {
+	var (
+		held interface {
+			error
+			Extension() string
+		}
+		summed interface {
+			error
+			Summary() string
+		}
+	)
+	if errors.As(outcome.Err, &held) {
+		pkg := outcome.Target.Bundle.Package
+		is := func(n Neighbour) bool { return n.Name == held.Extension() && n.Bundle.Package == pkg }
+		if slices.ContainsFunc(outcome.Observed.Surroundings.Neighbours, is) {
+			return obstacle{
+				what: fmt.Sprintf("package %q is installed by ClusterExtension %q", pkg, held.Extension()),
+				next: "a cluster can have it once; delete one of the two extensions",
+			}, true
+		}
+	}
+	if !errors.As(outcome.Err, &summed) {
+		return obstacle{}, false
+	}
+	found := obstacle{what: summed.Summary()}
+	if refusal := apierrors.APIStatus(nil); errors.As(outcome.Err, &refusal) {
+		found.next = nextOf(outcome)
+	}
+	return found, true
+}
+
+const nextRetry = "it is tried again"
+
+// nextOf is what to do about an answer of the API server.
+func nextOf(outcome Outcome) string {
+	var refusal apierrors.APIStatus
+	if !errors.As(outcome.Err, &refusal) {
+		return nextRetry
+	}
+	if _, ok := errors.AsType[*preflight.ImmutableError](outcome.Err); ok {
+		return "" // says it
+	}
+	message, details := refusal.Status().Message, refusal.Status().Details
+	switch err := outcome.Err; {
+	case strings.Contains(message, "admission webhook"):
+		return "the webhook, or who runs it, has to let the object pass"
+	case strings.Contains(message, "exceeded quota"):
+		return "raise the quota, or make room in it"
+	case strings.Contains(message, "attempting to grant RBAC permissions not currently held"):
+		return fmt.Sprintf("the ServiceAccount needs what it is to grant; %s prints it", rights(outcome.Owner))
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("%s prints the rights that the ServiceAccount needs", rights(outcome.Owner))
+	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces":
+		return fmt.Sprintf("create namespace %q", details.Name)
+	case apierrors.IsInvalid(err):
+		return "the API server does not take the object as it is; choose another version with spec.source.catalog.version"
+	}
+	return nextRetry
+}
