@@ -186,8 +186,10 @@ func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *hi
 		delete(chunks, key)
 		return append(namesOf(found, ""), namesOf(found, records.owner.UID)...)
 	})
+	// Without its index a chunk is of no use to anybody, also if it was released.
 	for _, key := range slices.Sorted(maps.Keys(chunks)) {
 		made.strays = append(made.strays, namesOf(chunks[key], records.owner.UID)...)
+		made.strays = append(made.strays, namesOf(chunks[key], "")...)
 	}
 	return made
 }
