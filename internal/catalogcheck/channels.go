@@ -1,6 +1,8 @@
 package catalogcheck
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,9 +11,35 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
-// goneOrMisspelled explains why it is no error to name a bundle that the catalog
-// does not have.
-const goneOrMisspelled = "fine if it once was: whoever has it installed is upgraded"
+// gone are bundles that entries replace or skip and that the catalog does not have.
+// Whoever has them installed is upgraded, so that catalogs are full of them.
+type gone struct {
+	entries int
+	names   map[string]struct{}
+}
+
+func (g *gone) add(names ...string) {
+	g.entries++
+	for _, name := range names {
+		g.names[name] = struct{}{}
+	}
+}
+
+// noteGone has all of them in one line, for who looks for a misspelling.
+func (c *checker) noteGone() {
+	if c.gone.entries == 0 || c.incomplete {
+		return
+	}
+	entries, bundles := "1 entry replaces or skips", "1 bundle"
+	if c.gone.entries > 1 {
+		entries = fmt.Sprintf("%d entries replace or skip", c.gone.entries)
+	}
+	if len(c.gone.names) > 1 {
+		bundles = fmt.Sprintf("%d bundles", len(c.gone.names))
+	}
+	c.report.notef(fbc.FileObject{}, "%s %s that the catalog does not have, which is fine if it once had: whoever has one installed is upgraded: %s",
+		entries, bundles, list(slices.Sorted(maps.Keys(c.gone.names))))
+}
 
 var versionWithV = regexp.MustCompile(`[vV][0-9]`)
 
@@ -23,6 +51,8 @@ type channel struct {
 	numbers map[string]int
 	// bundles are those of the package.
 	bundles versions
+	// oldest is the entry of the lowest version, if it can be told.
+	oldest string
 }
 
 func (c *checker) checkChannels(p *pkg) {
@@ -69,6 +99,7 @@ func (c *checker) checkChannel(ch *channel) {
 		}
 		ch.numbers[e.Name] = i
 	}
+	ch.oldest = ch.findOldest()
 	for _, e := range ch.entries {
 		c.checkEntry(ch, e)
 	}
@@ -93,7 +124,7 @@ func (c *checker) checkReplaces(ch *channel, e entry) {
 		return
 	}
 	if _, inChannel := ch.numbers[e.Replaces]; !inChannel && !c.incomplete {
-		c.report.warnf(ch.at, "entry %s replaces %s, which %s", quote(e.Name), quote(e.Replaces), ch.missing(e.Replaces))
+		c.checkEnd(ch, e)
 	}
 	from, to := ch.bundles[e.Replaces], ch.bundles[e.Name]
 	if from != nil && to != nil && from.Compare(*to) > 0 {
@@ -102,12 +133,39 @@ func (c *checker) checkReplaces(ch *channel, e entry) {
 	}
 }
 
-// missing says why a name stands for no entry of the channel.
-func (ch *channel) missing(name string) string {
-	if _, exists := ch.bundles[name]; exists {
-		return "is a bundle but has no entry in this channel"
+// checkEnd is about an entry that replaces what has no entry in the channel. That is
+// how old installations, and those of other channels, come to its oldest one. An
+// entry that has older ones should replace one of them.
+func (c *checker) checkEnd(ch *channel, e entry) {
+	_, exists := ch.bundles[e.Replaces]
+	hasOlder := ch.hasOlder(e.Name)
+	switch {
+	case hasOlder && exists:
+		c.report.warnf(ch.at, "entry %s replaces %s, which is a bundle but has no entry in this channel, although the channel has older ones, such as %s",
+			quote(e.Name), quote(e.Replaces), quote(ch.oldest))
+	case hasOlder:
+		c.report.warnf(ch.at, "entry %s replaces %s, which the catalog does not have, although the channel has older ones, such as %s: is it misspelled?",
+			quote(e.Name), quote(e.Replaces), quote(ch.oldest))
+	case !exists:
+		c.gone.add(e.Replaces)
 	}
-	return "is not in the catalog (" + goneOrMisspelled + ")"
+}
+
+// findOldest is the entry of the lowest version; empty if no version can be told.
+func (ch *channel) findOldest() (oldest string) {
+	for _, e := range ch.entries {
+		version, lowest := ch.bundles[e.Name], ch.bundles[oldest]
+		if version != nil && (lowest == nil || version.Compare(*lowest) < 0) {
+			oldest = e.Name
+		}
+	}
+	return oldest
+}
+
+// hasOlder is false too if it cannot be told.
+func (ch *channel) hasOlder(name string) bool {
+	version, oldest := ch.bundles[name], ch.bundles[ch.oldest]
+	return version != nil && oldest != nil && oldest.Compare(*version) < 0
 }
 
 func (c *checker) checkSkips(ch *channel, e entry) {
@@ -124,10 +182,8 @@ func (c *checker) checkSkips(ch *channel, e entry) {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) > 0 && !c.incomplete {
-		slices.Sort(missing)
-		c.report.warnf(ch.at, "entry %s skips what is not in the catalog (%s): %s",
-			quote(e.Name), goneOrMisspelled, list(slices.Compact(missing)))
+	if len(missing) > 0 {
+		c.gone.add(missing...)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // 10,000, and then a last one or two that say how many are left out. The error
 // is that of ctx.
 func Check(ctx context.Context, root fs.FS) ([]Problem, error) {
-	c := checker{report: &report{omitted: map[Severity]int{}}, packages: map[string]*pkg{}}
+	c := checker{report: &report{omitted: map[Severity]int{}}, packages: map[string]*pkg{}, gone: gone{names: map[string]struct{}{}}}
 	for o, err := range (fbc.Folder{Root: root}).Objects() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -31,6 +31,7 @@ func Check(ctx context.Context, root fs.FS) ([]Problem, error) {
 		}
 		c.check(c.packages[name])
 	}
+	c.noteGone()
 	return c.report.sorted(), nil
 }
 
@@ -42,6 +43,7 @@ type checker struct {
 	// incomplete says that something could not be read: names that seem to be
 	// missing may be in there.
 	incomplete bool
+	gone       gone
 }
 
 // pkg is what a catalog has of one package, whatever the files it is in.

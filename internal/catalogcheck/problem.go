@@ -31,6 +31,8 @@ const (
 	Error Severity = "error"
 	// Warning is what works, but maybe not as its author thinks.
 	Warning Severity = "warning"
+	// Note is what most catalogs have, and what is fine if it is meant.
+	Note Severity = "note"
 )
 
 // Problem is one thing that is wrong with a catalog.
@@ -88,6 +90,10 @@ func (r *report) warnf(at fbc.FileObject, format string, args ...any) {
 	r.add(Warning, at, fmt.Sprintf(format, args...))
 }
 
+func (r *report) notef(at fbc.FileObject, format string, args ...any) {
+	r.add(Note, at, fmt.Sprintf(format, args...))
+}
+
 func (r *report) add(severity Severity, at fbc.FileObject, message string) {
 	if len(r.problems) >= maxProblems {
 		r.omitted[severity]++
@@ -102,7 +108,7 @@ func (r *report) add(severity Severity, at fbc.FileObject, message string) {
 // sorted returns the problems in their order, and what was left out of them.
 func (r *report) sorted() []Problem {
 	slices.SortFunc(r.problems, compareProblems)
-	for _, severity := range []Severity{Error, Warning} {
+	for _, severity := range []Severity{Error, Warning, Note} {
 		if n := r.omitted[severity]; n > 0 {
 			r.problems = append(r.problems, Problem{
 				Severity: severity, Message: fmt.Sprintf("there is more: %d of this severity are not listed", n),
