@@ -18,5 +18,5 @@ A bundle is a folder with manifests/ and metadata/, or an image that has them.`,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(newBundleCheckCommand(), newBundleRenderCommand(), newBundleRBACCommand())
-	return strict(command)
+	return command
 }

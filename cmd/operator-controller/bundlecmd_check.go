@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterextensions/operator-controller/internal/bundlecheck"
-	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
 // bundleCheck is the command line of bundle check.
@@ -46,7 +45,7 @@ func (o bundleCheck) run(command *cobra.Command, from string) error {
 		return misuse(command, err)
 	}
 	var problems []bundlecheck.Problem
-	err := o.content.read(command.Context(), from, image.BundleContent, func(files fs.FS) (err error) {
+	err := o.content.readBundle(command.Context(), from, func(files fs.FS) (err error) {
 		problems, err = bundlecheck.Check(files)
 		return err
 	})

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
-	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
@@ -92,7 +91,7 @@ func (o bundleRBAC) run(command *cobra.Command, from string) error {
 				return nil, &usageError{err: err}
 			}
 		}
-		err = o.render.content.read(command.Context(), from, image.BundleContent, func(files fs.FS) (err error) {
+		err = o.render.content.readBundle(command.Context(), from, func(files fs.FS) (err error) {
 			objects, err = renderBundle(files, config, options)
 			return err
 		})

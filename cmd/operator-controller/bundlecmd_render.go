@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
-	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
 // outputYAML prints YAML documents.
@@ -82,7 +81,7 @@ func (o bundleRender) run(command *cobra.Command, from string) error {
 		}
 	}
 	var objects []*unstructured.Unstructured
-	err = o.content.read(command.Context(), from, image.BundleContent, func(files fs.FS) (err error) {
+	err = o.content.readBundle(command.Context(), from, func(files fs.FS) (err error) {
 		objects, err = renderBundle(files, config, bundle.Options{InstallNamespace: o.namespace, Certificates: provider})
 		return err
 	})

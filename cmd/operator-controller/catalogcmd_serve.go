@@ -16,10 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 )
 
 const (
-	// rereadInterval is how often a served folder is looked at for changes.
+	// rereadInterval is how often a served folder or file is looked at for changes.
 	rereadInterval = time.Second
 	// listenInterval is how often it is looked whether the server listens.
 	listenInterval = 10 * time.Millisecond
@@ -27,38 +28,49 @@ const (
 
 // catalogServe is the command line of catalog serve.
 type catalogServe struct {
-	address string
-	name    string
+	address  string
+	name     string
+	catalogs catalogFlags
 }
 
 func newCatalogServeCommand() *cobra.Command {
 	o := catalogServe{address: "127.0.0.1:8080", name: "catalog"}
 	command := &cobra.Command{
-		Use:   "serve DIR",
+		Use:   "serve CATALOG",
 		Short: "Serve a catalog over the HTTP API of catalogs",
 		Long: `Serve a catalog over the HTTP API that catalogs have in a cluster, for local work.
 
-The base URL is printed once it can be used. Changes in the folder are served as
-soon as they are complete and can be read. Interrupt to end; nothing is left behind.`,
+The base URL is printed once it can be used. Changes in a folder or a file are served
+as soon as they are complete and can be read; other catalogs are read once. Interrupt
+to end; nothing is left behind.
+
+` + catalogHelp + `
+
+Exit codes: 0 ended by an interrupt, 1 the catalog cannot be read, or the address is
+taken, 2 wrong usage.`,
 		Example: `  operator-controller catalog serve ./catalog --address 127.0.0.1:8080 --name sample
+  operator-controller catalog serve registry.example/catalog:latest
   curl http://127.0.0.1:8080/catalogs/sample/api/v1/all`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error { return o.run(command, args[0]) },
 	}
 	command.Flags().StringVar(&o.address, "address", o.address, "Address to listen on; port 0 for any that is free.")
 	command.Flags().StringVar(&o.name, "name", o.name, "Name of the catalog in its URL.")
+	o.catalogs.bind(command.Flags())
 	return command
 }
 
-func (o catalogServe) run(command *cobra.Command, dir string) error {
+func (o catalogServe) run(command *cobra.Command, from string) error {
 	if problems := validation.IsDNS1123Subdomain(o.name); len(problems) > 0 {
 		return misuse(command, fmt.Errorf("no catalog can have the name %q: %s", o.name, problems[0]))
 	}
-	switch isDir, err := isFolder(dir); {
-	case err != nil:
-		return &usageError{err: err}
-	case !isDir:
-		return &usageError{err: fmt.Errorf("there is no folder %s", dir)}
+	source, err := catalogsource.Parse(from)
+	if err != nil {
+		return misuse(command, err)
+	}
+	reader, err := o.catalogs.reader(command)
+	if err != nil {
+		return err
 	}
 	temp, err := os.MkdirTemp("", "operator-controller-serve-")
 	if err != nil {
@@ -69,17 +81,21 @@ func (o catalogServe) run(command *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	folder := &servedFolder{dir: dir, name: o.name, store: store, errors: command.ErrOrStderr()}
-	if _, err := folder.reread(command.Context()); err != nil {
-		return fmt.Errorf("%w (try operator-controller catalog check %s)", err, dir)
+	served := &servedCatalog{source: source, name: o.name, store: store, errors: command.ErrOrStderr()}
+	err = reader.Files(command.Context(), source, func(files fs.FS) error {
+		_, err := served.reread(command.Context(), files)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%w (try operator-controller catalog check %s)", trustError(err), from)
 	}
-	return o.serve(command, folder)
+	return o.serve(command, served)
 }
 
-// serve serves the folder until the context of the command ends.
-func (o catalogServe) serve(command *cobra.Command, folder *servedFolder) error {
+// serve serves the catalog until the context of the command ends.
+func (o catalogServe) serve(command *cobra.Command, served *servedCatalog) error {
 	server, err := catalogserver.NewServer(catalogserver.ServerConfig{
-		Address: o.address, Handler: catalogserver.Handler(folder.store),
+		Address: o.address, Handler: catalogserver.Handler(served.store),
 	})
 	if err != nil {
 		return err
@@ -93,10 +109,12 @@ func (o catalogServe) serve(command *cobra.Command, folder *servedFolder) error 
 		_, err := fmt.Fprintf(command.OutOrStdout(), "http://%s/catalogs/%s\n", server.Addr(), o.name)
 		return err
 	})
-	group.Go(func() error {
-		folder.follow(ctx, rereadInterval)
-		return nil
-	})
+	if files, ok := served.source.Live(); ok {
+		group.Go(func() error {
+			served.follow(ctx, files, rereadInterval)
+			return nil
+		})
+	}
 	return group.Wait()
 }
 
@@ -114,18 +132,19 @@ func listening(ctx context.Context, server *catalogserver.Server) bool {
 	return true
 }
 
-// servedFolder is a folder whose content is in a store.
-type servedFolder struct {
-	dir, name string
-	store     *catalogserver.Store
+// servedCatalog is a catalog whose content is in a store.
+type servedCatalog struct {
+	source catalogsource.Source
+	name   string
+	store  *catalogserver.Store
 	// errors is told what cannot be served.
 	errors io.Writer
-	// seen is the state of the folder that was read last.
+	// seen is the state of the files that were read last.
 	seen string
 }
 
-// follow stores the content of the folder whenever it has changed, until ctx ends.
-func (f *servedFolder) follow(ctx context.Context, interval time.Duration) {
+// follow stores the files whenever they have changed, until ctx ends.
+func (c *servedCatalog) follow(ctx context.Context, files fs.FS, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -134,40 +153,41 @@ func (f *servedFolder) follow(ctx context.Context, interval time.Duration) {
 			return
 		case <-ticker.C:
 		}
-		switch changed, err := f.reread(ctx); {
+		switch changed, err := c.reread(ctx, files); {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			fmt.Fprintf(f.errors, "the folder has changed, and what was in it before is served: %v\n", err)
+			fmt.Fprintf(c.errors, "the catalog has changed, and what was in it before is served: %v\n", err)
 		case changed:
-			fmt.Fprintln(f.errors, "the folder has changed, and its new content is served")
+			fmt.Fprintln(c.errors, "the catalog has changed, and its new content is served")
 		}
 	}
 }
 
-// reread stores the content of the folder, unless it looks as it did before. The
-// same failure is returned once.
-func (f *servedFolder) reread(ctx context.Context) (changed bool, err error) {
-	state, err := folderState(os.DirFS(f.dir))
+// reread stores the files, unless they look as they did before. The same failure is
+// returned once.
+func (c *servedCatalog) reread(ctx context.Context, files fs.FS) (changed bool, err error) {
+	state, err := stateOfFiles(files)
 	if err != nil {
 		state = err.Error()
 	}
-	if state == f.seen {
+	if state == c.seen {
 		return false, nil
 	}
-	f.seen = state
+	c.seen = state
 	if err != nil {
 		return false, err
 	}
-	origin := catalogserver.Origin{Source: f.dir, Canonical: f.dir + "@sha256:" + state, CheckedAt: time.Now()}
-	if err := f.store.Put(ctx, f.name, origin, os.DirFS(f.dir)); err != nil {
+	source := c.source.String()
+	origin := catalogserver.Origin{Source: source, Canonical: source + "@sha256:" + state, CheckedAt: time.Now()}
+	if err := c.store.Put(ctx, c.name, origin, files); err != nil {
 		return false, err
 	}
 	return true, nil
 }
 
-// folderState returns a digest of the names, sizes and times of all files.
-func folderState(root fs.FS) (string, error) {
+// stateOfFiles returns a digest of the names, sizes and times of all files.
+func stateOfFiles(root fs.FS) (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,8 +44,20 @@ func (a *clusterAccess) config() (*rest.Config, error) {
 	return config, nil
 }
 
-// reader is a reconciler that can explain, and nothing else.
-func (a *clusterAccess) reader(ctx context.Context) (*controller.Reconciler, error) {
+// clusterReader is a reconciler that can explain and plan, and nothing else.
+type clusterReader struct {
+	*controller.Reconciler
+
+	config  *rest.Config
+	through *http.Client
+
+	// unknown is what could not be read of what is optional, a line each.
+	unknown []string
+}
+
+// reader reads with the rights of whoever calls. The error says that there is no way
+// to the cluster.
+func (a *clusterAccess) reader(ctx context.Context) (*clusterReader, error) {
 	config, err := a.config()
 	if err != nil {
 		return nil, err
@@ -59,7 +74,15 @@ func (a *clusterAccess) reader(ctx context.Context) (*controller.Reconciler, err
 	if err != nil {
 		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
-	catalogs, err := a.catalogs(ctx, config, through, api)
+	metrics, err := controller.NewMetrics(prometheus.NewRegistry()) // that nobody sees
+	if err != nil {
+		return nil, err
+	}
+	authorities, err := a.authorities(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	catalogs, err := catalogsThrough(config, through, authorities)
 	if err != nil {
 		return nil, err
 	}
@@ -67,22 +90,21 @@ func (a *clusterAccess) reader(ctx context.Context) (*controller.Reconciler, err
 	if err != nil {
 		return nil, err
 	}
-	if err := offers.Read(ctx); err != nil {
-		return nil, err
+	reader := &clusterReader{config: config, through: through, Reconciler: &controller.Reconciler{
+		Client: api, Catalogs: catalogs, Platform: offers, Metrics: metrics, Now: time.Now,
+	}}
+	for _, err := range offers.Read(ctx) {
+		reader.unknown = append(reader.unknown, err.Error())
 	}
-	return &controller.Reconciler{Client: api, Catalogs: catalogs, Platform: offers}, nil
+	return reader, ctx.Err()
 }
 
-// catalogs reads catalogs as the controller does, but through the API server
+// catalogsThrough reads catalogs as the controller does, but through the API server
 // where a Service has them.
-func (a *clusterAccess) catalogs(ctx context.Context, config *rest.Config, through *http.Client, api client.Client) (*catalogs, error) {
+func catalogsThrough(config *rest.Config, through *http.Client, authorities []byte) (*catalogs, error) {
 	host, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
-	}
-	authorities, err := a.authorities(ctx, api)
-	if err != nil {
-		return nil, err
 	}
 	direct, err := catalogclient.NewHTTPClient("", func() []byte { return authorities })
 	if err != nil {
@@ -97,12 +119,12 @@ func (a *clusterAccess) catalogs(ctx context.Context, config *rest.Config, throu
 }
 
 // authorities are those of the controller's own certificate for catalogs, which
-// only those need who reach the server directly: without the right to read them
-// there are none.
+// only those need who reach the server directly: if the API server does not give
+// them, there are none. The error says that it cannot be reached.
 func (a *clusterAccess) authorities(ctx context.Context, api client.Client) ([]byte, error) {
 	secret := &corev1.Secret{}
 	err := api.Get(ctx, types.NamespacedName{Namespace: a.systemNamespace, Name: certificateSecret}, secret)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+	if _, answered := errors.AsType[*apierrors.StatusError](err); err != nil && !answered {
 		return nil, fmt.Errorf("reading the authorities of the catalog server: %w", err)
 	}
 	return secret.Data[corev1.ServiceAccountRootCAKey], nil

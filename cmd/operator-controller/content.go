@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/pflag"
 
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
-// contentFlags are the flags of commands that read a folder or an image.
+// contentFlags are the flags of commands that read an image.
 type contentFlags struct {
 	images image.Config
 }
@@ -24,9 +23,9 @@ func (f *contentFlags) bind(flags *pflag.FlagSet) {
 		"Signature policy file for images; by default that of the system, and without one any image is read.")
 }
 
-// read hands the content of a folder or, where there is none, of an image to
+// readBundle hands the content of a folder or, where there is none, of an image to
 // use. Of an image nothing is kept.
-func (f contentFlags) read(ctx context.Context, from string, selection image.Selection, use func(fs.FS) error) error {
+func (f contentFlags) readBundle(ctx context.Context, from string, use func(fs.FS) error) error {
 	switch isDir, err := isFolder(from); {
 	case err != nil:
 		return &usageError{err: err}
@@ -36,26 +35,12 @@ func (f contentFlags) read(ctx context.Context, from string, selection image.Sel
 	if err := image.CheckReference(from); err != nil {
 		return &usageError{err: fmt.Errorf("%q is neither a folder nor an image: %w", from, err)}
 	}
-	dir, err := os.MkdirTemp("", "operator-controller-image-")
+	found, err := image.Once(ctx, f.images, image.Request{Ref: from, Select: image.BundleContent})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	f.images.Dir = filepath.Join(dir, "images")
-	puller, err := image.New(f.images)
-	if err != nil {
-		return err
-	}
-	pulled, err := puller.Pull(ctx, image.Request{Ref: from, Select: selection})
-	if err != nil {
-		return fmt.Errorf("pulling %s: %w", from, err)
-	}
-	defer pulled.Close()
-	root, err := fs.Sub(pulled.Files, pulled.Root)
-	if err != nil {
-		return err
-	}
-	return use(root)
+	defer found.Close()
+	return use(found.Files)
 }
 
 // isFolder reports whether there is a folder at path. That there is something

@@ -13,5 +13,5 @@ func newCRDCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(newCRDCheckCommand())
-	return strict(command)
+	return command
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
-	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
 // definitionsByName are CustomResourceDefinitions by name.
@@ -43,7 +42,7 @@ func (c definitionContent) read(ctx context.Context, from string) (definitionsBy
 		}
 		return found, nil
 	}
-	err := c.content.read(ctx, from, image.BundleContent, func(files fs.FS) error {
+	err := c.content.readBundle(ctx, from, func(files fs.FS) error {
 		objects, err := c.render(files)
 		if err != nil {
 			return err

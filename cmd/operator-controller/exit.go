@@ -33,18 +33,19 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// strict makes errors in the arguments and flags of a command and its
-// subcommands usage errors that say where to find help.
+// strict makes errors in the arguments and flags of a command and of all below it
+// usage errors that say where to find help.
 func strict(command *cobra.Command) *cobra.Command {
 	command.SetFlagErrorFunc(misuse)
-	for _, c := range append(command.Commands(), command) {
-		check := c.Args
-		c.Args = func(called *cobra.Command, args []string) error {
-			if err := check(called, args); err != nil {
-				return misuse(called, err)
-			}
-			return nil
+	check := command.Args
+	command.Args = func(called *cobra.Command, args []string) error {
+		if err := check(called, args); err != nil {
+			return misuse(called, err)
 		}
+		return nil
+	}
+	for _, below := range command.Commands() {
+		strict(below)
 	}
 	return command
 }

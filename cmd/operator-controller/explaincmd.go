@@ -18,33 +18,36 @@ type explainCommand struct {
 func newExplainCommand() *cobra.Command {
 	o := explainCommand{output: "text"}
 	command := &cobra.Command{
-		Use:   "explain [clusterextension/NAME]",
+		Use:   "explain [[clusterextension/]NAME]",
 		Short: "Say which bundle of a package is chosen, and why none of the others",
 		Long: `Say which bundle of a package is chosen, and by which rule every other one is left
 out.
 
-With clusterextension/NAME, for an extension on a cluster, with your own rights:
-you need to read ClusterExtensions, ClusterCatalogs and their content, which comes
-through the proxy of the API server if a Service has it.
+With the name of a ClusterExtension, for that on a cluster, with your own rights: you
+need to read it, ClusterCatalogs and their content, which comes through the proxy of
+the API server if a Service has it. What else you may not read is said to be not known.
 
-With --catalog and --package, without a cluster. Without facts about a cluster, what bundles require is not held against them, but
-shown. Once any fact is given, by --kubernetes, --openshift, --serves or --extension,
-the cluster is taken to be exactly that: nothing else is served or installed.
+With --catalog and --package, without a cluster. Without facts about a cluster, what
+bundles require is not held against them, but shown. Once any fact is given, by
+--kubernetes, --openshift, --serves or --extension, the cluster is taken to be exactly
+that: nothing else is served or installed.
+
+` + catalogHelp + `
 
 Exit codes: 0 a bundle is chosen, 1 none is, or a catalog cannot be read, 2 wrong
 usage.`,
-		Example: `  operator-controller explain clusterextension/sample-operator
+		Example: `  operator-controller explain sample-operator
   operator-controller explain --catalog ./catalog --package sample-operator
   operator-controller explain --catalog ./catalog --package sample-operator --installed sample-operator.v1.0.0 --version 1.x
   operator-controller explain --catalog https://catalogs.example/catalogs/community --package sample-operator \
     --kubernetes 1.36.0 --serves cert-manager.io/v1/Certificate --extension base-operator=1.2.0 -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cobra.MaximumNArgs(2), //nolint:mnd // kind and name
 		RunE: o.run,
 	}
 	command.Flags().StringVarP(&o.output, "output", "o", o.output, "Format of the answer: text or json.")
 	o.offline.bind(command.Flags())
 	o.cluster.bind(command.Flags())
-	return strict(command)
+	return command
 }
 
 func (o *explainCommand) run(command *cobra.Command, args []string) error {
@@ -63,12 +66,16 @@ func (o *explainCommand) run(command *cobra.Command, args []string) error {
 
 func (o *explainCommand) explain(command *cobra.Command, args []string) (*explained, error) {
 	if len(args) == 0 {
-		return o.offline.explain(command.Context())
+		return o.offline.explain(command)
 	}
-	if len(o.offline.catalogs) > 0 || o.offline.pkg != "" {
-		return nil, &usageError{err: errors.New("the catalogs and the package of an extension are those of its spec: leave out --catalog and --package")}
+	name, err := extensionName(args)
+	if err != nil {
+		return nil, &usageError{err: err}
 	}
-	return o.cluster.explain(command.Context(), args[0])
+	if given := o.offline.given(command.Flags()); given != "" {
+		return nil, &usageError{err: fmt.Errorf("the cluster says what --%s is for an extension: leave it out", given)}
+	}
+	return o.cluster.explain(command.Context(), name)
 }
 
 // print prints the answer. It returns an error too if no bundle is chosen.

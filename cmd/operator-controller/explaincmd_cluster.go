@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -19,13 +17,9 @@ type clusterChoice struct {
 
 func (o *clusterChoice) bind(flags *pflag.FlagSet) { o.access.bind(flags) }
 
-// explain makes the choice once more. The error is a *usageError, or says what
-// of the cluster cannot be read.
-func (o *clusterChoice) explain(ctx context.Context, target string) (*explained, error) {
-	kind, name, _ := strings.Cut(target, "/")
-	if resource, _, _ := strings.Cut(kind, "."); strings.TrimSuffix(resource, "s") != "clusterextension" || name == "" {
-		return nil, &usageError{err: fmt.Errorf("%q cannot be explained: it has to be clusterextension/NAME", target)}
-	}
+// explain makes the choice for the named extension once more. The error says what of
+// the cluster cannot be read that nothing can be said without.
+func (o *clusterChoice) explain(ctx context.Context, name string) (*explained, error) {
 	reader, err := o.access.reader(ctx)
 	if err != nil {
 		return nil, err
@@ -34,7 +28,9 @@ func (o *clusterChoice) explain(ctx context.Context, target string) (*explained,
 	if err != nil {
 		return nil, err
 	}
-	return answerOf(found), nil
+	answer := answerOf(found)
+	answer.Unknown = append(answer.Unknown, reader.unknown...)
+	return answer, nil
 }
 
 func answerOf(found controller.Explanation) *explained {
@@ -44,7 +40,7 @@ func answerOf(found controller.Explanation) *explained {
 	}
 	answer := newExplained(found.Request, found.Catalogs, resolution, found.Err)
 	answer.supply(found.Supply)
-	answer.Dependents = found.Dependents
+	answer.Dependents, answer.Unknown = found.Dependents, found.Unknown
 	answer.Reported = found.Reported
 	if found.Resolution == nil && found.Err == nil {
 		answer.Explanation = "there is no catalog to choose from; what is installed is kept"

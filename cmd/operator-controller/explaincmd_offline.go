@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -20,6 +21,7 @@ import (
 // offlineChoice is a choice that is made without a cluster, as flags state it.
 type offlineChoice struct {
 	catalogs                    []string
+	reading                     catalogFlags
 	priorities                  []string
 	pkg, version, policy        string
 	channels                    []string
@@ -28,8 +30,8 @@ type offlineChoice struct {
 }
 
 func (o *offlineChoice) bind(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&o.catalogs, "catalog", nil, catalogsUsage)
-	flags.StringArrayVar(&o.priorities, "priority", nil, "Priority of a catalog as NAME=N, 0 by default; the name is the last element of its path.")
+	flags.StringArrayVar(&o.catalogs, "catalog", nil, "Catalog: "+catalogsource.Usage+". Repeat it for several.")
+	flags.StringArrayVar(&o.priorities, "priority", nil, "Priority of a catalog as NAME=N, 0 by default; the name is the last element of its path, without a tag or what is behind a dot of a file.")
 	flags.StringVar(&o.pkg, "package", "", "Package to choose a bundle of.")
 	flags.StringVar(&o.version, "version", "", "Range that the version has to be in.")
 	flags.StringArrayVar(&o.channels, "channel", nil, "Channel to choose from. Repeat it for several.")
@@ -38,11 +40,25 @@ func (o *offlineChoice) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.installed, "installed", "", "Name of the bundle that is installed.")
 	flags.StringVar(&o.installedVersion, "installed-version", "", "Version of the bundle that is installed, if no catalog has it any more.")
 	o.facts.bind(flags)
+	o.reading.bind(flags)
+}
+
+// given is the first of the flags that somebody set; empty for none.
+func (*offlineChoice) given(flags *pflag.FlagSet) string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(offlineChoice).bind(own)
+	first := ""
+	own.VisitAll(func(flag *pflag.Flag) {
+		if first == "" && flags.Changed(flag.Name) {
+			first = flag.Name
+		}
+	})
+	return first
 }
 
 // explain makes the choice. The error is a *usageError, or says which catalog
 // cannot be read.
-func (o *offlineChoice) explain(ctx context.Context) (*explained, error) {
+func (o *offlineChoice) explain(command *cobra.Command) (*explained, error) {
 	request, err := o.request()
 	if err != nil {
 		return nil, &usageError{err: err}
@@ -51,7 +67,11 @@ func (o *offlineChoice) explain(ctx context.Context) (*explained, error) {
 	if err != nil {
 		return nil, &usageError{err: err}
 	}
-	loaded, err := loadCatalogs(ctx, o.catalogs)
+	reader, err := o.reading.reader(command)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := loadCatalogs(command.Context(), reader, o.catalogs)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +103,9 @@ func (o *offlineChoice) request() (resolve.Request, error) {
 	policy := resolve.Policy(o.policy)
 	switch {
 	case len(o.catalogs) == 0:
-		return resolve.Request{}, errors.New("--catalog is needed")
+		return resolve.Request{}, errors.New("--catalog is required, or the name of a ClusterExtension")
 	case o.pkg == "":
-		return resolve.Request{}, errors.New("--package is needed")
+		return resolve.Request{}, errors.New("--package is required")
 	case policy != resolve.CatalogProvided && policy != resolve.SelfCertified:
 		return resolve.Request{}, fmt.Errorf("unknown policy %q: it is %s or %s", o.policy, resolve.CatalogProvided, resolve.SelfCertified)
 	case o.installed == "" && o.installedVersion != "":

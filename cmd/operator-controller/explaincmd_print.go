@@ -36,6 +36,8 @@ type explained struct {
 	// Unchecked is what the chosen bundle requires, if there was nothing to hold
 	// it against.
 	Unchecked []string `json:"unchecked,omitempty"`
+	// Unknown is what of the cluster could not be read.
+	Unknown []string `json:"unknown,omitempty"`
 	// LeftOut are all other bundles: those of catalogs with a high priority first,
 	// preferred ones first within one.
 	LeftOut []leftOutBundle `json:"leftOut"`
@@ -146,6 +148,9 @@ func (e *explained) summary() []string {
 	}
 	if len(e.Unchecked) > 0 {
 		lines = append(lines, "not checked: "+shown(e.Unchecked, ", "))
+	}
+	for _, unknown := range e.Unknown {
+		lines = append(lines, "not known: "+unknown)
 	}
 	if e.Reported != "" {
 		lines = append(lines, "the controller reports:")

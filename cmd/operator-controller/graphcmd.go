@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 	"github.com/clusterextensions/operator-controller/internal/upgradegraph"
 )
@@ -24,6 +25,7 @@ var graphFormats = map[string]func(upgradegraph.Graph, io.Writer) error{
 // graphCommand is the command line of graph.
 type graphCommand struct {
 	catalog   string
+	catalogs  catalogFlags
 	pkg       string
 	installed string
 	versions  string
@@ -35,7 +37,7 @@ type graphCommand struct {
 func newGraphCommand() *cobra.Command {
 	o := graphCommand{policy: string(resolve.CatalogProvided), output: "mermaid"}
 	command := &cobra.Command{
-		Use:   "graph --catalog DIR|URL --package NAME",
+		Use:   "graph --catalog CATALOG --package NAME",
 		Short: "Draw which versions of a package upgrade which",
 		Long: `Draw which versions of a package upgrade which, in which channels, and what is
 deprecated.
@@ -43,6 +45,8 @@ deprecated.
 With --installed, the upgrades are marked that a ClusterExtension would go through
 from there, one after the other, if it had the other flags as its spec. What
 bundles require of a cluster is not looked at.
+
+` + catalogHelp + `
 
 Exit codes: 0 drawn, 1 the catalog cannot be read, or does not have what was asked
 for, 2 wrong usage.`,
@@ -53,14 +57,15 @@ for, 2 wrong usage.`,
 		RunE: func(command *cobra.Command, _ []string) error { return o.run(command) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.catalog, "catalog", "", "Folder or URL of the catalog. Required.")
+	flags.StringVar(&o.catalog, "catalog", "", "Catalog: "+catalogsource.Usage+". Required.")
 	flags.StringVar(&o.pkg, "package", "", "Package to draw. Required.")
 	flags.StringArrayVar(&o.channels, "channel", nil, "Channel to draw, and to upgrade in. May be repeated; by default all.")
 	flags.StringVar(&o.installed, "installed", "", "Name of the bundle from which to mark upgrades.")
 	flags.StringVar(&o.versions, "version", "", "Range of versions to upgrade to, such as 1.x.")
 	flags.StringVar(&o.policy, "policy", o.policy, "Upgrades that are allowed: CatalogProvided or SelfCertified.")
 	flags.StringVarP(&o.output, "output", "o", o.output, "Format: mermaid, dot or svg.")
-	return strict(command)
+	o.catalogs.bind(flags)
+	return command
 }
 
 func (o graphCommand) run(command *cobra.Command) error {
@@ -68,7 +73,14 @@ func (o graphCommand) run(command *cobra.Command) error {
 	if err != nil {
 		return misuse(command, err)
 	}
-	packages, err := loadPackages(command.Context(), []string{o.catalog}, o.pkg)
+	reader, err := o.catalogs.reader(command)
+	if err != nil {
+		return err
+	}
+	packages, err := loadPackages(command.Context(), reader, []string{o.catalog}, o.pkg)
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		return misuse(command, usage.err)
+	}
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,10 @@ func newCommand() *cobra.Command {
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := options.complete(); err != nil {
-				return err
+				return misuse(command, err)
 			}
 			return run(command.Context(), options)
 		},
@@ -42,7 +43,8 @@ func newCommand() *cobra.Command {
 	command.AddCommand(newExplainCommand())
 	command.AddCommand(newGraphCommand())
 	command.AddCommand(newCRDCommand())
-	return command
+	command.SetVersionTemplate("{{.Version}}\n")
+	return strict(command)
 }
 
 func newVersionCommand() *cobra.Command {

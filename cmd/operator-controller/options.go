@@ -99,16 +99,16 @@ func (o *options) bind(flags *pflag.FlagSet) {
 // complete checks the options and fills in what depends on the surroundings.
 func (o *options) complete() error {
 	if (o.tlsCert == "") != (o.tlsKey == "") {
-		return errors.New("tls-cert and tls-key must be given together")
+		return errors.New("--tls-cert and --tls-key must be given together")
 	}
 	if o.tlsCert == "" && o.metricsAddress != "" && o.metricsAddress != "0" {
-		return errors.New("metrics-bind-address requires tls-cert and tls-key flags to be set")
+		return errors.New("--metrics-bind-address needs --tls-cert and --tls-key")
 	}
 	if o.metricsAddress == "" {
 		o.metricsAddress = o.defaultMetricsAddress()
 	}
 	if o.workers < 1 {
-		return fmt.Errorf("workers must be at least 1, not %d", o.workers)
+		return fmt.Errorf("--workers must be at least 1, not %d", o.workers)
 	}
 	if o.systemNamespace == "" {
 		o.systemNamespace = podNamespace()
@@ -116,7 +116,7 @@ func (o *options) complete() error {
 	if o.serveCatalogs {
 		parsed, err := url.Parse(o.catalogExternalURL)
 		if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-			return fmt.Errorf("catalog-server-external-url must be an http or https URL, not %q", o.catalogExternalURL)
+			return fmt.Errorf("--catalog-server-external-url must be an http or https URL, not %q", o.catalogExternalURL)
 		}
 	}
 	return errors.Join(
@@ -139,7 +139,7 @@ func parseName(flag, value string, key *types.NamespacedName) error {
 	}
 	namespace, name, found := strings.Cut(value, "/")
 	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("%s must be <namespace>/<name>, not %q", flag, value)
+		return fmt.Errorf("--%s must be <namespace>/<name>, not %q", flag, value)
 	}
 	*key = types.NamespacedName{Namespace: namespace, Name: name}
 	return nil

@@ -15,10 +15,10 @@ func TestOptions(t *testing.T) {
 	}{
 		"defaults": {want: func(o *options) bool { return o.metricsAddress == "0" && o.systemNamespace != "" && o.workers == 8 }},
 		"only a certificate": {
-			args: []string{"--tls-cert=c"}, err: "tls-cert and tls-key must be given together",
+			args: []string{"--tls-cert=c"}, err: "--tls-cert and --tls-key must be given together",
 		},
 		"metrics without a certificate": {
-			args: []string{"--metrics-bind-address=:8443"}, err: "metrics-bind-address requires tls-cert and tls-key flags to be set",
+			args: []string{"--metrics-bind-address=:8443"}, err: "--metrics-bind-address needs --tls-cert and --tls-key",
 		},
 		"metrics off": {
 			args: []string{"--metrics-bind-address=0"},
@@ -37,24 +37,24 @@ func TestOptions(t *testing.T) {
 			want: func(o *options) bool { return o.pullSecret.Namespace == "ns" && o.pullSecret.Name == "name" },
 		},
 		"pull secret without a namespace": {
-			args: []string{"--global-pull-secret=name"}, err: `global-pull-secret must be <namespace>/<name>, not "name"`,
+			args: []string{"--global-pull-secret=name"}, err: `--global-pull-secret must be <namespace>/<name>, not "name"`,
 		},
 		"service account": {
 			args: []string{"--service-account=ns/name"},
 			want: func(o *options) bool { return o.serviceAccount.String() == "ns/name" },
 		},
 		"service account with more": {
-			args: []string{"--service-account=ns/name/x"}, err: `service-account must be <namespace>/<name>, not "ns/name/x"`,
+			args: []string{"--service-account=ns/name/x"}, err: `--service-account must be <namespace>/<name>, not "ns/name/x"`,
 		},
 		"external URL": {
 			args: []string{"--catalog-server-external-url=catalogd"},
-			err:  `catalog-server-external-url must be an http or https URL, not "catalogd"`,
+			err:  `--catalog-server-external-url must be an http or https URL, not "catalogd"`,
 		},
 		"external URL of a server that is off": {
 			args: []string{"--catalog-server=false", "--catalog-server-external-url="},
 			want: func(o *options) bool { return !o.serveCatalogs },
 		},
-		"no workers": {args: []string{"--workers=0"}, err: "workers must be at least 1, not 0"},
+		"no workers": {args: []string{"--workers=0"}, err: "--workers must be at least 1, not 0"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
 
 // maxDetailBytes is enough of a plain text answer to recognise who sent it.
@@ -24,22 +26,47 @@ type fetcher struct {
 }
 
 // fetch returns the packages of the catalog at base once all of it has arrived.
-func (f fetcher) fetch(ctx context.Context, base string) (map[string]*entry, error) {
+func (f fetcher) fetch(ctx context.Context, base string) (entries map[string]*entry, err error) {
+	err = f.receive(ctx, base, func(content io.Reader) (err error) {
+		entries, err = decodeIndex(content, f.limits)
+		return err
+	})
+	return entries, err
+}
+
+// Download writes the content of the catalog below base as it is, once, within the
+// default limits. When it fails, what it has written is of no use. The error is as
+// that of [Client.Refresh].
+func Download(ctx context.Context, through *http.Client, base string, to io.Writer) error {
+	f := fetcher{http: through, limits: Limits{}.withDefaults()}
+	return f.receive(ctx, base, func(content io.Reader) error {
+		limit := f.limits.Content.StreamBytes
+		n, err := io.Copy(to, io.LimitReader(content, limit+1))
+		if err == nil && n > limit {
+			err = &fbc.LimitError{What: "bytes", Limit: limit}
+		}
+		return err
+	})
+}
+
+// receive has the content of the catalog at base used while it arrives. Without an
+// error all of it has arrived.
+func (f fetcher) receive(ctx context.Context, base string, use func(io.Reader) error) error {
 	address, err := contentURL(base)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := newWatchdog(f.limits, cancel)
 	defer w.stop()
 
-	entries, err := f.read(ctx, address, w)
+	err = f.read(ctx, address, w, use)
 	var stalled *StalledError
 	if err != nil && errors.As(context.Cause(ctx), &stalled) {
-		return nil, fmt.Errorf("error performing request: Get %q: %w", address, stalled)
+		return fmt.Errorf("error performing request: Get %q: %w", address, stalled)
 	}
-	return entries, err
+	return err
 }
 
 func contentURL(base string) (string, error) {
@@ -53,38 +80,37 @@ func contentURL(base string) (string, error) {
 	return u.JoinPath("api", "v1", "all").String(), nil
 }
 
-func (f fetcher) read(ctx context.Context, address string, w *watchdog) (map[string]*entry, error) {
+func (f fetcher) read(ctx context.Context, address string, w *watchdog, use func(io.Reader) error) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fmt.Errorf("error forming request: %w", err)
+		return fmt.Errorf("error forming request: %w", err)
 	}
 	// Servers of catalogs are near, where compression costs both sides more time
 	// than it saves, and an uncompressed body mostly has a length to check.
 	req.Header.Set("Accept-Encoding", identity)
 	resp, err := f.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("error performing request: %w", err)
+		return fmt.Errorf("error performing request: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, &StatusError{Code: resp.StatusCode, Detail: detail(resp)}
+		return &StatusError{Code: resp.StatusCode, Detail: detail(resp)}
 	}
 	if endsUnnoticed(resp) {
-		return nil, ErrUnknownLength
+		return ErrUnknownLength
 	}
 	body := &body{src: resp.Body, watchdog: w}
 	content, err := decoded(body, resp.Header.Get("Content-Encoding"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	entries, err := decodeIndex(content, f.limits)
-	if err != nil {
-		return nil, err
+	if err := use(content); err != nil {
+		return err
 	}
 	if resp.ContentLength >= 0 && body.received != resp.ContentLength {
-		return nil, &LengthError{Announced: resp.ContentLength, Received: body.received}
+		return &LengthError{Announced: resp.ContentLength, Received: body.received}
 	}
-	return entries, nil
+	return nil
 }
 
 // endsUnnoticed reports whether the end of the body is where the connection

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -31,6 +32,19 @@ type Explanation struct {
 	// controller over this spec found it, such as rights that are missing. Several
 	// lines; empty if nothing does.
 	Reported string
+
+	// Unknown is what could not be read and is not needed for an answer, a line each.
+	Unknown []string
+}
+
+// Plan is an [Explanation] with what the chosen bundle consists of.
+type Plan struct {
+	Explanation
+
+	Owner Owner
+
+	// Objects are those of the chosen bundle; nil if none was chosen.
+	Objects []*unstructured.Unstructured
 }
 
 // Explain makes the choice of a pass for the named extension, and nothing of it
@@ -41,9 +55,29 @@ func (r *Reconciler) Explain(ctx context.Context, name string) (Explanation, err
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, ext); err != nil {
 		return Explanation{}, fmt.Errorf("reading ClusterExtension %q: %w", name, err)
 	}
+	_, _, explanation, err := r.explain(ctx, ext)
+	return explanation, err
+}
+
+// Plan does what [Reconciler.Explain] does for an extension that need not be on the
+// cluster, and makes the objects of the bundle that is chosen. The error is that of
+// a catalog, of the image or of the bundle.
+func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan, error) {
+	wanted, outcome, explanation, err := r.explain(ctx, ext)
+	plan := Plan{Explanation: explanation, Owner: wanted.Owner}
+	if err != nil || explanation.Resolution == nil {
+		return plan, err
+	}
+	outcome.Target = outcome.Onward
+	revision, _, err := r.build(ctx, wanted, &outcome)
+	plan.Objects = revision.Objects
+	return plan, err
+}
+
+func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (Wanted, Outcome, Explanation, error) {
 	wanted, invalid := translate(ext)
 	if err := r.refreshAll(ctx); err != nil {
-		return Explanation{}, err
+		return wanted, Outcome{}, Explanation{}, err
 	}
 	var observed Observed
 	if ext.Status.Install != nil && ext.Spec.Source.Catalog != nil {
@@ -60,7 +94,7 @@ func (r *Reconciler) Explain(ctx context.Context, name string) (Explanation, err
 	if installed := observed.Installation.Installed; installed != nil {
 		request.Installed = &installed.Bundle
 	}
-	return Explanation{
+	explanation := Explanation{
 		Request:    request,
 		Catalogs:   observed.Catalogs,
 		Resolution: outcome.Onward.Resolution,
@@ -68,7 +102,11 @@ func (r *Reconciler) Explain(ctx context.Context, name string) (Explanation, err
 		Supply:     outcome.Supply,
 		Dependents: outcome.Dependents,
 		Reported:   reported(ext, outcome.Err),
-	}, nil
+	}
+	if err := observed.Surroundings.NeighboursErr; err != nil {
+		explanation.Unknown = append(explanation.Unknown, err.Error())
+	}
+	return wanted, outcome, explanation, nil
 }
 
 // reported leaves out what the choice itself has said.

@@ -36,8 +36,10 @@ type Surroundings struct {
 	Serves  func(requirement.API) bool
 	APIsErr error
 
-	// Neighbours are sorted by name.
-	Neighbours []Neighbour
+	// Neighbours are sorted by name. There are none if they are not known, which
+	// NeighboursErr says.
+	Neighbours    []Neighbour
+	NeighboursErr error
 }
 
 // cluster is what the requirements of bundles are checked against.
@@ -47,6 +49,8 @@ func (s Surroundings) cluster() *requirement.Cluster {
 		OpenShift:  s.OpenShift,
 		Serves:     s.Serves,
 		APIsErr:    s.APIsErr,
+
+		ExtensionsErr: s.NeighboursErr,
 	}
 	for _, n := range s.Neighbours {
 		cluster.Extensions = append(cluster.Extensions, requirement.Extension{
@@ -56,19 +60,17 @@ func (s Surroundings) cluster() *requirement.Cluster {
 	return cluster
 }
 
-// surroundings reads from memory only. It asks for the APIs of the cluster only
+// surroundings reads from memory only. What cannot be read is not known, which
+// matters to those alone who require it. It asks for the APIs of the cluster only
 // if they matter, because they are watched from then on.
-func (r *Reconciler) surroundings(ctx context.Context, name string, needs requirement.Needs) (Surroundings, error) {
+func (r *Reconciler) surroundings(ctx context.Context, name string, needs requirement.Needs) Surroundings {
 	s := Surroundings{Kubernetes: r.Platform.Kubernetes(), OpenShift: r.Platform.OpenShift()}
-	var err error
-	if s.Neighbours, err = r.neighbours(ctx, name); err != nil {
-		return s, err
-	}
+	s.Neighbours, s.NeighboursErr = r.neighbours(ctx, name)
 	asked := slices.ContainsFunc(s.Neighbours, func(n Neighbour) bool { return n.Requirements.Needs().APIs })
 	if needs.APIs || asked {
 		s.readAPIs(r.Platform)
 	}
-	return s, nil
+	return s
 }
 
 func (s *Surroundings) readAPIs(platform Platform) {

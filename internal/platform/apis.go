@@ -133,7 +133,10 @@ func (p *Platform) discover() (found kinds, unavailable []string, err error) {
 	for _, list := range lists {
 		served, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, nil, fmt.Errorf("reading discovery: %w", err)
+			// The server of one group answers nonsense, which is no reason to know
+			// nothing of all others.
+			unavailable = append(unavailable, list.GroupVersion)
+			continue
 		}
 		for i := range list.APIResources {
 			// The kinds of subresources are no objects of their own.

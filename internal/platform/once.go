@@ -1,20 +1,18 @@
 package platform
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // Read learns all there is to know, once and without following it: in place of
-// Start, for a process that does not stay. What could be read is known in spite
-// of an error.
-func (p *Platform) Read(ctx context.Context) error {
-	now, versionsErr := p.readVersions(ctx, versions{})
+// Start, for a process that does not stay. Each of unknown says what could not be
+// read; the rest is known.
+func (p *Platform) Read(ctx context.Context) (unknown []error) {
+	now, unknown := p.readVersions(ctx, versions{})
 	p.versions.Store(&now)
 	close(p.tried)
-	served, _, servedErr := p.discover()
-	if servedErr == nil {
-		p.served.Store(&served)
+	served, _, err := p.discover()
+	if err != nil {
+		return append(unknown, err)
 	}
-	return errors.Join(versionsErr, servedErr)
+	p.served.Store(&served)
+	return unknown
 }

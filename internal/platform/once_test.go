@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/platform"
@@ -12,15 +13,64 @@ import (
 
 func TestReadOnce(t *testing.T) {
 	t.Parallel()
+	const refused = ": unknown" // how the client shows a refusal without a message
+	refuseOpenShift := func(s *server) { s.answer(pathOpenShift, nil, forbidden()) }
 	tests := map[string]struct {
+		reason     string
 		change     func(*server)
-		fails      func(error) bool
 		kubernetes string
+		openShift  string
 		serves     bool
+		unknown    []string
 	}{
-		"all of it":              {change: func(*server) {}, fails: func(err error) bool { return err != nil }, kubernetes: "1.36.0", serves: true},
-		"without the versions":   {change: func(s *server) { s.answer(pathVersion, nil, forbidden()) }, fails: func(err error) bool { return !apierrors.IsForbidden(err) }, serves: true},
-		"without what is served": {change: func(s *server) { s.answer(pathDiscovery, nil, forbidden()) }, fails: func(err error) bool { return !apierrors.IsForbidden(err) }, kubernetes: "1.36.0"},
+		"all of it": {
+			reason:     "there is nothing unknown on a cluster that is not OpenShift",
+			change:     func(*server) {},
+			kubernetes: "1.36.0", serves: true,
+		},
+		"without the version of Kubernetes": {
+			reason:  "what else there is to know is known",
+			change:  func(s *server) { s.answer(pathVersion, nil, forbidden()) },
+			serves:  true,
+			unknown: []string{"reading the version of Kubernetes" + refused},
+		},
+		"without what is served": {
+			reason:     "what else there is to know is known",
+			change:     func(s *server) { s.answer(pathDiscovery, nil, forbidden()) },
+			kubernetes: "1.36.0",
+			unknown:    []string{"reading discovery" + refused},
+		},
+		"without the right to what is not there": {
+			reason:     "the API server refuses before it says that there is no such resource",
+			change:     refuseOpenShift,
+			kubernetes: "1.36.0", serves: true,
+		},
+		"without the right to another kind of the group": {
+			reason: "some other clusters serve a part of the group",
+			change: func(s *server) {
+				refuseOpenShift(s)
+				s.answer(pathOpenShiftAPI, metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "infrastructures"}}}, nil)
+			},
+			kubernetes: "1.36.0", serves: true,
+		},
+		"without the right to what is there": {
+			reason: "on OpenShift the version is not known",
+			change: func(s *server) {
+				refuseOpenShift(s)
+				s.answer(pathOpenShiftAPI, metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "clusterversions"}}}, nil)
+			},
+			kubernetes: "1.36.0", serves: true,
+			unknown: []string{"reading the version of OpenShift" + refused},
+		},
+		"without the right to know what is there": {
+			reason: "it may be OpenShift",
+			change: func(s *server) {
+				refuseOpenShift(s)
+				s.answer(pathOpenShiftAPI, nil, forbidden())
+			},
+			kubernetes: "1.36.0", serves: true,
+			unknown: []string{"reading the version of OpenShift" + refused},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -33,11 +83,15 @@ func TestReadOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Read(t.Context()); tc.fails(err) {
-				t.Errorf("Read() = %v", err)
+			var unknown []string
+			for _, err := range p.Read(t.Context()) {
+				unknown = append(unknown, err.Error())
 			}
-			if got := p.Kubernetes(); got != tc.kubernetes {
-				t.Errorf("Kubernetes() = %q, want %q", got, tc.kubernetes)
+			if diff := cmp.Diff(tc.unknown, unknown); diff != "" {
+				t.Errorf("%s: unknown (-want +got)\n%s", tc.reason, diff)
+			}
+			if p.Kubernetes() != tc.kubernetes || p.OpenShift() != tc.openShift {
+				t.Errorf("versions %q and %q, want %q and %q", p.Kubernetes(), p.OpenShift(), tc.kubernetes, tc.openShift)
 			}
 			serves, err := p.APIs()
 			if (err == nil) != tc.serves || tc.serves && !serves("first.test", "v1", "Thing") {

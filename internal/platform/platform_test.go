@@ -402,7 +402,7 @@ func TestVersionsThatCannotBeReadAtFirst(t *testing.T) {
 func TestAVersionThatIsKnownStaysKnown(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	s.answer(pathOpenShift, nil, forbidden())
+	s.answer(pathOpenShift, nil, apierrors.NewInternalError(errors.New("no")))
 	in(t, s, func(t *testing.T, w *world) {
 		if got := w.Kubernetes(); got != "1.36.0" {
 			t.Errorf("Kubernetes is %q", got)
@@ -411,6 +411,21 @@ func TestAVersionThatIsKnownStaysKnown(t *testing.T) {
 		pass(settled)
 		if got := w.Kubernetes(); got != "1.36.0" {
 			t.Errorf("Kubernetes is %q after a read that failed", got)
+		}
+	})
+}
+
+// The API server refuses who may not read a resource before it says that there is
+// none: on another cluster than OpenShift there is nothing to be tried again.
+func TestWhatIsNotThereIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.answer(pathOpenShift, nil, forbidden())
+	in(t, s, func(t *testing.T, w *world) {
+		pass(24 * time.Hour)
+		want := []string{"GET " + pathVersion, "GET " + pathOpenShift, "GET " + pathOpenShiftAPI}
+		if diff := cmp.Diff(want, w.take()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -23,11 +23,12 @@ import (
 )
 
 const (
-	pathVersion     = "/version"
-	pathOpenShift   = "/apis/config.openshift.io/v1/clusterversions/version"
-	pathDiscovery   = "/apis"
-	pathDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	pathAPIServices = "/apis/apiregistration.k8s.io/v1/apiservices"
+	pathVersion      = "/version"
+	pathOpenShift    = "/apis/config.openshift.io/v1/clusterversions/version"
+	pathOpenShiftAPI = "/apis/config.openshift.io/v1"
+	pathDiscovery    = "/apis"
+	pathDefinitions  = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	pathAPIServices  = "/apis/apiregistration.k8s.io/v1/apiservices"
 )
 
 // server is an API server without a network, so that a test can pass hours in
@@ -49,6 +50,7 @@ func newServer() *server {
 	}
 	s.answer(pathVersion, map[string]any{"gitVersion": "v1.36.0"}, nil)
 	s.answer(pathOpenShift, nil, notFound())
+	s.answer(pathOpenShiftAPI, nil, notFound())
 	s.answers["/api"] = func(context.Context) (any, error) { return s.coreDiscovery(), nil }
 	s.answers[pathDiscovery] = func(context.Context) (any, error) { return s.discovery(), nil }
 	return s

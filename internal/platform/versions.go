@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,8 +19,14 @@ import (
 // waited for.
 const versionsTimeout = 5 * time.Second
 
-// clusterVersion is the one object that says which OpenShift this is.
-const clusterVersion = "/apis/config.openshift.io/v1/clusterversions/version"
+// clusterVersion is the one object that says which OpenShift this is, and
+// openShiftAPI the group and version of its kind.
+const (
+	openShiftAPI   = "/apis/config.openshift.io/v1"
+	clusterVersion = openShiftAPI + "/" + clusterVersions + "/version"
+
+	clusterVersions = "clusterversions"
+)
 
 // versions are empty where they are not known.
 type versions struct {
@@ -30,18 +38,18 @@ func (p *Platform) learnVersions(ctx context.Context) {
 	pauses := newPauses()
 	for first := true; ; first = false {
 		before := *p.versions.Load()
-		now, err := p.readVersions(ctx, before)
+		now, failures := p.readVersions(ctx, before)
 		p.versions.Store(&now)
 		if first {
 			close(p.tried)
 		} else if now != before {
 			p.cfg.Changed()
 		}
-		if err == nil {
+		if len(failures) == 0 {
 			return
 		}
 		if ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "the versions of the cluster cannot be read; it will be tried again")
+			ctrl.LoggerFrom(ctx).Error(errors.Join(failures...), "the versions of the cluster cannot be read; it will be tried again")
 		}
 		select {
 		case <-ctx.Done():
@@ -51,9 +59,9 @@ func (p *Platform) learnVersions(ctx context.Context) {
 	}
 }
 
-// readVersions returns known with what could be read, and an error if that was
-// not all.
-func (p *Platform) readVersions(ctx context.Context, known versions) (versions, error) {
+// readVersions returns known with what could be read, and an error for each
+// version that could not.
+func (p *Platform) readVersions(ctx context.Context, known versions) (versions, []error) {
 	ctx, cancel := context.WithTimeout(ctx, versionsTimeout)
 	defer cancel()
 	kubernetes, kubernetesErr := p.readKubernetes(ctx)
@@ -64,7 +72,8 @@ func (p *Platform) readVersions(ctx context.Context, known versions) (versions, 
 	if openShiftErr == nil {
 		known.openShift = openShift
 	}
-	return known, errors.Join(kubernetesErr, openShiftErr)
+	failures := []error{kubernetesErr, openShiftErr}
+	return known, slices.DeleteFunc(failures, func(err error) bool { return err == nil })
 }
 
 func (p *Platform) readKubernetes(ctx context.Context) (string, error) {
@@ -89,7 +98,7 @@ func (p *Platform) readKubernetes(ctx context.Context) (string, error) {
 // cluster.
 func (p *Platform) readOpenShift(ctx context.Context) (string, error) {
 	body, err := p.discovery.RESTClient().Get().AbsPath(clusterVersion).Do(ctx).Raw()
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && p.isKnownNotToServe(ctx, openShiftAPI, clusterVersions) {
 		return "", nil
 	}
 	if err != nil {
@@ -109,4 +118,16 @@ func (p *Platform) readOpenShift(ctx context.Context) (string, error) {
 		return "", errors.New("the version of OpenShift is not set yet")
 	}
 	return object.Status.Desired.Version, nil
+}
+
+// isKnownNotToServe asks discovery, which everybody may read, whether there is a
+// resource at all. The API server refuses those who may not read an object before
+// it says that there is no such resource.
+func (p *Platform) isKnownNotToServe(ctx context.Context, api, resource string) bool {
+	list := &metav1.APIResourceList{}
+	err := p.discovery.RESTClient().Get().AbsPath(api).Do(ctx).Into(list)
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource })
 }

@@ -22,8 +22,11 @@ type Cluster struct {
 	// APIsErr says why it is not known which APIs are served.
 	APIsErr error
 
-	// Extensions that are installed.
+	// Extensions that are installed. They do not count if ExtensionsErr is set.
 	Extensions []Extension
+
+	// ExtensionsErr says why it is not known which extensions are installed.
+	ExtensionsErr error
 }
 
 // API is a kind of object, in one version.

@@ -20,6 +20,9 @@ func (l *packageLeaf) check(c *Checker, negated bool) (bool, error) {
 	if l.contains == nil {
 		return false, nil
 	}
+	if c.cluster.ExtensionsErr != nil {
+		return false, c.cluster.ExtensionsErr
+	}
 	return slices.ContainsFunc(c.installed(l.name), l.has) != negated, nil
 }
 

@@ -379,6 +379,24 @@ func TestUnknown(t *testing.T) {
 	})
 }
 
+func TestUnknownExtensions(t *testing.T) {
+	t.Parallel()
+	on := cluster()
+	on.Extensions, on.ExtensionsErr = nil, errDown
+	for name, property := range map[string]requirement.Property{
+		"a package":  needsPackage("there", "1.x"),
+		"no package": constraint(`{"not":{"constraints":[{"package":{"packageName":"a","versionRange":"1.x"}}]}}`),
+		"a rule":     rule("true"),
+	} {
+		if result := check(on, property); !errors.Is(result.Err, errDown) || len(result.Unmet) > 0 {
+			t.Errorf("%s: got %v, want the error of the cluster alone", name, result)
+		}
+	}
+	if result := check(on, needsPackage("there", "not a range")); result.Err != nil || len(result.Unmet) != 1 {
+		t.Errorf("got %v, want what no cluster meets", result)
+	}
+}
+
 func TestNeeds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

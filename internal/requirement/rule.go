@@ -94,6 +94,10 @@ func (c *Checker) evaluateNew(l *ruleLeaf) outcome {
 		found.invalid = err
 		return found
 	}
+	if c.cluster.ExtensionsErr != nil {
+		found.unknown = c.cluster.ExtensionsErr
+		return found
+	}
 	for i := range c.cluster.Extensions {
 		if c.spent >= maxCost {
 			found.unknown = &CostError{Rule: l.text}
