@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -61,7 +59,7 @@ Exit codes: 0 printed, 1 the bundle cannot be installed so, or could not be had,
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "Namespace to install to, as in spec.namespace. Required.")
 	flags.StringVar(&o.name, "name", "", "Name of the ClusterExtension. It is checked; nothing that is printed depends on it.")
 	flags.StringVar(&o.config, "config", "", "File with the configuration, YAML or JSON, as in spec.config.inline.")
-	flags.StringVar(&o.certificates, "certificates", o.certificates,
+	flags.StringVar(&o.certificates, flagCertificates, o.certificates,
 		"Who issues the certificates of webhooks: "+strings.Join(providers(), ", ")+
 			". In a cluster it is what is there. With none, bundles with webhooks cannot be rendered.")
 	flags.StringVarP(&o.output, "output", "o", o.output, "Format of the objects: yaml or json.")
@@ -74,21 +72,13 @@ func (o bundleRender) run(command *cobra.Command, from string) error {
 	if err != nil {
 		return misuse(command, err)
 	}
-	var config []byte
-	if o.config != "" {
-		if config, err = os.ReadFile(o.config); err != nil {
-			return &usageError{err: err}
-		}
-	}
-	var objects []*unstructured.Unstructured
-	err = o.content.readBundle(command.Context(), from, func(files fs.FS) (err error) {
-		objects, err = renderBundle(files, config, bundle.Options{InstallNamespace: o.namespace, Certificates: provider})
-		return err
-	})
+	config, err := readConfig(o.config)
 	if err != nil {
-		if _, ok := errors.AsType[*bundle.InvalidError](err); ok {
-			err = fmt.Errorf("%w\nTry 'operator-controller bundle check %s'", err, from)
-		}
+		return err
+	}
+	rendering := rendering{content: o.content, namespace: o.namespace, certificates: taken(provider, command.Flags(), command.ErrOrStderr())}
+	objects, err := rendering.render(command.Context(), from, config)
+	if err != nil {
 		return err
 	}
 	if o.output == outputJSON {
@@ -111,6 +101,11 @@ func (o bundleRender) check() (bundle.CertificateProvider, error) {
 	if o.output != outputYAML && o.output != outputJSON {
 		return "", fmt.Errorf("unknown output %q: it is %s or %s", o.output, outputYAML, outputJSON)
 	}
+	return o.provider()
+}
+
+// provider is what the flag for certificates names.
+func (o bundleRender) provider() (bundle.CertificateProvider, error) {
 	switch {
 	case o.certificates == noCertificates:
 		return bundle.NoCertificates, nil
@@ -123,18 +118,6 @@ func (o bundleRender) check() (bundle.CertificateProvider, error) {
 // providers are the values of the flag for certificates.
 func providers() []string {
 	return []string{string(bundle.CertManager), string(bundle.ServiceCA), string(bundle.SelfManaged), noCertificates}
-}
-
-// renderBundle does what the controller does with a bundle.
-func renderBundle(files fs.FS, config []byte, options bundle.Options) ([]*unstructured.Unstructured, error) {
-	content, err := bundle.Parse(files)
-	if err != nil {
-		return nil, err
-	}
-	if options.Config, err = bundle.ParseConfig(content, options.InstallNamespace, config); err != nil {
-		return nil, err
-	}
-	return bundle.Render(content, options)
 }
 
 // printDocuments prints objects as YAML documents.

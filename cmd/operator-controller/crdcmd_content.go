@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
+
+// maxDefinitions lets a file have all definitions of a large cluster, in bytes.
+const maxDefinitions = 256 << 20
 
 // definitionsByName are CustomResourceDefinitions by name.
 type definitionsByName map[string]*apiextensionsv1.CustomResourceDefinition
@@ -78,13 +82,12 @@ func (c definitionContent) render(files fs.FS) ([]*unstructured.Unstructured, er
 
 // addFile adds the definitions of a file with documents or lists of them.
 func (d definitionsByName) addFile(name string) error {
-	file, err := os.Open(name)
+	data, err := readFile(name, maxDefinitions)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }()
 	const sniffed = 4096
-	documents := yaml.NewYAMLOrJSONDecoder(file, sniffed)
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), sniffed)
 	for {
 		object := &unstructured.Unstructured{}
 		err := documents.Decode(&object.Object)

@@ -38,6 +38,16 @@ func Prepare(pkg Package) *Prepared {
 	}
 }
 
+// Image is the reference of the image of a bundle; empty if the package has no such
+// bundle.
+func (p *Prepared) Image(name string) string {
+	i := slices.IndexFunc(p.nodes, func(n node) bool { return n.name == name })
+	if i < 0 {
+		return ""
+	}
+	return p.nodes[i].image
+}
+
 // rank is the part of the preference that goes before the priority of
 // catalogs; lower is better.
 type rank uint8

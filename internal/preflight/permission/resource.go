@@ -61,6 +61,18 @@ func Guessed(object *unstructured.Unstructured) (Resource, error) {
 	return resource, nil
 }
 
+// ServedOrGuessed maps kinds to the resources of a cluster, and guesses those that the
+// cluster does not serve yet, or whose mapper cannot tell. It never fails.
+func ServedOrGuessed(mapper meta.RESTMapper) Mapper {
+	served := Served(mapper)
+	return func(object *unstructured.Unstructured) (Resource, error) {
+		if resource, err := served(object); err == nil {
+			return resource, nil
+		}
+		return Guessed(object)
+	}
+}
+
 // clusterScoped are the kinds of each built-in group whose objects live in no
 // namespace; nil for all of them.
 var clusterScoped = map[string][]string{
