@@ -243,6 +243,7 @@ func (e *Environment) CommandOutput(ctx context.Context, args ...string) (string
 // gives what it prints.
 func (e *Environment) LocalOutput(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, e.binary, args...) //nolint:gosec // our own binary
+	command.Env = append(os.Environ(), "CONTAINERS_REGISTRIES_CONF="+e.registriesConf)
 	var errors strings.Builder
 	command.Stderr = &errors
 	output, err := command.Output()

@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// lonely is a client that does not say which other extensions there are.
+type lonely struct{ client.Client }
+
+func (l lonely) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, ok := list.(*ocv1.ClusterExtensionList); ok {
+		return apierrors.NewForbidden(schema.GroupResource{Group: ocv1.GroupVersion.Group, Resource: "clusterextensions"}, "", nil)
+	}
+	return l.Client.List(ctx, list, options...)
+}
+
+// Which other extensions there are matters to those alone who require some: to
+// people who ask, and in a pass.
+func TestWhatIsNotKnownMattersOnlyToWhoRequiresIt(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		requires []requirement.Property
+		fails    bool
+	}{
+		"nothing is required": {},
+		"another package is":  {requires: []requirement.Property{needsPackage("other", "1.x")}, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := worldWith(t)
+			w.catalog["p"] = stating("p", map[string][]requirement.Property{"1.0.0": test.requires}, "1.0.0")
+			w.reconciler.Client = lonely{Client: w.client}
+			found, err := w.reconciler.Explain(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (found.Err != nil) != test.fails || (found.Resolution == nil) != test.fails {
+				t.Errorf("resolution %v, error %v, want one: %t", found.Resolution, found.Err, test.fails)
+			}
+			if len(found.Unknown) != 1 || !strings.HasPrefix(found.Unknown[0], "error listing ClusterExtensions: ") {
+				t.Errorf("unknown %q, want the other extensions", found.Unknown)
+			}
+			_, _ = w.reconcile(t)
+			if applied := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0"}, w.take()); (applied != "") != test.fails {
+				t.Errorf("(-want +did, if it did not have to fail)\n%s", applied)
+			}
+		})
+	}
+}
+
+// A plan has the objects of what would be installed, and nothing of it comes true.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	w := worldWith(t)
+	w.catalog["p"] = resolve.Prepare(resolve.Package{Name: "p"})
+	ext := w.extension(t)
+	plan, err := w.reconciler.Plan(t.Context(), ext)
+	if err != nil || plan.Err == nil || plan.Objects != nil {
+		t.Errorf("%d objects of nothing, error %v, want why there are none: %v", len(plan.Objects), err, plan.Err)
+	}
+	w.catalog["p"] = stating("p", nil, "1.0.0")
+	ext.Name = "not-there" // such as in a file
+	plan, err = w.reconciler.Plan(t.Context(), ext)
+	if err != nil || plan.Resolution == nil || len(plan.Objects) == 0 {
+		t.Errorf("%d objects, resolution %v, error %v", len(plan.Objects), plan.Resolution, err)
+	}
+	if want := (Owner{Name: "not-there", UID: ext.UID, Namespace: "ns", ServiceAccount: "sa"}); plan.Owner != want {
+		t.Errorf("owner %v, want %v", plan.Owner, want)
+	}
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "close"}, w.take()); diff != "" {
+		t.Errorf("(-want +did)\n%s", diff)
+	}
+	if len(w.writes) > 0 {
+		t.Errorf("writes %q", w.writes)
+	}
+}
