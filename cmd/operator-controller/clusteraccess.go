@@ -11,11 +11,13 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/platform"
@@ -70,7 +72,7 @@ func (a *clusterAccess) reader(ctx context.Context) (*clusterReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := client.New(config, client.Options{HTTPClient: through, Scheme: scheme})
+	api, err := client.New(config, client.Options{HTTPClient: through, Scheme: scheme, Mapper: ownKinds()})
 	if err != nil {
 		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
@@ -97,6 +99,15 @@ func (a *clusterAccess) reader(ctx context.Context) (*clusterReader, error) {
 		reader.unknown = append(reader.unknown, err.Error())
 	}
 	return reader, ctx.Err()
+}
+
+// ownKinds are those that a command reads, so that nobody needs to be asked for them.
+func ownKinds() meta.RESTMapper {
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(ocv1.GroupVersion.WithKind("ClusterExtension"), meta.RESTScopeRoot)
+	kinds.Add(ocv1.GroupVersion.WithKind("ClusterCatalog"), meta.RESTScopeRoot)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	return kinds
 }
 
 // catalogsThrough reads catalogs as the controller does, but through the API server

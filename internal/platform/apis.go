@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -127,7 +129,7 @@ func (p *Platform) discover() (found kinds, unavailable []string, err error) {
 	_, lists, err := discovery.ServerGroupsAndResources(p.discovery)
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partial {
-		return nil, nil, fmt.Errorf("reading discovery: %w", err)
+		return nil, nil, fmt.Errorf("reading discovery: %w", withReason(err))
 	}
 	found = kinds{}
 	for _, list := range lists {
@@ -150,4 +152,15 @@ func (p *Platform) discover() (found kinds, unavailable []string, err error) {
 	}
 	slices.Sort(unavailable)
 	return found, unavailable, nil
+}
+
+// withReason says what is left of a refusal: the discovery client drops the message.
+func withReason(err error) error {
+	refused, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || refused.ErrStatus.Message != "unknown" || refused.ErrStatus.Reason == "" {
+		return err
+	}
+	said := refused.ErrStatus
+	said.Message = string(said.Reason)
+	return &apierrors.StatusError{ErrStatus: said}
 }

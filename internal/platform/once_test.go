@@ -13,7 +13,7 @@ import (
 
 func TestReadOnce(t *testing.T) {
 	t.Parallel()
-	const refused = ": unknown" // how the client shows a refusal without a message
+	const refused = ": things is forbidden: <nil>"
 	refuseOpenShift := func(s *server) { s.answer(pathOpenShift, nil, forbidden()) }
 	tests := map[string]struct {
 		reason     string
@@ -38,7 +38,7 @@ func TestReadOnce(t *testing.T) {
 			reason:     "what else there is to know is known",
 			change:     func(s *server) { s.answer(pathDiscovery, nil, forbidden()) },
 			kubernetes: "1.36.0",
-			unknown:    []string{"reading discovery" + refused},
+			unknown:    []string{"reading discovery: Forbidden"},
 		},
 		"without the right to what is not there": {
 			reason:     "the API server refuses before it says that there is no such resource",

@@ -135,6 +135,7 @@ func respond(r *http.Request, body any, err error) *http.Response {
 	code := http.StatusOK
 	if err != nil {
 		status := err.(apierrors.APIStatus).Status() //nolint:forcetypeassert // we made it
+		status.APIVersion, status.Kind = "v1", "Status"
 		code, body = int(status.Code), status
 	}
 	data, err := json.Marshal(body)

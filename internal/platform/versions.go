@@ -77,7 +77,7 @@ func (p *Platform) readVersions(ctx context.Context, known versions) (versions, 
 }
 
 func (p *Platform) readKubernetes(ctx context.Context) (string, error) {
-	body, err := p.discovery.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	body, err := p.get(ctx, "/version")
 	if err != nil {
 		return "", fmt.Errorf("reading the version of Kubernetes: %w", err)
 	}
@@ -97,7 +97,7 @@ func (p *Platform) readKubernetes(ctx context.Context) (string, error) {
 // readOpenShift returns nothing where there is no such API: that is another
 // cluster.
 func (p *Platform) readOpenShift(ctx context.Context) (string, error) {
-	body, err := p.discovery.RESTClient().Get().AbsPath(clusterVersion).Do(ctx).Raw()
+	body, err := p.get(ctx, clusterVersion)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && p.isKnownNotToServe(ctx, openShiftAPI, clusterVersions) {
 		return "", nil
 	}
@@ -118,6 +118,15 @@ func (p *Platform) readOpenShift(ctx context.Context) (string, error) {
 		return "", errors.New("the version of OpenShift is not set yet")
 	}
 	return object.Status.Desired.Version, nil
+}
+
+// get fails with what the API server says, of which Raw keeps no more than the reason.
+func (p *Platform) get(ctx context.Context, path string) ([]byte, error) {
+	result := p.discovery.RESTClient().Get().AbsPath(path).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // isKnownNotToServe asks discovery, which everybody may read, whether there is a
