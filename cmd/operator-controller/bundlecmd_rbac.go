@@ -34,12 +34,7 @@ type bundleRBAC struct {
 	access clusterAccess
 }
 
-func newBundleRBACCommand() *cobra.Command {
-	o := bundleRBAC{render: bundleRender{certificates: string(bundle.CertManager), output: outputYAML}}
-	command := &cobra.Command{
-		Use:   "rbac clusterextension/NAME | -f FILE | DIR|IMAGE --namespace NAMESPACE --service-account NAME",
-		Short: "Print the ServiceAccount and the least rights to install a bundle with",
-		Long: `Print a ServiceAccount and the least rights with which an extension can be installed
+const bundleRBACHelp = `Print a ServiceAccount and the least rights with which an extension can be installed
 from a bundle, kept and removed: a ClusterRole, a Role in each namespace that has
 objects, and their bindings. They are for kubectl apply; the namespaces have to be
 there.
@@ -67,7 +62,14 @@ can be installed without them.
 Images are pulled as the system does it: registries, mirrors and credentials are its.
 
 Exit codes: 0 printed, 1 the bundle cannot be installed so, or could not be had,
-2 wrong usage.`,
+2 wrong usage.`
+
+func newBundleRBACCommand() *cobra.Command {
+	o := bundleRBAC{render: bundleRender{certificates: string(bundle.CertManager), output: outputYAML}}
+	command := &cobra.Command{
+		Use:   "rbac clusterextension/NAME | -f FILE | DIR|IMAGE --namespace NAMESPACE --service-account NAME",
+		Short: "Print the ServiceAccount and the least rights to install a bundle with",
+		Long:  bundleRBACHelp,
 		Example: `  operator-controller bundle rbac clusterextension/my-operator | kubectl apply -f -
   operator-controller bundle rbac -f my-operator.yaml
   operator-controller bundle rbac ./bundle --namespace my-operator --service-account installer

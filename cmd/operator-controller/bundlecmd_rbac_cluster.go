@@ -10,6 +10,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -45,29 +46,14 @@ func (o *bundleRBAC) runForExtension(command *cobra.Command, args []string) erro
 			return misuse(command, fmt.Errorf("the spec of the ClusterExtension says what --%s does: leave it out", flag))
 		}
 	}
-	ctx := command.Context()
 	ext, err := o.extensionFrom(command, args)
 	if err != nil {
 		return err
 	}
-	reader, err := o.access.reader(ctx)
+	ctx := command.Context()
+	reader, mapper, err := o.planner(command)
 	if err != nil {
 		return err
-	}
-	mapper, err := apiutil.NewDynamicRESTMapper(reader.config, reader.through)
-	if err != nil {
-		return fmt.Errorf("setting up a client: %w", err)
-	}
-	reader.Bundles = onceBundles{content: o.render.content}
-	reader.Certificates = func() (bundle.CertificateProvider, error) {
-		if command.Flags().Changed(flagCertificates) {
-			return o.render.provider()
-		}
-		provider, err := webhookCertificates(mapper)
-		if err != nil {
-			err = fmt.Errorf("who issues certificates on the cluster is not known (--%s says it): %w", flagCertificates, err)
-		}
-		return provider, err
 	}
 	if ext, err = o.live(ctx, reader, ext); err != nil {
 		return err
@@ -81,18 +67,52 @@ func (o *bundleRBAC) runForExtension(command *cobra.Command, args []string) erro
 		return err
 	}
 	tell(command.ErrOrStderr(), ext, plan, append(plan.Unknown, reader.unknown...))
-	content := permission.Content{Wanted: plan.Objects, Before: before}
-	if plan.Resolution == nil {
-		content.Wanted = before // which is kept
-	}
-	if len(content.Wanted) == 0 {
-		return errors.New("no bundle is chosen, and what is installed is not known: there is nothing to print rights for")
-	}
 	subject := permission.Subject{Extension: ext.Name, Namespace: plan.Owner.Namespace, ServiceAccount: plan.Owner.ServiceAccount}
-	if slices.ContainsFunc(content.Wanted, isInstaller(subject)) {
-		return fmt.Errorf("the bundle has a ServiceAccount %q of its own: spec.serviceAccount.name has to be another one", subject.ServiceAccount)
+	content, err := contentOf(plan, before, subject)
+	if err != nil {
+		return err
 	}
 	return printRights(command.OutOrStdout(), permission.ServedOrGuessed(mapper), subject, content)
+}
+
+// planner reads the cluster with the rights of whoever calls the command, and pulls
+// images as well. The mapper is the cluster's.
+func (o *bundleRBAC) planner(command *cobra.Command) (*clusterReader, meta.RESTMapper, error) {
+	reader, err := o.access.reader(command.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(reader.config, reader.through)
+	if err != nil {
+		return nil, nil, fmt.Errorf("setting up a client: %w", err)
+	}
+	reader.Bundles = onceBundles{content: o.render.content}
+	reader.Certificates = func() (bundle.CertificateProvider, error) {
+		if command.Flags().Changed(flagCertificates) {
+			return o.render.provider()
+		}
+		provider, err := webhookCertificates(mapper)
+		if err != nil {
+			err = fmt.Errorf("who issues certificates on the cluster is not known (--%s says it): %w", flagCertificates, err)
+		}
+		return provider, err
+	}
+	return reader, mapper, nil
+}
+
+// contentOf is what was chosen or, if nothing was, what is installed and kept.
+func contentOf(plan controller.Plan, before []*unstructured.Unstructured, subject permission.Subject) (permission.Content, error) {
+	content := permission.Content{Wanted: plan.Objects, Before: before}
+	if plan.Resolution == nil {
+		content.Wanted = before
+	}
+	if len(content.Wanted) == 0 {
+		return content, errors.New("no bundle is chosen, and what is installed is not known: there is nothing to print rights for")
+	}
+	if slices.ContainsFunc(content.Wanted, isInstaller(subject)) {
+		return content, fmt.Errorf("the bundle has a ServiceAccount %q of its own: spec.serviceAccount.name has to be another one", subject.ServiceAccount)
+	}
+	return content, nil
 }
 
 // extensionFrom is the extension of a file, or no more than the name of one.

@@ -41,7 +41,7 @@ usage.`,
   operator-controller explain --catalog ./catalog --package sample-operator --installed sample-operator.v1.0.0 --version 1.x
   operator-controller explain --catalog https://catalogs.example/catalogs/community --package sample-operator \
     --kubernetes 1.36.0 --serves cert-manager.io/v1/Certificate --extension base-operator=1.2.0 -o json`,
-		Args: cobra.MaximumNArgs(2), //nolint:mnd // kind and name
+		Args: cobra.MaximumNArgs(2),
 		RunE: o.run,
 	}
 	command.Flags().StringVarP(&o.output, "output", "o", o.output, "Format of the answer: text or json.")

@@ -21,7 +21,7 @@ func isExtensionKind(text string) bool {
 func extensionName(args []string) (string, error) {
 	kind, name, slash := strings.Cut(args[0], "/")
 	switch {
-	case len(args) == 2 && !slash: //nolint:mnd // kind and name
+	case len(args) == 2 && !slash:
 		name = args[1]
 	case len(args) == 1 && !slash && !isExtensionKind(kind):
 		return kind, nil
