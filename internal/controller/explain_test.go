@@ -75,8 +75,8 @@ func TestPlan(t *testing.T) {
 	if err != nil || plan.Resolution == nil || len(plan.Objects) == 0 {
 		t.Errorf("%d objects, resolution %v, error %v", len(plan.Objects), plan.Resolution, err)
 	}
-	if want := (Owner{Name: "not-there", UID: ext.UID, Namespace: "ns", ServiceAccount: "sa"}); plan.Owner != want {
-		t.Errorf("owner %v, want %v", plan.Owner, want)
+	if diff := cmp.Diff(Owner{Name: "not-there", Package: "p", UID: ext.UID, Namespace: "ns", ServiceAccount: "sa"}, plan.Owner); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "close"}, w.take()); diff != "" {
 		t.Errorf("(-want +did)\n%s", diff)
