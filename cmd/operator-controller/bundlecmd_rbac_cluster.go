@@ -41,7 +41,7 @@ func (b onceBundles) Fetch(ctx context.Context, _ controller.Owner, wanted contr
 // extension next, and for the way there. Standard error has what was chosen, and what
 // is not known.
 func (o *bundleRBAC) runForExtension(command *cobra.Command, args []string) error {
-	for _, flag := range []string{flagNamespace, flagServiceAccount, flagName, flagConfig} {
+	for _, flag := range []string{flagNamespace, flagServiceAccount, flagName, flagConfig, flagReplace} {
 		if command.Flags().Changed(flag) {
 			return misuse(command, fmt.Errorf("the spec of the ClusterExtension says what --%s does: leave it out", flag))
 		}
@@ -102,7 +102,7 @@ func (o *bundleRBAC) planner(command *cobra.Command) (*clusterReader, meta.RESTM
 
 // contentOf is what was chosen or, if nothing was, what is installed and kept.
 func contentOf(plan controller.Plan, before []*unstructured.Unstructured, subject permission.Subject) (permission.Content, error) {
-	content := permission.Content{Wanted: plan.Objects, Before: before}
+	content := permission.Content{Wanted: plan.Objects, Before: before, Replaceable: plan.Owner.Replaceable}
 	if plan.Resolution == nil {
 		content.Wanted = before
 	}
