@@ -77,7 +77,9 @@ not known: reading discovery: Forbidden
 		t.Errorf("got\n%s\nwant first\n%s", stdout, want)
 	}
 	stdout, _, _ = invoke(t, "explain", "x", "--kubeconfig", fewRights(t, nil), "-o", "json")
-	var answer struct{ Unknown []string }
+	var answer struct {
+		Unknown []string `json:"unknown"`
+	}
 	if err := json.Unmarshal([]byte(stdout), &answer); err != nil || len(answer.Unknown) != 4 {
 		t.Errorf("unknown %q, %v", answer.Unknown, err)
 	}

@@ -92,7 +92,7 @@ func TestLoadCatalogsNamesWhatItCannotRead(t *testing.T) {
 		"nothing":                 {filepath.Join(broken, "none"), filepath.Join(broken, "none") + `" is neither a folder, a file, a URL nor an image: `},
 		"empty":                   {"", "the source of a catalog is empty: it is a folder, a file, "},
 		"a folder that is broken": {broken, broken + ": more.json: "},
-		"a file that is broken":   {filepath.Join(broken, "more.json"), "more.json: more.json: "},
+		"a file that is broken":   {filepath.Join(broken, "more.json"), ": more.json: "},
 		"no catalog at a URL":     {"http://" + address + "/catalogs/none", address + "/catalogs/none: error: received unexpected response status code 404"},
 		"not the password":        {"http://me:secret@" + address, "http://me:xxxxx@" + address},
 		"an image":                {address + "/catalog:v1", "pulling " + address + "/catalog:v1: "},
