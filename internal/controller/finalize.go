@@ -57,7 +57,9 @@ func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (
 // letExtensionGo removes our finalizers, after everything that has to be done or told
 // before.
 func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, left []string) (ctrl.Result, error) {
-	r.forget(ctx, ext.Name)
+	if !r.removals.hasDeparted(ext.UID) {
+		r.forget(ctx, ext.Name)
+	}
 	if isOrphaning(ext) {
 		_, err := r.tellTerminating(ctx, ext, terminatingText(left, nil, nil))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -73,7 +75,7 @@ func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtens
 	if err := r.warnDependents(ctx, ext, wanted); err != nil {
 		return ctrl.Result{}, err
 	}
-	if !r.removals.leavesOrphans(ext.UID) {
+	if !r.removals.leavesOrphans(ext.UID) && r.removals.depart(ext.UID) {
 		r.warnCustomResources(ctx, ext, wanted)
 	}
 	if len(left) > 0 { // or else it is gone in a moment

@@ -194,7 +194,7 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	if announced.begin(ctx, *outcome) != nil {
 		return
 	}
-	revision, stage, err := r.build(ctx, wanted, outcome, announced)
+	revision, stage, err := r.build(ctx, wanted, outcome, func() { announced.pulling(ctx, *outcome) })
 	if announced.failure() != nil {
 		return
 	}
@@ -227,16 +227,17 @@ func (r *Reconciler) apply(ctx context.Context, owner Owner, revision Revision) 
 	return r.Releases.Apply(ctx, owner, revision)
 }
 
-func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage, outcome Outcome, announced *announcement) (Files, error) {
+func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage, slow func()) (Files, error) {
 	defer r.measure(StageFetch)()
-	defer whenLong(slowPull, func() { announced.pulling(ctx, outcome) })()
+	defer whenLong(slowPull, slow)()
 	return r.Bundles.Fetch(ctx, owner, image)
 }
 
 // build makes the objects of the bundle that is to be installed.
-func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) (Revision, Stage, error) {
+// slow is called if its image takes its time.
+func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome, slow func()) (Revision, Stage, error) {
 	target := outcome.Target
-	files, err := r.fetch(ctx, wanted.Owner, imageOf(target, outcome.Installed), *outcome, announced)
+	files, err := r.fetch(ctx, wanted.Owner, imageOf(target, outcome.Installed), slow)
 	if err != nil {
 		return Revision{}, StageFetch, err
 	}

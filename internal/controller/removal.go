@@ -31,6 +31,10 @@ type removals struct {
 	mu      sync.Mutex
 	passes  map[types.UID]context.CancelCauseFunc
 	orphans map[types.UID]struct{}
+
+	// departed are those of which it was told what goes with them. It is looked up once:
+	// the release records, which tell, go too.
+	departed map[types.UID]struct{}
 }
 
 // begin is for a pass over an extension. What it returns ends it.
@@ -79,6 +83,29 @@ func (r *removals) forget(extension types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.orphans, extension)
+	delete(r.departed, extension)
+}
+
+// depart says whether this is the first time that it is called for an extension.
+func (r *removals) depart(extension types.UID) (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, found := r.departed[extension]; found {
+		return false
+	}
+	if r.departed == nil {
+		r.departed = map[types.UID]struct{}{}
+	}
+	r.departed[extension] = struct{}{}
+	return true
+}
+
+// hasDeparted says whether [removals.depart] was called for an extension.
+func (r *removals) hasDeparted(extension types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, found := r.departed[extension]
+	return found
 }
 
 // isOrphaning says that the garbage collector is taking the extension off its content.
