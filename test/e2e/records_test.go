@@ -1,16 +1,10 @@
 package e2e_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,13 +38,13 @@ func (r records) check(extension, version string) error {
 		}
 	}
 	var errs []error
-	var newest *revision
+	var newest *environment.Release
 	used := map[string]bool{}
 	for _, secret := range r[extension] {
 		if secret.Labels["type"] != "index" {
 			continue
 		}
-		found, names, err := readRevision(secret, chunks)
+		found, names, err := environment.ReadRelease(&secret, chunks)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("record %s: %w", secret.Name, err))
 			continue
@@ -70,60 +64,8 @@ func (r records) check(extension, version string) error {
 			errs = append(errs, fmt.Errorf("chunk %s belongs to no record", name))
 		}
 	}
-	if newest == nil || newest.Info.Status != "deployed" || newest.Labels["olm.operatorframework.io/bundle-version"] != version {
+	if newest == nil || newest.Info.Status != "deployed" || newest.BundleVersion() != version {
 		errs = append(errs, fmt.Errorf("the newest revision is %+v, want %s deployed", newest, version))
 	}
 	return errors.Join(errs...)
-}
-
-// revision is what a record says, as far as the tests read it.
-type revision struct {
-	Version int `json:"version"`
-	Info    struct {
-		Status string `json:"status"`
-	} `json:"info"`
-	Labels map[string]string `json:"labels"`
-}
-
-// readRevision also names the chunks that the revision has besides the index.
-func readRevision(index corev1.Secret, chunks map[string][]byte) (*revision, []string, error) {
-	var names []string
-	if err := json.Unmarshal(index.Data["extraChunks"], &names); err != nil {
-		return nil, nil, err
-	}
-	data := slices.Clone(index.Data["chunk"])
-	for _, name := range names {
-		chunk, ok := chunks[name]
-		if !ok {
-			return nil, nil, fmt.Errorf("chunk %s is missing", name)
-		}
-		data = append(data, chunk...)
-	}
-	found, err := decode(data)
-	return found, names, err
-}
-
-// decoded are the revisions that could be read, by the digest of what is stored. To
-// read one again would take long, and all of them are looked at again and again.
-var decoded sync.Map
-
-func decode(stored []byte) (*revision, error) {
-	digest := sha256.Sum256(stored)
-	if known, ok := decoded.Load(digest); ok {
-		return known.(*revision), nil
-	}
-	reader, err := gzip.NewReader(bytes.NewReader(stored))
-	if err != nil {
-		return nil, err
-	}
-	plain, err := io.ReadAll(reader)
-	if err != nil {
-		return nil, err
-	}
-	found := &revision{}
-	if err := json.Unmarshal(plain, found); err != nil {
-		return nil, err
-	}
-	decoded.Store(digest, found)
-	return found, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/test/environment"
 	"github.com/clusterextensions/operator-controller/test/status"
 )
 
@@ -135,7 +136,7 @@ func look(ctx context.Context, name string) (status.Capture, string, error) {
 	return status.Capture{At: time.Now(), Object: &list.Items[0]}, list.GetResourceVersion(), nil
 }
 
-func versionsOf(records []status.Record) []string {
+func versionsOf(records []*environment.Release) []string {
 	var versions []string
 	for _, record := range records {
 		versions = append(versions, record.BundleVersion())

@@ -2,9 +2,7 @@ package status
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,36 +27,22 @@ import (
 const (
 	recordOwner         = "operator-controller"
 	recordDeployed      = "deployed"
-	bundleVersionLabel  = "olm.operatorframework.io/bundle-version"
 	deploymentKind      = "Deployment"
 	catalogContentRoute = "/api/v1/all"
 )
-
-// Record is a release record, as far as it is read here.
-type Record struct {
-	Version  int    `json:"version"`
-	Manifest string `json:"manifest"`
-	Info     struct {
-		Status string `json:"status"`
-	} `json:"info"`
-	Labels map[string]string `json:"labels"`
-}
-
-// BundleVersion is that of the bundle that the record is about.
-func (r Record) BundleVersion() string { return r.Labels[bundleVersionLabel] }
 
 // Deployed are the records of an extension that are labelled as deployed. All
 // revisions of all resources of a cluster are numbered by one counter, so the
 // records can be read as they were when an object of another kind was written. The
 // error says which record is not whole.
-func Deployed(ctx context.Context, reader client.Reader, extension, revision string) ([]Record, error) {
+func Deployed(ctx context.Context, reader client.Reader, extension, revision string) ([]*environment.Release, error) {
 	indexes, err := recordSecrets(ctx, reader, revision, client.MatchingLabels{
 		"type": "index", "name": extension, "status": recordDeployed,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the records of %s: %w", extension, err)
 	}
-	var deployed []Record
+	var deployed []*environment.Release
 	for i := range indexes {
 		record, err := readRecord(ctx, reader, revision, &indexes[i])
 		if err != nil {
@@ -92,41 +76,20 @@ func at(revision string) *client.ListOptions {
 	}}
 }
 
-func readRecord(ctx context.Context, reader client.Reader, revision string, index *corev1.Secret) (Record, error) {
-	var names []string
-	if err := json.Unmarshal(index.Data["extraChunks"], &names); err != nil {
-		return Record{}, err
-	}
-	data := slices.Clone(index.Data["chunk"])
-	if len(names) > 0 {
-		chunks, err := recordSecrets(ctx, reader, revision, client.MatchingLabels{"type": "chunk", "key": index.Name})
-		if err != nil {
-			return Record{}, err
-		}
-		for _, name := range names {
-			at := slices.IndexFunc(chunks, func(chunk corev1.Secret) bool { return chunk.Name == name })
-			if at < 0 {
-				return Record{}, fmt.Errorf("chunk %s is missing", name)
-			}
-			data = append(data, chunks[at].Data["chunk"]...)
-		}
-	}
-	return decode(data)
-}
-
-func decode(data []byte) (Record, error) {
-	plain, err := gzip.NewReader(bytes.NewReader(data))
+func readRecord(ctx context.Context, reader client.Reader, revision string, index *corev1.Secret) (*environment.Release, error) {
+	secrets, err := recordSecrets(ctx, reader, revision, client.MatchingLabels{"type": "chunk", "key": index.Name})
 	if err != nil {
-		return Record{}, err
+		return nil, err
 	}
-	var record Record
-	if err := json.NewDecoder(plain).Decode(&record); err != nil {
-		return Record{}, err
+	chunks := map[string][]byte{}
+	for i := range secrets {
+		chunks[secrets[i].Name] = secrets[i].Data["chunk"]
 	}
-	if record.Info.Status != recordDeployed {
-		return Record{}, fmt.Errorf("it is %s inside and %s outside", record.Info.Status, recordDeployed)
+	release, _, err := environment.ReadRelease(index, chunks)
+	if err == nil && release.Info.Status != recordDeployed {
+		err = fmt.Errorf("it is %s inside and %s outside", release.Info.Status, recordDeployed)
 	}
-	return record, nil
+	return release, err
 }
 
 // World tells what there was on a cluster.
@@ -164,7 +127,7 @@ func (w World) OfExtension(ctx context.Context, capture Capture, wanted string) 
 }
 
 // compare adds how the objects that there were differ from those of a record.
-func (w World) compare(ctx context.Context, facts *Facts, owner *unstructured.Unstructured, record Record) error {
+func (w World) compare(ctx context.Context, facts *Facts, owner *unstructured.Unstructured, record *environment.Release) error {
 	wanted, err := objectsIn(record.Manifest)
 	if err != nil {
 		return err
