@@ -238,6 +238,7 @@ func offerWebhooks(version string) act {
 
 func workloads() []situation {
 	unavailable := becomes("Ready", "False", "Unavailable")
+	rollingOut := becomes("Reconciling", "True", "RollingOut")
 	nowhere := edit{
 		"replicas: 1", "replicas: 1\n          progressDeadlineSeconds: 5",
 		"containers:", "nodeSelector: {disk: none}\n              containers:",
@@ -248,7 +249,7 @@ func workloads() []situation {
 			stage: all(offer(nowhere, "1.0.0"), withInstaller),
 			steps: []step{{
 				do: extend("1.0.0"), person: true,
-				then: []moment{becomes("Reconciling", "True", "RollingOut"), failed()},
+				then: []moment{rollingOut, failed()},
 			}},
 		},
 		{
@@ -256,7 +257,7 @@ func workloads() []situation {
 			stage: all(offer(nowhere, "1.0.0", "1.1.0"), withInstaller),
 			steps: []step{
 				installed(),
-				{do: change("1.1.0", version("1.1.0")), person: true, then: []moment{becomes("Reconciling", "True", "RollingOut"), failed()}},
+				{do: change("1.1.0", version("1.1.0")), person: true, then: []moment{rollingOut, failed()}},
 			},
 		},
 		{
@@ -274,7 +275,7 @@ func workloads() []situation {
 			steps: []step{
 				installed(),
 				{
-					do: all(remove(rights), remove(deployment)), person: true,
+					do: all(withoutRights, remove(deployment)), person: true,
 					then: []moment{{name: "the Deployment is gone", is: func(c status.Capture) bool { return !c.WaitReturns("Ready") }}, failed()},
 				},
 				{do: withRights, then: []moment{ready("1.0.0")}},
@@ -290,7 +291,7 @@ func mistakes() []situation {
 			name:  "no-rights",
 			stage: all(offer(nil, "1.0.0"), withNamespace, withAccount),
 			steps: []step{
-				{do: extend("1.0.0"), person: true, then: []moment{failed()}},
+				{do: extend("1.0.0"), person: true, then: []moment{retrying(), failed()}},
 				{do: withRights, then: []moment{ready("1.0.0")}},
 			},
 		},
@@ -298,7 +299,7 @@ func mistakes() []situation {
 			name:  "no-serviceaccount",
 			stage: all(offer(nil, "1.0.0"), withNamespace, withRights),
 			steps: []step{
-				{do: extend("1.0.0"), person: true, then: []moment{failed()}},
+				{do: extend("1.0.0"), person: true, then: []moment{retrying(), failed()}},
 				{do: withAccount, then: []moment{ready("1.0.0")}},
 			},
 		},
@@ -310,7 +311,7 @@ func mistakes() []situation {
 		{
 			name:  "no-version",
 			stage: all(offer(nil, "1.0.0"), withInstaller),
-			steps: []step{{do: extend("3.0.0", version("3.0.0")), person: true, then: []moment{failed()}}},
+			steps: []step{{do: extend("3.0.0", version("3.0.0")), person: true, then: []moment{retrying(), failed()}}},
 		},
 		{
 			name:  "no-channel",

@@ -291,6 +291,9 @@ func becomes(kind, state, reason string) moment {
 	}}
 }
 
+// retrying is while there is hope that what stands in the way goes away by itself.
+func retrying() moment { return becomes("Reconciling", "True", "Retrying") }
+
 // failed is when who waits hears that waiting is no use.
 func failed() moment {
 	return moment{name: "a person has to act", atLeisure: true, is: func(c status.Capture) bool { return c.Kstatus() == "Failed" }}

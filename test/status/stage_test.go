@@ -3,6 +3,7 @@ package status_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing/fstest"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -157,6 +159,27 @@ func withRights(t *testing.T, s *scene) {
 	create(t, binding(s.name))
 }
 
+// withoutRights takes them away, and waits until the API server has heard of it.
+func withoutRights(t *testing.T, s *scene) {
+	t.Helper()
+	if err := theSuite.Admin.Delete(t.Context(), binding(s.name)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the rights of "+s.name, func(ctx context.Context) error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + s.name + ":" + installer,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.name, Verb: "create", Group: "apps", Resource: "deployments"},
+		}}
+		if err := theSuite.Admin.Create(ctx, review); err != nil {
+			return err
+		}
+		if review.Status.Allowed {
+			return errors.New("they are still there")
+		}
+		return nil
+	})
+}
+
 // withInstaller is all that an extension needs besides a catalog.
 var withInstaller = all(withNamespace, withAccount, withRights)
 
@@ -179,8 +202,7 @@ func change(wants string, changes ...func(*ocv1.ClusterExtension)) act {
 	}
 }
 
-// remove deletes an object of the scene and waits until it is gone, or another one
-// is there in its place.
+// remove deletes an object of the scene.
 func remove(object func(s *scene) client.Object, options ...client.DeleteOption) act {
 	return func(t *testing.T, s *scene) {
 		t.Helper()
@@ -189,8 +211,6 @@ func remove(object func(s *scene) client.Object, options ...client.DeleteOption)
 		}
 	}
 }
-
-func rights(s *scene) client.Object { return binding(s.name) }
 
 func deployment(s *scene) client.Object {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: s.name}}
