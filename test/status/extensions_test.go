@@ -364,10 +364,7 @@ func conflicts() []situation {
 				t.Helper()
 				create(t, settings(s))
 			}),
-			steps: []step{
-				{do: extend("1.0.0"), person: true, then: []moment{failed()}},
-				{do: remove(settings), then: []moment{ready("1.0.0")}},
-			},
+			steps: []step{{do: extend("1.0.0"), person: true, then: []moment{failed()}}},
 		},
 		{
 			name: "foreign-crd",
