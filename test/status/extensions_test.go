@@ -145,6 +145,7 @@ func upgrades() []situation {
 			steps: []step{
 				installed(),
 				{do: change("1.1.0", version("1.1.0")), person: true, then: []moment{failed()}},
+				{do: change("1.1.0", replacing("Deployment")), then: []moment{ready("1.1.0")}},
 			},
 		},
 		{
@@ -166,13 +167,11 @@ func upgrades() []situation {
 		},
 		{
 			name:  "certificates-gone",
-			stage: all(withCertManager, offerWebhooks("1.0.0"), withInstaller),
+			stage: all(withCertManager, offerWebhooks("1.0.0", "1.1.0"), withInstaller),
 			steps: []step{
 				installed(),
-				{
-					do:   all(removeCertManager, change("1.0.0", version("1.x"))),
-					then: []moment{ready("1.0.0")},
-				},
+				{do: removeCertManager, person: true, then: []moment{failed()}},
+				{do: change("1.1.0", version("1.1.0")), then: []moment{ready("1.1.0")}},
 			},
 		},
 	}
@@ -195,6 +194,12 @@ func approved(version string) func(*ocv1.ClusterExtension) {
 		extension.Spec.Install = &ocv1.ClusterExtensionInstallConfig{Preflight: &ocv1.PreflightConfig{
 			Permissions: &ocv1.PermissionsPreflightConfig{Growth: ocv1.PermissionGrowthApprove, ApprovedVersion: version},
 		}}
+	}
+}
+
+func replacing(kind ocv1.ReplaceableKind) func(*ocv1.ClusterExtension) {
+	return func(extension *ocv1.ClusterExtension) {
+		extension.Spec.Install = &ocv1.ClusterExtensionInstallConfig{ReplaceImmutable: []ocv1.ReplaceableKind{kind}}
 	}
 }
 
@@ -227,12 +232,16 @@ func removeCertManager(t *testing.T, _ *scene) {
 	}
 }
 
-func offerWebhooks(version string) act {
+func offerWebhooks(versions ...string) act {
 	return func(t *testing.T, s *scene) {
 		t.Helper()
-		hooked := operator(s.name, version)
-		pushBundle(t, hooked, hooked.BundleWithWebhooks())
-		serve(t, s.name, s.name, testkit.Catalog(registryHost, hooked))
+		var operators []testkit.Operator
+		for _, version := range versions {
+			hooked := operator(s.name, version)
+			pushBundle(t, hooked, hooked.BundleWithWebhooks())
+			operators = append(operators, hooked)
+		}
+		serve(t, s.name, s.name, testkit.Catalog(registryHost, operators...))
 	}
 }
 
