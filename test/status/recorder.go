@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -101,12 +102,16 @@ func (r *Recorder) follow(ctx context.Context, stream io.ReadCloser) {
 			err = r.take(event.Type, columns, event.Object.Rows)
 		}
 		if err != nil {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.err = errors.Join(r.err, fmt.Errorf("a watch of statuses ended: %w", err))
+			r.fail(fmt.Errorf("a watch of statuses ended: %w", err))
 			return
 		}
 	}
+}
+
+func (r *Recorder) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = errors.Join(r.err, err)
 }
 
 func (r *Recorder) take(event string, columns []metav1.TableColumnDefinition, rows []metav1.TableRow) error {
@@ -144,8 +149,7 @@ func recordKey(kind, name string) string { return kind + "/" + name }
 func (r *Recorder) Captures(kind, name string) ([]Capture, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	captures := r.captures[recordKey(kind, name)]
-	return captures[:len(captures):len(captures)], r.err
+	return slices.Clip(r.captures[recordKey(kind, name)]), r.err
 }
 
 // Wait returns when the watches have ended, after the context has.
