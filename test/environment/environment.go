@@ -227,6 +227,15 @@ func (e *Environment) install(ctx context.Context, options Options) error {
 	return err
 }
 
+// Root is the folder of the checkout.
+func (e *Environment) Root() string { return e.root }
+
+// Binary is the controller, as it was built last.
+func (e *Environment) Binary() string { return e.binary }
+
+// RegistriesConf sends whoever pulls images to the registry here.
+func (e *Environment) RegistriesConf() string { return e.registriesConf }
+
 // Kubectl runs kubectl as the administrator.
 func (e *Environment) Kubectl(ctx context.Context, args ...string) error {
 	_, err := e.KubectlOutput(ctx, "", args...)
