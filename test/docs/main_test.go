@@ -27,7 +27,8 @@ var registries = []string{operator.Registry, "registry.example", "quay.io"}
 type suite struct {
 	*environment.Environment
 
-	controller *environment.Controller
+	controller    *environment.Controller
+	controllerLog string
 }
 
 var theSuite suite
@@ -55,13 +56,14 @@ func (s *suite) run(m *testing.M) (code int, err error) {
 		}
 		err = os.RemoveAll(logs)
 	}()
+	s.controllerLog = filepath.Join(logs, "controller.log")
 	ctx := context.Background()
 	s.Environment, err = environment.Start(ctx, environment.Options{Race: raceEnabled, Registries: registries, Progress: os.Stderr})
 	if err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
-	if err := errors.Join(s.publish(ctx), s.startController(ctx, filepath.Join(logs, "controller.log"))); err != nil {
+	if err := errors.Join(s.publish(ctx), s.startController(ctx)); err != nil {
 		return 1, err
 	}
 	return m.Run(), s.controller.Stop()
@@ -93,14 +95,14 @@ func (s *suite) publish(ctx context.Context) error {
 
 // startController starts it as it runs in a pod: catalogs are served over TLS, with
 // a certificate of its own.
-func (s *suite) startController(ctx context.Context, logFile string) error {
+func (s *suite) startController(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	address, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	s.controller, err = s.StartController(ctx, logFile,
+	s.controller, err = s.StartController(ctx, s.controllerLog,
 		"--catalog-server-bind-address="+address, "--catalog-server-external-url=https://"+address)
 	return err
 }

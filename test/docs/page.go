@@ -94,6 +94,9 @@ func isComplete(text string) bool {
 	if hasOpenQuote(text) {
 		return false
 	}
+	if strings.HasPrefix(text, "for ") && !strings.HasSuffix(text, "\ndone\n") {
+		return false
+	}
 	text = strings.TrimSpace(comment.ReplaceAllString(strings.TrimRight(text, "\n"), ""))
 	for _, end := range []string{`\`, "|", "&&"} {
 		if strings.HasSuffix(text, end) {

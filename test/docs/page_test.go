@@ -55,6 +55,10 @@ func TestCommands(t *testing.T) {
 			"cat > f <<'EOF'\na |\n\nb\nEOF\nmake\n",
 			[]docs.Command{{Text: "cat > f <<'EOF'\na |\n\nb\nEOF\n", Line: 1}, {Text: "make\n", Line: 6}},
 		},
+		"a loop": {
+			"for i in a b; do\n  c $i\ndone\nmake\n",
+			[]docs.Command{{Text: "for i in a b; do\n  c $i\ndone\n", Line: 1}, {Text: "make\n", Line: 4}},
+		},
 		"nothing": {"# only this\n\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,6 +89,13 @@ func (p *page) carryOut(t *testing.T) {
 	}
 	p.session = openSession(t)
 	t.Cleanup(func() { p.clearAway(t) })
+	if slices.Contains(withoutController, p.name) {
+		must(t, theSuite.controller.Stop())
+		t.Cleanup(func() {
+			p.session.end()
+			must(t, theSuite.startController(context.WithoutCancel(t.Context())))
+		})
+	}
 	p.session.prepare(t, archiveOf(p.name))
 	for i, block := range p.blocks {
 		switch {
@@ -196,7 +204,7 @@ func (p *page) yaml(t *testing.T, block docs.Block, file string) {
 		return
 	}
 	arguments := []string{"apply", "--server-side", "--force-conflicts", "-f", "-"}
-	if !p.exceptions.isApplied(p.name) {
+	if !slices.Contains(applied, p.name) {
 		arguments = append(arguments, "--dry-run=server")
 	}
 	if _, err := theSuite.KubectlOutput(t.Context(), block.Text, arguments...); err != nil {

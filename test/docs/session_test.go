@@ -53,15 +53,15 @@ func openSession(t *testing.T) *session {
 		}
 	}
 	must(t, os.Symlink(programs, filepath.Join(s.dir, "bin")))
-	address, err := freeAddress()
-	must(t, err)
 	var state strings.Builder
 	for name, value := range map[string]string{
 		"PATH":                       programs + ":" + os.Getenv("PATH"),
 		"KUBECONFIG":                 theSuite.Cluster.Kubeconfig(),
 		"CONTAINERS_REGISTRIES_CONF": theSuite.RegistriesConf(),
 		"TMPDIR":                     hidden,
-		"PORT":                       strings.TrimPrefix(address, "127.0.0.1:"),
+		"REGISTRY":                   theSuite.Registry.Host(),
+		"PORT":                       freePort(t),
+		"OTHER_PORT":                 freePort(t),
 	} {
 		fmt.Fprintf(&state, "export %s=%q\n", name, value)
 	}
@@ -77,11 +77,19 @@ func must(t *testing.T, err error) {
 	}
 }
 
+func freePort(t *testing.T) string {
+	t.Helper()
+	address, err := freeAddress()
+	must(t, err)
+	return strings.TrimPrefix(address, "127.0.0.1:")
+}
+
 // end ends what commands have left running.
 func (s *session) end() {
 	for _, group := range s.groups {
 		_ = syscall.Kill(-group, syscall.SIGKILL) // most of them are gone
 	}
+	s.groups = nil
 }
 
 // write makes a file of the folder. One that is there is not replaced: it may be a
