@@ -66,7 +66,8 @@ func (s *suite) run(m *testing.M) (code int, err error) {
 	if err := errors.Join(s.publish(ctx), s.startController(ctx)); err != nil {
 		return 1, err
 	}
-	return m.Run(), s.controller.Stop()
+	// The last page has removed what the controller needs to end in order.
+	return m.Run(), s.controller.Kill()
 }
 
 // publish pushes the sample operator, which most pages are about, and my-operator,

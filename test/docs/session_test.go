@@ -29,8 +29,9 @@ const (
 // variables from one command to the next.
 type session struct {
 	dir    string
+	hidden string // a folder for what is not on the page
 	state  string // a script that restores the variables
-	output string // a file; what is left running in the background writes on
+	output string // the file of the last command
 	groups []int  // of processes
 }
 
@@ -38,10 +39,9 @@ type session struct {
 // programs of the page first in PATH.
 func openSession(t *testing.T) *session {
 	t.Helper()
-	s := &session{dir: t.TempDir()}
-	hidden := t.TempDir()
-	s.state, s.output = filepath.Join(hidden, "state"), filepath.Join(hidden, "output")
-	programs := filepath.Join(hidden, "bin")
+	s := &session{dir: t.TempDir(), hidden: t.TempDir()}
+	s.state = filepath.Join(s.hidden, "state")
+	programs := filepath.Join(s.hidden, "bin")
 	must(t, os.Mkdir(programs, 0o700))
 	must(t, os.Symlink(theSuite.Cluster.Binaries().Kubectl, filepath.Join(programs, "kubectl")))
 	must(t, os.Symlink(theSuite.Binary(), filepath.Join(programs, "operator-controller")))
@@ -58,7 +58,7 @@ func openSession(t *testing.T) *session {
 		"PATH":                       programs + ":" + os.Getenv("PATH"),
 		"KUBECONFIG":                 theSuite.Cluster.Kubeconfig(),
 		"CONTAINERS_REGISTRIES_CONF": theSuite.RegistriesConf(),
-		"TMPDIR":                     hidden,
+		"TMPDIR":                     s.hidden,
 		"REGISTRY":                   theSuite.Registry.Host(),
 		"PORT":                       freePort(t),
 		"OTHER_PORT":                 freePort(t),
@@ -92,14 +92,19 @@ func (s *session) end() {
 	s.groups = nil
 }
 
-// write makes a file of the folder. One that is there is not replaced: it may be a
-// part of the checkout.
+// write makes a file of the folder, and none in what it links to: that is the
+// checkout.
 func (s *session) write(name string, data []byte) error {
 	path := filepath.Join(s.dir, name)
-	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("%s is there already", name)
+	if first, _, _ := strings.Cut(name, "/"); isLink(filepath.Join(s.dir, first)) {
+		return fmt.Errorf("%s is in the checkout", name)
 	}
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, data, 0o600))
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // prepare does what the archive of a page says: its files are there when the page
@@ -136,12 +141,14 @@ func (s *session) push(t *testing.T, folder string, push func(context.Context, s
 // has left, and keeps them for the next.
 const shell = `. "$STATE"; set -o pipefail; eval "$1"; code=$?; export -p > "$STATE"; exit $code`
 
-// start starts a command. Both of its outputs go into the file.
+// start starts a command. Both of its outputs go into a file of its own: what is left
+// running writes on.
 func (s *session) start(ctx context.Context, text string) (*exec.Cmd, error) {
-	output, err := os.Create(s.output)
+	output, err := os.CreateTemp(s.hidden, "output-")
 	if err != nil {
 		return nil, err
 	}
+	s.output = output.Name()
 	defer func() { _ = output.Close() }() // the process has its own handle
 	command := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", "-c", shell, "bash", text)
 	command.Dir = s.dir
