@@ -96,6 +96,7 @@ func (p *page) carryOut(t *testing.T) {
 			must(t, theSuite.startController(context.WithoutCancel(t.Context())))
 		})
 	}
+	must(t, theSuite.publish(t.Context()))
 	p.session.prepare(t, archiveOf(p.name))
 	for i, block := range p.blocks {
 		switch {
