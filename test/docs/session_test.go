@@ -191,7 +191,7 @@ func onlyReads(text string) bool {
 	case "curl":
 		return true
 	case "operator-controller":
-		return strings.Contains(text, "clusterextension/") || strings.Contains(text, "--cluster")
+		return !strings.Contains(text, "|")
 	}
 	return false
 }
