@@ -242,7 +242,9 @@ func (p *page) clearAway(t *testing.T) {
 		return
 	}
 	const all = `kubectl delete clusterextensions,clustercatalogs --all --timeout=1m &&
-		kubectl wait customresourcedefinitions -l olm.operatorframework.io/owner-kind=ClusterExtension --for=delete --timeout=1m`
+		while kubectl get customresourcedefinitions -l olm.operatorframework.io/owner-kind=ClusterExtension -o name | grep .; do
+			sleep 0.2
+		done`
 	s := openSession(t)
 	if output, err := s.run(t.Context(), all); err != nil {
 		t.Errorf("%v\n%s", err, output)
