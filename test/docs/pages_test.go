@@ -245,8 +245,7 @@ func (p *page) clearAway(t *testing.T) {
 		while kubectl get customresourcedefinitions -l olm.operatorframework.io/owner-kind=ClusterExtension -o name | grep .; do
 			sleep 0.2
 		done`
-	s := openSession(t)
-	if output, err := s.run(t.Context(), all); err != nil {
+	if output, err := p.session.run(context.WithoutCancel(t.Context()), all); err != nil {
 		t.Errorf("%v\n%s", err, output)
 	}
 }

@@ -16,9 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/test/docs"
 )
 
-var code = regexp.MustCompile("`([^`]+)`")
+var code = regexp.MustCompile("`([^`\n]+)`")
 
 // rows are the cells of the tables of a section, or of all of a page.
 func rows(t *testing.T, page, section string) [][]string {
@@ -174,7 +176,7 @@ func statusFields(t *testing.T, plural string) []string {
 	return paths
 }
 
-var makeTarget = regexp.MustCompile(`\bmake (?:-s )?([a-z][a-z-]*)`)
+var makeTarget = regexp.MustCompile(`(?m)(?:^|\$\()make (?:-s )?([a-z][a-z-]*)`)
 
 // TestTargetsAreInTheMakefile looks at what pages tell to make, in commands and in
 // the text.
@@ -186,12 +188,24 @@ func TestTargetsAreInTheMakefile(t *testing.T) {
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(filepath.Join(theSuite.Root(), page))
 		must(t, err)
-		for _, span := range regexp.MustCompile("(?m)`make [^`]+`|^make .*$").FindAllString(string(text), -1) {
-			for _, match := range makeTarget.FindAllStringSubmatch(span, -1) {
-				if !strings.Contains(string(makefile), "\n"+match[1]+":") {
-					t.Errorf("%s: there is no target %q", page, match[1])
-				}
+		for _, match := range makeTarget.FindAllStringSubmatch(told(t, string(text)), -1) {
+			if !strings.Contains(string(makefile), "\n"+match[1]+":") {
+				t.Errorf("%s: there is no target %q", page, match[1])
 			}
 		}
 	}
+}
+
+// told is what a page sets as code: its commands, a line each, and parts of its text.
+func told(t *testing.T, page string) string {
+	t.Helper()
+	told := codes(page)
+	blocks, err := docs.Blocks(page)
+	must(t, err)
+	for _, block := range blocks {
+		if isCommands(block) {
+			told = append(told, block.Text)
+		}
+	}
+	return strings.Join(told, "\n")
 }
