@@ -29,8 +29,8 @@ func TestPages(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) { newPage(t, name, exceptions).carryOut(t) })
 	}
-	if !t.Failed() && isWhole() {
-		exceptions.checkAllUsed(t)
+	if unused := exceptions.unused(); !t.Failed() && isWhole() && len(unused) > 0 {
+		t.Errorf("nothing on the pages is meant by\n%s", strings.Join(unused, "\n"))
 	}
 }
 
