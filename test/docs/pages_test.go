@@ -22,6 +22,8 @@ const last = "docs/uninstall.md"
 // TestPages carries out each page, from top to bottom. What a page needs to be there
 // when it begins is in testdata/<page>.txtar; what cannot be carried out is in the
 // tables of exceptions_test.go.
+//
+//nolint:paralleltest // the examples of all pages have the same names
 func TestPages(t *testing.T) {
 	names := pages(t)
 	checkArchives(t, names)
@@ -195,8 +197,8 @@ func (p *page) yaml(t *testing.T, block docs.Block, file string) {
 		return
 	}
 	for document := range strings.SplitSeq(block.Text, "\n---\n") {
-		var any any
-		if err := yaml.Unmarshal([]byte(document), &any); err != nil {
+		var content any
+		if err := yaml.Unmarshal([]byte(document), &content); err != nil {
 			t.Errorf("%s: %v", p.at(block.Line), err)
 			return
 		}

@@ -138,7 +138,10 @@ func conditionNames(t *testing.T) (types, reasons []string) {
 			continue
 		}
 		for _, spec := range constants.Specs {
-			constant := spec.(*ast.ValueSpec) //nolint:errcheck // so are all of a const
+			constant, is := spec.(*ast.ValueSpec)
+			if !is {
+				t.Fatalf("%T among constants", spec)
+			}
 			value, err := strconv.Unquote(constant.Values[0].(*ast.BasicLit).Value)
 			must(t, err)
 			switch name := constant.Names[0].Name; {
