@@ -98,11 +98,13 @@ func TestClusterExtensionField(t *testing.T) {
 		"install empty":        {"spec.install", map[string]any{}, []string{"spec.install: at least one of [preflight replaceImmutable] are required when install is specified"}},
 		"replaced kinds":       {"spec.install", map[string]any{"replaceImmutable": []any{"Deployment", "Service"}}, nil},
 		"replaced data": {
-			"spec.install", map[string]any{"replaceImmutable": []any{"PersistentVolumeClaim"}},
+			"spec.install",
+			map[string]any{"replaceImmutable": []any{"PersistentVolumeClaim"}},
 			[]string{"spec.install.replaceImmutable[0]: Unsupported value"},
 		},
 		"replaced twice": {
-			"spec.install", map[string]any{"replaceImmutable": []any{"Job", "Job"}},
+			"spec.install",
+			map[string]any{"replaceImmutable": []any{"Job", "Job"}},
 			[]string{"spec.install.replaceImmutable[1]: Duplicate value"},
 		},
 		"preflight empty": {

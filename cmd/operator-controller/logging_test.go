@@ -36,7 +36,14 @@ func TestEverythingIsLoggedAsJSON(t *testing.T) {
 
 	var got []string
 	for line := range strings.Lines(out.String()) {
-		var entry struct{ Level, Msg, Error, Check, Reason, Stacktrace string }
+		var entry struct {
+			Level      string `json:"level"`
+			Msg        string `json:"msg"`
+			Error      string `json:"error"`
+			Check      string `json:"check"`
+			Reason     string `json:"reason"`
+			Stacktrace string `json:"stacktrace"`
+		}
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Fatalf("%v in %q", err, line)
 		}

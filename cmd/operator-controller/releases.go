@@ -16,7 +16,10 @@ type releases struct {
 	kept    *keptImages
 }
 
-var _ controller.Releases = releases{}
+var (
+	_ controller.Releases   = releases{}
+	_ controller.Departures = releases{}
+)
 
 func (r releases) Observe(ctx context.Context, owner controller.Owner) (controller.Installation, error) {
 	state, err := r.applier.Observe(ctx, applier.Extension(owner))
@@ -65,6 +68,12 @@ func (r releases) Repair(ctx context.Context, owner controller.Owner) (controlle
 
 func (r releases) LetGo(ctx context.Context, owner controller.Owner) error {
 	return r.applier.LetGo(ctx, applier.Extension(owner))
+}
+
+// forget drops what the process holds for an extension that is gone.
+func (r releases) forget(ctx context.Context, extension string) {
+	r.applier.Forget(extension)
+	r.kept.forget(ctx, extension)
 }
 
 // portError is an error of the applier as the controller knows it.

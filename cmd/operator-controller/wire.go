@@ -70,20 +70,19 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
+	content := releases{applier: applier, kept: bundles.kept}
 	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
-		Releases:     releases{applier: applier, kept: bundles.kept},
+		Releases:     content,
+		Departures:   content,
 		Bundles:      bundles,
 		Catalogs:     catalogs,
 		Platform:     platform,
 		Events:       events,
 		Metrics:      metrics,
 		Certificates: func() (bundle.CertificateProvider, error) { return webhookCertificates(mapper) },
-		Forget: func(ctx context.Context, extension string) {
-			applier.Forget(extension)
-			bundles.kept.forget(ctx, extension)
-		},
-		Now: time.Now,
+		Forget:       content.forget,
+		Now:          time.Now,
 	}, sources, o.workers)
 }
 

@@ -47,7 +47,7 @@ func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (
 	var err error
 	wait := timeToLook(ext, left, r.Now())
 	if isForeground(left) && wait == 0 {
-		remaining, err = r.Releases.Remaining(ctx, wanted.Owner)
+		remaining, err = r.Departures.Remaining(ctx, wanted.Owner)
 		wait = remainingInterval
 	}
 	_, err = r.tellTerminating(ctx, ext, terminatingText(left, remaining, err))
@@ -179,7 +179,7 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 func (r *Reconciler) warnCustomResources(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) {
 	ctx, cancel := context.WithTimeout(ctx, departTimeout)
 	defer cancel()
-	counts, err := r.Releases.Depart(ctx, wanted.Owner)
+	counts, err := r.Departures.Depart(ctx, wanted.Owner)
 	r.tell(ext, departureOf(counts, err))
 }
 

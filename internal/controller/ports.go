@@ -139,14 +139,18 @@ type Releases interface {
 	// request when nothing was.
 	Repair(ctx context.Context, owner Owner) (Applied, error)
 
-	// LetGo is for an extension that is deleted and whose content is to stay: it sees
-	// to it that nothing has the extension as its owner any more.
-	LetGo(ctx context.Context, owner Owner) error
-
 	// Workloads are the objects of what is installed that run something, sorted,
 	// as they were seen last; false if nobody has looked at them yet. It makes no
 	// request.
 	Workloads(owner Owner) ([]Workload, bool)
+}
+
+// Departures look after the content of extensions that are being deleted, as their
+// ServiceAccount.
+type Departures interface {
+	// LetGo is for an extension that is deleted and whose content is to stay: it sees
+	// to it that nothing has the extension as its owner any more.
+	LetGo(ctx context.Context, owner Owner) error
 
 	// Depart says what goes with an extension, before any of it does: the custom
 	// resources of each definition, sorted by its name. It only reads.

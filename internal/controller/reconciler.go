@@ -39,13 +39,14 @@ const maxLogged = 100
 
 // Reconciler brings ClusterExtensions to what their specs want.
 type Reconciler struct {
-	Client   client.Client
-	Releases Releases
-	Bundles  Bundles
-	Catalogs Catalogs
-	Platform Platform
-	Events   Events
-	Metrics  *Metrics
+	Client     client.Client
+	Releases   Releases
+	Departures Departures
+	Bundles    Bundles
+	Catalogs   Catalogs
+	Platform   Platform
+	Events     Events
+	Metrics    *Metrics
 
 	// Certificates says who issues certificates for webhooks on this cluster. It
 	// may have to ask the cluster.

@@ -94,13 +94,14 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		t.Fatal(err)
 	}
 	w.reconciler = &Reconciler{
-		Client:   w.client,
-		Releases: w,
-		Bundles:  w,
-		Catalogs: w,
-		Platform: w,
-		Events:   w,
-		Metrics:  metrics,
+		Client:     w.client,
+		Releases:   w,
+		Departures: w,
+		Bundles:    w,
+		Catalogs:   w,
+		Platform:   w,
+		Events:     w,
+		Metrics:    metrics,
 		Certificates: func() (bundle.CertificateProvider, error) {
 			w.did = append(w.did, "certificates")
 			return bundle.SelfManaged, nil

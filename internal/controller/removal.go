@@ -144,7 +144,7 @@ func (r *Reconciler) letGo(ctx context.Context, ext *ocv1.ClusterExtension) (wai
 		return 0, nil
 	}
 	wanted, _ := translate(ext)
-	err = r.Releases.LetGo(ctx, wanted.Owner)
+	err = r.Departures.LetGo(ctx, wanted.Owner)
 	if err == nil {
 		return 0, nil
 	}

@@ -110,7 +110,9 @@ func TestReport(t *testing.T) {
 
 func messageIn(t *testing.T, line string) string {
 	t.Helper()
-	var entry struct{ Msg string }
+	var entry struct {
+		Msg string `json:"msg"`
+	}
 	if err := json.Unmarshal([]byte(line), &entry); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -37,12 +38,7 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if text := explanationOf(outcome); text != "" {
 		parts = append(parts, text)
 	}
-	if status, reasons := availability(outcome); len(reasons) > 0 {
-		parts = append(parts, "workloads: "+excerpt.Of(reasons, maxList))
-		if status == metav1.ConditionFalse || hasFailed(outcome) {
-			parts = append(parts, lookAt(outcome.Owner))
-		}
-	}
+	parts = append(parts, workloadParts(outcome)...)
 	if len(outcome.Contested) > 0 {
 		parts = append(parts, "changed again after each repair, and therefore repaired less often: "+excerpt.Of(outcome.Contested, maxList)+": have them stop")
 	}
@@ -61,15 +57,30 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 // within puts the parts behind the first, which is never cut for them, and says
 // where to read on if they do not all fit.
 func within(first string, parts []string, readOn string) string {
-	text := excerpt.Line(first, maxText)
+	all := []string{excerpt.Line(first, maxText)}
 	for _, part := range parts {
-		text += "; " + excerpt.Line(part, maxPart)
+		all = append(all, excerpt.Line(part, maxPart))
 	}
+	text := strings.Join(all, "; ")
 	if len(text) <= maxText {
 		return text
 	}
 	readOn = "; " + readOn
 	return excerpt.Line(text, maxText-len(readOn)) + readOn
+}
+
+// workloadParts say what is amiss with the workloads, and where to look if somebody
+// has to.
+func workloadParts(outcome Outcome) []string {
+	status, reasons := availability(outcome)
+	if len(reasons) == 0 {
+		return nil
+	}
+	parts := []string{"workloads: " + excerpt.Of(reasons, maxList)}
+	if status == metav1.ConditionFalse || hasFailed(outcome) {
+		parts = append(parts, lookAt(outcome.Owner))
+	}
+	return parts
 }
 
 // lookAt is where to see why a workload does not serve.

@@ -113,7 +113,13 @@ func readLog(t *testing.T, path string) []string {
 	}
 	var said []string
 	for line := range strings.Lines(string(data)) {
-		var entry struct{ Level, Msg, Action, Version, Stacktrace string }
+		var entry struct {
+			Level      string `json:"level"`
+			Msg        string `json:"msg"`
+			Action     string `json:"action"`
+			Version    string `json:"version"`
+			Stacktrace string `json:"stacktrace"`
+		}
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Errorf("%v: %s", err, line)
 			continue

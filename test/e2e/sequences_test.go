@@ -46,7 +46,7 @@ func TestRandomDeletions(t *testing.T) {
 		lives = append(lives, &life{fleet: fleet, name: name, stays: map[string]types.UID{}})
 	}
 	for n := range *sequences {
-		seed := *sequenceSeed + uint64(n) //nolint:gosec // counts from zero
+		seed := *sequenceSeed + uint64(n)
 		runSequence(t, lives, seed)
 		if t.Failed() {
 			t.Fatalf("with -sequence-seed=%d", seed)
@@ -63,7 +63,7 @@ func runSequence(t *testing.T, lives []*life, seed uint64) {
 	var group sync.WaitGroup
 	for i, l := range lives {
 		group.Go(func() {
-			random := rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // has to be repeatable
+			random := rand.New(rand.NewPCG(seed, uint64(i)))
 			for range stepsOfSequence {
 				if errs[i] = l.step(t.Context(), random); errs[i] != nil {
 					return
@@ -72,7 +72,7 @@ func runSequence(t *testing.T, lives []*life, seed uint64) {
 			}
 		})
 	}
-	random := rand.New(rand.NewPCG(seed, 1<<32)) //nolint:gosec // has to be repeatable
+	random := rand.New(rand.NewPCG(seed, 1<<32))
 	if random.IntN(2) == 0 {
 		time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
 		if err := errors.Join(theSuite.controller.Kill(), theSuite.startController(t.Context())); err != nil {
@@ -268,7 +268,7 @@ func (l *life) delete(ctx context.Context, propagation metav1.DeletionPropagatio
 // objects of the same names, owned by nobody.
 func (l *life) restore(ctx context.Context) error {
 	_, settled, err := l.extension(ctx)
-	if err != nil || !settled {
+	if err != nil || !settled || l.leftovers {
 		return err
 	}
 	backup, err := l.backUp(ctx)
@@ -348,9 +348,7 @@ func (l *life) bringBack(ctx context.Context, object *unstructured.Unstructured)
 }
 
 func (l *life) awaitNothing(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
+	for end := time.Now().Add(patience); ; {
 		left, err := takeInventory(ctx)
 		if err != nil {
 			return err
@@ -365,11 +363,10 @@ func (l *life) awaitNothing(ctx context.Context) error {
 		if len(left[l.name]) == 0 && len(records[l.name]) == 0 && apierrors.IsNotFound(err) && apierrors.IsNotFound(dying) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%v and %d records are left", left[l.name], len(records[l.name]))
-		case <-time.After(50 * time.Millisecond):
+		if time.Now().After(end) {
+			return fmt.Errorf("after %q, %v and %d records are left; extension: %w; definition: %w", l.steps, left[l.name], len(records[l.name]), err, dying)
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
