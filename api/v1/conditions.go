@@ -33,7 +33,7 @@ const (
 	TypeAvailable = "Available"
 
 	// TypeReconciling is True while work for the present spec goes on, and absent
-	// otherwise, as kstatus has it. Reasons: RollingOut, Retrying, Terminating. It is
+	// otherwise, as kstatus has it. Reasons: RollingOut, Retrying, Terminating, Orphaning, Pulling of a catalog. It is
 	// an addition to the API of the reference implementation.
 	TypeReconciling = "Reconciling"
 
@@ -112,6 +112,10 @@ const (
 	// ReasonTerminating is set on Ready=False and Reconciling=True while an
 	// extension that was deleted waits for finalizers of others.
 	ReasonTerminating = "Terminating"
+
+	// ReasonOrphaning is set instead of it while an extension that was deleted
+	// without its content waits until that belongs to it no longer.
+	ReasonOrphaning = "Orphaning"
 
 	// ReasonRetrying is set on Progressing=True after an error that may go
 	// away by itself or by a change outside the object; it is tried again. When it

@@ -16,13 +16,13 @@ import (
 // A process that ends in between leaves some of them without an owner, which the next
 // one takes for the same.
 func (h *history) adopt(ctx context.Context, owners owners) error {
-	if len(h.released) > 0 {
+	if len(h.orphaned) > 0 {
 		same, err := h.isSameRelease(ctx)
 		if err != nil {
 			return err
 		}
 		if !same {
-			h.released = nil
+			h.orphaned = nil
 		}
 	}
 	confirm := func(ctx context.Context) error { return owners.confirm(ctx, h.records.owner) }
@@ -32,10 +32,10 @@ func (h *history) adopt(ctx context.Context, owners owners) error {
 		}
 	}
 	h.loose = nil
-	taken := make([]entry, len(h.released))
-	for i := range h.released {
+	taken := make([]entry, len(h.orphaned))
+	for i := range h.orphaned {
 		var err error
-		if taken[i], err = h.adoptRevision(ctx, &h.released[i], confirm); err != nil {
+		if taken[i], err = h.adoptRevision(ctx, &h.orphaned[i], confirm); err != nil {
 			return err
 		}
 	}
@@ -43,9 +43,9 @@ func (h *history) adopt(ctx context.Context, owners owners) error {
 	return nil
 }
 
-// merge takes revisions that were released for part of the history.
-func (h *history) merge(released []entry) {
-	h.entries, h.released = append(h.entries, released...), nil
+// merge takes revisions that were orphaned for part of the history.
+func (h *history) merge(orphaned []entry) {
+	h.entries, h.orphaned = append(h.entries, orphaned...), nil
 	slices.SortFunc(h.entries, func(a, b entry) int { return a.revision - b.revision })
 }
 
@@ -69,7 +69,7 @@ func (h *history) adoptRevision(ctx context.Context, found *entry, confirm func(
 // isSameRelease says whether what was left behind is what the extension would have
 // made itself. The revision that is installed tells, or the last one if none is.
 func (h *history) isSameRelease(ctx context.Context) (bool, error) {
-	left := history{records: h.records, entries: h.released}
+	left := history{records: h.records, entries: h.orphaned}
 	found, err := left.installed(ctx)
 	if err == nil && found == nil {
 		found, err = left.read(ctx, &left.entries[len(left.entries)-1])

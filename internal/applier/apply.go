@@ -45,7 +45,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 		return Result{}, err
 	}
 	defer a.reconsider(history)
-	defer history.letGo()
+	defer history.trim()
 	guard := a.guard(owner)
 	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: guard}
 	operation, notes, err := a.prepare(ctx, planner, history, desired)

@@ -76,8 +76,8 @@ func (h *histories) of(ctx context.Context, owner Extension) (*history, error) {
 	return loaded, nil
 }
 
-// all gives the records of an extension that lets go of them: those that it still has
-// and those that it has no more.
+// all gives the records of an extension that lets go of them: those that it owns, and
+// those whose owner was already taken off.
 func (h *histories) all(ctx context.Context, owner Extension) (*history, error) {
 	records := h.records
 	records.owner = owner
@@ -85,7 +85,7 @@ func (h *histories) all(ctx context.Context, owner Extension) (*history, error) 
 	if err != nil {
 		return nil, err
 	}
-	history.merge(history.released)
+	history.merge(history.orphaned)
 	return history, nil
 }
 
@@ -181,12 +181,12 @@ func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *hi
 		made.loose = append(made.loose, namesOf(found, "")...)
 		return append(namesOf(found, records.owner.UID), namesOf(found, "")...)
 	})
-	made.released = entriesOf(indexes.released, func(key string) []string {
+	made.orphaned = entriesOf(indexes.orphaned, func(key string) []string {
 		found := chunks[key]
 		delete(chunks, key)
 		return append(namesOf(found, ""), namesOf(found, records.owner.UID)...)
 	})
-	// Without its index a chunk is of no use to anybody, also if it was released.
+	// Without its index a chunk is of no use to anybody, also if it was orphaned.
 	for _, key := range slices.Sorted(maps.Keys(chunks)) {
 		made.strays = append(made.strays, namesOf(chunks[key], records.owner.UID)...)
 		made.strays = append(made.strays, namesOf(chunks[key], "")...)

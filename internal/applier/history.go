@@ -52,10 +52,10 @@ type history struct {
 	// comes after it.
 	last int
 
-	// released are revisions that an earlier extension of the name has left behind,
+	// orphaned are revisions that an earlier extension of the name has left behind,
 	// oldest first, and loose are chunks of our own revisions that nobody owns: to be
 	// taken over, or left alone.
-	released []entry
+	orphaned []entry
 	loose    []string
 
 	// strays are chunks of revisions that have no index.
@@ -77,8 +77,8 @@ func (h *history) doubt(err error) error {
 	return err
 }
 
-// letGo drops what is too large to be kept between operations.
-func (h *history) letGo() {
+// trim drops what is too large to be kept between operations.
+func (h *history) trim() {
 	for i := range h.entries {
 		h.entries[i].index, h.entries[i].release = nil, nil
 	}

@@ -18,7 +18,8 @@ import (
 // know yet. Such objects would go when the extension does. Of the others it only reads
 // that they are free.
 //
-// It is the one write to content after an extension was deleted.
+// Beside an object that was being replaced, it is the one write to content after an
+// extension was deleted.
 func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
 	client, err := a.clients.dynamic(owner.account())
 	if err != nil {
@@ -37,22 +38,22 @@ func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
 	for _, item := range planner.known(before) {
 		steps = append(steps, &step{item: item})
 	}
-	if err := newObjectsError(eachStep(ctx, steps, planner.letGo, "letting go of")); err != nil {
+	if err := newObjectsError(eachStep(ctx, steps, planner.disown, "letting go of")); err != nil {
 		return err
 	}
-	return history.release(ctx)
+	return history.disown(ctx)
 }
 
-func (p *planner) letGo(ctx context.Context, s *step) error {
+func (p *planner) disown(ctx context.Context, s *step) error {
 	if err := s.read(ctx, p.client); err != nil || s.live == nil {
 		return err
 	}
-	return letGo(ctx, p.client, p.owner, s)
+	return disown(ctx, p.client, p.owner, s)
 }
 
-// letGo tries again when the object is changed at the same time, most likely by the
+// disown tries again when the object is changed at the same time, most likely by the
 // garbage collector.
-func letGo(ctx context.Context, client dynamic.Interface, owner Extension, s *step) error {
+func disown(ctx context.Context, client dynamic.Interface, owner Extension, s *step) error {
 	for range maxRereads {
 		left := owner.without(s.live)
 		if len(left) == len(s.live.GetOwnerReferences()) {
@@ -91,11 +92,11 @@ func ownersPatch(live *unstructured.Unstructured, owners []metav1.OwnerReference
 	return data, nil
 }
 
-// release takes the owner off all records.
-func (h *history) release(ctx context.Context) error {
+// disown takes the owner off all records.
+func (h *history) disown(ctx context.Context) error {
 	for i := range h.entries {
 		for _, name := range append([]string{h.entries[i].name}, h.entries[i].chunks...) {
-			if err := h.records.letGo(ctx, name); err != nil {
+			if err := h.records.disown(ctx, name); err != nil {
 				return err
 			}
 		}

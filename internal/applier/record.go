@@ -85,9 +85,9 @@ type sorted struct {
 	// own are those of the extension.
 	own []metav1.ObjectMeta
 
-	// released are those that an earlier extension of the name has left behind
+	// orphaned are those that an earlier extension of the name has left behind
 	// together with its content.
-	released []metav1.ObjectMeta
+	orphaned []metav1.ObjectMeta
 
 	// last is the highest revision of all, those included that wait for the garbage
 	// collector with the extension that they belonged to; zero if there are none.
@@ -107,15 +107,15 @@ func (r *records) sort(indexes []metav1.ObjectMeta) sorted {
 		switch {
 		case r.owner.controls(index):
 			result.own = append(result.own, *index)
-		case isReleased(index):
-			result.released = append(result.released, *index)
+		case isOrphaned(index):
+			result.orphaned = append(result.orphaned, *index)
 		}
 	}
 	return result
 }
 
-// isReleased says that nobody owns a Secret of a record any more.
-func isReleased(secret metav1.Object) bool { return metav1.GetControllerOfNoCopy(secret) == nil }
+// isOrphaned says that nobody owns a Secret of a record any more.
+func isOrphaned(secret metav1.Object) bool { return metav1.GetControllerOfNoCopy(secret) == nil }
 
 // chunk is a Secret with a part of a record.
 type chunk struct {
@@ -133,7 +133,7 @@ func chunkOf(secret metav1.Object) chunk {
 	return found
 }
 
-// takeOver makes the extension the owner of a Secret that was released. The caller
+// takeOver makes the extension the owner of a Secret that was orphaned. The caller
 // confirms that the extension is there after it has seen the Secret without an
 // owner: see [guard.beforeOwnership].
 func (r *records) takeOver(ctx context.Context, name string, confirm func(context.Context) error) (*corev1.Secret, error) {
@@ -144,7 +144,7 @@ func (r *records) takeOver(ctx context.Context, name string, confirm func(contex
 	switch {
 	case r.owner.controls(secret):
 		return secret, nil
-	case !isReleased(secret):
+	case !isOrphaned(secret):
 		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, ownerKind, ErrOwnerGone)
 	}
 	if err := confirm(ctx); err != nil {
@@ -158,8 +158,8 @@ func (r *records) takeOver(ctx context.Context, name string, confirm func(contex
 	return taken, nil
 }
 
-// letGo takes the owner off a Secret of a record.
-func (r *records) letGo(ctx context.Context, name string) error {
+// disown takes the owner off a Secret of a record.
+func (r *records) disown(ctx context.Context, name string) error {
 	secret, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -379,7 +379,7 @@ func (r *records) chunks(ctx context.Context, keys []string) (map[string][]chunk
 // all, which may be half written.
 func (r *records) keysAround(indexes sorted) []string {
 	first := indexes.last + 1
-	for _, part := range [][]metav1.ObjectMeta{indexes.own, indexes.released} {
+	for _, part := range [][]metav1.ObjectMeta{indexes.own, indexes.orphaned} {
 		if len(part) > 0 {
 			first = min(first, revisionOf(&part[0]))
 		}

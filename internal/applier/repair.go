@@ -123,7 +123,7 @@ func (a *Applier) installed(ctx context.Context, owner Extension) (_ *release.Re
 		return nil, nil, err
 	}
 	defer a.reconsider(history)
-	defer history.letGo()
+	defer history.trim()
 	installed, err := history.installed(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -37,7 +37,7 @@ func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstruc
 		return nil, fmt.Errorf("creating it again, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
 	}
 	if !w.isTrial() {
-		// Who lets go of what was installed is to find it.
+		// Not for an extension that is being deleted: the object is part of what stays.
 		if err := w.guard.beforeOwnership(ctx); err != nil {
 			return nil, err
 		}

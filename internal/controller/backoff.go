@@ -108,7 +108,7 @@ func (b *backoff) dueIn(extension reconcile.Request, due time.Duration) {
 	b.failures[extension] = known
 }
 
-// When is asked by the queue how long to wait after a failure.
+// When says how long to wait after a failure.
 func (b *backoff) When(extension reconcile.Request) time.Duration {
 	wait := b.TypedRateLimiter.When(extension)
 	b.mu.Lock()

@@ -6,10 +6,15 @@
 //	translate  spec -> Wanted                     pure
 //	observe    Wanted -> Observed                 every read of a pass
 //	decide     Wanted, Observed -> Target         pure
-//	pursue     Target -> Outcome                  fetch, render, apply, repair
+//	announce   Target -> status                   that a revision is under way
+//	advance    Target -> Outcome                  fetch, render, apply
+//	keep       Target -> Outcome                  repair
+//	onward     Outcome -> Target                  pure; where the next pass goes
 //	classify   Outcome -> verdict                 pure; retry, wait or blocked
-//	statusOf   Outcome, verdict -> status         pure; whole, once
+//	phaseOf    Outcome, verdict -> phase          pure; at rest, at work or stuck
+//	statusOf   Outcome, verdict, phase -> status  pure; whole
 //	write      status -> one patch if it differs
 //
-// I/O that is not the ClusterExtension itself goes through ports.go.
+// I/O goes through ports.go, except for what is read from the cache of the manager:
+// extensions, catalogs and ServiceAccounts.
 package controller

@@ -45,7 +45,7 @@ func transitionOf(before, after *ocv1.ClusterExtensionStatus) *transition {
 		return nil
 	}
 	t := &transition{kind: corev1.EventTypeWarning, reason: is.Reason, note: is.Message}
-	if is.Status == metav1.ConditionTrue || is.Reason == ocv1.ReasonRollingOut || is.Reason == ocv1.ReasonTerminating {
+	if is.Status == metav1.ConditionTrue || is.Reason == ocv1.ReasonRollingOut || is.Reason == ocv1.ReasonTerminating || is.Reason == ocv1.ReasonOrphaning {
 		t.kind = corev1.EventTypeNormal // what every install begins, and every extension ends with
 	}
 	return t

@@ -17,10 +17,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// finalizers are those of the reference implementation. They guard nothing but
-// what this process holds for an extension: its content is owned by the
-// ClusterExtension and goes with it, whether or not the ServiceAccount still
-// exists.
+// finalizers are those of the reference implementation. They guard what this process
+// holds for an extension, and content that is to stay: the extension is there until
+// none of that names it, see [Reconciler.letGo]. Content that is to go is owned by the
+// ClusterExtension and goes with it, whether or not the ServiceAccount still exists.
 var finalizers = []string{ocv1.CleanupUnpackCacheFinalizer, ocv1.CleanupContentManagerCacheFinalizer}
 
 const (
@@ -50,36 +50,34 @@ func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (
 		remaining, err = r.Departures.Remaining(ctx, wanted.Owner)
 		wait = remainingInterval
 	}
-	_, err = r.tellTerminating(ctx, ext, terminatingText(left, remaining, err))
+	_, err = r.tellTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, remaining, err))
 	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
 }
 
 // letExtensionGo removes our finalizers, after everything that has to be done or told
 // before.
 func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, left []string) (ctrl.Result, error) {
-	if !r.removals.hasDeparted(ext.UID) {
+	if !r.removals.hasDeparted(ext.UID) { // or else what is left would be forgotten too
 		r.forget(ctx, ext.Name)
 	}
 	if isOrphaning(ext) {
-		_, err := r.tellTerminating(ctx, ext, terminatingText(left, nil, nil))
+		_, err := r.tellTerminating(ctx, ext, ocv1.ReasonOrphaning, terminatingText(left, nil, nil))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	wait, err := r.letGo(ctx, ext)
 	switch {
 	case wait > 0:
-		_, err = r.tellTerminating(ctx, ext, stillOwnedText(err))
+		_, err = r.tellTerminating(ctx, ext, ocv1.ReasonOrphaning, stillOwnedText(err))
 		return ctrl.Result{RequeueAfter: min(wait, letGoRetry)}, client.IgnoreNotFound(err)
 	case err != nil:
 		r.tell(ext, &transition{kind: corev1.EventTypeWarning, reason: eventNotLetGo, note: notLetGoText(err)})
 	}
-	if err := r.warnDependents(ctx, ext, wanted); err != nil {
-		return ctrl.Result{}, err
-	}
-	if !r.removals.leavesOrphans(ext.UID) && r.removals.depart(ext.UID) {
+	r.warnDependents(ctx, ext, wanted)
+	if !r.removals.leavesOrphans(ext) && r.removals.markDeparted(ext.UID) {
 		r.warnCustomResources(ctx, ext, wanted)
 	}
 	if len(left) > 0 { // or else it is gone in a moment
-		if ext, err = r.tellTerminating(ctx, ext, terminatingText(left, nil, nil)); err != nil {
+		if ext, err = r.tellTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, nil, nil)); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
@@ -97,8 +95,8 @@ func timeToLook(ext *ocv1.ClusterExtension, left []string, now time.Time) time.D
 }
 
 // tellTerminating gives the extension as it is then.
-func (r *Reconciler) tellTerminating(ctx context.Context, ext *ocv1.ClusterExtension, text string) (*ocv1.ClusterExtension, error) {
-	status := terminating(ext, text, r.Now())
+func (r *Reconciler) tellTerminating(ctx context.Context, ext *ocv1.ClusterExtension, reason, text string) (*ocv1.ClusterExtension, error) {
+	status := terminating(ext, reason, text, r.Now())
 	written, err := r.writeStatus(ctx, ext, status)
 	if err != nil {
 		return nil, err
@@ -159,19 +157,16 @@ func missingFinalizers(ext *ocv1.ClusterExtension) []string {
 	return wanted
 }
 
-// warnDependents tells of an extension that goes although others require it.
-// It holds nothing up.
-func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) error {
+// warnDependents tells of an extension that goes although others require it, if that
+// can be found out. It holds nothing up.
+func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) {
 	if ext.Status.Install == nil || wanted.Selector == nil {
-		return nil
+		return
 	}
 	var observed Observed
-	if r.observeOffers(ctx, wanted, &observed); observed.CatalogsErr != nil {
-		return observed.CatalogsErr
-	}
+	r.observeOffers(ctx, wanted, &observed)
 	observed.Installation.Installed = &Installed{Bundle: installedIdentity(ext)}
 	r.tell(ext, removalOf(dependents(wanted.Request.Package, nil, observed)))
-	return nil
 }
 
 // warnCustomResources tells how many custom resources go with an extension. It holds

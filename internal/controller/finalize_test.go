@@ -40,6 +40,7 @@ func TestDeletionLetsGo(t *testing.T) {
 		did     []string
 		told    []string
 		ready   string // with its message; empty for no status
+		is, was string // the reasons of Ready, if not Terminating and none
 		requeue time.Duration
 	}{
 		"only ours": {
@@ -60,7 +61,12 @@ func TestDeletionLetsGo(t *testing.T) {
 			reason:     "what is to stay is looked at when the garbage collector is done with it",
 			finalizers: with(orphan), left: with(orphan), writes: []string{"patch status"}, did: []string{"forget x"},
 			ready: waits + "all that it has installed, which stays, belongs to it no longer",
-			told:  []string{"Normal Terminating: " + waits + "all that it has installed, which stays, belongs to it no longer"},
+			told:  []string{"Normal Orphaning: " + waits + "all that it has installed, which stays, belongs to it no longer"},
+			is:    ocv1.ReasonOrphaning,
+		},
+		"orphaned, by a process that has only just started": {
+			reason:     "the one before has told it in the status",
+			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "let go"}, was: ocv1.ReasonOrphaning,
 		},
 		"in the foreground, first": {
 			finalizers: with(foreground), age: time.Second, left: []string{foreground},
@@ -95,6 +101,9 @@ func TestDeletionLetsGo(t *testing.T) {
 			t.Parallel()
 			ext := sampleExtension()
 			ext.Finalizers = tc.finalizers
+			if tc.was != "" {
+				ext.Status.Conditions = []metav1.Condition{{Type: ocv1.TypeReady, Status: metav1.ConditionFalse, Reason: tc.was}}
+			}
 			w := newWorld(t)
 			ext.DeletionTimestamp = &metav1.Time{Time: w.reconciler.Now().Add(-tc.age)}
 			w = newWorld(t, ext)
@@ -124,7 +133,11 @@ func TestDeletionLetsGo(t *testing.T) {
 			if len(tc.left) == 0 {
 				return
 			}
-			if diff := cmp.Diff("False Terminating: "+tc.ready, brief(&got.Status, ocv1.TypeReady)); diff != "" {
+			reason := ocv1.ReasonTerminating
+			if tc.is != "" {
+				reason = tc.is
+			}
+			if diff := cmp.Diff("False "+reason+": "+tc.ready, brief(&got.Status, ocv1.TypeReady)); diff != "" {
 				t.Errorf("Ready (-want +got):\n%s", diff)
 			}
 			if status := kstatusOf(t, got); status != kstatus.TerminatingStatus {
@@ -152,7 +165,7 @@ func TestContentThatCannotBeLetGoIsTold(t *testing.T) {
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}
-	want := "False Terminating: being deleted, which waits until all that it has installed, which stays, belongs to it no longer: boom"
+	want := "False Orphaning: being deleted, which waits until all that it has installed, which stays, belongs to it no longer: boom"
 	if diff := cmp.Diff(want, brief(&w.extension(t).Status, ocv1.TypeReady)); diff != "" {
 		t.Errorf("Ready (-want +got):\n%s", diff)
 	}

@@ -148,9 +148,10 @@ func deadlineOf(ext *ocv1.ClusterExtension) time.Duration {
 
 func answerOf(reason, message string) string { return reason + ": " + presentable(message) }
 
-// recall makes up for efforts that no process remembers, from our own status, which
-// is read for nothing else. What has passed of a time that is not over is forgotten
-// where it does not say: what is shown once stays shown, and the rest comes later.
+// recall makes up for efforts that no process remembers, and begins those of another
+// generation, from our own status. What has passed of a time that is not over is
+// forgotten where it does not say: what is shown once stays shown, and the rest comes
+// later.
 func recall(ext *ocv1.ClusterExtension, now time.Time) efforts {
 	known := efforts{generation: ext.Generation}
 	stalled := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeStalled)

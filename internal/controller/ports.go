@@ -124,8 +124,8 @@ type Workload struct {
 var ErrOwnerGone = errors.New("the ClusterExtension is being deleted or was replaced")
 
 // Releases keeps the content of extensions, as their ServiceAccount. All errors are
-// worth a retry but [ErrOwnerGone], with which every method fails that comes to write
-// for an extension that is on its way out.
+// worth a retry but [ErrOwnerGone], with which each fails that comes to write for an
+// extension that is on its way out.
 type Releases interface {
 	// Observe makes no request when nothing can have changed.
 	Observe(ctx context.Context, owner Owner) (Installation, error)

@@ -68,7 +68,8 @@ type Reconciler struct {
 	// efforts has those of each extension.
 	efforts sync.Map
 
-	// backoff is that of the queue.
+	// backoff is how long to wait after what the status tells of, see
+	// [requeue.Quietly].
 	backoff *backoff
 
 	// denied are the extensions whose last pass lacked rights.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -25,8 +26,8 @@ const letGoPatience = time.Minute
 const letGoRetry = 5 * time.Second
 
 // removals is what is known of extensions that are being deleted, as soon as it is
-// heard of them: a pass may be under way then, and the reason why they are deleted is
-// not to be read from them later.
+// heard of them: a pass may be under way then, and whether their content is to stay is
+// not to be read from their finalizers later.
 type removals struct {
 	mu      sync.Mutex
 	passes  map[types.UID]context.CancelCauseFunc
@@ -71,12 +72,13 @@ func (r *removals) note(extension client.Object) {
 }
 
 // leavesOrphans says that the content of an extension that is being deleted is to
-// stay.
-func (r *removals) leavesOrphans(extension types.UID) bool {
+// stay. A process that has started since reads that from what the one before has told.
+func (r *removals) leavesOrphans(extension *ocv1.ClusterExtension) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, found := r.orphans[extension]
-	return found
+	_, found := r.orphans[extension.UID]
+	told := meta.FindStatusCondition(extension.Status.Conditions, ocv1.TypeReady)
+	return found || told != nil && told.Reason == ocv1.ReasonOrphaning
 }
 
 func (r *removals) forget(extension types.UID) {
@@ -86,8 +88,8 @@ func (r *removals) forget(extension types.UID) {
 	delete(r.departed, extension)
 }
 
-// depart says whether this is the first time that it is called for an extension.
-func (r *removals) depart(extension types.UID) (first bool) {
+// markDeparted says whether this is the first time that it is called for an extension.
+func (r *removals) markDeparted(extension types.UID) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, found := r.departed[extension]; found {
@@ -100,7 +102,7 @@ func (r *removals) depart(extension types.UID) (first bool) {
 	return true
 }
 
-// hasDeparted says whether [removals.depart] was called for an extension.
+// hasDeparted says whether [removals.markDeparted] was called for an extension.
 func (r *removals) hasDeparted(extension types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,9 +140,10 @@ func (r *removals) noteIfDeleted(extension client.Object) {
 
 // letGo has the content of an extension whose content is to stay checked, after the
 // garbage collector is done with it and while the extension is still there. It says
-// how long to wait with the end of the extension; zero for no more.
+// how long to wait with the end of the extension, to try again; zero for no more,
+// with an error if it is given up.
 func (r *Reconciler) letGo(ctx context.Context, ext *ocv1.ClusterExtension) (wait time.Duration, err error) {
-	if !r.removals.leavesOrphans(ext.UID) || !slices.ContainsFunc(ext.Finalizers, isOurs) {
+	if !r.removals.leavesOrphans(ext) || !slices.ContainsFunc(ext.Finalizers, isOurs) {
 		return 0, nil
 	}
 	wanted, _ := translate(ext)

@@ -156,9 +156,9 @@ func phaseConditions(status *ocv1.ClusterExtensionStatus, p phase) []metav1.Cond
 	return []metav1.Condition{condition}
 }
 
-// terminating is the status of an extension that waits for finalizers of others. What
+// terminating is the status of an extension that is being deleted and waits. What
 // it says of what is installed is not looked at any more.
-func terminating(ext *ocv1.ClusterExtension, text string, now time.Time) *ocv1.ClusterExtensionStatus {
+func terminating(ext *ocv1.ClusterExtension, reason, text string, now time.Time) *ocv1.ClusterExtensionStatus {
 	status := ext.Status.DeepCopy()
 	status.ObservedGeneration = ext.Generation
 	meta.RemoveStatusCondition(&status.Conditions, ocv1.TypeStalled)
@@ -166,7 +166,7 @@ func terminating(ext *ocv1.ClusterExtension, text string, now time.Time) *ocv1.C
 		ocv1.TypeReady: metav1.ConditionFalse, ocv1.TypeReconciling: metav1.ConditionTrue,
 	} {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: is, Reason: ocv1.ReasonTerminating, Message: presentable(text),
+			Type: kind, Status: is, Reason: reason, Message: presentable(text),
 			ObservedGeneration: ext.Generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		})
 	}

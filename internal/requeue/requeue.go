@@ -29,8 +29,8 @@ func (e *ToldError) Error() string { return e.Err.Error() }
 func (e *ToldError) Unwrap() error { return e.Err }
 
 // Quietly returns a reconciler that makes the passes of next. After a [ToldError] the
-// next pass comes when waits say, and they are forgotten with the first pass that ends
-// without; the sooner one counts if next names a time as well. After a terminal error
+// next pass comes when waits say, and they are forgotten with the first pass that
+// succeeds; the sooner one counts if next names a time as well. After a terminal error
 // there is none, unless next names a time. Waits are not to be
 // those of the queue, which forgets them on its own.
 func Quietly(next reconcile.Reconciler, waits workqueue.TypedRateLimiter[reconcile.Request]) reconcile.Reconciler {
