@@ -172,7 +172,7 @@ func beforeChoice() map[string]situation {
 		},
 		"The configuration does not fit": {
 			outcome: failing(StageRender, &bundle.ConfigError{Problems: []string{`unknown field "deploymentconfig"`, `unknown field "watchNamespaces"`}}),
-			next:    "until the spec is edited",
+			next:    "until the spec or the catalog changes",
 		},
 	}
 }

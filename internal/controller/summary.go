@@ -88,7 +88,12 @@ func obstacleOf(outcome Outcome) obstacle {
 	return obstacle{what: err.Error(), next: nextOf(outcome)}
 }
 
-const nextEdit = "nothing is tried until the spec is edited"
+// What ends an obstacle that is in the spec alone, and one that is between the spec and
+// the bundle.
+const (
+	nextEdit   = "nothing is tried until the spec is edited"
+	nextChange = "nothing is tried until the spec or the catalog changes"
+)
 
 func inSpec(outcome Outcome) (obstacle, bool) {
 	if invalid, ok := errors.AsType[*InvalidSpecError](outcome.Err); ok {
@@ -100,7 +105,7 @@ func inSpec(outcome Outcome) (obstacle, bool) {
 	}
 	return obstacle{
 		what: "the bundle does not take what is in spec.config.inline: " + excerpt.Of(invalid.Problems, maxPart),
-		next: nextEdit,
+		next: nextChange,
 	}, true
 }
 
