@@ -52,7 +52,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 	if err != nil {
 		return Result{}, err
 	}
-	if err := guard.beforeWrite(ctx); err != nil {
+	if err := guard.ask(ctx); err != nil {
 		return Result{}, err
 	}
 	if desired.BeforeWrite != nil {

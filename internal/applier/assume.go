@@ -92,14 +92,14 @@ func (s *step) isMistaken(err error) bool {
 	return s.assumed && (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err))
 }
 
-// ascertain reads an object that was assumed. It fails with [*ConflictError] where
+// ascertain reads an object that was assumed, or that has changed since it was read. It fails with [*ConflictError] where
 // somebody else has it now.
 func (w writer) ascertain(ctx context.Context, s *step) error {
 	s.assumed = false
 	if err := s.read(ctx, w.client); err != nil {
 		return err
 	}
-	if s.live != nil && !owns(w.owner, s.live) {
+	if s.live != nil && !owns(w.owner, s.live) && !s.inherits() {
 		return &ConflictError{Claimant: w.owner, Conflicts: []Conflict{{Object: s.key, Holder: holderOf(s.live)}}}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -93,7 +92,10 @@ func (a *Applier) Depart(ctx context.Context, owner Extension) ([]CustomResource
 	if err != nil {
 		return nil, err
 	}
-	leaving := departingFrom(a.config.Mapper, owner, objects)
+	leaving, err := departingFrom(planner{mapper: a.config.Mapper, owner: owner}, objects)
+	if err != nil {
+		return nil, err
+	}
 	a.departures.set(owner, leaving)
 	var counts []CustomResources
 	for _, object := range leaving {
@@ -106,20 +108,18 @@ func (a *Applier) Depart(ctx context.Context, owner Extension) ([]CustomResource
 }
 
 // departingFrom leaves out kinds that the cluster does not serve.
-func departingFrom(mapper meta.RESTMapper, owner Extension, objects []*unstructured.Unstructured) []departing {
-	var leaving []departing
-	for _, object := range objects {
-		items, err := itemsOf(mapper, owner, []*unstructured.Unstructured{object})
-		if err != nil {
-			continue
-		}
-		defines, kind := definedBy(object)
-		leaving = append(leaving, departing{
-			key: items[0].key, resource: items[0].mapping.Resource, defines: defines, kind: kind,
-		})
+func departingFrom(planner planner, objects []*unstructured.Unstructured) ([]departing, error) {
+	known, err := planner.known(objects)
+	if err != nil {
+		return nil, err
+	}
+	leaving := make([]departing, 0, len(known))
+	for key, item := range known {
+		defines, kind := definedBy(item.object)
+		leaving = append(leaving, departing{key: key, resource: item.mapping.Resource, defines: defines, kind: kind})
 	}
 	slices.SortFunc(leaving, func(a, b departing) int { return compareKeys(a.key, b.key) })
-	return slices.CompactFunc(leaving, func(a, b departing) bool { return a.key == b.key })
+	return leaving, nil
 }
 
 // definedBy is the resource of a definition, in a version that is served, and its

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Workload is how an object of the release that runs something is doing.
+// Workload is how an object of the release that runs something is doing, or any object
+// that is on its way out.
 type Workload struct {
 	Key ObjectKey
 
@@ -58,7 +60,10 @@ const maxUnseen = recheckInterval + time.Minute
 func workloads(live map[ObjectKey]*unstructured.Unstructured) map[ObjectKey]Workload {
 	found := map[ObjectKey]Workload{}
 	for key, object := range live {
-		if key.GroupKind == deploymentKind {
+		switch {
+		case object.GetDeletionTimestamp() != nil:
+			found[key] = goingWorkload(key, object)
+		case key.GroupKind == deploymentKind:
 			found[key] = workloadOf(key, object)
 		}
 	}
@@ -71,6 +76,14 @@ func workloadOf(key ObjectKey, object *unstructured.Unstructured) Workload {
 		return Workload{Key: key, Available: metav1.ConditionUnknown, Reason: "its status cannot be read"}
 	}
 	return healthOf(key, deployment)
+}
+
+// goingWorkload is an object that somebody has deleted and that is still there. It
+// counts whatever its kind: a definition takes its custom resources along.
+func goingWorkload(key ObjectKey, object *unstructured.Unstructured) Workload {
+	return Workload{Key: key, Available: metav1.ConditionFalse, Reason: fmt.Sprintf(
+		"it was deleted, and is put back when it is gone, for which it waits for finalizers [%s]",
+		strings.Join(object.GetFinalizers(), " "))}
 }
 
 // missingWorkload is one whose object was seen to be deleted.

@@ -242,10 +242,12 @@ func (h *history) sweepRevision(ctx context.Context, e *entry) error {
 	if err != nil {
 		return nil //nolint:nilerr // a damaged index may refer to any of them
 	}
-	if err := h.records.deleteChunks(ctx, without(e.chunks, used)); err != nil {
+	unused := without(e.chunks, used)
+	if err := h.records.deleteChunks(ctx, unused); err != nil {
 		return h.doubt(err)
 	}
-	e.chunks = used
+	// An index can name whatever it likes. Only what is a chunk of it is ever deleted.
+	e.chunks = without(e.chunks, unused)
 	return nil
 }
 

@@ -34,8 +34,12 @@ func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
 		return err
 	}
 	planner := planner{client: client, mapper: a.config.Mapper, owner: owner}
+	known, err := planner.known(before)
+	if err != nil {
+		return err
+	}
 	var steps []*step
-	for _, item := range planner.known(before) {
+	for _, item := range known {
 		steps = append(steps, &step{item: item})
 	}
 	if err := newObjectsError(eachStep(ctx, steps, planner.disown, "letting go of")); err != nil {

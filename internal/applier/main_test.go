@@ -267,13 +267,9 @@ func (f *fixture) restart(t *testing.T) {
 	f.restartWith(t, func(*rest.Config) {})
 }
 
-// restartWith is restart over a connection of another kind.
-func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
+// newMapper is one that never forgets a kind.
+func newMapper(t *testing.T) meta.RESTMapper {
 	t.Helper()
-	f.requests = &requests{}
-	config := theCluster.RESTConfig()
-	connect(config)
-	config.Wrap(f.requests.wrap)
 	httpClient, err := rest.HTTPClientFor(theCluster.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -282,9 +278,21 @@ func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.mapper != nil {
-		mapper = f.mapper
+	return mapper
+}
+
+// restartWith is restart over a connection of another kind.
+func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
+	t.Helper()
+	f.requests = &requests{}
+	config := theCluster.RESTConfig()
+	connect(config)
+	config.Wrap(f.requests.wrap)
+	mapper := f.mapper
+	if mapper == nil {
+		mapper = newMapper(t)
 	}
+	var err error
 	f.applier, err = applier.New(applier.Config{
 		REST:            config,
 		Mapper:          mapper,

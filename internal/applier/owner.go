@@ -43,8 +43,8 @@ type guard struct {
 	confirmed bool
 }
 
-// beforeWrite asks once, at the first write of the operation.
-func (g *guard) beforeWrite(ctx context.Context) error {
+// ask asks once, at the first write of the operation.
+func (g *guard) ask(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.confirmed {
@@ -57,13 +57,13 @@ func (g *guard) beforeWrite(ctx context.Context) error {
 	return nil
 }
 
-// beforeOwnership asks before each write that makes the extension the owner of an
-// object that exists. The object must have been read before, and the write must be
+// askAgain asks before each deletion, and before each write that makes the extension
+// the owner of an object that exists. In the latter case the object must have been read before, and the write must be
 // refused if it was changed since: whoever deletes an extension and keeps its
 // content has the garbage collector take the owner off, and an owner that is put
 // back then takes the object with it. If that had begun when the object was read,
 // the extension says so now; if it began later, the object has changed.
-func (g *guard) beforeOwnership(ctx context.Context) error {
+func (g *guard) askAgain(ctx context.Context) error {
 	return g.owners.confirm(ctx, g.owner)
 }
 

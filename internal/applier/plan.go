@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -105,7 +106,10 @@ func (p *planner) outline(wanted, before []*unstructured.Unstructured) (*plan, e
 	if err != nil {
 		return nil, err
 	}
-	old := p.known(before)
+	old, err := p.known(before)
+	if err != nil {
+		return nil, err
+	}
 	left := legacies(p.owner, before)
 	result := &plan{owner: p.owner}
 	for _, item := range items {
@@ -122,17 +126,21 @@ func (p *planner) outline(wanted, before []*unstructured.Unstructured) (*plan, e
 }
 
 // known maps the objects of earlier revisions. Later revisions win; kinds that
-// the cluster no longer serves have no objects left.
-func (p *planner) known(objects []*unstructured.Unstructured) map[ObjectKey]item {
+// the cluster no longer serves have no objects left. Where that cannot be found out it
+// fails: an object that is left out is in no record any more.
+func (p *planner) known(objects []*unstructured.Unstructured) (map[ObjectKey]item, error) {
 	known := map[ObjectKey]item{}
 	for _, object := range objects {
 		items, err := itemsOf(p.mapper, p.owner, []*unstructured.Unstructured{object})
-		if err != nil {
+		if _, unserved := errors.AsType[*UnknownKindsError](err); unserved {
 			continue
+		}
+		if err != nil {
+			return nil, err
 		}
 		known[items[0].key] = items[0]
 	}
-	return known
+	return known, nil
 }
 
 func (p *planner) read(ctx context.Context, s *step) error { return s.read(ctx, p.client) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -135,7 +136,7 @@ func chunkOf(secret metav1.Object) chunk {
 
 // takeOver makes the extension the owner of a Secret that was orphaned. The caller
 // confirms that the extension is there after it has seen the Secret without an
-// owner: see [guard.beforeOwnership].
+// owner: see [guard.askAgain].
 func (r *records) takeOver(ctx context.Context, name string, confirm func(context.Context) error) (*corev1.Secret, error) {
 	secret, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -375,17 +376,21 @@ func (r *records) chunks(ctx context.Context, keys []string) (map[string][]chunk
 }
 
 // keysAround are the labels of the chunks of the revisions that an extension has or
-// may take over, of the one before, which may be half deleted, and of the one after
-// all, which may be half written.
+// may take over, of those before, which may be half deleted, and of those after, which
+// may be half written. Numbers that nobody has used are not among them, however far
+// apart those are that somebody has.
 func (r *records) keysAround(indexes sorted) []string {
-	first := indexes.last + 1
+	revisions := map[int]struct{}{indexes.last: {}, indexes.last + 1: {}}
 	for _, part := range [][]metav1.ObjectMeta{indexes.own, indexes.orphaned} {
-		if len(part) > 0 {
-			first = min(first, revisionOf(&part[0]))
+		for i := range part {
+			revision := revisionOf(&part[i])
+			for _, near := range []int{revision - 1, revision, revision + 1} {
+				revisions[near] = struct{}{}
+			}
 		}
 	}
 	var keys []string
-	for revision := first - 1; revision <= indexes.last+1; revision++ {
+	for _, revision := range slices.Sorted(maps.Keys(revisions)) {
 		keys = append(keys, keyLabel(recordKey(releaseName(r.owner.Name), revision)))
 	}
 	return keys

@@ -37,7 +37,9 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: a.guard(owner)}
 	objects, unserved := planner.served(extent.objects)
 	if !extent.all {
-		objects = only(planner.known(objects), extent.suspects)
+		if objects, err = planner.only(objects, extent.suspects); err != nil {
+			return Result{}, err
+		}
 	}
 	plan, err := planner.review(ctx, objects, extent.tried)
 	if err != nil {
@@ -135,12 +137,17 @@ func (a *Applier) installed(ctx context.Context, owner Extension) (_ *release.Re
 	return installed, tried, err
 }
 
-func only(known map[ObjectKey]item, keys []ObjectKey) []*unstructured.Unstructured {
-	var objects []*unstructured.Unstructured
+// only gives the objects of these keys.
+func (p *planner) only(objects []*unstructured.Unstructured, keys []ObjectKey) ([]*unstructured.Unstructured, error) {
+	known, err := p.known(objects)
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
 	for key, item := range known {
 		if slices.Contains(keys, key) {
-			objects = append(objects, item.object)
+			found = append(found, item.object)
 		}
 	}
-	return objects
+	return found, nil
 }

@@ -3,6 +3,7 @@ package applier
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -37,17 +38,14 @@ func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstruc
 		return nil, fmt.Errorf("creating it again, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
 	}
 	if !w.isTrial() {
-		// Not for an extension that is being deleted: the object is part of what stays.
-		if err := w.guard.beforeOwnership(ctx); err != nil {
-			return nil, err
-		}
 		// An extension that is deleted between the two requests is there until this pass
 		// has ended: the object is made again, and let go of with all others.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), replaceTimeout)
 		defer cancel()
 	}
-	if err := w.delete(ctx, s); err != nil && !apierrors.IsNotFound(err) {
+	// Not for an extension that is being deleted: the object is part of what stays.
+	if err := w.deleteOwned(ctx, s); err != nil {
 		return nil, fmt.Errorf("deleting it, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
 	}
 	if w.isTrial() {
@@ -65,18 +63,24 @@ func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstruc
 // the live one: under another name, and without what no two can have.
 func (w writer) tryAnother(ctx context.Context, s *step) error {
 	other := s.object.DeepCopy()
-	other.SetGenerateName(other.GetName() + "-") // is cut as needed
-	other.SetName("")
+	// A name that is made up by the API server would make another text of each refusal.
+	other.SetName(bounded(other.GetName()+"-anew", maxLabelValue))
 	if s.key.Group == corev1.GroupName && s.key.Kind == "Service" {
 		withoutAddresses(other)
 	}
 	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}}
 	_, err := resourceOf(w.client, s.item).Create(ctx, other, options)
-	if isUntriable(err) {
+	if isUntriable(err) || isBeside(err) {
 		return nil
 	}
 	return err
 }
+
+// besides are the words in which the API server refuses an object because of another
+// one: the live one, most likely, which goes first.
+var besides = regexp.MustCompile(`exceeded quota|already marked as default`)
+
+func isBeside(err error) bool { return apierrors.IsForbidden(err) && besides.MatchString(err.Error()) }
 
 // withoutAddresses drops what the API server gives to one Service only.
 func withoutAddresses(service *unstructured.Unstructured) {

@@ -181,6 +181,7 @@ func (s *state) settleSome(live map[ObjectKey]*unstructured.Unstructured, kept c
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(s.settled, fingerprints(live))
+	maps.DeleteFunc(s.workloads, func(key ObjectKey, _ Workload) bool { return live[key] != nil })
 	maps.Copy(s.workloads, workloads(live))
 	s.catchUp()
 	for key := range live {
@@ -217,6 +218,9 @@ func (s *state) see(key ObjectKey, fingerprint string) bool {
 	return s.rollCall == nil // or else whoever waits for all will see
 }
 
+// maxSighted is how many workloads are remembered while it is not known whose they are.
+const maxSighted = 1000
+
 // sightedWorkload is a workload together with how its object looked.
 type sightedWorkload struct {
 	fingerprint string
@@ -240,8 +244,13 @@ func (s *state) catchUp() {
 func (s *state) seeWorkload(workload Workload, fingerprint string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sighted[workload.Key] = sightedWorkload{fingerprint: fingerprint, workload: workload}
-	if _, ours := s.settled[workload.Key]; !ours || s.workloads[workload.Key] == workload {
+	_, ours := s.settled[workload.Key]
+	// What an operation is about to make is not known to be ours before it has ended.
+	// Anybody can make objects that look like it, and any number of them.
+	if ours || s.all && len(s.sighted) < maxSighted {
+		s.sighted[workload.Key] = sightedWorkload{fingerprint: fingerprint, workload: workload}
+	}
+	if !ours || s.workloads[workload.Key] == workload {
 		return false
 	}
 	s.workloads[workload.Key] = workload
@@ -324,6 +333,9 @@ func fingerprint(kind schema.GroupKind, object metav1.Object) string {
 	_, _ = fmt.Fprint(digest, object.GetLabels(), withoutRevision(object.GetAnnotations()))
 	for _, owner := range object.GetOwnerReferences() {
 		_, _ = fmt.Fprint(digest, owner.UID, owner.Controller != nil && *owner.Controller)
+	}
+	if object.GetDeletionTimestamp() != nil {
+		_, _ = fmt.Fprint(digest, "deleted")
 	}
 	return fmt.Sprintf("%s/%d/%x", object.GetUID(), object.GetGeneration(), digest.Sum64())
 }

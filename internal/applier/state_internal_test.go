@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,5 +55,24 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWorkloadsOfOthersAreNotRemembered: anybody can make and delete Deployments that
+// look like content.
+func TestWorkloadsOfOthersAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	s := newState("uid")
+	see := func() {
+		for i := range 2 * maxSighted {
+			s.seeWorkload(missingWorkload(ObjectKey{GroupKind: deploymentKind, Name: fmt.Sprint(i)}), gone)
+		}
+	}
+	if see(); len(s.sighted) > maxSighted {
+		t.Errorf("during an operation %d are remembered, want at most %d", len(s.sighted), maxSighted)
+	}
+	s.settle(outcome{}, certificates{}, time.Now())
+	if see(); len(s.sighted) > 0 {
+		t.Errorf("at rest %d are remembered, want none", len(s.sighted))
 	}
 }

@@ -37,7 +37,7 @@ func (w writer) allow(ctx context.Context) error {
 	if w.isTrial() {
 		return nil
 	}
-	return w.guard.beforeWrite(ctx)
+	return w.guard.ask(ctx)
 }
 
 func (w writer) isTrial() bool { return len(w.dryRun) > 0 }
@@ -89,7 +89,7 @@ func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured,
 func (w writer) send(ctx context.Context, s *step, patch patch) (*unstructured.Unstructured, error) {
 	owning := !w.isTrial() && patch.setsOwner()
 	if owning {
-		if err := w.guard.beforeOwnership(ctx); err != nil {
+		if err := w.guard.askAgain(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -121,32 +121,43 @@ func (w writer) create(ctx context.Context, s *step) (*unstructured.Unstructured
 }
 
 // remove deletes exactly the object that is known, in the background. It leaves an
-// object that was assumed and turns out to be somebody else's to them.
+// object that turns out to be somebody else's by now to them.
 func (w writer) remove(ctx context.Context, s *step) (deleted bool, err error) {
-	err = w.delete(ctx, s)
-	if s.assumed && apierrors.IsConflict(err) {
-		err = w.ascertain(ctx, s)
-		if _, theirs := errors.AsType[*ConflictError](err); theirs {
-			return false, nil
-		}
-		if err == nil && s.live != nil {
-			err = w.delete(ctx, s)
-		}
-	}
-	if apierrors.IsNotFound(err) {
-		err = nil
+	err = w.deleteOwned(ctx, s)
+	if _, theirs := errors.AsType[*ConflictError](err); theirs {
+		return false, nil
 	}
 	return err == nil, err
 }
 
+// deleteOwned reads an object that was changed since it was read last once more, and
+// deletes it if it is still the extension's. It fails with [*ConflictError] if not.
+func (w writer) deleteOwned(ctx context.Context, s *step) error {
+	err := w.delete(ctx, s)
+	for range maxRereads {
+		if !apierrors.IsConflict(err) {
+			break
+		}
+		if err := w.ascertain(ctx, s); err != nil || s.live == nil {
+			return err
+		}
+		err = w.delete(ctx, s)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// delete asks for the extension once more, and for exactly the object that is known:
+// what is deleted does not come back.
 func (w writer) delete(ctx context.Context, s *step) error {
-	if err := w.allow(ctx); err != nil {
-		return err
+	if !w.isTrial() {
+		if err := w.guard.askAgain(ctx); err != nil {
+			return err
+		}
 	}
-	conditions := &metav1.Preconditions{UID: new(s.live.GetUID())}
-	if s.assumed {
-		conditions.ResourceVersion = new(s.live.GetResourceVersion())
-	}
+	conditions := &metav1.Preconditions{UID: new(s.live.GetUID()), ResourceVersion: new(s.live.GetResourceVersion())}
 	return resourceOf(w.client, s.item).Delete(ctx, s.key.Name, metav1.DeleteOptions{
 		DryRun:            w.dryRun,
 		Preconditions:     conditions,

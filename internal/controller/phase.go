@@ -47,10 +47,23 @@ type efforts struct {
 	// since is when the work began; zero when there is none.
 	since time.Time
 
-	// answer is what the last pass came to, and same since when each has; empty
-	// when there is nothing to wait for, or when it gets on.
-	answer string
-	same   time.Time
+	// answers are what passes came to since same, each once; none when there is nothing
+	// to wait for, or when it gets on.
+	answers []string
+	same    time.Time
+}
+
+// maxAnswers is how many answers are news. A cause that has another text each time
+// would otherwise be waited for without end, as would several that take turns.
+const maxAnswers = 8
+
+// with takes in what a pass came to. The time begins anew with what was not heard
+// before.
+func (e efforts) with(answer string, now time.Time) (answers []string, same time.Time) {
+	if len(e.answers) > 0 && (slices.Contains(e.answers, answer) || len(e.answers) >= maxAnswers) {
+		return e.answers, e.same
+	}
+	return append(slices.Clip(e.answers), answer), now
 }
 
 // phaseOf looks at what a pass came to and at how long that has been so.
@@ -72,10 +85,7 @@ func phaseOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, before effo
 		p.remaining = max(p.remaining, 0)
 	}
 	if clocks.answer {
-		p.efforts.answer, p.efforts.same = answerOf(p.reason, p.message), now
-		if before.answer == p.efforts.answer {
-			p.efforts.same = before.same
-		}
+		p.efforts.answers, p.efforts.same = before.with(answerOf(p.reason, p.message), now)
 		left := stallAfter - now.Sub(p.efforts.same)
 		if left <= 0 {
 			p.working, p.stalled = false, true
@@ -161,7 +171,7 @@ func recall(ext *ocv1.ClusterExtension, now time.Time) efforts {
 		known.since = now.Add(-deadlineOf(ext))
 	case isOf(stalled, ext):
 		known.same = stalled.LastTransitionTime.Add(-stallAfter)
-		known.since, known.answer = known.same, answerOf(stalled.Reason, stalled.Message)
+		known.since, known.answers = known.same, []string{answerOf(stalled.Reason, stalled.Message)}
 	case isOf(working, ext):
 		known.since = working.LastTransitionTime.Time
 	}

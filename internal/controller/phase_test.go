@@ -205,7 +205,22 @@ func TestPhasesOverTime(t *testing.T) {
 		"errors in turn": {steps: []step{
 			{at: 0, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},
 			{at: minute, outcome: failing("b"), want: retrying + ", Reconciling", remaining: 2 * minute},
-			{at: 2 * minute, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 2 * minute, outcome: failing("a"), want: retrying + ", Reconciling", remaining: minute},
+			{at: 3 * minute, outcome: failing("b"), want: retrying + ", Stalled"},
+			{at: 4 * minute, outcome: failing("a"), want: retrying + ", Stalled"},
+			{at: 5 * minute, outcome: failing("c"), want: retrying + ", Reconciling", remaining: 2 * minute},
+		}},
+		"another text each time": {steps: []step{
+			{at: 0, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: minute, outcome: failing("b"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 2 * minute, outcome: failing("c"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 3 * minute, outcome: failing("d"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 4 * minute, outcome: failing("e"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 5 * minute, outcome: failing("f"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 6 * minute, outcome: failing("g"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 7 * minute, outcome: failing("h"), want: retrying + ", Reconciling", remaining: 2 * minute},
+			{at: 8 * minute, outcome: failing("i"), want: retrying + ", Reconciling", remaining: minute},
+			{at: 9 * minute, outcome: failing("j"), want: retrying + ", Stalled"},
 		}},
 		"a restart forgets what was not shown": {steps: []step{
 			{at: 0, outcome: failing("a"), want: retrying + ", Reconciling", remaining: 2 * minute},

@@ -19,6 +19,9 @@ import (
 // passDeadline bounds one pass over one extension, image pull included.
 const passDeadline = 10 * time.Minute
 
+// concludeTimeout is for what a pass came to that has used up its own time.
+const concludeTimeout = 30 * time.Second
+
 // removalRecheck is when to look again at an extension that turned out to be on its
 // way out before its deletion was heard of.
 const removalRecheck = time.Second
@@ -118,6 +121,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if err := announced.failure(); err != nil {
 		return ctrl.Result{}, err
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which is to be told too
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
+		defer cancel()
 	}
 	return r.conclude(ctx, announced.extension(), outcome)
 }

@@ -33,6 +33,9 @@ type removals struct {
 	passes  map[types.UID]context.CancelCauseFunc
 	orphans map[types.UID]struct{}
 
+	// tried is when the first try was made to let go of the content of each.
+	tried map[types.UID]time.Time
+
 	// departed are those of which it was told what goes with them. It is looked up once:
 	// the release records, which tell, go too.
 	departed map[types.UID]struct{}
@@ -86,6 +89,7 @@ func (r *removals) forget(extension types.UID) {
 	defer r.mu.Unlock()
 	delete(r.orphans, extension)
 	delete(r.departed, extension)
+	delete(r.tried, extension)
 }
 
 // markDeparted says whether this is the first time that it is called for an extension.
@@ -100,6 +104,19 @@ func (r *removals) markDeparted(extension types.UID) (first bool) {
 	}
 	r.departed[extension] = struct{}{}
 	return true
+}
+
+// firstTry is when it was called first for an extension.
+func (r *removals) firstTry(extension types.UID, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, found := r.tried[extension]; !found {
+		if r.tried == nil {
+			r.tried = map[types.UID]time.Time{}
+		}
+		r.tried[extension] = now
+	}
+	return r.tried[extension]
 }
 
 // hasDeparted says whether [removals.markDeparted] was called for an extension.
@@ -151,5 +168,5 @@ func (r *Reconciler) letGo(ctx context.Context, ext *ocv1.ClusterExtension) (wai
 	if err == nil {
 		return 0, nil
 	}
-	return max(0, letGoPatience-r.Now().Sub(ext.DeletionTimestamp.Time)), err
+	return max(0, letGoPatience-r.Now().Sub(r.removals.firstTry(ext.UID, r.Now()))), err
 }

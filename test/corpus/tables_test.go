@@ -90,4 +90,4 @@ var refusedUpgrades = map[string]string{
 
 // immutableSelector is about a Deployment that the version before has under the
 // same name. Nobody but an administrator can decide to delete it.
-const immutableSelector = "spec.selector: Invalid value"
+const immutableSelector = "spec.selector cannot be changed"

@@ -155,7 +155,7 @@ func TestNeedsToReplace(t *testing.T) {
 		}},
 		"a Secret that cert-manager has left behind": {
 			"apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns1}",
-			"apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {secretName: s}",
+			"apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c, namespace: ns1}\nspec: {secretName: s}",
 			[]string{
 				`Namespace:"ns1" APIGroups:[] Resources:[secrets] Verbs:[create]`,
 				`Namespace:"ns1" APIGroups:[] Resources:[secrets] ResourceNames:[s] Verbs:[delete,get,patch]`,
