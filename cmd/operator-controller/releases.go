@@ -70,6 +70,8 @@ func (r releases) LetGo(ctx context.Context, owner controller.Owner) error {
 	return r.applier.LetGo(ctx, applier.Extension(owner))
 }
 
+func (r releases) Departed(extension string) { r.applier.Departed(extension) }
+
 // forget drops what the process holds for an extension that is gone.
 func (r releases) forget(ctx context.Context, extension string) {
 	r.applier.Forget(extension)

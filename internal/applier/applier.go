@@ -144,15 +144,21 @@ func (a *Applier) result(owner Extension, done outcome) Result {
 	return result
 }
 
-// Forget drops everything held for an extension that is being deleted. Its
+// Forget drops everything held for an extension that is being deleted, but for what
+// [Applier.Depart] has found out. Its
 // content and records go with it, by the cluster's garbage collection.
 func (a *Applier) Forget(extension string) {
 	a.watches.unfollow(extension)
 	a.histories.drop(extension)
-	a.departures.forget(extension)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.states, extension)
+}
+
+// follow has the objects of an extension watched, and remembered for when they go.
+func (a *Applier) follow(owner Extension, steps []step) (fresh bool) {
+	a.state(owner).setContent(departingSteps(steps))
+	return a.watches.follow(owner, steps)
 }
 
 // state belongs to one incarnation of an extension: one that was deleted and

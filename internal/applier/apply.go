@@ -79,7 +79,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 		return Result{Changes: executor.outcome.changes, Began: true}, err
 	}
 	known.settle(executor.outcome, kept, a.config.Now())
-	a.watches.follow(owner, operation.plan.steps)
+	a.follow(owner, operation.plan.steps)
 	result := a.result(owner, executor.outcome)
 	result.Notes = notes
 	return result, nil

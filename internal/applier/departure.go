@@ -75,26 +75,18 @@ const maxHeld = 50
 var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 
 // Depart says what goes with an extension, before any of it does: the custom
-// resources of each CustomResourceDefinition, sorted by its name. It needs the
-// release records, which go too, and reads all else as the ServiceAccount.
+// resources of each CustomResourceDefinition, sorted by its name. It reads as the
+// ServiceAccount.
 func (a *Applier) Depart(ctx context.Context, owner Extension) ([]CustomResources, error) {
-	records := a.histories.records
-	records.owner = owner
-	history, err := loadHistory(ctx, &records) // as it is: nothing is adopted any more
-	if err != nil {
-		return nil, err
-	}
-	objects, err := objectsBefore(ctx, history)
-	if err != nil {
-		return nil, err
-	}
 	client, err := a.clients.metadata(owner.account())
 	if err != nil {
 		return nil, err
 	}
-	leaving, err := departingFrom(planner{mapper: a.config.Mapper, owner: owner}, objects)
-	if err != nil {
-		return nil, err
+	leaving := a.state(owner).knownContent()
+	if leaving == nil {
+		if leaving, err = a.recordedContent(ctx, owner); err != nil {
+			return nil, err
+		}
 	}
 	a.departures.set(owner, leaving)
 	var counts []CustomResources
@@ -107,19 +99,44 @@ func (a *Applier) Depart(ctx context.Context, owner Extension) ([]CustomResource
 	return counts, nil
 }
 
+// recordedContent is for an extension that this process has not looked at. The records
+// may be gone already: the garbage collector does not wait for anybody.
+func (a *Applier) recordedContent(ctx context.Context, owner Extension) ([]departing, error) {
+	records := a.histories.records
+	records.owner = owner
+	history, err := loadHistory(ctx, &records) // as it is: nothing is adopted any more
+	if err != nil {
+		return nil, err
+	}
+	objects, err := objectsBefore(ctx, history)
+	if err != nil {
+		return nil, err
+	}
+	return departingFrom(planner{mapper: a.config.Mapper, owner: owner}, objects)
+}
+
+// departingSteps are the objects of steps.
+func departingSteps(steps []step) []departing {
+	content := make([]departing, 0, len(steps))
+	for i := range steps {
+		defines, kind := definedBy(steps[i].object)
+		content = append(content, departing{key: steps[i].key, resource: steps[i].mapping.Resource, defines: defines, kind: kind})
+	}
+	slices.SortFunc(content, func(a, b departing) int { return compareKeys(a.key, b.key) })
+	return content
+}
+
 // departingFrom leaves out kinds that the cluster does not serve.
 func departingFrom(planner planner, objects []*unstructured.Unstructured) ([]departing, error) {
 	known, err := planner.known(objects)
 	if err != nil {
 		return nil, err
 	}
-	leaving := make([]departing, 0, len(known))
-	for key, item := range known {
-		defines, kind := definedBy(item.object)
-		leaving = append(leaving, departing{key: key, resource: item.mapping.Resource, defines: defines, kind: kind})
+	steps := make([]step, 0, len(known))
+	for _, item := range known {
+		steps = append(steps, step{item: item})
 	}
-	slices.SortFunc(leaving, func(a, b departing) int { return compareKeys(a.key, b.key) })
-	return leaving, nil
+	return departingSteps(steps), nil
 }
 
 // definedBy is the resource of a definition, in a version that is served, and its
@@ -199,6 +216,9 @@ func remainingOf(ctx context.Context, client metadata.Interface, owner Extension
 	}
 	return found, nil
 }
+
+// Departed drops what is remembered of an extension that is gone.
+func (a *Applier) Departed(extension string) { a.departures.forget(extension) }
 
 func (d *departures) set(owner Extension, objects []departing) {
 	d.mu.Lock()

@@ -126,7 +126,7 @@ func healthOf(key ObjectKey, deployment *appsv1.Deployment) Workload {
 	case failing.Status == corev1.ConditionTrue:
 		workload.Reason = failing.Message
 	case paused:
-		workload.Reason = "it is paused: " + lacking
+		workload.Reason = "it is paused, until `kubectl rollout resume`: " + lacking
 	case workload.Stuck:
 		workload.Reason = progressing.Message
 	case lacking != "":

@@ -130,7 +130,7 @@ status:
   replicas: 1
   availableReplicas: 1
   conditions: [{type: Available, status: "True"}, {type: Progressing, status: Unknown, reason: DeploymentPaused}]`,
-			want: Workload{Available: metav1.ConditionTrue, Stuck: true, Reason: "it is paused: 0 of 1 replicas are of the new version"},
+			want: Workload{Available: metav1.ConditionTrue, Stuck: true, Reason: "it is paused, until `kubectl rollout resume`: 0 of 1 replicas are of the new version"},
 		},
 		"no pods can be made": {
 			deployment: `

@@ -19,6 +19,10 @@ type Holder struct {
 	// its marks on it. Namespace is empty where it does not matter.
 	Kind, Namespace, Name string
 
+	// Deleted says that the object is on its way out, and waits for Finalizers.
+	Deleted    bool
+	Finalizers []string
+
 	// Managers are the field managers that wrote the object, sorted.
 	Managers []string
 }
@@ -26,6 +30,7 @@ type Holder struct {
 // Kinds of holders that are told by marks.
 const (
 	kindRelease        = "Helm release"
+	kindOrphaned       = "nobody since the deletion of ClusterExtension"
 	kindServiceVersion = "ClusterServiceVersion"
 )
 
@@ -48,7 +53,7 @@ const (
 // holderOf reads the owner that controls an object, then the marks of Helm and of
 // OLM, and who wrote it in any case.
 func holderOf(live *unstructured.Unstructured) Holder {
-	holder := Holder{Managers: managersOf(live)}
+	holder := Holder{Managers: managersOf(live), Deleted: live.GetDeletionTimestamp() != nil, Finalizers: live.GetFinalizers()}
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	controller := metav1.GetControllerOfNoCopy(live)
 	switch {
@@ -57,6 +62,8 @@ func holderOf(live *unstructured.Unstructured) Holder {
 		if holder.Kind != ownerKind {
 			holder.Namespace = live.GetNamespace()
 		}
+	case labels[LabelOwnerKind] == ownerKind && labels[LabelOwnerName] != "":
+		holder.Kind, holder.Name = kindOrphaned, labels[LabelOwnerName]
 	case annotations[annotationReleaseName] != "":
 		holder.Kind, holder.Name = kindRelease, annotations[annotationReleaseName]
 		holder.Namespace = annotations[annotationReleaseNamespace]
@@ -95,7 +102,13 @@ func (h Holder) String() string {
 // wayOut is what somebody can do so that the extension gets the object.
 func (h Holder) wayOut(claimant Extension) string {
 	switch h.Kind {
-	case ownerKind:
+	case ownerKind, kindOrphaned:
+		if text := h.waitsFor(claimant); text != "" {
+			return text
+		}
+		if h.Kind == kindOrphaned {
+			return "make that extension again, which takes it over, or delete the object"
+		}
 		return "delete one of the two extensions"
 	case kindRelease:
 		return fmt.Sprintf("uninstall the release (helm uninstall %s -n %s), or hand the object over: %s",
@@ -106,6 +119,20 @@ func (h Holder) wayOut(claimant Extension) string {
 		return "delete the object, or hand it over: " + marksOf(claimant)
 	}
 	return "delete that owner, and the object with it"
+}
+
+// waitsFor is for what an earlier extension of the same name has not let go of yet.
+func (h Holder) waitsFor(claimant Extension) string {
+	switch {
+	case h.Deleted && len(h.Finalizers) > 0:
+		return fmt.Sprintf("it is being deleted, and waits for finalizers [%s]: `kubectl describe` says more; it goes on by itself then",
+			excerpt.Of(h.Finalizers, maxListed))
+	case h.Deleted:
+		return "it is being deleted; it goes on by itself then"
+	case h.Kind == ownerKind && h.Name == claimant.Name:
+		return "it goes with the extension that had the name before; it goes on by itself then"
+	}
+	return ""
 }
 
 // marksOf is what makes an object that nobody controls one of the extension, see

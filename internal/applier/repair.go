@@ -60,7 +60,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 		known.settleSome(executor.outcome.live, kept)
 	}
 	if extent.all && !extent.watched {
-		a.watches.follow(owner, plan.steps)
+		a.follow(owner, plan.steps)
 	}
 	return a.result(owner, executor.outcome), unserved
 }

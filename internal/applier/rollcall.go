@@ -80,7 +80,7 @@ func (a *Applier) recognize(
 	known := a.state(owner)
 	over := known.expect(prints)
 	// A watch that runs already does not say again what is there.
-	if a.watches.follow(owner, steps) {
+	if a.follow(owner, steps) {
 		patience := time.NewTimer(maxRollCall)
 		defer patience.Stop()
 		select {

@@ -48,6 +48,10 @@ type state struct {
 
 	certificates certificates
 
+	// content are the objects of the installed release, for when it goes; nil until
+	// they were looked at.
+	content []departing
+
 	// rollCall is nil unless objects are awaited that only a record tells of.
 	rollCall *rollCall
 
@@ -166,6 +170,18 @@ func (s *state) undisturbed() map[ObjectKey]string {
 		delete(prints, key)
 	}
 	return prints
+}
+
+func (s *state) setContent(content []departing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.content = content
+}
+
+func (s *state) knownContent() []departing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.content
 }
 
 // lookedAt is when every object was looked at last.

@@ -57,13 +57,15 @@ func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (
 // letExtensionGo removes our finalizers, after everything that has to be done or told
 // before.
 func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, left []string) (ctrl.Result, error) {
-	if !r.removals.hasDeparted(ext.UID) { // or else what is left would be forgotten too
-		r.forget(ctx, ext.Name)
-	}
 	if isOrphaning(ext) {
+		r.forget(ctx, ext.Name)
 		_, err := r.tellTerminating(ctx, ext, ocv1.ReasonOrphaning, terminatingText(left, nil, nil))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if !r.removals.leavesOrphans(ext) && r.removals.markDeparted(ext.UID) {
+		r.warnCustomResources(ctx, ext, wanted)
+	}
+	r.forget(ctx, ext.Name)
 	wait, err := r.letGo(ctx, ext)
 	switch {
 	case wait > 0:
@@ -73,9 +75,6 @@ func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtens
 		r.tell(ext, &transition{kind: corev1.EventTypeWarning, reason: eventNotLetGo, note: notLetGoText(err)})
 	}
 	r.warnDependents(ctx, ext, wanted)
-	if !r.removals.leavesOrphans(ext) && r.removals.markDeparted(ext.UID) {
-		r.warnCustomResources(ctx, ext, wanted)
-	}
 	if len(left) > 0 { // or else it is gone in a moment
 		if ext, err = r.tellTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, nil, nil)); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -44,11 +44,11 @@ func TestDeletionLetsGo(t *testing.T) {
 		requeue time.Duration
 	}{
 		"only ours": {
-			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "depart"}, told: []string{counted},
+			finalizers: finalizers, writes: []string{"patch"}, did: []string{"depart", "forget x"}, told: []string{counted},
 		},
 		"theirs too": {
 			finalizers: with(theirs), left: []string{theirs}, writes: []string{"patch status", "patch"},
-			did:   []string{"forget x", "depart"},
+			did:   []string{"depart", "forget x"},
 			ready: waits + "its finalizers example.com/theirs are removed by whoever has set them",
 			told:  []string{counted, "Normal Terminating: " + waits + "its finalizers example.com/theirs are removed by whoever has set them"},
 		},
@@ -70,7 +70,7 @@ func TestDeletionLetsGo(t *testing.T) {
 		},
 		"in the foreground, first": {
 			finalizers: with(foreground), age: time.Second, left: []string{foreground},
-			writes: []string{"patch status", "patch"}, did: []string{"forget x", "depart"},
+			writes: []string{"patch status", "patch"}, did: []string{"depart", "forget x"},
 			ready: waits + "all that it has installed is gone", requeue: 4 * time.Second,
 			told: []string{counted, "Normal Terminating: " + waits + "all that it has installed is gone"},
 		},

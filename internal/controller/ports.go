@@ -156,6 +156,9 @@ type Departures interface {
 	// resources of each definition, sorted by its name. It only reads.
 	Depart(ctx context.Context, owner Owner) ([]CustomResources, error)
 
+	// Departed is for an extension that is gone.
+	Departed(extension string)
+
 	// Remaining names, for people, the objects that have not gone yet of an
 	// extension that is being deleted, and what they wait for. It knows none unless
 	// there was a Depart. It only reads.

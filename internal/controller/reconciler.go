@@ -100,6 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, ext); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(ctx, req.Name)
+			r.Departures.Departed(req.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

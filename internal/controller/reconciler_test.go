@@ -527,3 +527,5 @@ func (w *world) LetGo(context.Context, Owner) error {
 	w.did = append(w.did, "let go")
 	return w.letGoErr
 }
+
+func (*world) Departed(string) {}

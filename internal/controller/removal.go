@@ -36,8 +36,8 @@ type removals struct {
 	// tried is when the first try was made to let go of the content of each.
 	tried map[types.UID]time.Time
 
-	// departed are those of which it was told what goes with them. It is looked up once:
-	// the release records, which tell, go too.
+	// departed are those of which it was told what goes with them, which is looked up
+	// once.
 	departed map[types.UID]struct{}
 }
 
@@ -117,14 +117,6 @@ func (r *removals) firstTry(extension types.UID, now time.Time) time.Time {
 		r.tried[extension] = now
 	}
 	return r.tried[extension]
-}
-
-// hasDeparted says whether [removals.markDeparted] was called for an extension.
-func (r *removals) hasDeparted(extension types.UID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, found := r.departed[extension]
-	return found
 }
 
 // isOrphaning says that the garbage collector is taking the extension off its content.

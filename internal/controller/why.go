@@ -123,7 +123,7 @@ func settledText(outcome Outcome) string {
 	if resolution := outcome.Target.Resolution; resolution != nil {
 		return fmt.Sprintf("%s, from catalog %q", text, resolution.Catalog)
 	}
-	return text + "; there is no catalog to look for newer versions in"
+	return text + "; no catalog that spec.source.catalog.selector selects is there to look for newer versions in"
 }
 
 // explanationOf is empty where there was no choice; why not says the summary.
