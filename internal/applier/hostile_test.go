@@ -3,6 +3,7 @@ package applier_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -234,9 +235,7 @@ func TestForgedRecords(t *testing.T) {
 			Name: name, Namespace: systemNamespace, OwnerReferences: owner,
 			Labels: map[string]string{"owner": "operator-controller", "type": kind, "key": key},
 		}, Data: data}
-		for label, value := range labels {
-			secret.Labels[label] = value
-		}
+		maps.Copy(secret.Labels, labels)
 		create(t, secret)
 	}
 	forge(key, "index", map[string]string{"name": "forged", "version": "1", "status": "pending-install"},
