@@ -113,8 +113,8 @@ const (
 	// extension that was deleted waits for finalizers of others.
 	ReasonTerminating = "Terminating"
 
-	// ReasonOrphaning is set instead of it while an extension that was deleted
-	// without its content waits until that belongs to it no longer.
+	// ReasonOrphaning is set on Ready=False and Reconciling=True while an extension
+	// that was deleted without its content waits until that belongs to it no longer.
 	ReasonOrphaning = "Orphaning"
 
 	// ReasonRetrying is set on Progressing=True after an error that may go
