@@ -445,12 +445,12 @@ type ClusterExtensionStatus struct {
 	//     installation, an upgrade or a rollout takes its time (RollingOut), or when
 	//     it cannot be told (AvailabilityUnknown), False otherwise. Its message says
 	//     which newer bundles were left out and why, what they require, and who
-	//     requires this one; while the extension is being deleted (Terminating), on
+	//     requires this one; while the extension is being deleted (Terminating, Orphaning), on
 	//     what that waits.
 	//   - Available is True while all Deployments of the installed bundle serve
 	//     (Available), False while one does not (Unavailable), Unknown when that
 	//     cannot be told (AvailabilityUnknown) or nothing is installed (Absent).
-	//   - Reconciling is True while work goes on (RollingOut, Retrying, Terminating),
+	//   - Reconciling is True while work goes on (RollingOut, Retrying, Terminating, Orphaning),
 	//     and absent otherwise.
 	//   - Stalled is True while a person has to act: nothing is tried again (Blocked,
 	//     InvalidConfiguration), a rollout has failed (RolloutFailed), the deadline
