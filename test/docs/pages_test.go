@@ -25,6 +25,11 @@ const last = "docs/uninstall.md"
 //
 //nolint:paralleltest // the examples of all pages have the same names
 func TestPages(t *testing.T) {
+	for _, tool := range []string{"bash", "curl", "tar"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the pages use %s, which is not on this machine", tool)
+		}
+	}
 	names := pages(t)
 	checkArchives(t, names)
 	exceptions := newExceptions()
