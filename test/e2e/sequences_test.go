@@ -51,6 +51,7 @@ func TestRandomDeletions(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("with -sequence-seed=%d", seed)
 		}
+		t.Logf("sequence %d holds", seed)
 	}
 	for _, l := range lives {
 		l.cleanUp(t)
