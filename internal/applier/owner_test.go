@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,10 +191,9 @@ func TestNothingIsWrittenForAnExtensionOnItsWayOut(t *testing.T) {
 			f.settle(t)
 			f.takeOwnerOff(t, "a")
 			f.waitForChange(t)
-			happened := false
+			var happened atomic.Bool
 			f.requests.setStop(func(req *http.Request) error {
-				if !happened && isMoment(req) {
-					happened = true
+				if isMoment(req) && happened.CompareAndSwap(false, true) {
 					f.beginRemoval(t)
 					// The garbage collector takes owners off now: the object changes.
 					touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`))
@@ -204,8 +204,8 @@ func TestNothingIsWrittenForAnExtensionOnItsWayOut(t *testing.T) {
 				return nil
 			})
 			_, err := f.applier.Repair(t.Context(), f.owner)
-			if !errors.Is(err, applier.ErrOwnerGone) || !happened {
-				t.Errorf("err = %v, want %v; it happened: %t", err, applier.ErrOwnerGone, happened)
+			if !errors.Is(err, applier.ErrOwnerGone) || !happened.Load() {
+				t.Errorf("err = %v, want %v; it happened: %t", err, applier.ErrOwnerGone, happened.Load())
 			}
 			if diff := cmp.Diff([]types.UID{""}, controllers(f.live(t, "a"))); diff != "" {
 				t.Errorf("controllers (-want +got):\n%s", diff)

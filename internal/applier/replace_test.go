@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -165,16 +166,18 @@ func TestDeathBetweenDeletionAndCreation(t *testing.T) {
 	f := newFixture(t, "replaced-halfway")
 	f.owner.Replaceable = preflight.Replaceable([]string{"Deployment"})
 	f.apply(t, "1.0.0", selecting(t, "a"))
-	var deleted bool
+	var deleted atomic.Bool
 	f.requests.setStop(func(req *http.Request) error {
-		if deleted {
+		if deleted.Load() {
 			return errors.New("the process is dead")
 		}
-		deleted = isWrite(req) && req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/deployments/d")
+		if isWrite(req) && req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/deployments/d") {
+			deleted.Store(true)
+		}
 		return nil
 	})
-	if _, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", selecting(t, "b"))); err == nil || !deleted {
-		t.Fatalf("err = %v, deleted: %t", err, deleted)
+	if _, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", selecting(t, "b"))); err == nil || !deleted.Load() {
+		t.Fatalf("err = %v, deleted: %t", err, deleted.Load())
 	}
 	err := admin.Get(t.Context(), client.ObjectKey{Namespace: f.owner.Namespace, Name: "d"}, &appsv1.Deployment{})
 	if !apierrors.IsNotFound(err) {
@@ -198,12 +201,12 @@ func TestReplacedTakesExactlyWhatWasSeen(t *testing.T) {
 	f.apply(t, "1.0.0", selecting(t, "a"))
 	theirs := selecting(t, "c")
 	theirs.SetNamespace(f.owner.Namespace)
-	var swapped bool
+	var swapped atomic.Bool
 	f.requests.setStop(func(req *http.Request) error {
-		if swapped || !isWrite(req) || req.Method != http.MethodDelete || !strings.HasSuffix(req.URL.Path, "/deployments/d") {
+		isDeletion := isWrite(req) && req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/deployments/d")
+		if !isDeletion || !swapped.CompareAndSwap(false, true) {
 			return nil
 		}
-		swapped = true
 		ours := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.owner.Namespace, Name: "d"}}
 		if err := admin.Delete(context.WithoutCancel(req.Context()), ours); err != nil {
 			return err
@@ -211,8 +214,8 @@ func TestReplacedTakesExactlyWhatWasSeen(t *testing.T) {
 		return admin.Create(context.WithoutCancel(req.Context()), theirs)
 	})
 	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", selecting(t, "b")))
-	if err == nil || !swapped {
-		t.Fatalf("err = %v, swapped: %t", err, swapped)
+	if err == nil || !swapped.Load() {
+		t.Fatalf("err = %v, swapped: %t", err, swapped.Load())
 	}
 	if got := f.uidOf(t, selecting(t, "c")); got != theirs.GetUID() {
 		t.Error("what somebody else has made was deleted")
