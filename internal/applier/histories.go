@@ -99,11 +99,14 @@ func (h *histories) find(owner Extension) *history {
 	return found
 }
 
-// drop makes the next one to ask list the records of the extension.
+// drop makes the next one to ask list the records of the extension. What was listed of
+// all is older than whatever made this necessary: the garbage collector may have taken
+// the owner off records since, or deleted them.
 func (h *histories) drop(extension string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.known, extension)
+	h.asked[releaseName(extension)] = struct{}{}
 }
 
 // survey lists all records, without their data, if that was not done yet.

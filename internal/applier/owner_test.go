@@ -21,6 +21,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier"
 )
 
+// collectorPatience is how long the garbage collector may take to let go of content. It
+// looks for kinds that are new every half minute.
+const collectorPatience = 2 * time.Minute
+
 // takeOwnerOff does to an object what the garbage collector does when an extension is
 // deleted without its content.
 func (f *fixture) takeOwnerOff(t *testing.T, name string) {
@@ -84,7 +88,7 @@ func (f *fixture) replaceExtension(t *testing.T, change func(*applier.Extension)
 	if err := admin.Delete(t.Context(), f.extension(), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 		t.Fatal(err)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, collectorPatience, true, func(ctx context.Context) (bool, error) {
 		err := admin.Get(ctx, client.ObjectKey{Name: f.owner.Name}, f.extension())
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
@@ -170,6 +174,26 @@ func TestAnotherExtensionOfTheSameName(t *testing.T) {
 				t.Errorf("b = %+v: it goes with the upgrade only if it was installed before", kept)
 			}
 		})
+	}
+}
+
+// TestAnotherExtensionInAProcessThatSawTheFirstGo has a process list all records while
+// they belong to an extension that is about to let go of them.
+func TestAnotherExtensionInAProcessThatSawTheFirstGo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "seen-going")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	f.restart(t)
+	other := newOwner(t, "seen-going-other", f.owner.Namespace)
+	if _, err := f.applier.Observe(t.Context(), other); err != nil { // lists the records of all
+		t.Fatal(err)
+	}
+	process := f.applier
+	f.replaceExtension(t, func(*applier.Extension) {})
+	process.Forget(f.owner.Name)
+	f.applier = process
+	if got := installed(f.observe(t)); got != "1.0.0" {
+		t.Errorf("%q is installed, want what the first extension has left", got)
 	}
 }
 
