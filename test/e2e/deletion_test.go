@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/test/faultproxy"
 )
+
+var deletions = flag.Bool("deletions", false, "delete extensions at every write of an operation")
 
 // propagations are the ways to delete an extension.
 var propagations = []metav1.DeletionPropagation{
@@ -33,6 +36,9 @@ var propagations = []metav1.DeletionPropagation{
 //
 //nolint:paralleltest // it replaces the controller of all tests
 func TestDeletionAtEveryWrite(t *testing.T) {
+	if !*deletions {
+		t.Skip("takes minutes; -deletions runs it")
+	}
 	fleet := newFleet(t, "leaving", triedWrites*len(propagations), func(i int) bool { return i/len(propagations)%4 == 3 })
 	at, how := map[string]int{}, map[string]metav1.DeletionPropagation{}
 	for i, name := range fleet.names {

@@ -19,7 +19,7 @@ import (
 
 // triedWrites is at how many writes of an operation the controller dies. The
 // test sees to it that no operation takes more.
-const triedWrites = 17
+const triedWrites = 20
 
 // TestDeathAtEveryWrite takes extensions through their lives: install, upgrade,
 // repair, uninstall. In each of these the controller dies at the first write for

@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	sequences    = flag.Int("sequences", 2, "how many random sequences of deletions to try")
+	sequences    = flag.Int("sequences", 1, "how many random sequences of deletions to try")
 	sequenceSeed = flag.Uint64("sequence-seed", 1, "what the random sequences follow from")
 )
 
