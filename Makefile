@@ -83,6 +83,12 @@ test-unit: ## Run the tests that need no cluster.
 test-e2e: cluster-build ## Run the tests against a local cluster.
 	go test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./test/...
 
+SEQUENCES ?= 20
+
+.PHONY: test-deletions
+test-deletions: cluster-build ## Delete extensions at every write, and in SEQUENCES (20) random sequences.
+	go test -timeout 120m $(TESTFLAGS) ./test/e2e -run 'TestDeletionAtEveryWrite|TestRandomDeletions' -deletions -sequences=$(SEQUENCES)
+
 # Without its bound, most of the time goes into making inputs smaller.
 .PHONY: test-fuzz
 test-fuzz: ## Run every fuzz test for FUZZTIME (1m).

@@ -13,8 +13,8 @@ import (
 // if they are about the same package in the same namespace. If not, they stay as they
 // are, and the revisions of the extension are numbered after them.
 //
-// A process that ends in between leaves some of them without an owner, which the next
-// one takes for the same.
+// A process that ends in between leaves some of them without an owner, or chunks of a
+// revision that is taken over: the next one goes on with them.
 func (h *history) adopt(ctx context.Context, owners owners) error {
 	if len(h.orphaned) > 0 {
 		same, err := h.isSameRelease(ctx)
@@ -49,17 +49,18 @@ func (h *history) merge(orphaned []entry) {
 	slices.SortFunc(h.entries, func(a, b entry) int { return a.revision - b.revision })
 }
 
-// adoptRevision takes over the index last: as long as nobody owns it, all of the
-// revision is looked at again.
+// adoptRevision takes over the index first. If the extension goes before all of its
+// chunks are taken over, the index goes with it, and the chunks that stay are swept as
+// those of no revision. The other way round an index would stay without its chunks.
 func (h *history) adoptRevision(ctx context.Context, found *entry, confirm func(context.Context) error) (entry, error) {
+	index, err := h.records.takeOver(ctx, found.name, confirm)
+	if err != nil {
+		return entry{}, err
+	}
 	for _, name := range found.chunks {
 		if _, err := h.records.takeOver(ctx, name, confirm); err != nil {
 			return entry{}, err
 		}
-	}
-	index, err := h.records.takeOver(ctx, found.name, confirm)
-	if err != nil {
-		return entry{}, err
 	}
 	taken := entryOf(index)
 	taken.chunks = found.chunks

@@ -3,7 +3,9 @@ package applier_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -172,6 +174,52 @@ func TestAnotherExtensionOfTheSameName(t *testing.T) {
 			}
 			if kept := f.live(t, "b"); (kept == nil) != (tc.installed != "") {
 				t.Errorf("b = %+v: it goes with the upgrade only if it was installed before", kept)
+			}
+		})
+	}
+}
+
+// TestTakingOverRecordsEndsInBetween deletes the extension that takes records over,
+// after each of the writes: whatever of them is still there then is whole.
+func TestTakingOverRecordsEndsInBetween(t *testing.T) {
+	t.Parallel()
+	for writes := range 2 { // of the record and its chunk
+		t.Run(fmt.Sprint(writes), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, fmt.Sprintf("half-taken-%d", writes))
+			f.applier.UseSmallChunks()
+			first := f.desired("1.0.0", configMap("a", "1"))
+			first.Revision.Inputs = applier.Noise(t, 4_000)
+			f.applyDesired(t, first)
+			f.replaceExtension(t, func(*applier.Extension) {})
+			var sent atomic.Int64
+			f.requests.setStop(func(req *http.Request) error {
+				if isWrite(req) && sent.Add(1) > int64(writes) {
+					return errDied
+				}
+				return nil
+			})
+			if _, err := f.applier.Observe(t.Context(), f.owner); !errors.Is(err, errDied) {
+				t.Fatalf("err = %v, want the process to die", err)
+			}
+			taken := f.owner.UID
+			if err := admin.Delete(t.Context(), f.extension()); err != nil {
+				t.Fatal(err)
+			}
+			f.eventually(t, "the garbage collector deletes what was taken over", func() bool {
+				return !slices.ContainsFunc(f.allRecords(t), func(secret corev1.Secret) bool { return controllers(&secret)[0] == taken })
+			})
+
+			f.owner = newOwner(t, f.owner.Name, f.owner.Namespace)
+			f.restart(t)
+			f.applier.UseSmallChunks()
+			f.observe(t)
+			second := f.desired("1.1.0", configMap("a", "2"))
+			second.Revision.Inputs = applier.Noise(t, 4_100)
+			f.applyDesired(t, second)
+			checkChunks(t, f)
+			if got := installed(f.observe(t)); got != "1.1.0" {
+				t.Errorf("%q is installed", got)
 			}
 		})
 	}

@@ -26,10 +26,11 @@ var propagations = []metav1.DeletionPropagation{
 	metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
 }
 
-// TestDeletionAtEveryWrite deletes extensions in the middle of an install, an upgrade
-// and a repair, in each of the three ways and at each write: the write is on its way
-// when the extension is deleted, and arrives when the garbage collector has been at
-// work. Then an extension of the same name is made.
+// TestDeletionAtEveryWrite deletes extensions in the middle of an install, an upgrade,
+// a repair and a deletion, in each of the three ways and at each write: the write is on
+// its way when the extension is deleted, and arrives when the garbage collector has been
+// at work. Then an extension of the same name is made; what went with the one before is
+// brought back from a backup for every other of them.
 //
 // What was to go is gone, what was to stay is still there as the same objects, and the
 // new extension has all of it.
@@ -37,32 +38,23 @@ var propagations = []metav1.DeletionPropagation{
 //nolint:paralleltest // it replaces the controller of all tests
 func TestDeletionAtEveryWrite(t *testing.T) {
 	if !*deletions {
-		t.Skip("takes minutes; -deletions runs it")
+		t.Skip("takes minutes; make test-deletions runs it")
 	}
 	fleet := newFleet(t, "leaving", triedWrites*len(propagations), func(i int) bool { return i/len(propagations)%4 == 3 })
-	at, how := map[string]int{}, map[string]metav1.DeletionPropagation{}
+	c := casualties{fleet: fleet, at: map[string]int{}, how: map[string]metav1.DeletionPropagation{}, precious: map[string]types.UID{}}
 	for i, name := range fleet.names {
-		at[name], how[name] = i/len(propagations)+1, propagations[i%len(propagations)]
+		c.at[name], c.how[name] = i/len(propagations)+1, propagations[i%len(propagations)]
 	}
 	// Extensions whose writes are held keep a worker.
 	fleet.takeOver(t, fmt.Sprintf("--workers=%d", len(fleet.names)))
-	precious := map[string]types.UID{}
 	for _, phase := range []phase{
 		{name: "install", begin: fleet.install, version: "1.0.0"},
 		{name: "upgrade", begin: fleet.upgrade, version: "1.1.0"},
 		{name: "repair", begin: fleet.damage, version: "1.1.0"},
+		{name: "deletion", begin: func(t *testing.T) { t.Helper(); fleet.removeEach(t, c.how) }},
 	} {
-		deleteIn(t, fleet, phase, at, how, precious)
-		for _, name := range fleet.names {
-			if precious[name] != "" {
-				continue
-			}
-			uid, err := createCustomResource(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			precious[name] = uid
-		}
+		c.deleteIn(t, phase)
+		c.recreate(t, phase.name)
 	}
 	fleet.remove(t)
 	for _, name := range fleet.names {
@@ -70,71 +62,136 @@ func TestDeletionAtEveryWrite(t *testing.T) {
 	}
 }
 
-func deleteIn(
-	t *testing.T, fleet *fleet, phase phase, at map[string]int, how map[string]metav1.DeletionPropagation, precious map[string]types.UID,
-) {
+// casualties are extensions that are deleted while something is done about them.
+type casualties struct {
+	fleet *fleet
+
+	// at is the write in whose middle each is deleted, from 1, and how is the way.
+	at  map[string]int
+	how map[string]metav1.DeletionPropagation
+
+	// version is the last that they had. before is what there was when they were
+	// deleted, and precious their custom resources.
+	version  string
+	before   inventory
+	saved    map[string]backup
+	precious map[string]types.UID
+}
+
+func (c *casualties) deleteIn(t *testing.T, phase phase) {
 	t.Helper()
-	pause := faultproxy.NewPause(at, writerOf)
-	fleet.proxy.Use(pause.Wrap)
-	phase.begin(t)
-	eventually(t, phase.name+" comes as far as it may", func(ctx context.Context) error {
-		seen, err := fleet.look(ctx)
+	pause := faultproxy.NewPause(c.at, writerOf)
+	c.fleet.proxy.Use(pause.Wrap)
+	if phase.version != "" {
+		c.version = phase.version
+		phase.begin(t)
+		c.await(t, phase, pause)
+		c.save(t)
+		c.fleet.removeEach(t, c.how)
+	} else {
+		c.save(t)
+		phase.begin(t)
+	}
+	// Whatever the garbage collector does about objects, it does meanwhile.
+	time.Sleep(settleTime)
+	for _, name := range c.fleet.names {
+		pause.Resume(name)
+	}
+	for _, name := range c.fleet.names {
+		gone(t, &ocv1.ClusterExtension{}, "", name)
+	}
+	c.fleet.proxy.Heal()
+	for _, name := range c.fleet.names {
+		if c.how[name] != metav1.DeletePropagationOrphan {
+			c.precious[name] = ""
+		}
+	}
+	stays(t, "after deletion in the middle of "+phase.name, settleTime, func(ctx context.Context) error {
+		found, err := takeInventory(ctx)
 		if err != nil {
 			return err
 		}
-		for _, name := range fleet.names {
-			if _, held := pause.Held(name); !held && !phase.over(fleet, seen, name) {
+		var errs []error
+		for _, name := range c.fleet.names {
+			write, _ := pause.Held(name)
+			errs = append(errs, checkAfterDeletion(ctx, name, c.how[name], write, c.before[name], found[name], c.precious[name]))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// await waits until each extension is at its write, or done without it.
+func (c *casualties) await(t *testing.T, phase phase, pause *faultproxy.Pause) {
+	t.Helper()
+	eventually(t, phase.name+" comes as far as it may", func(ctx context.Context) error {
+		seen, err := c.fleet.look(ctx)
+		if err != nil {
+			return err
+		}
+		for _, name := range c.fleet.names {
+			if _, held := pause.Held(name); !held && !phase.over(c.fleet, seen, name) {
 				return fmt.Errorf("%s goes on, with content %q", name, seen.content[name])
 			}
 		}
 		return nil
 	})
-	before, err := takeInventory(t.Context())
-	if err != nil {
+}
+
+func (c *casualties) save(t *testing.T) {
+	t.Helper()
+	var err error
+	if c.before, err = takeInventory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fleet.removeEach(t, how)
-	// Whatever the garbage collector does about objects, it does meanwhile.
-	time.Sleep(settleTime)
-	for _, name := range fleet.names {
-		pause.Resume(name)
-	}
-	for _, name := range fleet.names {
-		gone(t, &ocv1.ClusterExtension{}, "", name)
-	}
-	fleet.proxy.Heal()
-	check := func(ctx context.Context) error {
-		found, err := takeInventory(ctx)
-		if err != nil {
-			return err
+	c.saved = map[string]backup{}
+	for i, name := range c.fleet.names {
+		if c.how[name] == metav1.DeletePropagationOrphan || i%2 == 0 {
+			continue
 		}
-		var errs []error
-		for _, name := range fleet.names {
-			write, _ := pause.Held(name)
-			errs = append(errs, checkAfterDeletion(ctx, name, how[name], write, before[name], found[name], precious[name]))
-		}
-		return errors.Join(errs...)
-	}
-	stays(t, "after deletion in the middle of "+phase.name, settleTime, check)
-	for _, name := range fleet.names {
-		if how[name] != metav1.DeletePropagationOrphan {
-			precious[name] = ""
+		if c.saved[name], err = backUp(t.Context(), name); err != nil {
+			t.Fatal(err)
 		}
 	}
+}
 
-	fleet.recreate(t, phase.version)
-	owners := fleet.owners(t)
-	stays(t, "made again after "+phase.name, settleTime, func(ctx context.Context) error {
+// recreate makes an extension of each name, which takes over what there is.
+func (c *casualties) recreate(t *testing.T, after string) {
+	t.Helper()
+	restored := map[string]map[string]types.UID{}
+	for name, saved := range c.saved {
+		var err error
+		if restored[name], err = saved.restore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.fleet.recreate(t, c.version)
+	owners := c.fleet.owners(t)
+	stays(t, "made again after "+after, settleTime, func(ctx context.Context) error {
 		found, err := takeInventory(ctx)
 		if err != nil {
 			return err
 		}
 		var errs []error
-		for _, name := range fleet.names {
-			errs = append(errs, checkTakenOver(ctx, fleet, name, phase.version, how[name], before[name], found[name], owners[name], precious[name]))
+		for _, name := range c.fleet.names {
+			errs = append(errs, checkTakenOver(ctx, c.fleet, name, c.version, c.how[name], c.before[name], found[name], owners[name], c.precious[name]))
+			for object, uid := range restored[name] {
+				if is, there := found[name][object]; is.uid != uid && (there || !isOfOneVersion(object)) {
+					errs = append(errs, fmt.Errorf("%s: %s was restored as %q and is %q", name, object, uid, is.uid))
+				}
+			}
 		}
-		return errors.Join(append(errs, phase.check(ctx, fleet))...)
+		return errors.Join(append(errs, phase{version: c.version}.check(ctx, c.fleet))...)
 	})
+	for _, name := range c.fleet.names {
+		if c.how[name] == metav1.DeletePropagationOrphan && c.precious[name] != "" {
+			continue
+		}
+		uid, err := createCustomResource(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.precious[name] = uid
+	}
 }
 
 // removeEach deletes each extension in its own way, and does not wait.

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -272,7 +271,7 @@ func (l *life) restore(ctx context.Context) error {
 	if err != nil || !settled || l.leftovers {
 		return err
 	}
-	backup, err := l.backUp(ctx)
+	saved, err := backUp(ctx, l.name)
 	if err != nil {
 		return err
 	}
@@ -284,68 +283,18 @@ func (l *life) restore(ctx context.Context) error {
 	if err := l.awaitNothing(ctx); err != nil {
 		return err
 	}
-	for _, object := range backup {
-		if err := l.bringBack(ctx, object); err != nil {
+	restored, err := saved.restore(ctx)
+	if err != nil {
+		return err
+	}
+	maps.Copy(l.stays, restored)
+	if l.precious != "" {
+		if l.precious, err = createCustomResource(ctx, l.name); err != nil {
 			return err
 		}
 	}
 	l.version = wanted
 	return l.createExtension(ctx)
-}
-
-// backUp reads the content, the records and the custom resource, definitions first.
-func (l *life) backUp(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	var found []*unstructured.Unstructured
-	read := func(kind metav1.TypeMeta, selection ...client.ListOption) error {
-		list := &unstructured.UnstructuredList{}
-		list.SetAPIVersion(kind.APIVersion)
-		list.SetKind(kind.Kind + "List")
-		err := theSuite.Admin.List(ctx, list, selection...)
-		for i := range list.Items {
-			found = append(found, &list.Items[i])
-		}
-		return err
-	}
-	content := client.MatchingLabels{environment.OwnerLabel: l.name}
-	for _, kind := range slices.Backward(contentKinds) {
-		if err := read(kind, content); err != nil {
-			return nil, err
-		}
-	}
-	secrets := metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
-	if err := read(secrets, client.InNamespace(environment.SystemNamespace), client.MatchingLabels{"owner": "operator-controller"}); err != nil {
-		return nil, err
-	}
-	found = slices.DeleteFunc(found, func(object *unstructured.Unstructured) bool {
-		match := recordPattern.FindStringSubmatch("/secrets/" + object.GetName())
-		return object.GetKind() == "Secret" && (match == nil || match[1] != l.name)
-	})
-	if l.precious != "" {
-		found = append(found, customResource(l.name))
-	}
-	return found, nil
-}
-
-// bringBack makes an object of a backup.
-func (l *life) bringBack(ctx context.Context, object *unstructured.Unstructured) error {
-	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences"} {
-		unstructured.RemoveNestedField(object.Object, "metadata", field)
-	}
-	unstructured.RemoveNestedField(object.Object, "status")
-	unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
-	unstructured.RemoveNestedField(object.Object, "spec", "clusterIPs")
-	if object.GetKind() == "Thing" {
-		var err error
-		l.precious, err = createCustomResource(ctx, l.name)
-		return err
-	}
-	if err := theSuite.Admin.Create(ctx, object); err != nil {
-		return err
-	}
-	if object.GetKind() != "Secret" {
-		l.stays[object.GetKind()+" "+object.GetName()] = object.GetUID()
-	}
-	return nil
 }
 
 func (l *life) awaitNothing(ctx context.Context) error {

@@ -1,7 +1,9 @@
 package faultproxy
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"sync"
 )
@@ -34,8 +36,14 @@ func NewPause(at map[string]int, writer func(Write) string) *Pause {
 func (p *Pause) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if write, ok := WriteOf(req); ok && p.isDue(write) {
+			// What is not read takes from what its connection may still carry.
+			body, err := io.ReadAll(req.Body)
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
 			<-p.resume[p.writer(write)]
 			req = req.WithContext(context.WithoutCancel(req.Context()))
+			req.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		next.ServeHTTP(w, req)
 	})
