@@ -120,7 +120,7 @@ func TestRightsForThoseWithFewRights(t *testing.T) {
 	}
 
 	stdout, stderr, err := rights(fewRights(t, offer(operator)), "clusterextension/x")
-	if err != nil || !strings.Contains(stdout, "name: ns:installer\n") || !strings.Contains(stdout, "clusterextensions/finalizers") {
+	if err != nil || !strings.Contains(stdout, "name: ns:installer:x\n") || !strings.Contains(stdout, "clusterextensions/finalizers") {
 		t.Errorf("%v\n%s", err, stdout)
 	}
 	for _, want := range []string{

@@ -180,9 +180,16 @@ func joined(rules []rbacv1.PolicyRule, list func(*rbacv1.PolicyRule) *[]string) 
 	return result
 }
 
-// grantName is unique in the cluster for each ServiceAccount: neither of its names
-// has a colon.
-func (s Subject) grantName() string { return s.Namespace + ":" + s.ServiceAccount }
+// grantName is unique in the cluster for each extension of a ServiceAccount: what one of
+// them needs does not replace what another does. None of the names has a colon. Without
+// the name of an extension all of them share the roles.
+func (s Subject) grantName() string {
+	name := s.Namespace + ":" + s.ServiceAccount
+	if s.Extension != "" {
+		name += ":" + s.Extension
+	}
+	return name
+}
 
 func roleFor(subject Subject, namespace string, rules []rbacv1.PolicyRule) any {
 	metadata := metav1.ObjectMeta{Namespace: namespace, Name: subject.grantName()}
