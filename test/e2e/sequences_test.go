@@ -257,6 +257,9 @@ func (l *life) delete(ctx context.Context, propagation metav1.DeletionPropagatio
 	}
 	l.clean = false
 	for name, found := range before[l.name] {
+		if !settled && isOfOneVersion(name) {
+			continue // an upgrade may be about to delete it
+		}
 		if found.owner == owner || found.owner == "" {
 			l.stays[name] = found.uid
 		}
