@@ -249,6 +249,8 @@ func (l *life) delete(ctx context.Context, propagation metav1.DeletionPropagatio
 		return err
 	}
 	l.version = ""
+	// What was damaged a moment ago may belong to nobody: then it stays.
+	settled = settled && len(notOwnedBy(owner, before[l.name])) == 0
 	if propagation != metav1.DeletePropagationOrphan {
 		clear(l.stays)
 		l.precious, l.clean = "", settled && !l.leftovers
@@ -270,9 +272,13 @@ func (l *life) delete(ctx context.Context, propagation metav1.DeletionPropagatio
 // restore deletes everything that a backup has and makes it again from there: other
 // objects of the same names, owned by nobody.
 func (l *life) restore(ctx context.Context) error {
-	_, settled, err := l.extension(ctx)
+	owner, settled, err := l.extension(ctx)
 	if err != nil || !settled || l.leftovers {
 		return err
+	}
+	found, err := takeInventory(ctx)
+	if err != nil || len(notOwnedBy(owner, found[l.name])) > 0 {
+		return err // a part would be left that belongs to nobody
 	}
 	saved, err := backUp(ctx, l.name)
 	if err != nil {
