@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -40,21 +39,13 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// gcPercent makes the collector run more than twice as often as by default. What the
-// process has of an extension is small and stays; most of its memory would be
-// garbage of passes that are over. It idles most of the time, and CPU is what it can
-// spare.
-const gcPercent = 40
-
 // shutdownTimeout is within the grace period of the pod.
 const shutdownTimeout = 50 * time.Second
 
 // run starts the manager and returns when ctx has ended and all is stopped.
 func run(ctx context.Context, o *options) error {
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(gcPercent)
-	}
 	setLoggers(os.Stderr, int8(o.verbosity)) //nolint:gosec // a small number
+	limitMemory()
 	config, err := restConfig(o.kubeconfig)
 	if err != nil {
 		return err

@@ -19,10 +19,11 @@ const stopGrace = 30 * time.Second
 
 // Controller is a running controller process.
 type Controller struct {
-	command *exec.Cmd
-	health  string
-	logFile string
-	exited  chan struct{}
+	command  *exec.Cmd
+	health   string
+	catalogs string
+	logFile  string
+	exited   chan struct{}
 
 	once sync.Once
 }
@@ -44,10 +45,10 @@ func (e *Environment) StartController(ctx context.Context, logFile string, args 
 		return nil, fmt.Errorf("opening the controller's log: %w", err)
 	}
 	defer func() { _ = log.Close() }() // the process has its own handle
-	controller := &Controller{health: health, logFile: logFile, exited: make(chan struct{})}
+	controller := &Controller{health: health, catalogs: catalogs, logFile: logFile, exited: make(chan struct{})}
 	// A controller that has lost its cluster ends by itself: it cannot renew its
 	// lease.
-	controller.command = exec.Command(e.binary, append([]string{ //nolint:noctx,gosec // outlives the start; our own binary
+	controller.command = e.Memory.command(e.binary, append([]string{
 		"--leader-elect",
 		"--kubeconfig=" + e.kubeconfig,
 		"--system-namespace=" + SystemNamespace,
@@ -88,7 +89,7 @@ func (c *Controller) waitReady(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("the controller did not become ready: %w (log: %s)", ctx.Err(), c.logFile)
 		case <-c.exited:
-			return fmt.Errorf("the controller ended: %s (log: %s)", c.command.ProcessState, c.logFile)
+			return c.Running()
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -108,6 +109,19 @@ func (c *Controller) isReady(ctx context.Context) bool {
 
 // PID is the id of the process.
 func (c *Controller) PID() int { return c.command.Process.Pid }
+
+// Running is an error if the process has ended.
+func (c *Controller) Running() error {
+	select {
+	case <-c.exited:
+		return fmt.Errorf("the controller ended: %s (log: %s)", c.command.ProcessState, c.logFile)
+	default:
+		return nil
+	}
+}
+
+// CatalogServer is the address of its catalog server, which speaks http.
+func (c *Controller) CatalogServer() string { return c.catalogs }
 
 // Kill ends the process at once, as a crash does.
 func (c *Controller) Kill() error { return c.end(syscall.SIGKILL) }

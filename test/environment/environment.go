@@ -72,6 +72,9 @@ type Environment struct {
 	// Admin may do everything.
 	Admin client.Client
 
+	// Memory is the group of controllers that are started; none if nil.
+	Memory *MemoryGroup
+
 	root           string
 	dir            string
 	binary         string

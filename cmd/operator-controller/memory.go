@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"runtime/debug"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const (
+	// gcPercent makes the collector run more than twice as often as by default. What the
+	// process has of an extension is small and stays; most of its memory would be
+	// garbage of passes that are over. It idles most of the time, and CPU is what it can
+	// spare.
+	gcPercent = 40
+
+	// memoryShare is how much of what its container may have the process takes before
+	// the collector works against that whatever it costs. The rest is for what is not on
+	// the heap: pages of the binary, and of the files that are read.
+	memoryShare = 0.85
+)
+
+// limitMemory has the collector keep the process within the limit of its container. The
+// environment variables of Go (GOGC, GOMEMLIMIT) have their meaning where they are set.
+func limitMemory() {
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(gcPercent)
+	}
+	limit, err := memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(memoryShare), memlimit.WithProvider(memlimit.FromCgroup))
+	switch {
+	case err != nil:
+		ctrl.Log.Info("the memory limit of the container is not known, and nothing is kept within it", "reason", err.Error())
+	case limit > 0:
+		ctrl.Log.Info("memory is limited", "bytes", limit)
+	}
+}
