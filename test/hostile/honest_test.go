@@ -2,14 +2,17 @@ package hostile_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +28,7 @@ const (
 	honestExtensions = 20
 
 	// patience is for what must come at all; how long it took is told after.
-	patience = 5 * time.Minute
+	patience = time.Minute
 )
 
 // honest are extensions of people who want nothing but their operators.
@@ -102,6 +105,13 @@ func (h *honest) round(t *testing.T) time.Duration {
 	remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: first}})
 	removed := h.await(t, first+" is gone", func(ctx context.Context) error {
 		return isGone(ctx, &ocv1.ClusterExtension{}, client.ObjectKey{Name: first})
+	})
+	// That takes the garbage collector as long as it takes.
+	h.await(t, "the content of "+first+" is gone", func(ctx context.Context) error {
+		return errors.Join(
+			isGone(ctx, &apiextensionsv1.CustomResourceDefinition{}, client.ObjectKey{Name: "things." + first + ".test"}),
+			isGone(ctx, &appsv1.Deployment{}, client.ObjectKey{Namespace: first, Name: first}),
+		)
 	})
 	extend(t, first, "honest", h.version)
 	installed := h.await(t, first+" is installed anew", h.checkInstalled)
