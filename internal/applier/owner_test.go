@@ -293,6 +293,21 @@ func TestNothingIsWrittenForAnExtensionOnItsWayOut(t *testing.T) {
 	}
 }
 
+// TestWhatIsChangedBetweenReadAndWrite has somebody take the owner off an object after an
+// upgrade has read it, and before it writes it: that is seen.
+func TestWhatIsChangedBetweenReadAndWrite(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "changed-between")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	f.restart(t)
+	f.during(func() { f.takeOwnerOff(t, "a") })
+	f.apply(t, "1.1.0", configMap("a", "2"))
+	live := f.live(t, "a")
+	if diff := cmp.Diff([]types.UID{f.owner.UID}, controllers(live)); diff != "" || live.Data["key"] != "2" {
+		t.Errorf("a = %+v; controllers (-want +got):\n%s", live, diff)
+	}
+}
+
 // TestLetGo takes the owner off what the garbage collector has missed, and writes
 // nothing to what is free already.
 func TestLetGo(t *testing.T) {
