@@ -89,6 +89,10 @@ SEQUENCES ?= 20
 test-deletions: cluster-build ## Delete extensions at every write, and in SEQUENCES (20) random sequences.
 	go test -timeout 120m $(TESTFLAGS) ./test/e2e -run 'TestDeletionAtEveryWrite|TestRandomDeletions' -deletions -sequences=$(SEQUENCES)
 
+.PHONY: test-hostile
+test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
+	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks
+
 # Without its bound, most of the time goes into making inputs smaller.
 .PHONY: test-fuzz
 test-fuzz: ## Run every fuzz test for FUZZTIME (1m).

@@ -106,6 +106,7 @@ func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 				if err := admin.Patch(t.Context(), f.liveDeployment(t), client.RawPatch(types.StrategicMergePatchType, theirs)); err != nil {
 					t.Fatal(err)
 				}
+				f.rollOut(t)
 			},
 			want: map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1},
 			healed: func(t *testing.T, f *fixture) bool {
@@ -154,6 +155,17 @@ func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rollOut waits for the rollout of the Deployment to come as far as it can: a status that
+// is written between a read and a write takes another of both.
+func (f *fixture) rollOut(t *testing.T) {
+	t.Helper()
+	f.eventually(t, "the end of the rollout", func() bool {
+		before := f.liveDeployment(t).ResourceVersion
+		time.Sleep(500 * time.Millisecond)
+		return f.liveDeployment(t).ResourceVersion == before
+	})
 }
 
 func (f *fixture) liveDeployment(t *testing.T) *appsv1.Deployment {

@@ -184,12 +184,7 @@ func TestRequestsOfTrials(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "trials")
 	f.apply(t, "1.0.0", configMap("a", "1"), service(t), deployment(t))
-	// A status that is written between a read and a write takes another of both.
-	f.eventually(t, "the rollout comes as far as it can", func() bool {
-		before := f.liveDeployment(t).ResourceVersion
-		time.Sleep(500 * time.Millisecond)
-		return f.liveDeployment(t).ResourceVersion == before
-	})
+	f.rollOut(t)
 	f.requests.take()
 	changed := deployment(t)
 	if err := unstructured.SetNestedField(changed.Object, int64(2), "spec", "replicas"); err != nil {

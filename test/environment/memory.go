@@ -29,7 +29,7 @@ func NewMemoryGroup(limit int64) (*MemoryGroup, error) {
 		root, group = "/sys/fs/cgroup", &MemoryGroup{limit: "memory.max", peak: "memory.peak", kills: "memory.events"}
 	}
 	group.dir = filepath.Join(root, fmt.Sprintf("operator-controller-%d", os.Getpid()))
-	err := os.Mkdir(group.dir, 0o755)
+	err := os.Mkdir(group.dir, 0o750)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(group.dir, group.limit), []byte(strconv.FormatInt(limit, 10)), 0o600)
 	}

@@ -153,7 +153,7 @@ func packageOf(pkg string, bundles int, properties, place func(i int) string) fs
 // laughs are aliases of aliases.
 func laughs() string {
 	var out strings.Builder
-	out.WriteString("schema: x\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	out.WriteString("schema: x\na0: &a0 [" + strings.Repeat("x, ", 9) + "x]\n")
 	for i := 1; i < 12; i++ {
 		fmt.Fprintf(&out, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
 	}

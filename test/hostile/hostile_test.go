@@ -24,11 +24,11 @@ type attack struct {
 // TestNobodyHoldsUpOthers has a controller with the memory of a deployed one do the work
 // of honest extensions beside each of the attacks. It survives all of them, and the work
 // takes not much longer.
-func TestNobodyHoldsUpOthers(t *testing.T) {
+func TestNobodyHoldsUpOthers(t *testing.T) { //nolint:paralleltest // one attack at a time
 	h := newHonest(t)
 	alone := max(h.round(t), h.round(t))
 	for _, a := range attacks() {
-		t.Run(a.name, func(t *testing.T) {
+		t.Run(a.name, func(t *testing.T) { //nolint:paralleltest // one attack at a time
 			a.begin(t)
 			time.Sleep(lead)
 			if took := h.round(t); took > alone+maxDelay {

@@ -3,6 +3,7 @@ package hostile_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,9 +32,18 @@ type suite struct {
 	limit      int64 // of its memory, in bytes
 }
 
-var theSuite suite
+var (
+	theSuite suite
+
+	attacking = flag.Bool("attacks", false, "attack a controller, which takes minutes")
+)
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if !*attacking {
+		fmt.Fprintln(os.Stderr, "skipped: takes minutes; make test-hostile runs it")
+		return
+	}
 	code, err := theSuite.run(m)
 	if errors.Is(err, environment.ErrNoMemoryGroups) {
 		fmt.Fprintln(os.Stderr, "skipped:", err)
