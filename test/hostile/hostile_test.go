@@ -27,8 +27,8 @@ type attack struct {
 func TestNobodyHoldsUpOthers(t *testing.T) { //nolint:paralleltest // one attack at a time
 	h := newHonest(t)
 	alone := max(h.round(t), h.round(t))
-	for _, a := range attacks() {
-		t.Run(a.name, func(t *testing.T) { //nolint:paralleltest // one attack at a time
+	for _, a := range attacks() { //nolint:paralleltest // one at a time
+		t.Run(a.name, func(t *testing.T) {
 			a.begin(t)
 			time.Sleep(lead)
 			if took := h.round(t); took > alone+maxDelay {
