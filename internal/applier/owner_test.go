@@ -225,6 +225,56 @@ func TestTakingOverRecordsEndsInBetween(t *testing.T) {
 	}
 }
 
+// TestTakingOverRecordsEndsAgainAndAgain leaves chunks of more than one revision without
+// their index: they are swept, too.
+func TestTakingOverRecordsEndsAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "taken-by-turns")
+	revise := func(version, value string, noise int) {
+		t.Helper()
+		desired := f.desired(version, configMap("a", value))
+		desired.Revision.Inputs = applier.Noise(t, noise)
+		f.applyDesired(t, desired)
+	}
+	f.applier.UseSmallChunks()
+	revise("1.0.0", "1", 4_000)
+	revise("1.1.0", "2", 4_100)
+	revise("1.2.0", "3", 4_200)
+	f.replaceExtension(t, func(*applier.Extension) {})
+	for range 2 {
+		f.takeOverOneSecret(t)
+		f.owner = newOwner(t, f.owner.Name, f.owner.Namespace)
+		f.restart(t)
+	}
+	f.applier.UseSmallChunks()
+	f.observe(t)
+	revise("1.3.0", "4", 4_300)
+	checkChunks(t, f)
+}
+
+// takeOverOneSecret has a process die when it has taken over one Secret of the records, and
+// the extension go with what belongs to it.
+func (f *fixture) takeOverOneSecret(t *testing.T) {
+	t.Helper()
+	var sent atomic.Int64
+	f.requests.setStop(func(req *http.Request) error {
+		if isWrite(req) && sent.Add(1) > 1 {
+			return errDied
+		}
+		return nil
+	})
+	if _, err := f.applier.Observe(t.Context(), f.owner); !errors.Is(err, errDied) {
+		t.Fatalf("err = %v, want the process to die", err)
+	}
+	taken := f.owner.UID
+	if err := admin.Delete(t.Context(), f.extension()); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually(t, "the garbage collector deletes what was taken over", func() bool {
+		return !slices.ContainsFunc(f.allRecords(t), func(secret corev1.Secret) bool { return controllers(&secret)[0] == taken })
+	})
+}
+
 // TestAnotherExtensionInAProcessThatSawTheFirstGo has a process list all records while
 // they belong to an extension that is about to let go of them.
 func TestAnotherExtensionInAProcessThatSawTheFirstGo(t *testing.T) {

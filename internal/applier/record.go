@@ -377,10 +377,14 @@ func (r *records) chunks(ctx context.Context, keys []string) (map[string][]chunk
 
 // keysAround are the labels of the chunks of the revisions that an extension has or
 // may take over, of those before, which may be half deleted, and of those after, which
-// may be half written. Numbers that nobody has used are not among them, however far
-// apart those are that somebody has.
+// may be half written; and of as many before the last one as are kept, which may have gone
+// while they were taken over. Numbers that nobody has used are not among them, however
+// far apart those are that somebody has.
 func (r *records) keysAround(indexes sorted) []string {
-	revisions := map[int]struct{}{indexes.last: {}, indexes.last + 1: {}}
+	revisions := map[int]struct{}{}
+	for revision := max(indexes.last-maxHistory, 0); revision <= indexes.last+1; revision++ {
+		revisions[revision] = struct{}{}
+	}
 	for _, part := range [][]metav1.ObjectMeta{indexes.own, indexes.orphaned} {
 		for i := range part {
 			revision := revisionOf(&part[i])

@@ -117,8 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), ErrOwnerGone) {
-		// The event of the deletion brings the next pass; this is in case that it is late.
-		return ctrl.Result{RequeueAfter: removalRecheck}, nil
+		return afterRemoval, nil
 	}
 	if err := announced.failure(); err != nil {
 		return ctrl.Result{}, err
@@ -128,8 +127,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
 		defer cancel()
 	}
-	return r.conclude(ctx, announced.extension(), outcome)
+	result, err := r.conclude(ctx, announced.extension(), outcome)
+	if err != nil && errors.Is(context.Cause(ctx), ErrOwnerGone) {
+		return afterRemoval, nil
+	}
+	return result, err
 }
+
+// afterRemoval is for a pass that the deletion of its extension has ended. The event of
+// that brings the next one; this is in case that it is late.
+var afterRemoval = ctrl.Result{RequeueAfter: removalRecheck}
 
 // conclude tells what a pass came to, and says when the next one is.
 func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, outcome Outcome) (ctrl.Result, error) {
