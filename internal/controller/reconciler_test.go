@@ -523,6 +523,27 @@ func TestFailedStatusWriteOutranks(t *testing.T) {
 	}
 }
 
+// TestDeletionWhileTheStatusIsWritten: the pass ends with its extension, which is no error.
+func TestDeletionWhileTheStatusIsWritten(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.fetchErr = &UnusableImageError{Image: "bad"}
+	written := 0
+	w.reconciler.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // what newWorld made
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if written++; written == 1 { // that it has begun
+				return c.SubResource(sub).Patch(ctx, object, patch, opts...)
+			}
+			w.reconciler.removals.note(w.extension(t))
+			return ctx.Err()
+		},
+	})
+	result, err := w.reconciler.Reconcile(t.Context(), requestFor("x"))
+	if err != nil || result != afterRemoval || written != 2 {
+		t.Errorf("result = %+v, err = %v after %d writes", result, err, written)
+	}
+}
+
 func (w *world) LetGo(context.Context, Owner) error {
 	w.did = append(w.did, "let go")
 	return w.letGoErr
