@@ -145,8 +145,8 @@ func (a *Applier) result(owner Extension, done outcome) Result {
 }
 
 // Forget drops everything held for an extension that is being deleted, but for what
-// [Applier.Depart] has found out. Its
-// content and records go with it, by the cluster's garbage collection.
+// [Applier.Depart] has found out. Its content and records go with it, by the cluster's
+// garbage collection.
 func (a *Applier) Forget(extension string) {
 	a.watches.unfollow(extension)
 	a.histories.drop(extension)

@@ -92,8 +92,8 @@ func (s *step) isMistaken(err error) bool {
 	return s.assumed && (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err))
 }
 
-// ascertain reads an object that was assumed, or that has changed since it was read. It fails with [*ConflictError] where
-// somebody else has it now.
+// ascertain reads an object that was assumed, or that has changed since it was read. It
+// fails with [*ConflictError] where somebody else has it now.
 func (w writer) ascertain(ctx context.Context, s *step) error {
 	s.assumed = false
 	if err := s.read(ctx, w.client); err != nil {

@@ -187,36 +187,10 @@ func TestTakingOverRecordsEndsInBetween(t *testing.T) {
 		t.Run(fmt.Sprint(writes), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, fmt.Sprintf("half-taken-%d", writes))
-			f.applier.UseSmallChunks()
-			first := f.desired("1.0.0", configMap("a", "1"))
-			first.Revision.Inputs = applier.Noise(t, 4_000)
-			f.applyDesired(t, first)
+			f.applyInChunks(t, "1.0.0", 4_000)
 			f.replaceExtension(t, func(*applier.Extension) {})
-			var sent atomic.Int64
-			f.requests.setStop(func(req *http.Request) error {
-				if isWrite(req) && sent.Add(1) > int64(writes) {
-					return errDied
-				}
-				return nil
-			})
-			if _, err := f.applier.Observe(t.Context(), f.owner); !errors.Is(err, errDied) {
-				t.Fatalf("err = %v, want the process to die", err)
-			}
-			taken := f.owner.UID
-			if err := admin.Delete(t.Context(), f.extension()); err != nil {
-				t.Fatal(err)
-			}
-			f.eventually(t, "the garbage collector deletes what was taken over", func() bool {
-				return !slices.ContainsFunc(f.allRecords(t), func(secret corev1.Secret) bool { return controllers(&secret)[0] == taken })
-			})
-
-			f.owner = newOwner(t, f.owner.Name, f.owner.Namespace)
-			f.restart(t)
-			f.applier.UseSmallChunks()
-			f.observe(t)
-			second := f.desired("1.1.0", configMap("a", "2"))
-			second.Revision.Inputs = applier.Noise(t, 4_100)
-			f.applyDesired(t, second)
+			f.endTakingOver(t, writes)
+			f.applyInChunks(t, "1.1.0", 4_100)
 			checkChunks(t, f)
 			if got := installed(f.observe(t)); got != "1.1.0" {
 				t.Errorf("%q is installed", got)
@@ -230,35 +204,34 @@ func TestTakingOverRecordsEndsInBetween(t *testing.T) {
 func TestTakingOverRecordsEndsAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "taken-by-turns")
-	revise := func(version, value string, noise int) {
-		t.Helper()
-		desired := f.desired(version, configMap("a", value))
-		desired.Revision.Inputs = applier.Noise(t, noise)
-		f.applyDesired(t, desired)
-	}
-	f.applier.UseSmallChunks()
-	revise("1.0.0", "1", 4_000)
-	revise("1.1.0", "2", 4_100)
-	revise("1.2.0", "3", 4_200)
+	f.applyInChunks(t, "1.0.0", 4_000)
+	f.applyInChunks(t, "1.1.0", 4_100)
+	f.applyInChunks(t, "1.2.0", 4_200)
 	f.replaceExtension(t, func(*applier.Extension) {})
 	for range 2 {
-		f.takeOverOneSecret(t)
-		f.owner = newOwner(t, f.owner.Name, f.owner.Namespace)
-		f.restart(t)
+		f.endTakingOver(t, 1)
 	}
-	f.applier.UseSmallChunks()
-	f.observe(t)
-	revise("1.3.0", "4", 4_300)
+	f.applyInChunks(t, "1.3.0", 4_300)
 	checkChunks(t, f)
 }
 
-// takeOverOneSecret has a process die when it has taken over one Secret of the records, and
-// the extension go with what belongs to it.
-func (f *fixture) takeOverOneSecret(t *testing.T) {
+// applyInChunks looks at what there is, and installs a revision whose record has chunks.
+func (f *fixture) applyInChunks(t *testing.T, version string, noise int) {
+	t.Helper()
+	f.applier.UseSmallChunks()
+	f.observe(t)
+	desired := f.desired(version, configMap("a", version))
+	desired.Revision.Inputs = applier.Noise(t, noise)
+	f.applyDesired(t, desired)
+}
+
+// endTakingOver has a process die when it has taken over as many Secrets of the records,
+// and the extension go with what belongs to it. Then there is another one of its name.
+func (f *fixture) endTakingOver(t *testing.T, writes int) {
 	t.Helper()
 	var sent atomic.Int64
 	f.requests.setStop(func(req *http.Request) error {
-		if isWrite(req) && sent.Add(1) > 1 {
+		if isWrite(req) && sent.Add(1) > int64(writes) {
 			return errDied
 		}
 		return nil
@@ -273,6 +246,8 @@ func (f *fixture) takeOverOneSecret(t *testing.T) {
 	f.eventually(t, "the garbage collector deletes what was taken over", func() bool {
 		return !slices.ContainsFunc(f.allRecords(t), func(secret corev1.Secret) bool { return controllers(&secret)[0] == taken })
 	})
+	f.owner = newOwner(t, f.owner.Name, f.owner.Namespace)
+	f.restart(t)
 }
 
 // TestAnotherExtensionInAProcessThatSawTheFirstGo has a process list all records while
