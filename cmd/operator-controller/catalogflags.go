@@ -68,15 +68,22 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
+	if info, err := file.Stat(); err == nil && info.Size() > limit {
+		return nil, tooLarge(path, limit) // without reading it as far as that
+	}
 	return readBounded(file, path, limit)
 }
 
 func readBounded(from io.Reader, name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(from, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s is larger than %d bytes", name, limit)
+		err = tooLarge(name, limit)
 	}
 	return data, err
+}
+
+func tooLarge(name string, limit int64) error {
+	return fmt.Errorf("%s is larger than %d bytes", name, limit)
 }
 
 // parseSources says where the catalogs are. The error is a *usageError.

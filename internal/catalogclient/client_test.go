@@ -202,6 +202,21 @@ func as[E error](err error) bool {
 	return ok
 }
 
+// TestYAMLIsBoundedByDefault: a document of YAML takes far more memory than its size,
+// one of JSON does not.
+func TestYAMLIsBoundedByDefault(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	s := newServer(t, content(`{"schema":"s","name":"n","text":"`+long+`"}`))
+	c := newClient(t, catalogclient.Config{})
+	mustRefresh(t, c, s.source("d1"))
+	s.set(content("schema: s\nname: n\ntext: " + long))
+	_, err := c.Refresh(t.Context(), s.source("d2"))
+	if limit, ok := errors.AsType[*fbc.LimitError](err); !ok || limit.What != "YAML document bytes" || limit.Limit != 1<<20 {
+		t.Errorf("err = %v, want a bound of 1 MiB", err)
+	}
+}
+
 // B-02: an empty or truncated body is not a catalog. B-40: the last
 // good content stays, and a failure is tried again.
 func TestFailedRefreshKeepsLastGoodContent(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +42,7 @@ type fakePuller struct {
 	err             error
 	resolves, pulls int
 	closed          int
+	silent          bool // a pull ends with its context
 }
 
 func (p *fakePuller) canonical(ref string) string {
@@ -55,8 +57,12 @@ func (p *fakePuller) Resolve(_ context.Context, ref string) (string, error) {
 	return p.canonical(ref), p.err
 }
 
-func (p *fakePuller) Pull(_ context.Context, ref string) (*catalogserver.PulledCatalog, error) {
+func (p *fakePuller) Pull(ctx context.Context, ref string) (*catalogserver.PulledCatalog, error) {
 	p.pulls++
+	if p.silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -560,6 +566,34 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPullsEnd has a registry that is never done.
+func TestPullsEnd(t *testing.T) {
+	t.Parallel()
+	const allowed = 30 * time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		leader := newCluster(t, newCatalog(tagRef, 0))
+		leader.puller.silent = true
+		began := time.Now()
+		leader.mustSettle()
+		if pulls, took := leader.puller.pulls, time.Since(began); pulls == 0 || took != time.Duration(pulls)*allowed {
+			t.Errorf("%d pulls of the leader took %s, want %s for each", pulls, took, allowed)
+		}
+		leader.expect(0, progressing("True", "Retrying", "source catalog content: context deadline exceeded", 1))
+
+		leader.puller.silent = false
+		leader.mustSettle()
+		follower := newFollower(leader)
+		follower.puller.silent = true
+		began = time.Now()
+		if result, err := follower.pass(); err != nil || result.RequeueAfter == 0 {
+			t.Errorf("the follower does not try again: %+v, %v", result, err)
+		}
+		if took := time.Since(began); took != allowed {
+			t.Errorf("the pull of a follower took %s, want %s", took, allowed)
+		}
+	})
 }
 
 func TestUnavailable(t *testing.T) {

@@ -292,6 +292,28 @@ func TestDiscoveryThatFailsAtFirst(t *testing.T) {
 	})
 }
 
+// TestDiscoveryThatHangs: the client for it takes no context.
+func TestDiscoveryThatHangs(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.answers[pathDiscovery] = func(ctx context.Context) (any, error) {
+		<-ctx.Done()
+		return nil, apierrors.NewTimeoutError(ctx.Err().Error(), 0)
+	}
+	in(t, s, func(t *testing.T, w *world) {
+		_, _ = w.APIs()
+		pass(29 * time.Second)
+		w.discover()
+		if _, err := w.APIs(); !errors.Is(err, platform.ErrUnknown) {
+			t.Errorf("the answer is %v, want %v", err, platform.ErrUnknown)
+		}
+		pass(settled)
+		if !w.serves(t, "first.test") {
+			t.Error("it still waits for the first answer")
+		}
+	})
+}
+
 func TestDiscoveryThatFailsLater(t *testing.T) {
 	t.Parallel()
 	in(t, newServer(), func(t *testing.T, w *world) {
