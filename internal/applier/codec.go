@@ -90,17 +90,9 @@ func encodeWhole(rel *release.Release, chunkBytes int) ([][]byte, error) {
 
 // decode reads the joined chunks of a record.
 func decode(data []byte) (*release.Release, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(data))
+	plain, err := expand(data, maxRecord)
 	if err != nil {
-		return nil, fmt.Errorf("expanding a release record: %w", err)
-	}
-	bounded := io.LimitReader(reader, maxRecord+1)
-	plain, err := io.ReadAll(bounded)
-	if err != nil {
-		return nil, fmt.Errorf("expanding a release record: %w", err)
-	}
-	if len(plain) > maxRecord {
-		return nil, fmt.Errorf("a release record expands to more than %d bytes", maxRecord)
+		return nil, err
 	}
 	stored := payload{Release: &release.Release{}}
 	if err := json.Unmarshal(plain, &stored); err != nil {
@@ -111,6 +103,22 @@ func decode(data []byte) (*release.Release, error) {
 	}
 	stored.Release.Labels = stored.Labels
 	return stored.Release, nil
+}
+
+// expand reads what is compressed, of which there may be limit bytes.
+func expand(data []byte, limit int64) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("expanding a release record: %w", err)
+	}
+	plain, err := io.ReadAll(io.LimitReader(reader, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("expanding a release record: %w", err)
+	}
+	if int64(len(plain)) > limit {
+		return nil, fmt.Errorf("a release record expands to more than %d bytes", limit)
+	}
+	return plain, nil
 }
 
 // chunkAlphabet encodes chunk digests in characters that a Secret's name may

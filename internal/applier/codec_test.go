@@ -14,6 +14,8 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 func TestRecordsRoundTrip(t *testing.T) {
@@ -115,6 +117,17 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 	} {
 		if _, err := decode(data); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestExpandedRecordsAreBounded(t *testing.T) {
+	t.Parallel()
+	const limit = 1 << 16
+	for _, size := range []int{limit, limit + 1, 1000 * limit} {
+		plain, err := expand(testkit.Gzip(make([]byte, size)), limit)
+		if (err == nil) != (size <= limit) || err == nil && len(plain) != size {
+			t.Errorf("%d bytes: %d are read, %v", size, len(plain), err)
 		}
 	}
 }
