@@ -61,12 +61,13 @@ tidy: ## Bring go.mod and go.sum of every module up to date.
 	for module in $(MODULES); do go mod tidy -C $$module || exit 1; done
 
 .PHONY: verify
-verify: generate ## Check that what is generated is committed, modules are tidy, and lint passes.
+verify: generate ## Check that what is generated is committed, modules are tidy, limits are told and tested, and lint passes.
 	@changed=$$(git status --porcelain -- api config) || exit 1; \
 	if [ -n "$$changed" ]; then \
 		echo "make generate changes these; commit them:"; echo "$$changed"; exit 1; \
 	fi
 	for module in $(MODULES); do go mod tidy -C $$module -diff || exit 1; done
+	go test -run 'Limits|NamedTests' ./test/operator
 	$(MAKE) lint
 
 # Test
