@@ -265,6 +265,14 @@ func TestLimits(t *testing.T) {
 			reason: "by the manifest", limits: image.Limits{Layers: 1}, layers: two,
 			want: image.LimitError{Bound: image.BoundLayers, Limit: 1},
 		},
+		"default file": {
+			reason: "one byte more", layers: []entries{{testkit.File("manifests/a", strings.Repeat("x", image.MaxBundleFileBytes+1))}},
+			want: image.LimitError{Bound: image.BoundFileBytes, Limit: image.MaxBundleFileBytes, Entry: "manifests/a"},
+		},
+		"default layers": {
+			reason: "one more", layers: slices.Repeat(two[:1], image.MaxLayers+1),
+			want: image.LimitError{Bound: image.BoundLayers, Limit: image.MaxLayers},
+		},
 		"entries": {
 			reason: "skipped ones count", limits: image.Limits{Entries: 100}, layers: []entries{elsewhere},
 			want: image.LimitError{Bound: image.BoundEntries, Limit: 100, Entry: "usr/100"},
