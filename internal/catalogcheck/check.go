@@ -16,7 +16,7 @@ import (
 // is that of ctx.
 func Check(ctx context.Context, root fs.FS) ([]Problem, error) {
 	c := checker{report: &report{omitted: map[Severity]int{}}, packages: map[string]*pkg{}, gone: gone{names: map[string]struct{}{}}}
-	for o, err := range (fbc.Folder{Root: root}).Objects() {
+	for o, err := range (fbc.Folder{Root: root}).Objects(ctx) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -69,7 +69,7 @@ func checkReadable(t *testing.T, root fs.FS) {
 		t.Errorf("not read: %v", err)
 		return
 	}
-	for o := range (fbc.Folder{Root: root}).Objects() {
+	for o := range (fbc.Folder{Root: root}).Objects(t.Context()) {
 		if o.Owner() == "" {
 			continue
 		}

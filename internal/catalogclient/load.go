@@ -18,7 +18,7 @@ func (c *Client) Load(ctx context.Context, catalog string, root fs.FS) error {
 	b := newBuilder(c.content.limits)
 	// Of files, YAML is what people write: its bound is that of who serves them.
 	folder := fbc.Folder{Root: root}
-	for o, err := range folder.Objects() {
+	for o, err := range folder.Objects(ctx) {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -25,8 +25,8 @@ type FileError = fbc.FileError
 func encode(ctx context.Context, root fs.FS, limits Limits, add func(o fbc.Object, line []byte) error) error {
 	lines := newLineEncoder()
 	empty := true
-	folder := fbc.Folder{Root: root, Limits: limits.Content, Files: limits.Files}
-	for o, err := range folder.Objects() {
+	folder := fbc.Folder{Root: root, Limits: limits.Content, Walk: fbc.WalkLimits{Files: limits.Files}}
+	for o, err := range folder.Objects(ctx) {
 		if err == nil {
 			err = ctx.Err()
 		}

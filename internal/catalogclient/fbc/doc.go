@@ -5,8 +5,9 @@
 // reader of catalogs and the server of catalogs share this package, so that
 // what one accepts the other can read.
 //
-// The content is hostile input. Every dimension of it is bounded by Limits,
-// nothing of an object is decoded beyond what identifies it, and its names are
-// opaque keys: this package reads what it is given and nothing else, and knows no
-// schema besides the rule that an olm.package object is named after its package.
+// The content is hostile input. Every dimension of it is bounded by Limits, the
+// way through a folder by WalkLimits, and only regular files are opened. Nothing of
+// an object is decoded beyond what identifies it, and its names are opaque keys:
+// this package reads what it is given and nothing else, and knows no schema besides
+// the rule that an olm.package object is named after its package.
 package fbc

@@ -1,17 +1,13 @@
 package fbc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"iter"
-
-	"github.com/joelanford/ignore"
 )
-
-// ignoreFile names the files whose gitignore patterns exclude files of a folder.
-const ignoreFile = ".indexignore"
 
 // FileError says that a file of a catalog cannot be used.
 type FileError struct {
@@ -39,80 +35,103 @@ type Folder struct {
 	Root fs.FS
 	// Limits bounds every file.
 	Limits Limits
-	// Files bounds the number of files; zero stands for the default.
-	Files int
+	// Walk bounds the way through the folder.
+	Walk WalkLimits
 }
 
 // Objects yields the objects of the folder in the order of the paths of their
 // files, each valid until the next one. An error is a *FileError, beside an
-// object that has at least the path, unless the .indexignore files cannot be
-// read. Reading goes on after it: behind the object if there is an *ObjectError
-// in it, else with the next file.
-func (f Folder) Objects() iter.Seq2[FileObject, error] {
+// object that has at least the path, unless a folder cannot be read or ctx is
+// done. Reading goes on after it, behind the object if there is an *ObjectError
+// in it, else with the next file; it ends if ctx is done, or if a bound of the
+// walk or an .indexignore file leaves open which files belong to the catalog.
+func (f Folder) Objects(ctx context.Context) iter.Seq2[FileObject, error] {
 	return func(yield func(FileObject, error) bool) {
-		ignored, err := ignore.NewMatcher(f.Root, ignoreFile)
-		if err != nil {
-			yield(FileObject{}, fmt.Errorf("reading %s files: %w", ignoreFile, err))
+		walk := walk{Folder: f, ctx: ctx, yield: yield}
+		walk.Walk = f.Walk.withDefaults()
+		var err error
+		if walk.ignored, err = readIgnored(ctx, f.Root, walk.Walk); err != nil {
+			walk.end(err)
 			return
 		}
-		files := 0
 		// What goes wrong is yielded; walk ends early only because it is told to.
-		_ = fs.WalkDir(f.Root, ".", func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-			case d.IsDir() || d.Name() == ignoreFile || ignored.Match(path, false):
-				return nil
-			default:
-				files++
-				err = f.admit(files, d)
-			}
-			if err != nil {
-				return stopUnless(yield(fail(path, err)) && files <= f.maxFiles())
-			}
-			return stopUnless(f.file(path, yield))
-		})
+		_ = fs.WalkDir(f.Root, ".", walk.entry)
 	}
 }
 
-func (f Folder) maxFiles() int {
-	if f.Files == 0 {
-		return defaultFiles
-	}
-	return f.Files
+// walk is one way through a folder.
+type walk struct {
+	Folder
+
+	ctx     context.Context //nolint:containedctx // that of one call
+	yield   func(FileObject, error) bool
+	ignored *ignored
+	files   int
 }
 
-// admit returns an error unless the file, the nth one, may be read.
-func (f Folder) admit(nth int, d fs.DirEntry) error {
-	if nth > f.maxFiles() {
-		return &LimitError{What: "files", Limit: int64(f.maxFiles())}
+// end yields the last error.
+func (w *walk) end(err error) error {
+	var inFile *FileError
+	path := ""
+	if errors.As(err, &inFile) {
+		path = inFile.Path
+	}
+	w.yield(FileObject{Path: path}, err)
+	return fs.SkipAll
+}
+
+// entry takes the next file or folder. The error only says that the walk is over.
+func (w *walk) entry(path string, d fs.DirEntry, err error) error {
+	if ctxErr := w.ctx.Err(); ctxErr != nil {
+		return w.end(ctxErr)
+	}
+	if err != nil {
+		return stopUnless(w.yield(fail(path, err)))
+	}
+	if d.IsDir() || d.Name() == ignoreFile {
+		return nil
+	}
+	ignored, err := w.ignored.match(path)
+	if err != nil {
+		return w.end(&FileError{Path: path, Err: err})
+	}
+	if ignored {
+		return nil
+	}
+	if w.files++; w.files > w.Walk.Files {
+		return w.end(&FileError{Path: path, Err: &LimitError{What: "files", Limit: int64(w.Walk.Files)}})
 	}
 	if !d.Type().IsRegular() {
-		return errors.New("not a regular file")
+		return stopUnless(w.yield(fail(path, errNotRegular)))
 	}
-	return nil
+	return stopUnless(w.file(path))
 }
 
 // file yields the objects of one file. It returns false when no more are wanted.
-func (f Folder) file(path string, yield func(FileObject, error) bool) bool {
-	file, err := f.Root.Open(path)
+func (w *walk) file(path string) bool {
+	file, err := w.Root.Open(path)
 	if err != nil {
-		return yield(fail(path, err))
+		return w.yield(fail(path, err))
 	}
 	defer file.Close()
-	dec := NewDecoder(file, f.Limits)
+	dec := NewDecoder(file, w.Limits)
 	for {
+		if err := w.ctx.Err(); err != nil {
+			_ = w.end(err)
+			return false
+		}
 		o, err := dec.Next()
 		if errors.Is(err, io.EOF) {
 			return true
 		}
 		found := FileObject{Path: path, Object: o}
 		if err == nil {
-			if !yield(found, nil) {
+			if !w.yield(found, nil) {
 				return false
 			}
 			continue
 		}
-		if !yield(found, &FileError{Path: path, Err: err}) {
+		if !w.yield(found, &FileError{Path: path, Err: err}) {
 			return false
 		}
 		if _, ok := errors.AsType[*ObjectError](err); !ok {

@@ -57,7 +57,7 @@ func TestFolder(t *testing.T) {
 		},
 		"too many files": {
 			reason: "One error says so, and nothing more is read.",
-			folder: fbc.Folder{Root: folder(map[string]string{"a": `{"name":"1"}`, "b": "{}", "c": "{}"}), Files: 1},
+			folder: fbc.Folder{Root: folder(map[string]string{"a": `{"name":"1"}`, "b": "{}", "c": "{}"}), Walk: fbc.WalkLimits{Files: 1}},
 			want:   []string{"a 1", "error in b"},
 		},
 		"no folder": {
@@ -69,7 +69,7 @@ func TestFolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for o, err := range tc.folder.Objects() {
+			for o, err := range tc.folder.Objects(t.Context()) {
 				var inFile *fbc.FileError
 				switch {
 				case errors.As(err, &inFile):
@@ -92,7 +92,7 @@ func TestFolderStops(t *testing.T) {
 	root := folder(map[string]string{"a": `{"name":1}{"name":"2"}`, "b": "]"})
 	for stop := range 3 {
 		n := 0
-		for range (fbc.Folder{Root: root}).Objects() {
+		for range (fbc.Folder{Root: root}).Objects(t.Context()) {
 			if n == stop {
 				break
 			}

@@ -1,6 +1,9 @@
 package fbc
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Default bounds. Catalogs of several hundred packages, with rendered manifests
 // inside, weigh some 200 MB in 20,000 objects of at most a few megabytes.
@@ -12,7 +15,20 @@ const (
 	defaultKeys        = 1000
 	defaultNesting     = 256
 	defaultNameBytes   = 1024
-	defaultFiles       = 50_000
+)
+
+// Default bounds on folders. Catalogs have ten thousand files, and one or two
+// patterns in an .indexignore file, if any.
+const (
+	defaultFiles        = 50_000
+	defaultEntries      = 200_000
+	defaultDepth        = 64
+	defaultIgnoreBytes  = 64 << 10
+	defaultPatterns     = 1000
+	defaultPatternBytes = 1 << 10
+	// defaultMatching lets 200 bytes of patterns meet 50,000 paths of 100 bytes. All
+	// of it takes some seconds.
+	defaultMatching = 1 << 30
 )
 
 // Limits bounds one stream. A zero field stands for its default.
@@ -58,6 +74,37 @@ func (l Limits) WithDefaults() Limits {
 		l.NameBytes = defaultNameBytes
 	}
 	return l
+}
+
+// WalkLimits bounds the way through a folder. A zero field stands for its default.
+type WalkLimits struct {
+	// Files is the number of files that are not excluded.
+	Files int
+	// Entries is the number of files and folders, excluded or not.
+	Entries int
+	// Depth is the number of names in a path.
+	Depth int
+	// IgnoreBytes is the size of all .indexignore files in bytes.
+	IgnoreBytes int
+	// Patterns is the number of patterns in all .indexignore files.
+	Patterns int
+	// PatternBytes is the length of one pattern in bytes.
+	PatternBytes int
+	// Matching is the work of matching: the bytes of all patterns, with those of
+	// the folders they hold for, times the bytes of all paths of files.
+	Matching int64
+}
+
+func (l WalkLimits) withDefaults() WalkLimits {
+	return WalkLimits{
+		Files:        cmp.Or(l.Files, defaultFiles),
+		Entries:      cmp.Or(l.Entries, defaultEntries),
+		Depth:        cmp.Or(l.Depth, defaultDepth),
+		IgnoreBytes:  cmp.Or(l.IgnoreBytes, defaultIgnoreBytes),
+		Patterns:     cmp.Or(l.Patterns, defaultPatterns),
+		PatternBytes: cmp.Or(l.PatternBytes, defaultPatternBytes),
+		Matching:     cmp.Or(l.Matching, defaultMatching),
+	}
 }
 
 // LimitError says that content is larger than its reader allows.
