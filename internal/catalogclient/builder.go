@@ -102,7 +102,7 @@ func (b *builder) add(o fbc.Object) error {
 func (b *builder) addMalformed(e *fbc.ObjectError) error {
 	o := e.Object
 	key := objectKey{b.keep(o.Schema), b.keep(o.Name)}
-	b.parts(o.Owner()).malformed[key] = b.keep(e.Error())
+	b.parts(o.Owner()).malformed[key] = b.keep(shortened(e.Error()))
 	return b.checkSize()
 }
 
@@ -170,6 +170,7 @@ func (b *builder) keepSkips(s *Skips) *Skips {
 	kept := &Skips{Bundles: exactly(s.Bundles), Range: b.keep(s.Range)}
 	for i, name := range kept.Bundles {
 		kept.Bundles[i] = b.keep(name)
+		b.kept += skipOverhead
 	}
 	return kept
 }
@@ -207,6 +208,7 @@ func (b *builder) keepDeprecations(list []Deprecation) []Deprecation {
 // would cost nothing.
 const (
 	entryOverhead   = 96  // a bundle, an entry, a property, a deprecation or a text
+	skipOverhead    = 32  // a skipped bundle, and its edge once the package is prepared
 	packageOverhead = 512 // a package and, while it is built, its maps
 )
 

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// copyFormat changes whenever older copies can no longer be read right.
-	copyFormat = 2
+	// copyFormat changes whenever older copies can no longer be read right. Those of
+	// format 2 may have texts beyond the bounds.
+	copyFormat = 3
 	copySuffix = ".index"
 	tempPrefix = ".index-"
 	// copyBytesPerKeptByte bounds a copy: its text may be escaped in JSON.

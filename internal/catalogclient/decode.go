@@ -52,9 +52,15 @@ func decodeFields(object []byte, read func(key string, value []byte) error) erro
 
 // items counts the items of all lists in one object. An item of two bytes may
 // take fifty times as much once it is decoded.
-type items struct{ left, limit int }
+type items struct {
+	left, limit int
+	// names bounds each name in the items in bytes.
+	names int
+}
 
-func newItems(limits Limits) *items { return &items{left: limits.Items, limit: limits.Items} }
+func newItems(limits Limits) *items {
+	return &items{left: limits.Items, limit: limits.Items, names: limits.Content.NameBytes}
+}
 
 // decode calls read for every item of array and returns its first error. Null
 // stands for an empty list.
@@ -102,16 +108,16 @@ func decodeEntry(item []byte, n *items) (Entry, error) {
 	err := decodeFields(item, func(key string, value []byte) error {
 		switch {
 		case strings.EqualFold(key, "name"):
-			return decodeValue(value, &entry.Name)
+			return decodeText(value, n.names, &entry.Name)
 		case strings.EqualFold(key, "replaces"):
-			return decodeValue(value, &entry.Replaces)
+			return decodeText(value, n.names, &entry.Replaces)
 		case strings.EqualFold(key, "skipRange"):
-			return decodeValue(value, &skips.Range)
+			return decodeText(value, maxRangeBytes, &skips.Range)
 		case strings.EqualFold(key, "skips"):
 			skips.Bundles = nil
 			return n.decode(value, func(item []byte) error {
 				var skip string
-				err := decodeValue(item, &skip)
+				err := decodeText(item, n.names, &skip)
 				skips.Bundles = append(skips.Bundles, skip)
 				return err
 			})
@@ -129,7 +135,7 @@ func decodeBundle(o fbc.Object, limits Limits) (Bundle, error) {
 	err := decodeFields(o.JSON, func(key string, value []byte) error {
 		switch {
 		case strings.EqualFold(key, "image"):
-			return decodeValue(value, &bundle.Image)
+			return decodeText(value, n.names, &bundle.Image)
 		case strings.EqualFold(key, "properties"):
 			return bundle.decodeProperties(value, n)
 		}
@@ -161,7 +167,7 @@ func decodeDeprecations(o fbc.Object, limits Limits) ([]Deprecation, error) {
 		}
 		deprecations = nil
 		return n.decode(value, func(item []byte) error {
-			deprecation, err := decodeDeprecation(item)
+			deprecation, err := decodeDeprecation(item, n.names)
 			deprecations = append(deprecations, deprecation)
 			return err
 		})
@@ -169,7 +175,8 @@ func decodeDeprecations(o fbc.Object, limits Limits) ([]Deprecation, error) {
 	return deprecations, err
 }
 
-func decodeDeprecation(item []byte) (Deprecation, error) {
+// decodeDeprecation decodes an item with names of at most limit bytes.
+func decodeDeprecation(item []byte, limit int) (Deprecation, error) {
 	var entry struct {
 		Reference struct {
 			Schema string `json:"schema"`
@@ -177,6 +184,41 @@ func decodeDeprecation(item []byte) (Deprecation, error) {
 		} `json:"reference"`
 		Message string `json:"message"`
 	}
-	err := decodeValue(item, &entry)
-	return Deprecation{Schema: entry.Reference.Schema, Name: entry.Reference.Name, Message: entry.Message}, err
+	if err := decodeValue(item, &entry); err != nil {
+		return Deprecation{}, err
+	}
+	if max(len(entry.Reference.Schema), len(entry.Reference.Name)) > limit {
+		return Deprecation{}, fmt.Errorf("key %q: %w", "reference", tooLong(limit))
+	}
+	return Deprecation{Schema: entry.Reference.Schema, Name: entry.Reference.Name, Message: shortened(entry.Message)}, nil
+}
+
+// decodeText decodes a text of at most limit bytes, and none that is longer.
+func decodeText(value []byte, limit int, into *string) error {
+	const (
+		quotes  = len(`""`)
+		escaped = len(`\u0000`) // what one byte may take
+	)
+	if fbc.KindOf(value) == fbc.String && len(value) > quotes+limit*escaped {
+		return tooLong(limit)
+	}
+	if err := decodeValue(value, into); err != nil {
+		return err
+	}
+	if len(*into) > limit {
+		return tooLong(limit)
+	}
+	return nil
+}
+
+func tooLong(limit int) error { return &fbc.LimitError{What: "bytes", Limit: int64(limit)} }
+
+// shortened returns a text for people in at most maxMessageBytes.
+func shortened(text string) string {
+	const ellipsis = "..."
+	if len(text) <= maxMessageBytes {
+		return text
+	}
+	// The last character may be cut in two.
+	return strings.ToValidUTF8(text[:maxMessageBytes-len(ellipsis)], "") + ellipsis
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
 
 // load returns a client that has read body.
@@ -154,6 +155,23 @@ func TestPackagesAsWritten(t *testing.T) {
 	}
 }
 
+// TestSkipsAreCounted: a name takes no memory for each time that it is skipped, but
+// the list of them does.
+func TestSkipsAreCounted(t *testing.T) {
+	t.Parallel()
+	var body strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&body, `{"schema":"olm.channel","package":"p","name":"c%d","entries":[{"name":"a","skips":[%s"a"]}]}`, i, strings.Repeat(`"a",`, 999))
+	}
+	s := newServer(t, content(body.String()))
+	// 40,000 skips take some 16 bytes each.
+	c := newClient(t, catalogclient.Config{Limits: catalogclient.Limits{KeptBytes: 512 << 10}})
+	_, err := c.Refresh(t.Context(), s.source("d1"))
+	if limit, ok := errors.AsType[*fbc.LimitError](err); !ok || limit.What != "index bytes" {
+		t.Errorf("got %v, want a bound on the index", err)
+	}
+}
+
 // One malformed object takes its own package away, and no other.
 func TestMalformedPackages(t *testing.T) {
 	t.Parallel()
@@ -238,6 +256,95 @@ func TestMalformedPackages(t *testing.T) {
 				t.Error("the other package is gone")
 			}
 		})
+	}
+}
+
+// bundleWith is package p with one bundle that has a member more, or a property.
+func bundleWith(member string) string {
+	return `{"schema":"olm.bundle","package":"p","name":"b",` + member + `}`
+}
+
+func withProperty(kind, value string) string {
+	return bundleWith(fmt.Sprintf(`"properties":[{"type":%q,"value":%s}]`, kind, value))
+}
+
+func channelWith(entry string) string {
+	return `{"schema":"olm.channel","package":"p","name":"c","entries":[` + entry + `]}`
+}
+
+func deprecationWith(reference string) string {
+	return `{"schema":"olm.deprecations","package":"p","entries":[{"reference":` + reference + `}]}`
+}
+
+// TestTextsAreBounded: what just fits is kept, and one byte more takes the package
+// away, and no other, however long it is. Escaped texts count as what they stand for.
+func TestTextsAreBounded(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		body  func(text string) string
+		limit int
+		where string
+	}{
+		"version": {
+			func(text string) string { return withProperty("olm.package", `{"version":"`+text+`"}`) },
+			256, `key "properties": item 0: key "version": `,
+		},
+		"image":         {func(text string) string { return bundleWith(`"image":"` + text + `"`) }, 1024, `key "image": `},
+		"property type": {func(text string) string { return bundleWith(`"properties":[{"type":"` + text + `"}]`) }, 1024, `key "properties": item 0: key "type": `},
+		"requirement": {
+			// The quotes are part of the value.
+			func(text string) string { return withProperty("olm.constraint", `"`+text[2:]+`"`) },
+			64 << 10, `key "properties": item 0: type "olm.constraint": `,
+		},
+		"entry":      {func(text string) string { return channelWith(`{"name":"` + text + `"}`) }, 1024, `key "entries": item 0: key "name": `},
+		"replaces":   {func(text string) string { return channelWith(`{"replaces":"` + text + `"}`) }, 1024, `key "entries": item 0: key "replaces": `},
+		"skip":       {func(text string) string { return channelWith(`{"skips":["` + text + `"]}`) }, 1024, `key "entries": item 0: key "skips": item 0: `},
+		"skip range": {func(text string) string { return channelWith(`{"skipRange":"` + text + `"}`) }, 4096, `key "entries": item 0: key "skipRange": `},
+		"deprecated": {func(text string) string { return deprecationWith(`{"name":"` + text + `"}`) }, 1024, `key "entries": item 0: key "reference": `},
+		"schema":     {func(text string) string { return deprecationWith(`{"schema":"` + text + `"}`) }, 1024, `key "entries": item 0: key "reference": `},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fits := strings.Repeat("x", tt.limit)
+			if mustPackage(t, load(t, tt.body(fits)), "p") == nil {
+				t.Error("what fits is not there")
+			}
+			if escaped := strings.Repeat(`\u0078`, tt.limit); name != "requirement" && mustPackage(t, load(t, tt.body(escaped)), "p") == nil {
+				t.Error("what fits is not there when it is escaped")
+			}
+			for _, long := range []string{fits + "x", strings.Repeat("0.", 1<<20)} {
+				c := load(t, tt.body(long)+packageQ)
+				_, err := c.Package("c", "p")
+				want := fmt.Sprintf("%sbytes exceed the limit of %d", tt.where, tt.limit)
+				if err == nil || !strings.HasSuffix(err.Error(), want) || len(err.Error()) > 8<<10 {
+					t.Errorf("got %.500v, want ... %s", err, want)
+				}
+				if mustPackage(t, c, "q") == nil {
+					t.Error("the other package is gone")
+				}
+			}
+		})
+	}
+}
+
+// TestLongTextsForPeopleAreCut and those that nobody can read are left out.
+func TestLongTextsForPeopleAreCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 1<<20)
+	message := mustPackage(t, load(t, `{"schema":"olm.deprecations","package":"p","entries":[{"message":"`+long+`"}]}`), "p").Deprecations[0].Message
+	if len(message) > 8<<10 || len(message) < 8<<10-4 || !strings.HasPrefix(message, "ää") || !strings.HasSuffix(message, "ä...") {
+		t.Errorf("the message has %d bytes: %.20s", len(message), message)
+	}
+	for length, want := range map[int]bool{256: true, 257: false} {
+		bundle := mustPackage(t, load(t, withProperty("olm.csv.metadata", `{"minKubeVersion":"`+strings.Repeat("1", length)+`"}`)), "p").Bundles[0]
+		if (bundle.Facts != nil) != want {
+			t.Errorf("%d bytes of minKubeVersion: kept is %t, want %t", length, !want, want)
+		}
+	}
+	c := load(t, bundleWith(`"`+long+`":1,"`+strings.ToUpper(long)+`":2`)+packageQ)
+	if _, err := c.Package("c", "p"); err == nil || len(err.Error()) > 10<<10 || !strings.HasSuffix(err.Error(), "key bytes exceed the limit of 1024") {
+		t.Errorf("got %.500v, want a bound on keys", err)
 	}
 }
 

@@ -19,6 +19,25 @@ const (
 	defaultTotal = 40 * time.Minute
 )
 
+// Bounds on texts in bytes, beside that on names. What is longer makes its object
+// malformed, but for messages, which are for people and are cut.
+const (
+	// maxVersionBytes bounds versions. Published ones have twenty bytes; to parse
+	// one takes more than ten times its size.
+	maxVersionBytes = 256
+	// maxRangeBytes is that of ranges that are understood.
+	maxRangeBytes = 4 << 10
+	// maxRequirementBytes bounds the value of a property that states a requirement.
+	// It is the bound that publishers know for olm.constraint.
+	maxRequirementBytes = 64 << 10
+	// maxPropertyBytes bounds the value of any other property; one that is larger is
+	// left out: what rules look at is small.
+	maxPropertyBytes = 4 << 10
+	// maxMessageBytes bounds the message of a deprecation, and what is wrong with a
+	// package.
+	maxMessageBytes = 8 << 10
+)
+
 // Limits bounds what one catalog may cost. A zero field stands for its default.
 type Limits struct {
 	// Content bounds the body as it is parsed, after any decompression.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
@@ -29,17 +30,13 @@ const (
 	propertyBundleObject = "olm.bundle.object"
 )
 
-// maxPropertyBytes bounds the value of a property that states no requirement:
-// what rules look at is small.
-const maxPropertyBytes = 4 << 10
-
 // decodeProperties sets what b has of the properties in list.
 func (b *Bundle) decodeProperties(list []byte, n *items) error {
 	b.Version, b.Facts = "", nil
 	var facts Facts
 	versioned, described := false, false
 	err := n.decode(list, func(item []byte) error {
-		kind, value, err := decodeProperty(item)
+		kind, value, err := decodeProperty(item, n.names)
 		if err != nil {
 			return err
 		}
@@ -49,12 +46,15 @@ func (b *Bundle) decodeProperties(list []byte, n *items) error {
 			if !versioned {
 				b.Version, versioned = versionOf(value), true
 			}
+			if len(b.Version) > maxVersionBytes {
+				return fmt.Errorf("key %q: %w", "version", tooLong(maxVersionBytes))
+			}
 		case propertyCSVMetadata:
 			if !described {
 				facts.MinKubeVersion, described = minKubeVersionOf(value), true
 			}
 		default:
-			facts.add(kind, compact(value))
+			return facts.add(kind, value)
 		}
 		return nil
 	})
@@ -64,26 +64,33 @@ func (b *Bundle) decodeProperties(list []byte, n *items) error {
 	return err
 }
 
-// add adds a property unless it is too large.
-func (f *Facts) add(kind string, value json.RawMessage) {
+// add adds a property. One that states no requirement is left out if it is too
+// large.
+func (f *Facts) add(kind string, value []byte) error {
+	compacted := compact(value)
 	switch kind {
 	case propertyPackageRequired, propertyGVKRequired, propertyConstraint, propertyMaxOpenShift:
+		if len(compacted) > maxRequirementBytes {
+			return fmt.Errorf("type %q: %w", kind, tooLong(maxRequirementBytes))
+		}
 	default:
-		if len(value) > maxPropertyBytes {
-			return
+		if len(compacted) > maxPropertyBytes {
+			return nil
 		}
 	}
-	f.Properties = append(f.Properties, &Property{Type: kind, Value: value})
+	f.Properties = append(f.Properties, &Property{Type: kind, Value: compacted})
+	return nil
 }
 
-// decodeProperty decodes the type of a property, but not its value.
-func decodeProperty(item []byte) (string, []byte, error) {
+// decodeProperty decodes the type of a property, of at most limit bytes, but not its
+// value.
+func decodeProperty(item []byte, limit int) (string, []byte, error) {
 	var kind string
 	var raw []byte
 	err := decodeFields(item, func(key string, value []byte) error {
 		switch {
 		case strings.EqualFold(key, "type"):
-			return decodeValue(value, &kind)
+			return decodeText(value, limit, &kind)
 		case strings.EqualFold(key, "value"):
 			raw = value
 		}
@@ -105,7 +112,8 @@ func versionOf(value []byte) string {
 }
 
 // minKubeVersionOf returns the minKubeVersion in the value of an olm.csv.metadata
-// property, or "". It decodes nothing else, since there may be megabytes.
+// property, or "". It decodes nothing else, since there may be megabytes. What is too
+// long for a version is none, as is what cannot be read as one.
 func minKubeVersionOf(value []byte) string {
 	if fbc.KindOf(value) != fbc.Map {
 		return ""
@@ -115,7 +123,7 @@ func minKubeVersionOf(value []byte) string {
 		if !strings.EqualFold(key, "minKubeVersion") {
 			continue
 		}
-		if err := json.Unmarshal(field, &found); err != nil {
+		if err := decodeText(field, maxVersionBytes, &found); err != nil {
 			return ""
 		}
 	}

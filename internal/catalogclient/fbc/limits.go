@@ -46,7 +46,8 @@ type Limits struct {
 	Keys int
 	// Nesting is the depth of objects and arrays within one object.
 	Nesting int
-	// NameBytes is the length of a schema, package or object name in bytes.
+	// NameBytes is the length of a schema, package or object name, and of a
+	// top-level key, in bytes.
 	NameBytes int
 }
 

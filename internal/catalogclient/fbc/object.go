@@ -92,14 +92,19 @@ func identify(doc []byte, position int, limits Limits) (Object, error) {
 	keys := 0
 	for key, value := range Fields(doc) {
 		// Names are read all the same: they tell whose object this is.
-		if keys++; keys <= limits.Keys {
+		keys++
+		switch {
+		case problem != nil: // the first one is told
+		case len(key) > limits.NameBytes:
+			problem = &LimitError{What: "key bytes", Limit: int64(limits.NameBytes)}
+		case keys > limits.Keys:
+			problem = &LimitError{What: "keys", Limit: int64(limits.Keys)}
+		default:
 			folded := fold(key)
-			if other, ok := spellings[folded]; ok && other != key && problem == nil {
+			if other, ok := spellings[folded]; ok && other != key {
 				problem = duplicateKey(other, key)
 			}
 			spellings[folded] = key
-		} else if problem == nil {
-			problem = &LimitError{What: "keys", Limit: int64(limits.Keys)}
 		}
 		name := o.nameFor(key)
 		if name == nil {
