@@ -7,6 +7,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
+var errVersionTooLong = fmt.Errorf("longer than %d bytes", maxVersion)
+
 // Version is the version of a bundle together with its release, the order in
 // which bundles of one package follow each other.
 //
@@ -24,9 +26,18 @@ type Version struct {
 // order of a SemVer pre-release.
 type Release []semver.PRVersion
 
+// maxVersion bounds the bytes of a version: each two of them may become an
+// identifier of forty. Published versions have twenty.
+const maxVersion = 256
+
 // ParseVersion reads a strict SemVer 2 version ("1.2.3-rc.1+4": three numbers,
-// no "v", no leading zeros) and splits the release off its build metadata.
+// no "v", no leading zeros) of at most 256 bytes, and splits the release off its
+// build metadata.
 func ParseVersion(text string) (Version, error) {
+	if len(text) > maxVersion {
+		const shown = 32
+		return Version{}, fmt.Errorf("parsing version %.*q...: %w", shown, text, errVersionTooLong)
+	}
 	parsed, err := semver.Parse(text)
 	if err != nil {
 		return Version{}, fmt.Errorf("parsing version %q: %w", text, err)

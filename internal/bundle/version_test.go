@@ -2,6 +2,7 @@ package bundle_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -24,6 +25,8 @@ func TestParseVersion(t *testing.T) {
 		"v prefix":           {reason: "strict SemVer", text: "v1.2.3", invalid: true},
 		"two numbers":        {reason: "strict SemVer", text: "1.2", invalid: true},
 		"empty":              {reason: "strict SemVer", text: "", invalid: true},
+		"256 bytes":          {reason: "as long as one may be", text: "1.2.3-" + strings.Repeat("a", 250), version: "1.2.3-" + strings.Repeat("a", 250)},
+		"257 bytes":          {reason: "takes many times its length in memory", text: "1.2.3-" + strings.Repeat("a", 251), invalid: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +46,21 @@ func TestParseVersion(t *testing.T) {
 				t.Errorf("String() = %q, want %q", got, tc.text)
 			}
 		})
+	}
+}
+
+// TestLongVersions are neither parsed nor repeated in the error.
+//
+//nolint:paralleltest // allocations are counted
+func TestLongVersions(t *testing.T) {
+	text := "1.2.3-" + strings.Repeat("a.", 1<<20) + "a"
+	_, err := bundle.ParseVersion(text)
+	want := `parsing version "1.2.3-a.a.a.a.a.a.a.a.a.a.a.a.a."...: longer than 256 bytes`
+	if err == nil || err.Error() != want {
+		t.Errorf("got error %.200v, want %s", err, want)
+	}
+	if allocated := testing.AllocsPerRun(10, func() { _, _ = bundle.ParseVersion(text) }); allocated > 20 {
+		t.Errorf("%v allocations", allocated)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
 
@@ -162,5 +163,16 @@ func appendDecoded[T any](objects []object[T], o fbc.FileObject, malformed bool)
 		return append(objects, object[T]{at: o, malformed: true}), nil
 	}
 	decoded, err := decode[T](o)
+	if err == nil {
+		// What else readers refuse is told with more of its context.
+		if refused := catalogclient.CheckObject(o.Object); isLimit(refused) {
+			err, decoded.malformed = refused, true
+		}
+	}
 	return append(objects, decoded), err
+}
+
+func isLimit(err error) bool {
+	_, ok := errors.AsType[*fbc.LimitError](err)
+	return ok
 }

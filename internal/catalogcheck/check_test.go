@@ -175,3 +175,16 @@ func addArchives(f *testing.F) {
 }
 
 func isError(p catalogcheck.Problem) bool { return p.Severity == catalogcheck.Error }
+
+// TestWhatReadersRefuseIsAnError: a text that is too long for those who read the
+// catalog is told with its place.
+func TestWhatReadersRefuseIsAnError(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1025)
+	root := channelOf(`{"name":"b","replaces":"` + long + `"}`)
+	got := text(slices.DeleteFunc(check(t, root), func(p catalogcheck.Problem) bool { return !isError(p) }))
+	want := `key "entries": item 0: key "replaces": bytes exceed the limit of 1024`
+	if strings.Count(got, "\n") > 1 || !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

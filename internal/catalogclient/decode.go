@@ -86,6 +86,22 @@ func (n *items) decode(array []byte, read func(value []byte) error) error {
 	return nil
 }
 
+// CheckObject says why a client cannot use an object, within the default limits. It
+// is nil for an object that no client reads.
+func CheckObject(o fbc.Object) error {
+	limits := Limits{}.withDefaults()
+	var err error
+	switch o.Schema {
+	case schemaChannel:
+		_, err = decodeChannel(o, limits)
+	case schemaBundle:
+		_, err = decodeBundle(o, limits)
+	case schemaDeprecations:
+		_, err = decodeDeprecations(o, limits)
+	}
+	return err
+}
+
 func decodeChannel(o fbc.Object, limits Limits) (Channel, error) {
 	channel, n := Channel{Name: o.Name}, newItems(limits)
 	err := decodeFields(o.JSON, func(key string, value []byte) error {
