@@ -13,6 +13,9 @@ type Checker struct {
 	cluster  Cluster
 	packages map[string][]installed
 
+	// results by the first item of a list: bundles share lists.
+	results map[*item]Result
+
 	// Of rules: what came out by their text, the properties by extension, and
 	// the cost so far.
 	rules map[string]outcome
@@ -32,8 +35,25 @@ func NewChecker(cluster Cluster) *Checker {
 	return &Checker{cluster: cluster}
 }
 
-// Check says what of l the cluster does not meet.
+// Check says what of l the cluster does not meet. The result is shared by all who
+// ask for it.
 func (c *Checker) Check(l List) Result {
+	if l.Empty() {
+		return Result{}
+	}
+	key := &l.items[0]
+	result, known := c.results[key]
+	if !known {
+		result = c.check(l)
+		if c.results == nil {
+			c.results = map[*item]Result{}
+		}
+		c.results[key] = result
+	}
+	return result
+}
+
+func (c *Checker) check(l List) Result {
 	var result Result
 	for i := range l.items {
 		met, err := c.met(&l.items[i].term)

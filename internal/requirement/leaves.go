@@ -84,3 +84,10 @@ func (l *unreadableLeaf) check(*Checker, bool) (bool, error) { return false, nil
 func (l *unreadableLeaf) clause(*Checker, bool) string {
 	return fmt.Sprintf("states a requirement by %s that cannot be read: %s", l.property, singleLine(l.err.Error()))
 }
+
+// unmeetableLeaf: what nothing meets, in words.
+type unmeetableLeaf string
+
+func (l unmeetableLeaf) check(*Checker, bool) (bool, error) { return false, nil }
+
+func (l unmeetableLeaf) clause(*Checker, bool) string { return string(l) }

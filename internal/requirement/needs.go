@@ -2,14 +2,17 @@ package requirement
 
 import "slices"
 
-// With gives what matters to either.
-func (n Needs) With(other Needs) Needs {
-	packages := slices.Concat(n.Packages, other.Packages)
-	slices.Sort(packages)
-	return Needs{
-		APIs:       n.APIs || other.APIs,
-		Packages:   slices.Compact(packages),
-		AnyPackage: n.AnyPackage || other.AnyPackage,
-		Platform:   n.Platform || other.Platform,
+// With gives what matters to any.
+func (n Needs) With(others ...Needs) Needs {
+	all := n
+	all.Packages = slices.Clone(n.Packages)
+	for _, other := range others {
+		all.APIs = all.APIs || other.APIs
+		all.Packages = append(all.Packages, other.Packages...)
+		all.AnyPackage = all.AnyPackage || other.AnyPackage
+		all.Platform = all.Platform || other.Platform
 	}
+	slices.Sort(all.Packages)
+	all.Packages = slices.Compact(all.Packages)
+	return all
 }

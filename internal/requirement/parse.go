@@ -22,28 +22,59 @@ const (
 // bound that publishers know for olm.constraint; it bounds the nesting as well.
 const maxValue = 64 << 10
 
+// Bounds on what one bundle states, far beyond what published ones do: a dozen
+// requirements of a hundred bytes.
+const (
+	// maxConditions bounds the conditions, those within others counted each.
+	maxConditions = 256
+
+	// maxStated bounds the bytes of the properties that state them. A range of
+	// versions takes up to fifty times its length once it is parsed.
+	maxStated = 128 << 10
+)
+
 const requires = "requires "
+
+// readers of the properties that state a requirement.
+var readers = map[string]func(json.RawMessage) (item, error){
+	packageRequired:     readPackage,
+	gvkRequired:         readAPI,
+	constraintProperty:  readConstraint,
+	maxOpenShiftVersion: readOpenShift,
+}
+
+// Bytes is the size of the properties that state a requirement, types and values. It
+// is what Parse has to read.
+func Bytes(properties []Property) int {
+	size := 0
+	for _, property := range properties {
+		if readers[property.Type] != nil {
+			size += len(property.Type) + len(property.Value)
+		}
+	}
+	return size
+}
 
 // Parse reads what a bundle states that it needs: in its properties, and in the
 // minKubeVersion of its CSV, empty if there is none. It cannot fail: a statement
-// that cannot be read is a requirement that nothing meets, and says so.
+// that cannot be read is a requirement that nothing meets, and says so; and so is
+// all that a bundle states, if it is too much.
 func Parse(properties []Property, minKubernetes string) List {
+	if Bytes(properties) > maxStated {
+		return Unmeetable(fmt.Sprintf("states requirements of more than %d bytes", maxStated))
+	}
 	var list List
+	conditions := 0
 	for _, property := range properties {
-		var read func(json.RawMessage) (item, error)
-		switch property.Type {
-		case packageRequired:
-			read = readPackage
-		case gvkRequired:
-			read = readAPI
-		case constraintProperty:
-			read = readConstraint
-		case maxOpenShiftVersion:
-			read = readOpenShift
-		default:
+		read := readers[property.Type]
+		if read == nil {
 			continue
 		}
-		list.items = append(list.items, readItem(property, read))
+		found := readItem(property, read)
+		if conditions += found.term.conditions(); conditions > maxConditions {
+			return Unmeetable(fmt.Sprintf("states more than %d requirements", maxConditions))
+		}
+		list.items = append(list.items, found)
 	}
 	// What cannot be read here is no requirement: bundles with a bad
 	// minKubeVersion are installed everywhere, because nobody looks at it.
@@ -54,6 +85,24 @@ func Parse(properties []Property, minKubernetes string) List {
 		})
 	}
 	return list
+}
+
+// Unmeetable is a requirement that nothing meets, with a text that says so of the
+// bundle.
+func Unmeetable(text string) List {
+	return List{items: []item{{term: term{leaf: unmeetableLeaf(text)}}}}
+}
+
+// conditions that t consists of.
+func (t *term) conditions() int {
+	if t.leaf != nil {
+		return 1
+	}
+	count := 0
+	for i := range t.terms {
+		count += t.terms[i].conditions()
+	}
+	return count
 }
 
 func readItem(property Property, read func(json.RawMessage) (item, error)) item {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -488,6 +489,48 @@ func TestBounds(t *testing.T) {
 			got := strings.Join(texts(result), "")
 			if result.Err != nil || (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("got %q and %v, want %q", got, result.Err, test.want)
+			}
+		})
+	}
+}
+
+// TestNumberOfRequirements: nothing meets a bundle that states too much, however
+// much of it is there, and nothing more is said of it.
+func TestNumberOfRequirements(t *testing.T) {
+	t.Parallel()
+	there := needsPackage("there", "1.x")
+	value := string(there.Value)
+	group := func(count int) requirement.Property {
+		condition := `{"package":` + value + `}`
+		return constraint(`{"any":{"constraints":[` + strings.Repeat(condition+",", count-1) + condition + `]}}`)
+	}
+	// The types count, too.
+	padded := func(size int) requirement.Property {
+		wide := there
+		wide.Value = []byte(value + strings.Repeat(" ", size-len(value)-len(there.Type)))
+		return wide
+	}
+	tests := map[string]struct {
+		stated []requirement.Property
+		want   []string
+	}{
+		"256":               {stated: slices.Repeat([]requirement.Property{there}, 256)},
+		"257":               {stated: slices.Repeat([]requirement.Property{there}, 257), want: []string{"states more than 256 requirements"}},
+		"256 in groups":     {stated: []requirement.Property{group(200), group(56)}},
+		"257 in groups":     {stated: []requirement.Property{group(200), group(56), there}, want: []string{"states more than 256 requirements"}},
+		"128 KiB":           {stated: slices.Repeat([]requirement.Property{padded(32 << 10)}, 4)},
+		"more than 128 KiB": {stated: append(slices.Repeat([]requirement.Property{padded(32 << 10)}, 3), padded(32<<10+1)), want: []string{"states requirements of more than 131072 bytes"}},
+		"other properties":  {stated: append(slices.Repeat([]requirement.Property{property("notes", value)}, 10_000), there)},
+		"257, none of them there": {
+			stated: slices.Repeat([]requirement.Property{needsAPI("Absent")}, 257), want: []string{"states more than 256 requirements"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := check(cluster(), test.stated...)
+			if diff := cmp.Diff(test.want, texts(result)); diff != "" || result.Err != nil {
+				t.Errorf("error %v (-want +got)\n%s", result.Err, diff)
 			}
 		})
 	}

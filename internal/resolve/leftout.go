@@ -84,11 +84,22 @@ func (c *choice) reason(o *offer, number int, failed Reason) Reason {
 	return LowerPriority
 }
 
-// details are the texts that bundles of one catalog with one reason share.
-type details map[Reason]string
+// details are the texts that bundles share.
+type details struct {
+	// reasons are for the bundles of one catalog.
+	reasons map[Reason]string
+
+	// missing is by the first of what is missing: bundles with the same
+	// requirements share the list.
+	missing map[*requirement.Unmet]string
+}
 
 func (s *survey) newDetails(c choice) details {
-	d := details{
+	return details{reasons: s.reasons(c), missing: map[*requirement.Unmet]string{}}
+}
+
+func (s *survey) reasons(c choice) map[Reason]string {
+	d := map[Reason]string{
 		NotInChannel: fmt.Sprintf("not in channels %v", s.request.Channels),
 		OutsideRange: fmt.Sprintf("not in range %q", s.request.Range),
 	}
@@ -116,7 +127,7 @@ func (s *survey) newDetails(c choice) details {
 // enter moves on to the bundles of another catalog.
 func (d details) enter(o *offer) {
 	if o.best >= 0 {
-		d[LowerVersion] = fmt.Sprintf("%q has version %q", o.bestNode().name, o.bestNode().version)
+		d.reasons[LowerVersion] = fmt.Sprintf("%q has version %q", o.bestNode().name, o.bestNode().version)
 	}
 }
 
@@ -126,22 +137,35 @@ func (d details) of(o *offer, number int, reason Reason) string {
 	case InvalidVersion:
 		return n.versionErr.Error()
 	case RequirementNotMet:
-		return missingText(o.missing[number])
+		return d.ofMissing(o.missing[number])
 	case RequirementUnknown:
 		return o.unchecked[number].Error()
 	case NoUpgradeEdge:
 		if fault, found := o.pkg.edges.firstFault(number, o.selected); found {
-			return d[reason] + "; " + fault.String()
+			return d.reasons[reason] + "; " + fault.String()
 		}
 	case qualifies, NotInChannel, OutsideRange, DeadEnd, Deprecated, LowerPriority, LowerVersion, CatalogUnreadable, Tied:
 	}
-	return d[reason]
+	return d.reasons[reason]
 }
 
+func (d details) ofMissing(missing []requirement.Unmet) string {
+	text, known := d.missing[&missing[0]]
+	if !known {
+		text = missingText(missing)
+		d.missing[&missing[0]] = text
+	}
+	return text
+}
+
+// missingText shows the first few.
 func missingText(missing []requirement.Unmet) string {
-	texts := make([]string, len(missing))
-	for i, unmet := range missing {
-		texts[i] = unmet.Text
+	texts := make([]string, 0, maxListed+1)
+	for _, unmet := range missing[:min(len(missing), maxListed)] {
+		texts = append(texts, unmet.Text)
+	}
+	if more := len(missing) - maxListed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "; ")
 }

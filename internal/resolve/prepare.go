@@ -32,7 +32,7 @@ func Prepare(pkg Package) *Prepared {
 	return &Prepared{
 		name:         pkg.Name,
 		nodes:        nodes,
-		needs:        needsOf(nodes),
+		needs:        readRequirements(nodes),
 		edges:        newEdges(nodes, pkg.Channels),
 		deprecations: pkg.Deprecations,
 	}
@@ -66,9 +66,10 @@ type node struct {
 	// digest of the image; empty if the reference is not pinned by one.
 	digest digest.Digest
 
-	rank         rank
-	properties   []requirement.Property
-	requirements requirement.List
+	rank          rank
+	properties    []requirement.Property
+	minKubernetes string
+	requirements  requirement.List // shared by bundles that share properties
 
 	// parsed and inRange are set unless versionErr is.
 	parsed     bundle.Version
@@ -91,14 +92,59 @@ func newNodes(pkg Package) []node {
 	return nodes
 }
 
+// maxRequirements bounds what is read of the requirements of one package, in bytes
+// of properties. Hundreds of versions that state a dozen each, none like another,
+// have less.
+const maxRequirements = 1 << 20
+
+// statement identifies what bundles share that have the same facts.
+type statement struct {
+	first         *requirement.Property
+	count         int
+	minKubernetes string
+}
+
+// readRequirements reads what bundles require, those of the best first, and once of
+// bundles that share it. Beyond the bound nothing meets them. It returns what has to
+// be known of a cluster.
+func readRequirements(nodes []node) requirement.Needs {
+	known := map[statement]requirement.List{}
+	var needs []requirement.Needs
+	size := 0
+	for i := range nodes {
+		n := &nodes[i]
+		of := statement{count: len(n.properties), minKubernetes: n.minKubernetes}
+		if of.count > 0 {
+			of.first = &n.properties[0]
+		}
+		list, read := known[of]
+		if !read {
+			stated := requirement.Bytes(n.properties)
+			size += stated
+			list = n.readRequirements(stated > 0 && size > maxRequirements)
+			known[of] = list
+			needs = append(needs, list.Needs())
+		}
+		n.requirements = list
+	}
+	return requirement.Needs{}.With(needs...)
+}
+
+func (n *node) readRequirements(tooMany bool) requirement.List {
+	if tooMany {
+		return requirement.Unmeetable(fmt.Sprintf("states requirements beyond the %d bytes that are read of one package", maxRequirements))
+	}
+	return requirement.Parse(n.properties, n.minKubernetes)
+}
+
 func newNode(b Bundle, isDeprecated bool) node {
 	n := node{
-		name:         b.Name,
-		version:      b.Version,
-		image:        b.Image,
-		digest:       imageDigest(b.Image),
-		properties:   b.Properties,
-		requirements: requirement.Parse(b.Properties, b.MinKubernetes),
+		name:          b.Name,
+		version:       b.Version,
+		image:         b.Image,
+		digest:        imageDigest(b.Image),
+		properties:    b.Properties,
+		minKubernetes: b.MinKubernetes,
 	}
 	n.parsed, n.versionErr = parseBundleVersion(b)
 	if n.versionErr != nil {

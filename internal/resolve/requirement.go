@@ -24,13 +24,3 @@ func (p *Prepared) Stated(name string) ([]requirement.Property, requirement.List
 func (p *Prepared) Provides(api requirement.API) bool {
 	return p.bestProviding(api, nil) != nil
 }
-
-func needsOf(nodes []node) requirement.Needs {
-	var all requirement.Needs
-	for _, n := range nodes {
-		if !n.requirements.Empty() {
-			all = all.With(n.requirements.Needs())
-		}
-	}
-	return all
-}

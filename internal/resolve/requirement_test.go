@@ -1,7 +1,11 @@
 package resolve_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,6 +124,101 @@ func TestMissingIsNamed(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, left[0].Missing[0].Packages); diff != "" {
 		t.Errorf("Packages (-want +got):\n%s", diff)
+	}
+}
+
+// statingMuch has bundles 1.0.0, 1.0.1 and so on, each with requirements of its own
+// that nothing meets.
+func statingMuch(bundles, requirements int) resolve.Package {
+	p := resolve.Package{Name: "p"}
+	for i := range bundles {
+		b := resolve.Bundle{Name: fmt.Sprintf("p.v1.0.%d", i), Version: fmt.Sprintf("1.0.%d", i), Image: "registry.test/p:v1"}
+		for j := range requirements {
+			b.Properties = append(b.Properties, requirement.Property{
+				Type:  "olm.package.required",
+				Value: json.RawMessage(fmt.Sprintf(`{"packageName":"q%d-%d","versionRange":">=1.0.0"}`, i, j)),
+			})
+		}
+		p.Bundles = append(p.Bundles, b)
+	}
+	return p
+}
+
+// TestHostileRequirementsTakeLittleMemory: what a package states is bounded, for
+// each bundle and in all.
+//
+//nolint:paralleltest // allocations of other tests would count
+func TestHostileRequirementsTakeLittleMemory(t *testing.T) {
+	const limit = 192 << 20
+	for name, p := range map[string]resolve.Package{
+		"each bundle too many": statingMuch(1000, 5000),
+		"all too many":         statingMuch(2000, 250),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := resolve.Resolve(resolve.Request{Package: "p", Cluster: clusterWith()}, []resolve.Catalog{catalog("a", 0, p)})
+		runtime.ReadMemStats(&after)
+		asError(t, err, resolve.NoBundle)
+		allocated := after.TotalAlloc - before.TotalAlloc
+		t.Logf("%s: %d MiB", name, allocated>>20)
+		if allocated > limit {
+			t.Errorf("%s: %d MiB were allocated, more than %d", name, allocated>>20, limit>>20)
+		}
+	}
+}
+
+// TestRequirementsOfOnePackageAreBounded: those of the best bundles are read, and a
+// bundle beyond the bound says what is wrong with it.
+func TestRequirementsOfOnePackageAreBounded(t *testing.T) {
+	t.Parallel()
+	p := statingMuch(200, 250)
+	blob("0.9.0")(&p)
+	requires("0.9.0", "there")(&p)
+	blob("0.8.0")(&p)
+	onKubernetes("0.8.0", "1.20.0")(&p)
+	request := resolve.Request{Package: "p", Cluster: clusterWith("there"), Policy: resolve.SelfCertified}
+	got, err := resolve.Resolve(request, []resolve.Catalog{catalog("a", 0, p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Identity.Version != "0.8.0" {
+		t.Errorf("Resolve() = %s, want what states nothing that has to be read", got.Identity.Version)
+	}
+	missing := map[string]string{}
+	for _, left := range got.LeftOut {
+		missing[left.Version] = left.Missing[0].Text
+	}
+	if first := missing["1.0.199"]; first != `requires package "q199-0" in ">=1.0.0", which is not installed` {
+		t.Errorf("the best bundle: %s", first)
+	}
+	const beyond = "states requirements beyond the 1048576 bytes that are read of one package"
+	for _, version := range []string{"1.0.0", "0.9.0"} {
+		if missing[version] != beyond {
+			t.Errorf("%s: %q, want %q", version, missing[version], beyond)
+		}
+	}
+}
+
+// TestSharedRequirementsCountOnce: any number of bundles may state the same, and what
+// is said of them takes memory once, too.
+//
+//nolint:paralleltest // allocations of other tests would count
+func TestSharedRequirementsCountOnce(t *testing.T) {
+	p := statingMuch(2000, 100)
+	for i := range p.Bundles {
+		p.Bundles[i].Properties = p.Bundles[0].Properties
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := resolve.Resolve(resolve.Request{Package: "p", Cluster: clusterWith()}, []resolve.Catalog{catalog("a", 0, p)})
+	runtime.ReadMemStats(&after)
+	for _, left := range asError(t, err, resolve.NoBundle).LeftOut {
+		if len(left.Missing) != 100 || !strings.HasSuffix(left.Detail, "; and 90 more") {
+			t.Fatalf("%s lacks %d, want 100: %s", left.Version, len(left.Missing), left.Detail)
+		}
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 16<<20 {
+		t.Errorf("%d KiB were allocated for %d bundles", allocated>>10, len(p.Bundles))
 	}
 }
 
