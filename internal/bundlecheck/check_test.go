@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"unicode"
@@ -207,6 +208,41 @@ func (b brokenFS) Open(name string) (fs.File, error) {
 		return nil, errBroken
 	}
 	return b.MapFS.Open(name)
+}
+
+// TestOnlyFilesAreRead: to open a pipe that nobody writes to lasts for ever.
+func TestOnlyFilesAreRead(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"metadata/dependencies.yaml": "metadata/dependencies.yaml: warning: a directory, a link or a device where a file should be",
+		"metadata/annotations.yaml":  "metadata/annotations.yaml: error: a link or a device where a file should be",
+		"metadata/properties.yaml":   "metadata/properties.yaml: error: a link or a device where a file should be",
+		csvFile:                      csvFile + ": error: a link or a device where a file should be",
+	} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, fstest.MapFS(sample().without(name))); err != nil {
+			t.Fatal(err)
+		}
+		pipe := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(pipe), 0o700), syscall.Mkfifo(pipe, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		problems, err := bundlecheck.Check(os.DirFS(dir))
+		if err != nil || !slices.Contains(lines(problems), want) {
+			t.Errorf("got %v and error %v, want %s", lines(problems), err, want)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, fstest.MapFS(sample())); err != nil {
+		t.Fatal(err)
+	}
+	manifests := filepath.Join(dir, "manifests")
+	if err := errors.Join(os.RemoveAll(manifests), syscall.Mkfifo(manifests, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := bundlecheck.Check(os.DirFS(dir)); err == nil && len(problems) == 0 {
+		t.Error("a bundle with a pipe in place of its manifests is fine")
+	}
 }
 
 // TestRealBundles: what is found has one form, whatever the bundle is like.

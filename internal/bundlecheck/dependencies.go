@@ -36,7 +36,7 @@ func (c *checker) dependencies() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, errTooLarge), errors.Is(err, errNoFile):
 		c.warnf(dependenciesFile, "", "%v", err)
 		return nil
 	case err != nil:
@@ -72,10 +72,22 @@ func (c *checker) dependency(path string, d *dependency) {
 	}
 }
 
-// errTooLarge says that a file has more than it may.
-var errTooLarge = errors.New("the file is too large")
+var (
+	// errTooLarge says that a file has more than it may.
+	errTooLarge = errors.New("the file is too large")
+	// errNoFile says that there is something else by the name of a file.
+	errNoFile = errors.New("a directory, a link or a device where a file should be")
+)
 
+// readBounded reads a regular file: to open a pipe lasts until somebody writes to it.
 func readBounded(files fs.FS, name string, limit int64) ([]byte, error) {
+	info, err := fs.Lstat(files, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoFile
+	}
 	file, err := files.Open(name)
 	if err != nil {
 		return nil, err

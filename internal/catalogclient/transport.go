@@ -115,7 +115,8 @@ func newTransport(roots *x509.CertPool) *http.Transport {
 }
 
 // readCertificates returns the contents of all files in dir, in the order of
-// their names. Folders are ignored: mounted volumes have some of their own.
+// their names. What is no file is ignored: mounted volumes have folders of their own,
+// and to open a pipe lasts until somebody writes to it.
 func readCertificates(dir string) ([][]byte, error) {
 	if dir == "" {
 		return nil, nil
@@ -132,7 +133,7 @@ func readCertificates(dir string) ([][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading certificates: %w", err)
 		}
-		if info.IsDir() {
+		if !info.Mode().IsRegular() {
 			continue
 		}
 		pem, err := os.ReadFile(path)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
@@ -62,6 +63,10 @@ func TestHTTPClientReloadsCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "notes.txt"), []byte("not a certificate"))
+	// To open a pipe that nobody writes to lasts for ever.
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := catalogclient.NewHTTPClient(dir); err == nil || !strings.Contains(err.Error(), "no certificates found in") {
 		t.Fatalf("got %v for a folder without certificates", err)
 	}

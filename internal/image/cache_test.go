@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -166,6 +167,12 @@ func TestDamagedEntries(t *testing.T) {
 		},
 		"a link": func(t *testing.T, entry string) {
 			if err := os.Symlink("/etc/passwd", filepath.Join(entry, "tree/manifests/l")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a pipe": func(t *testing.T, entry string) {
+			pipe := filepath.Join(entry, "tree/manifests/csv.yaml")
+			if err := errors.Join(os.Remove(pipe), syscall.Mkfifo(pipe, 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -22,6 +22,9 @@ func digestTree(tree fs.FS) (digest.Digest, error) {
 			fmt.Fprintf(sum, "dir %q\n", name)
 			return nil
 		}
+		if !entry.Type().IsRegular() {
+			return fmt.Errorf("%q is not a regular file", name)
+		}
 		return digestFile(sum, tree, name, buffer)
 	})
 	return digest.NewDigest(digest.Canonical, sum), err
