@@ -4,7 +4,8 @@ package v1
 const (
 	// MetadataNameLabel holds a ClusterCatalog's own name, so that
 	// spec.source.catalog.selector can choose catalogs by name. It is set on
-	// every ClusterCatalog and corrected when it differs.
+	// every ClusterCatalog and corrected when it differs. What it says meanwhile
+	// does not count: a selector sees the name.
 	MetadataNameLabel = "olm.operatorframework.io/metadata.name"
 
 	// OwnerKindLabel is on every object applied for an extension; its value is

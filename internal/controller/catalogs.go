@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,9 +139,4 @@ func (r *CatalogReconciler) wake(ctx context.Context, req ctrl.Request, match fu
 		r.Wakeups.Wake(name)
 	}
 	return nil
-}
-
-func selects(filter *ocv1.CatalogFilter, catalog *ocv1.ClusterCatalog) bool {
-	selector, err := selectorOf(filter.Selector)
-	return err == nil && selector.Matches(labels.Set(catalog.Labels))
 }

@@ -92,6 +92,7 @@ func (r *Reconciler) neighbours(ctx context.Context, name string) ([]Neighbour, 
 	if err := r.Client.List(ctx, &catalogs, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("error walking catalogs: error listing catalogs: %w", err)
 	}
+	slices.SortFunc(catalogs.Items, func(a, b ocv1.ClusterCatalog) int { return cmp.Compare(a.Name, b.Name) })
 	var neighbours []Neighbour
 	for i := range extensions.Items {
 		ext := &extensions.Items[i]
@@ -107,22 +108,42 @@ func (r *Reconciler) neighbours(ctx context.Context, name string) ([]Neighbour, 
 }
 
 // neighbour is false for an extension that has nothing installed, or soon will
-// not have.
+// not have. The catalogs are sorted by name.
 func (r *Reconciler) neighbour(ext *ocv1.ClusterExtension, catalogs []ocv1.ClusterCatalog) (Neighbour, bool) {
 	if ext.Status.Install == nil || ext.Spec.Source.Catalog == nil || !ext.DeletionTimestamp.IsZero() {
 		return Neighbour{}, false
 	}
 	n := Neighbour{Name: ext.Name, Bundle: installedIdentity(ext)}
+	if prepared := r.knowing(n.Bundle, ext.Spec.Source.Catalog, catalogs); prepared != nil {
+		n.Properties, n.Requirements = prepared.Stated(n.Bundle.Name)
+	}
+	return n, true
+}
+
+// knowing gives the package of the first catalog that states something of a bundle;
+// nil if none does. Catalogs that the filter selects go before all others, which
+// would otherwise speak for them. Nearly always there is one, and no need to ask.
+func (r *Reconciler) knowing(of bundle.Identity, filter *ocv1.CatalogFilter, catalogs []ocv1.ClusterCatalog) *resolve.Prepared {
+	var first *ocv1.ClusterCatalog
+	var found *resolve.Prepared
 	for i := range catalogs {
-		prepared, err := r.Catalogs.Package(catalogs[i].Name, n.Bundle.Package)
+		prepared, err := r.Catalogs.Package(catalogs[i].Name, of.Package)
 		if err != nil || prepared == nil {
 			continue
 		}
-		if n.Properties, n.Requirements = prepared.Stated(n.Bundle.Name); n.Properties != nil {
-			break
+		if properties, _ := prepared.Stated(of.Name); properties == nil {
+			continue
+		}
+		switch {
+		case found == nil:
+			first, found = &catalogs[i], prepared
+		case selects(filter, first):
+			return found
+		case selects(filter, &catalogs[i]):
+			return prepared
 		}
 	}
-	return n, true
+	return found
 }
 
 // installedIdentity is what the status of an extension says is installed.

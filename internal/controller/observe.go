@@ -112,16 +112,17 @@ func (r *Reconciler) lacksNamespace(ctx context.Context, owner Owner) bool {
 	return err == nil && len(accounts.Items) == 0
 }
 
+// catalogs gives those that are available and selected. Who lists them cannot tell
+// which are: the label with their name may be wrong.
 func (r *Reconciler) catalogs(ctx context.Context, selector labels.Selector, pkg string) ([]resolve.Catalog, error) {
 	var list ocv1.ClusterCatalogList
-	err := r.Client.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
-	if err != nil {
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("error walking catalogs: error listing catalogs: %w", err)
 	}
 	var catalogs []resolve.Catalog
 	for i := range list.Items {
 		catalog := &list.Items[i]
-		if !isAvailable(catalog) {
+		if !isAvailable(catalog) || !selector.Matches(catalogLabels{catalog}) {
 			continue
 		}
 		prepared, err := r.Catalogs.Package(catalog.Name, pkg)

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,7 +85,7 @@ func catalogMoved() predicate.Predicate {
 		}
 		return before.Spec.Priority != after.Spec.Priority ||
 			before.Spec.AvailabilityMode != after.Spec.AvailabilityMode ||
-			!maps.Equal(before.Labels, after.Labels) ||
+			!sameForSelectors(before, after) ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 			isServing(before) != isServing(after)
 	}}

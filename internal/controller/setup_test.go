@@ -44,6 +44,39 @@ func TestWhatOfAServiceAccountMatters(t *testing.T) {
 	}
 }
 
+// TestWhatOfACatalogMatters: labels decide who draws from it, all but the one with its
+// name, which says nothing that is not known.
+func TestWhatOfACatalogMatters(t *testing.T) {
+	t.Parallel()
+	catalog := func(change func(*ocv1.ClusterCatalog)) *ocv1.ClusterCatalog {
+		made := servedCatalog()
+		change(made)
+		return made
+	}
+	labelled := func(key, value string) *ocv1.ClusterCatalog {
+		return catalog(func(c *ocv1.ClusterCatalog) { c.Labels[key] = value })
+	}
+	tests := map[string]struct {
+		before, after *ocv1.ClusterCatalog
+		want          bool
+	}{
+		"label":                 {before: servedCatalog(), after: labelled("a", "c"), want: true},
+		"label that is removed": {before: labelled("b", "c"), after: servedCatalog(), want: true},
+		"name label":            {before: servedCatalog(), after: labelled(ocv1.MetadataNameLabel, "other")},
+		"its correction":        {before: labelled(ocv1.MetadataNameLabel, "other"), after: labelled(ocv1.MetadataNameLabel, "c")},
+		"annotation":            {before: servedCatalog(), after: catalog(func(c *ocv1.ClusterCatalog) { c.Annotations = map[string]string{"a": "b"} })},
+		"priority":              {before: servedCatalog(), after: catalog(func(c *ocv1.ClusterCatalog) { c.Spec.Priority = 1 }), want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := catalogMoved().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+				t.Errorf("noticed: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestNamespaceThatAppears: its ServiceAccount called default is what is seen of it.
 func TestNamespaceThatAppears(t *testing.T) {
 	t.Parallel()
