@@ -88,17 +88,23 @@ var ballast = sync.OnceValue(func() *fstest.MapFile {
 // races: work on many extensions at a time would take minutes.
 func (f *fleet) takeOver(t *testing.T, arguments ...string) {
 	t.Helper()
+	replaceControllerBehind(t, f.proxy, arguments...)
+	serving(t, f.name)
+}
+
+// replaceControllerBehind is replaceController with one that works through a proxy.
+func replaceControllerBehind(t *testing.T, proxy *faultproxy.Proxy, arguments ...string) {
+	t.Helper()
 	namespace, account, _ := strings.Cut(strings.TrimPrefix(environment.ControllerUser, "system:serviceaccount:"), ":")
 	direct, err := theSuite.Cluster.KubeconfigForServiceAccount(t.Context(), namespace, account)
 	if err != nil {
 		t.Fatal(err)
 	}
 	through := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := f.proxy.WriteKubeconfig(through, direct); err != nil {
+	if err := proxy.WriteKubeconfig(through, direct); err != nil {
 		t.Fatal(err)
 	}
 	replaceController(t, false, append(arguments, "--kubeconfig="+through)...)
-	serving(t, f.name)
 }
 
 // install makes the extensions.
