@@ -47,7 +47,7 @@ func allowed() map[string]string {
 			olm.operatorframework.io/clustercatalogs: get list watch
 			olm.operatorframework.io/clustercatalogs/status: get`,
 		"ClusterRole/operator-controller-clustercatalog-editor-role": `
-			olm.operatorframework.io/clustercatalogs: get list watch create update patch delete
+			olm.operatorframework.io/clustercatalogs: get list watch create update patch delete promote
 			olm.operatorframework.io/clustercatalogs/status: get`,
 		"ClusterRole/operator-controller-metrics-reader": `
 			URL /metrics: get`,
@@ -66,6 +66,35 @@ func TestRolesGrantTheLeast(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rights (-allowed +granted):\n%s", diff)
+	}
+}
+
+// With the overlay, the controller may act as no ServiceAccount, and all else is as
+// it was; a namespace gives it its own.
+func TestImpersonateByNamespace(t *testing.T) {
+	t.Parallel()
+	const everywhere, here = "/serviceaccounts impersonate", "Role/operator-controller-impersonate"
+	want, got := rules(build(t, "default")), rules(build(t, "overlays/impersonate-by-namespace"))
+	for role, granted := range want {
+		left := slices.DeleteFunc(flatten(granted), func(right string) bool { return right == everywhere })
+		if diff := cmp.Diff(left, flatten(got[role])); diff != "" {
+			t.Errorf("rights of %s (-default without impersonation +overlay):\n%s", role, diff)
+		}
+	}
+	if len(want) != len(got) || len(build(t, "default")) != len(build(t, "overlays/impersonate-by-namespace")) {
+		t.Error("the overlay does not have the same objects")
+	}
+
+	objects := build(t, "overlays/impersonate-by-namespace/namespace")
+	role, binding := the[*rbacv1.Role](t, objects), the[*rbacv1.RoleBinding](t, objects)
+	if diff := cmp.Diff([]string{everywhere}, flatten(role.Rules)); diff != "" || id(role) != here || len(objects) != 2 {
+		t.Errorf("%s, of %d objects, grants (-want +got):\n%s", id(role), len(objects), diff)
+	}
+	if binding.RoleRef.Kind != "Role" || binding.RoleRef.Name != role.Name {
+		t.Errorf("bound is %+v", binding.RoleRef)
+	}
+	if diff := cmp.Diff(the[*rbacv1.ClusterRoleBinding](t, build(t, "default")).Subjects, binding.Subjects); diff != "" {
+		t.Errorf("it is bound to (-manager +got):\n%s", diff)
 	}
 }
 

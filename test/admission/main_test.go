@@ -1,5 +1,6 @@
-// Package admission_test holds the policy of config/admission against a real API
-// server: who may use which ServiceAccount in a ClusterExtension.
+// Package admission_test holds the policies of config/admission and of the overlays
+// against a real API server: who may use which ServiceAccount in a ClusterExtension,
+// who may offer a ClusterCatalog to whom, and who may create what.
 package admission_test
 
 import (
@@ -33,6 +34,11 @@ const (
 
 	// authors is the group of everybody who may edit ClusterExtensions.
 	authors = "extension-authors"
+
+	// publishers is the group of everybody who may do all with ClusterCatalogs but
+	// promote them, and creators that of those who may create both kinds.
+	publishers = "catalog-publishers"
+	creators   = "creators"
 
 	systemNamespace = "olmv1-system"
 	controllerUser  = "system:serviceaccount:olmv1-system:operator-controller-controller-manager"
@@ -79,8 +85,8 @@ func runTests(m *testing.M) (_ int, err error) {
 	return m.Run(), nil
 }
 
-// prepareCluster installs the kinds and roles that are released, and lets the
-// authors edit ClusterExtensions. The ServiceAccounts need not exist: what is
+// prepareCluster installs the kinds and roles that are released, and gives the groups
+// their rights. The ServiceAccounts need not exist: what is
 // asked is who may use them.
 func prepareCluster(ctx context.Context) error {
 	for _, name := range []string{systemNamespace, namespace} {
@@ -93,28 +99,46 @@ func prepareCluster(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd/"+extensionsCRD); err != nil {
+	if err := kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd/"+extensionsCRD, "crd/clustercatalogs.olm.operatorframework.io"); err != nil {
 		return err
 	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: authors},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: authors}},
-		RoleRef: rbacv1.RoleRef{
-			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "operator-controller-clusterextension-editor-role",
-		},
+	every := func(verbs ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: []string{ocv1.GroupVersion.Group}, Resources: []string{"clustercatalogs", "clusterextensions"}, Verbs: verbs}}
 	}
-	if err := admin.Create(ctx, binding); err != nil {
-		return err
+	for _, err := range []error{
+		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: publishers}, Rules: every("get", "create", "update", "patch", "delete")}),
+		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: creators}, Rules: every("get", "create")}),
+		bindGroup(ctx, authors, "operator-controller-clusterextension-editor-role"),
+		bindGroup(ctx, publishers, publishers),
+		bindGroup(ctx, creators, creators),
+	} {
+		if err != nil {
+			return err
+		}
 	}
 	return errors.Join(
 		waitAllowed(ctx, "anybody", "create", []string{authors}, extensions),
+		waitAllowed(ctx, "anybody", "create", []string{publishers}, catalogs),
+		waitAllowed(ctx, "anybody", "create", []string{creators}, extensions),
 		waitAllowed(ctx, controllerUser, "patch", nil, extensions),
 	)
 }
 
+// bindGroup gives a group the rights of a ClusterRole.
+func bindGroup(ctx context.Context, group, role string) error {
+	return admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: group},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	})
+}
+
 const extensionsCRD = "clusterextensions.olm.operatorframework.io"
 
-var extensions = authorizationv1.ResourceAttributes{Group: "olm.operatorframework.io", Resource: "clusterextensions"}
+var (
+	extensions = authorizationv1.ResourceAttributes{Group: "olm.operatorframework.io", Resource: "clusterextensions"}
+	catalogs   = authorizationv1.ResourceAttributes{Group: "olm.operatorframework.io", Resource: "clustercatalogs"}
+)
 
 // waitAllowed waits until the API server knows of a right that was just given.
 func waitAllowed(ctx context.Context, user, verb string, groups []string, what authorizationv1.ResourceAttributes) error {
@@ -179,6 +203,26 @@ func mayImpersonate(t *testing.T, subject rbacv1.Subject, names ...string) {
 	}
 	if err := waitAllowed(t.Context(), user, "impersonate", groups, right); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// may gives a user rights to the objects with the name, of the kind of what.
+func may(t *testing.T, user string, what authorizationv1.ResourceAttributes, name string, verbs ...string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: user + "-may"}
+	create(t, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{what.Group}, Resources: []string{what.Resource}, Verbs: verbs, ResourceNames: []string{name},
+	}}})
+	create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+	})
+	what.Name = name
+	for _, verb := range verbs {
+		if err := waitAllowed(t.Context(), user, verb, nil, what); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

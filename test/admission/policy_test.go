@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,19 +20,54 @@ import (
 )
 
 const (
-	policyName = "operator-controller-use-of-serviceaccounts"
+	policyName         = "operator-controller-use-of-serviceaccounts"
+	namespacesPolicy   = "operator-controller-forbidden-namespaces"
+	catalogsPolicy     = "operator-controller-clustercatalogs"
+	createByNamePolicy = "operator-controller-create-by-name"
 
-	newNames  = "../../config/admission"
-	anyChange = "../../config/overlays/any-change"
+	newNames     = "../../config/admission"
+	anyChange    = "../../config/overlays/any-change"
+	createByName = "../../config/overlays/create-by-name"
 )
 
-// switchOn applies a variant of the policy for the length of a test, which ends
-// when creating is free again.
+// probe is a request that a policy refuses. Nothing comes of it.
+type probe struct {
+	policy  string
+	request func(context.Context) error
+}
+
+// probes has one for each policy of a kustomization.
+func probes(t *testing.T, dir string) []probe {
+	t.Helper()
+	if dir == createByName {
+		creator := as(t, "probe", creators)
+		return []probe{{createByNamePolicy, func(ctx context.Context) error {
+			return creator.Create(ctx, extension("probe", installer), client.DryRunAll)
+		}}}
+	}
+	author := as(t, "probe", authors)
+	return []probe{
+		{policyName, func(ctx context.Context) error {
+			return author.Create(ctx, extension("probe", installer), client.DryRunAll)
+		}},
+		{namespacesPolicy, func(ctx context.Context) error {
+			return admin.Create(ctx, extensionIn("kube-system", "probe"), client.DryRunAll)
+		}},
+		{catalogsPolicy, func(ctx context.Context) error {
+			return admin.Create(ctx, catalog("probe", 0, ocv1.MetadataNameLabel, "other"), client.DryRunAll)
+		}},
+	}
+}
+
+// switchOn applies a kustomization with policies for the length of a test, which ends
+// when they refuse nothing any more.
 func switchOn(t *testing.T, dir string) {
 	t.Helper()
-	probe := as(t, "probe", authors)
-	if refused := dryRun(t.Context(), probe); refused != nil {
-		t.Fatalf("without the policy: %v", refused)
+	all := probes(t, dir)
+	for _, p := range all {
+		if refused := p.request(t.Context()); refused != nil {
+			t.Fatalf("without the policy %s: %v", p.policy, refused)
+		}
 	}
 	if err := kubectl(t.Context(), "apply", "-k", dir); err != nil {
 		t.Fatal(err)
@@ -41,17 +77,20 @@ func switchOn(t *testing.T, dir string) {
 		if err := kubectl(ctx, "delete", "-k", dir); err != nil {
 			t.Error(err)
 		}
-		if err := poll(ctx, func(ctx context.Context) (bool, error) { return dryRun(ctx, probe) == nil, nil }); err != nil {
-			t.Errorf("the policy is deleted and holds: %v", err)
+		for _, p := range all {
+			if err := poll(ctx, func(ctx context.Context) (bool, error) { return p.request(ctx) == nil, nil }); err != nil {
+				t.Errorf("the policy %s is deleted and holds: %v", p.policy, err)
+			}
 		}
 	})
-	if err := poll(t.Context(), func(ctx context.Context) (bool, error) { return apierrors.IsForbidden(dryRun(ctx, probe)), nil }); err != nil {
-		t.Fatalf("the policy is applied and does not hold: %v", err)
+	for _, p := range all {
+		if err := poll(t.Context(), func(ctx context.Context) (bool, error) {
+			err := p.request(ctx)
+			return err != nil && strings.Contains(err.Error(), p.policy), nil
+		}); err != nil {
+			t.Fatalf("the policy %s is applied and does not hold: %v", p.policy, err)
+		}
 	}
-}
-
-func dryRun(ctx context.Context, c client.Client) error {
-	return c.Create(ctx, extension("probe", installer), client.DryRunAll)
 }
 
 // checkRefused asserts that the policy refuses, and that it names the right that
@@ -88,16 +127,26 @@ const (
 	otherVersion  = `{"spec": {"source": {"catalog": {"version": "1.x", "selector": {"matchLabels": {"a": "b"}}}}}}`
 	configuration = `{"spec": {"config": {"configType": "Inline", "inline": {"a": "b"}}}}`
 	otherAccount  = `{"spec": {"serviceAccount": {"name": "cluster-admin"}}}`
-	otherPlace    = `{"spec": {"namespace": "kube-system"}}`
+	otherPlace    = `{"spec": {"namespace": "elsewhere"}}`
+	systemPlace   = `{"spec": {"namespace": "kube-system"}}`
 	progress      = `{"status": {"observedGeneration": 1}}`
 )
 
 // TestPolicy has its subtests run together, and nothing besides: there is one
 // policy in a cluster.
 func TestPolicy(t *testing.T) { //nolint:paralleltest,tparallel // see above
+	existingIn(t, "kube-system")
+	existingIn(t, systemNamespace)
+	worn := existingCatalog(t, "worn", 0, ocv1.MetadataNameLabel, "other")
+	corrected := existingCatalog(t, "corrected", 0, ocv1.MetadataNameLabel, "other")
 	switchOn(t, newNames)
 	t.Run("create", testCreate)
 	t.Run("change", testChange)
+	t.Run("namespaces", testNamespaces)
+	t.Run("catalog, create", testCreateCatalog)
+	t.Run("catalog, change", testChangeCatalog)
+	t.Run("catalog, labelled before", func(t *testing.T) { testWorn(t, worn, corrected) })
+	t.Run("catalog, what the controller writes", testCatalogController)
 	t.Run("the expressions fit the kind", testTypes)
 }
 
@@ -121,9 +170,8 @@ func testCreate(t *testing.T) {
 		mayImpersonate(t, user("wide"))
 		wide := as(t, "wide", authors)
 		checkAllowed(t, wide.Create(t.Context(), extension("wide", "whatever"), client.DryRunAll))
-		elsewhere := extension("wide", installer)
-		elsewhere.Spec.Namespace = "kube-system"
-		if err := wide.Create(t.Context(), elsewhere); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `in the namespace "kube-system"`) {
+		elsewhere := extensionIn("elsewhere", "wide")
+		if err := wide.Create(t.Context(), elsewhere); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `in the namespace "elsewhere"`) {
 			t.Errorf("got %v, want a refusal that names the namespace", err)
 		}
 	})
@@ -212,15 +260,20 @@ func testController(t *testing.T) {
 // testTypes waits for the verdict of the cluster on the expressions.
 func testTypes(t *testing.T) {
 	t.Parallel()
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	list := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
 	if err := poll(t.Context(), func(ctx context.Context) (bool, error) {
-		err := admin.Get(ctx, client.ObjectKey{Name: policyName}, policy)
-		return policy.Status.TypeChecking != nil, err
+		err := admin.List(ctx, list)
+		unchecked := slices.ContainsFunc(list.Items, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+			return p.Status.TypeChecking == nil
+		})
+		return !unchecked && len(list.Items) > 0, err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
-		t.Errorf("%s: %s", warning.FieldRef, warning.Warning)
+	for _, policy := range list.Items {
+		for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
+			t.Errorf("%s: %s: %s", policy.Name, warning.FieldRef, warning.Warning)
+		}
 	}
 }
 
@@ -238,8 +291,11 @@ func nameFrom(t *testing.T) string {
 // TestPolicyForAnyChange: with the stricter variant, only who may impersonate the
 // ServiceAccount gives it something else to do.
 func TestPolicyForAnyChange(t *testing.T) { //nolint:tparallel // there is one policy in a cluster
+	existingIn(t, "kube-system")
+	existingIn(t, systemNamespace)
 	switchOn(t, anyChange)
 	t.Run("create", testCreate)
+	t.Run("namespaces", testNamespaces)
 	t.Run("metadata, without the right", func(t *testing.T) {
 		t.Parallel()
 		made, editor := existing(t, nameFrom(t)), as(t, "editor", authors)
@@ -273,10 +329,11 @@ func TestPolicyDoesNotRelyOnImmutability(t *testing.T) { //nolint:paralleltest /
 	editor := as(t, "editor", authors)
 	checkRefused(t, change(t, editor, made.Name, otherAccount), "editor", "cluster-admin")
 	err := change(t, editor, made.Name, otherPlace)
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `in the namespace "kube-system"`) {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `in the namespace "elsewhere"`) {
 		t.Errorf("got %v, want a refusal that names the namespace", err)
 	}
 	checkAllowed(t, change(t, admin, made.Name, otherAccount))
+	checkForbidden(t, change(t, admin, made.Name, systemPlace), "kube-system")
 
 	// An extension that names nobody yet is harmless until it does.
 	nobody := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "nobody"}}}
