@@ -304,6 +304,12 @@ func refusals() map[string]situation {
 			outcome: failing(StageApply, refused("creating", deployment, forbiddenTo("create"))),
 			next:    "operator-controller bundle rbac",
 		},
+		"The controller may not act as the ServiceAccount": {
+			outcome: failing(StageApply, fmt.Errorf("asking for the rights of the ServiceAccount in namespace %q: %w", sampleName, statusError(http.StatusForbidden,
+				`serviceaccounts "installer" is forbidden: User "system:serviceaccount:olmv1-system:operator-controller-controller-manager" `+
+					`cannot impersonate resource "serviceaccounts" in API group "" in the namespace "sample-operator"`))),
+			next: "grant it impersonate on serviceaccounts in this namespace",
+		},
 		"The ServiceAccount may not grant": {
 			outcome: failing(StageApply, refused("creating", role, apierrors.NewForbidden(schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}, role.Name,
 				errors.New(`user "system:serviceaccount:sample-operator:installer" (groups=["system:serviceaccounts" "system:serviceaccounts:sample-operator" "system:authenticated"]) `+

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -79,7 +80,7 @@ func obstacleOf(outcome Outcome) obstacle {
 		}
 	}
 	for _, known := range []func(Outcome) (obstacle, bool){
-		inSpec, inServiceAccount, inCatalogs, inBundle, inRights, inDefinitions, inObjects,
+		inSpec, inServiceAccount, inImpersonation, inCatalogs, inBundle, inRights, inDefinitions, inObjects,
 	} {
 		if found, ok := known(outcome); ok {
 			return found
@@ -129,6 +130,22 @@ func inServiceAccount(outcome Outcome) (obstacle, bool) {
 	return obstacle{
 		what: fmt.Sprintf("ServiceAccount %q in namespace %q cannot be read: %v", unreadable.Name, unreadable.Namespace, unreadable.Err),
 		next: nextRetry,
+	}, true
+}
+
+// notAllowedToAct are the words in which an API server refuses the controller to act as
+// somebody, before it looks at what is asked: it writes "impersonate", or since 1.36 for
+// example "impersonate-on:serviceaccount:create".
+var notAllowedToAct = regexp.MustCompile(`User "[^"]*" cannot impersonate`)
+
+func inImpersonation(outcome Outcome) (obstacle, bool) {
+	var refusal apierrors.APIStatus
+	if !errors.As(outcome.Err, &refusal) || !apierrors.IsForbidden(outcome.Err) || !notAllowedToAct.MatchString(refusal.Status().Message) {
+		return obstacle{}, false
+	}
+	return obstacle{
+		what: fmt.Sprintf("the controller may not act as ServiceAccount %q in namespace %q", outcome.Owner.ServiceAccount, outcome.Owner.Namespace),
+		next: "grant it impersonate on serviceaccounts in this namespace",
 	}, true
 }
 

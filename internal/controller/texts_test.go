@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -110,6 +111,32 @@ func TestTextsOfSituations(t *testing.T) {
 			}
 			if ready := texts[ocv1.TypeReady]; ready != texts["event"] {
 				t.Errorf("the event says %q, and Ready %q", texts["event"], ready)
+			}
+		})
+	}
+}
+
+// TestWhoMayNotActIsTold: it is the controller that lacks a right, in the words of each
+// version of Kubernetes, and not the ServiceAccount, whatever that is refused.
+func TestWhoMayNotActIsTold(t *testing.T) {
+	t.Parallel()
+	const controller = "system:serviceaccount:olmv1-system:operator-controller-controller-manager"
+	for name, tc := range map[string]struct {
+		message string
+		want    bool
+	}{
+		"up to 1.35":                    {`serviceaccounts "sa" is forbidden: User "` + controller + `" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "ns"`, true},
+		"since 1.36":                    {`selfsubjectrulesreviews.authorization.k8s.io is forbidden: User "` + controller + `" cannot impersonate-on:serviceaccount:create resource "selfsubjectrulesreviews" in API group "authorization.k8s.io" at the cluster scope`, true},
+		"a right of the ServiceAccount": {`configmaps "impersonate" is forbidden: User "system:serviceaccount:ns:sa" cannot get resource "configmaps" in API group "" in the namespace "ns"`, false},
+		"a bundle that the policy refuses": {`clusterextensions.olm.operatorframework.io "y" is forbidden: ValidatingAdmissionPolicy 'operator-controller-use-of-serviceaccounts' denied request: ` +
+			`user "system:serviceaccount:ns:sa" cannot impersonate resource "serviceaccounts" in API group "" with the name "sa"`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outcome := failing(StageApply, fmt.Errorf("reading: %w", statusError(http.StatusForbidden, tc.message)))
+			const want = "the controller may not act as ServiceAccount "
+			if got := summaryOf(outcome); strings.Contains(got, want) != tc.want {
+				t.Errorf("%q in it: %t, want %t: %s", want, !tc.want, tc.want, got)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func checkIdentities(audit *environment.AuditLog) error {
 			}
 			continue
 		}
-		if !request.IsRead() && !request.IsOwn() {
+		if !request.IsRead() && !request.IsOwn() && !request.IsRefusedIdentity() {
 			errs = append(errs, fmt.Errorf("the controller wrote in its own name: %s", request))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -30,7 +31,8 @@ type Request struct {
 		Name        string `json:"name"`
 	} `json:"objectRef"`
 	ResponseStatus struct {
-		Code int `json:"code"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
 	} `json:"responseStatus"`
 	StageTimestamp time.Time `json:"stageTimestamp"`
 }
@@ -54,6 +56,12 @@ func (r Request) IsWrite() bool {
 	isTrial := strings.Contains(r.RequestURI, "dryRun=All")
 	isQuestion := strings.HasPrefix(r.RequestURI, "/apis/authorization.k8s.io/")
 	return !r.IsRead() && !isTrial && !isQuestion
+}
+
+// IsRefusedIdentity says that the request was to be made as somebody else, and came to
+// nothing because the controller may not act as them. Nobody is impersonated then.
+func (r Request) IsRefusedIdentity() bool {
+	return r.ResponseStatus.Code == http.StatusForbidden && strings.Contains(r.ResponseStatus.Message, " cannot impersonate")
 }
 
 // ownResources are what the controller may write in its own name, besides the
