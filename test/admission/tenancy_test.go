@@ -1,12 +1,15 @@
 package admission_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -271,4 +274,27 @@ func checkNameless(t *testing.T, err error, user, resource, name string) {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), createByNamePolicy) {
 		t.Errorf("got %v, want %q", err, want)
 	}
+}
+
+// TestQuotasDoNotCountExtensions: a ResourceQuota that refuses what it counts lets them
+// through, whose namespace is only named in the spec.
+func TestQuotasDoNotCountExtensions(t *testing.T) { //nolint:paralleltest // policies of other tests would refuse
+	none := resource.MustParse("0")
+	create(t, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "none"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			"count/configmaps": none,
+			"count/clusterextensions.olm.operatorframework.io": none,
+			"count/clustercatalogs.olm.operatorframework.io":   none,
+		}},
+	})
+	counted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "counted"}}
+	if err := poll(t.Context(), func(ctx context.Context) (bool, error) {
+		err := admin.Create(ctx, counted.DeepCopy(), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "exceeded quota"), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	checkAllowed(t, admin.Create(t.Context(), extension("uncounted", installer), client.DryRunAll))
+	checkAllowed(t, admin.Create(t.Context(), catalog("uncounted", 0), client.DryRunAll))
 }
