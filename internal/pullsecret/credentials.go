@@ -18,19 +18,19 @@ type credentials map[string]json.RawMessage
 
 // credentialsOf returns what is in a Secret. The error is errNoCredentials.
 func credentialsOf(secret *corev1.Secret) (credentials, error) {
-	found := credentials{}
+	var older, newer credentials
 	if raw, ok := secret.Data[corev1.DockerConfigKey]; ok {
-		if err := json.Unmarshal(raw, &found); err != nil {
+		if err := json.Unmarshal(raw, &older); err != nil || !older.readable() {
 			return nil, errNoCredentials
 		}
 	}
 	if raw, ok := secret.Data[corev1.DockerConfigJsonKey]; ok {
-		newer, err := decode(raw)
-		if err != nil {
+		var err error
+		if newer, err = decode(raw); err != nil {
 			return nil, err
 		}
-		maps.Copy(found, newer)
 	}
+	found := merge([]credentials{older, newer})
 	if len(found) == 0 {
 		return nil, errNoCredentials
 	}
@@ -42,10 +42,25 @@ func decode(data []byte) (credentials, error) {
 	var config struct {
 		Auths credentials `json:"auths"`
 	}
-	if err := json.Unmarshal(data, &config); err != nil {
+	if err := json.Unmarshal(data, &config); err != nil || !config.Auths.readable() {
 		return nil, errNoCredentials
 	}
 	return config.Auths, nil
+}
+
+// readable says whether the image puller can read all entries. It reads nothing of
+// a file in which it cannot, not even what others brought.
+func (c credentials) readable() bool {
+	for _, raw := range c {
+		var entry struct {
+			Auth          string `json:"auth"`
+			IdentityToken string `json:"identitytoken"`
+		}
+		if err := json.Unmarshal(raw, &entry); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // merge returns the entries of all, of which later ones win.

@@ -20,6 +20,9 @@ func TestCredentialsOf(t *testing.T) {
 		"neither":           {map[string]string{"password": "x"}, ""},
 		"malformed":         {map[string]string{".dockerconfigjson": `{"auths":"secret`}, ""},
 		"old and malformed": {map[string]string{".dockercfg": `{"a":secret`}, ""},
+		"old one is null":   {map[string]string{".dockercfg": `null`, ".dockerconfigjson": `{"auths":{"a":{"auth":"x"}}}`}, `{"auths":{"a":{"auth":"x"}}}`},
+		"entry of a number": {map[string]string{".dockerconfigjson": `{"auths":{"a":{"auth":"x"},"b":5}}`}, ""},
+		"auth of a number":  {map[string]string{".dockercfg": `{"a":{"auth":5}}`}, ""},
 		"no credentials":    {map[string]string{".dockercfg": `null`}, ""},
 	}
 	for name, tc := range tests {
