@@ -3,6 +3,7 @@ package applier_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -48,12 +49,24 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if onlyFuzzes() {
+		os.Exit(m.Run())
+	}
 	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(code)
+}
+
+// onlyFuzzes says that nothing will run that needs the cluster: with -run '^$' or
+// '^Fuzz...', and in the processes in which inputs are tried.
+func onlyFuzzes() bool {
+	value := func(name string) string { return flag.Lookup(name).Value.String() }
+	tests := value("test.run")
+	return tests == "^$" || strings.HasPrefix(tests, "^Fuzz") || value("test.fuzzworker") == "true"
 }
 
 func runTests(m *testing.M) (_ int, err error) {

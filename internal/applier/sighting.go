@@ -81,6 +81,9 @@ func decodeList(body io.Reader) (objects []json.RawMessage, version string, err 
 	return list.Items, list.Metadata.ResourceVersion, err
 }
 
+// jsonSpace is all that may stand between two events.
+const jsonSpace = " \t\r\n"
+
 // events reads a stream of events. It has a buffer only while there is something
 // to read.
 type events struct {
@@ -113,7 +116,7 @@ func (e *events) wait() error {
 		if _, err := io.ReadFull(e.body, e.first[:]); err != nil {
 			return err
 		}
-		if len(bytes.TrimSpace(e.first[:])) > 0 {
+		if len(bytes.TrimLeft(e.first[:], jsonSpace)) > 0 {
 			break
 		}
 	}
@@ -127,5 +130,5 @@ func (e *events) hasMore() bool {
 		return false
 	}
 	rest, err := io.ReadAll(e.decoder.Buffered()) // of bytes in memory
-	return err == nil && len(bytes.TrimSpace(rest)) > 0
+	return err == nil && len(bytes.TrimLeft(rest, jsonSpace)) > 0
 }

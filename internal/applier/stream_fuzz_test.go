@@ -1,0 +1,99 @@
+package applier
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// FuzzStream reads any bytes as the events of a watch: it comes to an end, which is
+// an error, and what was seen until then does not depend on how the bytes arrive.
+func FuzzStream(f *testing.F) {
+	f.Add([]byte(`{"type":"ADDED","object":`+seenConfigMap+`}{"type":"DELETED","object":`+seenConfigMap+`}`), false)
+	f.Add([]byte(`{"type":"MODIFIED","object":`+seenDeployment+`}`), true)
+	f.Add([]byte(`{"metadata":{"resourceVersion":"9"},"items":[`+seenDeployment+`,{}]}`), true)
+	f.Fuzz(func(t *testing.T, data []byte, deployments bool) {
+		kind := schema.GroupKind{Kind: "ConfigMap"}
+		if deployments {
+			kind = deploymentKind
+		}
+		atOnce := readStream(t, kind, bytes.NewReader(data))
+		slowly := readStream(t, kind, iotest.OneByteReader(bytes.NewReader(data)))
+		if diff := cmp.Diff(atOnce, slowly, cmp.AllowUnexported(streamed{}, sighting{})); diff != "" {
+			t.Errorf("at once and byte by byte differ:\n%s", diff)
+		}
+		objects, _, err := decodeList(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for _, object := range objects {
+			if seen, err := sightingOf(kind, apiwatch.Added, object); err == nil {
+				checkSighting(t, kind, seen)
+			}
+		}
+	})
+}
+
+// streamed is what comes of a stream.
+type streamed struct {
+	seen     []sighting
+	listed   []map[ObjectKey]struct{}
+	version  string
+	progress bool
+	err      string
+}
+
+func readStream(t *testing.T, kind schema.GroupKind, from io.Reader) streamed {
+	t.Helper()
+	var got streamed
+	s := &stream{
+		kind:   kind,
+		see:    func(seen sighting) { got.seen = append(got.seen, seen) },
+		listed: func(found map[ObjectKey]struct{}) { got.listed = append(got.listed, found) },
+		found:  map[ObjectKey]struct{}{},
+	}
+	progress, err := s.read(newEvents(from))
+	if err == nil {
+		t.Fatal("the stream ends without an error: it would not be opened again")
+	}
+	got.version, got.progress, got.err = s.version, progress, err.Error()
+	if len(got.seen) > 0 && !progress {
+		t.Error("something was seen without progress")
+	}
+	if len(got.listed) > 1 || len(got.listed) == 0 && got.version != "" {
+		t.Errorf("the list ended %d times, and the stream goes on at %q", len(got.listed), got.version)
+	}
+	reported := map[ObjectKey]bool{}
+	for _, seen := range got.seen {
+		checkSighting(t, kind, seen)
+		reported[seen.key] = true
+	}
+	for _, found := range got.listed {
+		for key := range found {
+			if !reported[key] {
+				t.Errorf("%s is listed and was not seen", key)
+			}
+		}
+	}
+	return got
+}
+
+// checkSighting checks what those who are told of an object rely on.
+func checkSighting(t *testing.T, kind schema.GroupKind, seen sighting) {
+	t.Helper()
+	isObject := seen.event != apiwatch.Bookmark && seen.event != apiwatch.Error
+	if !isObject || seen.key.GroupKind != kind || seen.fingerprint == "" {
+		t.Errorf("saw %+v in a watch of %s", seen, kind)
+	}
+	if (seen.event == apiwatch.Deleted) != (seen.fingerprint == gone) {
+		t.Errorf("%s has the fingerprint %q after %s", seen.key, seen.fingerprint, seen.event)
+	}
+	if (seen.workload != nil) != (kind == deploymentKind) {
+		t.Errorf("%s of %s has the health %+v", seen.key, kind, seen.workload)
+	}
+}
