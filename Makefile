@@ -70,6 +70,22 @@ verify: generate ## Check that what is generated is committed, modules are tidy,
 	go test -run 'Limits|NamedTests' ./test/operator
 	$(MAKE) lint
 
+# What is known of vulnerabilities. It changes without us, and cannot be reached from
+# everywhere: file:///path is a copy of it, with the folders index and ID.
+VULNDB ?= https://vuln.go.dev
+GOVULNCHECK = $(TOOL) govulncheck -db $(VULNDB)
+
+.PHONY: vuln
+vuln: vuln-db ## Look for known vulnerabilities in what is called; VULNDB=file:///path for a copy of the database.
+	$(GOVULNCHECK) ./...
+
+# Only of a database that it can read, govulncheck says when it was updated.
+.PHONY: vuln-db
+vuln-db:
+	@$(GOVULNCHECK) -version | grep '^DB updated: ' || { \
+		echo 'The database of vulnerabilities $(VULNDB) cannot be read, so nothing was checked.'; \
+		echo 'Try again from where it can be reached, or name a copy of it with VULNDB=file:///path.'; exit 1; } >&2
+
 # Test
 
 .PHONY: test
