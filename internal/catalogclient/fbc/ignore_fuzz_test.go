@@ -41,7 +41,7 @@ func readFolder(t *testing.T, top, sub, name string) (paths []string, understood
 		".indexignore": top, "sub/.indexignore": sub,
 		"a.json": "{}", "sub/b.md": "{}", "sub/c.yaml": "{}", "sub/sub/d.json": "{}", "sub/" + name: "{}",
 	})
-	for o, err := range (fbc.Folder{Root: root}).Objects() {
+	for o, err := range (fbc.Folder{Root: root}).Objects(t.Context()) {
 		if err == nil {
 			paths = append(paths, o.Path)
 			continue
