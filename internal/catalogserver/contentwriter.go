@@ -12,21 +12,25 @@ import (
 	"path/filepath"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/diskspace"
 )
 
 const writeBufferBytes = 256 << 10
 
-// writeContent stores the catalog in files, and its index, in folder. The
-// result has what a Record says of them.
-func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits) (Record, error) {
+// writeContent stores the catalog in files, and its index, in folder, within a room.
+// The result has what a Record says of them.
+func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits, room *diskspace.Holding) (Record, error) {
 	var index indexBuilder
 	content, err := writeFile(filepath.Join(folder, contentFile), func(w io.Writer) error {
-		bounded := &boundedWriter{dst: w, limit: limits.Bytes}
+		bounded := &boundedWriter{dst: &roomWriter{dst: w, room: room}, limit: limits.Bytes}
 		err := encode(ctx, files, limits, func(o fbc.Object, line []byte) error {
 			if index.count() >= limits.Content.Objects {
 				return &fbc.LimitError{What: "objects", Limit: int64(limits.Content.Objects)}
 			}
 			index.add(o, line)
+			if index.size > limits.IndexBytes {
+				return &fbc.LimitError{What: "index bytes", Limit: limits.IndexBytes}
+			}
 			_, err := bounded.Write(line)
 			return err
 		})
@@ -38,7 +42,9 @@ func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits
 	if err != nil {
 		return Record{}, err
 	}
-	written, err := writeFile(filepath.Join(folder, indexFile), index.write)
+	written, err := writeFile(filepath.Join(folder, indexFile), func(w io.Writer) error {
+		return index.write(&roomWriter{dst: w, room: room})
+	})
 	if err != nil {
 		return Record{}, err
 	}
@@ -94,4 +100,17 @@ func (w *boundedWriter) Write(p []byte) (int, error) {
 	n, err := w.dst.Write(p)
 	w.written += int64(n)
 	return n, err
+}
+
+// roomWriter asks for the bytes on disk before it writes them.
+type roomWriter struct {
+	dst  io.Writer
+	room *diskspace.Holding
+}
+
+func (w *roomWriter) Write(p []byte) (int, error) {
+	if err := w.room.Take(int64(len(p))); err != nil {
+		return 0, err
+	}
+	return w.dst.Write(p)
 }

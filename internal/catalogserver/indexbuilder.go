@@ -19,7 +19,12 @@ type indexBuilder struct {
 	end uint64
 	// fields has the objects by value.
 	fields [fieldCount]map[string][]uint32
+	// size is what all of it takes in memory in bytes, roughly.
+	size int64
 }
+
+// valueOverhead is what a value takes in memory beside its text.
+const valueOverhead = 96
 
 // add appends the next object, which is stored as line. An empty value is no
 // value: it cannot be asked for.
@@ -29,6 +34,7 @@ func (b *indexBuilder) add(o fbc.Object, line []byte) {
 	b.end += uint64(len(line))
 	b.objects = binary.LittleEndian.AppendUint64(b.objects, b.end)
 	b.objects = append(b.objects, digest[:objectDigestBytes]...)
+	b.size += objectEntryBytes
 	for field, value := range (Query{Schema: o.Schema, Package: o.Package, Name: o.Name}).values() {
 		if value == "" {
 			continue
@@ -36,7 +42,12 @@ func (b *indexBuilder) add(o fbc.Object, line []byte) {
 		if b.fields[field] == nil {
 			b.fields[field] = map[string][]uint32{}
 		}
-		b.fields[field][value] = append(b.fields[field][value], number)
+		objects, known := b.fields[field][value]
+		if !known {
+			b.size += int64(len(value)) + valueOverhead
+		}
+		b.fields[field][value] = append(objects, number)
+		b.size += postingBytes
 	}
 }
 

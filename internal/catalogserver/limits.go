@@ -2,8 +2,13 @@ package catalogserver
 
 import "github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 
-// defaultBytes is some five times the size of the largest public catalog.
-const defaultBytes = 1 << 30
+const (
+	// defaultBytes is some five times the size of the largest public catalog.
+	defaultBytes = 1 << 30
+	// defaultIndexBytes lets a million objects have some hundred bytes each. That of
+	// the largest public catalog takes three million.
+	defaultIndexBytes = 128 << 20
+)
 
 // Limits bounds what one catalog may take. A zero field stands for its default.
 type Limits struct {
@@ -11,6 +16,8 @@ type Limits struct {
 	Content fbc.Limits
 	// Bytes is the size of the stored content.
 	Bytes int64
+	// IndexBytes is the size of its index in memory while it is made, roughly.
+	IndexBytes int64
 	// Files is the number of files.
 	Files int
 }
@@ -19,6 +26,9 @@ func (l Limits) withDefaults() Limits {
 	l.Content = l.Content.WithDefaults()
 	if l.Bytes == 0 {
 		l.Bytes = defaultBytes
+	}
+	if l.IndexBytes == 0 {
+		l.IndexBytes = defaultIndexBytes
 	}
 	return l
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/diskspace"
 )
 
 const (
@@ -53,6 +55,9 @@ type Record struct {
 	// Format is the format of the record.
 	Format int `json:"format"`
 }
+
+// sizeOnDisk is what the content and its index take, in bytes.
+func (r Record) sizeOnDisk() int64 { return diskspace.Blocks(r.Bytes) + diskspace.Blocks(r.IndexBytes) }
 
 // readRecord returns the record in folder, which is that of one catalog, when
 // the content that it describes is there and undamaged.

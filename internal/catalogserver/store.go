@@ -1,6 +1,7 @@
 package catalogserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/clusterextensions/operator-controller/internal/diskspace"
 )
 
 // ErrNoContent says that the store has no content of a catalog.
@@ -46,11 +50,15 @@ func checkName(name string) error {
 type Store struct {
 	dir    string
 	limits Limits
+	work   *diskspace.Space
 
 	mu      sync.RWMutex
 	records map[string]Record
-	// commit makes changes of records exclude each other.
+	// commit makes changes of records exclude each other. It guards rooms, which are
+	// what catalogs take on disk.
 	commit sync.Mutex
+	space  *diskspace.Space
+	rooms  map[string]*diskspace.Holding
 }
 
 // StoreConfig is what a Store is made from.
@@ -60,6 +68,9 @@ type StoreConfig struct {
 	Dir string
 	// Limits bounds what one catalog may take.
 	Limits Limits
+	// Space is what the content of all catalogs may take on disk, and Work what all
+	// content may that is being stored. Nil means without bound.
+	Space, Work *diskspace.Space
 }
 
 // OpenStore returns the store in cfg.Dir with the content that it holds, of
@@ -69,7 +80,11 @@ func OpenStore(cfg StoreConfig) (*Store, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("a folder for the catalogs is required")
 	}
-	s := &Store{dir: cfg.Dir, limits: cfg.Limits.withDefaults(), records: map[string]Record{}}
+	unbounded := diskspace.New(diskspace.Config{Bytes: math.MaxInt64})
+	s := &Store{
+		dir: cfg.Dir, limits: cfg.Limits.withDefaults(), work: cmp.Or(cfg.Work, unbounded),
+		records: map[string]Record{}, space: cmp.Or(cfg.Space, unbounded), rooms: map[string]*diskspace.Holding{},
+	}
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("opening the store of catalogs: %w", err)
 	}
@@ -100,8 +115,17 @@ func (s *Store) load() error {
 			return err
 		}
 		s.records[entry.Name()] = rec
+		s.room(entry.Name()).Adopt(rec.sizeOnDisk())
 	}
 	return nil
+}
+
+// room is what a catalog takes on disk.
+func (s *Store) room(name string) *diskspace.Holding {
+	if s.rooms[name] == nil {
+		s.rooms[name] = s.space.Hold()
+	}
+	return s.rooms[name]
 }
 
 // sweep removes all of a catalog's folder but its record and current content.
@@ -161,7 +185,8 @@ func (s *Store) Open(name string) (*Snapshot, error) {
 
 // Put checks the catalog in files and makes it the content of the catalog with
 // that name. Until then, and on error, the previous content stays. The error is
-// a *NameError, one of encode, an *fbc.LimitError, or one of the file system.
+// a *NameError, one of encode, an *fbc.LimitError, a *diskspace.FullError, or one of
+// the file system.
 func (s *Store) Put(ctx context.Context, name string, origin Origin, files fs.FS) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -174,7 +199,9 @@ func (s *Store) Put(ctx context.Context, name string, origin Origin, files fs.FS
 	if err != nil {
 		return err
 	}
-	rec, err := writeContent(ctx, folder, files, s.limits)
+	work := s.work.Hold()
+	defer work.Release()
+	rec, err := writeContent(ctx, folder, files, s.limits, work)
 	if err == nil {
 		rec.Origin = origin
 		rec.StoredAt = origin.CheckedAt.Truncate(time.Second)
@@ -209,11 +236,21 @@ func (s *Store) Confirm(name string, origin Origin) error {
 func (s *Store) publish(name string, rec Record) error {
 	s.commit.Lock()
 	defer s.commit.Unlock()
-	if err := writeRecord(s.folder(name), rec); err != nil {
+	old, replaced := s.Record(name)
+	room := s.room(name)
+	err := room.Resize(rec.sizeOnDisk())
+	if err == nil {
+		err = writeRecord(s.folder(name), rec)
+	}
+	switch {
+	case err != nil && replaced:
+		room.Adopt(old.sizeOnDisk())
+		return err
+	case err != nil:
+		s.giveBack(name)
 		return err
 	}
 	s.mu.Lock()
-	old, replaced := s.records[name]
 	s.records[name] = rec
 	s.mu.Unlock()
 	if replaced && old.Folder != rec.Folder {
@@ -222,6 +259,13 @@ func (s *Store) publish(name string, rec Record) error {
 		_ = os.RemoveAll(filepath.Join(s.folder(name), old.Folder))
 	}
 	return nil
+}
+
+func (s *Store) giveBack(name string) {
+	if room := s.rooms[name]; room != nil {
+		room.Release()
+		delete(s.rooms, name)
+	}
 }
 
 // Delete removes the content of a catalog. It is served no longer even when
@@ -238,5 +282,6 @@ func (s *Store) Delete(name string) error {
 	if err := os.RemoveAll(s.folder(name)); err != nil {
 		return fmt.Errorf("removing the content of catalog %q: %w", name, err)
 	}
+	s.giveBack(name)
 	return nil
 }

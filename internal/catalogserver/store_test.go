@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/diskspace"
 )
 
 // files makes a catalog of paths and texts.
@@ -198,6 +199,93 @@ func TestFailedPutKeepsContent(t *testing.T) {
 				t.Errorf("files: -before +after\n%s", diff)
 			}
 		})
+	}
+}
+
+// sized is a catalog whose content takes that many blocks on disk, and its index one.
+func sized(blocks int) fstest.MapFS {
+	return files(map[string]string{"c.json": `{"name":"` + strings.Repeat("x", 1000) + `","text":"` + strings.Repeat("x", blocks*4096-2000) + `"}`})
+}
+
+func blocks(n int64) int64 { return n * diskspace.Blocks(1) }
+
+// TestStoreIsBounded: who comes first has the space beyond the shares, and nobody
+// keeps another from its share, from content of the size that it has, or from what was
+// deleted.
+func TestStoreIsBounded(t *testing.T) {
+	t.Parallel()
+	space := diskspace.Config{What: "catalogs", Bytes: blocks(20), Shares: 2, Share: blocks(5)}
+	dir := t.TempDir()
+	open := func() *catalogserver.Store {
+		return openStore(t, catalogserver.StoreConfig{Dir: dir, Space: diskspace.New(space)})
+	}
+	s := open()
+	put(t, s, "large", "1", sized(14))
+	put(t, s, "small", "1", sized(4))
+	refuse := func(name, digest string, size int) {
+		t.Helper()
+		before, _ := s.Record(name)
+		err := s.Put(t.Context(), name, origin(digest), sized(size))
+		if full, ok := errors.AsType[*diskspace.FullError](err); !ok || full.What != "catalogs" {
+			t.Errorf("%s: got %v, want a FullError", name, err)
+		}
+		if after, _ := s.Record(name); after != before {
+			t.Errorf("%s: what was refused is the content", name)
+		}
+		if folders, err := os.ReadDir(filepath.Join(dir, name)); err != nil || before.Folder == "" && len(folders) > 0 {
+			t.Errorf("%s: %v and %v are left", name, folders, err)
+		}
+	}
+	refuse("another", "1", 1)
+	refuse("large", "2", 15)
+	refuse("small", "2", 5)
+	put(t, s, "small", "3", sized(4))
+	put(t, s, "large", "3", sized(14))
+
+	s = open()
+	refuse("another", "1", 1)
+	put(t, s, "small", "4", sized(4))
+	if err := s.Delete("large"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "another", "1", sized(14))
+}
+
+// TestStoredContentIsBounded while it is written: what failed, and what is done, makes
+// place for others.
+func TestStoredContentIsBounded(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, catalogserver.StoreConfig{
+		Dir: t.TempDir(), Work: diskspace.New(diskspace.Config{What: "catalogs that are being stored", Bytes: blocks(6)}),
+	})
+	for i := range 3 {
+		put(t, s, fmt.Sprintf("c%d", i), "1", sized(4))
+		err := s.Put(t.Context(), "large", origin("1"), sized(7))
+		if _, ok := errors.AsType[*diskspace.FullError](err); !ok {
+			t.Errorf("got %v, want a FullError", err)
+		}
+		if err := s.Put(t.Context(), "bad", origin("1"), files(map[string]string{"c.json": "["})); err == nil {
+			t.Error("what is no catalog was stored")
+		}
+	}
+}
+
+// TestIndexIsBounded: names that are all different take memory while they are sorted.
+func TestIndexIsBounded(t *testing.T) {
+	t.Parallel()
+	catalog := func(objects int) fstest.MapFS {
+		var text strings.Builder
+		for i := range objects {
+			fmt.Fprintf(&text, `{"schema":"s","name":"%0100d"}`, i)
+		}
+		return files(map[string]string{"c.json": text.String()})
+	}
+	// An object takes some 24 bytes, its name 200, and each of its fields 4.
+	s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir(), Limits: catalogserver.Limits{IndexBytes: 100 * 250}})
+	put(t, s, "c", "1", catalog(100))
+	err := s.Put(t.Context(), "c", origin("2"), catalog(115))
+	if limit, ok := errors.AsType[*fbc.LimitError](err); !ok || limit.What != "index bytes" {
+		t.Errorf("got %v, want a bound on the index", err)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"github.com/opencontainers/go-digest"
+
+	"github.com/clusterextensions/operator-controller/internal/diskspace"
 )
 
 // The layout of the cache:
@@ -72,11 +74,12 @@ type cache struct {
 	mu       sync.Mutex
 	leases   map[entryKey]int
 	verified map[entryKey]bool // checked against their record since the start
+	rooms    rooms
 }
 
 // openCache opens the cache in dir, makes it if needed, and deletes what an
-// earlier process left unfinished.
-func openCache(dir string) (*cache, error) {
+// earlier process left unfinished, and of the rest what space has no place for.
+func openCache(dir string, space *diskspace.Space) (*cache, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, diskError(err)
 	}
@@ -84,7 +87,7 @@ func openCache(dir string) (*cache, error) {
 	if err != nil {
 		return nil, diskError(err)
 	}
-	c := &cache{root: root, leases: map[entryKey]int{}, verified: map[entryKey]bool{}}
+	c := &cache{root: root, leases: map[entryKey]int{}, verified: map[entryKey]bool{}, rooms: newRooms(space)}
 	names, err := c.names()
 	if err != nil {
 		return nil, err
@@ -96,7 +99,7 @@ func openCache(dir string) (*cache, error) {
 			}
 		}
 	}
-	return c, nil
+	return c, c.adopt(names)
 }
 
 func (c *cache) names() ([]string, error) {
@@ -124,6 +127,7 @@ func (l *lease) release() {
 	l.once.Do(func() {
 		l.cache.mu.Lock()
 		defer l.cache.mu.Unlock()
+		l.cache.rooms.touch(l.key)
 		if l.cache.leases[l.key]--; l.cache.leases[l.key] == 0 {
 			delete(l.cache.leases, l.key)
 		}
@@ -191,24 +195,36 @@ func (c *cache) readRecord(key entryKey, verify bool) (record, error) {
 	return rec, nil
 }
 
-// create makes an entry: fill writes the tree and returns its catalog root.
-// The entry appears whole or not at all, approved as given.
-func (c *cache) create(key entryKey, approval string, fill func(*os.Root) (string, error)) (*lease, error) {
+// filler writes the tree of an entry, asking for the bytes on disk of each part before,
+// and returns its catalog root.
+type filler func(tree *os.Root, take func(bytes int64) error) (string, error)
+
+// create makes an entry. It appears whole or not at all, approved as given. For want
+// of space, entries that nobody uses make place, those first that nobody has used for
+// longest; the error is a *diskspace.FullError if that is not enough.
+func (c *cache) create(key entryKey, approval string, fill filler) (*lease, error) {
 	temp := tempPrefix + rand.Text()
-	rec, err := c.build(temp, key, approval, fill)
+	room := c.rooms.space.Hold()
+	rec, err := c.build(temp, key, approval, func(tree *os.Root) (string, error) {
+		if err := c.take(room, entryBytes); err != nil {
+			return "", err
+		}
+		return fill(tree, func(bytes int64) error { return c.take(room, bytes) })
+	})
 	if err == nil {
 		var l *lease
-		if l, err = c.commit(temp, key, rec); err == nil {
+		if l, err = c.commit(temp, key, rec, room); err == nil {
 			return l, nil
 		}
 	}
 	if removeErr := c.root.RemoveAll(temp); removeErr != nil {
 		return nil, errors.Join(err, diskError(removeErr))
 	}
+	room.Release()
 	return nil, err
 }
 
-func (c *cache) commit(temp string, key entryKey, rec record) (*lease, error) {
+func (c *cache) commit(temp string, key entryKey, rec record, room *diskspace.Holding) (*lease, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.root.Rename(temp, key.dir()); err != nil {
@@ -216,6 +232,7 @@ func (c *cache) commit(temp string, key entryKey, rec record) (*lease, error) {
 	}
 	c.verified[key] = true
 	c.leases[key]++
+	c.rooms.add(key, room)
 	return &lease{cache: c, key: key, record: rec}, nil
 }
 
@@ -269,14 +286,19 @@ func (c *cache) discard(key entryKey) error {
 	}
 	delete(c.verified, key)
 	err := c.root.Rename(key.dir(), trash)
-	c.mu.Unlock()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.mu.Unlock()
 		return diskError(err)
 	}
-	return diskError(c.root.RemoveAll(trash))
+	room := c.rooms.remove(key)
+	c.mu.Unlock()
+	if err := c.root.RemoveAll(trash); err != nil {
+		return diskError(err)
+	}
+	if room != nil {
+		room.Release()
+	}
+	return nil
 }
 
 // sweep discards the entries whose digest nobody keeps.

@@ -142,8 +142,8 @@ func (j *pull) download(ctx context.Context, key entryKey) (*lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := j.puller.cache.create(key, j.approval, func(tree *os.Root) (string, error) {
-		return j.unpack(ctx, parts, tree)
+	held, err := j.puller.cache.create(key, j.approval, func(tree *os.Root, take func(int64) error) (string, error) {
+		return j.unpack(ctx, parts, tree, take)
 	})
 	if errors.Is(err, ErrContent) {
 		return nil, fmt.Errorf("error applying image: %w", err)
@@ -152,13 +152,14 @@ func (j *pull) download(ctx context.Context, key entryKey) (*lease, error) {
 }
 
 // unpack writes the selected part of the image to tree and returns the
-// directory in it that the selection is about.
-func (j *pull) unpack(ctx context.Context, parts imageParts, tree *os.Root) (string, error) {
+// directory in it that the selection is about. Before each part it asks take for the
+// bytes on disk.
+func (j *pull) unpack(ctx context.Context, parts imageParts, tree *os.Root, take func(int64) error) (string, error) {
 	selected, root, err := j.selected(ctx, parts)
 	if err != nil {
 		return "", err
 	}
-	u := newUnpacker(tree, selected, j.limits)
+	u := newUnpacker(tree, selected, j.limits, take)
 	for _, layer := range parts.layers {
 		if err := j.unpackLayer(ctx, u, layer); err != nil {
 			return "", err

@@ -11,6 +11,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"go.podman.io/image/v5/pkg/sysregistriesv2"
 	"go.podman.io/image/v5/types"
+
+	"github.com/clusterextensions/operator-controller/internal/diskspace"
 )
 
 // userAgent tells registries who asks.
@@ -41,6 +43,8 @@ type Config struct {
 	// RegistriesDir is the registries.d directory, which says where signatures
 	// are. Empty means those of the system.
 	RegistriesDir string
+	// Space is what all images in the cache may take on disk. Nil means without bound.
+	Space *diskspace.Space
 	// Limits bounds every image. Zero fields mean the defaults of the
 	// request's selection.
 	Limits Limits
@@ -82,7 +86,7 @@ func New(config Config) (*Puller, error) {
 		return nil, err
 	}
 	p.acceptsAnything = policy.missing
-	if p.cache, err = openCache(config.Dir); err != nil {
+	if p.cache, err = openCache(config.Dir, config.Space); err != nil {
 		return nil, fmt.Errorf("opening image cache: %w", err)
 	}
 	return p, nil
@@ -117,7 +121,8 @@ func (p *Puller) Resolve(ctx context.Context, req Request) (string, error) {
 // take is up to ctx. The caller closes the image.
 //
 // Errors are a *ReferenceError, a *RegistryError, a *PolicyError, a
-// *DigestError, a *DiskError, or one that matches [ErrContent].
+// *DigestError, a *DiskError, a *diskspace.FullError, or one that matches
+// [ErrContent].
 func (p *Puller) Pull(ctx context.Context, req Request) (*Image, error) {
 	if !req.Select.valid() {
 		return nil, fmt.Errorf("pulling image: unknown selection %s", req.Select)

@@ -10,6 +10,8 @@ import (
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/clusterextensions/operator-controller/internal/diskspace"
 )
 
 const (
@@ -24,6 +26,7 @@ type unpacker struct {
 	root   *os.Root
 	filter filter
 	limits Limits
+	take   func(bytes int64) error // asks for bytes on disk
 
 	expanded int64 // bytes decompressed so far
 	entries  int   // headers read so far
@@ -41,8 +44,8 @@ type layerState struct {
 	hidden  map[whiteout]bool // whiteouts already applied
 }
 
-func newUnpacker(root *os.Root, f filter, limits Limits) *unpacker {
-	return &unpacker{root: root, filter: f, limits: limits, buffer: make([]byte, copySize)}
+func newUnpacker(root *os.Root, f filter, limits Limits, take func(int64) error) *unpacker {
+	return &unpacker{root: root, filter: f, limits: limits, take: take, buffer: make([]byte, copySize)}
 }
 
 // apply unpacks one layer. An error that matches [ErrContent] holds only if r
@@ -171,6 +174,9 @@ func (u *unpacker) write(header *tar.Header, name string, body io.Reader) error 
 	if err := u.count(name); err != nil {
 		return err
 	}
+	if err := u.take(diskspace.Blocks(header.Size)); err != nil {
+		return err
+	}
 	u.layer.written[name] = true
 	if err := u.root.RemoveAll(name); err != nil {
 		return diskError(err)
@@ -217,6 +223,9 @@ func (u *unpacker) mkdir(name string) error {
 		return diskError(err)
 	}
 	if err := u.count(name); err != nil {
+		return err
+	}
+	if err := u.take(diskspace.Blocks(0)); err != nil {
 		return err
 	}
 	return diskError(u.root.Mkdir(name, dirMode))

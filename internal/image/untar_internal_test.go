@@ -46,7 +46,7 @@ func FuzzUntar(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer root.Close()
-		u := newUnpacker(root, bundleFilter(), fuzzLimits)
+		u := newUnpacker(root, bundleFilter(), fuzzLimits, func(int64) error { return nil })
 		for _, layer := range [][]byte{lower, upper} {
 			if err := u.apply(t.Context(), bytes.NewReader(layer)); err != nil && !errors.Is(err, ErrContent) {
 				t.Fatalf("apply error = %v, want an ErrContent", err)
