@@ -212,9 +212,9 @@ const (
 	packageOverhead = 512 // a package and, while it is built, its maps
 )
 
-// build returns the packages, each in an order that does not depend on the
-// order of the catalog. The error is ErrEmptyCatalog.
-func (b *builder) build() (map[string]*entry, error) {
+// build returns the index of the packages, each in an order that does not depend on
+// the order of the catalog. The error is ErrEmptyCatalog.
+func (b *builder) build() (*index, error) {
 	if b.objects == 0 {
 		return nil, ErrEmptyCatalog
 	}
@@ -224,7 +224,7 @@ func (b *builder) build() (map[string]*entry, error) {
 		// The rest needs the memory.
 		delete(b.packages, name)
 	}
-	return entries, nil
+	return &index{packages: entries, kept: b.kept}, nil
 }
 
 func (p *parts) build(name string) *entry {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
 
 // Config is what a Client is made from.
@@ -75,6 +77,8 @@ type state struct {
 type index struct {
 	digest   string
 	packages map[string]*entry
+	// kept is what it takes in memory in bytes, roughly.
+	kept int64
 }
 
 // New returns a Client that holds what the copies in cfg.Dir have. Damaged
@@ -86,8 +90,10 @@ func New(cfg Config) (*Client, error) {
 	limits := cfg.Limits.withDefaults()
 	c := &Client{
 		content: fetcher{http: cfg.HTTPClient, limits: limits},
-		copies:  copies{dir: cfg.Dir, limit: limits.KeptBytes * copyBytesPerKeptByte},
-		held:    map[string]*holding{},
+		copies: copies{
+			dir: cfg.Dir, limit: limits.KeptBytes * copyBytesPerKeptByte, all: limits.AllKeptBytes * copyBytesPerKeptByte,
+		},
+		held: map[string]*holding{},
 	}
 	loaded, err := c.copies.load()
 	if err != nil {
@@ -136,11 +142,14 @@ func (c *Client) replace(ctx context.Context, src Source, h *holding) (Change, e
 	if src.BaseURL == "" {
 		return Change{}, fmt.Errorf("error: catalog %q has a nil status.urls value", src.Catalog)
 	}
-	packages, err := c.content.fetch(ctx, src.BaseURL)
+	idx, err := c.content.fetch(ctx, src.BaseURL)
 	if err != nil {
 		return Change{}, err
 	}
-	idx := &index{digest: src.Digest, packages: packages}
+	idx.digest = src.Digest
+	if err := c.admit(src.Catalog, idx); err != nil {
+		return Change{}, err
+	}
 	written, copyErr := c.copies.write(src.Catalog, idx)
 
 	c.commit.Lock()
@@ -148,6 +157,11 @@ func (c *Client) replace(ctx context.Context, src Source, h *holding) (Change, e
 	if c.lookup(src.Catalog) != h {
 		c.copies.drop(written)
 		return Change{}, ErrForgotten
+	}
+	// Another catalog may have been faster.
+	if err := c.admit(src.Catalog, idx); err != nil {
+		c.copies.drop(written)
+		return Change{}, err
 	}
 	if copyErr == nil {
 		copyErr = c.copies.publish(written, src.Catalog)
@@ -160,6 +174,27 @@ func (c *Client) replace(ctx context.Context, src Source, h *holding) (Change, e
 	}
 	h.state.Store(&state{index: idx})
 	return change, nil
+}
+
+// admit returns an error if idx and the large indexes of the other catalogs take too
+// much memory. Who has it already has it: no catalog takes it from another.
+func (c *Client) admit(catalog string, idx *index) error {
+	limits := c.content.limits
+	if idx.kept <= limits.SmallBytes {
+		return nil
+	}
+	all := idx.kept
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for name, h := range c.held {
+		if other := h.state.Load().index; name != catalog && other != nil && other.kept > limits.SmallBytes {
+			all += other.kept
+		}
+	}
+	if all > limits.AllKeptBytes {
+		return &fbc.LimitError{What: "bytes of the indexes of all large catalogs", Limit: limits.AllKeptBytes}
+	}
+	return nil
 }
 
 // Package returns a package of a catalog from the last good index. It is nil,

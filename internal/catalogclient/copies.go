@@ -16,6 +16,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
 
 const (
@@ -24,8 +27,10 @@ const (
 	copyFormat = 3
 	copySuffix = ".index"
 	tempPrefix = ".index-"
-	// copyBytesPerKeptByte bounds a copy: its text may be escaped in JSON.
-	copyBytesPerKeptByte = 8
+	// copyBytesPerKeptByte bounds copies. Those of published catalogs are about as
+	// large as the index in memory. A name that comes up often is there as often, and
+	// may be escaped in JSON; of what is larger then, there is no copy.
+	copyBytesPerKeptByte = 2
 )
 
 var errDamaged = errors.New("the copy is damaged")
@@ -36,8 +41,12 @@ var errDamaged = errors.New("the copy is damaged")
 type copies struct {
 	// dir is the folder of the files; empty means that nothing is kept.
 	dir string
-	// limit is the largest file that is read, in bytes.
-	limit int64
+	// limit is the size of the largest file, and all that of all of them, in bytes.
+	limit, all int64
+
+	// writing makes writers exclude each other, so that all of them are within the
+	// bound.
+	writing sync.Mutex
 }
 
 type copyHeader struct {
@@ -99,14 +108,14 @@ func (c copiedEntry) restore() (entry, error) {
 	return c.entry, nil
 }
 
-func (c copies) path(catalog string) string {
+func (c *copies) path(catalog string) string {
 	sum := sha256.Sum256([]byte(catalog))
 	return filepath.Join(c.dir, hex.EncodeToString(sum[:])+copySuffix)
 }
 
 // load returns the indexes of all good copies by catalog. It removes damaged
 // ones and what an interrupted write left, and touches no other file.
-func (c copies) load() (map[string]*index, error) {
+func (c *copies) load() (map[string]*index, error) {
 	if c.dir == "" {
 		return nil, nil
 	}
@@ -137,19 +146,19 @@ func (c copies) load() (map[string]*index, error) {
 }
 
 // loadFile adds the index at path to loaded, or removes the file.
-func (c copies) loadFile(path string, loaded map[string]*index) error {
-	header, packages, err := readCopy(path, c.limit)
+func (c *copies) loadFile(path string, loaded map[string]*index) error {
+	header, idx, err := readCopy(path, c.limit)
 	if err == nil && c.path(header.Catalog) != path {
 		err = errDamaged
 	}
 	if err != nil {
 		return os.Remove(path)
 	}
-	loaded[header.Catalog] = &index{digest: header.Digest, packages: packages}
+	loaded[header.Catalog] = idx
 	return nil
 }
 
-func readCopy(path string, limit int64) (copyHeader, map[string]*entry, error) {
+func readCopy(path string, limit int64) (copyHeader, *index, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return copyHeader{}, nil, err
@@ -161,14 +170,14 @@ func readCopy(path string, limit int64) (copyHeader, map[string]*entry, error) {
 		return copyHeader{}, nil, err
 	}
 	sum := sha256.New()
-	header, packages, err := decodeCopy(io.TeeReader(src, sum))
+	header, idx, err := decodeCopy(io.TeeReader(src, sum))
 	if err == nil && string(want) != checksum(sum) {
 		err = errDamaged
 	}
-	return header, packages, err
+	return header, idx, err
 }
 
-func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
+func decodeCopy(r io.Reader) (copyHeader, *index, error) {
 	dec := json.NewDecoder(r)
 	var header copyHeader
 	if err := dec.Decode(&header); err != nil {
@@ -198,21 +207,28 @@ func decodeCopy(r io.Reader) (copyHeader, map[string]*entry, error) {
 	if len(packages) != header.Packages {
 		return header, nil, errDamaged
 	}
-	return header, packages, nil
+	return header, &index{digest: header.Digest, packages: packages, kept: texts.kept}, nil
 }
 
 func checksum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) + "\n" }
 
-// write copies idx to a temporary file and returns its path.
-func (c copies) write(catalog string, idx *index) (string, error) {
+// write copies idx to a temporary file and returns its path. The error may be an
+// *fbc.LimitError.
+func (c *copies) write(catalog string, idx *index) (string, error) {
 	if c.dir == "" {
 		return "", nil
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	limit, err := c.left()
+	if err != nil {
+		return "", fmt.Errorf("copying the index of catalog %q: %w", catalog, err)
 	}
 	file, err := os.CreateTemp(c.dir, tempPrefix)
 	if err != nil {
 		return "", fmt.Errorf("copying the index of catalog %q: %w", catalog, err)
 	}
-	err = encodeCopy(file, catalog, idx)
+	err = encodeCopy(file, catalog, idx, min(limit, c.limit))
 	if err == nil {
 		err = file.Sync()
 	}
@@ -224,13 +240,48 @@ func (c copies) write(catalog string, idx *index) (string, error) {
 	return file.Name(), nil
 }
 
-func encodeCopy(file *os.File, catalog string, idx *index) error {
+// left is how much larger the files may be in all.
+func (c *copies) left() (int64, error) {
+	files, err := os.ReadDir(c.dir)
+	if err != nil {
+		return 0, err
+	}
+	left := c.all
+	for _, file := range files {
+		info, err := file.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed meanwhile
+		}
+		if err != nil {
+			return 0, err
+		}
+		left -= info.Size()
+	}
+	return left, nil
+}
+
+// boundedWriter fails beyond its limit.
+type boundedWriter struct {
+	dst         io.Writer
+	left, limit int64
+}
+
+func (w *boundedWriter) Write(p []byte) (int, error) {
+	if w.left -= int64(len(p)); w.left < 0 {
+		return 0, &fbc.LimitError{What: "bytes of a copy", Limit: w.limit}
+	}
+	return w.dst.Write(p)
+}
+
+// encodeCopy writes a copy of at most limit bytes.
+func encodeCopy(file *os.File, catalog string, idx *index, limit int64) error {
+	limit -= int64(len(checksum(sha256.New())))
 	sum := sha256.New()
 	// The place of the checksum is filled when it is known.
 	if _, err := file.WriteString(checksum(sum)); err != nil {
 		return err
 	}
-	out := bufio.NewWriter(file)
+	out := bufio.NewWriter(&boundedWriter{dst: file, left: limit, limit: limit})
 	enc := json.NewEncoder(io.MultiWriter(out, sum))
 	// Values of properties come back byte for byte only without escaping.
 	enc.SetEscapeHTML(false)
@@ -251,7 +302,7 @@ func encodeCopy(file *os.File, catalog string, idx *index) error {
 }
 
 // publish puts a written file in the place of the catalog's copy.
-func (c copies) publish(written, catalog string) error {
+func (c *copies) publish(written, catalog string) error {
 	if written == "" {
 		return nil
 	}
@@ -264,13 +315,13 @@ func (c copies) publish(written, catalog string) error {
 
 // drop removes a written file that is not wanted. What stays is removed at the
 // next start.
-func (c copies) drop(written string) {
+func (c *copies) drop(written string) {
 	if written != "" {
 		_ = os.Remove(written)
 	}
 }
 
-func (c copies) remove(catalog string) error {
+func (c *copies) remove(catalog string) error {
 	if c.dir == "" {
 		return nil
 	}

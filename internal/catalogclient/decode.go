@@ -23,7 +23,7 @@ var errNoSchema = errors.New("missing root schema field")
 // decodeIndex reads the content of one catalog. A malformed object makes its
 // package malformed; an object that is malformed so that nobody can tell its
 // package is an error, as is content without any object of a schema.
-func decodeIndex(r io.Reader, limits Limits) (map[string]*entry, error) {
+func decodeIndex(r io.Reader, limits Limits) (*index, error) {
 	b := newBuilder(limits)
 	dec := fbc.NewDecoder(r, limits.Content)
 	for {

@@ -18,15 +18,15 @@ func CheckContent(t *testing.T, body []byte) {
 		Content:   fbc.Limits{StreamBytes: 1 << 16, ObjectBytes: 1 << 12, Objects: 50, Nesting: 20, NameBytes: 100},
 		KeptBytes: 1 << 16,
 	}
-	packages, err := decodeIndex(bytes.NewReader(body), limits.withDefaults())
+	idx, err := decodeIndex(bytes.NewReader(body), limits.withDefaults())
 	if err != nil {
 		if errors.Unwrap(err) == nil && !errors.Is(err, ErrEmptyCatalog) {
 			t.Fatalf("error without a cause: %v", err)
 		}
 		return
 	}
-	c := copies{dir: t.TempDir(), limit: limits.KeptBytes * copyBytesPerKeptByte}
-	written, err := c.write("c", &index{digest: "d", packages: packages})
+	c := copies{dir: t.TempDir(), limit: 1 << 20, all: 1 << 20}
+	written, err := c.write("c", idx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func CheckContent(t *testing.T, body []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(packages, loaded["c"].packages); diff != "" {
+	if diff := cmp.Diff(idx.packages, loaded["c"].packages); diff != "" {
 		t.Fatalf("after a restart: -want +got\n%s", diff)
 	}
 }

@@ -25,13 +25,13 @@ type fetcher struct {
 	limits Limits
 }
 
-// fetch returns the packages of the catalog at base once all of it has arrived.
-func (f fetcher) fetch(ctx context.Context, base string) (entries map[string]*entry, err error) {
+// fetch returns the index of the catalog at base once all of it has arrived.
+func (f fetcher) fetch(ctx context.Context, base string) (idx *index, err error) {
 	err = f.receive(ctx, base, func(content io.Reader) (err error) {
-		entries, err = decodeIndex(content, f.limits)
+		idx, err = decodeIndex(content, f.limits)
 		return err
 	})
-	return entries, err
+	return idx, err
 }
 
 // Download writes the content of the catalog below base as it is, once, within the

@@ -9,6 +9,10 @@ import (
 const (
 	// defaultKeptBytes is some ten times what the largest public catalog needs.
 	defaultKeptBytes = 64 << 20
+	// defaultAllKeptBytes lets four catalogs be as large as one may be.
+	defaultAllKeptBytes = 256 << 20
+	// defaultSmallBytes is twice what the largest public catalog needs.
+	defaultSmallBytes = 16 << 20
 	// defaultItems lets a channel of 5,000 bundles skip 20 with each.
 	defaultItems = 100_000
 	// defaultYAMLBytes is small: servers of catalogs send JSON.
@@ -44,6 +48,9 @@ type Limits struct {
 	Content fbc.Limits
 	// KeptBytes is the size of an index in memory in bytes, roughly.
 	KeptBytes int64
+	// AllKeptBytes is the size of the indexes of all catalogs in memory in bytes,
+	// roughly, without those of at most SmallBytes.
+	AllKeptBytes, SmallBytes int64
 	// Items is the number of entries, skipped bundles, properties or deprecations
 	// in one object.
 	Items int
@@ -60,6 +67,12 @@ func (l Limits) withDefaults() Limits {
 	l.Content = l.Content.WithDefaults()
 	if l.KeptBytes == 0 {
 		l.KeptBytes = defaultKeptBytes
+	}
+	if l.AllKeptBytes == 0 {
+		l.AllKeptBytes = defaultAllKeptBytes
+	}
+	if l.SmallBytes == 0 {
+		l.SmallBytes = defaultSmallBytes
 	}
 	if l.Items == 0 {
 		l.Items = defaultItems

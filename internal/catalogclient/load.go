@@ -29,10 +29,10 @@ func (c *Client) Load(ctx context.Context, catalog string, root fs.FS) error {
 			return fmt.Errorf("error parsing catalog contents: %w", err)
 		}
 	}
-	packages, err := b.build()
+	idx, err := b.build()
 	if err != nil {
 		return err
 	}
-	c.holding(catalog).state.Store(&state{index: &index{packages: packages}})
+	c.holding(catalog).state.Store(&state{index: idx})
 	return nil
 }
