@@ -13,11 +13,15 @@ import (
 
 // addCatalogServer makes the process pull, check and serve ClusterCatalogs.
 func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate catalogTLS, events catalogserver.Events) error {
-	puller, err := newPuller(o, "catalog-images", authFile)
+	puller, err := newPuller(o, "catalog-images", authFile, newPulledSpace())
 	if err != nil {
 		return err
 	}
-	store, err := catalogserver.OpenStore(catalogserver.StoreConfig{Dir: filepath.Join(o.cachePath, "catalogs")})
+	store, err := catalogserver.OpenStore(catalogserver.StoreConfig{
+		Dir:   filepath.Join(o.cachePath, "catalogs"),
+		Space: newCatalogSpace(),
+		Work:  newStoringSpace(),
+	})
 	if err != nil {
 		return fmt.Errorf("opening the catalog store: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/diskspace"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
@@ -87,7 +88,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 }
 
 func newBundles(mgr ctrl.Manager, o *options, authFile string) (*bundles, error) {
-	puller, err := newPuller(o, "bundles", authFile)
+	puller, err := newPuller(o, "bundles", authFile, newBundleSpace())
 	if err != nil {
 		return nil, err
 	}
@@ -123,13 +124,14 @@ func addCatalogs(
 	return addCatalogClient(mgr, o, certificate.authorities)
 }
 
-func newPuller(o *options, dir, authFile string) (*image.Puller, error) {
+func newPuller(o *options, dir, authFile string, space *diskspace.Space) (*image.Puller, error) {
 	puller, err := image.New(image.Config{
 		Dir:           filepath.Join(o.cachePath, dir),
 		CertsDir:      o.pullCAs,
 		AuthFile:      authFile,
 		PolicyFile:    o.signaturePolicy,
 		RequirePolicy: o.requirePolicy,
+		Space:         space,
 	})
 	if err != nil {
 		return nil, err

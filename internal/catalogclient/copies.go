@@ -33,6 +33,9 @@ const (
 	copyBytesPerKeptByte = 2
 )
 
+// MaxCopiesBytes is what all copies may take on disk by default, in bytes.
+const MaxCopiesBytes = defaultAllKeptBytes * copyBytesPerKeptByte
+
 var errDamaged = errors.New("the copy is damaged")
 
 // copies keeps one file per catalog with its last good index: the SHA-256 of

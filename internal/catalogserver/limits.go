@@ -2,13 +2,12 @@ package catalogserver
 
 import "github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 
-const (
-	// defaultBytes is some five times the size of the largest public catalog.
-	defaultBytes = 1 << 30
-	// defaultIndexBytes lets a million objects have some hundred bytes each. That of
-	// the largest public catalog takes three million.
-	defaultIndexBytes = 128 << 20
-)
+// MaxBytes is some five times the size of the largest public catalog.
+const MaxBytes = 1 << 30
+
+// defaultIndexBytes lets a million objects have some hundred bytes each. That of
+// the largest public catalog takes three million.
+const defaultIndexBytes = 128 << 20
 
 // Limits bounds what one catalog may take. A zero field stands for its default.
 type Limits struct {
@@ -25,7 +24,7 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	l.Content = l.Content.WithDefaults()
 	if l.Bytes == 0 {
-		l.Bytes = defaultBytes
+		l.Bytes = MaxBytes
 	}
 	if l.IndexBytes == 0 {
 		l.IndexBytes = defaultIndexBytes

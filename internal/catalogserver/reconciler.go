@@ -30,7 +30,8 @@ const (
 
 	// pullTimeout lets a gigabyte through at 600 kB/s.
 	pullTimeout = 30 * time.Minute
-	// workers lets a catalog that is slow to pull delay only few others.
+	// workers lets a catalog that is slow to pull delay only few others. For each there
+	// is space to pull to, set aside where all is wired.
 	workers = 4
 	// Retries begin soon, and go on often enough for a registry that comes back.
 	minRetryDelay = time.Second
