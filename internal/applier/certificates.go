@@ -13,8 +13,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
-// maxCertificateSteps is more than it takes to get from nothing to a certificate
-// that is served and trusted.
+// maxCertificateSteps is more than it takes to get from nothing to certificates
+// that are served and trusted.
 const maxCertificateSteps = 8
 
 // errUnsettledCertificates says that each step called for another one.
@@ -43,7 +43,7 @@ func (a *Applier) certify(ctx context.Context, e *executor, steps []step) (certi
 			kept.keys = append(kept.keys, steps[i].key)
 		}
 	}
-	for range maxCertificateSteps * len(concerned) {
+	for range maxCertificateSteps {
 		now := a.config.Now()
 		live := e.liveOf(concerned)
 		next, err := webhookcert.Next(live, now)
@@ -56,18 +56,22 @@ func (a *Applier) certify(ctx context.Context, e *executor, steps []step) (certi
 			}
 			return kept, nil
 		}
-		patches := map[*step][]byte{}
-		for _, patch := range next.Patches {
-			patches[concerned[slices.Index(live, patch.Object)]] = patch.Data
+		of := make(map[*unstructured.Unstructured]*step, len(live))
+		for i, object := range live {
+			of[object] = concerned[i]
 		}
-		if err := e.patchEach(ctx, patches, "writing "+next.Part+" into"); err != nil {
+		parts := map[string]map[*step][]byte{}
+		for _, patch := range next.Patches {
+			if parts[patch.Part] == nil {
+				parts[patch.Part] = map[*step][]byte{}
+			}
+			parts[patch.Part][of[patch.Object]] = patch.Data
+		}
+		if err := e.patchEach(ctx, parts); err != nil {
 			return certificates{}, err
 		}
 	}
-	if len(concerned) > 0 {
-		return certificates{}, errUnsettledCertificates
-	}
-	return kept, nil
+	return certificates{}, errUnsettledCertificates
 }
 
 // liveOf gives the objects as the execution found or left them.
@@ -81,16 +85,20 @@ func (e *executor) liveOf(steps []*step) []*unstructured.Unstructured {
 	return live
 }
 
-// patchEach writes to all of the objects, and gives all failures.
-func (e *executor) patchEach(ctx context.Context, patches map[*step][]byte, action string) error {
-	return newObjectsError(eachStep(ctx, slices.Collect(maps.Keys(patches)), func(ctx context.Context, s *step) error {
-		live, err := e.writer.patch(ctx, s, patch{kind: types.StrategicMergePatchType, data: patches[s]})
-		if err != nil {
-			return err
-		}
-		e.complete(s.key, live)
-		return nil
-	}, action))
+// patchEach writes patches, by what they write, and gives all failures.
+func (e *executor) patchEach(ctx context.Context, parts map[string]map[*step][]byte) error {
+	var failures []ObjectFailure
+	for part, patches := range parts {
+		failures = append(failures, eachStep(ctx, slices.Collect(maps.Keys(patches)), func(ctx context.Context, s *step) error {
+			live, err := e.writer.patch(ctx, s, patch{kind: types.StrategicMergePatchType, data: patches[s]})
+			if err != nil {
+				return err
+			}
+			e.complete(s.key, live)
+			return nil
+		}, "writing "+part+" into")...)
+	}
+	return newObjectsError(failures)
 }
 
 // complete notes an object that was written after the revision was.

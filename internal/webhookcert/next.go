@@ -13,6 +13,9 @@ import (
 const (
 	// subject tells authorities that are ours from others.
 	subject = "operator-controller webhook"
+	// maxNames is how many names a certificate is issued for. A server that is
+	// rendered has two; each costs time for each other one.
+	maxNames = 100
 	// lifetime is long because there are servers that read their certificate
 	// only when they start: these have a third of it to be started again.
 	lifetime = 365 * 24 * time.Hour
@@ -24,9 +27,6 @@ type Step struct {
 	// Patches may go out in any order; empty when there is nothing to do.
 	Patches []Patch
 
-	// Part says what of the objects the patches write, for people.
-	Part string
-
 	// Wait is the time until there may be something to do, if nobody changes an
 	// object before; zero when there is none.
 	Wait time.Duration
@@ -36,6 +36,9 @@ type Step struct {
 type Patch struct {
 	// Object is the one of those given that is to be patched.
 	Object *unstructured.Unstructured
+
+	// Part says what of the object is written, for people.
+	Part string
 
 	Data []byte
 }
@@ -48,9 +51,15 @@ func Concerns(object *unstructured.Unstructured) bool {
 }
 
 // Next returns what to write to the objects of one installed bundle. They are
-// as they were found at the time now, and all that [Concerns] selects.
+// as they were found at the time now, and all that [Concerns] selects. The step is
+// that of all certificates at once: nobody waits for two of them, and how many steps
+// it takes does not depend on how many there are.
 func Next(objects []*unstructured.Unstructured, now time.Time) (Step, error) {
-	var wait time.Duration
+	callers, err := callersIn(objects)
+	if err != nil {
+		return Step{}, err
+	}
+	var all Step
 	for _, object := range objects {
 		holder, ok, err := holderFrom(object)
 		if err != nil {
@@ -59,19 +68,16 @@ func Next(objects []*unstructured.Unstructured, now time.Time) (Step, error) {
 		if !ok {
 			continue
 		}
-		callers, err := callersOf(holder, objects)
+		step, err := nextOf(holder, callers[holder.key()], now)
 		if err != nil {
 			return Step{}, err
 		}
-		step, err := nextOf(holder, callers, now)
-		if err != nil || len(step.Patches) > 0 {
-			return step, err
-		}
-		if wait == 0 || step.Wait < wait {
-			wait = step.Wait
+		all.Patches = append(all.Patches, step.Patches...)
+		if all.Wait == 0 || step.Wait > 0 && step.Wait < all.Wait {
+			all.Wait = step.Wait
 		}
 	}
-	return Step{Wait: wait}, nil
+	return all, nil
 }
 
 // nextOf is for one certificate.

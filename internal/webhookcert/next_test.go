@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -530,4 +531,65 @@ func FuzzNext(f *testing.F) {
 		w.settle(t)
 		checkTrust(t, w, map[string]time.Time{string(w.secret(t)["tls.crt"]): w.now.Add(day)})
 	})
+}
+
+// manyCertificates is a bundle with so many Secrets, each of them trusted by a
+// definition.
+func manyCertificates(t *testing.T, count int) *world {
+	t.Helper()
+	w := newWorld(t)
+	secret, beds := w.objects["gardener"], w.objects["beds"]
+	w.objects = map[string]*unstructured.Unstructured{}
+	for i := range count {
+		holder, caller := secret.DeepCopy(), beds.DeepCopy()
+		holder.SetName(fmt.Sprint("gardener-", i))
+		caller.SetName(fmt.Sprint("beds-", i))
+		caller.SetAnnotations(map[string]string{"olm.operatorframework.io/inject-ca-from": "operators/" + holder.GetName()})
+		w.objects[holder.GetName()], w.objects[caller.GetName()] = holder, caller
+	}
+	return w
+}
+
+// TestManyCertificates: how many there are changes neither how often the objects are
+// looked at nor what one of them costs.
+func TestManyCertificates(t *testing.T) {
+	// Not parallel: it counts allocations.
+	const few, many, rounds = 10, 400, 3
+	perCertificate := map[int]uint64{}
+	for _, count := range []int{few, many} {
+		w := manyCertificates(t, count)
+		for round := range rounds {
+			step := w.next(t)
+			if len(step.Patches) != count {
+				t.Fatalf("%d of %d certificates are looked after in round %d", len(step.Patches), count, round)
+			}
+			for _, patch := range step.Patches {
+				w.write(t, patch)
+			}
+		}
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		step := w.next(t)
+		goruntime.ReadMemStats(&after)
+		if len(step.Patches) != 0 || step.Wait <= 0 {
+			t.Errorf("%d certificates do not settle in %d rounds: %d patches, wait %s", count, rounds, len(step.Patches), step.Wait)
+		}
+		perCertificate[count] = (after.TotalAlloc - before.TotalAlloc) / uint64(count)
+	}
+	if perCertificate[many] > 2*perCertificate[few] {
+		t.Errorf("of %d, each takes %d bytes; of %d, %d", many, perCertificate[many], few, perCertificate[few])
+	}
+}
+
+func TestNamesOfACertificateAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.objects["gardener"].SetAnnotations(map[string]string{
+		"olm.operatorframework.io/certificate-names": strings.Repeat("a.svc,", 100) + "a.svc",
+	})
+	_, err := webhookcert.Next([]*unstructured.Unstructured{w.objects["gardener"]}, w.now)
+	want := `reading Secret "gardener": annotation olm.operatorframework.io/certificate-names has 101 names, at most 100 are allowed`
+	if err == nil || err.Error() != want {
+		t.Errorf("err = %v, want %s", err, want)
+	}
 }

@@ -25,6 +25,10 @@ func holderFrom(object *unstructured.Unstructured) (_ holder, ok bool, _ error) 
 	if names == "" || object.GetKind() != "Secret" {
 		return holder{}, false, nil
 	}
+	if count := strings.Count(names, ",") + 1; count > maxNames {
+		return holder{}, false, fmt.Errorf("reading Secret %q: annotation %s has %d names, at most %d are allowed",
+			object.GetName(), bundle.AnnotationCertificateNames, count, maxNames)
+	}
 	encoded, _, err := unstructured.NestedStringMap(object.Object, "data")
 	if err != nil {
 		return holder{}, false, fmt.Errorf("reading Secret %q: %w", object.GetName(), err)
@@ -37,6 +41,9 @@ func holderFrom(object *unstructured.Unstructured) (_ holder, ok bool, _ error) 
 	}
 	return holder{object: object, names: strings.Split(names, ","), data: data}, true, nil
 }
+
+// key is how callers name the Secret.
+func (h holder) key() string { return h.object.GetNamespace() + "/" + h.object.GetName() }
 
 // caller is an object on whose account the API server calls a webhook.
 type caller struct {
@@ -52,19 +59,19 @@ type clientConfig struct {
 	authorities []byte
 }
 
-// callersOf returns those that are to trust what the Secret holds.
-func callersOf(holder holder, objects []*unstructured.Unstructured) ([]caller, error) {
-	secret := holder.object.GetNamespace() + "/" + holder.object.GetName()
-	var callers []caller
+// callersIn returns those that are to trust what a Secret holds, by the Secret.
+func callersIn(objects []*unstructured.Unstructured) (map[string][]caller, error) {
+	callers := map[string][]caller{}
 	for _, object := range objects {
-		if object.GetAnnotations()[bundle.AnnotationInjectCAFrom] != secret {
+		secret := object.GetAnnotations()[bundle.AnnotationInjectCAFrom]
+		if secret == "" {
 			continue
 		}
 		configs, err := clientConfigsOf(object)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s %q: %w", object.GetKind(), object.GetName(), err)
 		}
-		callers = append(callers, caller{object: object, configs: configs})
+		callers[secret] = append(callers[secret], caller{object: object, configs: configs})
 	}
 	return callers, nil
 }

@@ -23,21 +23,21 @@ func writeTo(holder holder, data map[string][]byte) (Step, error) {
 	for key, value := range data {
 		changes[key] = value
 	}
-	patch, err := patchOf(holder.object, map[string]any{
+	patch, err := patchOf(holder.object, partCertificate, map[string]any{
 		"metadata": map[string]any{"resourceVersion": holder.object.GetResourceVersion()},
 		"data":     changes,
 	})
-	return Step{Part: partCertificate, Patches: []Patch{patch}}, err
+	return Step{Patches: []Patch{patch}}, err
 }
 
 // injectInto writes to those callers that do not trust the authorities yet.
 func injectInto(callers []caller, authorities []byte) (Step, error) {
-	step := Step{Part: partAuthority}
+	var step Step
 	for _, caller := range callers {
 		if caller.trusts(authorities) {
 			continue
 		}
-		patch, err := patchOf(caller.object, caller.trusting(authorities))
+		patch, err := patchOf(caller.object, partAuthority, caller.trusting(authorities))
 		if err != nil {
 			return Step{}, err
 		}
@@ -62,10 +62,10 @@ func (c caller) trusting(authorities []byte) map[string]any {
 	return map[string]any{"webhooks": webhooks}
 }
 
-func patchOf(object *unstructured.Unstructured, content map[string]any) (Patch, error) {
+func patchOf(object *unstructured.Unstructured, part string, content map[string]any) (Patch, error) {
 	data, err := json.Marshal(content)
 	if err != nil {
 		return Patch{}, fmt.Errorf("encoding a patch of %s %q: %w", object.GetKind(), object.GetName(), err)
 	}
-	return Patch{Object: object, Data: data}, nil
+	return Patch{Object: object, Part: part, Data: data}, nil
 }
