@@ -5,17 +5,21 @@ import (
 	"slices"
 
 	"helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // adopt takes over the records of an earlier extension of the same name that was
 // deleted without its content, or restored from a backup: whoever makes the
 // extension again means what is there. They are taken over whole or not at all: only
 // if they are about the same package in the same namespace. If not, they stay as they
-// are, and the revisions of the extension are numbered after them.
+// are, and the revisions of the extension take other numbers.
 //
 // A process that ends in between leaves some of them without an owner, or chunks of a
 // revision that is taken over: the next one goes on with them.
 func (h *history) adopt(ctx context.Context, owners owners) error {
+	if err := h.leaveOthers(ctx); err != nil {
+		return err
+	}
 	if len(h.orphaned) > 0 {
 		same, err := h.isSameRelease(ctx)
 		if err != nil {
@@ -79,6 +83,35 @@ func (h *history) isSameRelease(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return isReleaseOf(h.records.owner, found), nil
+}
+
+// leaveOthers forgets orphaned revisions that another extension has left behind, whose
+// name was made the same. Their objects tell. One that tells nothing is left alone too.
+func (h *history) leaveOthers(ctx context.Context) error {
+	kept := make([]entry, 0, len(h.orphaned))
+	for _, found := range h.orphaned {
+		if isShared(releaseIn(found.name)) {
+			read := found
+			rel, err := h.read(ctx, &read)
+			if err != nil {
+				return err
+			}
+			if !namesOwner(rel.Manifest, h.records.owner) {
+				continue
+			}
+		}
+		kept = append(kept, found)
+	}
+	h.orphaned = kept
+	return nil
+}
+
+// namesOwner says that all objects of a manifest carry the name of the extension.
+func namesOwner(manifest string, owner Extension) bool {
+	objects, err := objectsOf(manifest)
+	return err == nil && len(objects) > 0 && !slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool {
+		return object.GetLabels()[LabelOwnerName] != owner.Name
+	})
 }
 
 func isReleaseOf(owner Extension, rel *release.Release) bool {

@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
@@ -174,6 +175,40 @@ func TestNamesAreBoundedAndStayUnique(t *testing.T) {
 	}
 }
 
+// TestRecordsOfLongNamesAreNobodyElses: no extension can be called as the records of one
+// whose name is too long for Helm.
+func TestRecordsOfLongNamesAreNobodyElses(t *testing.T) {
+	t.Parallel()
+	short := strings.Repeat("a", maxReleaseName)
+	for _, name := range []string{"x", short} {
+		if got := recordName(name); got != name {
+			t.Errorf("recordName(%q) = %q: names that fit are the reference implementation's", name, got)
+		}
+	}
+	seen := map[string]string{}
+	for _, name := range []string{
+		short + "b", short + "c", strings.Repeat("a", maxLabelValue), strings.Repeat("a", maxLabelValue+1),
+		strings.Repeat("a", 253), strings.Repeat("a.", 100) + "a", strings.Repeat("a-", 100) + "a",
+	} {
+		got := recordName(name)
+		if other, found := seen[got]; found || recordName(got) == got || got == releaseName(name) {
+			t.Errorf("recordName(%q) = %q, as that of %q", name, got, other)
+		}
+		seen[got] = name
+		for what, problems := range map[string][]string{
+			"name of a Secret": validation.IsDNS1123Subdomain(chunkName(recordKey(got, 999_999), "uid", nil)),
+			"label":            validation.IsValidLabelValue(got),
+		} {
+			if len(problems) > 0 {
+				t.Errorf("recordName(%q) = %q is no %s: %q", name, got, what, problems)
+			}
+		}
+		if key := recordKey(got, 12); releaseIn(key) != got {
+			t.Errorf("releaseIn(%q) = %q", key, releaseIn(key))
+		}
+	}
+}
+
 func TestWavesPutFirstWhatOthersReferTo(t *testing.T) {
 	t.Parallel()
 	order := []string{"ServiceAccount", "CustomResourceDefinition", "ClusterRole", "RoleBinding", "Service", "Deployment", "ValidatingWebhookConfiguration"}
@@ -276,3 +311,10 @@ func TestManifestsOfEveryKind(t *testing.T) {
 		})
 	}
 }
+
+// What tests of other packages' view have to know about names.
+var (
+	ReleaseName = releaseName
+	RecordName  = recordName
+	KeyLabel    = keyLabel
+)

@@ -34,12 +34,10 @@ func (d *storageDriver) note(err error) error {
 	return err
 }
 
-// Create numbers a first revision after those that an earlier extension of the same
-// name has left; Helm begins with 1.
+// Create gives a revision the next number that no other extension has a record of;
+// Helm knows only those of this one.
 func (d *storageDriver) Create(_ string, rel *release.Release) error {
-	if len(d.history.entries) == 0 {
-		rel.Version = d.history.last + 1
-	}
+	rel.Version = free(d.history.taken, rel.Version)
 	return d.note(d.history.create(d.ctx, rel))
 }
 
@@ -94,9 +92,11 @@ func (d *storageDriver) Get(key string) (*release.Release, error) {
 	return d.history.read(d.ctx, found)
 }
 
+// byKey takes a key of Helm, which is not always the name of a record.
 func (d *storageDriver) byKey(key string) (*entry, error) {
+	release := releaseName(d.history.records.owner.Name)
 	for i := range d.history.entries {
-		if d.history.entries[i].name == key {
+		if recordKey(release, d.history.entries[i].revision) == key {
 			return &d.history.entries[i], nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,8 +85,36 @@ type Revision struct {
 const maxReleaseName = 53
 
 // releaseName is the extension's name wherever Helm takes it, as in the
-// reference implementation; longer names are cut and told apart by a digest.
+// reference implementation; longer names are cut and told apart by a digest. What
+// comes of that can be the name of another extension, so nothing is found by it
+// without asking whose it is: see [recordName].
 func releaseName(extension string) string { return bounded(extension, maxReleaseName) }
+
+// recordName is the extension's name in names and labels of its release records. A
+// name that Helm does not take becomes one that is too long for Helm as well: no
+// other extension has its records there.
+func recordName(extension string) string {
+	if len(extension) <= maxReleaseName {
+		return extension
+	}
+	sum := sha256.Sum256([]byte(extension))
+	suffix := "-" + hex.EncodeToString(sum[:16])
+	// In the name of a Secret, no character but a letter or a digit follows a dot.
+	return strings.TrimRight(extension[:maxLabelValue-len(suffix)], ".") + suffix
+}
+
+// recordNames are those under which an extension may have records. The first is that
+// of new ones; records of long names were called like their releases once.
+func recordNames(extension string) []string {
+	if len(extension) <= maxReleaseName {
+		return []string{extension}
+	}
+	return []string{recordName(extension), releaseName(extension)}
+}
+
+// isShared says that records of two extensions may be called so: one of that name, and
+// one whose name was cut to it.
+func isShared(recordName string) bool { return len(recordName) == maxReleaseName }
 
 // bounded shortens a name to at most limit characters, keeping it unique.
 func bounded(name string, limit int) string {

@@ -30,8 +30,8 @@ type histories struct {
 	mu    sync.Mutex
 	known map[string]*history // by extension
 
-	// indexes, by release, and chunks, by the label of their index, are what was
-	// listed and not asked for yet; asked are the releases that were.
+	// indexes, by the name in their labels, and chunks, by the label of their index, are
+	// what was listed and not asked for yet; asked are the extensions that were.
 	indexes map[string][]metav1.ObjectMeta
 	chunks  map[string][]chunk
 	asked   map[string]struct{}
@@ -85,6 +85,9 @@ func (h *histories) all(ctx context.Context, owner Extension) (*history, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := history.leaveOthers(ctx); err != nil {
+		return nil, err
+	}
 	history.merge(history.orphaned)
 	return history, nil
 }
@@ -106,7 +109,7 @@ func (h *histories) drop(extension string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.known, extension)
-	h.asked[releaseName(extension)] = struct{}{}
+	h.asked[extension] = struct{}{}
 }
 
 // survey lists all records, without their data, if that was not done yet.
@@ -153,18 +156,19 @@ func (h *histories) survey(ctx context.Context) error {
 	return nil
 }
 
-// take makes a history of what the survey found. It gives nil when a release was
-// asked for before: what the survey found of it is no longer the news.
+// take makes a history of what the survey found. It gives nil when an extension was
+// asked for before: what the survey found of it is no longer the news. Neither is it
+// of records that another extension may have written since.
 func (h *histories) take(records *records) *history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	release := releaseName(records.owner.Name)
-	if _, asked := h.asked[release]; asked {
+	name := records.owner.Name
+	if _, asked := h.asked[name]; asked || slices.ContainsFunc(recordNames(name), isShared) {
 		return nil
 	}
-	h.asked[release] = struct{}{}
-	indexes := records.sort(h.indexes[release])
-	delete(h.indexes, release)
+	h.asked[name] = struct{}{}
+	indexes := records.sort(h.indexes[name])
+	delete(h.indexes, name)
 	chunks := map[string][]chunk{}
 	for _, key := range records.keysAround(indexes) {
 		if found, ok := h.chunks[key]; ok {
@@ -177,7 +181,10 @@ func (h *histories) take(records *records) *history {
 
 // newHistory puts chunks to their indexes. Those of other extensions are left out.
 func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *history {
-	made := &history{records: records, last: indexes.last}
+	made := &history{records: records, taken: indexes.taken(recordName(records.owner.Name))}
+	for i := range indexes.others {
+		delete(chunks, keyLabel(indexes.others[i].Name))
+	}
 	made.entries = entriesOf(indexes.own, func(key string) []string {
 		found := chunks[key]
 		delete(chunks, key)

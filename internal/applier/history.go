@@ -48,9 +48,8 @@ type history struct {
 	records *records
 	entries []entry // oldest first
 
-	// last is the highest revision that anybody has under this name; a first revision
-	// comes after it.
-	last int
+	// taken are the revisions that somebody has a record of where new ones are written.
+	taken map[int]struct{}
 
 	// orphaned are revisions that an earlier extension of the name has left behind,
 	// oldest first, and loose are chunks of our own revisions that nobody owns: to be
@@ -287,7 +286,7 @@ func (h *history) update(ctx context.Context, releases ...*release.Release) erro
 			return driver.ErrReleaseNotFound
 		}
 		var err error
-		if prepared[i], err = h.records.prepare(ctx, rel); err != nil {
+		if prepared[i], err = h.records.prepare(ctx, entries[i].name, rel); err != nil {
 			return h.doubt(err)
 		}
 	}

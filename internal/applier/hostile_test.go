@@ -2,9 +2,13 @@ package applier_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,9 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
@@ -252,6 +258,125 @@ func TestForgedRecords(t *testing.T) {
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(victim), victim); err != nil {
 		t.Errorf("a Secret that is no record: %v", err)
 	}
+}
+
+// TestIndexesThatNameSecretsOfOthers: what an index calls its chunks is neither taken
+// over with it nor deleted or let go of, unless it is one of them.
+func TestIndexesThatNameSecretsOfOthers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "misnamed")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	owned := []metav1.OwnerReference{{
+		APIVersion: "olm.operatorframework.io/v1", Kind: "ClusterExtension", Name: f.owner.Name, UID: f.owner.UID, Controller: new(true),
+	}}
+	chunk := func(key string) map[string]string {
+		return map[string]string{"owner": "operator-controller", "type": "chunk", "key": key}
+	}
+	victims := map[string]string{} // resource version by name
+	for name, secret := range map[string]*corev1.Secret{
+		"misnamed-plain":         {},
+		"misnamed-content":       {ObjectMeta: metav1.ObjectMeta{OwnerReferences: owned}},
+		"misnamed-other-chunk":   {ObjectMeta: metav1.ObjectMeta{Labels: chunk("sh.helm.release.v1.other.v1")}},
+		"misnamed-foreign-chunk": {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"owner": "helm", "type": "chunk", "key": "sh.helm.release.v1.misnamed.v1"}}},
+	} {
+		secret.Name, secret.Namespace = name, systemNamespace
+		create(t, secret)
+		victims[name] = secret.ResourceVersion
+	}
+	forge := func(owners []metav1.OwnerReference) {
+		t.Helper()
+		names, err := json.Marshal(slices.Sorted(maps.Keys(victims)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, index := range f.records(t) {
+			index.OwnerReferences, index.Data["extraChunks"] = owners, names
+			if err := admin.Update(t.Context(), &index); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	untouched := func(when string) {
+		t.Helper()
+		for name, version := range victims {
+			secret := &corev1.Secret{}
+			if err := admin.Get(t.Context(), client.ObjectKey{Namespace: systemNamespace, Name: name}, secret); err != nil {
+				t.Errorf("after %s: %v", when, err)
+			} else if secret.ResourceVersion != version {
+				t.Errorf("%s was written to after %s: %+v", name, when, secret.ObjectMeta)
+			}
+		}
+	}
+
+	forge(nil)
+	f.restart(t)
+	if got := installed(f.observe(t)); got != "1.0.0" {
+		t.Errorf("%q was taken over, want 1.0.0", got)
+	}
+	untouched("its index was taken over")
+	f.apply(t, "1.1.0", configMap("a", "2"))
+	untouched("its revision was superseded")
+	forge(owned)
+	f.restart(t)
+	f.observe(t)
+	for i := range 11 {
+		f.apply(t, fmt.Sprintf("1.2.%d", i), configMap("a", fmt.Sprint(i)))
+	}
+	untouched("its revision was deleted")
+	forge(owned)
+	f.beginRemoval(t)
+	if err := f.applier.LetGo(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	untouched("its extension let go")
+}
+
+// TestChunksInTheWay: a Secret that is called as a chunk is going to be is not taken
+// for one, and what to do about it is said.
+func TestChunksInTheWay(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "in-the-way")
+	f.applier.UseSmallChunks()
+	var squatted string
+	f.requests.setStop(func(req *http.Request) error {
+		if req.Method != http.MethodPost || squatted != "" || !strings.HasSuffix(req.URL.Path, "/namespaces/"+systemNamespace+"/secrets") {
+			return nil
+		}
+		body, err := req.GetBody()
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		secret := &corev1.Secret{}
+		if err := decodeAny(body, secret); err != nil || secret.Labels["type"] != "chunk" {
+			return err
+		}
+		squatted = secret.Name
+		return admin.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: squatted, Namespace: systemNamespace}})
+	})
+	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.0.0", contentOf(t, "a", "1")...))
+	want := fmt.Sprintf("storing chunk %q of release record %q: somebody else has a Secret of this name: delete it",
+		squatted, "sh.helm.release.v1.in-the-way.v1")
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("err = %v\nwant it to have %s", err, want)
+	}
+	f.requests.setStop(nil)
+	f.observe(t)
+	squatter := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: squatted, Namespace: systemNamespace}}
+	if err := admin.Delete(t.Context(), squatter); err != nil {
+		t.Errorf("the Secret in the way: %v", err)
+	}
+	f.apply(t, "1.0.0", contentOf(t, "a", "1")...)
+}
+
+// decodeAny reads an object in the encoding that a client has chosen.
+func decodeAny(from io.Reader, into runtime.Object) error {
+	data, err := io.ReadAll(from)
+	if err != nil {
+		return err
+	}
+	_, _, err = clientgoscheme.Codecs.UniversalDeserializer().Decode(data, nil, into)
+	return err
 }
 
 func waitFor(t *testing.T, check func(context.Context) (bool, error)) {

@@ -1,12 +1,16 @@
 package applier
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v3/pkg/release"
@@ -37,9 +41,10 @@ const (
 	labelCreatedAt  = "createdAt"
 	labelModifiedAt = "modifiedAt"
 
-	recordOwner = "operator-controller"
-	typeIndex   = "index"
-	typeChunk   = "chunk"
+	recordOwner  = "operator-controller"
+	recordPrefix = "sh.helm.release.v1."
+	typeIndex    = "index"
+	typeChunk    = "chunk"
 
 	// maxLabelValue is what the API server allows.
 	maxLabelValue = 63
@@ -61,15 +66,25 @@ type records struct {
 }
 
 func recordKey(release string, revision int) string {
-	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, revision)
+	return fmt.Sprintf("%s%s.v%d", recordPrefix, release, revision)
+}
+
+// releaseIn is the first part of a [recordKey].
+func releaseIn(key string) string {
+	release := strings.TrimPrefix(key, recordPrefix)
+	return release[:max(strings.LastIndex(release, ".v"), 0)]
 }
 
 func keyLabel(key string) string { return bounded(key, maxLabelValue) }
 
-// indexes lists the index of every revision of every extension that has had the
-// name, without its data.
+// indexes lists the index of every revision of every extension that has, or has had,
+// records under one of the names, without its data.
 func (r *records) indexes(ctx context.Context) ([]metav1.ObjectMeta, error) {
-	selector := labels.Set{labelOwner: recordOwner, labelType: typeIndex, labelName: releaseName(r.owner.Name)}
+	name, err := labels.NewRequirement(labelName, selection.In, recordNames(r.owner.Name))
+	if err != nil {
+		return nil, fmt.Errorf("selecting the release records of %q: %w", r.owner.Name, err)
+	}
+	selector := labels.SelectorFromSet(labels.Set{labelOwner: recordOwner, labelType: typeIndex}).Add(*name)
 	found, err := r.names.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return nil, fmt.Errorf("listing the release records of %q: %w", r.owner.Name, err)
@@ -81,38 +96,51 @@ func (r *records) indexes(ctx context.Context) ([]metav1.ObjectMeta, error) {
 	return indexes, nil
 }
 
-// sorted are the indexes of one name, each part oldest first.
+// sorted are the indexes of the names of an extension, each part oldest first.
 type sorted struct {
 	// own are those of the extension.
 	own []metav1.ObjectMeta
 
-	// orphaned are those that an earlier extension of the name has left behind
-	// together with its content.
+	// orphaned are those that nobody owns: an earlier extension of the name has left
+	// them behind together with its content.
 	orphaned []metav1.ObjectMeta
 
-	// last is the highest revision of all, those included that wait for the garbage
-	// collector with the extension that they belonged to; zero if there are none.
-	last int
+	// others are those of other extensions. They wait for the garbage collector with
+	// an earlier extension of the name, or their names were made the same.
+	others []metav1.ObjectMeta
 }
 
-// sort leaves out indexes that name no revision.
+// sort leaves out what is not called as a record of what its labels say.
 func (r *records) sort(indexes []metav1.ObjectMeta) sorted {
 	var result sorted
-	slices.SortFunc(indexes, func(a, b metav1.ObjectMeta) int { return revisionOf(&a) - revisionOf(&b) })
+	slices.SortFunc(indexes, func(a, b metav1.ObjectMeta) int { return cmp.Compare(revisionOf(&a), revisionOf(&b)) })
 	for i := range indexes {
 		index := &indexes[i]
-		if revisionOf(index) == 0 {
-			continue
-		}
-		result.last = revisionOf(index)
 		switch {
+		case revisionOf(index) == 0 || index.Name != recordKey(index.Labels[labelName], revisionOf(index)):
 		case r.owner.controls(index):
 			result.own = append(result.own, *index)
 		case isOrphaned(index):
 			result.orphaned = append(result.orphaned, *index)
+		default:
+			result.others = append(result.others, *index)
 		}
 	}
 	return result
+}
+
+// all are the indexes in no order.
+func (s sorted) all() []metav1.ObjectMeta { return slices.Concat(s.own, s.orphaned, s.others) }
+
+// taken are the revisions of which somebody has a record under the name.
+func (s sorted) taken(recordName string) map[int]struct{} {
+	revisions := map[int]struct{}{}
+	for _, index := range s.all() {
+		if index.Labels[labelName] == recordName {
+			revisions[revisionOf(&index)] = struct{}{}
+		}
+	}
+	return revisions
 }
 
 // isOrphaned says that nobody owns a Secret of a record any more.
@@ -261,7 +289,7 @@ type stored struct {
 // create stores a new revision. It fails with an AlreadyExists error of the API
 // server when the revision is there.
 func (r *records) create(ctx context.Context, rel *release.Release) (stored, error) {
-	made, err := r.prepare(ctx, rel)
+	made, err := r.prepare(ctx, recordKey(recordName(r.owner.Name), rel.Version), rel)
 	if err != nil {
 		return stored{}, err
 	}
@@ -303,14 +331,13 @@ func (r *records) deleteChunks(ctx context.Context, names []string) error {
 	return nil
 }
 
-// prepare stores the chunks of a revision, and gives the index that is to make them
-// visible.
-func (r *records) prepare(ctx context.Context, rel *release.Release) (stored, error) {
+// prepare stores the chunks of a revision, and gives the index of this name that is to
+// make them visible.
+func (r *records) prepare(ctx context.Context, key string, rel *release.Release) (stored, error) {
 	chunks, err := encodeWhole(rel, r.chunkBytes)
 	if err != nil {
 		return stored{}, err
 	}
-	key := recordKey(rel.Name, rel.Version)
 	names, size := make([]string, 0, len(chunks)-1), len(chunks[0])
 	for _, chunk := range chunks[1:] {
 		secret := r.secret(chunkName(key, r.owner.UID, chunk), key, typeChunk)
@@ -319,13 +346,32 @@ func (r *records) prepare(ctx context.Context, rel *release.Release) (stored, er
 		secret.Type = secretTypeChunk
 		secret.Labels[labelCreatedAt] = r.timestamp()
 		secret.Data = map[string][]byte{dataChunk: chunk}
-		if _, err := r.secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := r.createChunk(ctx, secret); err != nil {
 			return stored{}, fmt.Errorf("storing chunk %q of release record %q: %w", secret.Name, key, err)
 		}
 		names, size = append(names, secret.Name), size+len(chunk)
 	}
 	index, err := r.newIndex(key, rel, chunks[0], names)
 	return stored{index: index, size: size}, err
+}
+
+// createChunk does with a chunk of an earlier try if that has stored the same. What
+// else is called so is not a part of the record, and is not ours to delete with it.
+func (r *records) createChunk(ctx context.Context, wanted *corev1.Secret) error {
+	_, err := r.secrets.Create(ctx, wanted, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	found, err := r.secrets.Get(ctx, wanted.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	isSame := found.Type == secretTypeChunk && found.Labels[labelKey] == wanted.Labels[labelKey] &&
+		r.owner.controls(found) && bytes.Equal(found.Data[dataChunk], wanted.Data[dataChunk])
+	if !isSame {
+		return errors.New("somebody else has a Secret of this name: delete it")
+	}
+	return nil
 }
 
 func (r *records) newIndex(key string, rel *release.Release, first []byte, names []string) (*corev1.Secret, error) {
@@ -337,7 +383,7 @@ func (r *records) newIndex(key string, rel *release.Release, first []byte, names
 	immutable := false
 	index.Immutable = &immutable
 	index.Type = secretTypeIndex
-	index.Labels[labelName] = rel.Name
+	index.Labels[labelName] = releaseIn(key)
 	index.Labels[labelStatus] = rel.Info.Status.String()
 	index.Labels[labelVersion] = strconv.Itoa(rel.Version)
 	index.Data = map[string][]byte{dataChunk: first, dataExtraChunks: extra}
@@ -381,21 +427,36 @@ func (r *records) chunks(ctx context.Context, keys []string) (map[string][]chunk
 // while they were taken over. Numbers that nobody has used are not among them, however
 // far apart those are that somebody has.
 func (r *records) keysAround(indexes sorted) []string {
-	revisions := map[int]struct{}{}
-	for revision := max(indexes.last-maxHistory, 0); revision <= indexes.last+1; revision++ {
-		revisions[revision] = struct{}{}
-	}
-	for _, part := range [][]metav1.ObjectMeta{indexes.own, indexes.orphaned} {
-		for i := range part {
-			revision := revisionOf(&part[i])
-			for _, near := range []int{revision - 1, revision, revision + 1} {
-				revisions[near] = struct{}{}
+	keys := map[string]struct{}{}
+	add := func(name string, revision int) { keys[keyLabel(recordKey(name, revision))] = struct{}{} }
+	for _, name := range recordNames(r.owner.Name) {
+		taken := indexes.taken(name)
+		add(name, free(taken, 1))
+		last := 0
+		for revision := range taken {
+			last = max(last, revision)
+		}
+		for revision := max(last-maxHistory, 0); revision <= last+1; revision++ {
+			add(name, revision)
+		}
+		for _, index := range slices.Concat(indexes.own, indexes.orphaned) {
+			revision := revisionOf(&index)
+			if index.Labels[labelName] == name {
+				add(name, revision-1)
+				add(name, revision)
 			}
+			add(name, free(taken, revision+1))
 		}
 	}
-	var keys []string
-	for _, revision := range slices.Sorted(maps.Keys(revisions)) {
-		keys = append(keys, keyLabel(recordKey(releaseName(r.owner.Name), revision)))
+	return slices.Sorted(maps.Keys(keys))
+}
+
+// free is the first revision from the given one on that nobody has.
+func free(taken map[int]struct{}, revision int) int {
+	for {
+		if _, found := taken[revision]; !found {
+			return revision
+		}
+		revision++
 	}
-	return keys
 }
