@@ -91,7 +91,7 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *history
 	for _, object := range desired.Objects {
 		owned = append(owned, own(planner.owner, object))
 	}
-	before, err := objectsBefore(ctx, history)
+	before, err := history.objects(ctx, called(owned))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,24 +137,4 @@ func (a *Applier) check(ctx context.Context, planner planner, plan *plan, desire
 	}
 	err = planner.rehearse(ctx, plan)
 	return slices.Concat(onPermissions, onDefinitions, plan.replacements()), err
-}
-
-func objectsBefore(ctx context.Context, history *history) ([]*unstructured.Unstructured, error) {
-	manifests, err := history.manifests(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return objectsOfAll(manifests)
-}
-
-func objectsOfAll(manifests []string) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	for _, manifest := range manifests {
-		some, err := objectsOf(manifest)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, some...)
-	}
-	return objects, nil
 }

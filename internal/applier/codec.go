@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base32"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
 // The chunked format of a release record. Records of the reference
@@ -25,9 +28,24 @@ const (
 	// maxChunks bounds a record to 11,444,224 compressed bytes.
 	maxChunks = 11
 
-	// maxRecord bounds what a record may expand to, so that a damaged or
-	// foreign one cannot take the controller's memory.
-	maxRecord = 512 << 20
+	// maxRecord bounds what a record may expand to, in bytes, so that a damaged or
+	// foreign one cannot take the controller's memory. It has the objects twice, and
+	// those of the largest bundle that can be parsed take less.
+	maxRecord = 128 << 20
+
+	// maxRecordValues and maxRecordDepth bound the JSON of a record, in which the
+	// objects are text.
+	maxRecordValues = 1 << 18
+	maxRecordDepth  = 100
+
+	// maxManifestValues and maxManifestDepth bound the objects of a release. A bundle
+	// has half of it; see [bundle.MaxNodes] and [bundle.MaxDepth].
+	maxManifestValues = 2 * bundle.MaxNodes
+	maxManifestDepth  = bundle.MaxDepth + 10
+
+	// maxManifestYAML bounds what is not JSON in a manifest, in bytes. Neither we nor the
+	// reference implementation write such.
+	maxManifestYAML = 2 << 20
 )
 
 // payload is the stored form of a release: Helm's own, and the labels that
@@ -59,7 +77,8 @@ func encode(rel *release.Release, chunkBytes int) ([][]byte, error) {
 		return nil, fmt.Errorf("compressing release %q: %w", rel.Name, err)
 	}
 	defer compressors.Put(writer)
-	if err := json.NewEncoder(writer).Encode(payload{Release: rel, Labels: rel.Labels}); err != nil {
+	plain := &boundedWriter{to: writer, left: maxRecord, err: &RecordTooLargeError{Release: rel.Name, Expands: true, Allowed: maxRecord}}
+	if err := json.NewEncoder(plain).Encode(payload{Release: rel, Labels: rel.Labels}); err != nil {
 		return nil, fmt.Errorf("encoding release %q: %w", rel.Name, err)
 	}
 	if err := writer.Close(); err != nil {
@@ -75,6 +94,20 @@ func encode(rel *release.Release, chunkBytes int) ([][]byte, error) {
 		data = data[chunkBytes:]
 	}
 	return append(chunks, data), nil
+}
+
+// boundedWriter fails with err when there is more to write than is left.
+type boundedWriter struct {
+	to   io.Writer
+	left int
+	err  error
+}
+
+func (w *boundedWriter) Write(data []byte) (int, error) {
+	if w.left -= len(data); w.left < 0 {
+		return 0, w.err
+	}
+	return w.to.Write(data)
 }
 
 // encodeWhole is [encode] of a release that does without traces if it is too large
@@ -94,6 +127,9 @@ func decode(data []byte) (*release.Release, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := (&jsonBounds{values: maxRecordValues, depth: maxRecordDepth}).check(plain); err != nil {
+		return nil, fmt.Errorf("decoding a release record: %w", err)
+	}
 	stored := payload{Release: &release.Release{}}
 	if err := json.Unmarshal(plain, &stored); err != nil {
 		return nil, fmt.Errorf("decoding a release record: %w", err)
@@ -105,21 +141,67 @@ func decode(data []byte) (*release.Release, error) {
 	return stored.Release, nil
 }
 
+// maxRatio is how many bytes one of a compressed text can stand for.
+const maxRatio = 1032
+
 // expand reads what is compressed, of which there may be limit bytes.
 func expand(data []byte, limit int64) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("expanding a release record: %w", err)
 	}
-	plain, err := io.ReadAll(io.LimitReader(reader, limit+1))
-	if err != nil {
+	var plain bytes.Buffer
+	// At the end it says how much there is, which spares copies. It need not be true.
+	said := int64(binary.LittleEndian.Uint32(data[len(data)-4:]))
+	plain.Grow(int(min(said, limit, maxRatio*int64(len(data)))) + bytes.MinRead)
+	if _, err := plain.ReadFrom(io.LimitReader(reader, limit+1)); err != nil {
 		return nil, fmt.Errorf("expanding a release record: %w", err)
 	}
-	if int64(len(plain)) > limit {
+	if int64(plain.Len()) > limit {
 		return nil, fmt.Errorf("a release record expands to more than %d bytes", limit)
 	}
-	return plain, nil
+	return plain.Bytes(), nil
 }
+
+// jsonBounds are what a text may have, before it is decoded: a value takes many times
+// the memory of the two bytes that it can be written in.
+type jsonBounds struct {
+	values int // what is left of them
+	depth  int
+}
+
+// check fails if the text has more values than are left, or is nested too deeply. It
+// counts what comes before a value or ends one, outside of strings, and takes the text
+// for JSON: whoever decodes it finds out if it is not.
+func (b *jsonBounds) check(text []byte) error {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			b.values--
+			depth++
+		case ',':
+			b.values--
+		case '}', ']':
+			depth--
+		}
+		if b.values < 0 {
+			return errTooManyValues
+		}
+		if depth > b.depth {
+			return fmt.Errorf("nested more than %d levels deep", b.depth)
+		}
+	}
+	return nil
+}
+
+var errTooManyValues = errors.New("more values than are read")
 
 // chunkAlphabet encodes chunk digests in characters that a Secret's name may
 // have.

@@ -108,7 +108,7 @@ func (a *Applier) recordedContent(ctx context.Context, owner Extension) ([]depar
 	if err != nil {
 		return nil, err
 	}
-	objects, err := objectsBefore(ctx, history)
+	objects, err := history.objects(ctx, none)
 	if err != nil {
 		return nil, err
 	}

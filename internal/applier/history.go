@@ -9,8 +9,10 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // entry is one revision of a release: what its index says without its data, and
@@ -27,6 +29,10 @@ type entry struct {
 
 	// size is what index and chunks hold, in bytes; zero until it was read.
 	size int
+
+	// residue is that of a revision that was tried, see [residueOf]; nil until it was
+	// read.
+	residue []byte
 
 	index   *corev1.Secret
 	release *release.Release
@@ -161,34 +167,103 @@ func (h *history) deployedSize() int {
 	return 0
 }
 
-// manifests gives the objects' texts of every revision that may have left
-// something on the cluster: the installed one and all that were tried after it.
-func (h *history) manifests(ctx context.Context) ([]string, error) {
+// objects gives those of every revision that may have left something on the cluster:
+// of the installed one, and what [history.triedAfter] gives of all later ones.
+func (h *history) objects(ctx context.Context, whole func(*unstructured.Unstructured) bool) ([]*unstructured.Unstructured, error) {
 	installed, err := h.installed(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if installed == nil {
-		return h.triedAfter(ctx, 0)
+		return h.triedAfter(ctx, 0, whole)
 	}
-	tried, err := h.triedAfter(ctx, installed.Version)
-	return append([]string{installed.Manifest}, tried...), err
+	objects, err := objectsOf(installed.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	tried, err := h.triedAfter(ctx, installed.Version, whole)
+	return append(objects, tried...), err
 }
 
-// triedAfter gives the objects' texts of every later revision.
-func (h *history) triedAfter(ctx context.Context, revision int) ([]string, error) {
-	var manifests []string
-	for i := range h.entries {
+// triedAfter gives the objects of all later revisions, oldest first: those that are
+// selected whole, as the last of these revisions has them, and [residueOf] of all
+// others. Revisions are read one at a time, and not again as long as no object of
+// theirs is to be whole: there can be ten, each as large as a record may be.
+func (h *history) triedAfter(
+	ctx context.Context, revision int, whole func(*unstructured.Unstructured) bool,
+) ([]*unstructured.Unstructured, error) {
+	var tried [][]*unstructured.Unstructured
+	given := map[ObjectKey]struct{}{}
+	for i := range slices.Backward(h.entries) {
 		if h.entries[i].revision <= revision {
-			continue
+			break
 		}
-		rel, err := h.read(ctx, &h.entries[i])
+		objects, err := h.remains(ctx, &h.entries[i], whole, given)
 		if err != nil {
 			return nil, err
 		}
-		manifests = append(manifests, rel.Manifest)
+		tried = append(tried, objects)
 	}
-	return manifests, nil
+	slices.Reverse(tried)
+	return slices.Concat(tried...), nil
+}
+
+// remains gives the objects of one revision, of which those that were given before, of
+// a later one, are left out unless they give rights.
+func (h *history) remains(
+	ctx context.Context, e *entry, whole func(*unstructured.Unstructured) bool, given map[ObjectKey]struct{},
+) ([]*unstructured.Unstructured, error) {
+	// The last one is what Helm goes on from.
+	if isLast := e.revision == h.entries[len(h.entries)-1].revision; !isLast && e.release == nil {
+		defer func() { e.index, e.release = nil, nil }()
+	}
+	if e.residue == nil {
+		objects, err := h.objectsIn(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		if e.residue, err = residueOf(objects); err != nil {
+			return nil, err
+		}
+	}
+	objects, err := objectsOf(string(e.residue))
+	if err != nil {
+		return nil, err
+	}
+	isMissing := func(object *unstructured.Unstructured) bool {
+		_, found := given[writtenKey(object)]
+		return !found && whole(object)
+	}
+	if slices.ContainsFunc(objects, isMissing) {
+		all, err := h.objectsIn(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		for i, object := range all {
+			if isMissing(object) {
+				objects[i] = object
+			}
+		}
+	}
+	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
+		_, found := given[writtenKey(object)]
+		return found && object.GroupVersionKind().Group != rbacv1.GroupName
+	})
+	for _, object := range objects {
+		if whole(object) {
+			given[writtenKey(object)] = struct{}{}
+		}
+	}
+	return objects, nil
+}
+
+// objectsIn are those of one revision.
+func (h *history) objectsIn(ctx context.Context, e *entry) ([]*unstructured.Unstructured, error) {
+	rel, err := h.read(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return objectsOf(rel.Manifest)
 }
 
 // recover marks revisions as failed that an operation of this controller, now

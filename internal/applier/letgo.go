@@ -29,7 +29,7 @@ func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
 	if err != nil {
 		return err
 	}
-	before, err := objectsBefore(ctx, history)
+	before, err := history.objects(ctx, none)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // Recorded gives the objects that the release records of an extension say may be on
 // the cluster: those of what is installed, and of each revision that was tried after
-// it. It reads, once, as whoever config is, for a process that applies nothing.
+// it: each as the last of these has it. It reads, once, as whoever config is, for a process that applies nothing.
 func Recorded(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner Extension) ([]*unstructured.Unstructured, error) {
 	core, err := corev1client.NewForConfigAndClient(config, through)
 	if err != nil {
@@ -32,5 +32,5 @@ func Recorded(ctx context.Context, config *rest.Config, through *http.Client, sy
 	if err != nil {
 		return nil, err
 	}
-	return objectsBefore(ctx, history)
+	return history.objects(ctx, every)
 }

@@ -96,11 +96,17 @@ func revisionFrom(rel *release.Release) Revision {
 // chartOf wraps objects for Helm. An object is a file of the chart, which Helm
 // never reads as a template; the template beside it does no more than include
 // the file. So text such as "{{ }}" inside an object stays what it is.
+//
+// Objects that could not be read back from a record are refused.
 func chartOf(objects []*unstructured.Unstructured, annotations map[string]string) (*chart.Chart, error) {
 	result := &chart.Chart{Metadata: &chart.Metadata{Annotations: annotations}}
+	bounds := jsonBounds{values: maxManifestValues, depth: maxManifestDepth}
 	for _, object := range objects {
 		data, err := json.Marshal(object.Object)
 		if err != nil {
+			return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+		}
+		if err := bounds.check(data); err != nil {
 			return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
 		}
 		sum := sha256.Sum256(data)
@@ -116,9 +122,10 @@ func chartOf(objects []*unstructured.Unstructured, annotations map[string]string
 
 // objectsOf reads the objects of a release back from its manifest: YAML
 // documents, most of which are JSON, or JSON values one after the other, as the
-// reference implementation writes them.
+// reference implementation writes them. How much of it is read is bounded.
 func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
+	bounds := manifestBounds{json: jsonBounds{values: maxManifestValues, depth: maxManifestDepth}, yaml: maxManifestYAML}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 	for {
 		document, err := reader.Read()
@@ -128,7 +135,7 @@ func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
 		}
-		some, err := objectsIn(withoutComments(document))
+		some, err := bounds.objectsIn(withoutComments(document))
 		if err != nil {
 			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
 		}
@@ -146,14 +153,25 @@ func withoutComments(document []byte) []byte {
 	}
 }
 
+// manifestBounds is what may yet be read of a manifest.
+type manifestBounds struct {
+	json jsonBounds
+	yaml int // bytes
+}
+
 // objectsIn spares JSON the YAML parser, which is many times slower.
-func objectsIn(document []byte) ([]*unstructured.Unstructured, error) {
+func (b *manifestBounds) objectsIn(document []byte) ([]*unstructured.Unstructured, error) {
 	if !bytes.HasPrefix(document, []byte("{")) {
-		object := &unstructured.Unstructured{}
-		if err := utilyaml.Unmarshal(document, &object.Object); err != nil || len(object.Object) == 0 {
+		if b.yaml -= len(document); b.yaml < 0 {
+			return nil, fmt.Errorf("more than %d bytes that are not JSON", maxManifestYAML)
+		}
+		var err error
+		if document, err = utilyaml.ToJSON(document); err != nil || string(document) == "null" {
 			return nil, err
 		}
-		return []*unstructured.Unstructured{object}, nil
+	}
+	if err := b.json.check(document); err != nil {
+		return nil, err
 	}
 	var objects []*unstructured.Unstructured
 	decoder := json.NewDecoder(bytes.NewReader(document))

@@ -70,7 +70,7 @@ type extent struct {
 	// objects are all of the revision; none if there is nothing to look at.
 	objects []*unstructured.Unstructured
 
-	// tried are those of later revisions, which have failed.
+	// tried are those of later revisions, which have failed; see [history.triedAfter].
 	tried []*unstructured.Unstructured
 
 	// suspects are those to look at, unless all is set.
@@ -93,14 +93,8 @@ func (a *Applier) extentOf(ctx context.Context, owner Extension, now time.Time) 
 	if found.isEmpty() {
 		return found, nil
 	}
-	installed, tried, err := a.installed(ctx, owner)
+	installed, err := a.installed(ctx, owner, &found)
 	if err != nil {
-		return extent{}, err
-	}
-	if found.objects, err = objectsOf(installed.Manifest); err != nil {
-		return extent{}, err
-	}
-	if found.tried, err = objectsOfAll(tried); err != nil {
 		return extent{}, err
 	}
 	if known.lookedAt().IsZero() {
@@ -117,24 +111,27 @@ func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (
 	return a.certify(ctx, executor, plan.steps)
 }
 
-// installed gives the revision that is installed, and the texts of those that were
-// tried after it.
-func (a *Applier) installed(ctx context.Context, owner Extension) (_ *release.Release, tried []string, err error) {
+// installed gives the revision that is installed, and puts its objects and those that
+// were tried after it into the extent.
+func (a *Applier) installed(ctx context.Context, owner Extension, of *extent) (*release.Release, error) {
 	history, err := a.histories.of(ctx, owner)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer a.reconsider(history)
 	defer history.trim()
 	installed, err := history.installed(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if installed == nil {
-		return nil, nil, fmt.Errorf("nothing is recorded as installed for %q", owner.Name)
+		return nil, fmt.Errorf("nothing is recorded as installed for %q", owner.Name)
 	}
-	tried, err = history.triedAfter(ctx, installed.Version)
-	return installed, tried, err
+	if of.objects, err = objectsOf(installed.Manifest); err != nil {
+		return nil, err
+	}
+	of.tried, err = history.triedAfter(ctx, installed.Version, called(of.objects))
+	return installed, err
 }
 
 // only gives the objects of these keys.
