@@ -109,7 +109,7 @@ func (o *crdCheck) compareWith(ctx context.Context, from string, newer definitio
 // compareWithCluster does what the controller does, with the rights of whoever
 // calls the command.
 func (o *crdCheck) compareWithCluster(ctx context.Context, newer definitionsByName) (preflight.Verdict, error) {
-	cluster, err := o.dynamic()
+	cluster, list, err := o.clients()
 	if err != nil {
 		return preflight.Verdict{}, err
 	}
@@ -128,5 +128,5 @@ func (o *crdCheck) compareWithCluster(ctx context.Context, newer definitionsByNa
 		}
 		changes = append(changes, preflight.Change{Live: live, Wanted: &unstructured.Unstructured{Object: wanted}})
 	}
-	return preflight.Definitions(ctx, preflight.ListerOf(cluster), crdupgrade.Policy{}, changes)
+	return preflight.Definitions(ctx, list, crdupgrade.Policy{}, changes)
 }

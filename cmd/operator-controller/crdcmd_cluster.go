@@ -10,18 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
-func (o *crdCheck) dynamic() (dynamic.Interface, error) {
+// clients read definitions, and what is stored of them.
+func (o *crdCheck) clients() (dynamic.Interface, preflight.Lister, error) {
 	config, err := o.access.config()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	client, err := dynamic.NewForConfig(config)
+	definitions, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("setting up a client: %w", err)
+		return nil, nil, fmt.Errorf("setting up a client: %w", err)
 	}
-	return client, nil
+	stored, err := rest.RESTClientFor(preflight.ConfigFor(config))
+	if err != nil {
+		return nil, nil, fmt.Errorf("setting up a client: %w", err)
+	}
+	return definitions, preflight.ListerOf(stored), nil
 }
 
 // liveDefinition is the definition that the cluster has; nil: it has none.

@@ -131,7 +131,7 @@ func (a *Applier) check(ctx context.Context, planner planner, plan *plan, desire
 	if err := planner.survey(ctx, plan); err != nil {
 		return nil, err
 	}
-	onDefinitions, err := checkDefinitions(ctx, planner.client, desired.Preflight, plan)
+	onDefinitions, err := a.checkDefinitions(ctx, desired.Preflight, plan)
 	if err != nil {
 		return nil, err
 	}

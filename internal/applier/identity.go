@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
 // ErrNoIdentity is returned instead of sending a request to content that
@@ -108,6 +110,15 @@ func staying(through http.RoundTripper) *http.Client {
 
 func (c *identityClients) dynamic(account ServiceAccount) (dynamic.Interface, error) {
 	client, err := dynamic.NewForConfigAndClient(c.config, c.http(account))
+	if err != nil {
+		return nil, fmt.Errorf("building a client for %q: %w", account.User(), err)
+	}
+	return client, nil
+}
+
+// reader gives a client that reads pages of objects as they come.
+func (c *identityClients) reader(account ServiceAccount) (rest.Interface, error) {
+	client, err := rest.RESTClientForConfigAndClient(preflight.ConfigFor(c.config), c.http(account))
 	if err != nil {
 		return nil, fmt.Errorf("building a client for %q: %w", account.User(), err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
@@ -45,7 +44,11 @@ func (a *Applier) permissionClients(account ServiceAccount) (permission.Clients,
 
 // checkDefinitions asks what the plan does to definitions that exist and to what
 // is stored.
-func checkDefinitions(ctx context.Context, client dynamic.Interface, policy preflight.Policy, plan *plan) (notes []string, err error) {
+func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy, plan *plan) (notes []string, err error) {
+	client, err := a.clients.reader(plan.owner.account())
+	if err != nil {
+		return nil, err
+	}
 	changes := make([]preflight.Change, 0, len(plan.steps)+len(plan.prune))
 	for _, s := range plan.steps {
 		if s.left != "" {

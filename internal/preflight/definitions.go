@@ -5,14 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
@@ -30,9 +33,34 @@ type Change struct {
 // Lister reads the objects of a resource, in all namespaces.
 type Lister func(schema.GroupVersionResource) storeddata.Lister
 
-// ListerOf reads as the client does.
-func ListerOf(client dynamic.Interface) Lister {
-	return func(resource schema.GroupVersionResource) storeddata.Lister { return client.Resource(resource) }
+// ListerOf reads as the client does, which is one of [ConfigFor].
+func ListerOf(client rest.Interface) Lister {
+	return func(resource schema.GroupVersionResource) storeddata.Lister {
+		return stream{client: client, resource: resource}
+	}
+}
+
+// ConfigFor is the configuration of a client for [ListerOf].
+func ConfigFor(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = "/", &schema.GroupVersion{}
+	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion() // for errors
+	return config
+}
+
+// stream opens pages of a resource, which a dynamic client would read whole.
+type stream struct {
+	client   rest.Interface
+	resource schema.GroupVersionResource
+}
+
+func (s stream) List(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
+	return s.client.Get().
+		AbsPath("apis", s.resource.Group, s.resource.Version).
+		Resource(s.resource.Resource).
+		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
+		SetHeader("Accept", runtime.ContentTypeJSON).
+		Stream(ctx)
 }
 
 // Definitions checks those of the changes that are about CustomResourceDefinitions.

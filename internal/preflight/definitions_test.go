@@ -1,9 +1,11 @@
 package preflight_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -286,7 +288,7 @@ type stored struct {
 
 func (s stored) lister(lists *int) preflight.Lister {
 	return func(schema.GroupVersionResource) storeddata.Lister {
-		return listFunc(func() (*unstructured.UnstructuredList, error) {
+		return listFunc(func() (io.ReadCloser, error) {
 			*lists++
 			list := &unstructured.UnstructuredList{}
 			for _, o := range s.objects {
@@ -295,14 +297,15 @@ func (s stored) lister(lists *int) preflight.Lister {
 					"metadata": map[string]any{"name": o.name, "namespace": "ns"}, "spec": o.spec,
 				}})
 			}
-			return list, s.err
+			data, err := list.MarshalJSON()
+			return io.NopCloser(bytes.NewReader(data)), errors.Join(s.err, err)
 		})
 	}
 }
 
-type listFunc func() (*unstructured.UnstructuredList, error)
+type listFunc func() (io.ReadCloser, error)
 
-func (f listFunc) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (f listFunc) List(context.Context, metav1.ListOptions) (io.ReadCloser, error) {
 	return f()
 }
 

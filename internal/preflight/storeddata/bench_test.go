@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
@@ -78,7 +78,7 @@ func benchmarkSurvey(b *testing.B, old, updated *apiextensionsv1.CustomResourceD
 // encoded is a lister whose pages are decoded from JSON, as a client's are.
 type encoded struct{ object func(i int) string }
 
-func (e encoded) List(_ context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (e encoded) List(_ context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
 	from, _ := strconv.Atoi(options.Continue)
 	to := min(from+int(options.Limit), benchmarkObjects)
 	items := make([]string, 0, to-from)
@@ -89,9 +89,8 @@ func (e encoded) List(_ context.Context, options metav1.ListOptions) (*unstructu
 	if to < benchmarkObjects {
 		next = strconv.Itoa(to)
 	}
-	list := &unstructured.UnstructuredList{}
-	err := list.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"List","metadata":{"continue":"` + next + `"},"items":[` + strings.Join(items, ",") + `]}`))
-	return list, err
+	list := `{"apiVersion":"v1","kind":"List","metadata":{"continue":"` + next + `"},"items":[` + strings.Join(items, ",") + `]}`
+	return io.NopCloser(strings.NewReader(list)), nil
 }
 
 // watchHeap samples the heap until it is asked for the most that was added.

@@ -20,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
 )
 
@@ -48,7 +50,7 @@ func TestVerdictOfTheAPIServer(t *testing.T) {
 
 			v := validator(t, old, updated)
 			resource := s.dynamic.Resource(v.Resource())
-			report, err := storeddata.Survey(t.Context(), resource, v)
+			report, err := storeddata.Survey(t.Context(), s.list(v.Resource()), v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,12 +83,12 @@ func TestSurveyWithoutRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	powerless, err := dynamic.NewForConfig(config)
+	powerless, err := rest.RESTClientFor(preflight.ConfigFor(config))
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := validator(t, crd, crd)
-	report, err := storeddata.Survey(t.Context(), powerless.Resource(v.Resource()), v)
+	report, err := storeddata.Survey(t.Context(), preflight.ListerOf(powerless)(v.Resource()), v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func TestSurveyAndInventoryOfACluster(t *testing.T) {
 	s := newServer(t)
 	crd := inGroup("many.example.com", probed(widgets(t, "{type: object, properties: {size: {type: integer}}}"), "old"))
 	s.install(t, crd)
-	const objects = 12
+	const objects = 42 // three pages
 	for i := range objects {
 		stored := widget(t, fmt.Sprintf("w%02d", i), fmt.Sprintf("size: %d", i))
 		stored.SetAPIVersion("many.example.com/v1")
@@ -112,15 +114,15 @@ func TestSurveyAndInventoryOfACluster(t *testing.T) {
 	}
 	updated := inGroup("many.example.com", probed(widgets(t, "{type: object, properties: {size: {type: integer, maximum: 9}}}"), "old"))
 	v := validator(t, crd, updated)
-	resource := s.dynamic.Resource(v.Resource())
-	report, err := storeddata.Survey(t.Context(), resource, v)
+	list := s.list(v.Resource())
+	report, err := storeddata.Survey(t.Context(), list, v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Objects != objects || report.Affected != 2 || !report.Complete() || report.Offenders[0].Name != "w10" {
+	if report.Objects != objects || report.Affected != objects-10 || !report.Complete() || report.Offenders[0].Name != "w10" {
 		t.Errorf("survey: %+v", report)
 	}
-	inventory, err := storeddata.Inventory(t.Context(), resource, v.Resource().GroupResource())
+	inventory, err := storeddata.Inventory(t.Context(), list, v.Resource().GroupResource())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +134,7 @@ func TestSurveyAndInventoryOfACluster(t *testing.T) {
 // server is a real API server.
 type server struct {
 	dynamic     *dynamic.DynamicClient
+	list        preflight.Lister
 	definitions *clientset.Clientset
 }
 
@@ -145,6 +148,11 @@ func newServer(t *testing.T) *server {
 	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
+	pages, err := rest.RESTClientFor(preflight.ConfigFor(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.list = preflight.ListerOf(pages)
 	if s.definitions, err = clientset.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@
 // a port, so they act as whoever the port acts as.
 //
 // The package does not say how two definitions differ, writes nothing, and
-// holds no more than a page of objects at a time. It shows no values of objects,
+// holds no more than some MiB of objects at a time. It shows no values of objects,
 // as people may read a report who may not read the objects. Names of fields and
 // keys of maps it does show, and so do messages that the authors of CEL rules
 // build from values.

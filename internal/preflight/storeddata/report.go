@@ -91,6 +91,11 @@ func (r *Report) gap(g Gap) {
 	}
 }
 
+// sort puts the gaps in order: objects are checked at the same time.
+func (r *Report) sort() {
+	slices.SortFunc(r.Gaps, func(a, b Gap) int { return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail)) })
+}
+
 func byName(a, b Offender) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -2,11 +2,14 @@ package storeddata
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
-	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,90 +17,169 @@ import (
 )
 
 const (
-	// pageSize is how many objects are held at a time. A full page of objects
-	// of usual size has a few MiB, and the API server answers it in one read.
-	pageSize = 500
+	// firstPage is how many objects are asked for at first. What they have in bytes
+	// says how many there are on the next page, at most pageSize, so that a page has
+	// about pageBytes: the API server makes up the whole of it before it answers.
+	firstPage = 20
+	pageSize  = 500
+	pageBytes = 8 << 20
+
+	// maxObject is how many bytes an object may have as JSON. The API server takes 3
+	// MiB and etcd 1.5 MiB, by default. It is also how much JSON is checked at a time:
+	// decoded and copied, it has many times the size.
+	maxObject = 4 << 20
+
+	// maxStored is how many bytes are read of all objects. It is more than clusters have
+	// of one kind, and takes some minutes.
+	maxStored = 2 << 30
+
 	// maxPasses is how often a survey begins. Pages are of one state of the
 	// cluster, which the API server forgets after some minutes.
 	maxPasses = 3
 )
 
-// Lister reads a page of the objects of one kind in all namespaces. A client for
-// a dynamic resource is one.
+// Lister reads a page of the objects of one kind in all namespaces, as JSON. The
+// caller closes what it gives. Errors are those of the API server.
 type Lister interface {
-	List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error)
+	List(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error)
 }
+
+// bounds are those of a survey in bytes.
+type bounds struct{ object, stored int64 }
 
 // Survey checks all objects that the lister has. The lister reads the resource
 // that [Validator.Resource] names. That objects cannot be listed is no error but
-// a gap of the report. The error is that of the context; the report then has what
-// was found so far.
+// a gap of the report, and so is that there are more than can be checked. The error
+// is that of the context; the report then has what was found so far.
+//
+// However many objects there are, and however large, a few MiB of them are held at a
+// time.
 func Survey(ctx context.Context, lister Lister, validator *Validator) (Report, error) {
+	return surveyWithin(ctx, bounds{object: maxObject, stored: maxStored}, lister, validator)
+}
+
+func surveyWithin(ctx context.Context, within bounds, lister Lister, validator *Validator) (Report, error) {
 	for passes := 1; ; passes++ {
-		report, err := pass(ctx, lister, validator)
+		p := pass{lister: lister, validator: validator, bounds: within, free: semaphore.NewWeighted(within.object)}
+		err := p.run(ctx)
+		resource := validator.Resource().GroupResource()
 		switch {
 		case ctx.Err() != nil:
-			return report, ctx.Err()
+			return p.report, ctx.Err()
 		case err == nil:
-			return report, nil
+		case errors.Is(err, errLargeObject), errors.Is(err, errManyBytes):
+			p.report.gap(p.tooMuch(resource, err))
 		case !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err), passes == maxPasses:
-			report.gap(unreadable(validator.Resource().GroupResource(), err))
-			return report, nil
+			p.report.gap(unreadable(resource, err))
+		default:
+			continue
 		}
+		p.report.sort()
+		return p.report, nil
 	}
 }
 
-// pass checks the objects page by page.
-func pass(ctx context.Context, lister Lister, validator *Validator) (Report, error) {
-	var report Report
-	options := metav1.ListOptions{Limit: pageSize}
+// pass checks the objects page by page, and of a page object by object.
+type pass struct {
+	lister    Lister
+	validator *Validator
+	bounds    bounds
+
+	// free are the bytes that may yet be checked at the same time.
+	free *semaphore.Weighted
+
+	mu     sync.Mutex
+	report Report
+}
+
+func (p *pass) run(ctx context.Context) error {
+	left := p.bounds.stored
+	options := metav1.ListOptions{Limit: firstPage}
 	for {
-		page, err := lister.List(ctx, options)
+		page, err := p.page(ctx, options, &left)
 		if err != nil {
-			return report, err
+			return err
 		}
-		problems := checkAll(ctx, validator, page.Items)
-		// Checks that were interrupted have found nothing.
-		if err := ctx.Err(); err != nil {
-			return report, err
+		if page.next == "" {
+			return nil
 		}
-		for i, object := range page.Items {
-			report.add(object.GetNamespace(), object.GetName(), problems[i])
-		}
-		if page.GetContinue() == "" {
-			return report, nil
-		}
-		options.Continue = page.GetContinue()
+		options.Continue, options.Limit = page.next, page.limitAfter()
 	}
 }
 
-// checkAll checks the objects of a page on all processors: the libraries of the
-// API server take about a millisecond for an object.
-func checkAll(ctx context.Context, validator *Validator, objects []unstructured.Unstructured) [][]Problem {
-	problems := make([][]Problem, len(objects))
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(objects) {
-					return
-				}
-				problems[i] = validator.Check(ctx, &objects[i])
-			}
-		})
+// pageRead is what was read of a page.
+type pageRead struct {
+	next    string // token; empty at the end
+	objects int
+	bytes   int64
+}
+
+// limitAfter is how many objects like those of the page make up the next one.
+func (r pageRead) limitAfter() int64 {
+	return max(1, min(pageSize, pageBytes*int64(r.objects)/max(r.bytes, 1)))
+}
+
+// page takes what it reads off the bytes that are left.
+func (p *pass) page(ctx context.Context, options metav1.ListOptions, left *int64) (pageRead, error) {
+	body, err := p.lister.List(ctx, options)
+	if err != nil {
+		return pageRead{}, err
 	}
+	defer body.Close()
+	from := &meter{from: body, left: *left}
+	// The libraries of the API server take about a millisecond for an object.
+	var workers sync.WaitGroup
+	var read pageRead
+	meta, err := readPage(from, p.bounds.object, func(item []byte) error {
+		weight := min(p.bounds.object, max(int64(len(item)), p.bounds.object/int64(runtime.GOMAXPROCS(0))))
+		if err := p.free.Acquire(ctx, weight); err != nil {
+			return err
+		}
+		read.objects++
+		workers.Go(func() {
+			defer p.free.Release(weight)
+			p.check(ctx, item)
+		})
+		return nil
+	})
 	workers.Wait()
-	return problems
+	read.next, read.bytes = meta.Continue, *left-from.left
+	*left = from.left
+	return read, err
+}
+
+// check adds one object to the report.
+func (p *pass) check(ctx context.Context, item []byte) {
+	object := &unstructured.Unstructured{}
+	var problems []Problem
+	if err := object.UnmarshalJSON(item); err != nil {
+		problems = unknown(fmt.Sprintf("an object cannot be read: %v", err))
+	} else {
+		problems = p.validator.Check(ctx, object)
+	}
+	if ctx.Err() != nil {
+		return // a check that was interrupted has found nothing
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report.add(object.GetNamespace(), object.GetName(), problems)
+}
+
+// tooMuch says what of the objects is more than is read.
+func (p *pass) tooMuch(resource schema.GroupResource, err error) Gap {
+	if errors.Is(err, errLargeObject) {
+		return Gap{Reason: Unjudged, Detail: bounded(fmt.Sprintf(
+			"one of %s has more than %d bytes, and neither it nor any after it was read", resource, p.bounds.object))}
+	}
+	return Gap{Reason: Unjudged, Detail: bounded(fmt.Sprintf(
+		"%s have more than %d bytes, and none after the first %d was read", resource, p.bounds.stored, p.report.Objects))}
 }
 
 // Inventory reports the objects that the lister has as deleted, as they would be
 // together with their definition. It asks for the first few, and takes the number
 // of the others from the API server. Errors are as for [Survey].
 func Inventory(ctx context.Context, lister Lister, resource schema.GroupResource) (Report, error) {
-	var report Report
-	page, err := lister.List(ctx, metav1.ListOptions{Limit: maxOffenders})
+	report, meta, err := firstOf(ctx, lister)
 	if ctx.Err() != nil {
 		return report, ctx.Err()
 	}
@@ -105,21 +187,35 @@ func Inventory(ctx context.Context, lister Lister, resource schema.GroupResource
 		report.gap(unreadable(resource, err))
 		return report, nil
 	}
-	for i := range page.Items {
-		report.add(page.Items[i].GetNamespace(), page.Items[i].GetName(),
-			[]Problem{{Kind: Deleted, Detail: "object would be deleted"}})
-	}
-	if page.GetContinue() == "" {
+	if meta.Continue == "" {
 		return report, nil
 	}
-	remaining := page.GetRemainingItemCount()
-	if remaining == nil {
+	if meta.RemainingItemCount == nil {
 		report.gap(Gap{Reason: Unavailable, Detail: "there are more objects, but the API server does not say how many"})
 		return report, nil
 	}
-	report.Objects += int(*remaining)
-	report.Affected += int(*remaining)
+	report.Objects += int(*meta.RemainingItemCount)
+	report.Affected += int(*meta.RemainingItemCount)
 	return report, nil
+}
+
+// firstOf reads the names of the first objects.
+func firstOf(ctx context.Context, lister Lister) (Report, metav1.ListMeta, error) {
+	var report Report
+	body, err := lister.List(ctx, metav1.ListOptions{Limit: maxOffenders})
+	if err != nil {
+		return report, metav1.ListMeta{}, err
+	}
+	defer body.Close()
+	meta, err := readPage(&meter{from: body, left: maxStored}, maxObject, func(item []byte) error {
+		var object metav1.PartialObjectMetadata
+		if err := json.Unmarshal(item, &object); err != nil {
+			return err
+		}
+		report.add(object.Namespace, object.Name, []Problem{{Kind: Deleted, Detail: "object would be deleted"}})
+		return nil
+	})
+	return report, meta, err
 }
 
 // unreadable says why the objects could not be listed.
