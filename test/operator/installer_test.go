@@ -9,11 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/test/operator"
 )
 
@@ -96,53 +98,108 @@ func TestInstallerMayGrantWhatTheOperatorNeeds(t *testing.T) {
 	}
 }
 
+// configurations are how the operator can be told which namespaces to watch, as far as
+// it takes nothing outside of its own.
+var configurations = map[string]string{
+	"all namespaces": `{}`,
+	"its own":        `{"watchNamespace": "` + operator.Namespace + `"}`,
+}
+
+// rendered are all objects that are written for a version.
+func rendered(t *testing.T, version, configuration string) []*unstructured.Unstructured {
+	t.Helper()
+	files, err := operator.Bundle(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := bundle.Parse(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := bundle.ParseConfig(parsed, operator.Namespace, []byte(configuration))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := bundle.Render(parsed, bundle.Options{InstallNamespace: operator.Namespace, Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
 func TestInstallerMayWriteEveryObject(t *testing.T) {
 	t.Parallel()
 
-	resources := map[string]rbacv1.PolicyRule{
-		"ConfigMap":   {Resources: []string{"configmaps"}},
-		"Service":     {Resources: []string{"services"}},
-		"ClusterRole": {APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}},
-	}
-	_, inNamespace := granted(t)
+	everywhere, inNamespace := granted(t)
 	for _, version := range versions(t) {
-		for name, object := range readBundle(t, version).others {
-			rule, known := resources[object.GetKind()]
-			if !known {
-				t.Errorf("%s: this test does not know the resource of the kind", name)
-				continue
+		for _, configuration := range configurations {
+			for _, object := range rendered(t, version, configuration) {
+				have := everywhere
+				if object.GetNamespace() != "" {
+					have = inNamespace
+				}
+				checkCovered(t, have, lifecycle(resourceOf(object), object.GetName()))
 			}
-			checkCovered(t, inNamespace, lifecycle(rule, object.GetName()))
 		}
-		checkCovered(t, inNamespace, generated())
 	}
+}
+
+// TestInstallerMayChangeNothingElse: what the sample shows is copied, so every change is
+// limited to names, and each of them is one of the bundles.
+func TestInstallerMayChangeNothingElse(t *testing.T) {
+	t.Parallel()
+
+	written := map[string]bool{}
+	for _, version := range versions(t) {
+		for _, configuration := range configurations {
+			for _, object := range rendered(t, version, configuration) {
+				written[resourceOf(object).Resources[0]+"/"+object.GetName()] = true
+			}
+		}
+	}
+	_, rules := granted(t)
+	for _, rule := range rules {
+		switch rule.APIGroups[0] {
+		case "sample.clusterextensions.dev", "coordination.k8s.io": // what the operator itself may do, see below
+			continue
+		}
+		named := slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb == "patch" || verb == "delete" || verb == "update" })
+		if named && len(rule.ResourceNames) == 0 && rule.Resources[0] != "events" {
+			t.Errorf("the installer may change all %v", rule.Resources)
+		}
+		for _, name := range rule.ResourceNames {
+			isWritten := slices.ContainsFunc(rule.Resources, func(resource string) bool { return written[resource+"/"+name] })
+			if !isWritten && rule.Resources[0] != "clusterextensions/finalizers" {
+				t.Errorf("the installer may change %v %q, which no version has", rule.Resources, name)
+			}
+		}
+	}
+}
+
+// The lease of others would make their operator stop.
+func TestOperatorMayChangeItsOwnLeaseOnly(t *testing.T) {
+	t.Parallel()
+
+	everywhere, _ := granted(t)
+	changing := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "update", "patch"}}
+	if covered, _ := validation.Covers(everywhere, []rbacv1.PolicyRule{changing}); covered {
+		t.Error("the installer may change all leases")
+	}
+	changing.ResourceNames = []string{operator.Package}
+	checkCovered(t, everywhere, []rbacv1.PolicyRule{changing})
+}
+
+// resourceOf is what an object is called in rules.
+func resourceOf(object *unstructured.Unstructured) rbacv1.PolicyRule {
+	plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+	return rbacv1.PolicyRule{APIGroups: []string{plural.Group}, Resources: []string{plural.Resource}}
 }
 
 // lifecycle is what it takes to keep and to remove an object of that name.
 func lifecycle(rule rbacv1.PolicyRule, name string) []rbacv1.PolicyRule {
-	if len(rule.APIGroups) == 0 {
-		rule.APIGroups = []string{corev1.GroupName}
-	}
 	unnamed, named := rule, rule
 	unnamed.Verbs = []string{"create", "list", "watch"}
 	named.Verbs = []string{"get", "patch", "delete"}
 	named.ResourceNames = []string{name}
 	return []rbacv1.PolicyRule{unnamed, named}
-}
-
-// generated is the same for the objects that are made from the CSV.
-func generated() []rbacv1.PolicyRule {
-	rbac := []string{rbacv1.GroupName}
-	return slices.Concat(
-		lifecycle(rbacv1.PolicyRule{Resources: []string{"serviceaccounts"}}, "sample-operator"),
-		lifecycle(rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}}, "sample-operator"),
-		lifecycle(rbacv1.PolicyRule{
-			APIGroups: []string{"apiextensions.k8s.io"},
-			Resources: []string{"customresourcedefinitions"},
-		}, "widgets.sample.clusterextensions.dev"),
-		lifecycle(rbacv1.PolicyRule{APIGroups: rbac, Resources: []string{"clusterroles"}}, "any"),
-		lifecycle(rbacv1.PolicyRule{APIGroups: rbac, Resources: []string{"clusterrolebindings"}}, "any"),
-		lifecycle(rbacv1.PolicyRule{APIGroups: rbac, Resources: []string{"roles"}}, "any"),
-		lifecycle(rbacv1.PolicyRule{APIGroups: rbac, Resources: []string{"rolebindings"}}, "any"),
-	)
 }
