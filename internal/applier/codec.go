@@ -14,8 +14,6 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
 // The chunked format of a release record. Records of the reference
@@ -39,9 +37,9 @@ const (
 	maxRecordDepth  = 100
 
 	// maxManifestValues and maxManifestDepth bound the objects of a release. A bundle
-	// has half of it; see [bundle.MaxNodes] and [bundle.MaxDepth].
-	maxManifestValues = 2 * bundle.MaxNodes
-	maxManifestDepth  = bundle.MaxDepth + 10
+	// has half as many values, and is not as deep: see the bounds of package bundle.
+	maxManifestValues = 1 << 20
+	maxManifestDepth  = 210
 
 	// maxManifestYAML bounds what is not JSON in a manifest, in bytes. Neither we nor the
 	// reference implementation write such.
@@ -141,8 +139,8 @@ func decode(data []byte) (*release.Release, error) {
 	return stored.Release, nil
 }
 
-// maxRatio is how many bytes one of a compressed text can stand for.
-const maxRatio = 1032
+// expansion is how many bytes one of a compressed text can stand for.
+const expansion = 1032
 
 // expand reads what is compressed, of which there may be limit bytes.
 func expand(data []byte, limit int64) ([]byte, error) {
@@ -153,7 +151,7 @@ func expand(data []byte, limit int64) ([]byte, error) {
 	var plain bytes.Buffer
 	// At the end it says how much there is, which spares copies. It need not be true.
 	said := int64(binary.LittleEndian.Uint32(data[len(data)-4:]))
-	plain.Grow(int(min(said, limit, maxRatio*int64(len(data)))) + bytes.MinRead)
+	plain.Grow(int(min(said, limit, expansion*int64(len(data)))) + bytes.MinRead)
 	if _, err := plain.ReadFrom(io.LimitReader(reader, limit+1)); err != nil {
 		return nil, fmt.Errorf("expanding a release record: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 func FuzzCopy(f *testing.F) {
 	f.Add([]byte(`{"format":2,"catalog":"c","packages":1}{"package":{"name":"p"}}`))
 	f.Add([]byte(`{"format":1,"catalog":"c"}`))
-	c := copies{dir: f.TempDir(), limit: 1 << 14}
+	c := &copies{dir: f.TempDir(), limit: 1 << 14}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		sum := sha256.New()
 		sum.Write(text)
@@ -40,7 +40,7 @@ func FuzzCopy(f *testing.F) {
 }
 
 // loadCopy returns the index of the catalog c; nil if its copy was removed.
-func loadCopy(t *testing.T, c copies) *index {
+func loadCopy(t *testing.T, c *copies) *index {
 	t.Helper()
 	loaded, err := c.load()
 	if err != nil {
@@ -53,7 +53,7 @@ func loadCopy(t *testing.T, c copies) *index {
 	return loaded["c"]
 }
 
-func rewriteCopy(t *testing.T, c copies, idx *index) *index {
+func rewriteCopy(t *testing.T, c *copies, idx *index) *index {
 	t.Helper()
 	written, err := c.write("c", idx)
 	if err != nil {
