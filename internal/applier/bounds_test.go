@@ -16,8 +16,7 @@ import (
 
 // TestRecordsThatGrow has records that are small as they are stored, and large when they
 // are expanded or decoded.
-func TestRecordsThatGrow(t *testing.T) {
-	// Not parallel: it counts allocations.
+func TestRecordsThatGrow(t *testing.T) { //nolint:paralleltest // it measures memory
 	const rest = `],"info":{"status":"deployed"}}`
 	tests := map[string]struct {
 		reason string

@@ -208,15 +208,8 @@ func (h *history) triedAfter(
 	return slices.Concat(tried...), nil
 }
 
-// remains gives the objects of one revision, of which those that were given before, of
-// a later one, are left out unless they give rights.
-func (h *history) remains(
-	ctx context.Context, e *entry, whole func(*unstructured.Unstructured) bool, given map[ObjectKey]struct{},
-) ([]*unstructured.Unstructured, error) {
-	// The last one is what Helm goes on from.
-	if isLast := e.revision == h.entries[len(h.entries)-1].revision; !isLast && e.release == nil {
-		defer func() { e.index, e.release = nil, nil }()
-	}
+// residueIn gives the objects of one revision as far as they are remembered.
+func (h *history) residueIn(ctx context.Context, e *entry) ([]*unstructured.Unstructured, error) {
 	if e.residue == nil {
 		objects, err := h.objectsIn(ctx, e)
 		if err != nil {
@@ -226,7 +219,19 @@ func (h *history) remains(
 			return nil, err
 		}
 	}
-	objects, err := objectsOf(string(e.residue))
+	return objectsOf(string(e.residue))
+}
+
+// remains gives the objects of one revision, of which those that were given before, of
+// a later one, are left out unless they give rights.
+func (h *history) remains(
+	ctx context.Context, e *entry, whole func(*unstructured.Unstructured) bool, given map[ObjectKey]struct{},
+) ([]*unstructured.Unstructured, error) {
+	// The last one is what Helm goes on from.
+	if isLast := e.revision == h.entries[len(h.entries)-1].revision; !isLast && e.release == nil {
+		defer func() { e.index, e.release = nil, nil }()
+	}
+	objects, err := h.residueIn(ctx, e)
 	if err != nil {
 		return nil, err
 	}

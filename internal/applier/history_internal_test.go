@@ -175,8 +175,7 @@ func TestTriedObjects(t *testing.T) {
 
 // TestTriedRevisionsAreReadOneAtATime: of what has failed, no more than one revision is
 // held, and it is read once.
-func TestTriedRevisionsAreReadOneAtATime(t *testing.T) {
-	// Not parallel: it counts allocations.
+func TestTriedRevisionsAreReadOneAtATime(t *testing.T) { //nolint:paralleltest // it measures memory
 	const tried, size = 9, 1 << 20
 	var manifests []string
 	for revision := range tried + 1 {

@@ -99,7 +99,10 @@ func openCache(dir string, space *diskspace.Space) (*cache, error) {
 			}
 		}
 	}
-	return c, c.adopt(names)
+	if err := c.adopt(names); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func (c *cache) names() ([]string, error) {

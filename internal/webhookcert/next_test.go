@@ -552,8 +552,7 @@ func manyCertificates(t *testing.T, count int) *world {
 
 // TestManyCertificates: how many there are changes neither how often the objects are
 // looked at nor what one of them costs.
-func TestManyCertificates(t *testing.T) {
-	// Not parallel: it counts allocations.
+func TestManyCertificates(t *testing.T) { //nolint:paralleltest // it measures memory
 	const few, many, rounds = 10, 400, 3
 	perCertificate := map[int]uint64{}
 	for _, count := range []int{few, many} {

@@ -145,7 +145,7 @@ func TestPolicy(t *testing.T) { //nolint:paralleltest,tparallel // see above
 	t.Run("namespaces", testNamespaces)
 	t.Run("catalog, create", testCreateCatalog)
 	t.Run("catalog, change", testChangeCatalog)
-	t.Run("catalog, labelled before", func(t *testing.T) { testWorn(t, worn, corrected) })
+	t.Run("catalog, labelled before", func(t *testing.T) { testWorn(t, worn, corrected) }) //nolint:paralleltest // it is, where it can be
 	t.Run("catalog, what the controller writes", testCatalogController)
 	t.Run("the expressions fit the kind", testTypes)
 }

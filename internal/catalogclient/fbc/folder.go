@@ -51,7 +51,7 @@ func (f Folder) Objects(ctx context.Context) iter.Seq2[FileObject, error] {
 		walk.Walk = f.Walk.withDefaults()
 		var err error
 		if walk.ignored, err = readIgnored(ctx, f.Root, walk.Walk); err != nil {
-			walk.end(err)
+			_ = walk.end(err) // there is no more to skip
 			return
 		}
 		// What goes wrong is yielded; walk ends early only because it is told to.
@@ -71,9 +71,8 @@ type walk struct {
 
 // end yields the last error.
 func (w *walk) end(err error) error {
-	var inFile *FileError
 	path := ""
-	if errors.As(err, &inFile) {
+	if inFile, ok := errors.AsType[*FileError](err); ok {
 		path = inFile.Path
 	}
 	w.yield(FileObject{Path: path}, err)

@@ -83,8 +83,7 @@ func anythingUntilNow(t *testing.T) *storeddata.Validator {
 
 // TestLargeObjectsCostOneAtATime: a tenant who stores as much as they can delays an
 // upgrade, and takes no memory for it.
-func TestLargeObjectsCostOneAtATime(t *testing.T) {
-	// Not parallel: it looks at the heap.
+func TestLargeObjectsCostOneAtATime(t *testing.T) { //nolint:paralleltest // it measures memory
 	const mebibyte = 1 << 20
 	tests := map[string]struct {
 		reason string
