@@ -37,7 +37,9 @@ type Decoder struct {
 	src    *bufio.Reader
 	limits Limits
 	// object holds the text of the current object and is reused.
-	object   []byte
+	object []byte
+	// values counts those of the current YAML document.
+	values   int
 	position int
 	offset   int64
 	err      error
@@ -151,8 +153,8 @@ func (d *Decoder) jsonObject() ([]byte, error) {
 		chunk, _ := d.src.Peek(d.src.Buffered())
 		var n int
 		n, done = s.scan(chunk)
-		if s.deepest > d.limits.Nesting {
-			return nil, &LimitError{What: "levels of nesting", Limit: int64(d.limits.Nesting)}
+		if err := d.checkShape(s); err != nil {
+			return nil, err
 		}
 		if err := d.keep(chunk[:n]); err != nil {
 			return nil, err
@@ -175,6 +177,7 @@ const (
 // and returns it as JSON; nil when it is empty.
 func (d *Decoder) yamlDocument(indent int) ([]byte, error) {
 	d.object = append(d.object[:0], bytes.Repeat([]byte{' '}, min(indent, d.limits.YAMLBytes))...)
+	d.values = 0
 	for lineStart := false; !lineStart || !d.atSeparator(); {
 		line, err := d.src.ReadSlice('\n')
 		if kept := d.collect(line); kept != nil {
@@ -206,13 +209,28 @@ func (d *Decoder) checkConverted(doc []byte) ([]byte, error) {
 	}
 	var s scanner
 	s.scan(doc)
-	if s.deepest > d.limits.Nesting {
-		return nil, &LimitError{What: "levels of nesting", Limit: int64(d.limits.Nesting)}
+	if err := d.checkShape(s); err != nil {
+		return nil, err
 	}
 	if len(doc) > d.limits.ObjectBytes {
 		return nil, d.objectTooLarge()
 	}
 	return doc, nil
+}
+
+// checkShape holds what was scanned of an object against the limits.
+func (d *Decoder) checkShape(s scanner) error {
+	switch {
+	case s.deepest > d.limits.Nesting:
+		return &LimitError{What: "levels of nesting", Limit: int64(d.limits.Nesting)}
+	case s.values > d.limits.Values:
+		return d.tooManyValues()
+	}
+	return nil
+}
+
+func (d *Decoder) tooManyValues() error {
+	return &LimitError{What: "values", Limit: int64(d.limits.Values)}
 }
 
 // atSeparator reports whether a line that separates documents comes next.
@@ -243,9 +261,31 @@ func (d *Decoder) collect(text []byte) error {
 	if err := d.fits(len(text)); err != nil {
 		return err
 	}
+	// Decoding takes the memory before the number of values is known.
+	if d.values += yamlValues(text); d.values > d.limits.Values {
+		return d.tooManyValues()
+	}
 	d.object = append(d.object, text...)
 	d.offset += int64(len(text))
 	return nil
+}
+
+// yamlValues is at least the number of values that begin in a line, but for the first
+// one.
+func yamlValues(line []byte) int {
+	count := 0
+	for i, c := range line {
+		switch c {
+		case ',', '[', '{':
+			count++
+		case '-', ':', '?':
+			// Within a word, they are part of it.
+			if i+1 == len(line) || strings.IndexByte(" \t\r\n", line[i+1]) >= 0 {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 func (d *Decoder) fits(n int) error {

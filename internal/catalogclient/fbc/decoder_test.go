@@ -88,6 +88,23 @@ func TestDecoderReadsStreams(t *testing.T) {
 	}
 }
 
+// TestTextIsNoValue: what separates values counts outside of texts only, and in YAML
+// where it is no part of a word.
+func TestTextIsNoValue(t *testing.T) {
+	t.Parallel()
+	for name, stream := range map[string]string{
+		"JSON":         `{"a":"` + strings.Repeat(`,[{\"`, 1000) + `","b":[1,2,3]}`,
+		"YAML":         "a: " + strings.Repeat("x-y:z?", 1000) + "\nb: [1, 2]\n",
+		"two in JSON":  strings.Repeat(`{"a":[1,2,3]}`, 2),
+		"two of YAML":  strings.Repeat("---\na: [1, 2, 3]\n", 2),
+		"long comment": "# " + strings.Repeat("a, ", 1000) + "\na: 1\n",
+	} {
+		if got, err := decode(strings.NewReader(stream), fbc.Limits{Values: 5}); err != nil || len(got) == 0 {
+			t.Errorf("%s: got %d objects and error %v", name, len(got), err)
+		}
+	}
+}
+
 func TestDecoderRefusesStreams(t *testing.T) {
 	t.Parallel()
 	small := fbc.Limits{StreamBytes: 100, ObjectBytes: 40, Objects: 2, Nesting: 3, NameBytes: 4}
@@ -115,6 +132,14 @@ func TestDecoderRefusesStreams(t *testing.T) {
 		"objects":                 {stream: `{}{}{}`, limits: small, limit: "objects"},
 		"nesting":                 {stream: `{"a":[[[1]]]}`, limits: small, limit: "levels of nesting"},
 		"nesting of YAML":         {stream: "a:\n- - - 1\n", limits: small, limit: "levels of nesting"},
+		"values":                  {stream: `{"a":[` + strings.Repeat("1,", 250_000) + `1]}`, limit: "values"},
+		"lists":                   {stream: `{"a":[` + strings.Repeat("[],", 125_000) + `[]]}`, limit: "values"},
+		"objects in one":          {stream: `{"a":[` + strings.Repeat(`{"b":1},`, 125_000) + `1]}`, limit: "values"},
+		"values of YAML":          {stream: "a:\n" + strings.Repeat("- 1\n", 250_000), limit: "values"},
+		"lists of YAML":           {stream: "a:\n" + strings.Repeat("- -\n", 125_000), limit: "values"},
+		"values in a line":        {stream: "a: [" + strings.Repeat("1,", 250_000) + "1]", limit: "values"},
+		"members of YAML":         {stream: strings.Repeat("- a: 1\n", 125_001), limit: "values"},
+		"values by reference":     {stream: "a: &a [" + strings.Repeat("1,", 100_000) + "1]\nb: *a\nc: *a\n", limit: "values"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -129,6 +129,8 @@ func valueLength(b []byte) int {
 type scanner struct {
 	depth, deepest    int
 	quoted, backslash bool
+	// values counts what begins a value, but for the first one.
+	values int
 }
 
 // scan consumes b up to and including the end of the value. It returns the
@@ -150,6 +152,10 @@ func (s *scanner) scan(b []byte) (int, bool) {
 		case '{', '[':
 			s.depth++
 			s.deepest = max(s.deepest, s.depth)
+			s.values++
+			continue
+		case ',':
+			s.values++
 			continue
 		case '}', ']':
 			s.depth--

@@ -14,7 +14,10 @@ const (
 	defaultObjects     = 1_000_000
 	defaultKeys        = 1000
 	defaultNesting     = 256
-	defaultNameBytes   = 1024
+	// defaultValues is that of a channel of 5,000 bundles that skip 20 each, twice. Who
+	// decodes an object takes some 300 bytes for each of them.
+	defaultValues    = 250_000
+	defaultNameBytes = 1024
 )
 
 // Default bounds on folders. Catalogs have ten thousand files, and one or two
@@ -46,6 +49,9 @@ type Limits struct {
 	Keys int
 	// Nesting is the depth of objects and arrays within one object.
 	Nesting int
+	// Values is the number of values within one object, those in others too. Of YAML
+	// it is what separates them: dashes, colons and commas, in texts as well.
+	Values int
 	// NameBytes is the length of a schema, package or object name, and of a
 	// top-level key, in bytes.
 	NameBytes int
@@ -70,6 +76,9 @@ func (l Limits) WithDefaults() Limits {
 	}
 	if l.Nesting == 0 {
 		l.Nesting = defaultNesting
+	}
+	if l.Values == 0 {
+		l.Values = defaultValues
 	}
 	if l.NameBytes == 0 {
 		l.NameBytes = defaultNameBytes
