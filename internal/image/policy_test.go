@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -61,10 +62,7 @@ func TestPolicyRequiresSignature(t *testing.T) {
 func TestSignedImages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t)
 	writePublicKey(t, filepath.Join(dir, "key.pub"), key)
 	writeFile(t, filepath.Join(dir, "attached.yaml"), "default-docker:\n  use-sigstore-attachments: true\n")
 	f := newFixture(t, func(config *image.Config) { config.RegistriesDir = dir })
@@ -208,4 +206,52 @@ func TestSystemPolicy(t *testing.T) {
 	if _, err := image.New(config); err == nil {
 		t.Error("New accepted a malformed system policy")
 	}
+}
+
+// TestKeysThatWereReplaced: what a key has vouched for is not used once the key is
+// gone from its file, though the policy reads the same.
+func TestKeysThatWereReplaced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, second := newKey(t), newKey(t)
+	file := filepath.Join(dir, "key.pub")
+	writePublicKey(t, file, first)
+	writeFile(t, filepath.Join(dir, "attached.yaml"), "default-docker:\n  use-sigstore-attachments: true\n")
+	f := newFixture(t, func(config *image.Config) { config.RegistriesDir = dir })
+	writeFile(t, f.config.PolicyFile, `{"default":[{"type":"sigstoreSigned","keyPath":"`+file+`",
+		"signedIdentity":{"type":"matchRepository"}}]}`)
+	ref := "registry.test/pkg@" + f.push(t, mapFS(bundleFiles), nil)
+	f.sign(t, first, strings.TrimPrefix(ref, "registry.test/pkg@"), "registry.test/pkg:v1")
+	wantFiles(t, f.mustPull(t, ref, image.BundleContent).Files, bundleFiles)
+
+	refused := func(how string) {
+		t.Helper()
+		_, err := f.pull(t, ref, image.BundleContent)
+		if rejected := (*image.PolicyError)(nil); !errors.As(err, &rejected) {
+			t.Errorf("%s: error = %v, want a PolicyError", how, err)
+		}
+	}
+	writePublicKey(t, file, second)
+	refused("another key")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	refused("no key")
+	writePublicKey(t, file, first)
+	f.registry.ResetRequests()
+	wantFiles(t, f.mustPull(t, ref, image.BundleContent).Files, bundleFiles)
+	if requests := f.registry.Requests(); len(requests) != 0 {
+		t.Errorf("requests were made for what the key has vouched for before: %v", requests)
+	}
+	writeFile(t, filepath.Join(dir, "attached.yaml"), "default-docker:\n  use-sigstore-attachments: false\n")
+	refused("no place to look for signatures")
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }

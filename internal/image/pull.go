@@ -30,7 +30,7 @@ func (p *Puller) newPull(ref imageRef, req Request) (*pull, error) {
 	if err != nil {
 		return nil, err
 	}
-	approval, err := policy.approval(transport)
+	approval, err := policy.approval(transport, p.config.RegistriesDir)
 	if err != nil {
 		return nil, err
 	}
