@@ -1,6 +1,7 @@
 package image
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -67,9 +68,13 @@ type record struct {
 	Tree digest.Digest `json:"tree"`
 }
 
-// cache keeps trees by digest below one directory.
+// cache keeps trees by digest below one directory. It is safe for concurrent use.
 type cache struct {
 	root *os.Root
+
+	// entries are looked at and put in place by one at a time, each, which waits for
+	// the disk and for nobody else.
+	entries keyedLock
 
 	mu       sync.Mutex
 	leases   map[entryKey]int
@@ -139,9 +144,17 @@ func (l *lease) release() {
 
 // acquire returns the entry, or nil if there is none. An entry that an earlier
 // process left is checked first, as the machine may have stopped before all of
-// it was on disk, and discarded if it is damaged. Calls for one key must not
-// overlap with each other or with create.
-func (c *cache) acquire(key entryKey) (*lease, error) {
+// it was on disk, and discarded if it is damaged.
+func (c *cache) acquire(ctx context.Context, key entryKey) (*lease, error) {
+	unlock, err := c.entries.lock(ctx, key.dir())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return c.acquireAlone(key)
+}
+
+func (c *cache) acquireAlone(key entryKey) (*lease, error) {
 	c.mu.Lock()
 	c.leases[key]++
 	verified := c.verified[key]
@@ -202,10 +215,11 @@ func (c *cache) readRecord(key entryKey, verify bool) (record, error) {
 // and returns its catalog root.
 type filler func(tree *os.Root, take func(bytes int64) error) (string, error)
 
-// create makes an entry. It appears whole or not at all, approved as given. For want
-// of space, entries that nobody uses make place, those first that nobody has used for
-// longest; the error is a *diskspace.FullError if that is not enough.
-func (c *cache) create(key entryKey, approval string, fill filler) (*lease, error) {
+// create makes an entry. It appears whole or not at all, approved as given. Several may
+// be at it at a time; the first that is done makes the entry of all. For want of space,
+// entries that nobody uses make place, those first that nobody has used for longest; the
+// error is a *diskspace.FullError if that is not enough.
+func (c *cache) create(ctx context.Context, key entryKey, approval string, fill filler) (*lease, error) {
 	temp := tempPrefix + rand.Text()
 	room := c.rooms.space.Hold()
 	rec, err := c.build(temp, key, approval, func(tree *os.Root) (string, error) {
@@ -214,29 +228,52 @@ func (c *cache) create(key entryKey, approval string, fill filler) (*lease, erro
 		}
 		return fill(tree, func(bytes int64) error { return c.take(room, bytes) })
 	})
+	var held *lease
 	if err == nil {
-		var l *lease
-		if l, err = c.commit(temp, key, rec, room); err == nil {
-			return l, nil
+		var inPlace bool
+		if held, inPlace, err = c.commit(ctx, temp, key, approval, rec, room); inPlace {
+			return held, nil
 		}
 	}
+	// It failed, or another one was faster: what was written goes, and its room.
 	if removeErr := c.root.RemoveAll(temp); removeErr != nil {
+		if held != nil {
+			held.release()
+		}
 		return nil, errors.Join(err, diskError(removeErr))
 	}
 	room.Release()
-	return nil, err
+	return held, err
 }
 
-func (c *cache) commit(temp string, key entryKey, rec record, room *diskspace.Holding) (*lease, error) {
+// commit puts an entry in place, with its room, or takes the one that is there.
+func (c *cache) commit(
+	ctx context.Context, temp string, key entryKey, approval string, rec record, room *diskspace.Holding,
+) (held *lease, inPlace bool, err error) {
+	unlock, err := c.entries.lock(ctx, key.dir())
+	if err != nil {
+		return nil, false, err
+	}
+	defer unlock()
+	if held, err = c.acquireAlone(key); err != nil {
+		return nil, false, err
+	}
+	if held != nil {
+		if err := c.approve(key, approval); err != nil {
+			held.release()
+			return nil, false, err
+		}
+		return held, false, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.root.Rename(temp, key.dir()); err != nil {
-		return nil, diskError(err)
+		return nil, false, diskError(err)
 	}
 	c.verified[key] = true
 	c.leases[key]++
 	c.rooms.add(key, room)
-	return &lease{cache: c, key: key, record: rec}, nil
+	return &lease{cache: c, key: key, record: rec}, true, nil
 }
 
 func (c *cache) build(temp string, key entryKey, approval string, fill func(*os.Root) (string, error)) (record, error) {

@@ -46,8 +46,10 @@ func (j *pull) close() {
 	}
 }
 
-// run finds the digest and then does the rest alone among all pulls of that
-// digest: the first one downloads, the others find it in the cache.
+// run finds the digest and looks into the cache. What is not there, or not accepted
+// there under the reference, it gets alone among all pulls of that image: the first
+// one downloads, the others find it in the cache. Pulls from other repositories are
+// others, though their digest is the same: when bytes come is up to who sends them.
 func (j *pull) run(ctx context.Context) (*lease, error) {
 	d, pinned := j.ref.digest()
 	if !pinned {
@@ -57,12 +59,15 @@ func (j *pull) run(ctx context.Context) (*lease, error) {
 		d = j.src.top.digest
 	}
 	key := entryKey{digest: d, sel: j.req.Select}
-	unlock, err := j.puller.locks.lock(ctx, key.dir())
+	if held, err := j.cached(ctx, key); held != nil || err != nil {
+		return held, err
+	}
+	unlock, err := j.puller.pulls.lock(ctx, j.ref.canonical(d)+" "+j.req.Select.String())
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	held, err := j.puller.cache.acquire(key)
+	held, err := j.puller.cache.acquire(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -77,17 +82,18 @@ func (j *pull) run(ctx context.Context) (*lease, error) {
 }
 
 // cached returns an entry that is there and accepted under the reference, or
-// nil. It needs no network.
+// nil. It needs no network, and waits for nobody who does.
 func (j *pull) cached(ctx context.Context, key entryKey) (*lease, error) {
-	unlock, err := j.puller.locks.lock(ctx, key.dir())
-	if err != nil {
+	held, err := j.puller.cache.acquire(ctx, key)
+	if held == nil || err != nil {
 		return nil, err
 	}
-	defer unlock()
+	// While it is held it stays the entry that was accepted.
 	if !j.puller.cache.approved(key, j.approval) {
+		held.release()
 		return nil, nil //nolint:nilnil // nothing cached is not an error
 	}
-	return j.puller.cache.acquire(key)
+	return held, nil
 }
 
 // open reaches the registry, once.
@@ -142,7 +148,7 @@ func (j *pull) download(ctx context.Context, key entryKey) (*lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := j.puller.cache.create(key, j.approval, func(tree *os.Root, take func(int64) error) (string, error) {
+	held, err := j.puller.cache.create(ctx, key, j.approval, func(tree *os.Root, take func(int64) error) (string, error) {
 		return j.unpack(ctx, parts, tree, take)
 	})
 	if errors.Is(err, ErrContent) {

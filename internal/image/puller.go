@@ -55,7 +55,7 @@ type Config struct {
 type Puller struct {
 	config          Config
 	cache           *cache
-	locks           keyedLock
+	pulls           keyedLock // by image and selection
 	acceptsAnything bool
 }
 

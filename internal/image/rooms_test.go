@@ -123,3 +123,34 @@ func TestCacheIsBoundedAfterARestart(t *testing.T) {
 		t.Error("it is not the oldest one that is gone")
 	}
 }
+
+// TestSlowerOfTwoGivesItsRoomBack: of one digest there is one entry, however many have
+// written it at the same time.
+func TestSlowerOfTwoGivesItsRoomBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, withSpace(2*bundleBlocks))
+	d := f.push(t, bundleOf("a"), nil)
+	if _, err := f.registry.Push(t.Context(), "slow:v1", bundleOf("a"), nil); err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	f.registry.Use(testkit.Stall("/slow/blobs/", release))
+	slow := make(chan error, 1)
+	go func() {
+		img, err := f.pull(t, "registry.test/slow@"+d, image.BundleContent)
+		if err == nil {
+			img.Close()
+		}
+		slow <- err
+	}()
+	for f.registry.Count("/slow/blobs/") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	defer f.mustPull(t, "registry.test/pkg@"+d, image.BundleContent).Close()
+	close(release)
+	if err := <-slow; err != nil {
+		t.Fatal(err)
+	}
+	f.wantCached(t, 1)
+	f.mustPull(t, "registry.test/pkg@"+f.push(t, bundleOf("b"), nil), image.BundleContent).Close()
+}
