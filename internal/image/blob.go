@@ -33,6 +33,7 @@ type blobReader struct {
 	hash    hash.Hash
 	left    int64 // declared bytes not read yet
 	silence *watchdog
+	pace    *pace
 	failed  func(error) error // says why the transfer failed
 	end     func()            // ends the transfer
 	err     error             // first failure other than io.EOF, sticky
@@ -45,8 +46,12 @@ func (b *blobReader) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	b.silence.start()
+	began := time.Now()
 	n, err := b.body.Read(p)
 	b.silence.stop()
+	if slow := b.pace.add(n, time.Since(began)); slow != nil && err == nil {
+		err = slow
+	}
 	if int64(n) > b.left {
 		b.err = &DigestError{Object: b.object, Want: b.digest}
 		return 0, b.err

@@ -146,6 +146,25 @@ func TestSilentRegistry(t *testing.T) {
 	}
 }
 
+// TestDrippingRegistry: bytes that come one by one are no silence, and end all the
+// same, with a text that says so. A registry that is fast enough is not hurt by it.
+func TestDrippingRegistry(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(config *image.Config) {
+		config.Limits.RateWindow, config.Limits.RateBytes = 20*time.Millisecond, 1<<20
+	})
+	f.push(t, mapFS(bundleFiles), nil)
+	f.registry.Use(testkit.Drip("/blobs/", time.Millisecond))
+	_, err := f.pull(t, "registry.test/pkg:v1", image.BundleContent)
+	if registry := (*image.RegistryError)(nil); !errors.As(err, &registry) || !errors.Is(err, os.ErrDeadlineExceeded) ||
+		!strings.Contains(err.Error(), "the registry is too slow: less than 1048576 bytes came within 20ms of waiting") {
+		t.Errorf("error = %v, want a RegistryError for a registry that is too slow", err)
+	}
+	f.wantCached(t, 0)
+	f.registry.Heal()
+	wantFiles(t, f.mustPull(t, "registry.test/pkg:v1", image.BundleContent).Files, bundleFiles)
+}
+
 func TestCancelledPull(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]string{"manifest": "/manifests/", "layer": "/blobs/"} {

@@ -29,8 +29,14 @@ const (
 	MaxPathDepth = 16
 	// NetworkTimeout is how long a registry may take to answer with a
 	// manifest, all mirrors included, and how long it may stay silent within
-	// a layer. A slow download goes on as long as bytes arrive.
+	// a layer.
 	NetworkTimeout = 2 * time.Minute
+	// RateWindow and RateBytes are the slowest that a registry may be: so many bytes
+	// of blobs in so much time of waiting for them. No link that is in use is as slow
+	// as 64 KiB a minute. The window is longer than a registry may stay silent, so that
+	// one that was, and goes on, has the time to make up for it.
+	RateWindow = 3 * time.Minute
+	RateBytes  = 3 * 64 << 10
 )
 
 // Bounds on a bundle. What is kept of it is rendered in memory and has to fit
@@ -65,6 +71,8 @@ type Limits struct {
 	PathBytes       int           // length of a kept path
 	PathDepth       int           // elements of a kept path
 	NetworkTimeout  time.Duration // for a manifest, and between two reads of a layer
+	RateWindow      time.Duration // of waiting for blobs, in which so much has to come:
+	RateBytes       int64
 }
 
 // DefaultLimits returns the limits for the given selection.
@@ -81,6 +89,8 @@ func DefaultLimits(s Selection) Limits {
 		PathBytes:       MaxPathBytes,
 		PathDepth:       MaxPathDepth,
 		NetworkTimeout:  NetworkTimeout,
+		RateWindow:      RateWindow,
+		RateBytes:       RateBytes,
 	}
 	if s == CatalogContent {
 		limits.ExpandedBytes = MaxExpandedBytes
@@ -105,5 +115,7 @@ func (l Limits) or(defaults Limits) Limits {
 		PathBytes:       cmp.Or(l.PathBytes, defaults.PathBytes),
 		PathDepth:       cmp.Or(l.PathDepth, defaults.PathDepth),
 		NetworkTimeout:  cmp.Or(l.NetworkTimeout, defaults.NetworkTimeout),
+		RateWindow:      cmp.Or(l.RateWindow, defaults.RateWindow),
+		RateBytes:       cmp.Or(l.RateBytes, defaults.RateBytes),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	"go.podman.io/image/v5/image"
@@ -22,6 +23,7 @@ type source struct {
 	raw    types.ImageSource
 	sys    *types.SystemContext
 	limits Limits
+	pace   *pace
 	top    rawManifest
 }
 
@@ -38,7 +40,10 @@ func openSource(ctx context.Context, sys *types.SystemContext, ref imageRef, lim
 	if err != nil {
 		return nil, registryError(opening, "creating image source", err)
 	}
-	s := &source{raw: raw, sys: sys, limits: limits}
+	s := &source{
+		raw: raw, sys: sys, limits: limits,
+		pace: &pace{window: limits.RateWindow, bytes: limits.RateBytes},
+	}
 	want, _ := ref.digest()
 	if s.top, err = s.manifest(opening, nil, want); err != nil {
 		s.close()
@@ -84,18 +89,23 @@ func (s *source) unparsed(instance *digest.Digest) types.UnparsedImage {
 }
 
 // blob opens a blob for reading. The reader fails once the registry stays
-// silent, and counts and digests what it hands out: see [blobReader.finish].
+// silent or is too slow, and counts and digests what it hands out: see [blobReader.finish].
 func (s *source) blob(ctx context.Context, object string, info types.BlobInfo) (*blobReader, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	silence := newWatchdog(s.limits.NetworkTimeout, func() { cancel(errSilent) })
 	defer silence.stop()
 	silence.start()
+	began := time.Now()
 	// The URLs of a descriptor come with the image and would make this
 	// process send requests wherever the image says: only the registry is
 	// asked.
 	body, _, err := s.raw.GetBlob(ctx, types.BlobInfo{Digest: info.Digest, Size: info.Size}, none.NoCache)
 	failed := func(err error) error {
 		return registryError(ctx, fmt.Sprintf("copying image: %s %s", object, info.Digest), err)
+	}
+	if slow := s.pace.add(0, time.Since(began)); slow != nil && err == nil {
+		_ = body.Close() // nothing was read
+		err = slow
 	}
 	if err != nil {
 		err = failed(err)
@@ -104,7 +114,7 @@ func (s *source) blob(ctx context.Context, object string, info types.BlobInfo) (
 	}
 	return &blobReader{
 		body: body, object: object, digest: info.Digest, hash: info.Digest.Algorithm().Hash(), left: info.Size,
-		silence: silence, failed: failed, end: func() { cancel(nil) },
+		silence: silence, pace: s.pace, failed: failed, end: func() { cancel(nil) },
 	}, nil
 }
 

@@ -2,9 +2,12 @@ package testkit
 
 import (
 	"crypto/subtle"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // FailPath answers requests whose path contains part with a bare status.
@@ -40,6 +43,27 @@ func Stall(part string, released <-chan struct{}) func(http.Handler) http.Handle
 		case <-req.Context().Done():
 		case <-released:
 			next.ServeHTTP(w, req)
+		}
+	})
+}
+
+// Drip sends what is at a path that contains part one byte at a time, with a pause
+// before each, until it is sent or the client gives up.
+func Drip(part string, pause time.Duration) func(http.Handler) http.Handler {
+	return onPath(part, func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		whole := httptest.NewRecorder()
+		next.ServeHTTP(whole, req)
+		maps.Copy(w.Header(), whole.Header())
+		w.WriteHeader(whole.Code)
+		for _, b := range whole.Body.Bytes() {
+			select {
+			case <-req.Context().Done():
+				return
+			case <-time.After(pause):
+			}
+			// A client that hangs up has seen enough.
+			_, _ = w.Write([]byte{b})
+			_ = http.NewResponseController(w).Flush()
 		}
 	})
 }
