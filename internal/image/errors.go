@@ -167,6 +167,18 @@ func (e *DiskError) Error() string { return fmt.Sprintf("image cache: %s: %v", e
 
 func (e *DiskError) Unwrap() error { return e.Err }
 
+// LeadError says that a registry leads to a URL that is not followed, by a redirect or
+// as the place to get a token from. It comes within a *RegistryError.
+type LeadError struct {
+	Registry string // host[:port]
+	To       string // scheme and host
+	Problem  string
+}
+
+func (e *LeadError) Error() string {
+	return fmt.Sprintf("registry %q leads to %q, which is not followed: %s", e.Registry, e.To, e.Problem)
+}
+
 // RegistryError says that talking to a registry failed while doing Op. Its
 // text is free of socket addresses, user information and URL queries. It
 // matches [ErrNotFound] where the registry does not have the image, and the

@@ -36,6 +36,11 @@ func openSource(ctx context.Context, sys *types.SystemContext, ref imageRef, lim
 	}
 	opening, cancel := context.WithTimeoutCause(ctx, limits.NetworkTimeout, errSilent)
 	defer cancel()
+	guard, err := newGuard(ctx, sys, ref, transport)
+	if err != nil {
+		return nil, registryError(opening, "creating image source", err)
+	}
+	sys.DockerProxy = guard.admit
 	raw, err := transport.NewImageSource(opening, sys)
 	if err != nil {
 		return nil, registryError(opening, "creating image source", err)
