@@ -19,6 +19,10 @@ import (
 // conflictWait is for the cache to see what somebody else has written.
 const conflictWait = 500 * time.Millisecond
 
+// ErrUnderway says that a pass has ended for what it waits for to go on without it. It
+// has neither failed nor succeeded, and whoever is waited for brings the next pass.
+var ErrUnderway = errors.New("under way")
+
 // ToldError is why an object is not as wanted, which those whom it concerns have been
 // told. It is tried again.
 type ToldError struct{ Err error }
@@ -30,8 +34,8 @@ func (e *ToldError) Unwrap() error { return e.Err }
 
 // Quietly returns a reconciler that makes the passes of next. After a [ToldError] the
 // next pass comes when waits say, and they are forgotten with the first pass that
-// succeeds; the sooner one counts if next names a time as well. After a terminal error
-// there is none, unless next names a time. Waits are not to be
+// succeeds; the sooner one counts if next names a time as well. After a terminal error,
+// and after [ErrUnderway], there is none, unless next names a time. Waits are not to be
 // those of the queue, which forgets them on its own.
 func Quietly(next reconcile.Reconciler, waits workqueue.TypedRateLimiter[reconcile.Request]) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -42,7 +46,7 @@ func Quietly(next reconcile.Reconciler, waits workqueue.TypedRateLimiter[reconci
 			return result, nil
 		case ctx.Err() != nil:
 			return reconcile.Result{}, nil //nolint:nilerr // the process stops
-		case errors.Is(err, reconcile.TerminalError(nil)): //nolint:forbidigo // it asks, and does not decide
+		case errors.Is(err, ErrUnderway), errors.Is(err, reconcile.TerminalError(nil)): //nolint:forbidigo // it asks, and does not decide
 			return result, nil
 		case isTold(err):
 			return reconcile.Result{RequeueAfter: sooner(waits.When(req), result.RequeueAfter)}, nil

@@ -35,6 +35,8 @@ func TestQuietly(t *testing.T) {
 		"told, with a far time": {reason: "the next try is sooner", result: reconcile.Result{RequeueAfter: time.Hour}, err: told, want: 2 * time.Second},
 		"terminal":              {reason: "a change brings the next pass", err: reconcile.TerminalError(told)},                                                                     //nolint:forbidigo // an input
 		"terminal, with a time": {reason: "there is something else to do", result: reconcile.Result{RequeueAfter: time.Hour}, err: reconcile.TerminalError(told), want: time.Hour}, //nolint:forbidigo // an input
+		"under way":             {reason: "who is waited for brings it", err: requeue.ErrUnderway},
+		"under way, for a time": {reason: "there is something to tell then", result: reconcile.Result{RequeueAfter: time.Hour}, err: fmt.Errorf("x: %w", requeue.ErrUnderway), want: time.Hour},
 		"conflict":              {reason: "somebody else was faster", err: conflict, want: 500 * time.Millisecond},
 		"conflict that is told": {reason: "it is why the object is not as wanted", err: &requeue.ToldError{Err: conflict}, want: 2 * time.Second},
 		"stop":                  {reason: "the process ends", err: boom, stopped: true},
