@@ -37,6 +37,9 @@ func (b onceBundles) Fetch(ctx context.Context, _ controller.Owner, wanted contr
 	return controller.Files{FS: found.Files, Digest: found.Digest, Close: found.Close}, nil
 }
 
+// Abandon has nothing to do: there is somebody who waits for what is fetched.
+func (onceBundles) Abandon(string) {}
+
 // runForExtension prints the rights for what the controller would install for an
 // extension next, and for the way there. Standard error has what was chosen, and what
 // is not known.

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
@@ -17,37 +18,100 @@ import (
 // for but a report.
 const moveTimeout = 10 * time.Second
 
+// bundleTimeout bounds the pull of a bundle, once it has begun.
+const bundleTimeout = 10 * time.Minute
+
+// bundleFetches bounds the pulls of bundles at a time. An author, who is who may use
+// the ServiceAccounts of a namespace, gets as many as extensions are worked on at a time
+// by default. It takes a dozen of them to hold everything; a pull takes little memory,
+// of which the window of a decompressor is the most.
+var bundleFetches = fetch.Limits{Total: 32, PerRegistry: 16, PerAuthor: 8}
+
 // bundles is the image puller as the controller sees it.
 type bundles struct {
-	puller *image.Puller
-	kept   *keptImages
+	puller  *image.Puller
+	kept    *keptImages
+	fetches *fetch.Pool[fetchedBundle]
 
 	// credentials are those of the ServiceAccount of an extension, for one fetch.
 	credentials func(controller.Owner) *accountCredentials
 }
 
+// fetchedBundle is what comes of a fetch.
+type fetchedBundle struct {
+	image *image.Image
+	moved *controller.Moved
+}
+
 var _ controller.Bundles = &bundles{}
 
+// newBundleFetches makes the workers that pull bundles.
+func newBundleFetches(wake func(extension string)) *fetch.Pool[fetchedBundle] {
+	return fetch.New(fetch.Config[fetchedBundle]{
+		Limits:  bundleFetches,
+		Timeout: bundleTimeout,
+		Wake:    wake,
+		Discard: func(fetched fetchedBundle) { fetched.image.Close() },
+	})
+}
+
+// Fetch gives what is cached at once, unless it is about a tag: whether that has moved
+// only the registry knows.
 func (b *bundles) Fetch(ctx context.Context, owner controller.Owner, wanted controller.BundleImage) (controller.Files, error) {
+	request := image.Request{Ref: wanted.Ref, Select: image.BundleContent, Digest: digest.Digest(wanted.Digest)}
+	registry, err := image.Registry(wanted.Ref)
+	if err != nil {
+		return controller.Files{}, b.fetchError(ctx, request, err)
+	}
+	if isPinned(wanted.Ref) {
+		cached, err := b.puller.Cached(ctx, request)
+		if err != nil {
+			return controller.Files{}, b.fetchError(ctx, request, err)
+		}
+		if cached != nil {
+			return b.files(ctx, owner, fetchedBundle{image: cached}), nil
+		}
+	}
+	logger := ctrl.LoggerFrom(ctx)
+	fetched, err := b.fetches.Get(owner.Name, fetch.Wish[fetchedBundle]{
+		Key:   strings.Join([]string{string(owner.UID), owner.Namespace, owner.ServiceAccount, wanted.Ref, wanted.Digest}, "\n"),
+		Party: fetch.Party{Registry: registry, Author: owner.Namespace},
+		Fetch: func(ctx context.Context) (fetchedBundle, error) {
+			return b.pull(ctrl.LoggerInto(ctx, logger), owner, request)
+		},
+	})
+	switch {
+	case errors.Is(err, fetch.ErrPending):
+		return controller.Files{}, controller.ErrFetching
+	case err != nil:
+		return controller.Files{}, err
+	}
+	return b.files(ctx, owner, fetched), nil
+}
+
+// Abandon ends the pull for an extension that needs it no more.
+func (b *bundles) Abandon(extension string) { b.fetches.Abandon(extension) }
+
+func (b *bundles) files(ctx context.Context, owner controller.Owner, fetched fetchedBundle) controller.Files {
+	b.kept.fetched(ctx, owner.Name, fetched.image.Digest)
+	return controller.Files{
+		FS:     fetched.image.Files,
+		Digest: fetched.image.Digest.String(),
+		Moved:  fetched.moved,
+		Close:  fetched.image.Close,
+	}
+}
+
+// pull asks the registry. It is the work of a fetch.
+func (b *bundles) pull(ctx context.Context, owner controller.Owner, request image.Request) (fetchedBundle, error) {
 	credentials := b.credentials(owner)
 	defer credentials.remove(ctx)
-	request := image.Request{
-		Ref:      wanted.Ref,
-		Select:   image.BundleContent,
-		Digest:   digest.Digest(wanted.Digest),
-		AuthFile: credentials.file,
-	}
+	request.AuthFile = credentials.file
 	pulled, err := b.puller.Pull(ctx, request)
 	if err != nil {
-		return controller.Files{}, credentials.explain(b.fetchError(ctx, request, err))
+		return fetchedBundle{}, credentials.explain(b.fetchError(ctx, request, err))
 	}
-	b.kept.fetched(ctx, owner.Name, pulled.Digest)
-	return controller.Files{
-		FS:     pulled.Files,
-		Digest: pulled.Digest.String(),
-		Moved:  b.moved(ctx, request),
-		Close:  pulled.Close,
-	}, nil
+	return fetchedBundle{image: pulled, moved: b.moved(ctx, request)}, nil
 }
 
 // moved asks whether a tag still stands for what it did. Not to know is no

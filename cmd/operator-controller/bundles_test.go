@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -36,6 +37,20 @@ type fetching struct {
 	cached   client.Client
 	api      *fake.Clientset
 	authDir  string
+	woken    chan string
+}
+
+// fetch is what an extension does: it asks, and asks again when it is woken.
+func (f *fetching) fetch(t *testing.T, owner controller.Owner, wanted controller.BundleImage) (controller.Files, error) {
+	t.Helper()
+	files, err := f.bundles.Fetch(t.Context(), owner, wanted)
+	if !errors.Is(err, controller.ErrFetching) {
+		return files, err
+	}
+	if woken := <-f.woken; woken != owner.Name {
+		t.Errorf("extension %q was woken, not %q", woken, owner.Name)
+	}
+	return f.bundles.Fetch(t.Context(), owner, wanted)
 }
 
 func startFetching(t *testing.T) *fetching {
@@ -60,6 +75,7 @@ func startFetching(t *testing.T) *fetching {
 	f := &fetching{
 		registry: registry, puller: puller, authDir: t.TempDir(),
 		cached: clientfake.NewClientBuilder().Build(), api: fake.NewClientset(),
+		woken: make(chan string, 1),
 	}
 	accounts, err := pullsecret.NewAccounts(pullsecret.AccountsConfig{
 		Names: func(ctx context.Context, account types.NamespacedName) ([]string, error) {
@@ -75,6 +91,7 @@ func startFetching(t *testing.T) *fetching {
 		puller:      puller,
 		kept:        newKeptImages(puller.Sweep, nobody),
 		credentials: credentialsFor(accounts),
+		fetches:     newBundleFetches(func(extension string) { f.woken <- extension }),
 	}
 	return f
 }
@@ -114,8 +131,7 @@ func TestFetch(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			files, err := f.bundles.Fetch(t.Context(), controller.Owner{Name: name}, controller.BundleImage{Ref: f.registry.Host() + tc.ref})
+			files, err := f.fetch(t, controller.Owner{Name: name}, controller.BundleImage{Ref: f.registry.Host() + tc.ref})
 			if (err != nil) != tc.fails {
 				t.Fatalf("err = %v, want one: %t", err, tc.fails)
 			}
@@ -160,7 +176,7 @@ func TestMovedTag(t *testing.T) {
 			f := startFetching(t)
 			wanted := controller.BundleImage{Ref: f.registry.Host() + "/p:v1"}
 			f.push(t, "p:v1", "installed")
-			files, err := f.bundles.Fetch(t.Context(), controller.Owner{Name: "x"}, wanted)
+			files, err := f.fetch(t, controller.Owner{Name: "x"}, wanted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +191,7 @@ func TestMovedTag(t *testing.T) {
 				f.registry.Use(testkit.FailPath(tc.broken, tc.status))
 			}
 			wanted.Digest = files.Digest
-			files, err = f.bundles.Fetch(t.Context(), controller.Owner{Name: "x"}, wanted)
+			files, err = f.fetch(t, controller.Owner{Name: "x"}, wanted)
 			if (err != nil) != tc.fails {
 				t.Fatalf("err = %v: %s", err, tc.reason)
 			}
@@ -197,6 +213,76 @@ func TestMovedTag(t *testing.T) {
 	}
 }
 
+// TestWhatIsCachedWaitsForNobody has more extensions wait for a registry that hangs
+// than fetches run at a time. What is at hand needs no request, and no turn.
+func TestWhatIsCachedWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	f := startFetching(t)
+	good := controller.BundleImage{Ref: f.registry.Host() + "/p@" + f.push(t, "p:v1", "x")}
+	first, err := f.fetch(t, controller.Owner{Name: "first"}, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	f.registry.Use(testkit.Stall("", nil))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.bundles.fetches.Start(ctx) }()
+	for i := range 2 * bundleFetches.Total {
+		owner := controller.Owner{Name: fmt.Sprint("waits-", i), Namespace: fmt.Sprint(i)}
+		if _, err := f.bundles.Fetch(t.Context(), owner, controller.BundleImage{Ref: f.registry.Host() + "/hangs:v1"}); !errors.Is(err, controller.ErrFetching) {
+			t.Fatalf("err = %v, want that it is on its way", err)
+		}
+	}
+	f.registry.ResetRequests()
+	files, err := f.bundles.Fetch(t.Context(), controller.Owner{Name: "second"}, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.Close()
+	if requests := f.registry.Count("/p/"); requests != 0 {
+		t.Errorf("%d requests for what is cached", requests)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAbandonedBundle is one that was pulled and that nobody wants any more: it does
+// not stay.
+func TestAbandonedBundle(t *testing.T) {
+	t.Parallel()
+	f := startFetching(t)
+	wanted := controller.BundleImage{Ref: f.registry.Host() + "/p@" + f.push(t, "p:v1", "x")}
+	owner := controller.Owner{Name: "x"}
+	if _, err := f.bundles.Fetch(t.Context(), owner, wanted); !errors.Is(err, controller.ErrFetching) {
+		t.Fatalf("err = %v, want that it is on its way", err)
+	}
+	<-f.woken
+	isCached := func() bool {
+		t.Helper()
+		if err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
+			t.Fatal(err)
+		}
+		cached, err := f.puller.Cached(t.Context(), image.Request{Ref: wanted.Ref, Select: image.BundleContent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cached != nil {
+			cached.Close()
+		}
+		return cached != nil
+	}
+	if !isCached() {
+		t.Error("what was pulled is swept before it was taken")
+	}
+	f.bundles.Abandon("x")
+	if isCached() {
+		t.Error("what nobody wants stays")
+	}
+}
+
 // TestCredentialsOfTheServiceAccount pulls from a registry that only the
 // ServiceAccount of the extension can use.
 func TestCredentialsOfTheServiceAccount(t *testing.T) {
@@ -207,7 +293,7 @@ func TestCredentialsOfTheServiceAccount(t *testing.T) {
 	owner := controller.Owner{Name: "x", Namespace: "ns", ServiceAccount: "sa"}
 	wanted := controller.BundleImage{Ref: f.registry.Host() + "/p@" + pushed}
 
-	_, err := f.bundles.Fetch(t.Context(), owner, wanted)
+	_, err := f.fetch(t, owner, wanted)
 	if err == nil || !strings.Contains(err.Error(), `the pull secrets of ServiceAccount "ns/sa" are not used: serviceaccounts "sa" not found`) {
 		t.Errorf("err = %v, want it to say why there are no credentials", err)
 	}
@@ -229,7 +315,7 @@ func TestCredentialsOfTheServiceAccount(t *testing.T) {
 	var asked []int
 	for range 2 {
 		f.api.ClearActions()
-		files, err := f.bundles.Fetch(t.Context(), owner, wanted)
+		files, err := f.fetch(t, owner, wanted)
 		if err != nil {
 			t.Fatal(err)
 		}

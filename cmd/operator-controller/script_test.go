@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               startRegistry,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "push": push, "pushbundle": pushBundle, "fetch": fetch, "until": until, "waitlog": waitlog,
+			"exits": exits, "push": push, "pushbundle": pushBundle, "fetch": runFetch, "until": until, "waitlog": waitlog,
 		},
 	})
 }
@@ -115,7 +115,7 @@ func pushFiles(ts *testscript.TestScript, files fs.FS, target string, labels map
 	ts.Check(err)
 }
 
-func fetch(ts *testscript.TestScript, neg bool, args []string) {
+func runFetch(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: fetch file path")
 	}

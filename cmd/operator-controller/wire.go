@@ -51,7 +51,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	bundles, err := newBundles(mgr, o, authFile)
+	bundles, err := newBundles(mgr, o, authFile, sources.Wakeups.Wake)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,8 @@ func wire(mgr ctrl.Manager, o *options) error {
 	}, sources, o.workers)
 }
 
-func newBundles(mgr ctrl.Manager, o *options, authFile string) (*bundles, error) {
+// newBundles makes what pulls bundles; wake tells an extension that its own has come.
+func newBundles(mgr ctrl.Manager, o *options, authFile string, wake func(string)) (*bundles, error) {
 	puller, err := newPuller(o, "bundles", authFile, newBundleSpace())
 	if err != nil {
 		return nil, err
@@ -96,9 +97,14 @@ func newBundles(mgr ctrl.Manager, o *options, authFile string) (*bundles, error)
 	if err != nil {
 		return nil, err
 	}
+	fetches := newBundleFetches(wake)
+	if err := mgr.Add(fetches); err != nil {
+		return nil, fmt.Errorf("setting up the pulls of bundles: %w", err)
+	}
 	return &bundles{
 		puller:      puller,
 		kept:        newKeptImages(puller.Sweep, stayingExtensions(mgr.GetClient())),
+		fetches:     fetches,
 		credentials: credentialsFor(accounts),
 	}, nil
 }

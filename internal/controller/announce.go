@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +21,6 @@ const slowPull = 5 * time.Second
 type announcement struct {
 	reconciler *Reconciler
 
-	mu  sync.Mutex
 	ext *ocv1.ClusterExtension // as it was written last
 	err error                  // of the write; nothing may be written after it
 }
@@ -53,8 +51,6 @@ func (a *announcement) applying(ctx context.Context, outcome Outcome) error {
 }
 
 func (a *announcement) tell(ctx context.Context, outcome Outcome, doing string) (told bool, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.err != nil || !claimsDone(a.ext) {
 		return false, a.err
 	}
@@ -81,29 +77,70 @@ func claimsDone(ext *ocv1.ClusterExtension) bool {
 }
 
 func (a *announcement) extension() *ocv1.ClusterExtension {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	return a.ext
 }
 
 // failure is that of the write.
 func (a *announcement) failure() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	return a.err
 }
 
-// whenLong calls what is given if the end does not come within a time. The end
-// waits for it.
-func whenLong(limit time.Duration, call func()) (end func()) {
-	done := make(chan struct{})
-	timer := time.AfterFunc(limit, func() {
-		defer close(done)
-		call()
-	})
-	return func() {
-		if !timer.Stop() {
-			<-done
-		}
+// pull is an image that an extension waits for.
+type pull struct {
+	image BundleImage
+	since time.Time
+
+	// told says that it was told that it takes its time.
+	told bool
+}
+
+// slowIn is how long it is until that is to be told; zero for never.
+func (p pull) slowIn(now time.Time) time.Duration {
+	if p.told {
+		return 0
+	}
+	// Zero would mean never.
+	return max(slowPull-now.Sub(p.since), time.Millisecond)
+}
+
+// pullOf is the one that an extension waits for, or begins to.
+func (r *Reconciler) pullOf(extension string, image BundleImage) pull {
+	known, _ := r.pulls.Load(extension)
+	if waited, ok := known.(pull); ok && waited.image == image {
+		return waited
+	}
+	begun := pull{image: image, since: r.Now()}
+	r.pulls.Store(extension, begun)
+	return begun
+}
+
+// abandonPull is for an extension that waits for none any more.
+func (r *Reconciler) abandonPull(extension string) {
+	r.pulls.Delete(extension)
+	r.Bundles.Abandon(extension)
+}
+
+// slowIn is when to tell of the pull that an extension waits for; zero for never.
+func (r *Reconciler) slowIn(extension string) time.Duration {
+	known, _ := r.pulls.Load(extension)
+	waited, ok := known.(pull)
+	if !ok {
+		return 0
+	}
+	return waited.slowIn(r.Now())
+}
+
+// tellSlow tells of a pull that takes its time, once.
+func (r *Reconciler) tellSlow(ctx context.Context, outcome Outcome, announced *announcement) {
+	extension := outcome.Owner.Name
+	known, _ := r.pulls.Load(extension)
+	waited, ok := known.(pull)
+	if !ok || waited.told || r.Now().Sub(waited.since) < slowPull {
+		return
+	}
+	announced.pulling(ctx, outcome)
+	if announced.failure() == nil {
+		waited.told = true
+		r.pulls.Store(extension, waited)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +17,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
 const (
@@ -201,7 +201,7 @@ func TestWhatCannotBeAnnouncedIsNotDone(t *testing.T) {
 	}
 }
 
-// TestSlowPulls have a registry that takes its time.
+// TestSlowPulls have a registry that takes its time. Passes do not wait for it.
 func TestSlowPulls(t *testing.T) {
 	t.Parallel()
 	const (
@@ -224,26 +224,105 @@ func TestSlowPulls(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := sampleWorld(t)
-				if tc.installed {
-					w.mustReconcile(t)
-					w.catalog["p"] = offering("1.0.0", "1.1.0").Package
-				}
-				w.writes, w.fetchTakes = nil, tc.takes
-				seen := w.notice(t)
+			w := sampleWorld(t)
+			if tc.installed {
 				w.mustReconcile(t)
-				told := slices.DeleteFunc(w.told, func(text string) bool { return !strings.Contains(text, "takes longer") })
-				if strings.Join(told, "\n") != tc.want {
-					t.Errorf("told %q, want %q: %s", told, tc.want, tc.reason)
+				w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+			}
+			w.take()
+			w.writes, w.fetching = nil, true
+			for began := w.passed; w.passed < began+tc.takes; {
+				result, err := w.reconcile(t)
+				if !errors.Is(err, requeue.ErrUnderway) {
+					t.Fatalf("err = %v, want that the pass is under way", err)
 				}
-				if underway := seen["fetch"] == saidUnderway; underway != (tc.want != "") {
-					t.Errorf("while it was pulled: %s", seen["fetch"])
+				if did := w.take(); len(did) > 0 {
+					t.Errorf("while it was pulled: %v", did)
 				}
-				if len(w.writes) != 2 {
-					t.Errorf("writes = %v", w.writes)
+				if result.RequeueAfter == 0 { // it is woken
+					break
 				}
-			})
+				w.passed += min(result.RequeueAfter, tc.takes)
+			}
+			if underway := inShort(&w.extension(t).Status) == saidUnderway; underway != (tc.want != "") {
+				t.Errorf("while it was pulled: %s", inShort(&w.extension(t).Status))
+			}
+			if w.abandoned > 0 {
+				t.Error("what is waited for was abandoned")
+			}
+			w.fetching = false
+			w.mustReconcile(t)
+			told := slices.DeleteFunc(w.told, func(text string) bool { return !strings.Contains(text, "takes longer") })
+			if strings.Join(told, "\n") != tc.want {
+				t.Errorf("told %q, want %q: %s", told, tc.want, tc.reason)
+			}
+			if len(w.writes) != 2 {
+				t.Errorf("writes = %v", w.writes)
+			}
+			if got := inShort(&w.extension(t).Status); got != saidDone {
+				t.Errorf("status at the end: %s", got)
+			}
 		})
+	}
+}
+
+// TestPullsThatNobodyWaitsFor are abandoned when the way has become another one.
+func TestPullsThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change    func(*testing.T, *world)
+		abandoned int
+	}{
+		"still waited for": {change: func(*testing.T, *world) {}},
+		"deleted": {change: func(t *testing.T, w *world) {
+			t.Helper()
+			if err := w.client.Delete(t.Context(), w.extension(t)); err != nil {
+				t.Fatal(err)
+			}
+		}, abandoned: 1},
+		"no way any more": {change: func(_ *testing.T, w *world) { w.catalog["p"] = nil }, abandoned: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t)
+			w.fetching = true
+			for range 2 {
+				if _, err := w.reconcile(t); !errors.Is(err, requeue.ErrUnderway) {
+					t.Fatalf("err = %v, want that the pass is under way", err)
+				}
+			}
+			tc.change(t, w)
+			if _, err := w.reconcile(t); errors.Is(err, requeue.ErrUnderway) != (tc.abandoned == 0) {
+				t.Errorf("err = %v", err)
+			}
+			if w.abandoned != tc.abandoned {
+				t.Errorf("%d pulls were abandoned, want %d", w.abandoned, tc.abandoned)
+			}
+		})
+	}
+}
+
+// TestWaitsGoOnGrowing: that a pull is begun again does not mean that it succeeds.
+func TestWaitsGoOnGrowing(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	quietly := requeue.Quietly(w.reconciler, w.reconciler.backoff)
+	var waits []time.Duration
+	for range 4 {
+		w.fetching = true
+		if _, err := quietly.Reconcile(t.Context(), requestFor("x")); err != nil {
+			t.Fatal(err)
+		}
+		w.fetching, w.fetchErr = false, errors.New("too slow")
+		result, err := quietly.Reconcile(t.Context(), requestFor("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits = append(waits, result.RequeueAfter)
+	}
+	want := []time.Duration{minBackoff, 2 * minBackoff, 4 * minBackoff, 8 * minBackoff}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits between tries (-want +got):\n%s", diff)
 	}
 }

@@ -69,7 +69,7 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 		return plan, err
 	}
 	outcome.Target = outcome.Onward
-	revision, _, err := r.build(ctx, wanted, &outcome, func() {})
+	revision, _, err := r.build(ctx, wanted, &outcome)
 	plan.Objects = revision.Objects
 	return plan, err
 }

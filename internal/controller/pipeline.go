@@ -35,6 +35,9 @@ type Outcome struct {
 	// same way as this one unless this one has got there.
 	Onward Target
 
+	// Fetching says that the image is on its way, and that nothing else counts.
+	Fetching bool
+
 	// Installed is what is on the cluster after the pass; nil for nothing, or
 	// when it could not be found out.
 	Installed *Installed
@@ -131,6 +134,9 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		r.lookAtWorkloads(wanted, &outcome)
 		r.advance(ctx, wanted, &outcome, announced)
 	}
+	if outcome.Fetching {
+		return outcome
+	}
 	r.lookAtWorkloads(wanted, &outcome)
 	outcome.Onward = onward(wanted, outcome)
 	r.lookAround(ctx, wanted, &outcome)
@@ -194,8 +200,10 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	if announced.begin(ctx, *outcome) != nil {
 		return
 	}
-	revision, stage, err := r.build(ctx, wanted, outcome, func() { announced.pulling(ctx, *outcome) })
-	if announced.failure() != nil {
+	revision, stage, err := r.build(ctx, wanted, outcome)
+	if errors.Is(err, ErrFetching) {
+		outcome.Fetching = true
+		r.tellSlow(ctx, *outcome, announced)
 		return
 	}
 	if err != nil {
@@ -227,17 +235,21 @@ func (r *Reconciler) apply(ctx context.Context, owner Owner, revision Revision) 
 	return r.Releases.Apply(ctx, owner, revision)
 }
 
-func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage, slow func()) (Files, error) {
-	defer r.measure(StageFetch)()
-	defer whenLong(slowPull, slow)()
-	return r.Bundles.Fetch(ctx, owner, image)
+// fetch is measured from when it was asked for first, over all passes.
+func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage) (Files, error) {
+	began := r.pullOf(owner.Name, image).since
+	files, err := r.Bundles.Fetch(ctx, owner, image)
+	if errors.Is(err, ErrFetching) {
+		return Files{}, err
+	}
+	r.Metrics.took(StageFetch, r.Now().Sub(began))
+	return files, err
 }
 
 // build makes the objects of the bundle that is to be installed.
-// slow is called if its image takes its time.
-func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome, slow func()) (Revision, Stage, error) {
+func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome) (Revision, Stage, error) {
 	target := outcome.Target
-	files, err := r.fetch(ctx, wanted.Owner, imageOf(target, outcome.Installed), slow)
+	files, err := r.fetch(ctx, wanted.Owner, imageOf(target, outcome.Installed))
 	if err != nil {
 		return Revision{}, StageFetch, err
 	}

@@ -174,13 +174,22 @@ type CustomResources struct {
 	Err error
 }
 
+// ErrFetching says that an image is on its way. The extension is woken when that has
+// come to something, well or not.
+var ErrFetching = errors.New("the image is being pulled")
+
 // Bundles fetches the files of bundle images.
 type Bundles interface {
 	// Fetch gives the files of an image for an extension, which are at hand
-	// until they are closed. It fails with [*UnusableImageError] when the
+	// until they are closed. It waits for no registry, but fails with [ErrFetching]
+	// if one has to be asked, until it is asked for the same again and knows the
+	// answer. It fails with [*UnusableImageError] when the
 	// reference itself is the problem, and with [*MovedImageError] when the
 	// content that is wanted is gone.
 	Fetch(ctx context.Context, owner Owner, image BundleImage) (Files, error)
+
+	// Abandon is for an extension that wants no image, or has what it wanted.
+	Abandon(extension string)
 }
 
 // Files of a bundle. Close is always set and may be called once.

@@ -14,9 +14,10 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
-// passDeadline bounds one pass over one extension, image pull included.
+// passDeadline bounds one pass over one extension. Images are not waited for in it.
 const passDeadline = 10 * time.Minute
 
 // concludeTimeout is for what a pass came to that has used up its own time.
@@ -85,13 +86,17 @@ type Reconciler struct {
 	// repairs are those that are still to be told.
 	repairs repairLog
 
+	// pulls are those that extensions wait for.
+	pulls sync.Map
+
 	// strandedSince has for extensions between two revisions when a pass first
 	// could not go on.
 	strandedSince sync.Map
 }
 
 // Reconcile makes one pass over one extension: read, decide, act, and tell the
-// outcome in the status.
+// outcome in the status. A pass whose image is on its way ends before it has come to
+// anything; the status tells of what is under way, and the next one goes on with it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
@@ -122,6 +127,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := announced.failure(); err != nil {
 		return ctrl.Result{}, err
 	}
+	if outcome.Fetching {
+		return ctrl.Result{RequeueAfter: r.slowIn(ext.Name)}, requeue.ErrUnderway
+	}
+	r.abandonPull(ext.Name)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which is to be told too
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
@@ -169,6 +178,7 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 }
 
 func (r *Reconciler) forget(ctx context.Context, extension string) {
+	r.abandonPull(extension)
 	r.Forget(ctx, extension)
 	r.concluded.Delete(extension)
 	r.announced.Delete(extension)

@@ -43,7 +43,8 @@ type world struct {
 	catalog      map[string]*resolve.Prepared // packages of the one catalog
 	files        fs.FS                        // of the bundle; nil for one without webhooks
 	fetchErr     error
-	fetchTakes   time.Duration
+	fetching     bool               // the image is on its way
+	abandoned    int                // images that are
 	during       func(stage string) // of what takes its time
 	moved        *Moved
 	applyErr     error
@@ -139,9 +140,18 @@ func (w *world) Repair(context.Context, Owner) (Applied, error) {
 	return applied, w.repairErr
 }
 
+func (w *world) Abandon(string) {
+	if w.fetching {
+		w.abandoned++
+	}
+	w.fetching = false
+}
+
 func (w *world) Fetch(_ context.Context, _ Owner, image BundleImage) (Files, error) {
-	time.Sleep(w.fetchTakes)
 	w.during("fetch")
+	if w.fetching {
+		return Files{}, ErrFetching
+	}
 	if w.fetchErr != nil {
 		return Files{}, w.fetchErr
 	}

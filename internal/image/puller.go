@@ -138,6 +138,34 @@ func (p *Puller) Pull(ctx context.Context, req Request) (*Image, error) {
 	return newImage(ref, held)
 }
 
+// Cached returns what [Puller.Pull] would, if that needs no network, and nil if it
+// does. It waits for the disk and for nobody else. Errors are as there.
+func (p *Puller) Cached(ctx context.Context, req Request) (*Image, error) {
+	ref, err := parseReference(req.Ref)
+	if err != nil {
+		return nil, err
+	}
+	d, pinned := ref.digest()
+	if !pinned {
+		d = req.Digest
+	}
+	if d == "" || !req.Select.valid() {
+		return nil, nil //nolint:nilnil // nothing cached is not an error
+	}
+	if _, err := ref.at(d); err != nil {
+		return nil, err
+	}
+	job, err := p.newPull(ref, req)
+	if err != nil {
+		return nil, err
+	}
+	held, err := job.cached(ctx, entryKey{digest: d, sel: req.Select})
+	if held == nil || err != nil {
+		return nil, err
+	}
+	return newImage(ref, held)
+}
+
 func (p *Puller) pull(ctx context.Context, ref imageRef, req Request) (*lease, error) {
 	if _, pinned := ref.digest(); !pinned && req.Digest != "" {
 		then, err := ref.at(req.Digest)

@@ -23,6 +23,16 @@ func CheckReference(text string) error {
 	return err
 }
 
+// Registry returns the host, with its port if there is one, that a reference names.
+// The error is a *ReferenceError.
+func Registry(text string) (string, error) {
+	ref, err := parseReference(text)
+	if err != nil {
+		return "", err
+	}
+	return reference.Domain(ref.named), nil
+}
+
 // parseReference parses a reference in canonical form. A reference with both a
 // tag and a digest means the digest: the tag is only a note for people.
 // The error is a *ReferenceError.
