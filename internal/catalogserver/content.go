@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
@@ -63,36 +64,90 @@ func (e *SourceError) Unwrap() error { return e.Err }
 
 // contents brings the store to what is wanted.
 type contents struct {
-	store  *Store
-	puller Puller
+	store   *Store
+	puller  Puller
+	fetches *fetch.Pool[fetched]
+}
+
+// fetched is what a registry has of a catalog.
+type fetched struct {
+	canonical string
+	// catalog is nil if canonical is what was held already.
+	catalog *PulledCatalog
+}
+
+func (f fetched) close() {
+	if f.catalog != nil {
+		f.catalog.Close()
+	}
+}
+
+// newFetches makes the workers that pull catalogs. Each catalog is an author of its
+// own.
+func newFetches(wake func(catalog string)) *fetch.Pool[fetched] {
+	return fetch.New(fetch.Config[fetched]{Limits: fetches, Timeout: pullTimeout, Wake: wake, Discard: fetched.close})
+}
+
+// fetch finds out what ref stands for and, unless that is held, gets it. A held that
+// is empty stands for nothing. It fails with fetch.ErrPending as long as it is on its
+// way, and the catalog is woken then; otherwise the error is a *SourceError.
+func (c contents) fetch(name, ref, held string) (fetched, error) {
+	registry, err := image.Registry(ref)
+	if err != nil {
+		return fetched{}, &SourceError{Err: err}
+	}
+	got, err := c.fetches.Get(name, fetch.Wish[fetched]{
+		Key:   ref + "\n" + held,
+		Party: fetch.Party{Registry: registry, Author: name},
+		Fetch: func(ctx context.Context) (fetched, error) { return c.ask(ctx, ref, held) },
+	})
+	if err != nil && !errors.Is(err, fetch.ErrPending) {
+		err = &SourceError{Err: err}
+	}
+	return got, err
+}
+
+// ask is the work of a fetch.
+func (c contents) ask(ctx context.Context, ref, held string) (fetched, error) {
+	if held != "" {
+		canonical, err := c.puller.Resolve(ctx, ref)
+		if err != nil || canonical == held {
+			return fetched{canonical: canonical}, err
+		}
+	}
+	pulled, err := c.puller.Pull(ctx, ref)
+	if err != nil {
+		return fetched{}, err
+	}
+	if pulled.Canonical == held { // it has moved back
+		pulled.Close()
+		return fetched{canonical: held}, nil
+	}
+	return fetched{canonical: pulled.Canonical, catalog: pulled}, nil
 }
 
 // ensure makes the store hold what is wanted of a catalog. It does nothing when
 // that is not due, and stores nothing that is held already. On error the store
-// holds what it held before. The error is a *SourceError or one of Store.Put.
+// holds what it held before. The error is fetch.ErrPending, a *SourceError or one of
+// Store.Put.
 func (c contents) ensure(ctx context.Context, name string, want wanted, now time.Time) error {
 	held, ok := c.store.Record(name)
 	if ok && !want.due(held, now) {
 		return nil
 	}
-	if ok {
-		canonical, err := c.puller.Resolve(ctx, want.ref)
-		if err != nil {
-			return &SourceError{Err: err}
-		}
-		if canonical == held.Canonical {
-			return c.confirm(name, Origin{Source: want.ref, Canonical: canonical, CheckedAt: now})
-		}
-	}
-	pulled, err := c.puller.Pull(ctx, want.ref)
+	got, err := c.fetch(name, want.ref, held.Canonical)
 	if err != nil {
-		return &SourceError{Err: err}
+		return err
 	}
-	defer pulled.Close()
-	origin := Origin{Source: want.ref, Canonical: pulled.Canonical, CheckedAt: now}
-	if ok && pulled.Canonical == held.Canonical {
+	origin := Origin{Source: want.ref, Canonical: got.canonical, CheckedAt: now}
+	if got.catalog == nil {
 		return c.confirm(name, origin)
 	}
+	return c.put(ctx, name, origin, got.catalog)
+}
+
+func (c contents) put(ctx context.Context, name string, origin Origin, pulled *PulledCatalog) error {
+	defer pulled.Close()
 	if err := c.store.Put(ctx, name, origin, pulled.Files); err != nil {
 		return fmt.Errorf("error storing fbc: %w", err)
 	}
@@ -112,15 +167,11 @@ func (c contents) mirror(ctx context.Context, name string, origin Origin) error 
 		origin.CheckedAt = held.CheckedAt
 		return c.confirm(name, origin)
 	}
-	pulled, err := c.puller.Pull(ctx, origin.Canonical)
+	got, err := c.fetch(name, origin.Canonical, "")
 	if err != nil {
-		return &SourceError{Err: err}
+		return err
 	}
-	defer pulled.Close()
-	if err := c.store.Put(ctx, name, origin, pulled.Files); err != nil {
-		return fmt.Errorf("error storing fbc: %w", err)
-	}
-	return nil
+	return c.put(ctx, name, origin, got.catalog)
 }
 
 func (c contents) confirm(name string, origin Origin) error {

@@ -21,7 +21,7 @@ func (r *Reconciler) follow(ctx context.Context, catalog *apiv1.ClusterCatalog) 
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	return r.contents.mirror(ctx, catalog.Name, origin)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
@@ -30,8 +32,10 @@ const (
 
 	// pullTimeout lets a gigabyte through at 600 kB/s.
 	pullTimeout = 30 * time.Minute
-	// workers lets a catalog that is slow to pull delay only few others. For each there
-	// is space to pull to, set aside where all is wired.
+	// storeTimeout is far more than the largest catalog takes.
+	storeTimeout = 10 * time.Minute
+	// workers is how many catalogs are stored at a time, which takes memory and time of
+	// the processor. Pulls have workers of their own, see [fetches].
 	workers = 4
 	// Retries begin soon, and go on often enough for a registry that comes back.
 	minRetryDelay = time.Second
@@ -39,6 +43,10 @@ const (
 	// electionBuffer takes the catalogs that there are at the moment of election.
 	electionBuffer = 1024
 )
+
+// fetches bounds the pulls of catalogs at a time. A catalog has one of them; a registry
+// that is slow leaves most of them to others.
+var fetches = fetch.Limits{Total: 12, PerRegistry: 4, PerAuthor: 1}
 
 // ReconcilerConfig is what a Reconciler is made from. Every field is required.
 type ReconcilerConfig struct {
@@ -89,8 +97,9 @@ type Reconciler struct {
 	retries workqueue.TypedRateLimiter[string]
 	// leads never ends: a replica that is no longer the leader exits.
 	leads atomic.Bool
-	// elected are catalogs to look at as the leader.
-	elected chan event.GenericEvent
+	// elected are catalogs to look at as the leader, and fetched those whose content has
+	// come, or has not and will not.
+	elected, fetched chan event.GenericEvent
 }
 
 // NewReconciler returns a Reconciler, or what is wrong with cfg.
@@ -99,25 +108,33 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reconciler{
+	r := &Reconciler{
 		cfg:      cfg,
 		external: external,
-		contents: contents{store: cfg.Store, puller: cfg.Puller},
 		writer:   writer{client: cfg.Client},
 		retries:  workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetryDelay, maxRetryDelay),
 		elected:  make(chan event.GenericEvent, electionBuffer),
-	}, nil
+		fetched:  make(chan event.GenericEvent),
+	}
+	r.contents = contents{store: cfg.Store, puller: cfg.Puller, fetches: newFetches(r.wake)}
+	return r, nil
+}
+
+// wake asks for a pass over a catalog.
+func (r *Reconciler) wake(catalog string) {
+	r.fetched <- event.GenericEvent{Object: &apiv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: catalog}}}
 }
 
 // SetupWithManager adds the Reconciler to mgr, to run on every replica.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if err := errors.Join(mgr.Add(everyReplica(r.Collect)), mgr.Add(manager.RunnableFunc(r.Lead))); err != nil {
+	if err := errors.Join(mgr.Add(everyReplica(r.Collect)), mgr.Add(manager.RunnableFunc(r.Lead)), mgr.Add(r.contents.fetches)); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&apiv1.ClusterCatalog{}).
 		WatchesRawSource(source.Channel(r.elected, &crhandler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.fetched, &crhandler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			NeedLeaderElection:      new(false),
 			MaxConcurrentReconciles: workers,
@@ -181,7 +198,8 @@ func (r *Reconciler) Collect(ctx context.Context) error {
 // Reconcile brings one catalog to what its spec says, and its status to what is
 // the case; or follows the leader. A pass with nothing to do makes no request and
 // writes nothing. Content that cannot be had is told in the status, and is no error
-// of the pass: errors are those of the API server and of the disk.
+// of the pass: errors are those of the API server and of the disk. A pass whose content
+// is on its way ends, and the next one comes with it.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	catalog := &apiv1.ClusterCatalog{}
 	if err := r.cfg.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
@@ -192,7 +210,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if !r.leads.Load() {
-		return r.followed(ctx, catalog.Name, r.follow(ctx, catalog)), nil
+		return r.followed(ctx, catalog.Name, r.follow(ctx, catalog))
 	}
 	if !catalog.DeletionTimestamp.IsZero() {
 		r.settled(catalog.Name)
@@ -211,23 +229,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // settled is for a catalog that is not, or no longer, tried again.
 func (r *Reconciler) settled(catalog string) {
+	r.contents.fetches.Abandon(catalog)
 	r.retries.Forget(catalog)
 	r.answers.forget(catalog)
 }
 
 // followed is when to follow again after a try that ended with err. The leader tells
 // of what is wrong with a catalog; here it is only logged.
-func (r *Reconciler) followed(ctx context.Context, catalog string, err error) reconcile.Result {
-	if err == nil {
+func (r *Reconciler) followed(ctx context.Context, catalog string, err error) (reconcile.Result, error) {
+	switch {
+	case err == nil:
 		r.settled(catalog)
-		return reconcile.Result{}
+		return reconcile.Result{}, nil
+	case errors.Is(err, fetch.ErrPending):
+		return reconcile.Result{}, requeue.ErrUnderway
 	}
 	logger := log.FromContext(ctx)
 	if r.retries.NumRequeues(catalog) > 0 {
 		logger = logger.V(1)
 	}
 	logger.Info("the content that the leader serves cannot be had yet", "reason", err.Error())
-	return reconcile.Result{RequeueAfter: r.retries.When(catalog)}
+	return reconcile.Result{RequeueAfter: r.retries.When(catalog)}, nil
 }
 
 // write makes status that of the catalog, and tells what is new in it.
@@ -288,13 +310,18 @@ func (r *Reconciler) withdraw(ctx context.Context, catalog *apiv1.ClusterCatalog
 func (r *Reconciler) serve(ctx context.Context, catalog *apiv1.ClusterCatalog) (reconcile.Result, error) {
 	now := r.cfg.Now()
 	want, err := wantedOf(catalog)
-	if err == nil {
+	if err != nil {
+		r.contents.fetches.Abandon(catalog.Name)
+	} else {
 		if err := r.announce(ctx, catalog, want, now); err != nil {
 			return reconcile.Result{}, err
 		}
 		err = r.ensure(ctx, catalog.Name, want, now)
 	}
-	// A pull takes its time.
+	if errors.Is(err, fetch.ErrPending) {
+		return reconcile.Result{}, requeue.ErrUnderway
+	}
+	// To store it takes its time.
 	now = r.cfg.Now()
 	held, ok := r.cfg.Store.Record(catalog.Name)
 	status, base := newStatus(catalog, now), r.external.JoinPath("catalogs", catalog.Name).String()
@@ -347,7 +374,7 @@ func (r *Reconciler) announce(ctx context.Context, catalog *apiv1.ClusterCatalog
 
 // ensure has a deadline of its own, so that there is time to tell that it passed.
 func (r *Reconciler) ensure(ctx context.Context, name string, want wanted, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	return r.contents.ensure(ctx, name, want, now)
 }

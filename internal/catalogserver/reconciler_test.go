@@ -26,6 +26,7 @@ import (
 	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
 const (
@@ -42,7 +43,10 @@ type fakePuller struct {
 	err             error
 	resolves, pulls int
 	closed          int
-	silent          bool // a pull ends with its context
+
+	// hold keeps pulls until it is closed. ended are those that were given up before.
+	hold  chan struct{}
+	ended chan struct{}
 }
 
 func (p *fakePuller) canonical(ref string) string {
@@ -59,9 +63,13 @@ func (p *fakePuller) Resolve(_ context.Context, ref string) (string, error) {
 
 func (p *fakePuller) Pull(ctx context.Context, ref string) (*catalogserver.PulledCatalog, error) {
 	p.pulls++
-	if p.silent {
-		<-ctx.Done()
-		return nil, ctx.Err()
+	if p.hold != nil {
+		select {
+		case <-p.hold:
+		case <-ctx.Done():
+			p.ended <- struct{}{}
+			return nil, ctx.Err()
+		}
 	}
 	if p.err != nil {
 		return nil, p.err
@@ -160,7 +168,21 @@ func (c *cluster) restartAsFollower() {
 func (c *cluster) pass() (reconcile.Result, error) {
 	c.t.Helper()
 	c.writes = nil
-	return c.rec.Reconcile(c.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c"}})
+	return c.reconcile("c")
+}
+
+// reconcile goes on with a pass that waits for content once that has come.
+func (c *cluster) reconcile(name string) (reconcile.Result, error) {
+	c.t.Helper()
+	for {
+		result, err := c.rec.Reconcile(c.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		if !errors.Is(err, requeue.ErrUnderway) {
+			return result, err
+		}
+		if woken := c.rec.AwaitWakeup(); woken != name {
+			c.t.Errorf("catalog %q is woken, not %q", woken, name)
+		}
+	}
 }
 
 // settle runs passes until nothing is written, and returns the last result.
@@ -502,8 +524,8 @@ func TestFailures(t *testing.T) {
 		},
 		"Reference": {
 			reason: "a reference that does not parse never will",
-			ref:    "ubuntu/foo:latest", err: &image.ReferenceError{Ref: "ubuntu/foo:latest", Err: errors.New("bad")},
-			blocked: true, message: `source catalog content: terminal error: error parsing image reference "ubuntu/foo:latest": bad`,
+			ref:    "ubuntu/foo:latest", err: &image.ReferenceError{Ref: "ubuntu/foo:latest", Err: errors.New("repository name must be canonical")},
+			blocked: true, message: `source catalog content: terminal error: error parsing image reference "ubuntu/foo:latest": repository name must be canonical`,
 		},
 		"LabelOfTag": {
 			reason: "the tag may move to an image with the label",
@@ -574,7 +596,7 @@ func TestPullsEnd(t *testing.T) {
 	const allowed = 30 * time.Minute
 	synctest.Test(t, func(t *testing.T) {
 		leader := newCluster(t, newCatalog(tagRef, 0))
-		leader.puller.silent = true
+		leader.puller.hold, leader.puller.ended = make(chan struct{}), make(chan struct{}, 100)
 		began := time.Now()
 		leader.mustSettle()
 		if pulls, took := leader.puller.pulls, time.Since(began); pulls == 0 || took != time.Duration(pulls)*allowed {
@@ -582,10 +604,10 @@ func TestPullsEnd(t *testing.T) {
 		}
 		leader.expect(0, progressing("True", "Retrying", "source catalog content: context deadline exceeded", 1))
 
-		leader.puller.silent = false
+		leader.puller.hold = nil
 		leader.mustSettle()
 		follower := newFollower(leader)
-		follower.puller.silent = true
+		follower.puller.hold, follower.puller.ended = make(chan struct{}), make(chan struct{}, 1)
 		began = time.Now()
 		if result, err := follower.pass(); err != nil || result.RequeueAfter == 0 {
 			t.Errorf("the follower does not try again: %+v, %v", result, err)
@@ -655,8 +677,7 @@ func TestContentOfGoneCatalogsIsRemoved(t *testing.T) {
 		t.Errorf("names: -want +got\n%s", diff)
 	}
 	put(t, c.store, "d", "1", files(map[string]string{"a": objectP}))
-	_, err := c.rec.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "d"}})
-	if err != nil {
+	if _, err := c.reconcile("d"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"c"}, c.store.Names()); diff != "" {
@@ -671,7 +692,7 @@ func TestFailedWriteIsRetried(t *testing.T) {
 	if _, err := c.pass(); err != nil {
 		t.Fatal(err)
 	}
-	c.puller.err = &image.ReferenceError{Ref: "bad", Err: errors.New("bad")}
+	c.puller.err = &image.ReferenceError{Ref: "bad", Err: errors.New("repository name must be canonical")}
 	c.refuse = errors.New("no API server")
 	if _, err := c.pass(); !errors.Is(err, c.refuse) {
 		t.Errorf("got %v, want the error of the write", err)
@@ -715,5 +736,59 @@ func TestNewReconcilerRefusesConfigs(t *testing.T) {
 	}
 	if _, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{ExternalURL: "https://catalogs.test"}); err == nil {
 		t.Error("no error without a client")
+	}
+}
+
+// TestSlowPulls: a pass does not wait for a registry, and says what it waits for. What
+// nobody waits for any more ends.
+func TestSlowPulls(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change    func(*testing.T, *cluster)
+		abandoned bool
+	}{
+		"until it comes": {change: func(_ *testing.T, c *cluster) { close(c.puller.hold) }},
+		"deleted": {change: func(t *testing.T, c *cluster) {
+			t.Helper()
+			if err := c.client.Delete(t.Context(), c.catalog()); err != nil {
+				t.Fatal(err)
+			}
+		}, abandoned: true},
+		"made unavailable": {change: func(t *testing.T, c *cluster) {
+			t.Helper()
+			c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = apiv1.AvailabilityModeUnavailable })
+		}, abandoned: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, newCatalog(tagRef, 0))
+			c.puller.hold, c.puller.ended = make(chan struct{}), make(chan struct{}, 1)
+			for range 4 {
+				c.writes = nil
+				_, err := c.rec.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c"}})
+				if err != nil && !errors.Is(err, requeue.ErrUnderway) {
+					t.Fatal(err)
+				}
+			}
+			if len(c.writes) > 0 {
+				t.Errorf("the last of several passes wrote %q", c.writes)
+			}
+			ready := meta.FindStatusCondition(c.catalog().Status.Conditions, apiv1.TypeReady)
+			if ready == nil || ready.Reason != apiv1.ReasonPulling {
+				t.Errorf("Ready is %+v, want that it is being pulled", ready)
+			}
+			tt.change(t, c)
+			if _, err := c.settle(); err != nil {
+				t.Fatal(err)
+			}
+			if tt.abandoned {
+				<-c.puller.ended
+				return
+			}
+			if _, held := c.store.Record("c"); !held || c.puller.pulls != 1 {
+				t.Errorf("content is held: %t, after %d pulls", held, c.puller.pulls)
+			}
+		})
 	}
 }
