@@ -73,7 +73,7 @@ func (s *suite) run(m *testing.M) (code int, err error) {
 		AuditLog:         s.audit.Path,
 		ClusterLogs:      filepath.Join(logs, "cluster"),
 		AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},
-		Registries:       []string{registryHost},
+		Registries:       []string{registryHost, drippingHost},
 		Dial:             s.services.Dial,
 		Progress:         os.Stderr,
 	})
