@@ -10,8 +10,9 @@ import (
 )
 
 // maxZstdWindow bounds the memory of the decoder: the frame header, which is
-// outside input, asks for it. Encoders ask for 8 MiB at most unless told to.
-const maxZstdWindow = 32 << 20
+// outside input, asks for it, and many pulls may hold it at a time. It is what RFC
+// 8878, 3.1.1.1.2, recommends that decoders support and encoders do not exceed.
+const maxZstdWindow = 8 << 20
 
 var (
 	gzipMagic = []byte{0x1f, 0x8b}
