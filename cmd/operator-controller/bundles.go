@@ -21,11 +21,16 @@ const moveTimeout = 10 * time.Second
 // bundleTimeout bounds the pull of a bundle, once it has begun.
 const bundleTimeout = 10 * time.Minute
 
-// bundleFetches bounds the pulls of bundles at a time. An author, who is who may use
-// the ServiceAccounts of a namespace, gets as many as extensions are worked on at a time
-// by default. It takes a dozen of them to hold everything; a pull takes little memory,
-// of which the window of a decompressor is the most.
-var bundleFetches = fetch.Limits{Total: 32, PerRegistry: 16, PerAuthor: 8}
+// Bounds of the pulls of bundles at a time: of all, of those from one registry, and of
+// those for one author, who is who may use the ServiceAccounts of a namespace. They get as
+// many as extensions are worked on at a time by default. It takes a dozen of them to hold
+// everything; a pull takes little memory, of which the window of a decompressor is the
+// most.
+const (
+	maxBundlePulls         = 32
+	maxBundleRegistryPulls = 16
+	maxBundleAuthorPulls   = 8
+)
 
 // bundles is the image puller as the controller sees it.
 type bundles struct {
@@ -48,7 +53,7 @@ var _ controller.Bundles = &bundles{}
 // newBundleFetches makes the workers that pull bundles.
 func newBundleFetches(wake func(extension string)) *fetch.Pool[fetchedBundle] {
 	return fetch.New(fetch.Config[fetchedBundle]{
-		Limits:  bundleFetches,
+		Limits:  fetch.Limits{Total: maxBundlePulls, PerRegistry: maxBundleRegistryPulls, PerAuthor: maxBundleAuthorPulls},
 		Timeout: bundleTimeout,
 		Wake:    wake,
 		Discard: func(fetched fetchedBundle) { fetched.image.Close() },

@@ -228,7 +228,7 @@ func TestWhatIsCachedWaitsForNobody(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- f.bundles.fetches.Start(ctx) }()
-	for i := range 2 * bundleFetches.Total {
+	for i := range 2 * maxBundlePulls {
 		owner := controller.Owner{Name: fmt.Sprint("waits-", i), Namespace: fmt.Sprint(i)}
 		if _, err := f.bundles.Fetch(t.Context(), owner, controller.BundleImage{Ref: f.registry.Host() + "/hangs:v1"}); !errors.Is(err, controller.ErrFetching) {
 			t.Fatalf("err = %v, want that it is on its way", err)

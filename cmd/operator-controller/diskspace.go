@@ -1,6 +1,9 @@
 package main
 
-import "github.com/clusterextensions/operator-controller/internal/diskspace"
+import (
+	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/diskspace"
+)
 
 // What there may be below the cache path, in bytes. The volume in config/manager has
 // place for all of it, and for the copies of indexes, which have a bound of their own.
@@ -8,17 +11,17 @@ const (
 	mebibyte = 1 << 20
 
 	// bundleSpace has the images of hundreds of bundles: most have less than a
-	// mebibyte, and one has at most 64.
-	bundleSpace = 1024 * mebibyte
+	// mebibyte. One has at most 64, and so may all that are pulled at a time, while those
+	// of as many workers as there are by default are in use.
+	bundleSpace = 2560 * mebibyte
 
 	// pulledSpace has the images of catalogs until they are stored, and storingSpace
-	// their content until it is whole.
-	pulledSpace  = 2304 * mebibyte
-	storingSpace = 2304 * mebibyte
-	// pullShares is the number of catalogs that are pulled at a time. The largest public
-	// ones fit into a share.
-	pullShares = 4
-	pullShare  = 320 * mebibyte
+	// their content until it is whole. The largest public ones fit into a share.
+	pulledSpace   = 4864 * mebibyte
+	pulledShares  = catalogserver.MaxPulls
+	storingSpace  = 2304 * mebibyte
+	storingShares = catalogserver.MaxStores
+	newShare      = 320 * mebibyte
 
 	// catalogSpace has the content of catalogs that are served.
 	catalogSpace  = 3072 * mebibyte
@@ -31,11 +34,11 @@ func newBundleSpace() *diskspace.Space {
 }
 
 func newPulledSpace() *diskspace.Space {
-	return diskspace.New(diskspace.Config{What: "images of catalogs", Bytes: pulledSpace, Shares: pullShares, Share: pullShare})
+	return diskspace.New(diskspace.Config{What: "images of catalogs", Bytes: pulledSpace, Shares: pulledShares, Share: newShare})
 }
 
 func newStoringSpace() *diskspace.Space {
-	return diskspace.New(diskspace.Config{What: "catalogs that are being stored", Bytes: storingSpace, Shares: pullShares, Share: pullShare})
+	return diskspace.New(diskspace.Config{What: "catalogs that are being stored", Bytes: storingSpace, Shares: storingShares, Share: newShare})
 }
 
 func newCatalogSpace() *diskspace.Space {

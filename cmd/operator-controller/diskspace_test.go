@@ -60,8 +60,8 @@ func TestSpaceOfOneCatalog(t *testing.T) {
 		share  int64
 		need   int64
 	}{
-		"pulled":  {newPulledSpace(), pullShares, pullShare, image.MaxCatalogBytes},
-		"storing": {newStoringSpace(), pullShares, pullShare, catalogserver.MaxBytes},
+		"pulled":  {newPulledSpace(), pulledShares, newShare, image.MaxCatalogBytes},
+		"storing": {newStoringSpace(), storingShares, newShare, catalogserver.MaxBytes},
 		"served":  {newCatalogSpace(), catalogShares, catalogShare, catalogserver.MaxBytes},
 	} {
 		large := test.space.Hold()
@@ -75,7 +75,7 @@ func TestSpaceOfOneCatalog(t *testing.T) {
 		}
 	}
 	bundles := newBundleSpace()
-	for range 8 { // workers
+	for range maxBundlePulls + 8 { // workers
 		if err := bundles.Hold().Take(image.MaxBundleBytes); err != nil {
 			t.Errorf("bundles: %v", err)
 		}

@@ -85,7 +85,12 @@ func (f fetched) close() {
 // newFetches makes the workers that pull catalogs. Each catalog is an author of its
 // own.
 func newFetches(wake func(catalog string)) *fetch.Pool[fetched] {
-	return fetch.New(fetch.Config[fetched]{Limits: fetches, Timeout: pullTimeout, Wake: wake, Discard: fetched.close})
+	return fetch.New(fetch.Config[fetched]{
+		Limits:  fetch.Limits{Total: MaxPulls, PerRegistry: maxRegistryPulls, PerAuthor: maxCatalogPulls},
+		Timeout: pullTimeout,
+		Wake:    wake,
+		Discard: fetched.close,
+	})
 }
 
 // fetch finds out what ref stands for and, unless that is held, gets it. A held that

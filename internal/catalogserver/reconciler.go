@@ -34,19 +34,21 @@ const (
 	pullTimeout = 30 * time.Minute
 	// storeTimeout is far more than the largest catalog takes.
 	storeTimeout = 10 * time.Minute
-	// workers is how many catalogs are stored at a time, which takes memory and time of
-	// the processor. Pulls have workers of their own, see [fetches].
-	workers = 4
+	// MaxPulls is how many catalogs are pulled at a time, and MaxStores how many are
+	// stored, which takes memory and time of the processor. For each there is space on
+	// disk, set aside where all is wired.
+	MaxPulls  = 12
+	MaxStores = 4
+	// maxRegistryPulls and maxCatalogPulls are how many of the pulls go to one registry
+	// and are of one catalog: a registry that is slow leaves most of them to others.
+	maxRegistryPulls = 4
+	maxCatalogPulls  = 1
 	// Retries begin soon, and go on often enough for a registry that comes back.
 	minRetryDelay = time.Second
 	maxRetryDelay = 5 * time.Minute
 	// electionBuffer takes the catalogs that there are at the moment of election.
 	electionBuffer = 1024
 )
-
-// fetches bounds the pulls of catalogs at a time. A catalog has one of them; a registry
-// that is slow leaves most of them to others.
-var fetches = fetch.Limits{Total: 12, PerRegistry: 4, PerAuthor: 1}
 
 // ReconcilerConfig is what a Reconciler is made from. Every field is required.
 type ReconcilerConfig struct {
@@ -137,7 +139,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Channel(r.fetched, &crhandler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			NeedLeaderElection:      new(false),
-			MaxConcurrentReconciles: workers,
+			MaxConcurrentReconciles: MaxStores,
 			RateLimiter:             waits(),
 		}).
 		Complete(requeue.Quietly(r, waits()))
