@@ -84,25 +84,39 @@ type compressor interface {
 	Reset(dst io.Writer)
 }
 
-// compressors keeps compressors for the next reply; each holds about a megabyte.
-type compressors struct{ gzip, zstd sync.Pool }
+// compressors lends compressors for replies, a bounded number at a time: each holds
+// about a megabyte.
+type compressors struct {
+	gzip, zstd sync.Pool
+	// lent has a value for each that is lent.
+	lent chan struct{}
+}
 
-// zstdWindowBytes is enough for the repetitions between one bundle and the next.
-const zstdWindowBytes = 512 << 10
+const (
+	// zstdWindowBytes is enough for the repetitions between one bundle and the next.
+	zstdWindowBytes = 512 << 10
+	// maxCompressors is the number of replies that are compressed at a time.
+	maxCompressors = 16
+)
 
-func newCompressors() *compressors {
+func newCompressors(limit int) *compressors {
 	return &compressors{
-		gzip: sync.Pool{New: func() any {
-			// It fails for unknown levels only, and so does the next one.
-			w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-			return w
-		}},
-		zstd: sync.Pool{New: func() any {
-			w, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
-				zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindowBytes), zstd.WithLowerEncoderMem(true))
-			return w
-		}},
+		gzip: sync.Pool{New: func() any { return newGzipWriter() }},
+		zstd: sync.Pool{New: func() any { return newZstdWriter() }},
+		lent: make(chan struct{}, limit),
 	}
+}
+
+func newGzipWriter() *gzip.Writer {
+	// It fails for unknown levels only, and so does the next one.
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	return w
+}
+
+func newZstdWriter() *zstd.Encoder {
+	w, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindowBytes), zstd.WithLowerEncoderMem(true))
+	return w
 }
 
 func (c *compressors) pool(as coding) *sync.Pool {
@@ -111,6 +125,19 @@ func (c *compressors) pool(as coding) *sync.Pool {
 	}
 	return &c.gzip
 }
+
+// reserve reports whether a compressor can be borrowed, which is the caller's until
+// release.
+func (c *compressors) reserve() bool {
+	select {
+	case c.lent <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *compressors) release() { <-c.lent }
 
 // borrow returns a compressor to dst, to be given back.
 func (c *compressors) borrow(as coding, dst io.Writer) compressor {

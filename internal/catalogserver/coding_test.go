@@ -96,3 +96,38 @@ func TestCompressionThreshold(t *testing.T) {
 		}
 	}
 }
+
+// A bounded number of replies is compressed at a time. Others are sent as they are,
+// except for what is stored compressed.
+func TestCompressionIsBounded(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir()})
+	text := incompressible("olm.big")
+	put(t, s, "c", "1", files(map[string]string{"a": text}))
+	base := serveStore(t, s)
+	const limit = 16
+	begun := make([]*http.Response, 0, limit)
+	for range limit {
+		begun = append(begun, begin(t, base+metasPath+"?schema=olm.big", "zstd"))
+	}
+	for _, resp := range begun {
+		if got := resp.Header.Get("Content-Encoding"); got != "zstd" {
+			t.Errorf("got coding %q", got)
+		}
+	}
+	zstd := map[string]string{"Accept-Encoding": "zstd"}
+	exchange{
+		path: metasPath + "?schema=olm.big", header: zstd, status: 200, body: text,
+		want: map[string]string{"Content-Encoding": absent, "ETag": begun[0].Header.Get("ETag")[:65] + `"`},
+	}.run(t, base)
+	exchange{path: allPath, header: zstd, status: 200, body: text, want: map[string]string{"Content-Encoding": "zstd"}}.run(t, base)
+	for _, resp := range begun {
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, func() bool {
+		resp := begin(t, base+metasPath+"?schema=olm.big", "zstd")
+		return resp.Header.Get("Content-Encoding") == "zstd" && resp.Body.Close() == nil
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -48,11 +49,74 @@ func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits
 	if err != nil {
 		return Record{}, err
 	}
+	encoded, err := writeEncoded(ctx, folder, content.bytes, limits.Bytes-content.bytes, room)
+	if err != nil {
+		return Record{}, err
+	}
 	return Record{
 		Format: recordFormat, Folder: filepath.Base(folder), Objects: index.count(),
 		Bytes: content.bytes, SHA256: content.sha256,
 		IndexBytes: written.bytes, IndexSHA256: written.sha256,
+		Encoded: encoded,
 	}, syncFolder(folder)
+}
+
+// writeEncoded stores the content in folder, which has that many bytes, in all codings
+// that replies come in, so that no reply with all of it is compressed anew. What does
+// not fit into the bytes that are left, or into the room, is not stored.
+func writeEncoded(ctx context.Context, folder string, size, left int64, room *diskspace.Holding) (map[coding]EncodedFile, error) {
+	if size < compressedFromBytes {
+		return nil, nil
+	}
+	encoded := map[coding]EncodedFile{}
+	for as, to := range map[coding]compressor{zstded: newZstdWriter(), gzipped: newGzipWriter()} {
+		path := filepath.Join(folder, as.file())
+		bounded := &boundedWriter{limit: left}
+		written, err := writeFile(path, func(w io.Writer) error {
+			bounded.dst = &roomWriter{dst: w, room: room}
+			to.Reset(bounded)
+			return compress(ctx, to, filepath.Join(folder, contentFile))
+		})
+		if isTooMuch(err) {
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+			room.Give(bounded.written)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		encoded[as] = EncodedFile{Bytes: written.bytes, SHA256: written.sha256}
+		left -= written.bytes
+	}
+	return encoded, nil
+}
+
+// isTooMuch reports whether something is larger than it may be.
+func isTooMuch(err error) bool {
+	_, limited := errors.AsType[*fbc.LimitError](err)
+	_, full := errors.AsType[*diskspace.FullError](err)
+	return limited || full
+}
+
+// compress writes a file to a compressor, and closes that.
+func compress(ctx context.Context, to compressor, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	for ctx.Err() == nil {
+		_, err := io.CopyN(to, file, writeBufferBytes)
+		if err == io.EOF {
+			return to.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // fileDigest describes a file.

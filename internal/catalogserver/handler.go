@@ -24,7 +24,7 @@ const maxQueryBytes = 8 << 10
 //
 // How long a request and its reply may take is for the server to say.
 func Handler(store *Store) http.Handler {
-	h := handler{store: store, compressors: newCompressors()}
+	h := handler{store: store, compressors: newCompressors(maxCompressors)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /catalogs/{name}/api/v1/all", h.all)
 	mux.HandleFunc("GET /catalogs/{name}/api/v1/metas", h.metas)
@@ -45,7 +45,7 @@ type handler struct {
 
 // all takes any parameters, and ignores them.
 func (h handler) all(w http.ResponseWriter, r *http.Request) {
-	h.serve(w, r, true, func(s *Snapshot) (Selection, error) { return s.All(), nil })
+	h.serve(w, normalized(r, true), Query{}, true)
 }
 
 // metas serves no ranges, like others that serve this API.
@@ -55,23 +55,32 @@ func (h handler) metas(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	h.serve(w, r, false, func(s *Snapshot) (Selection, error) { return s.Select(q) })
+	h.serve(w, normalized(r, false), q, false)
 }
 
-func (h handler) serve(w http.ResponseWriter, r *http.Request, ranges bool, choose func(*Snapshot) (Selection, error)) {
-	snapshot, err := h.store.Open(r.PathValue("name"))
+func (h handler) serve(w http.ResponseWriter, r *http.Request, q Query, ranges bool) {
+	snapshot, err := h.store.open(r.PathValue("name"), func(rec Record) coding {
+		if q != (Query{}) {
+			return identity
+		}
+		return suitable(r, rec.Bytes, rec.SHA256)
+	})
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	// There is nothing to lose in a file that was only read.
 	defer func() { _ = snapshot.Close() }()
-	selection, err := choose(snapshot)
+	selection, err := snapshot.Select(q)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	h.compressors.send(w, r, reply{selection: selection, modified: snapshot.Record.StoredAt, ranges: ranges})
+	answer := reply{selection: selection, modified: snapshot.Record.StoredAt, ranges: ranges}
+	if snapshot.encoded != nil {
+		answer.encoded = snapshot.encoded
+	}
+	h.compressors.send(w, r, answer)
 }
 
 // fail answers with the status that belongs to err.

@@ -2,6 +2,7 @@ package catalogserver_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -68,6 +69,31 @@ func TestServingCostsLittleMemory(t *testing.T) { //nolint:paralleltest // memor
 		}
 	}
 	runtime.KeepAlive(s)
+}
+
+// How many objects a query finds does not show in the memory that its reply takes.
+//
+//nolint:paralleltest // memory is measured of the whole process
+func TestSelectionsAreNotHeld(t *testing.T) {
+	const objects = 100_000
+	var text bytes.Buffer
+	for i := range objects {
+		fmt.Fprintf(&text, `{"schema":"s%d"}`, i%2)
+	}
+	s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir()})
+	put(t, s, "c", "1", fstest.MapFS{"a": {Data: text.Bytes()}})
+	handler := catalogserver.Handler(s)
+	var first, last runtime.MemStats
+	runtime.ReadMemStats(&first)
+	answer := &counter{header: http.Header{}}
+	handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, metasPath+"?schema=s1", nil))
+	runtime.ReadMemStats(&last)
+	if want := int64(objects / 2 * len(`{"schema":"s1"}`+"\n")); answer.bytes != want {
+		t.Errorf("got %d bytes, want %d", answer.bytes, want)
+	}
+	if got := last.TotalAlloc - first.TotalAlloc; got > 256<<10 {
+		t.Errorf("took %d KiB", got>>10)
+	}
 }
 
 // counter is a response that nobody reads.

@@ -13,7 +13,8 @@ const defaultIndexBytes = 128 << 20
 type Limits struct {
 	// Content bounds every file of a catalog, and the objects of all of them.
 	Content fbc.Limits
-	// Bytes is the size of the stored content.
+	// Bytes is the size of the stored content. Copies of it in the codings of replies
+	// are left out where they make it more.
 	Bytes int64
 	// IndexBytes is the size of its index in memory while it is made, roughly.
 	IndexBytes int64

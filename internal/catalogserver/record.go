@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
@@ -20,7 +21,7 @@ const (
 	indexFile   = "catalog.index"
 
 	// recordFormat changes whenever older records can no longer be read right.
-	recordFormat = 2
+	recordFormat = 3
 	// maxRecordBytes is far above the longest reference that the API allows.
 	maxRecordBytes = 64 << 10
 )
@@ -50,14 +51,32 @@ type Record struct {
 	IndexBytes  int64  `json:"indexBytes"`
 	IndexSHA256 string `json:"indexSHA256"`
 
+	// Encoded describes the content in the codings in which it is stored, too.
+	Encoded map[coding]EncodedFile `json:"encoded,omitempty"`
+
 	// Folder is the folder of the content within that of the catalog.
 	Folder string `json:"folder"`
 	// Format is the format of the record.
 	Format int `json:"format"`
 }
 
-// sizeOnDisk is what the content and its index take, in bytes.
-func (r Record) sizeOnDisk() int64 { return diskspace.Blocks(r.Bytes) + diskspace.Blocks(r.IndexBytes) }
+// sizeOnDisk is what the content, its copies and its index take, in bytes.
+func (r Record) sizeOnDisk() int64 {
+	size := diskspace.Blocks(r.Bytes) + diskspace.Blocks(r.IndexBytes)
+	for _, stored := range r.Encoded {
+		size += diskspace.Blocks(stored.Bytes)
+	}
+	return size
+}
+
+// EncodedFile describes stored content in a coding of HTTP.
+type EncodedFile struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// file returns the name of the file with the content in a coding.
+func (c coding) file() string { return contentFile + "." + string(c) }
 
 // readRecord returns the record in folder, which is that of one catalog, when
 // the content that it describes is there and undamaged.
@@ -74,11 +93,22 @@ func readRecord(folder string) (Record, error) {
 	if rec.Format != recordFormat || !filepath.IsLocal(rec.Folder) || filepath.Base(rec.Folder) != rec.Folder {
 		return Record{}, errDamaged
 	}
-	content, index := fileDigest{rec.Bytes, rec.SHA256}, fileDigest{rec.IndexBytes, rec.IndexSHA256}
-	if err := verify(filepath.Join(folder, rec.Folder, contentFile), content); err != nil {
-		return Record{}, err
+	files := map[string]fileDigest{
+		contentFile: {rec.Bytes, rec.SHA256},
+		indexFile:   {rec.IndexBytes, rec.IndexSHA256},
 	}
-	return rec, verify(filepath.Join(folder, rec.Folder, indexFile), index)
+	for as, stored := range rec.Encoded {
+		if !slices.Contains(codings, as) || as == identity {
+			return Record{}, errDamaged
+		}
+		files[as.file()] = fileDigest{stored.Bytes, stored.SHA256}
+	}
+	for name, want := range files {
+		if err := verify(filepath.Join(folder, rec.Folder, name), want); err != nil {
+			return Record{}, err
+		}
+	}
+	return rec, nil
 }
 
 // verify compares a stored file with what it should be.

@@ -1,6 +1,7 @@
 package catalogserver
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -19,17 +20,30 @@ type reply struct {
 	modified  time.Time
 	// ranges says that parts of it can be asked for.
 	ranges bool
+	// encoded is the selection as it is stored in a coding, or nil.
+	encoded io.ReadSeeker
 }
 
-// send answers r, in the coding that suits it, unless its conditions do not hold.
+// send answers r, a normalized request, in the coding that suits it, unless its
+// conditions do not hold. What is not stored in that coding is sent as it is when
+// no more replies can be compressed.
 func (c *compressors) send(w http.ResponseWriter, r *http.Request, p reply) {
-	r = normalized(r, p.ranges)
 	header := w.Header()
 	header.Set("Content-Type", contentType)
-	out := &codedWriter{ResponseWriter: w, reply: p, coding: p.coding(r), compressors: c}
+	out := &codedWriter{ResponseWriter: w, reply: p, coding: suitable(r, p.selection.Bytes, p.selection.Digest), compressors: c}
+	content := p.selection.Content
+	switch {
+	case out.coding == identity:
+	case p.encoded != nil:
+		content = p.encoded
+	case c.reserve():
+		defer c.release()
+	default:
+		out.coding = identity
+	}
 	header.Set("ETag", p.held(r, out.coding).tag(p.selection.Digest))
 	// The digest tells the content; the reader is positioned by ServeContent.
-	http.ServeContent(out, r, "", p.modified, p.selection.Content)
+	http.ServeContent(out, r, "", p.modified, content)
 	if !out.finish() {
 		// A length or a last chunk would make half of a reply look whole.
 		panic(http.ErrAbortHandler) //nolint:forbidigo // how a handler cuts its connection
@@ -51,16 +65,16 @@ func normalized(r *http.Request, ranges bool) *http.Request {
 	return r
 }
 
-// coding returns the coding for a reply with content. Ranges are of the content
-// as it is, and so is the length that HEAD is for.
-func (p reply) coding(r *http.Request) coding {
-	if r.Method == http.MethodHead || r.Header.Get("Range") != "" || p.selection.Bytes < compressedFromBytes {
+// suitable returns the coding for a reply with content of that size and digest.
+// Ranges are of the content as it is, and so is the length that HEAD is for.
+func suitable(r *http.Request, bytes int64, digest string) coding {
+	if r.Method == http.MethodHead || r.Header.Get("Range") != "" || bytes < compressedFromBytes {
 		return identity
 	}
 	accepted := acceptable(r.Header.Get("Accept-Encoding"))
 	for _, c := range accepted {
 		// Who has seen the content in one coding may insist on it.
-		if lists(r.Header.Get("If-Match"), c.tag(p.selection.Digest)) {
+		if lists(r.Header.Get("If-Match"), c.tag(digest)) {
 			return c
 		}
 	}
@@ -119,8 +133,10 @@ func (w *codedWriter) WriteHeader(code int) {
 	}
 	if code == http.StatusOK && w.coding != identity {
 		header.Set("Content-Encoding", string(w.coding))
-		header.Del("Content-Length")
-		w.compressor = w.compressors.borrow(w.coding, w.ResponseWriter)
+		if w.reply.encoded == nil {
+			header.Del("Content-Length")
+			w.compressor = w.compressors.borrow(w.coding, w.ResponseWriter)
+		}
 	}
 	w.ResponseWriter.WriteHeader(code)
 }

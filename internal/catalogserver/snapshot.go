@@ -14,19 +14,27 @@ type Snapshot struct {
 	Record Record
 
 	content, index *os.File
+	// encoded is the content in the coding that it was opened for; nil if that is not
+	// stored.
+	encoded *os.File
 }
 
-// openSnapshot opens the content that rec describes, in the folder of a catalog.
-func openSnapshot(folder string, rec Record) (*Snapshot, error) {
-	content, err := openSized(filepath.Join(folder, rec.Folder, contentFile), rec.Bytes)
-	if err != nil {
-		return nil, err
+// openSnapshot opens the content that rec describes, in the folder of a catalog, and
+// its copy in that coding if there is one.
+func openSnapshot(folder string, rec Record, as coding) (*Snapshot, error) {
+	s := &Snapshot{Record: rec}
+	var err error
+	s.content, err = openSized(filepath.Join(folder, rec.Folder, contentFile), rec.Bytes)
+	if err == nil {
+		s.index, err = openSized(filepath.Join(folder, rec.Folder, indexFile), rec.IndexBytes)
 	}
-	index, err := openSized(filepath.Join(folder, rec.Folder, indexFile), rec.IndexBytes)
-	if err != nil {
-		return nil, errors.Join(err, content.Close())
+	if stored, ok := rec.Encoded[as]; ok && err == nil {
+		s.encoded, err = openSized(filepath.Join(folder, rec.Folder, as.file()), stored.Bytes)
 	}
-	return &Snapshot{Record: rec, content: content, index: index}, nil
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // openSized opens a file, which is damaged when it does not have that size.
@@ -64,8 +72,16 @@ func (s *Snapshot) Select(q Query) (Selection, error) {
 	if err != nil {
 		return Selection{}, err
 	}
-	return Selection{Content: found.reader(s.content), Bytes: found.bytes, Digest: found.digest}, nil
+	return Selection{Content: &lineReader{lines: found, content: s.content}, Bytes: found.bytes, Digest: found.digest}, nil
 }
 
 // Close ends the use of s.
-func (s *Snapshot) Close() error { return errors.Join(s.content.Close(), s.index.Close()) }
+func (s *Snapshot) Close() error {
+	var errs []error
+	for _, file := range []*os.File{s.content, s.index, s.encoded} {
+		if file != nil {
+			errs = append(errs, file.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

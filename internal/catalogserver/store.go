@@ -164,6 +164,11 @@ func (s *Store) Names() []string {
 // Open returns the content that a catalog has now. The error is a *NameError,
 // ErrNoContent, or one of the file system.
 func (s *Store) Open(name string) (*Snapshot, error) {
+	return s.open(name, func(Record) coding { return identity })
+}
+
+// open is Open, and opens the content in the coding that is wanted of it, too.
+func (s *Store) open(name string, wanted func(Record) coding) (*Snapshot, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
@@ -172,7 +177,7 @@ func (s *Store) Open(name string) (*Snapshot, error) {
 		if !ok {
 			return nil, ErrNoContent
 		}
-		snapshot, err := openSnapshot(s.folder(name), rec)
+		snapshot, err := openSnapshot(s.folder(name), rec, wanted(rec))
 		if err == nil {
 			return snapshot, nil
 		}
@@ -237,14 +242,13 @@ func (s *Store) publish(name string, rec Record) error {
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	old, replaced := s.Record(name)
-	room := s.room(name)
-	err := room.Resize(rec.sizeOnDisk())
+	err := s.fit(name, &rec)
 	if err == nil {
 		err = writeRecord(s.folder(name), rec)
 	}
 	switch {
 	case err != nil && replaced:
-		room.Adopt(old.sizeOnDisk())
+		s.room(name).Adopt(old.sizeOnDisk())
 		return err
 	case err != nil:
 		s.giveBack(name)
@@ -259,6 +263,23 @@ func (s *Store) publish(name string, rec Record) error {
 		_ = os.RemoveAll(filepath.Join(s.folder(name), old.Folder))
 	}
 	return nil
+}
+
+// fit makes room for content, without the copies in codings if there is no space for
+// them.
+func (s *Store) fit(name string, rec *Record) error {
+	room := s.room(name)
+	err := room.Resize(rec.sizeOnDisk())
+	if _, full := errors.AsType[*diskspace.FullError](err); !full {
+		return err
+	}
+	for as := range rec.Encoded {
+		if err := os.Remove(filepath.Join(s.folder(name), rec.Folder, as.file())); err != nil {
+			return err
+		}
+	}
+	rec.Encoded = nil
+	return room.Resize(rec.sizeOnDisk())
 }
 
 func (s *Store) giveBack(name string) {

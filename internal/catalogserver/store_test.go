@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -229,7 +230,7 @@ func TestStoreIsBounded(t *testing.T) {
 		if full, ok := errors.AsType[*diskspace.FullError](err); !ok || full.What != "catalogs" {
 			t.Errorf("%s: got %v, want a FullError", name, err)
 		}
-		if after, _ := s.Record(name); after != before {
+		if after, _ := s.Record(name); !cmp.Equal(after, before) {
 			t.Errorf("%s: what was refused is the content", name)
 		}
 		if folders, err := os.ReadDir(filepath.Join(dir, name)); err != nil || before.Folder == "" && len(folders) > 0 {
@@ -352,6 +353,11 @@ func TestRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, false},
+		"encoded truncated": {"*/catalog.jsonl.zstd", damage(func(data []byte) []byte { return data[:len(data)-1] }), false},
+		"encoded changed":   {"*/catalog.jsonl.gzip", damage(func(data []byte) []byte { data[9] ^= 1; return data }), false},
+		"record names another coding": {"current.json", damage(func(data []byte) []byte {
+			return []byte(strings.Replace(string(data), `"gzip":{`, `"/../x":{`, 1))
+		}), false},
 		"record truncated": {"current.json", damage(func(data []byte) []byte { return data[:len(data)/2] }), false},
 		"record empty":     {"current.json", damage(func([]byte) []byte { return nil }), false},
 		"record points out": {"current.json", damage(func(data []byte) []byte {
@@ -362,7 +368,7 @@ func TestRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			put(t, openStore(t, catalogserver.StoreConfig{Dir: dir}), "c", "1", files(map[string]string{"a": objectP}))
+			put(t, openStore(t, catalogserver.StoreConfig{Dir: dir}), "c", "1", files(map[string]string{"a": catalogText}))
 			for _, leftover := range []string{"c/half-1/catalog.jsonl", "c/.current-1", "d/half-1/catalog.jsonl"} {
 				path := filepath.Join(dir, leftover)
 				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -387,16 +393,57 @@ func TestRestart(t *testing.T) {
 				t.Fatalf("kept %v, want %v", ok, tt.kept)
 			}
 			if tt.kept {
-				if got := read(t, s, "c"); got != objectP || rec.Canonical != origin("1").Canonical {
+				if got := read(t, s, "c"); got != catalogText || rec.Canonical != origin("1").Canonical {
 					t.Errorf("got content %q and record %+v", got, rec)
 				}
 			}
 			want := 0
 			if tt.kept {
-				want = 3
+				want = 5
 			}
 			if got := tree(t, dir); len(got) != want {
 				t.Errorf("left files %v", got)
+			}
+		})
+	}
+}
+
+// What replies are in is stored in their codings too, as long as all of it takes no
+// more than the content may.
+func TestEncodedContentIsBounded(t *testing.T) {
+	t.Parallel()
+	size := int64(len(catalogText))
+	// The index has some 670 bytes, and each copy more than a hundred.
+	const plain, ample = 2, 4
+	for name, tt := range map[string]struct {
+		text        string
+		limit       int64
+		space, work int64
+		want        int
+	}{
+		"room":                        {catalogText, 2 * size, blocks(ample), blocks(ample), 2},
+		"no room":                     {catalogText, size, blocks(ample), blocks(ample), 0},
+		"no space":                    {catalogText, 2 * size, blocks(plain), blocks(ample), 0},
+		"no space while it is stored": {catalogText, 2 * size, blocks(ample), size + 700, 0},
+		"small":                       {objectP, 2 * size, blocks(ample), blocks(ample), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := openStore(t, catalogserver.StoreConfig{
+				Dir: dir, Limits: catalogserver.Limits{Bytes: tt.limit},
+				Space: diskspace.New(diskspace.Config{Bytes: tt.space}), Work: diskspace.New(diskspace.Config{Bytes: tt.work}),
+			})
+			put(t, s, "c", "1", files(map[string]string{"a": tt.text}))
+			rec, _ := s.Record("c")
+			if len(rec.Encoded) != tt.want || len(tree(t, dir)) != 3+tt.want {
+				t.Errorf("got codings %v, files %v", rec.Encoded, tree(t, dir))
+			}
+			for _, coding := range []string{"gzip", "zstd"} {
+				got := do(t, http.MethodGet, serveStore(t, s)+allPath, map[string]string{"Accept-Encoding": coding})
+				if want := tt.text != objectP; got.decoded(t) != tt.text || (got.Header.Get("Content-Encoding") == coding) != want {
+					t.Errorf("got %d bytes in coding %q", len(got.body), got.Header.Get("Content-Encoding"))
+				}
 			}
 		})
 	}

@@ -84,6 +84,13 @@ func (h *Holding) Take(bytes int64) error {
 	return h.resize(h.size + bytes)
 }
 
+// Give gives back bytes of those that were taken.
+func (h *Holding) Give(bytes int64) {
+	h.space.mu.Lock()
+	defer h.space.mu.Unlock()
+	_ = h.resize(h.size - bytes) // less can always be had
+}
+
 // Resize makes the holding one of that size, or returns a [*FullError] and leaves it
 // as it is. A smaller one can always be had.
 func (h *Holding) Resize(size int64) error {

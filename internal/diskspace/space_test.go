@@ -89,6 +89,10 @@ func TestResizeAndAdopt(t *testing.T) {
 	if err := other.Take(1 << 20); err != nil {
 		t.Errorf("what fits: %v", err)
 	}
+	other.Give(1 << 19)
+	if err := errors.Join(old.Take(1<<19), other.Resize(1<<19)); err != nil || !isFull(old.Take(1)) {
+		t.Errorf("what was given back is not there, or more: %v", err)
+	}
 }
 
 func TestBlocks(t *testing.T) {
