@@ -1,10 +1,13 @@
 package catalogserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -25,6 +28,11 @@ const (
 	shutdownTimeout = 30 * time.Second
 )
 
+var (
+	openBounds    = bounds{total: maxOpen, perNetwork: maxOpen, grace: unusedGrace}
+	requestBounds = bounds{total: maxRequests, perNetwork: maxNetworkRequests, grace: unusedGrace}
+)
+
 // errNotListening is what Server.Check returns before the server is up.
 var errNotListening = errors.New("the catalog server does not listen yet")
 
@@ -41,8 +49,9 @@ type ServerConfig struct {
 
 // Server serves catalogs as part of a manager, on every replica.
 type Server struct {
-	cfg  ServerConfig
-	addr atomic.Pointer[net.Addr]
+	cfg   ServerConfig
+	addr  atomic.Pointer[net.Addr]
+	local *inProcess
 }
 
 // NewServer returns a server that listens once it is started.
@@ -50,7 +59,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Handler == nil {
 		return nil, errors.New("a handler is required")
 	}
-	return &Server{cfg: cfg}, nil
+	return &Server{cfg: cfg, local: newInProcess()}, nil
 }
 
 // NeedLeaderElection reports false: every replica serves what it holds.
@@ -81,16 +90,18 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	addr := listener.Addr()
 	s.addr.Store(&addr)
-	srv := newHTTPServer(s.cfg.Handler)
-	group, groupCtx := errgroup.WithContext(ctx)
+	srv := newHTTPServer(newGate(s.cfg.Handler, requestBounds))
 	if s.cfg.GetCertificate != nil {
 		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cfg.GetCertificate}
 	}
-	group.Go(func() error { return serve(srv, listener) })
+	local := newHTTPServer(s.cfg.Handler)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return serve(srv, newLobby(listener, openBounds, maxWaiting)) })
+	group.Go(func() error { return serve(local, s.local) })
 	group.Go(func() error {
 		<-groupCtx.Done()
 		s.addr.Store(nil)
-		return shutdown(groupCtx, srv)
+		return errors.Join(shutdown(groupCtx, srv), shutdown(groupCtx, local))
 	})
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("catalog server: %w", err)
@@ -105,11 +116,26 @@ func newHTTPServer(handler http.Handler) *http.Server {
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
+		ConnContext:    withConn,
+		ConnState:      noteState,
+		ErrorLog:       log.New(clientErrors{log.Writer()}, "", log.LstdFlags),
 		Protocols:      new(http.Protocols),
 	}
 	// There is nothing to multiplex, and resetting streams is a known attack.
 	srv.Protocols.SetHTTP1(true)
 	return srv
+}
+
+// clientErrors leaves out of a log what any client can have written there, as often as
+// it likes.
+type clientErrors struct{ io.Writer }
+
+// Write implements io.Writer, for one message at a time.
+func (w clientErrors) Write(message []byte) (int, error) {
+	if bytes.Contains(message, []byte("http: TLS handshake error from ")) {
+		return len(message), nil
+	}
+	return w.Writer.Write(message)
 }
 
 func serve(srv *http.Server, listener net.Listener) error {

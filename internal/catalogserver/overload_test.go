@@ -1,0 +1,176 @@
+package catalogserver_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
+)
+
+const (
+	// slowReaders are as many as a pod can hold with ease, and overloadBytes what they
+	// may cost the process in all.
+	slowReaders   = 4000
+	overloadBytes = 150 << 20
+
+	// overloadPatience is how long a reader waits for an answer.
+	overloadPatience = 2 * time.Minute
+
+	overloadedEnv = "CATALOGSERVER_TEST_OVERLOADED"
+)
+
+// TestOverloaded is the process that TestSlowReadersCostLittle overloads. It tells
+// its address, serves a large catalog until its input ends, and tells how many more
+// bytes it has had than at the beginning.
+//
+//nolint:paralleltest // it is alone in its process
+func TestOverloaded(t *testing.T) {
+	if os.Getenv(overloadedEnv) == "" {
+		t.Skip("it is run by TestSlowReadersCostLittle")
+	}
+	certificate := newCertificate(t, x509.NewCertPool(), 1)
+	address := start(t, catalogserver.ServerConfig{
+		Handler:        catalogserver.Handler(storeBig(t)),
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil },
+	})
+	debug.FreeOSMemory()
+	before, ended := heldBytes(), make(chan struct{})
+	fmt.Printf("address %s\n", address)
+	go func() {
+		defer close(ended)
+		_, _ = os.Stdin.Read(make([]byte, 1))
+	}()
+	peak := before
+	for over := false; !over; peak = max(peak, heldBytes()) {
+		select {
+		case <-ended:
+			over = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	fmt.Printf("peak %d\n", peak-before)
+}
+
+// heldBytes is what the process has from the system and has not given back.
+func heldBytes() uint64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
+}
+
+// overloaded starts a process that serves the catalog, and returns its URL. The
+// process ends with end, which returns how many bytes it took.
+func overloaded(t *testing.T) (base *url.URL, end func() int64) {
+	t.Helper()
+	//nolint:gosec // this very program
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverloaded$", "-test.timeout=10m")
+	child.Env = append(os.Environ(), overloadedEnv+"=1")
+	child.Stderr = os.Stderr
+	input, inputErr := child.StdinPipe()
+	output, outputErr := child.StdoutPipe()
+	if inputErr != nil || outputErr != nil {
+		t.Fatal(inputErr, outputErr)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(output)
+	after := func(prefix string) string {
+		for lines.Scan() {
+			if text, ok := strings.CutPrefix(lines.Text(), prefix+" "); ok {
+				return text
+			}
+		}
+		t.Fatalf("the process does not tell its %s", prefix)
+		return ""
+	}
+	t.Cleanup(func() {
+		_ = input.Close()
+		_ = child.Wait()
+	})
+	return &url.URL{Scheme: "https", Host: after("address")}, func() int64 {
+		_ = input.Close()
+		peak, err := strconv.ParseInt(after("peak"), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return peak
+	}
+}
+
+// Slow readers cost the process little however many there are, an honest client is
+// answered while all of them are there, and who is refused is told when to come
+// again.
+func TestSlowReadersCostLittle(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		from func(i int) string
+		// tries is how often an honest client has to ask: it may have to wait until
+		// readers of its own address, or of as many places, are found to be slow.
+		tries int
+	}{
+		"from one address":                      {func(int) string { return "127.0.0.2" }, 1},
+		"from an address each":                  {func(i int) string { return fmt.Sprintf("127.1.%d.%d", i/250, 1+i%250) }, 5},
+		"from the address of the honest client": {func(int) string { return "127.0.0.1" }, 5},
+	} {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // thousands of connections at a time will do
+			base, end := overloaded(t)
+			replies := testkit.OpenSlowReaders(t.Context(), slowReaders, 100, overloadPatience, func(i int) testkit.SlowReader {
+				asked := *base
+				asked.Path = allPath
+				if i%3 == 0 {
+					asked.Path, asked.RawQuery = metasPath, "schema=olm.bundle"
+				}
+				return testkit.SlowReader{From: tt.from(i), URL: &asked, AcceptEncoding: []string{"zstd", "gzip"}[i%2]}
+			})
+			t.Cleanup(replies.Close)
+			began := time.Now()
+			askHonestly(t, base, tt.tries)
+			took, cost := time.Since(began), end()
+			t.Logf("%v, %d MiB more, an honest client took %s", replies.Status, cost>>20, took)
+			if cost > overloadBytes {
+				t.Errorf("%d slow readers cost %d MiB", slowReaders, cost>>20)
+			}
+			if refused := replies.Status[http.StatusServiceUnavailable]; refused == 0 || refused+replies.Status[http.StatusOK] != slowReaders {
+				t.Errorf("got %v, by status", replies.Status)
+			}
+			if replies.WithoutRetryAfter > 0 {
+				t.Errorf("%d refusals do not say when to come again", replies.WithoutRetryAfter)
+			}
+		})
+	}
+}
+
+// askHonestly reads all of the catalog, and the packages of it, and does as it is told
+// when it is refused, so often.
+func askHonestly(t *testing.T, base *url.URL, tries int) {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as above
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: overloadPatience}
+	for _, path := range []string{allPath, metasPath + "?schema=olm.package"} {
+		var got string
+		for try := 0; try < tries && !strings.HasPrefix(got, "{"); try++ {
+			if try > 0 {
+				time.Sleep(time.Second)
+			}
+			got = fetch(t, client, base.String()+path)
+		}
+		if !strings.HasSuffix(got, "}\n") || len(got) < 10_000 {
+			t.Errorf("%s: got %.100q", path, got)
+		}
+	}
+}
