@@ -11,11 +11,14 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 )
 
-// addCatalogServer makes the process pull, check and serve ClusterCatalogs.
-func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate catalogTLS, events catalogserver.Events) error {
+// addCatalogServer makes the process pull, check and serve ClusterCatalogs, and returns
+// what serves them.
+func addCatalogServer(
+	mgr ctrl.Manager, o *options, authFile string, certificate catalogTLS, events catalogserver.Events,
+) (*catalogserver.Server, error) {
 	puller, err := newPuller(o, "catalog-images", authFile, newPulledSpace())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	store, err := catalogserver.OpenStore(catalogserver.StoreConfig{
 		Dir:   filepath.Join(o.cachePath, "catalogs"),
@@ -23,7 +26,7 @@ func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate
 		Work:  newStoringSpace(),
 	})
 	if err != nil {
-		return fmt.Errorf("opening the catalog store: %w", err)
+		return nil, fmt.Errorf("opening the catalog store: %w", err)
 	}
 	reconciler, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
 		Client:      mgr.GetClient(),
@@ -35,10 +38,10 @@ func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate
 		Random:      rand.Float64,
 	})
 	if err != nil {
-		return fmt.Errorf("setting up the catalog server: %w", err)
+		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
-		return fmt.Errorf("setting up the catalog server: %w", err)
+		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}
 	server, err := catalogserver.NewServer(catalogserver.ServerConfig{
 		Address:        o.catalogAddress,
@@ -46,13 +49,13 @@ func addCatalogServer(mgr ctrl.Manager, o *options, authFile string, certificate
 		GetCertificate: certificate.certificate,
 	})
 	if err != nil {
-		return fmt.Errorf("setting up the catalog server: %w", err)
+		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}
 	if err := mgr.Add(server); err != nil {
-		return fmt.Errorf("setting up the catalog server: %w", err)
+		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}
 	if err := addReadiness(mgr, "catalog-server", server.Check); err != nil {
-		return err
+		return nil, err
 	}
-	return addReadiness(mgr, "catalog-certificate", certificate.check)
+	return server, addReadiness(mgr, "catalog-certificate", certificate.check)
 }

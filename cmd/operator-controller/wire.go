@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"time"
 
@@ -115,19 +117,44 @@ func addCatalogs(
 	mgr ctrl.Manager, api kubernetes.Interface, o *options, authFile string, events catalogserver.Events,
 ) (*catalogs, error) {
 	if !o.serveCatalogs {
-		return addCatalogClient(mgr, o)
+		through, err := catalogclient.NewHTTPClient(o.catalogCAs)
+		if err != nil {
+			return nil, err
+		}
+		return addCatalogClient(mgr, o, through)
 	}
 	certificate, err := addCatalogTLS(mgr, api, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := addCatalogServer(mgr, o, authFile, certificate, events); err != nil {
+	server, err := addCatalogServer(mgr, o, authFile, certificate, events)
+	if err != nil {
 		return nil, err
 	}
-	if certificate.authorities == nil {
-		return addCatalogClient(mgr, o)
+	through, err := ownCatalogs(o, certificate, server)
+	if err != nil {
+		return nil, err
 	}
-	return addCatalogClient(mgr, o, certificate.authorities)
+	return addCatalogClient(mgr, o, through)
+}
+
+// ownCatalogs returns a client that reads from the server of this process what that
+// has, and the rest from the other replicas.
+func ownCatalogs(o *options, certificate catalogTLS, server *catalogserver.Server) (*http.Client, error) {
+	external, err := url.Parse(o.catalogExternalURL)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the external URL: %w", err)
+	}
+	var trusted []func() []byte
+	if certificate.authorities != nil {
+		trusted = append(trusted, certificate.authorities)
+	}
+	through, err := catalogclient.NewHTTPClient(o.catalogCAs, trusted...)
+	if err != nil {
+		return nil, err
+	}
+	through.Transport = server.Transport(external, through.Transport)
+	return through, nil
 }
 
 func newPuller(o *options, dir, authFile string, space *diskspace.Space) (*image.Puller, error) {
@@ -148,15 +175,10 @@ func newPuller(o *options, dir, authFile string, space *diskspace.Space) (*image
 	return puller, nil
 }
 
-// addCatalogClient makes the process read catalogs. Each of trusted returns
-// authorities to trust beside the configured ones.
-func addCatalogClient(mgr ctrl.Manager, o *options, trusted ...func() []byte) (*catalogs, error) {
-	http, err := catalogclient.NewHTTPClient(o.catalogCAs, trusted...)
-	if err != nil {
-		return nil, err
-	}
+// addCatalogClient makes the process read catalogs through an HTTP client.
+func addCatalogClient(mgr ctrl.Manager, o *options, through *http.Client) (*catalogs, error) {
 	client, err := catalogclient.New(catalogclient.Config{
-		HTTPClient: http,
+		HTTPClient: through,
 		Dir:        filepath.Join(o.cachePath, "catalog-indexes"),
 	})
 	if err != nil {
