@@ -81,7 +81,7 @@ func serveCatalogsOverTLS(t *testing.T) *url.URL {
 		t.Fatal(err)
 	}
 	replaceController(t, false, "--catalog-server-bind-address="+address, "--catalog-server-external-url=https://"+address)
-	return &url.URL{Scheme: "https", Host: address}
+	return &url.URL{Scheme: "https", Host: address, Path: "/"}
 }
 
 // publishLarge makes a catalog of some 20 MB, with as many objects as public ones have.
