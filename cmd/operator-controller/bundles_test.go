@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
@@ -24,6 +26,7 @@ import (
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
@@ -246,6 +249,49 @@ func TestWhatIsCachedWaitsForNobody(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPullsAreShared has many pulls from registries that never answer.
+func TestPullsAreShared(t *testing.T) {
+	t.Parallel()
+	each := func(i int) string { return fmt.Sprint(i) }
+	one := func(int) string { return "one" }
+	tests := map[string]struct {
+		registry, author func(i int) string
+		want             int64
+	}{
+		"of many authors":                   {registry: each, author: each, want: 32},
+		"of many authors from one registry": {registry: one, author: each, want: 16},
+		"of one author":                     {registry: each, author: one, want: 8},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				pulls := newBundleFetches(func(string) {})
+				var begun atomic.Int64
+				for i := range 3 * maxBundlePulls {
+					_, _ = pulls.Get(fmt.Sprint(i), fetch.Wish[fetchedBundle]{ // it is on its way
+						Party: fetch.Party{Registry: tt.registry(i), Author: tt.author(i)},
+						Fetch: func(ctx context.Context) (fetchedBundle, error) {
+							begun.Add(1)
+							<-ctx.Done()
+							return fetchedBundle{}, ctx.Err()
+						},
+					})
+				}
+				synctest.Wait()
+				if got := begun.Load(); got != tt.want {
+					t.Errorf("%d are pulled at a time, want %d", got, tt.want)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				if err := pulls.Start(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }
 

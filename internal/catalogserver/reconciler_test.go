@@ -618,6 +618,39 @@ func TestPullsEnd(t *testing.T) {
 	})
 }
 
+// slowFiles takes its time with each file.
+type slowFiles struct {
+	fs.FS
+
+	each time.Duration
+}
+
+func (f slowFiles) Open(name string) (fs.File, error) {
+	time.Sleep(f.each)
+	return f.FS.Open(name)
+}
+
+// TestStoresEnd has a disk on which a catalog would take hours.
+func TestStoresEnd(t *testing.T) {
+	t.Parallel()
+	const allowed = 10 * time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		catalog := map[string]string{}
+		for i := range 1000 {
+			catalog[fmt.Sprint(i, ".json")] = objectP
+		}
+		c := newCluster(t, newCatalog(tagRef, 0))
+		c.puller.files = slowFiles{files(catalog), time.Minute}
+		began := time.Now()
+		c.mustSettle()
+		pulls := c.puller.pulls
+		if took := time.Since(began) / time.Duration(pulls); took < allowed || took > allowed+5*time.Minute {
+			t.Errorf("to store it took %s, want no more than a little over %s", took, allowed)
+		}
+		c.expect(0, progressing("True", "Retrying", "error storing fbc: error walking FBC root: context deadline exceeded", 1))
+	})
+}
+
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, newCatalog(tagRef, 10))

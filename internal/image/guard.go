@@ -87,15 +87,11 @@ func newGuard(ctx context.Context, sys *types.SystemContext, ref imageRef, logic
 	}
 	return &guard{
 		ctx: ctx, sys: sys, logical: logical, endpoints: endpoints, asked: endpoints[:1],
-		proxy:  func(to *url.URL) (*url.URL, error) { return http.ProxyFromEnvironment(&http.Request{URL: to}) },
-		lookup: lookupAddresses,
+		proxy: func(to *url.URL) (*url.URL, error) { return http.ProxyFromEnvironment(&http.Request{URL: to}) },
+		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		},
 	}, nil
-}
-
-func lookupAddresses(ctx context.Context, host string) ([]netip.Addr, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
 // admit returns the proxy for a request, or a *LeadError if the request is not to be
@@ -197,5 +193,7 @@ func (g *guard) addresses(host string, proxied bool) ([]netip.Addr, error) {
 	if proxied {
 		return nil, nil
 	}
-	return g.lookup(g.ctx, host)
+	ctx, cancel := context.WithTimeout(g.ctx, lookupTimeout)
+	defer cancel()
+	return g.lookup(ctx, host)
 }

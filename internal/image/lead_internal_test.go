@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.podman.io/image/v5/docker"
 	"go.podman.io/image/v5/types"
@@ -187,6 +189,24 @@ func TestGuardLooksUpNames(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLookupsEnd has a resolver that never answers.
+func TestLookupsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGuard(t, &types.SystemContext{SystemRegistriesConfPath: written(t, "registries.conf", "")}, "registry.example")
+		g.proxy = func(*url.URL) (*url.URL, error) { return nil, nil }
+		g.lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		began := time.Now()
+		_, err := g.admit(parsed(t, "https://cdn.example/x"))
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 10*time.Second {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
 }
 
 // TestGuardFollowsMirrors: what a registry may do says nothing about its mirrors.
