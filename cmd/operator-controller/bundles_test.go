@@ -108,7 +108,7 @@ func (f *fetching) push(t *testing.T, target, content string) string {
 	return pushed
 }
 
-func TestFetch(t *testing.T) {
+func TestFetch(t *testing.T) { //nolint:tparallel // one of them waits at a time
 	t.Parallel()
 	f := startFetching(t)
 	good := f.push(t, "p:good", "x")
@@ -132,7 +132,7 @@ func TestFetch(t *testing.T) {
 		"bad under a tag": {ref: "/p:bad", fails: true},
 		"bad for ever":    {ref: "/p@" + bad, fails: true, unusable: true},
 	}
-	for name, tc := range tests {
+	for name, tc := range tests { //nolint:paralleltest // see above
 		t.Run(name, func(t *testing.T) {
 			files, err := f.fetch(t, controller.Owner{Name: name}, controller.BundleImage{Ref: f.registry.Host() + tc.ref})
 			if (err != nil) != tc.fails {

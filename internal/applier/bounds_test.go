@@ -44,7 +44,7 @@ func TestRecordsThatGrow(t *testing.T) { //nolint:paralleltest // it measures me
 			limit: 3 * maxRecord / 8,
 		},
 	}
-	for name, tc := range tests {
+	for name, tc := range tests { //nolint:paralleltest // see above
 		t.Run(name, func(t *testing.T) {
 			end := rest
 			if tc.want == "" {

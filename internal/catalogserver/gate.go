@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
-	"time"
 )
 
 const (
@@ -71,7 +70,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *gate) enter(c *conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := time.Now()
+	now := clock()
 	holders, places := make([]*conn, 0, len(g.answered)), make([]place, 0, len(g.answered))
 	for other := range g.answered {
 		holders = append(holders, other)

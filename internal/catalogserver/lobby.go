@@ -179,7 +179,7 @@ func (l *lobby) next() (next *conn, waits bool, err error) {
 
 // places returns the connections that are served, and their places.
 func (l *lobby) places() ([]*conn, []place) {
-	now := time.Now()
+	now := clock()
 	holders, places := make([]*conn, 0, len(l.open)), make([]place, 0, len(l.open))
 	for c := range l.open {
 		holders = append(holders, c)

@@ -75,7 +75,6 @@ func heldBytes() uint64 {
 // process ends with end, which returns how many bytes it took.
 func overloaded(t *testing.T) (base *url.URL, end func() int64) {
 	t.Helper()
-	//nolint:gosec // this very program
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverloaded$", "-test.timeout=10m")
 	child.Env = append(os.Environ(), overloadedEnv+"=1")
 	child.Stderr = os.Stderr
@@ -114,9 +113,9 @@ func overloaded(t *testing.T) (base *url.URL, end func() int64) {
 // Slow readers cost the process little however many there are, an honest client is
 // answered while all of them are there, and who is refused is told when to come
 // again.
-func TestSlowReadersCostLittle(t *testing.T) {
+func TestSlowReadersCostLittle(t *testing.T) { //nolint:tparallel // thousands of connections at a time will do
 	t.Parallel()
-	for name, tt := range map[string]struct {
+	for name, tt := range map[string]struct { //nolint:paralleltest // see above
 		from func(i int) string
 		// tries is how often an honest client has to ask: it may have to wait until
 		// readers of its own address, or of as many places, are found to be slow.
@@ -126,7 +125,7 @@ func TestSlowReadersCostLittle(t *testing.T) {
 		"from an address each":                  {func(i int) string { return fmt.Sprintf("127.1.%d.%d", i/250, 1+i%250) }, 5},
 		"from the address of the honest client": {func(int) string { return "127.0.0.1" }, 5},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // thousands of connections at a time will do
+		t.Run(name, func(t *testing.T) {
 			base, end := overloaded(t)
 			replies := testkit.OpenSlowReaders(t.Context(), slowReaders, 100, overloadPatience, func(i int) testkit.SlowReader {
 				asked := *base
@@ -158,7 +157,7 @@ func TestSlowReadersCostLittle(t *testing.T) {
 // when it is refused, so often.
 func askHonestly(t *testing.T, base *url.URL, tries int) {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as above
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: overloadPatience}
 	for _, path := range []string{allPath, metasPath + "?schema=olm.package"} {

@@ -62,7 +62,7 @@ type task[T any] struct {
 // New returns a pool, which fetches from now on and until [Pool.Start] has ended.
 func New[T any](cfg Config[T]) *Pool[T] {
 	p := &Pool[T]{cfg: cfg, tasks: map[string]*task[T]{}, running: newLoad()}
-	p.all, p.stop = context.WithCancel(context.Background())
+	p.all, p.stop = context.WithCancel(context.Background()) //nolint:forbidigo,gosec // Start ends it, and no caller is there for as long
 	return p
 }
 
@@ -133,7 +133,7 @@ func (p *Pool[T]) begin() {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
 		p.running.add(t.wish.Party, 1)
 		var ctx context.Context
-		ctx, t.cancel = context.WithTimeout(p.all, p.cfg.Timeout)
+		ctx, t.cancel = context.WithTimeout(p.all, p.cfg.Timeout) //nolint:gosec // work calls it
 		p.group.Go(func() { p.work(ctx, t) })
 	}
 }

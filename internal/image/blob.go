@@ -46,10 +46,10 @@ func (b *blobReader) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	b.silence.start()
-	began := time.Now()
+	end := b.pace.wait()
 	n, err := b.body.Read(p)
 	b.silence.stop()
-	if slow := b.pace.add(n, time.Since(began)); slow != nil && err == nil {
+	if slow := end(n); slow != nil && err == nil {
 		err = slow
 	}
 	if int64(n) > b.left {

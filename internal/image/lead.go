@@ -72,7 +72,7 @@ type lead struct {
 // check returns why a lead is not followed, or nil. What a registry has in store for
 // itself is its own: any port of its host, and any address that is as public.
 func (l lead) check() error {
-	problem := ""
+	var problem string
 	switch {
 	case l.to.Scheme != "https" && (l.to.Scheme != "http" || !l.insecure):
 		problem = "it is not https, and registries.conf does not say that the registry is insecure"

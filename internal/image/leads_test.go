@@ -47,7 +47,7 @@ func newLeading(t *testing.T) *leading {
 	certs := t.TempDir()
 	writeFile(t, filepath.Join(certs, "ca.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})))
 	l.fixture = newFixture(t, func(config *image.Config) { config.CertsDir, config.AuthFile = certs, l.authFile })
-	l.fixture.push(t, mapFS(bundleFiles), nil)
+	l.push(t, mapFS(bundleFiles), nil)
 	store := "http://" + l.fixture.registry.Host()
 
 	l.registry = serveTLS(t, certificate, func(w http.ResponseWriter, req *http.Request) {
@@ -96,7 +96,7 @@ func certificateFor(t *testing.T, name string) tls.Certificate {
 func serveTLS(t *testing.T, certificate tls.Certificate, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}} //nolint:gosec // a server for a test
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server

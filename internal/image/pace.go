@@ -17,6 +17,12 @@ type pace struct {
 	came   int64
 }
 
+// wait begins a wait. What it returns ends it, with the bytes that came.
+func (p *pace) wait() (end func(came int) error) {
+	began := time.Now()                                                   //nolint:forbidigo // as for the timeouts of a network
+	return func(came int) error { return p.add(came, time.Since(began)) } //nolint:forbidigo // likewise
+}
+
 // add takes in that so many bytes came after a wait. The error says that the registry
 // is too slow.
 func (p *pace) add(came int, waited time.Duration) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/opencontainers/go-digest"
 	"go.podman.io/image/v5/image"
@@ -100,7 +99,7 @@ func (s *source) blob(ctx context.Context, object string, info types.BlobInfo) (
 	silence := newWatchdog(s.limits.NetworkTimeout, func() { cancel(errSilent) })
 	defer silence.stop()
 	silence.start()
-	began := time.Now()
+	end := s.pace.wait()
 	// The URLs of a descriptor come with the image and would make this
 	// process send requests wherever the image says: only the registry is
 	// asked.
@@ -108,7 +107,7 @@ func (s *source) blob(ctx context.Context, object string, info types.BlobInfo) (
 	failed := func(err error) error {
 		return registryError(ctx, fmt.Sprintf("copying image: %s %s", object, info.Digest), err)
 	}
-	if slow := s.pace.add(0, time.Since(began)); slow != nil && err == nil {
+	if slow := end(0); slow != nil && err == nil {
 		_ = body.Close() // nothing was read
 		err = slow
 	}

@@ -109,7 +109,7 @@ func TestLargeObjectsCostOneAtATime(t *testing.T) { //nolint:paralleltest // it 
 			peak:   40 * mebibyte,
 		},
 	}
-	for name, tc := range tests {
+	for name, tc := range tests { //nolint:paralleltest // see above
 		t.Run(name, func(t *testing.T) {
 			var before runtime.MemStats
 			v := anythingUntilNow(t)
