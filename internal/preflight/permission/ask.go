@@ -13,7 +13,8 @@ import (
 )
 
 // maxQuestions is how many rights are asked for one by one. It is reached only by
-// large bundles, where an authorizer other than RBAC grants rights by name.
+// large bundles: where an authorizer other than RBAC grants rights by name, or in many
+// namespaces.
 const maxQuestions = 512
 
 // questions are the rights that an authorizer that does not tell its rules may
@@ -37,9 +38,13 @@ func questions(needs Needs, has authority) []right {
 // than to have the API server refuse it.
 func ask(ctx context.Context, client authorizationv1client.AuthorizationV1Interface, rights []right) (map[right]struct{}, error) {
 	general := withoutNames(rights)
-	found, err := allowed(ctx, client, general)
+	bound := min(maxQuestions, len(general))
+	found, err := allowed(ctx, client, general[:bound])
 	if err != nil {
 		return nil, err
+	}
+	for _, r := range general[bound:] {
+		found[r] = struct{}{}
 	}
 	var named []right
 	for _, r := range rights {
@@ -47,7 +52,7 @@ func ask(ctx context.Context, client authorizationv1client.AuthorizationV1Interf
 			named = append(named, r)
 		}
 	}
-	bound := min(max(maxQuestions-len(general), 0), len(named))
+	bound = min(maxQuestions-bound, len(named))
 	byName, err := allowed(ctx, client, named[:bound])
 	if err != nil {
 		return nil, err

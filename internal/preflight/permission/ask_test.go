@@ -132,6 +132,24 @@ func TestQuestionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestQuestionsWithoutNamesAreBounded has as many rights that are none to names: one in
+// each namespace.
+func TestQuestionsWithoutNamesAreBounded(t *testing.T) {
+	t.Parallel()
+	var documents []string
+	for i := range maxQuestions {
+		documents = append(documents, strings.Replace(aConfigMap, "settings", fmt.Sprintf("settings, namespace: n%04d", i), 1))
+	}
+	s := newServer(nil, func(authorizationv1.ResourceAttributes) bool { return false })
+	err := s.check(t, documents...)
+	if len(s.questions) != maxQuestions {
+		t.Errorf("%d questions were asked, want %d", len(s.questions), maxQuestions)
+	}
+	if missing, ok := errors.AsType[*MissingError](err); !ok || len(missing.Rules) == 0 {
+		t.Errorf("missing: %v", err)
+	}
+}
+
 func TestQuestionsFail(t *testing.T) {
 	t.Parallel()
 	for _, resource := range []string{"selfsubjectrulesreviews", "selfsubjectaccessreviews"} {

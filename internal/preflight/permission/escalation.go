@@ -2,6 +2,7 @@ package permission
 
 import (
 	"fmt"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -94,11 +95,38 @@ type role struct {
 	key        roleKey
 	rules      []rbacv1.PolicyRule
 	aggregated bool
+
+	// rights is how many rights the rules are made of, up to [maxGranted].
+	rights int
 }
 
-// escalationsOf finds all writes of roles and bindings, in the order of the items.
+// maxGranted is how many rights the roles and bindings of a bundle may grant, a
+// binding to each of its subjects. Those of the largest known bundle grant 2,500.
+const maxGranted = 50_000
+
+// fewer is what to do about too many.
+const fewer = "; write fewer groups, resources, verbs and names, or a wildcard"
+
+// allowance is how many rights are left.
+type allowance int
+
+func (a *allowance) spend(item item, rights int, format string, args ...any) error {
+	if *a -= allowance(rights); *a >= 0 {
+		return nil
+	}
+	return &grantsError{fmt.Sprintf("%s %q is beyond the %d rights that the roles and bindings of a bundle may grant: "+format+fewer,
+		append([]any{item.object.GetKind(), item.name, maxGranted}, args...)...)}
+}
+
+// grantsError says that roles and bindings grant too many rights.
+type grantsError struct{ text string }
+
+func (e *grantsError) Error() string { return e.text }
+
+// escalationsOf finds all writes of roles and bindings, in the order of the items. It
+// fails when they grant more than is compared.
 func escalationsOf(items []item) ([]Escalation, error) {
-	roles, err := rolesOf(items)
+	roles, left, err := rolesOf(items)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +136,7 @@ func escalationsOf(items []item) ([]Escalation, error) {
 		case item.isRole():
 			escalations = append(escalations, roles[item.roleKey()].escalation())
 		case item.isBinding():
-			found, err := bindingOf(item)
+			found, err := bindingOf(item, roles, &left)
 			if err != nil {
 				return nil, err
 			}
@@ -118,19 +146,21 @@ func escalationsOf(items []item) ([]Escalation, error) {
 	return escalations, nil
 }
 
-func rolesOf(items []item) (map[roleKey]role, error) {
-	roles := map[roleKey]role{}
+// rolesOf reads the roles among the items. It returns how many rights bindings may
+// still give.
+func rolesOf(items []item) (map[roleKey]role, allowance, error) {
+	roles, left := map[roleKey]role{}, allowance(maxGranted)
 	for _, item := range items {
 		if !item.isRole() {
 			continue
 		}
-		found, err := roleOf(item)
+		found, err := roleOf(item, &left)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		roles[found.key] = found
 	}
-	return roles, nil
+	return roles, left, nil
 }
 
 func (i item) isRole() bool    { return i.is(kindRole) || i.is(kindClusterRole) }
@@ -141,17 +171,56 @@ func (i item) is(kind string) bool {
 }
 
 // roleOf reads a Role or a ClusterRole, which have the same fields but for one.
-func roleOf(item item) (role, error) {
+func roleOf(item item, left *allowance) (role, error) {
 	var read rbacv1.ClusterRole
 	if err := item.into(&read); err != nil {
 		return role{}, err
+	}
+	rights := 0
+	for i, rule := range read.Rules {
+		size := max(1, sizeOf(rule, maxGranted)) // it takes a step even if it grants nothing
+		if err := left.spend(item, size, "its rule %d has %s, which are multiplied", i+1, factorsOf(rule)); err != nil {
+			return role{}, err
+		}
+		rights += size
 	}
 	aggregation := read.AggregationRule
 	return role{
 		key:        item.roleKey(),
 		rules:      read.Rules,
 		aggregated: item.is(kindClusterRole) && aggregation != nil && len(aggregation.ClusterRoleSelectors) > 0,
+		rights:     rights,
 	}, nil
+}
+
+// factorsOf says how long the lists of a rule are, as in 1 group, 2 resources and 3 verbs.
+func factorsOf(rule rbacv1.PolicyRule) string {
+	var factors []string
+	for _, list := range []struct {
+		what  string
+		words []string
+	}{
+		{"group", rule.APIGroups},
+		{"resource", rule.Resources},
+		{"URL", rule.NonResourceURLs},
+		{"verb", rule.Verbs},
+		{"name", rule.ResourceNames},
+	} {
+		if n := len(list.words); n > 0 {
+			factors = append(factors, counted(n, list.what))
+		}
+	}
+	if last := len(factors) - 1; last > 0 {
+		return strings.Join(factors[:last], ", ") + " and " + factors[last]
+	}
+	return strings.Join(factors, "")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (r role) escalation() Escalation {
@@ -178,7 +247,7 @@ type boundSubjects struct {
 
 // bindingOf reads a RoleBinding or a ClusterRoleBinding, which have the same
 // fields.
-func bindingOf(item item) (boundSubjects, error) {
+func bindingOf(item item, roles map[roleKey]role, left *allowance) (boundSubjects, error) {
 	var read rbacv1.RoleBinding
 	if err := item.into(&read); err != nil {
 		return boundSubjects{}, err
@@ -186,6 +255,11 @@ func bindingOf(item item) (boundSubjects, error) {
 	key := roleKey{name: read.RoleRef.Name}
 	if read.RoleRef.Kind == kindRole {
 		key.namespace = item.namespace
+	}
+	subjects := max(1, len(read.Subjects))
+	if err := left.spend(item, max(1, roles[key].rights)*subjects,
+		"it gives the %d of %s to %s", roles[key].rights, key, counted(subjects, "subject")); err != nil {
+		return boundSubjects{}, err
 	}
 	return boundSubjects{binding: binding{item: item, role: key}, subjects: read.Subjects}, nil
 }

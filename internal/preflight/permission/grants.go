@@ -160,22 +160,26 @@ func compact(rights []right) []rbacv1.PolicyRule {
 func joined(rules []rbacv1.PolicyRule, list func(*rbacv1.PolicyRule) *[]string) []rbacv1.PolicyRule {
 	var result []rbacv1.PolicyRule
 	position := map[string]int{}
+	values := map[int][]string{} // of rules that others are joined to
 	for _, rule := range rules {
-		values := *list(&rule)
+		own := *list(&rule)
 		rest := rule
 		*list(&rest) = nil
 		key := fmt.Sprintf("%q", [][]string{rest.APIGroups, rest.Resources, rest.ResourceNames, rest.Verbs, rest.NonResourceURLs})
 		at, found := position[key]
 		switch {
-		case len(values) == 0:
+		case len(own) == 0:
 			result = append(result, rule)
 		case found:
-			all := list(&result[at])
-			*all = slices.Compact(slices.Sorted(slices.Values(slices.Concat(*all, values))))
+			values[at] = append(values[at], own...)
 		default:
 			position[key] = len(result)
 			result = append(result, rule)
 		}
+	}
+	for at, more := range values {
+		all := list(&result[at])
+		*all = slices.Compact(slices.Sorted(slices.Values(slices.Concat(*all, more))))
 	}
 	return result
 }

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,7 +34,7 @@ func (g Gain) String() string {
 // Growth are the rights that the wanted objects give and those before did not:
 // the union of the rules of all roles that a subject is bound to, so that it does
 // not matter what roles are called. Sorted. It fails when a role or a binding cannot be
-// read.
+// read, and when the wanted ones grant more than is compared.
 func Growth(mapper Mapper, subject Subject, content Content) ([]Gain, error) {
 	mapper = withDefinitions(mapper, slices.Concat(content.Wanted, content.Before))
 	after, err := givenTo(mapper, subject, content.Wanted)
@@ -41,9 +42,10 @@ func Growth(mapper Mapper, subject Subject, content Content) ([]Gain, error) {
 		return nil, err
 	}
 	before, err := givenTo(mapper, subject, content.Before)
-	if err != nil {
+	if _, ok := errors.AsType[*grantsError](err); err != nil && !ok {
 		return nil, err
 	}
+	// What was installed when there was no bound counts as nothing: all of it is told.
 	var gains []Gain
 	for who, has := range after {
 		gains = append(gains, has.beyond(who, before[who])...)
@@ -66,7 +68,7 @@ type externalRole struct {
 func givenTo(mapper Mapper, subject Subject, objects []*unstructured.Unstructured) (map[string]given, error) {
 	// Of kinds that the mapper does not know there are no roles or bindings.
 	items, _ := itemsOf(mapper, subject, objects)
-	roles, err := rolesOf(items)
+	roles, left, err := rolesOf(items)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func givenTo(mapper Mapper, subject Subject, objects []*unstructured.Unstructure
 		if !item.isBinding() {
 			continue
 		}
-		bound, err := bindingOf(item)
+		bound, err := bindingOf(item, roles, &left)
 		if err != nil {
 			return nil, err
 		}

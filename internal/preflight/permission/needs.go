@@ -75,8 +75,9 @@ type Needs struct {
 }
 
 // NeedsOf gives the rights that the subject needs for the content. It fails when
-// the mapper does not know a wanted kind, naming all of them, or when a role
-// or a binding cannot be read. Dropped objects of unknown kinds are gone.
+// the mapper does not know a wanted kind, naming all of them, when a role or a
+// binding cannot be read, or when they grant more than is compared. Dropped objects
+// of unknown kinds are gone.
 func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	mapper = withDefinitions(mapper, slices.Concat(content.Wanted, content.Before))
 	wanted, err := itemsOf(mapper, subject, content.Wanted)
@@ -98,8 +99,9 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 			needs.created[item.name] = struct{}{}
 		}
 	}
+	issued := issuedSecrets(subject, content.Before)
 	for _, item := range wanted {
-		if item.replacesIssued(subject, content.Before) {
+		if _, replaced := issued[item.target]; replaced {
 			access = append(access, item.named(verbDelete))
 		}
 	}
@@ -120,16 +122,21 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	return needs, nil
 }
 
-// replacesIssued is true of a Secret in which cert-manager keeps what it has issued
-// for the content before. It stays when its Certificate goes, and only another one
-// of its name can be of the type that is wanted.
-func (i item) replacesIssued(subject Subject, before []*unstructured.Unstructured) bool {
-	return i.group == "" && i.resource == "secrets" && slices.ContainsFunc(before, func(object *unstructured.Unstructured) bool {
+// issuedSecrets are those in which cert-manager keeps what it has issued for the content
+// before. One that is wanted stays when its Certificate goes, and only another one of its
+// name can be of the type that is wanted.
+func issuedSecrets(subject Subject, before []*unstructured.Unstructured) map[target]struct{} {
+	issued := map[target]struct{}{}
+	for _, object := range before {
 		kind := object.GroupVersionKind()
+		if kind.Group != "cert-manager.io" || kind.Kind != "Certificate" {
+			continue
+		}
 		name, _, _ := unstructured.NestedString(object.Object, "spec", "secretName")
-		return kind.Group == "cert-manager.io" && kind.Kind == "Certificate" && name == i.name &&
-			cmp.Or(object.GetNamespace(), subject.Namespace) == i.namespace
-	})
+		namespace := cmp.Or(object.GetNamespace(), subject.Namespace)
+		issued[target{resource: "secrets", namespace: namespace, name: name}] = struct{}{}
+	}
+	return issued
 }
 
 // ToList are the rights to list all objects of the resources.

@@ -18,6 +18,12 @@ import (
 func readRoles(ctx context.Context, client rbacv1client.RbacV1Interface, escalations []Escalation, has authority) ([]Escalation, error) {
 	read := slices.Clone(escalations)
 	granted := make([]bool, len(read))
+	external := 0
+	for _, escalation := range escalations {
+		if escalation.external != nil {
+			external++
+		}
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for i := range read {
@@ -25,7 +31,7 @@ func readRoles(ctx context.Context, client rbacv1client.RbacV1Interface, escalat
 			continue
 		}
 		group.Go(func() (err error) {
-			granted[i], err = readRole(ctx, client, &read[i])
+			granted[i], err = readRole(ctx, client, &read[i], maxGranted/external)
 			return err
 		})
 	}
@@ -43,8 +49,9 @@ func readRoles(ctx context.Context, client rbacv1client.RbacV1Interface, escalat
 
 // readRole fills in what the role of a binding grants, or reports that the API
 // server would take the binding as it is. Of a role that does not exist nothing
-// is known: it can be bound only by who may bind it unseen.
-func readRole(ctx context.Context, client rbacv1client.RbacV1Interface, escalation *Escalation) (granted bool, err error) {
+// is known: it can be bound only by who may bind it unseen. One that grants more
+// rights than the limit is not compared: the API server is asked.
+func readRole(ctx context.Context, client rbacv1client.RbacV1Interface, escalation *Escalation, limit int) (granted bool, err error) {
 	key := escalation.external.role
 	var rules []rbacv1.PolicyRule
 	if key.namespace == "" {
@@ -59,6 +66,8 @@ func readRole(ctx context.Context, client rbacv1client.RbacV1Interface, escalati
 		}
 	}
 	switch {
+	case err == nil && sizeOfAll(rules, limit) > limit:
+		return tryBinding(ctx, client, escalation.external.item)
 	case err == nil:
 		escalation.Grants = rules
 		return false, nil

@@ -8,7 +8,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
 // Rule is a set of rights in one namespace, or everywhere.
@@ -86,11 +85,6 @@ func (r right) attributes() *authorizationv1.ResourceAttributes {
 	}
 }
 
-func (r right) isWild() bool {
-	return r.verb == rbacv1.VerbAll || r.group == rbacv1.APIGroupAll ||
-		strings.HasPrefix(r.resource, rbacv1.ResourceAll) || strings.HasSuffix(r.url, "*")
-}
-
 // compareRights is in the order of resources rather than verbs, so that what
 // belongs together stands together.
 func compareRights(a, b right) int {
@@ -98,6 +92,44 @@ func compareRights(a, b right) int {
 		cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.url, b.url), cmp.Compare(a.group, b.group),
 		cmp.Compare(a.resource, b.resource), cmp.Compare(a.name, b.name), cmp.Compare(a.verb, b.verb),
 	)
+}
+
+// each takes a rule apart. A right may come more than once.
+func (r Rule) each(visit func(right)) {
+	names := r.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, verb := range r.Verbs {
+		for _, url := range r.NonResourceURLs {
+			visit(right{namespace: r.Namespace, url: url, verb: verb})
+		}
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				for _, name := range names {
+					visit(right{namespace: r.Namespace, group: group, resource: resource, name: name, verb: verb})
+				}
+			}
+		}
+	}
+}
+
+// sizeOf is how many rights a rule is made of, up to limit, and limit+1 for more.
+func sizeOf(rule rbacv1.PolicyRule, limit int) int {
+	size := 1
+	for _, factor := range []int{len(rule.APIGroups), len(rule.Resources), max(1, len(rule.ResourceNames)), len(rule.Verbs)} {
+		size = min(size*factor, limit+1)
+	}
+	return min(size+min(len(rule.NonResourceURLs)*len(rule.Verbs), limit+1), limit+1)
+}
+
+// sizeOfAll counts like [sizeOf].
+func sizeOfAll(rules []rbacv1.PolicyRule, limit int) int {
+	size := 0
+	for _, rule := range rules {
+		size = min(size+sizeOf(rule, limit), limit+1)
+	}
+	return size
 }
 
 // rightsOf takes rules apart, without duplicates, sorted.
@@ -108,17 +140,7 @@ func rightsOf(rules []Rule) []right {
 func rightSet(rules []Rule) map[right]struct{} {
 	set := map[right]struct{}{}
 	for _, rule := range rules {
-		for _, part := range validation.BreakdownRule(rule.PolicyRule) {
-			found := right{namespace: rule.Namespace, verb: part.Verbs[0]}
-			switch {
-			case len(part.NonResourceURLs) > 0:
-				found.url = part.NonResourceURLs[0]
-			default:
-				found.group, found.resource = part.APIGroups[0], part.Resources[0]
-				found.name = strings.Join(part.ResourceNames, "")
-			}
-			set[found] = struct{}{}
-		}
+		rule.each(func(r right) { set[r] = struct{}{} })
 	}
 	return set
 }
@@ -134,35 +156,14 @@ func inNamespace(namespace string, rules []rbacv1.PolicyRule) []Rule {
 
 // minimal leaves out the rights that another of them includes. Sorted.
 func minimal(rights []right) []right {
-	var exact, wild []right
-	all := map[right]struct{}{}
+	rights = slices.SortedFunc(slices.Values(rights), compareRights)
+	rights = slices.Compact(rights)
+	all := newCoverage()
 	for _, r := range rights {
-		all[r] = struct{}{}
-		if r.isWild() {
-			wild = append(wild, r)
-		}
+		all.rights[r] = struct{}{}
 	}
-	kept := minimalWild(wild)
-	broad := coverageOf(rulesOf(kept))
-	for _, r := range rights {
-		if !r.isWild() && !includesMore(all, r) && !broad.covers(r) {
-			exact = append(exact, r)
-		}
-	}
-	return slices.SortedFunc(slices.Values(slices.Concat(kept, exact)), compareRights)
-}
-
-// minimalWild holds rights with wildcards against each other, one after the other:
-// two may include each other, and one of them has to stay.
-func minimalWild(rights []right) []right {
-	left := slices.Clone(rights)
-	for _, r := range rights {
-		others := slices.DeleteFunc(slices.Clone(left), func(other right) bool { return other == r })
-		if coverageOf(rulesOf(others)).covers(r) {
-			left = others
-		}
-	}
-	return left
+	all.index(rights)
+	return slices.DeleteFunc(rights, all.includesMore)
 }
 
 // rulesOf makes a rule of each right.
