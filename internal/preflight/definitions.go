@@ -76,6 +76,9 @@ func Definitions(ctx context.Context, list Lister, policy crdupgrade.Policy, cha
 		if !isDefinition(change.Live) {
 			continue
 		}
+		if err := ctx.Err(); err != nil {
+			return Verdict{}, err
+		}
 		pair, err := definitionsOf(change)
 		if err != nil {
 			return Verdict{}, err

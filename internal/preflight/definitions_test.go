@@ -229,6 +229,23 @@ func TestDefinitionsLooksAtNothingElse(t *testing.T) {
 	}
 }
 
+// TestDefinitionsEndWithTheContext: definitions of which nothing is stored take time as
+// well.
+func TestDefinitionsEndWithTheContext(t *testing.T) {
+	t.Parallel()
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	change := preflight.Change{
+		Live:   asObject(t, definition("samples", properties{"name": text})),
+		Wanted: asObject(t, definition("samples", properties{"name": text, "other": text})),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	verdict, err := preflight.Definitions(ctx, stored{}.lister(new(int)), crdupgrade.Policy{}, []preflight.Change{change})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v and %v, want the error of the context", verdict, err)
+	}
+}
+
 func TestStored(t *testing.T) {
 	t.Parallel()
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // compareDefinitions compares what definitions say outside of versions.
@@ -121,12 +122,5 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition, name string) *apie
 
 // missing are those of from that are not in to, sorted, each once.
 func missing(from, to []string) []string {
-	var gone []string
-	for _, name := range from {
-		if !slices.Contains(to, name) {
-			gone = append(gone, name)
-		}
-	}
-	slices.Sort(gone)
-	return slices.Compact(gone)
+	return sets.List(sets.New(from...).Difference(sets.New(to...)))
 }

@@ -187,12 +187,17 @@ func formatChanges(old, newer *schema) []change {
 // ruleChanges compares rules in CEL by what they demand, not by what they say to
 // those who break them.
 func ruleChanges(old, newer *schema) []change {
+	type demand struct {
+		rule     string
+		optional bool
+	}
+	known := map[demand]bool{}
+	for _, rule := range old.XValidations {
+		known[demand{rule.Rule, optional(rule)}] = true
+	}
 	var found []change
 	for _, rule := range newer.XValidations {
-		demanded := func(r apiextensionsv1.ValidationRule) bool {
-			return r.Rule == rule.Rule && optional(r) == optional(rule)
-		}
-		if !slices.ContainsFunc(old.XValidations, demanded) {
+		if !known[demand{rule.Rule, optional(rule)}] {
 			found = append(found, unhandled(fmt.Sprintf("x-kubernetes-validations: rule added : %q", rule.Rule)))
 		}
 	}

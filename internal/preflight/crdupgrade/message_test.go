@@ -2,12 +2,14 @@ package crdupgrade_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 )
@@ -129,6 +131,79 @@ func TestFindingsAreBounded(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
+}
+
+type schema = apiextensionsv1.JSONSchemaProps
+
+// TestComparisonsTakeLinearly: all versions are compared with each other, and each field
+// has a path of names that may be long.
+func TestComparisonsTakeLinearly(t *testing.T) { //nolint:paralleltest // it measures memory
+	fields := func(count int) *schema {
+		all := &schema{Type: "object", Properties: map[string]schema{}}
+		for i := range count {
+			all.Properties[fmt.Sprintf("f%05d", i)] = schema{Type: "string", MinLength: new(int64(1)), Pattern: "x"}
+		}
+		return all
+	}
+	versions := func(count int, stored string, content *schema) *apiextensionsv1.CustomResourceDefinition {
+		crd := definition(t, thing())
+		for i := range count {
+			name := fmt.Sprintf("v%d", i+1)
+			crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+				Name: name, Served: true, Storage: name == stored,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: content},
+			})
+		}
+		return crd
+	}
+	stored := func(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+		for _, version := range crd.Spec.Versions {
+			crd.Status.StoredVersions = append(crd.Status.StoredVersions, version.Name)
+		}
+		return crd
+	}
+	below := func(name, kind string) *schema {
+		return &schema{Type: "object", Properties: map[string]schema{name: *fields(500), "a": {Type: kind}}}
+	}
+	const tooLarge = "unhandled changes found (too many fields: schemas of more than 16777216 bytes in all pairs of versions)"
+	large, name := fields(24_000), strings.Repeat("x", 1<<18)
+	tests := map[string]struct {
+		old, newer *apiextensionsv1.CustomResourceDefinition
+		want       []string
+		limit      uint64 // bytes
+	}{
+		"versions": {
+			old: versions(1, "v1", large), newer: versions(12, "v1", large),
+			want: []string{"Note unhandled: " + tooLarge}, limit: 1 << 30,
+		},
+		"versions of which one was stored": {
+			old: versions(1, "v1", large), newer: versions(12, "v12", large),
+			want: []string{`Note storageVersion: storage version changed : "v1" -> "v12"`, "Note unhandled: " + tooLarge}, limit: 1 << 30,
+		},
+		"versions of which many were stored": {
+			old: stored(versions(11, "v1", large)), newer: versions(12, "v12", large),
+			want: []string{"NeedsData unhandled: " + tooLarge, `Note storageVersion: storage version changed : "v1" -> "v12"`}, limit: 3 << 30,
+		},
+		"the name of a field": {
+			old: versions(1, "v1", below(name, "string")), newer: versions(1, "v1", below(name, "integer")),
+			want: []string{`NeedsData v1: ^.a: type: type changed : "string" -> "integer"`}, limit: 32 << 20,
+		},
+	}
+	for name, tc := range tests { //nolint:paralleltest // it measures memory
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			found := crdupgrade.Compare(tc.old, tc.newer)
+			runtime.ReadMemStats(&after)
+			if diff := cmp.Diff(tc.want, said(found)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			taken := after.TotalAlloc - before.TotalAlloc
+			if taken > tc.limit {
+				t.Errorf("it takes %d bytes, at most %d are right", taken, tc.limit)
+			}
+		})
+	}
 }
 
 func TestNothingToCompare(t *testing.T) {

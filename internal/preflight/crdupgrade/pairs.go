@@ -1,6 +1,7 @@
 package crdupgrade
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,6 +12,10 @@ import (
 // maxPairs is how many pairs of versions of a definition are compared. Those of
 // ten versions are ninety at most.
 const maxPairs = 100
+
+// maxCompared is how large all schemas may be that are compared in pairs of versions,
+// each as often as it is. Those of the largest known definition have 2 MiB.
+const maxCompared = 16 << 20
 
 // comparePairs compares the versions of the new definition with each other, unless
 // somebody converts objects between them: without, an object of one version is
@@ -26,55 +31,77 @@ func comparePairs(found *findings, old, newer *apiextensionsv1.CustomResourceDef
 	stored := storedVersions(old)
 	known := map[Finding]bool{}
 	if !byWebhook(old.Spec.Conversion) {
-		for _, finding := range pairFindings(old, stored) {
+		before, _ := pairFindings(old, stored)
+		for _, finding := range before {
 			known[finding] = true
 			finding.Kind = Note
 			known[finding] = true
 		}
 	}
-	for _, finding := range pairFindings(newer, stored) {
+	after, left := pairFindings(newer, stored)
+	for _, finding := range after {
 		if !known[finding] {
 			found.put(finding)
 		}
 	}
+	if left != nil {
+		found.put(*left)
+	}
 }
 
-func pairFindings(crd *apiextensionsv1.CustomResourceDefinition, stored []string) []Finding {
-	all, cutOff := pairs(crd, stored)
-	var found []Finding
-	if cutOff {
-		found = append(found, Finding{
-			Check: checkUnhandled, Kind: Note,
-			Detail: fmt.Sprintf("unhandled changes found (too many versions: more than %d pairs)", maxPairs),
-		})
-	}
-	for _, pair := range all {
-		kind := Note
-		if pair.to.Storage && slices.Contains(stored, pair.from.Name) {
-			kind = NeedsData
+// pairFindings compares as many pairs as there may be. What is left is a finding, which
+// is of the worst kind that there could be one of.
+func pairFindings(crd *apiextensionsv1.CustomResourceDefinition, stored []string) (found []Finding, left *Finding) {
+	leave := func(kind Kind, why string) {
+		if left == nil {
+			left = &Finding{Check: checkUnhandled, Kind: kind, Detail: "unhandled changes found (" + why + ")"}
 		}
+		if kind.rank() < left.Kind.rank() {
+			left.Kind = kind
+		}
+	}
+	sizes := map[*schema]int{}
+	sizeOf := func(s *schema) int {
+		if _, known := sizes[s]; !known {
+			sizes[s] = s.Size()
+		}
+		return sizes[s]
+	}
+	size := 0
+	for i, pair := range pairs(crd, stored) {
 		a, b := schemaOf(pair.from), schemaOf(pair.to)
+		if i >= maxPairs {
+			leave(pair.kind, fmt.Sprintf("too many versions: more than %d pairs", maxPairs))
+			continue
+		}
 		if a == nil || b == nil {
+			continue
+		}
+		if size += sizeOf(a) + sizeOf(b); size > maxCompared {
+			leave(pair.kind, fmt.Sprintf("too many fields: schemas of more than %d bytes in all pairs of versions", maxCompared))
 			continue
 		}
 		compareSchemas(pair.from.Name+" -> "+pair.to.Name, pair.from, a, b, func(finding Finding) {
 			if finding.Kind == NeedsData && len(found) < maxFindings {
-				finding.Kind = kind
+				finding.Kind = pair.kind
 				found = append(found, finding)
 			}
 		})
 	}
-	return found
+	return found, left
 }
 
 type pair struct {
 	from, to *apiextensionsv1.CustomResourceDefinitionVersion
+
+	// kind is that of what is found.
+	kind Kind
 }
 
 // pairs are those of served versions, from the lower to the higher, and those of
-// a version that is served or stored and the one to store; and whether there are
-// more.
-func pairs(crd *apiextensionsv1.CustomResourceDefinition, stored []string) ([]pair, bool) {
+// a version that is served or stored and the one to store. Those that matter to stored
+// objects come first.
+func pairs(crd *apiextensionsv1.CustomResourceDefinition, stored []string) []pair {
 	var versions []*apiextensionsv1.CustomResourceDefinitionVersion
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
@@ -92,11 +119,13 @@ func pairs(crd *apiextensionsv1.CustomResourceDefinition, stored []string) ([]pa
 			if i == j || !upward && !to.Storage {
 				continue
 			}
-			if len(all) == maxPairs {
-				return all, true
+			kind := Note
+			if to.Storage && slices.Contains(stored, from.Name) {
+				kind = NeedsData
 			}
-			all = append(all, pair{from, to})
+			all = append(all, pair{from, to, kind})
 		}
 	}
-	return all, false
+	slices.SortStableFunc(all, func(a, b pair) int { return cmp.Compare(a.kind.rank(), b.kind.rank()) })
+	return all
 }

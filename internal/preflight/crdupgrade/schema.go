@@ -39,8 +39,14 @@ type place struct {
 	branch bool
 }
 
+// below keeps no more of the path than is told of it, even where the names of fields
+// have control characters: each field has a copy.
 func (p place) below(name string) place {
-	return place{path: p.path + "." + name, depth: p.depth + 1, branch: p.branch}
+	path := p.path
+	if len(path) < 4*maxPath {
+		path += "." + name[:min(len(name), 4*maxPath)]
+	}
+	return place{path: path, depth: p.depth + 1, branch: p.branch}
 }
 
 func (w *walk) add(at place, c change) {
