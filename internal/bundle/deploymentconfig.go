@@ -1,12 +1,11 @@
 package bundle
 
 import (
+	"fmt"
 	"maps"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -42,6 +41,24 @@ type DeploymentConfig struct {
 
 	// Annotations are added to deployments and pods. Those of the bundle stay.
 	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// checkSize bounds what is added in all. Each deployment, and each of its containers, has
+// a copy. It fails with a [*ConfigError].
+func (c *DeploymentConfig) checkSize(b *Bundle) error {
+	if c == nil {
+		return nil
+	}
+	containers := 0
+	for i := range b.deployments() {
+		containers += len(b.deployments()[i].Spec.Template.Spec.Containers)
+	}
+	size, copies := len(encoded(c)), len(b.deployments())+containers
+	if size*copies <= MaxConfiguredBytes {
+		return nil
+	}
+	return newConfigError(fmt.Sprintf("%s has %d bytes: deployments of the bundle (%d) and their containers (%d) each get a copy, and all copies may have %d; make it smaller",
+		keyDeploymentConfig, size, len(b.deployments()), containers, MaxConfiguredBytes))
 }
 
 // apply customizes a deployment that belongs to the caller. It shares what it
@@ -92,9 +109,19 @@ func override[T any](existing, overriding []T, name func(T) string) []T {
 	return existing
 }
 
+// appendMissing compares by what elements look like in JSON.
 func appendMissing[T any](existing, added []T) []T {
+	if len(added) == 0 {
+		return existing
+	}
+	known := make(map[string]struct{}, len(existing)+len(added))
+	for _, element := range existing {
+		known[encoded(element)] = struct{}{}
+	}
 	for _, element := range added {
-		if !slices.ContainsFunc(existing, func(e T) bool { return equality.Semantic.DeepEqual(e, element) }) {
+		text := encoded(element)
+		if _, found := known[text]; !found {
+			known[text] = struct{}{}
 			existing = append(existing, element)
 		}
 	}

@@ -27,4 +27,12 @@ const (
 	// MaxDepth is the nesting of maps and lists in one document. Schemas of
 	// CustomResourceDefinitions, the deepest of all, stay below 80.
 	MaxDepth = 200
+
+	// MaxDeployments is the number of deployments that a ClusterServiceVersion asks
+	// for: each of them gets its annotations. The largest known bundle has five.
+	MaxDeployments = 128
+
+	// MaxConfiguredBytes is how large a configuration of deployments may be, as JSON,
+	// times the deployments and containers that each get a copy.
+	MaxConfiguredBytes = 32 << 20
 )

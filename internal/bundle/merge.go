@@ -105,14 +105,19 @@ func mergePorts(want, have []corev1.ServicePort, pod *corev1.PodSpec) ([]corev1.
 			merged[i].TargetPort = intstr.FromInt32(merged[i].Port)
 		}
 	}
+	first := map[int32]int{} // of each number, TCP only
+	for i, port := range slices.Backward(merged) {
+		if port.Protocol == "" || port.Protocol == corev1.ProtocolTCP {
+			first[port.Port] = i
+		}
+	}
+	named := namedPorts(pod)
 	for _, port := range want {
-		i := slices.IndexFunc(merged, func(p corev1.ServicePort) bool {
-			return p.Port == port.Port && (p.Protocol == "" || p.Protocol == corev1.ProtocolTCP)
-		})
+		i, found := first[port.Port]
 		switch {
-		case i < 0:
+		case !found:
 			merged = append(merged, port)
-		case numberOf(merged[i].TargetPort, pod) != numberOf(port.TargetPort, pod):
+		case numberOf(merged[i].TargetPort, named) != numberOf(port.TargetPort, named):
 			return nil, fmt.Errorf("port %d leads to %s and to %s", port.Port, merged[i].TargetPort.String(), port.TargetPort.String())
 		}
 	}
@@ -127,17 +132,23 @@ func mergePorts(want, have []corev1.ServicePort, pod *corev1.PodSpec) ([]corev1.
 	return merged, nil
 }
 
-// numberOf is the number behind the name that a container gives to a port.
-func numberOf(port intstr.IntOrString, pod *corev1.PodSpec) intstr.IntOrString {
-	if port.Type == intstr.Int {
-		return port
-	}
-	for _, container := range pod.Containers {
-		for _, named := range container.Ports {
-			if named.Name == port.StrVal {
-				return intstr.FromInt32(named.ContainerPort)
+// namedPorts are the numbers behind the names that containers give to ports, of which
+// the first of a name counts.
+func namedPorts(pod *corev1.PodSpec) map[string]int32 {
+	numbers := map[string]int32{}
+	for i := range pod.Containers {
+		for _, port := range pod.Containers[i].Ports {
+			if _, known := numbers[port.Name]; !known {
+				numbers[port.Name] = port.ContainerPort
 			}
 		}
+	}
+	return numbers
+}
+
+func numberOf(port intstr.IntOrString, named map[string]int32) intstr.IntOrString {
+	if number, found := named[port.StrVal]; found && port.Type == intstr.String {
+		return intstr.FromInt32(number)
 	}
 	return port
 }

@@ -113,12 +113,12 @@ func removeHelmControls(object *unstructured.Unstructured) {
 }
 
 func toUnstructured(object any) (*unstructured.Unstructured, error) {
-	encoded, err := json.Marshal(object)
+	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %T: %w", object, err)
 	}
 	content := map[string]any{}
-	if err := utiljson.Unmarshal(encoded, &content); err != nil {
+	if err := utiljson.Unmarshal(text, &content); err != nil {
 		return nil, fmt.Errorf("decoding %T: %w", object, err)
 	}
 	return &unstructured.Unstructured{Object: content}, nil
@@ -127,13 +127,13 @@ func toUnstructured(object any) (*unstructured.Unstructured, error) {
 // Digest names a set of objects: "sha256:" and 64 hexadecimal digits, the same
 // for the same objects in any order. The objects are as [Render] returns them.
 func Digest(objects []*unstructured.Unstructured) string {
-	encoded := make([]string, len(objects))
+	texts := make([]string, len(objects))
 	for i, object := range objects {
-		encoded[i] = canonical(object)
+		texts[i] = canonical(object)
 	}
-	slices.Sort(encoded)
+	slices.Sort(texts)
 	hash := sha256.New()
-	for _, text := range encoded {
+	for _, text := range texts {
 		// JSON has no line breaks of its own, so that this one ends an object.
 		hash.Write([]byte(text + "\n"))
 	}
@@ -142,10 +142,13 @@ func Digest(objects []*unstructured.Unstructured) string {
 
 // canonical is the JSON of an object, keys sorted. What comes from a decoder
 // can always be encoded.
-func canonical(object *unstructured.Unstructured) string {
-	encoded, err := json.Marshal(object.Object)
+func canonical(object *unstructured.Unstructured) string { return encoded(object.Object) }
+
+// encoded is the JSON of a value, keys sorted.
+func encoded(value any) string {
+	text, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Sprintf("%v", object.Object)
+		return fmt.Sprintf("%v", value)
 	}
-	return string(encoded)
+	return string(text)
 }

@@ -26,6 +26,8 @@ func Parse(files fs.FS) (*Bundle, error) {
 		reader:  reader{files: files, remaining: MaxTotalBytes},
 		decoder: newDecoder(),
 		bundle:  &Bundle{files: map[manifestKey]string{}},
+		places:  map[manifestKey]int{},
+		wanted:  map[manifestKey]map[string]any{},
 	}
 	for _, step := range []func() error{p.readAnnotations, p.readManifests, p.readProperties} {
 		if err := step(); err != nil {
@@ -47,6 +49,12 @@ type parser struct {
 	bundle   *Bundle
 	csvFiles []string
 	betaCRDs []string
+
+	// places are where in the bundle each definition and each other manifest is.
+	places map[manifestKey]int
+
+	// wanted is what counts of the manifests that come more than once.
+	wanted map[manifestKey]map[string]any
 }
 
 // content is nil without an error when the file was found wanting; the finding
@@ -264,9 +272,9 @@ func (p *parser) addCRD(at location, object *unstructured.Unstructured) {
 		return
 	}
 	key := crdKey(crd.Name)
-	i := slices.IndexFunc(p.bundle.CRDs, func(known apiextensionsv1.CustomResourceDefinition) bool { return known.Name == crd.Name })
-	if i < 0 {
-		p.bundle.files[key] = at.file
+	i, known := p.places[key]
+	if !known {
+		p.bundle.files[key], p.places[key] = at.file, len(p.bundle.CRDs)
 		p.bundle.CRDs = append(p.bundle.CRDs, crd)
 		return
 	}
@@ -278,13 +286,16 @@ func (p *parser) addCRD(at location, object *unstructured.Unstructured) {
 // addOther adds any other manifest.
 func (p *parser) addOther(at location, object *unstructured.Unstructured) {
 	key := p.bundle.keyOf(object)
-	if _, known := p.bundle.files[key]; !known {
-		p.bundle.files[key] = at.file
+	i, known := p.places[key]
+	if !known {
+		p.bundle.files[key], p.places[key] = at.file, len(p.bundle.Others)
 		p.bundle.Others = append(p.bundle.Others, *object)
 		return
 	}
-	i := slices.IndexFunc(p.bundle.Others, func(known unstructured.Unstructured) bool { return p.bundle.keyOf(&known) == key })
-	p.repeated(at, key, equality.Semantic.DeepEqual(desired(&p.bundle.Others[i]), desired(object)))
+	if p.wanted[key] == nil {
+		p.wanted[key] = desired(&p.bundle.Others[i])
+	}
+	p.repeated(at, key, equality.Semantic.DeepEqual(p.wanted[key], desired(object)))
 }
 
 // repeated judges a manifest that comes once more: harmless if it says the same,

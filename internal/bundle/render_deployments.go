@@ -15,6 +15,9 @@ import (
 const targetNamespacesAnnotation = "olm.targetNamespaces"
 
 func (r *renderer) deployments() error {
+	if err := r.config.checkSize(r.bundle); err != nil {
+		return err
+	}
 	serving := r.servingDeployments()
 	for _, declared := range r.bundle.deployments() {
 		deployment := r.deployment(declared)

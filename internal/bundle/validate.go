@@ -22,6 +22,9 @@ const (
 // violations, or else an [*UnsupportedError].
 func (b *Bundle) Validate() error {
 	v := validator{bundle: b}
+	if v.deploymentCount(); len(v.violations) > 0 {
+		return v.err() // what is to be said of each of them would be too much
+	}
 	checks := []func(){
 		v.packageName,
 		v.deploymentNames,
@@ -61,6 +64,12 @@ func (v *validator) csv(path, format string, args ...any) {
 func (v *validator) packageName() {
 	if v.bundle.Package == "" {
 		v.add(annotationsFile, "", "package name is empty")
+	}
+}
+
+func (v *validator) deploymentCount() {
+	if n := len(v.bundle.deployments()); n > MaxDeployments {
+		v.csv(pathDeployments, "%d deployments, more than %d", n, MaxDeployments)
 	}
 }
 

@@ -108,13 +108,20 @@ func (v *validator) conversionWebhooks() {
 	for _, crd := range v.bundle.CSV.Spec.CustomResourceDefinitions.Owned {
 		owned.Insert(crd.Name)
 	}
+	unpruned := sets.New[string]()
+	for i := range v.bundle.CRDs {
+		if v.bundle.CRDs[i].Spec.PreserveUnknownFields {
+			unpruned.Insert(v.bundle.CRDs[i].Name)
+		}
+	}
+	modes := v.supportedModes()
 	claims := map[string]string{}
 	for i, webhook := range v.bundle.CSV.Spec.WebhookDefinitions {
 		if webhook.Type != operatorsv1alpha1.ConversionWebhook {
 			continue
 		}
 		path := fmt.Sprintf("%s[%d]", pathWebhooks, i)
-		v.conversionModes(path, webhook)
+		v.conversionModes(path, webhook, modes)
 		for j, crd := range webhook.ConversionCRDs {
 			path := fmt.Sprintf("%s.conversionCRDs[%d]", path, j)
 			if !owned.Has(crd) {
@@ -124,13 +131,16 @@ func (v *validator) conversionWebhooks() {
 				v.csv(path, "conversion webhooks %q and %q reference the same CRD %q", first, webhookName(webhook), crd)
 			}
 			claims[crd] = webhookName(webhook)
-			v.convertedCRD(crd, webhook)
+			if unpruned.Has(crd) {
+				v.add(v.bundle.files[crdKey(crd)], "spec.preserveUnknownFields",
+					"must be false for CRD %q to be converted by webhook %q", crd, webhookName(webhook))
+			}
 		}
 	}
 }
 
-// conversionModes: a CRD is converted for the whole cluster, by one operator.
-func (v *validator) conversionModes(path string, webhook operatorsv1alpha1.WebhookDescription) {
+// supportedModes are those that the bundle declares, sorted, known or not.
+func (v *validator) supportedModes() []string {
 	var modes []string
 	for _, mode := range v.bundle.CSV.Spec.InstallModes {
 		if mode.Supported {
@@ -138,18 +148,14 @@ func (v *validator) conversionModes(path string, webhook operatorsv1alpha1.Webho
 		}
 	}
 	slices.Sort(modes)
-	modes = slices.Compact(modes)
-	if all := string(operatorsv1alpha1.InstallModeTypeAllNamespaces); !slices.Equal(modes, []string{all}) {
-		v.csv(path, "bundle contains conversion webhook %q and supports install modes %v; only bundles that support nothing but %s may have one",
-			webhookName(webhook), modes, all)
-	}
+	return slices.Compact(modes)
 }
 
-func (v *validator) convertedCRD(name string, webhook operatorsv1alpha1.WebhookDescription) {
-	for _, crd := range v.bundle.CRDs {
-		if crd.Name == name && crd.Spec.PreserveUnknownFields {
-			v.add(v.bundle.files[crdKey(name)], "spec.preserveUnknownFields",
-				"must be false for CRD %q to be converted by webhook %q", name, webhookName(webhook))
-		}
+// conversionModes: a CRD is converted for the whole cluster, by one operator.
+func (v *validator) conversionModes(path string, webhook operatorsv1alpha1.WebhookDescription, modes []string) {
+	const listed = 8 // there are four
+	if all := string(operatorsv1alpha1.InstallModeTypeAllNamespaces); !slices.Equal(modes, []string{all}) {
+		v.csv(path, "bundle contains conversion webhook %q and supports install modes %v; only bundles that support nothing but %s may have one",
+			webhookName(webhook), modes[:min(len(modes), listed)], all)
 	}
 }

@@ -1,0 +1,173 @@
+package bundle_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+)
+
+// allocated is how many bytes a function takes, those that it gives back included.
+func allocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestRepeatedManifestsTakeLittle: a manifest that comes again is held against the first
+// one, which may be much larger.
+func TestRepeatedManifestsTakeLittle(t *testing.T) { //nolint:paralleltest // it measures memory
+	large := configMap("{" + many(20_000, "k%05d: {}, ") + "}")
+	measure := func(repeats int) uint64 {
+		files := minimalBundle(map[string]string{"manifests/a.yaml": large, "manifests/b.yaml": strings.Repeat("---\n"+configMap("{}"), repeats)})
+		return allocated(func() {
+			_, err := bundle.Parse(files)
+			if err == nil || !strings.Contains(err.Error(), "differs from the one in manifests/a.yaml") {
+				t.Errorf("err = %v", err)
+			}
+		})
+	}
+	if once, often := measure(1), measure(200); often > 2*once {
+		t.Errorf("a manifest that comes once more takes %d bytes, one that comes 200 times %d", once, often)
+	}
+}
+
+// many is a text with a number in it, as often.
+func many(count int, format string) string {
+	var text strings.Builder
+	for i := range count {
+		fmt.Fprintf(&text, format, i)
+	}
+	return text.String()
+}
+
+// withContainers has the containers of a number of deployments.
+func withContainers(deployments, containers int) *bundle.Bundle {
+	b := bundleSupporting("A")
+	strategy := &b.CSV.Spec.InstallStrategy.StrategySpec
+	strategy.DeploymentSpecs = nil
+	for i := range deployments {
+		deployment := operatorsv1alpha1.StrategyDeploymentSpec{Name: fmt.Sprintf("d%d", i)}
+		deployment.Spec.Template.Spec.Containers = make([]corev1.Container, containers)
+		strategy.DeploymentSpecs = append(strategy.DeploymentSpecs, deployment)
+	}
+	return b
+}
+
+func render(t *testing.T, b *bundle.Bundle, inline string) error {
+	t.Helper()
+	config, err := bundle.ParseConfig(b, testNamespace, []byte(inline))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config})
+	return err
+}
+
+// TestTolerationsTakeLinearly: each is held against those that are there.
+func TestTolerationsTakeLinearly(t *testing.T) { //nolint:paralleltest // it measures memory
+	b := withContainers(1, 1)
+	measure := func(count int) uint64 {
+		inline := "deploymentConfig: {tolerations: [" + many(count, "{key: k%d}, ") + "]}"
+		config, err := bundle.ParseConfig(b, testNamespace, []byte(inline))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return allocated(func() {
+			objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config})
+			if err != nil || len(objects) != 1 {
+				t.Errorf("objects %v, err = %v", objects, err)
+			}
+		})
+	}
+	if few, more := measure(100), measure(800); more > 24*few {
+		t.Errorf("8 times the tolerations take %d bytes rather than %d, which is %d times as much", more, few, more/few)
+	}
+}
+
+// TestCopiesOfAConfigurationAreBounded: each container has one.
+func TestCopiesOfAConfigurationAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	inline := "deploymentConfig: {env: [{name: a, value: " + strings.Repeat("x", 100_000) + "}]}"
+	tests := map[string]struct {
+		deployments, containers int
+		want                    string
+	}{
+		"few":         {deployments: 10, containers: 20},
+		"containers":  {deployments: 1, containers: 5000, want: "deployments of the bundle (1) and their containers (5000) each get a copy"},
+		"deployments": {deployments: 128, containers: 2, want: "deployments of the bundle (128) and their containers (256) each get a copy"},
+	}
+	for name, tc := range tests { //nolint:paralleltest // it measures memory
+		t.Run(name, func(t *testing.T) {
+			b := withContainers(tc.deployments, tc.containers)
+			taken := allocated(func() {
+				err := render(t, b, inline)
+				if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("err = %v, want %q", err, tc.want)
+				}
+			})
+			if limit := uint64(1 << 30); taken > limit {
+				t.Errorf("it takes %d bytes, at most %d are right", taken, limit)
+			}
+		})
+	}
+}
+
+// TestDeploymentsAreBounded: each of them gets the annotations of the bundle.
+func TestDeploymentsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	annotations := map[string]string{}
+	for i := range 1000 {
+		annotations[fmt.Sprintf("key-%d", i)] = "value"
+	}
+	tests := map[string]struct {
+		deployments int
+		want        string
+	}{
+		"as many as there may be": {deployments: bundle.MaxDeployments},
+		"too many": {
+			deployments: 2000, want: "invalid bundle: spec.install.spec.deployments: 2000 deployments, more than 128",
+		},
+	}
+	for name, tc := range tests { //nolint:paralleltest // it measures memory
+		t.Run(name, func(t *testing.T) {
+			b := withContainers(tc.deployments, 1)
+			b.CSV.Annotations = annotations
+			taken := allocated(func() {
+				err := render(t, b, "")
+				if (err == nil) != (tc.want == "") || err != nil && err.Error() != tc.want {
+					t.Errorf("err = %v, want %q", err, tc.want)
+				}
+			})
+			if limit := uint64(256 << 20); taken > limit {
+				t.Errorf("it takes %d bytes, at most %d are right", taken, limit)
+			}
+		})
+	}
+}
+
+// TestInstallModesAreToldInPart: each webhook that converts says which there are.
+func TestInstallModesAreToldInPart(t *testing.T) { //nolint:paralleltest // it measures memory
+	b := bundleSupporting("A")
+	for i := range 2000 {
+		b.CSV.Spec.InstallModes = append(b.CSV.Spec.InstallModes,
+			operatorsv1alpha1.InstallMode{Type: operatorsv1alpha1.InstallModeType(fmt.Sprintf("mode-%d", i)), Supported: true})
+		b.CSV.Spec.WebhookDefinitions = append(b.CSV.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{
+			Type: operatorsv1alpha1.ConversionWebhook, GenerateName: fmt.Sprintf("w%d", i), DeploymentName: "gardener",
+		})
+	}
+	taken := allocated(func() {
+		err := b.Validate()
+		if err == nil || !strings.Contains(err.Error(), "supports install modes [AllNamespaces mode-0 mode-1 ") {
+			t.Errorf("err = %.1000v", err)
+		}
+	})
+	if limit := uint64(64 << 20); taken > limit {
+		t.Errorf("it takes %d bytes, at most %d are right", taken, limit)
+	}
+}
