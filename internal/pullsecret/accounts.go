@@ -7,11 +7,32 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
+
+const (
+	// maxSecrets is how many pull secrets of a ServiceAccount are used. Each is a
+	// request, and a watch if it is the controller's.
+	maxSecrets = 50
+
+	// maxCredentials is how much those of a ServiceAccount may hold together that is
+	// not the controller's, in bytes. One that is for some registries has a few KiB.
+	maxCredentials = 4 << 20
+)
+
+// used are the last of the pull secrets of a ServiceAccount, which win, and an error that
+// says so if there are more.
+func used[T any](names []T) ([]T, error) {
+	if len(names) <= maxSecrets {
+		return names, nil
+	}
+	return names[len(names)-maxSecrets:], fmt.Errorf("there are %d imagePullSecrets, of which the last %d are used: put credentials for several registries into one", len(names), maxSecrets)
+}
 
 // AccountsConfig is what [Accounts] are made from. All fields are required.
 type AccountsConfig struct {
@@ -75,13 +96,22 @@ func (a *Accounts) credentials(ctx context.Context, account types.NamespacedName
 	if err != nil {
 		return nil, err
 	}
+	names, err = used(names)
+	unusable := []error{err}
 	var all []credentials
-	var unusable []error
-	for _, name := range names {
+	left := maxCredentials
+	for _, name := range slices.Backward(names) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		secret, err := client.Secrets(account.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			unusable = append(unusable, err)
 			continue
+		}
+		if left -= len(secret.Data[corev1.DockerConfigKey]) + len(secret.Data[corev1.DockerConfigJsonKey]); left < 0 {
+			unusable = append(unusable, fmt.Errorf("secrets %q: it and those after it have more than %d bytes, and none before it is used", name, maxCredentials))
+			break
 		}
 		some, err := credentialsOf(secret)
 		if err != nil {
@@ -90,6 +120,7 @@ func (a *Accounts) credentials(ctx context.Context, account types.NamespacedName
 		}
 		all = append(all, some)
 	}
+	slices.Reverse(all)
 	return merge(all), errors.Join(unusable...)
 }
 

@@ -3,6 +3,7 @@ package pullsecret
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,5 +141,95 @@ func TestAccountsLeaveNothingBehind(t *testing.T) {
 	}
 	if _, err := os.Stat(kept); err != nil {
 		t.Errorf("the credentials of the controller are gone: %v", err)
+	}
+}
+
+// TestSecretsOfAServiceAccountAreBounded: whoever may change a ServiceAccount says how
+// many Secrets are read.
+func TestSecretsOfAServiceAccountAreBounded(t *testing.T) {
+	t.Parallel()
+	large := `{"a":{"auth":"` + strings.Repeat("x", 1<<20) + `"}}`
+	tests := map[string]struct {
+		count    int
+		auths    func(i int) string
+		requests int
+		want     string // of the credentials
+		err      string
+	}{
+		"as many as there may be": {
+			count: maxSecrets, auths: func(i int) string { return fmt.Sprintf(`{"a":{"auth":"%d"}}`, i) },
+			requests: maxSecrets, want: `{"auths":{"a":{"auth":"49"}}}`,
+		},
+		"many": {
+			count: 1000, auths: func(i int) string { return fmt.Sprintf(`{"a%d":{"auth":"x"},"b":{"auth":"%d"}}`, i/990, i) },
+			requests: maxSecrets, want: `{"auths":{"a0":{"auth":"x"},"a1":{"auth":"x"},"b":{"auth":"999"}}}`,
+			err: "there are 1000 imagePullSecrets, of which the last 50 are used: put credentials for several registries into one",
+		},
+		"large": {
+			count: 10, auths: func(i int) string { return strings.Replace(large, "a", fmt.Sprintf("a%d", i), 1) },
+			requests: 4, err: `secrets "s0006": it and those after it have more than 4194304 bytes, and none before it is used`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var names []string
+			var objects []runtime.Object
+			for i := range tc.count {
+				names = append(names, fmt.Sprintf("s%04d", i))
+				objects = append(objects, secretOf("system", names[i], tc.auths(i)))
+			}
+			api := fake.NewClientset(append(objects, account(names...))...)
+			requests := 0
+			api.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+				requests++
+				return false, nil, nil
+			})
+			accounts, err := NewAccounts(AccountsConfig{
+				Names: namesIn(api),
+				As:    func(types.NamespacedName) (corev1client.SecretsGetter, error) { return api.CoreV1(), nil },
+				File:  filepath.Join(t.TempDir(), "auth.json"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			written, err := accounts.Write(t.Context(), own)
+			if (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
+				t.Errorf("err = %v\nwant  %s", err, tc.err)
+			}
+			if requests != tc.requests {
+				t.Errorf("%d Secrets are read, want %d", requests, tc.requests)
+			}
+			data, err := os.ReadFile(written)
+			if err != nil || tc.want != "" && string(data) != tc.want {
+				t.Errorf("credentials = %.200s, %v; want %s", data, err, tc.want)
+			}
+			if len(data) > maxCredentials {
+				t.Errorf("the file has %d bytes", len(data))
+			}
+		})
+	}
+}
+
+func TestReadingEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	api := fake.NewClientset(account("s", "t"), secretOf("system", "t", `{"a":{"auth":"1"}}`))
+	ctx, cancel := context.WithCancel(t.Context())
+	requests := 0
+	api.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		requests++
+		cancel()
+		return false, nil, nil
+	})
+	accounts, err := NewAccounts(AccountsConfig{
+		Names: namesIn(api),
+		As:    func(types.NamespacedName) (corev1client.SecretsGetter, error) { return api.CoreV1(), nil },
+		File:  filepath.Join(t.TempDir(), "auth.json"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written, err := accounts.Write(ctx, own); !errors.Is(err, context.Canceled) || written != "" || requests != 1 {
+		t.Errorf("%d Secrets are read, file %q, err = %v", requests, written, err)
 	}
 }

@@ -82,7 +82,7 @@ func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 // Reconcile writes the file, or removes it when there are no credentials. It is
 // not to be called concurrently.
 func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	keys, known := k.sources()
+	keys, known := k.sources(ctx)
 	if !known {
 		return reconcile.Result{}, nil
 	}
@@ -107,7 +107,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 
 // sources returns the Secrets to use, the one that wins last, unless it is not
 // known yet which those are.
-func (k *Keeper) sources() (keys []types.NamespacedName, known bool) {
+func (k *Keeper) sources(ctx context.Context) (keys []types.NamespacedName, known bool) {
 	if k.cfg.Global.Name != "" {
 		keys = append(keys, k.cfg.Global)
 	}
@@ -118,7 +118,11 @@ func (k *Keeper) sources() (keys []types.NamespacedName, known bool) {
 	if account == nil {
 		return keys, known
 	}
-	for _, reference := range account.ImagePullSecrets {
+	references, err := used(account.ImagePullSecrets)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "not all pull secrets are used", "serviceAccount", k.cfg.ServiceAccount)
+	}
+	for _, reference := range references {
 		keys = append(keys, types.NamespacedName{Namespace: account.Namespace, Name: reference.Name})
 	}
 	return keys, known

@@ -1,6 +1,7 @@
 package pullsecret
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +124,24 @@ func TestSecretsAreMerged(t *testing.T) {
 	info, err := os.Stat(w.file)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("file = %v, %v, want one that only we can read", info, err)
+	}
+}
+
+func TestSecretsOfTheControllerAreBounded(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range maxSecrets + 1 {
+		names = append(names, fmt.Sprintf("s%04d", i))
+	}
+	w := startWorld(t, Config{ServiceAccount: own}, fake.NewClientset(
+		account(names...),
+		secretOf("system", names[0], `{"a":{"auth":"first"}}`),
+		secretOf("system", names[1], `{"b":{"auth":"second"}}`),
+		secretOf("system", names[maxSecrets], `{"c":{"auth":"last"}}`),
+	))
+	w.await(`{"auths":{"b":{"auth":"second"},"c":{"auth":"last"}}}`)
+	if line := <-w.log; !strings.Contains(line, "there are 51 imagePullSecrets, of which the last 50 are used") {
+		t.Errorf("the log has %s", line)
 	}
 }
 
