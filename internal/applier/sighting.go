@@ -72,27 +72,25 @@ func sightingOfNothing(last sighting) sighting {
 	return last
 }
 
-func decodeList(body io.Reader) (objects []json.RawMessage, version string, err error) {
-	var list struct {
-		Metadata metav1.ListMeta   `json:"metadata"`
-		Items    []json.RawMessage `json:"items"`
-	}
-	err = json.NewDecoder(body).Decode(&list)
-	return list.Items, list.Metadata.ResourceVersion, err
-}
-
 // jsonSpace is all that may stand between two events.
 const jsonSpace = " \t\r\n"
+
+// maxSeen is how many bytes an object in a list or an event of a watch may have as JSON.
+// The API server takes 3 MiB and etcd 1.5 MiB, by default.
+const maxSeen = 4 << 20
+
+// errLargeEvent says that an event is larger than what is held of a watch.
+var errLargeEvent = fmt.Errorf("an event has more than %d bytes", maxSeen)
 
 // events reads a stream of events. It has a buffer only while there is something
 // to read.
 type events struct {
-	body    io.Reader
+	body    io.LimitedReader // what may be read of one event
 	first   [1]byte
 	decoder *json.Decoder // nil while there is nothing
 }
 
-func newEvents(body io.Reader) *events { return &events{body: body} }
+func newEvents(body io.Reader) *events { return &events{body: io.LimitedReader{R: body}} }
 
 // next reads the event that [events.wait] has waited for.
 func (e *events) next() (apiwatch.EventType, json.RawMessage, error) {
@@ -100,7 +98,11 @@ func (e *events) next() (apiwatch.EventType, json.RawMessage, error) {
 		Type   apiwatch.EventType `json:"type"`
 		Object json.RawMessage    `json:"object"`
 	}
+	e.body.N = maxSeen
 	if err := e.decoder.Decode(&event); err != nil {
+		if e.body.N <= 0 {
+			err = errLargeEvent
+		}
 		return "", nil, fmt.Errorf("reading an event: %w", err)
 	}
 	return event.Type, event.Object, nil
@@ -113,14 +115,15 @@ func (e *events) wait() error {
 	}
 	e.decoder = nil
 	for {
-		if _, err := io.ReadFull(e.body, e.first[:]); err != nil {
+		e.body.N = 1
+		if _, err := io.ReadFull(&e.body, e.first[:]); err != nil {
 			return err
 		}
 		if len(bytes.TrimLeft(e.first[:], jsonSpace)) > 0 {
 			break
 		}
 	}
-	e.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(e.first[:]), e.body))
+	e.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(e.first[:]), &e.body))
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
 // stream reads what becomes of the objects of one watch and keeps nothing of
@@ -67,7 +70,7 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 			continue
 		}
 		s.interrupted(ctx, err)
-		if progress {
+		if progress && !errors.Is(err, errLargeEvent) {
 			pauses = newStreamPauses()
 		}
 		select {
@@ -177,27 +180,46 @@ func (s *stream) watchOptions() metav1.ListOptions {
 	return options
 }
 
+// pageSize is how many objects are asked for at a time.
+const pageSize = 500
+
 // list is for API servers that do not stream lists.
 func (s *stream) list(ctx context.Context) error {
-	body, err := s.clients.open(ctx, s.key, s.kind, metav1.ListOptions{LabelSelector: s.selector})
+	found := map[ObjectKey]struct{}{}
+	options := metav1.ListOptions{LabelSelector: s.selector, Limit: pageSize}
+	for {
+		page, err := s.page(ctx, options, found)
+		if err != nil {
+			return fmt.Errorf("reading the list of %s: %w", s.key.resource, err)
+		}
+		if page.Continue == "" {
+			s.listed(found)
+			s.version = page.ResourceVersion
+			return nil
+		}
+		options.Continue = page.Continue
+	}
+}
+
+// page passes on the objects of a page as they come.
+func (s *stream) page(ctx context.Context, options metav1.ListOptions, found map[ObjectKey]struct{}) (metav1.ListMeta, error) {
+	body, err := s.clients.open(ctx, s.key, s.kind, options)
 	if err != nil {
-		return err
+		return metav1.ListMeta{}, err
 	}
 	defer body.Close()
-	objects, version, err := decodeList(body)
-	if err != nil {
-		return fmt.Errorf("reading the list of %s: %w", s.key.resource, err)
-	}
-	found := map[ObjectKey]struct{}{}
-	for _, object := range objects {
+	return s.readPage(body, found)
+}
+
+func (s *stream) readPage(body io.Reader, found map[ObjectKey]struct{}) (metav1.ListMeta, error) {
+	left := int64(math.MaxInt64) // nothing of it stays
+	return objectlist.Read(body, maxSeen, &left, func(object []byte) error {
 		seen, err := sightingOf(s.kind, apiwatch.Added, object)
 		if err != nil {
 			return err
 		}
 		found[seen.key] = struct{}{}
 		s.see(seen)
-	}
-	s.listed(found)
-	s.version = version
-	return nil
+		return nil
+	})
 }

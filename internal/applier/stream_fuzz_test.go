@@ -27,15 +27,14 @@ func FuzzStream(f *testing.F) {
 		if diff := cmp.Diff(atOnce, slowly, cmp.AllowUnexported(streamed{}, sighting{})); diff != "" {
 			t.Errorf("at once and byte by byte differ:\n%s", diff)
 		}
-		objects, _, err := decodeList(bytes.NewReader(data))
-		if err != nil {
-			return
-		}
-		for _, object := range objects {
-			if seen, err := sightingOf(kind, apiwatch.Added, object); err == nil {
-				checkSighting(t, kind, seen)
+		listed := map[ObjectKey]struct{}{}
+		s := &stream{kind: kind, see: func(seen sighting) {
+			checkSighting(t, kind, seen)
+			if _, known := listed[seen.key]; !known {
+				t.Errorf("%s is seen and not listed", seen.key)
 			}
-		}
+		}}
+		_, _ = s.readPage(bytes.NewReader(data), listed)
 	})
 }
 

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
 const (
@@ -67,7 +69,7 @@ func surveyWithin(ctx context.Context, within bounds, lister Lister, validator *
 		case ctx.Err() != nil:
 			return p.report, ctx.Err()
 		case err == nil:
-		case errors.Is(err, errLargeObject), errors.Is(err, errManyBytes):
+		case errors.Is(err, objectlist.ErrLargeObject), errors.Is(err, objectlist.ErrManyBytes):
 			p.report.gap(p.tooMuch(resource, err))
 		case !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err), passes == maxPasses:
 			p.report.gap(unreadable(resource, err))
@@ -126,11 +128,11 @@ func (p *pass) page(ctx context.Context, options metav1.ListOptions, left *int64
 		return pageRead{}, err
 	}
 	defer body.Close()
-	from := &meter{from: body, left: *left}
+	before := *left
 	// The libraries of the API server take about a millisecond for an object.
 	var workers sync.WaitGroup
 	var read pageRead
-	meta, err := readPage(from, p.bounds.object, func(item []byte) error {
+	meta, err := objectlist.Read(body, p.bounds.object, left, func(item []byte) error {
 		weight := min(p.bounds.object, max(int64(len(item)), p.bounds.object/int64(runtime.GOMAXPROCS(0))))
 		if err := p.free.Acquire(ctx, weight); err != nil {
 			return err
@@ -143,8 +145,7 @@ func (p *pass) page(ctx context.Context, options metav1.ListOptions, left *int64
 		return nil
 	})
 	workers.Wait()
-	read.next, read.bytes = meta.Continue, *left-from.left
-	*left = from.left
+	read.next, read.bytes = meta.Continue, before-*left
 	return read, err
 }
 
@@ -167,7 +168,7 @@ func (p *pass) check(ctx context.Context, item []byte) {
 
 // tooMuch says what of the objects is more than is read.
 func (p *pass) tooMuch(resource schema.GroupResource, err error) Gap {
-	if errors.Is(err, errLargeObject) {
+	if errors.Is(err, objectlist.ErrLargeObject) {
 		return Gap{Reason: Unjudged, Detail: bounded(fmt.Sprintf(
 			"one of %s has more than %d bytes, and neither it nor any after it was read", resource, p.bounds.object))}
 	}
@@ -207,7 +208,8 @@ func firstOf(ctx context.Context, lister Lister) (Report, metav1.ListMeta, error
 		return report, metav1.ListMeta{}, err
 	}
 	defer body.Close()
-	meta, err := readPage(&meter{from: body, left: maxStored}, maxObject, func(item []byte) error {
+	left := int64(maxStored)
+	meta, err := objectlist.Read(body, maxObject, &left, func(item []byte) error {
 		var object metav1.PartialObjectMetadata
 		if err := json.Unmarshal(item, &object); err != nil {
 			return err

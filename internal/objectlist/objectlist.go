@@ -1,4 +1,6 @@
-package storeddata
+// Package objectlist reads lists as API servers write them, of which it holds one object
+// at a time: body of an answer -> objects as JSON, and the metadata of the list.
+package objectlist
 
 import (
 	"encoding/json"
@@ -9,39 +11,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errLargeObject says that an object is larger than what is held of a page.
-var errLargeObject = errors.New("object is too large")
+// ErrLargeObject says that an object is larger than what is held of a list.
+var ErrLargeObject = errors.New("object is too large")
 
-// errManyBytes says that all objects together are more than is read.
-var errManyBytes = errors.New("objects have too many bytes")
+// ErrManyBytes says that all objects together are more than is read.
+var ErrManyBytes = errors.New("objects have too many bytes")
 
-// meter bounds what is read of one page at a time, and of all pages.
+// meter bounds what is read of a list at a time, and of all of it.
 type meter struct {
 	from io.Reader
 
-	// part is what may be read until the next object begins, in bytes, and left what
-	// may be read of this page and all that follow.
-	part, left int64
+	// part is what may be read until the next object begins, in bytes.
+	part int64
+
+	// left is what may be read in all.
+	left *int64
 }
 
 func (m *meter) Read(into []byte) (int, error) {
 	switch {
 	case m.part <= 0:
-		return 0, errLargeObject
-	case m.left <= 0:
-		return 0, errManyBytes
+		return 0, ErrLargeObject
+	case *m.left <= 0:
+		return 0, ErrManyBytes
 	}
-	n, err := m.from.Read(into[:min(int64(len(into)), m.part, m.left)])
+	n, err := m.from.Read(into[:min(int64(len(into)), m.part, *m.left)])
 	m.part -= int64(n)
-	m.left -= int64(n)
+	*m.left -= int64(n)
 	return n, err
 }
 
-// readPage reads a list as the API server writes it: {"metadata": …, "items": […]}, in
-// whatever order. Each of its items is given to take, and is not held beyond that. The
-// bytes of one are bounded, so that what the decoder has of a page is, too.
-func readPage(from *meter, objectBytes int64, take func(item []byte) error) (metav1.ListMeta, error) {
+// Read reads {"metadata": …, "items": […]}, in whatever order. Each of its items is given
+// to take, and is not held beyond that. The bytes of one are bounded, so that what the
+// decoder has of a list is, too; what is read is taken off the bytes that are left. It
+// fails with [ErrLargeObject], [ErrManyBytes] and the error of take.
+func Read(body io.Reader, objectBytes int64, left *int64, take func(item []byte) error) (metav1.ListMeta, error) {
 	var meta metav1.ListMeta
+	from := &meter{from: body, left: left}
 	decoder := json.NewDecoder(from)
 	from.part = objectBytes
 	if err := expect(decoder, '{'); err != nil {
