@@ -36,6 +36,13 @@ func (h *history) adopt(ctx context.Context, owners owners) error {
 		}
 	}
 	h.loose = nil
+	if len(h.doomed) > 0 {
+		// The extension is there, and so is no other of its name that could yet take them over.
+		if err := confirm(ctx); err != nil {
+			return err
+		}
+		h.strays, h.doomed = append(h.strays, h.doomed...), nil
+	}
 	taken := make([]entry, len(h.orphaned))
 	for i := range h.orphaned {
 		var err error

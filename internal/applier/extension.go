@@ -41,6 +41,12 @@ func (e Extension) controls(object metav1.Object) bool {
 	return controller != nil && controller.UID == e.UID
 }
 
+// isOfEarlier says that an earlier extension of the same name controls an object.
+func (e Extension) isOfEarlier(object metav1.Object) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.Kind == ownerKind && controller.Name == e.Name && controller.UID != e.UID
+}
+
 func (e Extension) account() ServiceAccount {
 	return ServiceAccount{Namespace: e.Namespace, Name: e.ServiceAccount}
 }

@@ -183,7 +183,11 @@ func (h *histories) take(records *records) *history {
 func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *history {
 	made := &history{records: records, taken: indexes.taken(recordName(records.owner.Name))}
 	for i := range indexes.others {
-		delete(chunks, keyLabel(indexes.others[i].Name))
+		key := keyLabel(indexes.others[i].Name)
+		if records.owner.isOfEarlier(&indexes.others[i]) {
+			made.doomed = append(made.doomed, namesOf(chunks[key], "")...)
+		}
+		delete(chunks, key)
 	}
 	made.entries = entriesOf(indexes.own, func(key string) []string {
 		found := chunks[key]

@@ -63,8 +63,10 @@ type history struct {
 	orphaned []entry
 	loose    []string
 
-	// strays are chunks of revisions that have no index.
-	strays []string
+	// strays are chunks of revisions that have no index, and doomed are those that an
+	// earlier extension of the name has not taken over together with their index, which
+	// the garbage collector is about to delete.
+	strays, doomed []string
 
 	// swept says that there are no other chunks than those that are used.
 	swept bool

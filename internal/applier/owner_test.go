@@ -215,6 +215,31 @@ func TestTakingOverRecordsEndsAgainAndAgain(t *testing.T) {
 	checkChunks(t, f)
 }
 
+// TestTakingOverRecordsEndsAndTheIndexIsSlowToGo has the collector delete the index that
+// was taken over only when the next extension of the name has looked at what there is.
+func TestTakingOverRecordsEndsAndTheIndexIsSlowToGo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "slow-to-go")
+	f.applyInChunks(t, "1.0.0", 4_000)
+	index := f.records(t)[0]
+	hold := func(finalizers ...string) {
+		t.Helper()
+		patch := client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(`{"metadata": {"finalizers": [%s]}}`, strings.Join(finalizers, ", "))))
+		if err := admin.Patch(t.Context(), &index, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold(`"test.test/hold"`)
+	f.replaceExtension(t, func(*applier.Extension) {})
+	f.endTakingOverOf(t, 1, func(secret *corev1.Secret) bool { return secret.DeletionTimestamp != nil })
+	f.applyInChunks(t, "1.1.0", 4_100)
+	hold()
+	f.eventually(t, "the index is gone", func() bool {
+		return !slices.ContainsFunc(f.allRecords(t), func(secret corev1.Secret) bool { return secret.UID == index.UID })
+	})
+	checkChunks(t, f)
+}
+
 // applyInChunks looks at what there is, and installs a revision whose record has chunks.
 func (f *fixture) applyInChunks(t *testing.T, version string, noise int) {
 	t.Helper()
@@ -228,6 +253,12 @@ func (f *fixture) applyInChunks(t *testing.T, version string, noise int) {
 // endTakingOver has a process die when it has taken over as many Secrets of the records,
 // and the extension go with what belongs to it. Then there is another one of its name.
 func (f *fixture) endTakingOver(t *testing.T, writes int) {
+	t.Helper()
+	f.endTakingOverOf(t, writes, func(*corev1.Secret) bool { return false })
+}
+
+// endTakingOverOf is endTakingOver where some of these Secrets may stay.
+func (f *fixture) endTakingOverOf(t *testing.T, writes int, stays func(*corev1.Secret) bool) {
 	t.Helper()
 	var sent atomic.Int64
 	f.requests.setStop(func(req *http.Request) error {
@@ -244,7 +275,9 @@ func (f *fixture) endTakingOver(t *testing.T, writes int) {
 		t.Fatal(err)
 	}
 	f.eventually(t, "the garbage collector deletes what was taken over", func() bool {
-		return !slices.ContainsFunc(f.allRecords(t), func(secret corev1.Secret) bool { return controllers(&secret)[0] == taken })
+		return !slices.ContainsFunc(f.allRecords(t), func(secret corev1.Secret) bool {
+			return controllers(&secret)[0] == taken && !stays(&secret)
+		})
 	})
 	f.owner = newOwner(t, f.owner.Name, f.owner.Namespace)
 	f.restart(t)
