@@ -20,6 +20,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 // wakeupBuffer takes the wake-ups of a moment in which the queue is busy.
@@ -83,11 +84,16 @@ func wire(mgr ctrl.Manager, o *options) error {
 		Platform:     platform,
 		Events:       events,
 		Metrics:      metrics,
+		Turns:        turn.New(largePasses(o.workers), sources.Wakeups.Wake),
 		Certificates: func() (bundle.CertificateProvider, error) { return webhookCertificates(mapper) },
 		Forget:       content.forget,
 		Now:          time.Now,
 	}, sources, o.workers)
 }
+
+// largePasses is how many extensions with much content are worked on at a time: the
+// others go on beside them.
+func largePasses(workers int) int { return max(1, workers/4) }
 
 // newBundles makes what pulls bundles; wake tells an extension that its own has come.
 func newBundles(mgr ctrl.Manager, o *options, authFile string, wake func(string)) (*bundles, error) {

@@ -149,9 +149,7 @@ func expand(data []byte, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("expanding a release record: %w", err)
 	}
 	var plain bytes.Buffer
-	// At the end it says how much there is, which spares copies. It need not be true.
-	said := int64(binary.LittleEndian.Uint32(data[len(data)-4:]))
-	plain.Grow(int(min(said, limit, expansion*int64(len(data)))) + bytes.MinRead)
+	plain.Grow(int(min(claimedSize(data), limit)) + bytes.MinRead)
 	if _, err := plain.ReadFrom(io.LimitReader(reader, limit+1)); err != nil {
 		return nil, fmt.Errorf("expanding a release record: %w", err)
 	}
@@ -159,6 +157,16 @@ func expand(data []byte, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("a release record expands to more than %d bytes", limit)
 	}
 	return plain.Bytes(), nil
+}
+
+// claimedSize is how many bytes a compressed text says that it stands for, at its end, as
+// far as it can be. It need not be true, and spares copies if it is.
+func claimedSize(data []byte) int64 {
+	if len(data) < 4 {
+		return 0
+	}
+	said := int64(binary.LittleEndian.Uint32(data[len(data)-4:]))
+	return min(said, expansion*int64(len(data)))
 }
 
 // jsonBounds are what a text may have, before it is decoded: a value takes many times

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
+
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 // Types, keys and labels of the Secrets that hold a release record.
@@ -243,12 +245,21 @@ func (r *records) read(ctx context.Context, index *corev1.Secret) (rel *release.
 		}
 		data = append(data, chunk.Data[dataChunk]...)
 	}
+	if claimedSize(data) > largeRecord {
+		if err := turn.Take(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
 	rel, err = decode(data)
 	if err != nil {
 		return nil, 0, &UnreadableRecordError{Record: index.Name, Err: err}
 	}
 	return rel, len(data), nil
 }
+
+// largeRecord is from how many bytes on a record is expanded only when it is its turn.
+// It has the objects twice; those of the largest published bundles take half of it.
+const largeRecord = 8 << 20
 
 // UnreadableRecordError says that the record of one revision is damaged. Other
 // revisions are not affected.

@@ -8,6 +8,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 // Repair brings objects of the installed revision back that are missing or
@@ -19,7 +21,7 @@ import (
 // owns, which it reports as [*ConflictError]. Objects that are changed again each
 // time are repaired ever more seldom, see [Result]. Objects of kinds that the cluster
 // does not serve any more cannot be put back: when all others are, it fails with
-// [*UnknownKindsError]. It fails with [ErrOwnerGone] where there is something to write
+// [*UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [ErrOwnerGone] where there is something to write
 // for an extension that is on its way out.
 func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	known, now := a.state(owner), a.config.Now()
@@ -29,6 +31,11 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 	}
 	if extent.isEmpty() {
 		return a.result(owner, outcome{}), nil
+	}
+	if extent.size() > largeRepair {
+		if err := turn.Take(ctx); err != nil {
+			return Result{}, err
+		}
 	}
 	client, err := a.clients.dynamic(owner.account())
 	if err != nil {
@@ -79,6 +86,17 @@ type extent struct {
 
 	// watched says that the watches of the objects were just begun.
 	watched bool
+}
+
+// largeRepair is from how many objects on a repair waits for its turn.
+const largeRepair = 128
+
+// size is how many objects there are to look at.
+func (e extent) size() int {
+	if e.all {
+		return len(e.objects)
+	}
+	return len(e.suspects)
 }
 
 func (e extent) isEmpty() bool { return !e.all && len(e.suspects) == 0 }

@@ -44,6 +44,16 @@ func (a *announcement) pulling(ctx context.Context, outcome Outcome) {
 	}
 }
 
+// queued tells of an extension that waits for its turn, once.
+func (a *announcement) queued(ctx context.Context, outcome Outcome) {
+	doing := fmt.Sprintf("waits for its turn to apply image %s: it is large, and so are others that are worked on", outcome.Target.Image)
+	progressing := meta.FindStatusCondition(a.ext.Status.Conditions, ocv1.TypeProgressing)
+	if progressing != nil && progressing.Message == underwayText(outcome, doing) {
+		return
+	}
+	_, _ = a.write(ctx, outcome, doing) // the next pass finds out what has become of it
+}
+
 // applying is for the last moment before something is written.
 func (a *announcement) applying(ctx context.Context, outcome Outcome) error {
 	_, err := a.tell(ctx, outcome, fmt.Sprintf("applying image %s", outcome.Target.Image))
@@ -52,6 +62,13 @@ func (a *announcement) applying(ctx context.Context, outcome Outcome) error {
 
 func (a *announcement) tell(ctx context.Context, outcome Outcome, doing string) (told bool, err error) {
 	if a.err != nil || !claimsDone(a.ext) {
+		return false, a.err
+	}
+	return a.write(ctx, outcome, doing)
+}
+
+func (a *announcement) write(ctx context.Context, outcome Outcome, doing string) (told bool, err error) {
+	if a.err != nil {
 		return false, a.err
 	}
 	r, now := a.reconciler, a.reconciler.Now()
@@ -92,6 +109,9 @@ type pull struct {
 
 	// told says that it was told that it takes its time.
 	told bool
+
+	// files are what came of it, for a pass that waits for its turn; nil otherwise.
+	files *Files
 }
 
 // slowIn is how long it is until that is to be told; zero for never.
@@ -103,12 +123,20 @@ func (p pull) slowIn(now time.Time) time.Duration {
 	return max(slowPull-now.Sub(p.since), time.Millisecond)
 }
 
+func (p pull) close() {
+	if p.files != nil {
+		p.files.Close()
+	}
+}
+
 // pullOf is the one that an extension waits for, or begins to.
 func (r *Reconciler) pullOf(extension string, image BundleImage) pull {
 	known, _ := r.pulls.Load(extension)
-	if waited, ok := known.(pull); ok && waited.image == image {
+	waited, ok := known.(pull)
+	if ok && waited.image == image {
 		return waited
 	}
+	waited.close()
 	begun := pull{image: image, since: r.Now()}
 	r.pulls.Store(extension, begun)
 	return begun
@@ -116,7 +144,10 @@ func (r *Reconciler) pullOf(extension string, image BundleImage) pull {
 
 // abandonPull is for an extension that waits for none any more.
 func (r *Reconciler) abandonPull(extension string) {
-	r.pulls.Delete(extension)
+	known, _ := r.pulls.LoadAndDelete(extension)
+	if waited, ok := known.(pull); ok {
+		waited.close()
+	}
 	r.Bundles.Abandon(extension)
 }
 

@@ -3,13 +3,16 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -18,6 +21,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 const (
@@ -324,5 +329,58 @@ func TestWaitsGoOnGrowing(t *testing.T) {
 	want := []time.Duration{minBackoff, 2 * minBackoff, 4 * minBackoff, 8 * minBackoff}
 	if diff := cmp.Diff(want, waits); diff != "" {
 		t.Errorf("waits between tries (-want +got):\n%s", diff)
+	}
+}
+
+// TestLargeExtensionsTakeTurns: who waits says so, keeps its image, and goes on when it is
+// woken.
+func TestLargeExtensionsTakeTurns(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("a", largeBundle)
+	var many strings.Builder
+	for i := range largeObjects {
+		fmt.Fprintf(&many, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: object-%d}\n", i)
+	}
+	tests := map[string]string{
+		"many bytes":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large}\ndata: {a: " + text + "}\n",
+		"many objects": many.String(),
+	}
+	for name, content := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t)
+			files := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
+			files["manifests/large.yaml"] = &fstest.MapFile{Data: []byte(content)}
+			w.files = files
+			other, end := w.reconciler.Turns.Begin(t.Context(), "other", "others")
+			if err := turn.Take(other); err != nil {
+				t.Fatal(err)
+			}
+			w.take()
+			for range 2 {
+				result, err := w.reconcile(t)
+				if !errors.Is(err, requeue.ErrUnderway) || result.RequeueAfter != 0 {
+					t.Fatalf("got %v, %v, want that it waits to be woken", result, err)
+				}
+			}
+			if did := w.take(); len(did) != 1 || !strings.HasPrefix(did[0], "fetch ") {
+				t.Errorf("while it waited: %v", did)
+			}
+			progressing := meta.FindStatusCondition(w.extension(t).Status.Conditions, ocv1.TypeProgressing)
+			if progressing == nil || !strings.Contains(progressing.Message, "waits for its turn") {
+				t.Errorf("while it waited: %+v", progressing)
+			}
+			end()
+			if woken := <-w.turns; woken != w.extension(t).Name {
+				t.Errorf("woken: %s", woken)
+			}
+			w.mustReconcile(t)
+			if did := strings.Join(w.take(), ", "); !strings.Contains(did, "apply 1.0.0") || !strings.HasSuffix(did, "close") || strings.Contains(did, "fetch") {
+				t.Errorf("then: %s", did)
+			}
+			if got := inShort(&w.extension(t).Status); got != saidDone {
+				t.Errorf("status at the end: %s", got)
+			}
+		})
 	}
 }

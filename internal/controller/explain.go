@@ -69,7 +69,12 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 		return plan, err
 	}
 	outcome.Target = outcome.Onward
-	revision, _, err := r.build(ctx, wanted, &outcome)
+	files, err := r.fetch(ctx, wanted.Owner, imageOf(outcome.Target, outcome.Installed))
+	if err != nil {
+		return plan, err
+	}
+	defer files.Close()
+	revision, _, err := r.build(ctx, wanted, &outcome, files)
 	plan.Objects = revision.Objects
 	return plan, err
 }

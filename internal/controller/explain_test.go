@@ -52,7 +52,7 @@ func TestWhatIsNotKnownMattersOnlyToWhoRequiresIt(t *testing.T) {
 				t.Errorf("unknown %q, want the other extensions", found.Unknown)
 			}
 			_, _ = w.reconcile(t)
-			if applied := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0", "write"}, w.take()); (applied != "") != test.fails {
+			if applied := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "apply 1.0.0", "write", "close"}, w.take()); (applied != "") != test.fails {
 				t.Errorf("(-want +did, if it did not have to fail)\n%s", applied)
 			}
 		})

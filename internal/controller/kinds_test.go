@@ -64,7 +64,7 @@ func TestIssuerThatGoes(t *testing.T) {
 	}
 	w.passed += 2 * time.Minute
 	w.mustReconcile(t)
-	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0", "write"}, w.take()); diff != "" {
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "apply 1.0.0", "write", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	w.repairErr = nil

@@ -8,6 +8,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 // Stage is how far a pass came before it failed.
@@ -35,8 +36,9 @@ type Outcome struct {
 	// same way as this one unless this one has got there.
 	Onward Target
 
-	// Fetching says that the image is on its way, and that nothing else counts.
-	Fetching bool
+	// Waiting says that the pass has ended for its image, which is on its way, or for its
+	// turn among large ones, and that nothing else counts.
+	Waiting bool
 
 	// Installed is what is on the cluster after the pass; nil for nothing, or
 	// when it could not be found out.
@@ -119,6 +121,9 @@ func (o *Outcome) ownerGone() bool {
 // pass carries one extension forward as far as it goes.
 func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, announced *announcement) Outcome {
 	observed := r.observe(ctx, wanted)
+	if isQueued(observed.InstallationErr) {
+		return Outcome{Waiting: true}
+	}
 	outcome := Outcome{
 		Owner:     wanted.Owner,
 		Observed:  observed,
@@ -134,7 +139,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		r.lookAtWorkloads(wanted, &outcome)
 		r.advance(ctx, wanted, &outcome, announced)
 	}
-	if outcome.Fetching {
+	if outcome.Waiting {
 		return outcome
 	}
 	r.lookAtWorkloads(wanted, &outcome)
@@ -200,10 +205,23 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	if announced.begin(ctx, *outcome) != nil {
 		return
 	}
-	revision, stage, err := r.build(ctx, wanted, outcome)
+	image := imageOf(outcome.Target, outcome.Installed)
+	files, err := r.fetch(ctx, wanted.Owner, image)
 	if errors.Is(err, ErrFetching) {
-		outcome.Fetching = true
+		outcome.Waiting = true
 		r.tellSlow(ctx, *outcome, announced)
+		return
+	}
+	if err != nil {
+		outcome.Stage, outcome.Err = StageFetch, err
+		r.keep(ctx, wanted, outcome)
+		return
+	}
+	defer func() { r.done(wanted.Owner.Name, image, files, outcome.Waiting) }()
+	revision, stage, err := r.build(ctx, wanted, outcome, files)
+	if isQueued(err) {
+		outcome.Waiting = true
+		announced.queued(ctx, *outcome)
 		return
 	}
 	if err != nil {
@@ -214,6 +232,11 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	revision.BeforeWrite = func(ctx context.Context) error { return announced.applying(ctx, *outcome) }
 	applied, err := r.apply(ctx, wanted.Owner, revision)
 	if announced.failure() != nil {
+		return
+	}
+	if isQueued(err) && !applied.Began {
+		outcome.Waiting = true
+		announced.queued(ctx, *outcome)
 		return
 	}
 	if err != nil && !applied.Began {
@@ -237,23 +260,26 @@ func (r *Reconciler) apply(ctx context.Context, owner Owner, revision Revision) 
 
 // fetch is measured from when it was asked for first, over all passes.
 func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage) (Files, error) {
-	began := r.pullOf(owner.Name, image).since
+	begun := r.pullOf(owner.Name, image)
+	if begun.files != nil {
+		r.pulls.Delete(owner.Name)
+		return *begun.files, nil
+	}
 	files, err := r.Bundles.Fetch(ctx, owner, image)
 	if errors.Is(err, ErrFetching) {
 		return Files{}, err
 	}
-	r.Metrics.took(StageFetch, r.Now().Sub(began))
+	r.Metrics.took(StageFetch, r.Now().Sub(begun.since))
 	return files, err
 }
 
-// build makes the objects of the bundle that is to be installed.
-func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome) (Revision, Stage, error) {
+// build makes the objects of the bundle that is to be installed. It fails with
+// [turn.ErrWait] if the bundle is large and others are worked on.
+func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome, files Files) (Revision, Stage, error) {
 	target := outcome.Target
-	files, err := r.fetch(ctx, wanted.Owner, imageOf(target, outcome.Installed))
-	if err != nil {
-		return Revision{}, StageFetch, err
+	if err := takeTurnFor(ctx, files); err != nil {
+		return Revision{}, StageRender, err
 	}
-	defer files.Close()
 	defer r.measure(StageRender)()
 	outcome.Moved = files.Moved
 	content, err := bundle.Parse(files)
@@ -278,6 +304,11 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome)
 	})
 	if err != nil {
 		return Revision{}, StageRender, err
+	}
+	if len(objects) > largeObjects {
+		if err := turn.Take(ctx); err != nil {
+			return Revision{}, StageRender, err
+		}
 	}
 	return Revision{
 		Installed:   Installed{Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs},
@@ -314,7 +345,11 @@ func (r *Reconciler) repair(ctx context.Context, wanted Wanted, outcome *Outcome
 	defer r.measure(StageRepair)()
 	applied, err := r.Releases.Repair(ctx, wanted.Owner)
 	outcome.take(applied)
-	if err == nil {
+	switch {
+	case err == nil:
+		return
+	case isQueued(err) && !applied.Began: // it is woken for that, whatever else there is to tell
+		outcome.Waiting = outcome.Err == nil
 		return
 	}
 	outcome.RepairErr = err

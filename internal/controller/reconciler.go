@@ -15,6 +15,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 // passDeadline bounds one pass over one extension. Images are not waited for in it.
@@ -51,6 +52,9 @@ type Reconciler struct {
 	Platform   Platform
 	Events     Events
 	Metrics    *Metrics
+
+	// Turns are those of large extensions.
+	Turns *turn.Turns
 
 	// Certificates says who issues certificates for webhooks on this cluster. It
 	// may have to ask the cluster.
@@ -95,8 +99,9 @@ type Reconciler struct {
 }
 
 // Reconcile makes one pass over one extension: read, decide, act, and tell the
-// outcome in the status. A pass whose image is on its way ends before it has come to
-// anything; the status tells of what is under way, and the next one goes on with it.
+// outcome in the status. A pass whose image is on its way, or whose turn it is not, ends
+// before it has come to anything; the status tells of what is under way, and the next one
+// goes on with it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
@@ -110,6 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !ext.DeletionTimestamp.IsZero() {
+		r.Turns.Forget(req.Name)
 		return r.finalize(ctx, ext)
 	}
 	if wanted := missingFinalizers(ext); wanted != nil {
@@ -119,6 +125,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ctx, end := r.removals.begin(ctx, ext.UID)
 	defer end()
 	wanted, invalid := translate(ext)
+	ctx, endTurn := r.Turns.Begin(ctx, ext.Name, wanted.Owner.Namespace)
+	defer endTurn()
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), ErrOwnerGone) {
@@ -127,7 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := announced.failure(); err != nil {
 		return ctrl.Result{}, err
 	}
-	if outcome.Fetching {
+	if outcome.Waiting {
 		return ctrl.Result{RequeueAfter: r.slowIn(ext.Name)}, requeue.ErrUnderway
 	}
 	r.abandonPull(ext.Name)
@@ -179,6 +187,7 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 
 func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.abandonPull(extension)
+	r.Turns.Forget(extension)
 	r.Forget(ctx, extension)
 	r.concluded.Delete(extension)
 	r.announced.Delete(extension)

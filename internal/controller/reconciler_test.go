@@ -30,6 +30,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 // world is what a reconciler under test sees and does.
@@ -64,6 +65,8 @@ type world struct {
 
 	passed time.Duration // since the world began
 
+	turns chan string // whose turn it is
+
 	did  []string // what was asked of the ports that act
 	told []string // events
 
@@ -76,7 +79,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	if err := errors.Join(ocv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{catalog: map[string]*resolve.Prepared{}, during: func(string) {}}
+	w := &world{catalog: map[string]*resolve.Prepared{}, during: func(string) {}, turns: make(chan string, 10)}
 	w.client = interceptor.NewClient(
 		fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&ocv1.ClusterExtension{}).Build(),
 		interceptor.Funcs{
@@ -103,6 +106,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Platform:   w,
 		Events:     w,
 		Metrics:    metrics,
+		Turns:      turn.New(1, func(name string) { w.turns <- name }),
 		Certificates: func() (bundle.CertificateProvider, error) {
 			w.did = append(w.did, "certificates")
 			return bundle.SelfManaged, nil
@@ -338,7 +342,7 @@ func TestInstallThenRest(t *testing.T) {
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0", "write"}
+	want := []string{"fetch registry.test/p:v1.0.0", "apply 1.0.0", "write", "close"}
 	if diff := cmp.Diff(want, w.take()); diff != "" {
 		t.Errorf("first pass (-want +got):\n%s", diff)
 	}
@@ -367,7 +371,7 @@ func TestOnlyWebhooksTakeCertificates(t *testing.T) {
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"fetch registry.test/p:v1.0.0", "certificates", "close", "apply 1.0.0", "write"}
+	want := []string{"fetch registry.test/p:v1.0.0", "certificates", "apply 1.0.0", "write", "close"}
 	if diff := cmp.Diff(want, w.take()); diff != "" {
 		t.Errorf("done (-want +got): TestInstallThenRest shows the same without webhooks\n%s", diff)
 	}
@@ -386,7 +390,7 @@ func TestApprovalThatIsPendingIsRest(t *testing.T) {
 	if err != nil || !result.IsZero() {
 		t.Errorf("got %+v, error %v: nothing is to be tried again", result, err)
 	}
-	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0", "repair"}, w.take()); diff != "" {
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	status := w.extension(t).Status
@@ -420,12 +424,12 @@ func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 		"refused before the first write": {
 			reason: "nothing of the new revision is there yet",
 			change: func(w *world) { w.applyErr = forbidden },
-			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0", "repair"}, err: forbidden,
+			did:    []string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close"}, err: forbidden,
 		},
 		"refused half-way": {
 			reason: "repair would undo what the next try continues",
 			change: func(w *world) { w.applyErr, w.began = forbidden, true },
-			did:    []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0", "write"}, err: forbidden,
+			did:    []string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "write", "close"}, err: forbidden,
 		},
 		"nothing found": {
 			reason: "catalogs are watched: no retry, but repair",

@@ -172,11 +172,11 @@ func TestRequiredAPI(t *testing.T) {
 			status: metav1.ConditionFalse, says: `the requirements of bundle "p.v1.1.0" cannot be checked`,
 		},
 		"not served: the newest that can be": {
-			serves: map[requirement.API]bool{}, did: []string{"fetch registry.test/p:v1.0.0", "close", "apply 1.0.0", "write"},
+			serves: map[requirement.API]bool{}, did: []string{"fetch registry.test/p:v1.0.0", "apply 1.0.0", "write", "close"},
 			status: metav1.ConditionTrue, says: `what is missing comes with package "q" of catalog "c" in version "1.0.0"`,
 		},
 		"served": {
-			serves: map[requirement.API]bool{thing: true}, did: []string{"fetch registry.test/p:v1.1.0", "close", "apply 1.1.0", "write"},
+			serves: map[requirement.API]bool{thing: true}, did: []string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "write", "close"},
 			status: metav1.ConditionTrue, says: `"p.v1.1.0" version "1.1.0" is installed`,
 		},
 	}

@@ -29,13 +29,21 @@ const (
 
 	// patience is for what must come at all; how long it took is told after.
 	patience = time.Minute
+
+	// repairable is how many objects of each are deleted in turn: one that is deleted too
+	// often is contested, and left alone for a while.
+	repairable = 8
 )
 
 // honest are extensions of people who want nothing but their operators.
 type honest struct {
 	names   []string
 	version string
+	rounds  int
 }
+
+// settings is the name of the object that is deleted in a round.
+func settings(round int) string { return fmt.Sprintf("settings-%d", round%repairable) }
 
 var honestVersions = []string{"1.0.0", "1.1.0"}
 
@@ -43,12 +51,16 @@ func newHonest(t *testing.T) *honest {
 	t.Helper()
 	h := &honest{version: honestVersions[0]}
 	catalog := fstest.MapFS{}
+	var configMaps []string
+	for i := range repairable {
+		configMaps = append(configMaps, settings(i))
+	}
 	for i := range honestExtensions {
 		name := fmt.Sprintf("honest-%02d", i)
 		h.names = append(h.names, name)
 		var operators []testkit.Operator
 		for _, version := range honestVersions {
-			operator := testkit.Operator{Package: name, Version: version, ConfigMaps: []string{"settings"}}
+			operator := testkit.Operator{Package: name, Version: version, ConfigMaps: configMaps}
 			operators = append(operators, operator)
 			pushBundle(t, name+":v"+version, operator.Bundle())
 		}
@@ -77,10 +89,12 @@ func (h *honest) round(t *testing.T) time.Duration {
 	upgraded := h.await(t, "all are at "+h.version, h.checkInstalled)
 
 	first := h.names[0]
+	h.rounds++
+	deleted := settings(h.rounds)
 	uids := map[string]types.UID{}
 	for _, name := range h.names {
 		settings := &corev1.ConfigMap{}
-		key := client.ObjectKey{Namespace: name, Name: "settings"}
+		key := client.ObjectKey{Namespace: name, Name: deleted}
 		if err := theSuite.Admin.Get(t.Context(), key, settings); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +106,7 @@ func (h *honest) round(t *testing.T) time.Duration {
 	repaired := h.await(t, "all are repaired", func(ctx context.Context) error {
 		for _, name := range h.names {
 			settings := &corev1.ConfigMap{}
-			if err := theSuite.Admin.Get(ctx, client.ObjectKey{Namespace: name, Name: "settings"}, settings); err != nil {
+			if err := theSuite.Admin.Get(ctx, client.ObjectKey{Namespace: name, Name: deleted}, settings); err != nil {
 				return err
 			}
 			if settings.UID == uids[name] {

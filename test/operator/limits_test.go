@@ -38,7 +38,7 @@ var (
 	// namedConstants are constants as a page refers to them, `folder/file.go:name`.
 	namedConstants = regexp.MustCompile("^`([\\w./-]+\\.go:\\w+)`$")
 	// boundNames are the names of constants that are bounds wherever they stand.
-	boundNames = regexp.MustCompile(`^([mM]ax|[mM]in)[A-Z]|([a-z]|^)(Timeout|Deadline|Limit)$`)
+	boundNames = regexp.MustCompile(`^([mM]ax|[mM]in|large)[A-Z]|([a-z]|^)(Timeout|Deadline|Limit)$`)
 )
 
 // amount is a number of things or of bytes, or a time in nanoseconds.

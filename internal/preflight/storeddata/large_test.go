@@ -2,6 +2,7 @@ package storeddata_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 // large serves objects whose spec is one text or list of so many bytes. They are
@@ -149,7 +151,7 @@ func TestSurveyEndsWhereThereIsTooMuch(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report, err := storeddata.SurveyWithin(t.Context(), 10_000, 30_000, &large{sizes: tc.sizes, fill: "x"}, anythingUntilNow(t))
+			report, err := storeddata.SurveyWithin(t.Context(), 10_000, 30_000, 30_000, &large{sizes: tc.sizes, fill: "x"}, anythingUntilNow(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,6 +163,35 @@ func TestSurveyEndsWhereThereIsTooMuch(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestLargeSurveysTakeTurns: small ones go on beside them, and with its turn a large one
+// reads all.
+func TestLargeSurveysTakeTurns(t *testing.T) {
+	t.Parallel()
+	turns := turn.New(1, func(string) {})
+	first, end := turns.Begin(t.Context(), "first", "a")
+	second, endSecond := turns.Begin(t.Context(), "second", "b")
+	defer endSecond()
+	survey := func(ctx context.Context, objects int) (storeddata.Report, error) {
+		sizes := slices.Repeat([]int{1000}, objects)
+		return storeddata.SurveyWithin(ctx, 10_000, 1_000_000, 15_000, &large{sizes: sizes, fill: "x"}, anythingUntilNow(t))
+	}
+	for _, ctx := range []context.Context{first, t.Context()} { // who takes no turns is not held up
+		if report, err := survey(ctx, 50); err != nil || report.Objects != 50 {
+			t.Errorf("with its turn: %+v, %v", report, err)
+		}
+	}
+	if report, err := survey(second, 15); err != nil || report.Objects != 15 {
+		t.Errorf("a small one: %+v, %v", report, err)
+	}
+	if _, err := survey(second, 50); !errors.Is(err, turn.ErrWait) {
+		t.Errorf("beside another large one: %v", err)
+	}
+	end()
+	if report, err := survey(second, 50); err != nil || report.Objects != 50 {
+		t.Errorf("after it: %+v, %v", report, err)
 	}
 }
 

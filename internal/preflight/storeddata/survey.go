@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 const (
@@ -35,6 +36,9 @@ const (
 	// of one kind, and takes some minutes.
 	maxStored = 2 << 30
 
+	// largeSurvey is after how many bytes a survey goes on only if it is its turn.
+	largeSurvey = 64 << 20
+
 	// maxPasses is how often a survey begins. Pages are of one state of the
 	// cluster, which the API server forgets after some minutes.
 	maxPasses = 3
@@ -46,18 +50,19 @@ type Lister interface {
 	List(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error)
 }
 
-// bounds are those of a survey in bytes.
-type bounds struct{ object, stored int64 }
+// bounds are those of a survey in bytes; large is from how many on it waits for its turn.
+type bounds struct{ object, stored, large int64 }
 
 // Survey checks all objects that the lister has. The lister reads the resource
 // that [Validator.Resource] names. That objects cannot be listed is no error but
 // a gap of the report, and so is that there are more than can be checked. The error
-// is that of the context; the report then has what was found so far.
+// is that of the context; the report then has what was found so far. With
+// [turn.ErrWait] there are many, and it is not their turn.
 //
 // However many objects there are, and however large, a few MiB of them are held at a
 // time.
 func Survey(ctx context.Context, lister Lister, validator *Validator) (Report, error) {
-	return surveyWithin(ctx, bounds{object: maxObject, stored: maxStored}, lister, validator)
+	return surveyWithin(ctx, bounds{object: maxObject, stored: maxStored, large: largeSurvey}, lister, validator)
 }
 
 func surveyWithin(ctx context.Context, within bounds, lister Lister, validator *Validator) (Report, error) {
@@ -68,6 +73,8 @@ func surveyWithin(ctx context.Context, within bounds, lister Lister, validator *
 		switch {
 		case ctx.Err() != nil:
 			return p.report, ctx.Err()
+		case errors.Is(err, turn.ErrWait):
+			return Report{}, err
 		case err == nil:
 		case errors.Is(err, objectlist.ErrLargeObject), errors.Is(err, objectlist.ErrManyBytes):
 			p.report.gap(p.tooMuch(resource, err))
@@ -98,6 +105,11 @@ func (p *pass) run(ctx context.Context) error {
 	left := p.bounds.stored
 	options := metav1.ListOptions{Limit: firstPage}
 	for {
+		if p.bounds.stored-left > p.bounds.large {
+			if err := turn.Take(ctx); err != nil {
+				return err
+			}
+		}
 		page, err := p.page(ctx, options, &left)
 		if err != nil {
 			return err

@@ -1,0 +1,156 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// ErrWait says that a job has to end, and is to begin again when it is woken.
+var ErrWait = errors.New("waits for other large ones")
+
+// Turns are the places for large jobs. It is safe for concurrent use.
+type Turns struct {
+	wake func(name string)
+
+	mu      sync.Mutex
+	free    int
+	waiting []party // in the order in which they came
+	// kept are places for those that were woken, until they have begun and ended.
+	kept map[string]struct{}
+	// served has when an author who waits was served last, in places given.
+	served map[string]int
+	given  int
+}
+
+// party is a job and whose it is.
+type party struct{ name, author string }
+
+// New returns a number of places. To wake somebody may block.
+func New(places int, wake func(name string)) *Turns {
+	return &Turns{wake: wake, free: places, kept: map[string]struct{}{}, served: map[string]int{}}
+}
+
+type jobKey struct{}
+
+// job is one that is under way.
+type job struct {
+	turns *Turns
+	party party
+
+	mu    sync.Mutex
+	taken bool
+}
+
+// Begin is for a job of a name, of which there is one at a time. The end gives back its
+// place, and the one that was kept for it and that it did not need.
+func (t *Turns) Begin(ctx context.Context, name, author string) (_ context.Context, end func()) {
+	j := &job{turns: t, party: party{name: name, author: author}}
+	return context.WithValue(ctx, jobKey{}, j), j.end
+}
+
+// Take is for the moment in which the job of the context turns out to be large. It fails
+// with [ErrWait] if there is no place, and does nothing for a job that has one, or where
+// no job was begun.
+func Take(ctx context.Context) error {
+	j, ok := ctx.Value(jobKey{}).(*job)
+	if !ok {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.taken {
+		return nil
+	}
+	j.taken = j.turns.take(j.party)
+	if !j.taken {
+		return ErrWait
+	}
+	return nil
+}
+
+func (j *job) end() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.turns.release(j.party.name, j.taken)
+	j.taken = false
+}
+
+// Forget is for who begins no more.
+func (t *Turns) Forget(name string) {
+	t.mu.Lock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(p party) bool { return p.name == name })
+	maps.DeleteFunc(t.served, func(author string, _ int) bool { return !t.waits(author) })
+	t.mu.Unlock()
+	t.release(name, false)
+}
+
+// take gives a place, or notes who waits for one. Nobody overtakes those who wait.
+func (t *Turns) take(who party) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, kept := t.kept[who.name]; kept {
+		delete(t.kept, who.name)
+		return true
+	}
+	if t.free > 0 {
+		t.free--
+		return true
+	}
+	if !slices.ContainsFunc(t.waiting, func(p party) bool { return p.name == who.name }) {
+		t.waiting = append(t.waiting, who)
+	}
+	return false
+}
+
+// release is for the end of a job, with or without a place.
+func (t *Turns) release(name string, taken bool) {
+	t.mu.Lock()
+	if _, kept := t.kept[name]; kept {
+		delete(t.kept, name)
+		t.free++
+	}
+	if taken {
+		t.free++
+	}
+	woken := t.hand()
+	t.mu.Unlock()
+	for _, name := range woken {
+		// Who is woken may have stopped to listen.
+		go t.wake(name)
+	}
+}
+
+// hand keeps the free places for those who wait.
+func (t *Turns) hand() (woken []string) {
+	for t.free > 0 && len(t.waiting) > 0 {
+		i := t.next()
+		chosen := t.waiting[i]
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+		t.free--
+		t.given++
+		t.kept[chosen.name] = struct{}{}
+		if t.served[chosen.author] = t.given; !t.waits(chosen.author) {
+			delete(t.served, chosen.author)
+		}
+		woken = append(woken, chosen.name)
+	}
+	return woken
+}
+
+// next is the first of those whose author was not served for the longest.
+func (t *Turns) next() int {
+	best := 0
+	for i, p := range t.waiting {
+		if t.served[p.author] < t.served[t.waiting[best].author] {
+			best = i
+		}
+	}
+	return best
+}
+
+func (t *Turns) waits(author string) bool {
+	return slices.ContainsFunc(t.waiting, func(p party) bool { return p.author == author })
+}
