@@ -59,6 +59,31 @@ func (g *MemoryGroup) Peak() (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }
 
+// Resident is the most memory that the processes of the group which run now ever had
+// mapped, in bytes: without the files that the kernel keeps for them as long as nobody
+// else needs the memory.
+func (g *MemoryGroup) Resident() (int64, error) {
+	running, err := os.ReadFile(filepath.Join(g.dir, "cgroup.procs"))
+	if err != nil {
+		return 0, fmt.Errorf("reading which processes there are: %w", err)
+	}
+	var sum int64
+	for pid := range strings.FieldsSeq(string(running)) {
+		status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+		if err != nil {
+			return 0, fmt.Errorf("reading how much memory process %s had: %w", pid, err)
+		}
+		_, rest, _ := strings.Cut(string(status), "VmHWM:")
+		amount, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		kibibytes, err := strconv.ParseInt(amount, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading how much memory process %s had: %w", pid, err)
+		}
+		sum += kibibytes << 10
+	}
+	return sum, nil
+}
+
 // Kills is how many processes of the group the kernel has killed for their memory.
 func (g *MemoryGroup) Kills() (int, error) {
 	text, err := os.ReadFile(filepath.Join(g.dir, g.kills))
