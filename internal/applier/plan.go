@@ -11,11 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 // parallel is how many requests one operation has under way at a time. It keeps
 // one large bundle from taking the API server's whole share of an identity.
 const parallel = 16
+
+// parallelLarge is parallel for who has taken a turn. There are many of them, and other
+// extensions send theirs to the same API server.
+const parallelLarge = 4
 
 // step is what is to be done about one object.
 type step struct {
@@ -160,6 +166,9 @@ func eachStep(ctx context.Context, steps []*step, act func(context.Context, *ste
 	errs := make([]error, len(steps))
 	var group errgroup.Group
 	group.SetLimit(parallel)
+	if turn.Taken(ctx) {
+		group.SetLimit(parallelLarge)
+	}
 	for i, s := range steps {
 		group.Go(func() error {
 			errs[i] = act(ctx, s)

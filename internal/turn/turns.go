@@ -71,6 +71,17 @@ func Take(ctx context.Context) error {
 	return nil
 }
 
+// Taken says that the job of the context has its turn as a large one.
+func Taken(ctx context.Context) bool {
+	j, ok := ctx.Value(jobKey{}).(*job)
+	if !ok {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.taken
+}
+
 func (j *job) end() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -135,8 +135,11 @@ func TestTakeAgain(t *testing.T) {
 	}
 	turns := turn.New(1, func(string) {})
 	ctx, end := turns.Begin(t.Context(), "a", "a")
+	if turn.Taken(ctx) || turn.Taken(t.Context()) {
+		t.Error("taken before anybody has asked")
+	}
 	for range 2 {
-		if err := turn.Take(ctx); err != nil {
+		if err := turn.Take(ctx); err != nil || !turn.Taken(ctx) {
 			t.Fatal(err)
 		}
 	}
