@@ -22,8 +22,8 @@ const moveTimeout = 10 * time.Second
 const bundleTimeout = 10 * time.Minute
 
 // Bounds of the pulls of bundles at a time: of all, of those from one registry, and of
-// those for one author, who is who may use the ServiceAccounts of a namespace. They get as
-// many as extensions are worked on at a time by default. It takes a dozen of them to hold
+// those for one author, who is who may use the ServiceAccounts of a namespace. An author gets
+// as many as extensions are worked on at a time by default. It takes a dozen of them to hold
 // everything; a pull takes little memory, of which the window of a decompressor is the
 // most.
 const (

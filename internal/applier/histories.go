@@ -23,9 +23,9 @@ type histories struct {
 	owners  owners
 	records records // of no extension
 
-	// turn is taken to list the records of all extensions.
-	turn     chan struct{}
-	surveyed bool
+	// surveying is held to list the records of all extensions.
+	surveying chan struct{}
+	surveyed  bool
 
 	mu    sync.Mutex
 	known map[string]*history // by extension
@@ -39,13 +39,13 @@ type histories struct {
 
 func newHistories(owners owners, records records) *histories {
 	return &histories{
-		owners:  owners,
-		records: records,
-		turn:    make(chan struct{}, 1),
-		known:   map[string]*history{},
-		indexes: map[string][]metav1.ObjectMeta{},
-		chunks:  map[string][]chunk{},
-		asked:   map[string]struct{}{},
+		owners:    owners,
+		records:   records,
+		surveying: make(chan struct{}, 1),
+		known:     map[string]*history{},
+		indexes:   map[string][]metav1.ObjectMeta{},
+		chunks:    map[string][]chunk{},
+		asked:     map[string]struct{}{},
 	}
 }
 
@@ -115,11 +115,11 @@ func (h *histories) drop(extension string) {
 // survey lists all records, without their data, if that was not done yet.
 func (h *histories) survey(ctx context.Context) error {
 	select {
-	case h.turn <- struct{}{}:
+	case h.surveying <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-h.turn }()
+	defer func() { <-h.surveying }()
 	if h.surveyed {
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 // LetGo is for an extension that is deleted and whose content is to stay. It takes the
@@ -37,6 +39,11 @@ func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
 	known, err := planner.known(before)
 	if err != nil {
 		return err
+	}
+	if len(known) > largeRepair {
+		if err := turn.Take(ctx); err != nil {
+			return err
+		}
 	}
 	var steps []*step
 	for _, item := range known {

@@ -366,7 +366,7 @@ func (r *records) prepare(ctx context.Context, key string, rel *release.Release)
 	return stored{index: index, size: size}, err
 }
 
-// createChunk does with a chunk of an earlier try if that has stored the same. What
+// createChunk makes do with a chunk of an earlier try if that has stored the same. What
 // else is called so is not a part of the record, and is not ours to delete with it.
 func (r *records) createChunk(ctx context.Context, wanted *corev1.Secret) error {
 	_, err := r.secrets.Create(ctx, wanted, metav1.CreateOptions{})
@@ -435,8 +435,8 @@ func (r *records) chunks(ctx context.Context, keys []string) (map[string][]chunk
 // keysAround are the labels of the chunks of the revisions that an extension has or
 // may take over, of those before, which may be half deleted, and of those after, which
 // may be half written; and of as many before the last one as are kept, which may have gone
-// while they were taken over. Numbers that nobody has used are not among them, however
-// far apart those are that somebody has.
+// while they were taken over. Of numbers that nobody has used only the next one after each
+// of these is among them, however far apart those are that somebody has.
 func (r *records) keysAround(indexes sorted) []string {
 	keys := map[string]struct{}{}
 	add := func(name string, revision int) { keys[keyLabel(recordKey(name, revision))] = struct{}{} }

@@ -26,8 +26,8 @@ func queued(t *testing.T) (_ context.Context, end func()) {
 	return ctx, end
 }
 
-// TestLargeRepairsTakeTurns: to look at everything is large work, to put one object back is
-// not.
+// TestLargeRepairsTakeTurns: to look at everything, or to let go of it, is large work; to
+// put one object back is not.
 func TestLargeRepairsTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "many")
@@ -58,6 +58,15 @@ func TestLargeRepairsTakeTurns(t *testing.T) {
 	}
 	end()
 	if _, err := f.applier.Repair(ctx, f.owner); err != nil || f.live(t, "many-7") == nil {
+		t.Errorf("in its turn: %v", err)
+	}
+
+	ctx, end = queued(t)
+	if err := f.applier.LetGo(ctx, f.owner); !errors.Is(err, turn.ErrWait) {
+		t.Errorf("beside another large job: %v", err)
+	}
+	end()
+	if err := f.applier.LetGo(ctx, f.owner); err != nil || len(f.live(t, "many-7").OwnerReferences) > 0 {
 		t.Errorf("in its turn: %v", err)
 	}
 }

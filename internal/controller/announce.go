@@ -17,7 +17,8 @@ const slowPull = 5 * time.Second
 // announcement is the status write that a pass may make before it is over: that a
 // revision is under way. Who waits for the end of an edit must not take what is
 // said of the time before for it. There is one for each installation or upgrade:
-// when the status says already that something is left to do, it stays.
+// when the status says already that something is left to do, it stays. A large extension
+// has two more, before and after it has waited for its turn.
 type announcement struct {
 	reconciler *Reconciler
 
@@ -46,17 +47,36 @@ func (a *announcement) pulling(ctx context.Context, outcome Outcome) {
 
 // queued tells of an extension that waits for its turn, once.
 func (a *announcement) queued(ctx context.Context, outcome Outcome) {
-	doing := fmt.Sprintf("waits for its turn to apply image %s: it is large, and so are others that are worked on", outcome.Target.Image)
-	progressing := meta.FindStatusCondition(a.ext.Status.Conditions, ocv1.TypeProgressing)
-	if progressing != nil && progressing.Message == underwayText(outcome, doing) {
+	if !claimsDone(a.ext) && (a.isQueued(outcome) || !isUnderway(a.ext)) {
 		return
 	}
-	_, _ = a.write(ctx, outcome, doing) // the next pass finds out what has become of it
+	_, _ = a.write(ctx, outcome, queuedText(outcome)) // the next pass finds out what has become of it
+}
+
+func queuedText(outcome Outcome) string {
+	return fmt.Sprintf("waits for its turn to apply image %s: it is large, and so are others that are worked on", outcome.Target.Image)
+}
+
+// isQueued says that the status tells of an extension that waits for its turn.
+func (a *announcement) isQueued(outcome Outcome) bool {
+	progressing := meta.FindStatusCondition(a.ext.Status.Conditions, ocv1.TypeProgressing)
+	return progressing != nil && progressing.Message == underwayText(outcome, queuedText(outcome))
+}
+
+// isUnderway says that the status tells what is going on, and of nothing that has failed.
+func isUnderway(ext *ocv1.ClusterExtension) bool {
+	progressing := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeProgressing)
+	return progressing != nil && progressing.Reason == ocv1.ReasonRollingOut
 }
 
 // applying is for the last moment before something is written.
 func (a *announcement) applying(ctx context.Context, outcome Outcome) error {
-	_, err := a.tell(ctx, outcome, fmt.Sprintf("applying image %s", outcome.Target.Image))
+	doing := fmt.Sprintf("applying image %s", outcome.Target.Image)
+	if a.isQueued(outcome) {
+		_, err := a.write(ctx, outcome, doing)
+		return err
+	}
+	_, err := a.tell(ctx, outcome, doing)
 	return err
 }
 

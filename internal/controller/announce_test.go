@@ -371,6 +371,12 @@ func TestLargeExtensionsTakeTurns(t *testing.T) {
 				t.Errorf("while it waited: %+v", progressing)
 			}
 			end()
+			w.during = func(stage string) {
+				progressing := meta.FindStatusCondition(w.extension(t).Status.Conditions, ocv1.TypeProgressing)
+				if stage == "apply" && strings.Contains(progressing.Message, "waits for its turn") {
+					t.Errorf("while it is applied: %s", progressing.Message)
+				}
+			}
 			if woken := <-w.turns; woken != w.extension(t).Name {
 				t.Errorf("woken: %s", woken)
 			}

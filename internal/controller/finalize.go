@@ -15,6 +15,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
 // finalizers are those of the reference implementation. They guard what this process
@@ -62,12 +63,17 @@ func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtens
 		_, err := r.tellTerminating(ctx, ext, ocv1.ReasonOrphaning, terminatingText(left, nil, nil))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.removals.leavesOrphans(ext) && r.removals.markDeparted(ext.UID) {
-		r.warnCustomResources(ctx, ext, wanted)
+	if !r.removals.leavesOrphans(ext) && !r.removals.isDeparted(ext.UID) {
+		if isQueued(r.warnCustomResources(ctx, ext, wanted)) {
+			return r.waitToGo(ctx, ext)
+		}
+		r.removals.markDeparted(ext.UID)
 	}
 	r.forget(ctx, ext.Name)
 	wait, err := r.letGo(ctx, ext)
 	switch {
+	case isQueued(err):
+		return r.waitToGo(ctx, ext)
 	case wait > 0:
 		_, err = r.tellTerminating(ctx, ext, ocv1.ReasonOrphaning, stillOwnedText(err))
 		return ctrl.Result{RequeueAfter: min(wait, letGoRetry)}, client.IgnoreNotFound(err)
@@ -82,6 +88,15 @@ func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtens
 	}
 	err = r.writeFinalizers(ctx, ext, left)
 	return ctrl.Result{RequeueAfter: timeToLook(ext, left, r.Now())}, client.IgnoreNotFound(err)
+}
+
+// waitToGo is for an extension whose turn it is not.
+func (r *Reconciler) waitToGo(ctx context.Context, ext *ocv1.ClusterExtension) (ctrl.Result, error) {
+	const text = "being deleted, which waits for its turn: it is large, and so are others that are worked on"
+	if _, err := r.tellTerminating(ctx, ext, ocv1.ReasonTerminating, text); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return ctrl.Result{}, requeue.ErrUnderway
 }
 
 // timeToLook is how long to wait before it is worth a look what has not gone yet;
@@ -169,12 +184,16 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 }
 
 // warnCustomResources tells how many custom resources go with an extension. It holds
-// nothing up for long.
-func (r *Reconciler) warnCustomResources(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) {
+// nothing up for long. It fails with [turn.ErrWait] alone.
+func (r *Reconciler) warnCustomResources(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) error {
 	ctx, cancel := context.WithTimeout(ctx, departTimeout)
 	defer cancel()
 	counts, err := r.Departures.Depart(ctx, wanted.Owner)
+	if isQueued(err) {
+		return err
+	}
 	r.tell(ext, departureOf(counts, err))
+	return nil
 }
 
 // departureOf is what to tell of the custom resources that go; nil if no definition

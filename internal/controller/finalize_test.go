@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
+	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
 func TestDeletionLetsGo(t *testing.T) {
@@ -175,6 +177,61 @@ func TestContentThatCannotBeLetGoIsTold(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"forget x", "let go"}, w.did); diff != "" {
 		t.Errorf("done (-want +got): nothing goes, so nothing is counted\n%s", diff)
+	}
+}
+
+// TestLargeExtensionsTakeTurnsToGo: one that waits is there, says so, and goes when it is
+// woken.
+func TestLargeExtensionsTakeTurnsToGo(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		orphaned bool
+		waits    func(w *world, err error)
+		did      []string // at last
+	}{
+		"before it is known what goes": {
+			waits: func(w *world, err error) { w.departErr = err },
+			did:   []string{"depart", "forget x"},
+		},
+		"before what stays is let go": {
+			orphaned: true,
+			waits:    func(w *world, err error) { w.letGoErr = err },
+			did:      []string{"forget x", "let go"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ext := sampleExtension()
+			ext.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0)}
+			w := newWorld(t, ext)
+			if tc.orphaned {
+				orphaned := ext.DeepCopy()
+				orphaned.Finalizers = append(orphaned.Finalizers, metav1.FinalizerOrphanDependents)
+				w.reconciler.removals.note(orphaned)
+			}
+			tc.waits(w, turn.ErrWait)
+			for range 2 {
+				if result, err := w.reconcile(t); !errors.Is(err, requeue.ErrUnderway) || result.RequeueAfter != 0 {
+					t.Fatalf("got %v, %v, want that it waits to be woken", result, err)
+				}
+			}
+			want := "False Terminating: being deleted, which waits for its turn: it is large, and so are others that are worked on"
+			if diff := cmp.Diff(want, brief(&w.extension(t).Status, ocv1.TypeReady)); diff != "" {
+				t.Errorf("Ready (-want +got):\n%s", diff)
+			}
+			tc.waits(w, nil)
+			w.did = nil
+			if _, err := w.reconcile(t); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.did, w.did); diff != "" {
+				t.Errorf("done (-want +got):\n%s", diff)
+			}
+			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(ext), ext); !apierrors.IsNotFound(err) {
+				t.Errorf("it is still there: %v", err)
+			}
+		})
 	}
 }
 

@@ -110,12 +110,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, ext); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(ctx, req.Name)
+			r.Turns.Forget(req.Name)
 			r.Departures.Departed(req.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	ctx, endTurn := r.Turns.Begin(ctx, ext.Name, ext.Spec.Namespace)
+	defer endTurn()
 	if !ext.DeletionTimestamp.IsZero() {
-		r.Turns.Forget(req.Name)
 		return r.finalize(ctx, ext)
 	}
 	if wanted := missingFinalizers(ext); wanted != nil {
@@ -125,8 +127,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ctx, end := r.removals.begin(ctx, ext.UID)
 	defer end()
 	wanted, invalid := translate(ext)
-	ctx, endTurn := r.Turns.Begin(ctx, ext.Name, wanted.Owner.Namespace)
-	defer endTurn()
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), ErrOwnerGone) {
@@ -187,7 +187,6 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 
 func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.abandonPull(extension)
-	r.Turns.Forget(extension)
 	r.Forget(ctx, extension)
 	r.concluded.Delete(extension)
 	r.announced.Delete(extension)

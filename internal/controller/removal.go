@@ -92,18 +92,21 @@ func (r *removals) forget(extension types.UID) {
 	delete(r.tried, extension)
 }
 
-// markDeparted says whether this is the first time that it is called for an extension.
-func (r *removals) markDeparted(extension types.UID) (first bool) {
+// isDeparted says that an extension was marked as one whose departure is told of.
+func (r *removals) isDeparted(extension types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, found := r.departed[extension]; found {
-		return false
-	}
+	_, found := r.departed[extension]
+	return found
+}
+
+func (r *removals) markDeparted(extension types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.departed == nil {
 		r.departed = map[types.UID]struct{}{}
 	}
 	r.departed[extension] = struct{}{}
-	return true
 }
 
 // firstTry is when it was called first for an extension.
@@ -157,8 +160,8 @@ func (r *Reconciler) letGo(ctx context.Context, ext *ocv1.ClusterExtension) (wai
 	}
 	wanted, _ := translate(ext)
 	err = r.Departures.LetGo(ctx, wanted.Owner)
-	if err == nil {
-		return 0, nil
+	if err == nil || isQueued(err) {
+		return 0, err
 	}
 	return max(0, letGoPatience-r.Now().Sub(r.removals.firstTry(ext.UID, r.Now()))), err
 }

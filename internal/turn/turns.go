@@ -20,17 +20,22 @@ type Turns struct {
 	waiting []party // in the order in which they came
 	// kept are places for those that were woken, until they have begun and ended.
 	kept map[string]struct{}
-	// served has when an author who waits was served last, in places given.
-	served map[string]int
-	given  int
+
+	// Places are given in rounds, in each of which an author has one. This is the round,
+	// and the last one that an author waits for, if that is yet to come.
+	round int
+	last  map[string]int
 }
 
-// party is a job and whose it is.
-type party struct{ name, author string }
+// party is a job and whose it is, and the round that it waits for.
+type party struct {
+	name, author string
+	round        int
+}
 
 // New returns a number of places. To wake somebody may block.
 func New(places int, wake func(name string)) *Turns {
-	return &Turns{wake: wake, free: places, kept: map[string]struct{}{}, served: map[string]int{}}
+	return &Turns{wake: wake, free: places, kept: map[string]struct{}{}, last: map[string]int{}}
 }
 
 type jobKey struct{}
@@ -93,7 +98,6 @@ func (j *job) end() {
 func (t *Turns) Forget(name string) {
 	t.mu.Lock()
 	t.waiting = slices.DeleteFunc(t.waiting, func(p party) bool { return p.name == name })
-	maps.DeleteFunc(t.served, func(author string, _ int) bool { return !t.waits(author) })
 	t.mu.Unlock()
 	t.release(name, false)
 }
@@ -111,6 +115,8 @@ func (t *Turns) take(who party) bool {
 		return true
 	}
 	if !slices.ContainsFunc(t.waiting, func(p party) bool { return p.name == who.name }) {
+		who.round = max(t.round, t.last[who.author]) + 1
+		t.last[who.author] = who.round
 		t.waiting = append(t.waiting, who)
 	}
 	return false
@@ -141,27 +147,21 @@ func (t *Turns) hand() (woken []string) {
 		chosen := t.waiting[i]
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 		t.free--
-		t.given++
 		t.kept[chosen.name] = struct{}{}
-		if t.served[chosen.author] = t.given; !t.waits(chosen.author) {
-			delete(t.served, chosen.author)
-		}
+		t.round = chosen.round
+		maps.DeleteFunc(t.last, func(_ string, round int) bool { return round <= t.round })
 		woken = append(woken, chosen.name)
 	}
 	return woken
 }
 
-// next is the first of those whose author was not served for the longest.
+// next is the first of those of the first round.
 func (t *Turns) next() int {
 	best := 0
 	for i, p := range t.waiting {
-		if t.served[p.author] < t.served[t.waiting[best].author] {
+		if p.round < t.waiting[best].round {
 			best = i
 		}
 	}
 	return best
-}
-
-func (t *Turns) waits(author string) bool {
-	return slices.ContainsFunc(t.waiting, func(p party) bool { return p.author == author })
 }

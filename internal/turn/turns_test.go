@@ -3,6 +3,7 @@ package turn_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -85,6 +86,29 @@ func TestTakeTurns(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNewcomersDoNotOvertake: who waits is served however many others come one by one.
+func TestNewcomersDoNotOvertake(t *testing.T) {
+	t.Parallel()
+	j := newJobs(1)
+	for _, name := range []string{"a1", "c1", "c2", "c3"} {
+		j.take(t.Context(), name)
+	}
+	var order []string
+	running := "a1"
+	for i := range 4 {
+		j.take(t.Context(), fmt.Sprintf("%c0", 'm'+i)) // an author who was not there before
+		j.end(running)
+		running = <-j.woken
+		order = append(order, running)
+		if !j.take(t.Context(), running) {
+			t.Fatalf("%s was woken, and has no place", running)
+		}
+	}
+	if want := []string{"c1", "m0", "c2", "n0"}; !slices.Equal(order, want) {
+		t.Errorf("woken: %v, want %v", order, want)
 	}
 }
 
