@@ -143,8 +143,10 @@ func (p pull) slowIn(now time.Time) time.Duration {
 	return max(slowPull-now.Sub(p.since), time.Millisecond)
 }
 
-func (p pull) close() {
+// discard is for a pull that nobody goes on with.
+func (r *Reconciler) discard(p pull) {
 	if p.files != nil {
+		r.keptFiles.Add(-1)
 		p.files.Close()
 	}
 }
@@ -156,7 +158,7 @@ func (r *Reconciler) pullOf(extension string, image BundleImage) pull {
 	if ok && waited.image == image {
 		return waited
 	}
-	waited.close()
+	r.discard(waited)
 	begun := pull{image: image, since: r.Now()}
 	r.pulls.Store(extension, begun)
 	return begun
@@ -166,7 +168,7 @@ func (r *Reconciler) pullOf(extension string, image BundleImage) pull {
 func (r *Reconciler) abandonPull(extension string) {
 	known, _ := r.pulls.LoadAndDelete(extension)
 	if waited, ok := known.(pull); ok {
-		waited.close()
+		r.discard(waited)
 	}
 	r.Bundles.Abandon(extension)
 }

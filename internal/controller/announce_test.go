@@ -366,6 +366,9 @@ func TestLargeExtensionsTakeTurns(t *testing.T) {
 			if did := w.take(); len(did) != 1 || !strings.HasPrefix(did[0], "fetch ") {
 				t.Errorf("while it waited: %v", did)
 			}
+			if kept := w.reconciler.keptFiles.Load(); kept != 1 {
+				t.Errorf("the files of %d are at hand, want 1", kept)
+			}
 			progressing := meta.FindStatusCondition(w.extension(t).Status.Conditions, ocv1.TypeProgressing)
 			if progressing == nil || !strings.Contains(progressing.Message, "waits for its turn") {
 				t.Errorf("while it waited: %+v", progressing)
@@ -384,9 +387,31 @@ func TestLargeExtensionsTakeTurns(t *testing.T) {
 			if did := strings.Join(w.take(), ", "); !strings.Contains(did, "apply 1.0.0") || !strings.HasSuffix(did, "close") || strings.Contains(did, "fetch") {
 				t.Errorf("then: %s", did)
 			}
+			if kept := w.reconciler.keptFiles.Load(); kept != 0 {
+				t.Errorf("the files of %d are at hand at the end", kept)
+			}
 			if got := inShort(&w.extension(t).Status); got != saidDone {
 				t.Errorf("status at the end: %s", got)
 			}
 		})
+	}
+}
+
+// TestFilesOfWhoWaitsAreKeptInPart: they take room in the cache that others need.
+func TestFilesOfWhoWaitsAreKeptInPart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	closed := 0
+	files := Files{Close: func() { closed++ }}
+	for i := range maxKeptFiles + 3 {
+		w.reconciler.done(fmt.Sprintf("x%d", i), BundleImage{}, files, true)
+	}
+	if closed != 3 {
+		t.Errorf("%d are closed, want 3", closed)
+	}
+	w.reconciler.abandonPull("x0")
+	w.reconciler.done("another", BundleImage{}, files, true)
+	if closed != 4 {
+		t.Errorf("%d are closed, want 4: there is room for one again", closed)
 	}
 }

@@ -10,12 +10,17 @@ import (
 
 const (
 	// largeBundle is from how many bytes on a bundle waits for its turn before it is
-	// parsed, which takes ten times as much. The largest published ones have half of it.
-	largeBundle = 4 << 20
+	// parsed. That takes a hundred times as much memory where there are many small values.
+	// One in thirty of those that are published has more.
+	largeBundle = 512 << 10
 
 	// largeObjects is from how many objects on a bundle waits for its turn before it is
 	// applied. The largest published ones have half as many.
 	largeObjects = 128
+
+	// maxKeptFiles is of how many extensions that wait for their turn the files stay at
+	// hand. What is in use stays in the cache, where others need room.
+	maxKeptFiles = 8
 )
 
 // takeTurnFor fails with [turn.ErrWait] if the files are many bytes, and it is not their
@@ -45,10 +50,15 @@ func takeTurnFor(ctx context.Context, files fs.FS) error {
 func isQueued(err error) bool { return errors.Is(err, turn.ErrWait) }
 
 // done is for the end of a pass that had the files of an image: they stay at hand for the
-// next one if it waits only for its turn. To ask for the image of a tag again could
-// take longer than a turn is kept.
+// next one if it waits only for its turn, and not too many do. To ask for the image of a
+// tag again could take longer than a turn is kept.
 func (r *Reconciler) done(extension string, image BundleImage, files Files, waiting bool) {
 	if !waiting {
+		files.Close()
+		return
+	}
+	if r.keptFiles.Add(1) > maxKeptFiles {
+		r.keptFiles.Add(-1)
 		files.Close()
 		return
 	}

@@ -207,17 +207,21 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	}
 	image := imageOf(outcome.Target, outcome.Installed)
 	files, err := r.fetch(ctx, wanted.Owner, image)
-	if errors.Is(err, ErrFetching) {
+	switch {
+	case errors.Is(err, ErrFetching):
 		outcome.Waiting = true
 		r.tellSlow(ctx, *outcome, announced)
-		return
-	}
-	if err != nil {
+	case err != nil:
 		outcome.Stage, outcome.Err = StageFetch, err
 		r.keep(ctx, wanted, outcome)
-		return
+	default:
+		defer func() { r.done(wanted.Owner.Name, image, files, outcome.Waiting) }()
+		r.advanceTo(ctx, wanted, outcome, announced, files)
 	}
-	defer func() { r.done(wanted.Owner.Name, image, files, outcome.Waiting) }()
+}
+
+// advanceTo is advance once the files of the bundle are at hand.
+func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement, files Files) {
 	revision, stage, err := r.build(ctx, wanted, outcome, files)
 	if isQueued(err) {
 		outcome.Waiting = true
@@ -263,6 +267,7 @@ func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage) 
 	begun := r.pullOf(owner.Name, image)
 	if begun.files != nil {
 		r.pulls.Delete(owner.Name)
+		r.keptFiles.Add(-1)
 		return *begun.files, nil
 	}
 	files, err := r.Bundles.Fetch(ctx, owner, image)

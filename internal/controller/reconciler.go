@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,8 +91,9 @@ type Reconciler struct {
 	// repairs are those that are still to be told.
 	repairs repairLog
 
-	// pulls are those that extensions wait for.
-	pulls sync.Map
+	// pulls are those that extensions wait for, of which some have come to files.
+	pulls     sync.Map
+	keptFiles atomic.Int64
 
 	// strandedSince has for extensions between two revisions when a pass first
 	// could not go on.

@@ -48,6 +48,9 @@ func attacks() []attack {
 		{name: "values without end", begin: hostileBundles(12, func(int) fstest.MapFS {
 			return fstest.MapFS{"manifests/values.yaml": text(configMap("values", "values: ["+strings.Repeat("[],", 120_000)+"]"))}
 		})},
+		{name: "small values in a small bundle", begin: hostileBundles(12, func(int) fstest.MapFS {
+			return fstest.MapFS{"manifests/values.yaml": text(configMap("values", "values: ["+strings.Repeat("{a: 1},", 70_000)+"]"))}
+		})},
 		{name: "objects without end", begin: hostileBundles(12, func(int) fstest.MapFS { return manyObjects(4000) })},
 		{name: "texts that cannot be compressed", begin: hostileBundles(12, func(n int) fstest.MapFS { return noise(n, 7) })},
 		{name: "a definition of 7 MiB", begin: hostileBundles(8, func(n int) fstest.MapFS {
