@@ -215,6 +215,28 @@ func TestTakingOverRecordsEndsAgainAndAgain(t *testing.T) {
 	checkChunks(t, f)
 }
 
+// TestTakingOverRevisionsEndsInBetween has the last of what was taken over be any Secret of
+// two revisions: chunks may stay of the second, and no index at all.
+func TestTakingOverRevisionsEndsInBetween(t *testing.T) {
+	t.Parallel()
+	for writes := range 4 { // of two records with a chunk each
+		t.Run(fmt.Sprint(writes), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, fmt.Sprintf("two-half-taken-%d", writes))
+			f.applyInChunks(t, "1.0.0", 4_000)
+			f.applyInChunks(t, "1.1.0", 4_100)
+			if found := len(f.allRecords(t)); found != 4 {
+				t.Fatalf("%d Secrets, want 4", found)
+			}
+			f.replaceExtension(t, func(*applier.Extension) {})
+			f.endTakingOver(t, writes)
+			f.applyInChunks(t, "1.2.0", 4_200)
+			f.applyInChunks(t, "1.3.0", 4_300)
+			checkChunks(t, f)
+		})
+	}
+}
+
 // TestTakingOverRecordsEndsAndTheIndexIsSlowToGo has the collector delete the index that
 // was taken over only when the next extension of the name has looked at what there is.
 func TestTakingOverRecordsEndsAndTheIndexIsSlowToGo(t *testing.T) {

@@ -434,9 +434,10 @@ func (r *records) chunks(ctx context.Context, keys []string) (map[string][]chunk
 
 // keysAround are the labels of the chunks of the revisions that an extension has or
 // may take over, of those before, which may be half deleted, and of those after, which
-// may be half written; and of as many before the last one as are kept, which may have gone
-// while they were taken over. Of numbers that nobody has used only the next one after each
-// of these is among them, however far apart those are that somebody has.
+// may be half written; and of as many before the last one as are kept, and of the first
+// as many: their indexes may have gone while they were taken over. Of numbers beyond that
+// nobody has used only the next one after each of these is among them, however far apart
+// those are that somebody has.
 func (r *records) keysAround(indexes sorted) []string {
 	keys := map[string]struct{}{}
 	add := func(name string, revision int) { keys[keyLabel(recordKey(name, revision))] = struct{}{} }
@@ -446,6 +447,9 @@ func (r *records) keysAround(indexes sorted) []string {
 		last := 0
 		for revision := range taken {
 			last = max(last, revision)
+		}
+		for revision := range maxHistory + 1 {
+			add(name, revision)
 		}
 		for revision := max(last-maxHistory, 0); revision <= last+1; revision++ {
 			add(name, revision)
