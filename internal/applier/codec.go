@@ -148,8 +148,9 @@ func expand(data []byte, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expanding a release record: %w", err)
 	}
-	var plain bytes.Buffer
-	plain.Grow(int(min(claimedSize(data), limit)) + bytes.MinRead)
+	// One more than that tells that there is too much, and a buffer grows if it has less
+	// than MinRead left to find out that there is no more.
+	plain := bytes.NewBuffer(make([]byte, 0, int(min(claimedSize(data), limit))+1+bytes.MinRead))
 	if _, err := plain.ReadFrom(io.LimitReader(reader, limit+1)); err != nil {
 		return nil, fmt.Errorf("expanding a release record: %w", err)
 	}
