@@ -23,7 +23,8 @@ const (
 	storingShares = catalogserver.MaxStores
 	newShare      = 320 * mebibyte
 
-	// catalogSpace has the content of catalogs that are served.
+	// catalogSpace has the content of catalogs that are served, and what is left of it for
+	// who still reads content that was replaced.
 	catalogSpace  = 3072 * mebibyte
 	catalogShares = 8
 	catalogShare  = 256 * mebibyte

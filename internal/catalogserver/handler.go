@@ -17,7 +17,8 @@ const maxQueryBytes = 8 << 10
 //
 // The first is for all of a catalog, in whole or in ranges of bytes, the second
 // for the objects of a Query. A reply is of one version of the content, however
-// long it takes, and holds nothing up. It has an entity tag and a modification
+// long it takes, and holds nothing up: where the space of content that was replaced is
+// needed, it is cut. It has an entity tag and a modification
 // time, and is compressed for who accepts that. A name that no catalog can have
 // and parameters of no Query are answered with 400, a catalog without content
 // with 404, another method with 405, and a query too long with 414.

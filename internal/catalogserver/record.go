@@ -60,6 +60,11 @@ type Record struct {
 	Format int `json:"format"`
 }
 
+// key tells the content from others, given the name of its catalog.
+func (r Record) key(catalog string) contentKey {
+	return contentKey{catalog: catalog, folder: r.Folder}
+}
+
 // sizeOnDisk is what the content, its copies and its index take, in bytes.
 func (r Record) sizeOnDisk() int64 {
 	size := diskspace.Blocks(r.Bytes) + diskspace.Blocks(r.IndexBytes)

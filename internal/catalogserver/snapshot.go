@@ -4,11 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // Snapshot is one version of a catalog's content. It stays readable, content
-// and index alike, when the catalog gets other content or is deleted. It is for
-// one reader at a time, who closes it.
+// and index alike, when the catalog gets other content or is deleted, unless the
+// space on disk is needed: then reading fails with os.ErrClosed. It is for one reader at
+// a time, who closes it.
 type Snapshot struct {
 	// Record describes the content.
 	Record Record
@@ -17,10 +19,15 @@ type Snapshot struct {
 	// encoded is the content in the coding that it was opened for; nil if that is not
 	// stored.
 	encoded *os.File
+
+	key      contentKey
+	readers  *readers
+	closing  sync.Once
+	closeErr error
 }
 
 // openSnapshot opens the content that rec describes, in the folder of a catalog, and
-// its copy in that coding if there is one.
+// its copy in that coding if there is one. It is no reader yet.
 func openSnapshot(folder string, rec Record, as coding) (*Snapshot, error) {
 	s := &Snapshot{Record: rec}
 	var err error
@@ -32,7 +39,7 @@ func openSnapshot(folder string, rec Record, as coding) (*Snapshot, error) {
 		s.encoded, err = openSized(filepath.Join(folder, rec.Folder, as.file()), stored.Bytes)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
@@ -77,11 +84,21 @@ func (s *Snapshot) Select(q Query) (Selection, error) {
 
 // Close ends the use of s.
 func (s *Snapshot) Close() error {
-	var errs []error
-	for _, file := range []*os.File{s.content, s.index, s.encoded} {
-		if file != nil {
-			errs = append(errs, file.Close())
+	err := s.close()
+	s.readers.leave(s)
+	return err
+}
+
+// close closes the files, whoever reads them. It may be called more than once.
+func (s *Snapshot) close() error {
+	s.closing.Do(func() {
+		var errs []error
+		for _, file := range []*os.File{s.content, s.index, s.encoded} {
+			if file != nil {
+				errs = append(errs, file.Close())
+			}
 		}
-	}
-	return errors.Join(errs...)
+		s.closeErr = errors.Join(errs...)
+	})
+	return s.closeErr
 }

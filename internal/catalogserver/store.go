@@ -52,8 +52,11 @@ type Store struct {
 	limits Limits
 	work   *diskspace.Space
 
+	// mu guards records. It is held for as long as content is opened, so that what is
+	// opened is what the catalog has.
 	mu      sync.RWMutex
 	records map[string]Record
+	readers readers
 	// commit makes changes of records exclude each other. It guards rooms, which are
 	// what catalogs take on disk.
 	commit sync.Mutex
@@ -172,20 +175,19 @@ func (s *Store) open(name string, wanted func(Record) coding) (*Snapshot, error)
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	for {
-		rec, ok := s.Record(name)
-		if !ok {
-			return nil, ErrNoContent
-		}
-		snapshot, err := openSnapshot(s.folder(name), rec, wanted(rec))
-		if err == nil {
-			return snapshot, nil
-		}
-		// It may have been replaced since the record was read.
-		if now, ok := s.Record(name); ok && now.Folder == rec.Folder {
-			return nil, err
-		}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	rec, ok := s.records[name]
+	if !ok {
+		return nil, ErrNoContent
 	}
+	snapshot, err := openSnapshot(s.folder(name), rec, wanted(rec))
+	if err != nil {
+		return nil, err
+	}
+	snapshot.key, snapshot.readers = rec.key(name), &s.readers
+	s.readers.enter(snapshot)
+	return snapshot, nil
 }
 
 // Put checks the catalog in files and makes it the content of the catalog with
@@ -237,7 +239,8 @@ func (s *Store) Confirm(name string, origin Origin) error {
 }
 
 // publish makes rec the record of a catalog and removes the content that it
-// replaces.
+// replaces. Who reads that finishes on it, if it still has room beside the content of
+// all catalogs: it takes none from those, and nobody waits for its readers.
 func (s *Store) publish(name string, rec Record) error {
 	s.commit.Lock()
 	defer s.commit.Unlock()
@@ -258,10 +261,12 @@ func (s *Store) publish(name string, rec Record) error {
 	s.records[name] = rec
 	s.mu.Unlock()
 	if replaced && old.Folder != rec.Folder {
+		s.readers.part(old.key(name), old.sizeOnDisk())
 		// The content is replaced whether or not the old one can be removed,
 		// and what stays is removed at the next start.
 		_ = os.RemoveAll(filepath.Join(s.folder(name), old.Folder))
 	}
+	s.readers.fit(s.space.Unused())
 	return nil
 }
 
@@ -298,8 +303,12 @@ func (s *Store) Delete(name string) error {
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	s.mu.Lock()
+	old, ok := s.records[name]
 	delete(s.records, name)
 	s.mu.Unlock()
+	if ok {
+		s.readers.part(old.key(name), old.sizeOnDisk())
+	}
 	if err := os.RemoveAll(s.folder(name)); err != nil {
 		return fmt.Errorf("removing the content of catalog %q: %w", name, err)
 	}

@@ -46,6 +46,7 @@ type Space struct {
 	mu     sync.Mutex
 	shares int   // not in use
 	common int64 // left of what is beyond the shares; negative if more was adopted
+	used   int64 // of all holdings together
 }
 
 // New returns a space that nobody holds anything of.
@@ -104,8 +105,7 @@ func (h *Holding) resize(size int64) error {
 	if more > 0 && more > h.space.common {
 		return &FullError{What: h.space.config.What, Limit: h.space.config.Bytes}
 	}
-	h.space.common -= more
-	h.size = size
+	h.set(size)
 	return nil
 }
 
@@ -114,7 +114,12 @@ func (h *Holding) resize(size int64) error {
 func (h *Holding) Adopt(size int64) {
 	h.space.mu.Lock()
 	defer h.space.mu.Unlock()
+	h.set(size)
+}
+
+func (h *Holding) set(size int64) {
 	h.space.common -= h.beyond(size) - h.beyond(h.size)
+	h.space.used += size - h.size
 	h.size = size
 }
 
@@ -123,8 +128,7 @@ func (h *Holding) Adopt(size int64) {
 func (h *Holding) Release() {
 	h.space.mu.Lock()
 	defer h.space.mu.Unlock()
-	h.space.common += h.beyond(h.size)
-	h.size = 0
+	h.set(0)
 	if h.shared {
 		h.space.shares++
 		h.shared, h.share = false, 0
@@ -136,4 +140,12 @@ func (s *Space) Full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.common < 0
+}
+
+// Unused is what nobody has, in bytes, with what is set aside; negative if more was
+// adopted than there is.
+func (s *Space) Unused() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config.Bytes - s.used
 }

@@ -48,15 +48,25 @@ func TestTake(t *testing.T) {
 			t.Parallel()
 			space := diskspace.New(test.config)
 			holdings := []*diskspace.Holding{space.Hold(), space.Hold(), space.Hold()}
+			unused := test.config.Bytes
 			for i, step := range test.steps {
 				err := holdings[step.who].Take(step.take)
 				if isFull(err) != step.full || !step.full && err != nil {
 					t.Fatalf("step %d: got %v, want full: %t", i, err, step.full)
 				}
+				if err == nil {
+					unused -= step.take
+				}
+				if got := space.Unused(); got != unused {
+					t.Errorf("step %d: %d bytes are unused, want %d", i, got, unused)
+				}
 			}
 			for _, holding := range holdings {
 				holding.Release()
 				holding.Release()
+			}
+			if got := space.Unused(); got != test.config.Bytes {
+				t.Errorf("after all was given back %d bytes are unused", got)
 			}
 			again := space.Hold()
 			if err := again.Take(test.config.Bytes - int64(max(0, test.config.Shares-1))*test.config.Share); err != nil {
@@ -74,7 +84,7 @@ func TestResizeAndAdopt(t *testing.T) {
 	space := diskspace.New(diskspace.Config{What: "images", Bytes: 10 << 20})
 	old, other := space.Hold(), space.Hold()
 	old.Adopt(11 << 20)
-	if !space.Full() {
+	if !space.Full() || space.Unused() != -1<<20 {
 		t.Error("what was adopted does not count")
 	}
 	if err := other.Take(1); !isFull(err) || err.Error() != "images may take 10 MiB on disk, and what there is leaves no space for more" {
@@ -90,6 +100,9 @@ func TestResizeAndAdopt(t *testing.T) {
 		t.Errorf("what fits: %v", err)
 	}
 	other.Give(1 << 19)
+	if got := space.Unused(); got != 1<<19 {
+		t.Errorf("%d bytes are unused, want those that were given back", got)
+	}
 	if err := errors.Join(old.Take(1<<19), other.Resize(1<<19)); err != nil || !isFull(old.Take(1)) {
 		t.Errorf("what was given back is not there, or more: %v", err)
 	}
