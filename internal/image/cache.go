@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,7 +23,7 @@ import (
 //	sha256-<hex>-<selection>/       one tree; its existence means complete
 //	    entry.json                  what it is, and the digest of the tree
 //	    tree/                       the kept files
-//	    approved/<hex>              one per accepting decision of a policy
+//	    approved/<hex>              one per accepting decision of a policy, the latest
 //	tmp-<random>/                   being written or being deleted
 const (
 	tempPrefix   = "tmp-"
@@ -30,6 +31,11 @@ const (
 	treeDir      = "tree"
 	approvalsDir = "approved"
 )
+
+// maxApprovals is how many decisions to accept an entry are kept: one for each reference
+// to it, and again for each policy. Who changes references all the time is asked about
+// the older ones again.
+const maxApprovals = 16
 
 // entryKey identifies a tree.
 type entryKey struct {
@@ -310,9 +316,35 @@ func (c *cache) approved(key entryKey, approval string) bool {
 	return err == nil
 }
 
-// approve notes that the entry was accepted by that decision.
+// approve notes that the entry, which is in use, was accepted by that decision. The
+// oldest of too many goes.
 func (c *cache) approve(key entryKey, approval string) error {
-	return diskError(c.root.WriteFile(path.Join(key.dir(), approvalsDir, approval), nil, fileMode))
+	dir := path.Join(key.dir(), approvalsDir)
+	if err := c.root.WriteFile(path.Join(dir, approval), nil, fileMode); err != nil {
+		return diskError(err)
+	}
+	entries, err := fs.ReadDir(c.root.FS(), dir)
+	if err != nil {
+		return diskError(err)
+	}
+	var approvals []fs.FileInfo
+	for _, entry := range entries {
+		// Others may be at it at the same time.
+		info, err := entry.Info()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return diskError(err)
+		}
+		if err == nil {
+			approvals = append(approvals, info)
+		}
+	}
+	slices.SortStableFunc(approvals, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, old := range approvals[min(maxApprovals, len(approvals)):] {
+		if err := c.root.Remove(path.Join(dir, old.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return diskError(err)
+		}
+	}
+	return nil
 }
 
 // discard removes an entry, unless it is in use. It is gone at once; a kill

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -245,6 +246,53 @@ func TestKeysThatWereReplaced(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "attached.yaml"), "default-docker:\n  use-sigstore-attachments: false\n")
 	refused("no place to look for signatures")
+}
+
+// TestApprovalsAreBounded: of the decisions to accept an image, the latest are kept.
+func TestApprovalsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	d := f.push(t, mapFS(bundleFiles), nil)
+	const most, decisions = 16, 20
+	begin := time.Now().Add(-time.Hour)
+	decide := func(i int) int {
+		t.Helper()
+		writeFile(t, f.config.PolicyFile, fmt.Sprintf(`{"default":[{"type":"reject"}],"transports":{"docker":{
+			"registry.test/pkg":[{"type":"insecureAcceptAnything"}],"registry.test/other%d":[{"type":"reject"}]}}}`, i))
+		f.registry.ResetRequests()
+		wantFiles(t, f.mustPull(t, "registry.test/pkg@"+d, image.BundleContent).Files, bundleFiles)
+		return len(f.registry.Requests())
+	}
+	for i := range decisions {
+		decide(i)
+		approvals, err := filepath.Glob(filepath.Join(f.config.Dir, "*", "approved", "*"))
+		if err != nil || len(approvals) != min(i+1, most) {
+			t.Fatalf("after %d decisions %d are kept, error %v", i+1, len(approvals), err)
+		}
+		for _, approval := range approvals {
+			info, err := os.Stat(approval)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Clocks of file systems do not tell decisions apart that are made at once.
+			if at := begin.Add(time.Duration(i) * time.Second); info.ModTime().After(at) {
+				if err := os.Chtimes(approval, at, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for _, i := range []int{decisions - 1, decisions - most} {
+		if requests := decide(i); requests != 0 {
+			t.Errorf("decision %d is made again, with %d requests", i, requests)
+		}
+	}
+	for _, i := range []int{0, decisions - most - 1} {
+		if requests := decide(i); requests == 0 {
+			t.Errorf("decision %d is still kept", i)
+		}
+	}
+	f.wantCached(t, 1)
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {

@@ -62,9 +62,12 @@ func (r *rooms) idle(leases map[entryKey]int) (entryKey, bool) {
 	return slices.MinFunc(unused, func(a, b entryKey) int { return cmp.Compare(r.used[a], r.used[b]) }), true
 }
 
-// entryBytes is what an entry takes beside the files in its tree: three directories, its
-// record and an approval.
-var entryBytes = 5 * diskspace.Blocks(0)
+// approvalsBytes is what the decisions to accept an entry may take, and entryBytes what
+// an entry takes beside the files in its tree: three directories, its record and these.
+var (
+	approvalsBytes = maxApprovals * diskspace.Blocks(0)
+	entryBytes     = 4*diskspace.Blocks(0) + approvalsBytes
+)
 
 // take adds to what an entry takes that is being made.
 func (c *cache) take(room *diskspace.Holding, bytes int64) error {
@@ -110,7 +113,7 @@ func (c *cache) adopt(names []string) error {
 			return diskError(err)
 		}
 		room := c.rooms.space.Hold()
-		room.Adopt(size)
+		room.Adopt(size + approvalsBytes)
 		c.rooms.add(entry.key, room)
 	}
 	for c.rooms.space.Full() && c.evict() {
@@ -118,9 +121,11 @@ func (c *cache) adopt(names []string) error {
 	return nil
 }
 
+// sizeOnDisk is what an entry takes without its approvals.
 func (c *cache) sizeOnDisk(dir string) (int64, error) {
 	var size int64
-	err := fs.WalkDir(c.root.FS(), path.Clean(dir), func(_ string, entry fs.DirEntry, err error) error {
+	approvals := path.Join(dir, approvalsDir)
+	err := fs.WalkDir(c.root.FS(), path.Clean(dir), func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -131,10 +136,13 @@ func (c *cache) sizeOnDisk(dir string) (int64, error) {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() {
-			size += diskspace.Blocks(0)
-		} else {
+		if !entry.IsDir() {
 			size += diskspace.Blocks(info.Size())
+			return nil
+		}
+		size += diskspace.Blocks(0)
+		if name == approvals {
+			return fs.SkipDir
 		}
 		return nil
 	})

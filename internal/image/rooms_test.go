@@ -14,8 +14,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
-// bundleBlocks is what a bundle of bundleOf takes: an entry, a directory and a file.
-const bundleBlocks = 5 + 1 + 10
+// bundleBlocks is what a bundle of bundleOf takes: an entry with its approvals, a
+// directory and a file.
+const bundleBlocks = 4 + 16 + 1 + 10
 
 // bundleOf has a file of ten blocks.
 func bundleOf(letter string) fstest.MapFS {
