@@ -26,6 +26,10 @@ const (
 	slowReaders   = 4000
 	overloadBytes = 150 << 20
 
+	// unansweredReaders is how many of them may have no answer: a connection can be cut
+	// for one that came later before it has asked.
+	unansweredReaders = slowReaders / 100
+
 	// overloadPatience is how long a reader waits for an answer.
 	overloadPatience = 2 * time.Minute
 
@@ -146,8 +150,8 @@ func TestSlowReadersCostLittle(t *testing.T) { //nolint:tparallel // thousands o
 			if cost > overloadBytes {
 				t.Errorf("%d slow readers cost %d MiB", slowReaders, cost>>20)
 			}
-			refused := replies.Status[http.StatusServiceUnavailable]
-			if refused+replies.Status[http.StatusOK] != slowReaders || refused == 0 && !tt.each {
+			refused, answered := replies.Status[http.StatusServiceUnavailable], replies.Status[http.StatusOK]
+			if refused+answered < slowReaders-unansweredReaders || refused == 0 && !tt.each {
 				t.Errorf("got %v, by status", replies.Status)
 			}
 			if replies.WithoutRetryAfter > 0 {

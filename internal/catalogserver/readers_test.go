@@ -79,7 +79,7 @@ func TestCutRepliesDoNotLookWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer resp.Body.Close()
+		t.Cleanup(func() { _ = resp.Body.Close() })
 		if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}
