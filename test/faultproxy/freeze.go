@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -97,8 +98,10 @@ func (f *Freeze) stop(write Write) {
 	f.stopped[f.writer(write)] = write
 }
 
-// hold waits for the client to go away.
+// hold waits for the client to go away. It takes the body first: what is held of it
+// counts against what may be under way on the connection, which other requests share.
 func hold(req *http.Request) {
+	_, _ = io.Copy(io.Discard, req.Body)
 	<-req.Context().Done()
 	panic(http.ErrAbortHandler)
 }
