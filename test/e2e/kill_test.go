@@ -37,8 +37,9 @@ func TestDeathAtEveryWrite(t *testing.T) {
 	for i, name := range fleet.names {
 		points[name] = faultproxy.Point{Write: i/2 + 1, Answered: i%2 == 1}
 	}
-	// Extensions whose time has stopped keep a worker.
-	fleet.takeOver(t, fmt.Sprintf("--workers=%d", len(fleet.names)))
+	// Extensions whose time has stopped keep a worker, of which a quarter is for large
+	// ones.
+	fleet.takeOver(t, fmt.Sprintf("--workers=%d", 4*len(fleet.names)))
 	for _, phase := range []phase{
 		{name: "install", begin: fleet.install, version: "1.0.0"},
 		{name: "upgrade", begin: fleet.upgrade, version: "1.1.0"},
