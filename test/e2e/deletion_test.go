@@ -45,8 +45,8 @@ func TestDeletionAtEveryWrite(t *testing.T) {
 	for i, name := range fleet.names {
 		c.at[name], c.how[name] = i/len(propagations)+1, propagations[i%len(propagations)]
 	}
-	// Extensions whose writes are held keep a worker.
-	fleet.takeOver(t, fmt.Sprintf("--workers=%d", len(fleet.names)))
+	// Extensions whose writes are held keep a worker, of which a quarter is for large ones.
+	fleet.takeOver(t, fmt.Sprintf("--workers=%d", 4*len(fleet.names)))
 	for _, phase := range []phase{
 		{name: "install", begin: fleet.install, version: "1.0.0"},
 		{name: "upgrade", begin: fleet.upgrade, version: "1.1.0"},
