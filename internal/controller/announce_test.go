@@ -397,6 +397,28 @@ func TestLargeExtensionsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestWhoWaitsForItsTurnIsWoken and makes no pass on its own, however long that takes, also
+// when its files are not kept.
+func TestWhoWaitsForItsTurnIsWoken(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	files := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
+	files["manifests/large.yaml"] = &fstest.MapFile{Data: make([]byte, largeBundle)}
+	w.files = files
+	w.reconciler.keptFiles.Store(maxKeptFiles)
+	other, end := w.reconciler.Turns.Begin(t.Context(), "other", "others")
+	defer end()
+	if err := turn.Take(other); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if result, err := w.reconcile(t); !errors.Is(err, requeue.ErrUnderway) || result.RequeueAfter != 0 {
+			t.Errorf("after %s: got %v, %v, want that it waits to be woken", w.passed, result, err)
+		}
+		w.passed += slowPull
+	}
+}
+
 // TestFilesOfWhoWaitsAreKeptInPart: they take room in the cache that others need.
 func TestFilesOfWhoWaitsAreKeptInPart(t *testing.T) {
 	t.Parallel()

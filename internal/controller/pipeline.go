@@ -211,6 +211,7 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	case errors.Is(err, ErrFetching):
 		outcome.Waiting = true
 		r.tellSlow(ctx, *outcome, announced)
+		outcome.RecheckAfter = r.slowIn(wanted.Owner.Name)
 	case err != nil:
 		outcome.Stage, outcome.Err = StageFetch, err
 		r.keep(ctx, wanted, outcome)

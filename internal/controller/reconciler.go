@@ -138,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if outcome.Waiting {
-		return ctrl.Result{RequeueAfter: r.slowIn(ext.Name)}, requeue.ErrUnderway
+		return ctrl.Result{RequeueAfter: outcome.RecheckAfter}, requeue.ErrUnderway
 	}
 	r.abandonPull(ext.Name)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which is to be told too
