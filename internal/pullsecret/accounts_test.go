@@ -129,13 +129,7 @@ func TestAccountsLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	api := fake.NewClientset(&corev1.ServiceAccount{})
-	if _, err := NewAccounts(AccountsConfig{
-		Names: namesIn(api),
-		As:    func(types.NamespacedName) (corev1client.SecretsGetter, error) { return api.CoreV1(), nil },
-		File:  kept,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	accountsOf(t, api, kept)
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what a killed process left is there: %v", err)
 	}
@@ -185,14 +179,7 @@ func TestSecretsOfAServiceAccountAreBounded(t *testing.T) {
 				requests++
 				return false, nil, nil
 			})
-			accounts, err := NewAccounts(AccountsConfig{
-				Names: namesIn(api),
-				As:    func(types.NamespacedName) (corev1client.SecretsGetter, error) { return api.CoreV1(), nil },
-				File:  filepath.Join(t.TempDir(), "auth.json"),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			accounts := accountsOf(t, api, filepath.Join(t.TempDir(), "auth.json"))
 			written, err := accounts.Write(t.Context(), own)
 			if (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
 				t.Errorf("err = %v\nwant  %s", err, tc.err)
@@ -211,6 +198,20 @@ func TestSecretsOfAServiceAccountAreBounded(t *testing.T) {
 	}
 }
 
+// accountsOf reads the Secrets of a cluster, whoever asks.
+func accountsOf(t *testing.T, api kubernetes.Interface, file string) *Accounts {
+	t.Helper()
+	accounts, err := NewAccounts(AccountsConfig{
+		Names: namesIn(api),
+		As:    func(types.NamespacedName) (corev1client.SecretsGetter, error) { return api.CoreV1(), nil },
+		File:  file,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return accounts
+}
+
 func TestReadingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	api := fake.NewClientset(account("s", "t"), secretOf("system", "t", `{"a":{"auth":"1"}}`))
@@ -221,14 +222,7 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 		cancel()
 		return false, nil, nil
 	})
-	accounts, err := NewAccounts(AccountsConfig{
-		Names: namesIn(api),
-		As:    func(types.NamespacedName) (corev1client.SecretsGetter, error) { return api.CoreV1(), nil },
-		File:  filepath.Join(t.TempDir(), "auth.json"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	accounts := accountsOf(t, api, filepath.Join(t.TempDir(), "auth.json"))
 	if written, err := accounts.Write(ctx, own); !errors.Is(err, context.Canceled) || written != "" || requests != 1 {
 		t.Errorf("%d Secrets are read, file %q, err = %v", requests, written, err)
 	}
