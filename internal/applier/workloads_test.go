@@ -38,13 +38,8 @@ func TestWorkloadsAreFollowed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "workloads")
 	f.apply(t, "1.0.0", deployment(t))
-	workloads := f.workloads(t)
 	f.requests.take()
-	for !settledAs(workloads, metav1.ConditionFalse) || workloads[0].Reason != "0 of 1 replicas are available" {
-		f.waitForChange(t)
-		f.repair(t)
-		workloads = f.workloads(t)
-	}
+	f.waitUnavailable(t)
 	for _, request := range f.requests.take() {
 		if strings.Contains(request, "deployments/d") {
 			t.Errorf("%s: the watch says it all", request)
@@ -66,6 +61,7 @@ func TestWorkloadThatIsGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "workload-gone")
 	f.apply(t, "1.0.0", deployment(t))
+	f.waitUnavailable(t) // from here on a watch runs, which lasts when the right to open one goes
 	f.disempower(t)
 	f.deleteDeployment(t)
 	for workloads := f.workloads(t); workloads[0].Reason != "it does not exist"; workloads = f.workloads(t) {
@@ -108,6 +104,17 @@ func TestWorkloadThatCannotBeSeen(t *testing.T) {
 	got := f.workloads(t)[0]
 	if got.Available != metav1.ConditionUnknown || !strings.Contains(got.Reason, "get, list and watch") {
 		t.Errorf("the workload is %+v: nobody can know", got)
+	}
+}
+
+// waitUnavailable waits until a watch has told that no pod of the Deployment runs.
+func (f *fixture) waitUnavailable(t *testing.T) {
+	t.Helper()
+	workloads := f.workloads(t)
+	for !settledAs(workloads, metav1.ConditionFalse) || workloads[0].Reason != "0 of 1 replicas are available" {
+		f.waitForChange(t)
+		f.repair(t)
+		workloads = f.workloads(t)
 	}
 }
 
