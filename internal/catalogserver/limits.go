@@ -5,9 +5,9 @@ import "github.com/clusterextensions/operator-controller/internal/catalogclient/
 // MaxBytes is some five times the size of the largest public catalog.
 const MaxBytes = 1 << 30
 
-// defaultIndexBytes lets a million objects have some hundred bytes each. That of
-// the largest public catalog takes three million.
-const defaultIndexBytes = 128 << 20
+// defaultIndexBytes lets 150,000 objects have names and packages of their own. That of
+// the largest public catalog takes a few million bytes.
+const defaultIndexBytes = 64 << 20
 
 // Limits bounds what one catalog may take. A zero field stands for its default.
 type Limits struct {

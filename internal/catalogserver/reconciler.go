@@ -38,7 +38,7 @@ const (
 	// stored, which takes memory and time of the processor. For each there is space on
 	// disk, set aside where all is wired.
 	MaxPulls  = 12
-	MaxStores = 4
+	MaxStores = 2
 	// maxRegistryPulls and maxCatalogPulls are how many of the pulls go to one registry
 	// and are of one catalog: a registry that is slow leaves most of them to others.
 	maxRegistryPulls = 4

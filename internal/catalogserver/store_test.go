@@ -281,8 +281,8 @@ func TestIndexIsBounded(t *testing.T) {
 		}
 		return files(map[string]string{"c.json": text.String()})
 	}
-	// An object takes some 24 bytes, its name 200, and each of its fields 4.
-	s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir(), Limits: catalogserver.Limits{IndexBytes: 100 * 250}})
+	// An object takes 84 bytes, and its name 328.
+	s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir(), Limits: catalogserver.Limits{IndexBytes: 100 * 420}})
 	put(t, s, "c", "1", catalog(100))
 	err := s.Put(t.Context(), "c", origin("2"), catalog(115))
 	if limit, ok := errors.AsType[*fbc.LimitError](err); !ok || limit.What != "index bytes" {

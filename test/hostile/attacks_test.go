@@ -39,7 +39,8 @@ func attacks() []attack {
 		})},
 		{name: "aliases that multiply", begin: hostileCatalog("aliases", fstest.MapFS{"catalog.yaml": text(laughs())})},
 		{name: "a catalog of 400 MiB", begin: hostileCatalog("large", large(400))},
-		{name: "twenty catalogs at once", begin: manyCatalogs(20, 40)},
+		{name: "twenty catalogs at once", begin: manyCatalogs("many", 20, large(40))},
+		{name: "eight indexes at their bound at once", begin: manyCatalogs("indexes", 8, distinct(180_000))},
 		{name: "rules that cost", begin: hostileCatalog("rules", ruling(500))},
 		{name: "a registry that drips", begin: dripping(12)},
 		{name: "layers that expand", begin: hostileBundles(8, func(int) fstest.MapFS {
@@ -169,15 +170,26 @@ func large(size int) fstest.MapFS {
 	return fstest.MapFS{"large.json": text(strings.Repeat(blob, size))}
 }
 
-func manyCatalogs(count, size int) func(t *testing.T) {
+// distinct has as many objects, of which each has a name and a package of its own: the
+// index that takes the most memory for its size.
+func distinct(objects int) fstest.MapFS {
+	var out strings.Builder
+	for i := range objects {
+		fmt.Fprintf(&out, "{\"schema\": \"x\", \"package\": \"%d\", \"name\": \"%d\"}\n", i, i)
+	}
+	return fstest.MapFS{"distinct.json": text(out.String())}
+}
+
+func manyCatalogs(name string, count int, content fstest.MapFS) func(t *testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
-		if err := theSuite.PushCatalog(t.Context(), "catalog-evil-many:v1", large(size)); err != nil {
+		image := "catalog-evil-" + name + ":v1"
+		if err := theSuite.PushCatalog(t.Context(), image, content); err != nil {
 			t.Fatal(err)
 		}
 		for i := range count {
-			name := fmt.Sprintf("evil-many-%d", i)
-			err := theSuite.CreateCatalog(t.Context(), name, registryHost+"/catalog-evil-many:v1")
+			name := fmt.Sprintf("evil-%s-%d", name, i)
+			err := theSuite.CreateCatalog(t.Context(), name, registryHost+"/"+image)
 			if err != nil {
 				t.Fatal(err)
 			}

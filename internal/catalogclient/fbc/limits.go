@@ -9,7 +9,7 @@ import (
 // inside, weigh some 200 MB in 20,000 objects of at most a few megabytes.
 const (
 	defaultStreamBytes = 2 << 30
-	defaultObjectBytes = 32 << 20
+	defaultObjectBytes = 16 << 20
 	defaultYAMLBytes   = 4 << 20
 	defaultObjects     = 1_000_000
 	defaultKeys        = 1000
