@@ -112,13 +112,16 @@ func (r releases) Workloads(owner controller.Owner) ([]controller.Workload, bool
 	return workloads, seen
 }
 
-func (r releases) Depart(ctx context.Context, owner controller.Owner) ([]controller.CustomResources, error) {
+func (r releases) Depart(ctx context.Context, owner controller.Owner) (controller.Departure, error) {
 	found, err := r.applier.Depart(ctx, applier.Extension(owner))
-	counts := make([]controller.CustomResources, 0, len(found))
-	for _, resources := range found {
-		counts = append(counts, controller.CustomResources(resources))
+	var departure controller.Departure
+	for _, resources := range found.CustomResources {
+		departure.CustomResources = append(departure.CustomResources, controller.CustomResources(resources))
 	}
-	return counts, err
+	for _, object := range found.Staying {
+		departure.Staying = append(departure.Staying, object.String())
+	}
+	return departure, err
 }
 
 func (r releases) Remaining(ctx context.Context, owner controller.Owner) ([]string, error) {

@@ -18,6 +18,16 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
+// Departure is what becomes of the content of an extension that is being deleted.
+type Departure struct {
+	// CustomResources are those of definitions that go, sorted.
+	CustomResources []CustomResources
+
+	// Staying are objects that do not go, sorted: those of an earlier extension of the
+	// name that this one never came to own.
+	Staying []ObjectKey
+}
+
 // CustomResources are all objects that a definition defines.
 type CustomResources struct {
 	Definition string
@@ -74,29 +84,47 @@ const maxHeld = 50
 
 var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 
-// Depart says what goes with an extension, before any of it does: the custom
-// resources of each CustomResourceDefinition, sorted by its name. It reads as the
-// ServiceAccount.
-func (a *Applier) Depart(ctx context.Context, owner Extension) ([]CustomResources, error) {
+// Depart says what goes with an extension, before any of it does, and what does not. It
+// reads as the ServiceAccount.
+func (a *Applier) Depart(ctx context.Context, owner Extension) (Departure, error) {
 	client, err := a.clients.metadata(owner.account())
 	if err != nil {
-		return nil, err
+		return Departure{}, err
 	}
+	var departure Departure
 	leaving := a.state(owner).knownContent()
 	if leaving == nil {
 		if leaving, err = a.recordedContent(ctx, owner); err != nil {
-			return nil, err
+			return Departure{}, err
 		}
+		leaving, departure.Staying = ownedOf(ctx, client, owner, leaving)
 	}
 	a.departures.set(owner, leaving)
-	var counts []CustomResources
 	for _, object := range leaving {
 		if !object.defines.Empty() {
 			count, err := countOf(ctx, client, object.defines)
-			counts = append(counts, CustomResources{Definition: object.key.Name, Count: count, Err: err})
+			departure.CustomResources = append(departure.CustomResources, CustomResources{Definition: object.key.Name, Count: count, Err: err})
 		}
 	}
-	return counts, nil
+	return departure, nil
+}
+
+// ownedOf leaves out objects that are there and that an extension does not own. What
+// cannot be read is taken to be owned.
+func ownedOf(ctx context.Context, client metadata.Interface, owner Extension, content []departing) (owned []departing, others []ObjectKey) {
+	for _, object := range content {
+		live, err := object.read(ctx, client)
+		if err == nil && !owner.owns(live) {
+			others = append(others, object.key)
+			continue
+		}
+		owned = append(owned, object)
+	}
+	return owned, others
+}
+
+func (d departing) read(ctx context.Context, client metadata.Interface) (*metav1.PartialObjectMetadata, error) {
+	return client.Resource(d.resource).Namespace(d.key.Namespace).Get(ctx, d.key.Name, metav1.GetOptions{})
 }
 
 // recordedContent is for an extension that this process has not looked at. The records
@@ -200,14 +228,14 @@ func (a *Applier) Remaining(ctx context.Context, owner Extension) ([]Remaining, 
 // remainingOf is nil for what is gone. What was made anew, or has another owner by
 // now, stays.
 func remainingOf(ctx context.Context, client metadata.Interface, owner Extension, object departing) (*Remaining, error) {
-	live, err := client.Resource(object.resource).Namespace(object.key.Namespace).Get(ctx, object.key.Name, metav1.GetOptions{})
+	live, err := object.read(ctx, client)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(owner.without(live)) == len(live.OwnerReferences) {
+	if !owner.owns(live) {
 		return nil, nil
 	}
 	found := &Remaining{Key: object.key, Finalizers: theirFinalizers(live)}

@@ -1,6 +1,7 @@
 package applier_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -54,8 +55,9 @@ func TestDeparture(t *testing.T) {
 		eventually(t, "creating a custom resource", func() bool { return admin.Create(t.Context(), object) == nil })
 	}
 	f.requests.take()
-	counts, err := f.applier.Depart(t.Context(), f.owner)
-	if err != nil || len(counts) != 1 || counts[0].Definition != "parcels.departure.test" || counts[0].Count != 3 || counts[0].Err != nil {
+	departure, err := f.applier.Depart(t.Context(), f.owner)
+	counts := departure.CustomResources
+	if err != nil || len(departure.Staying) > 0 || len(counts) != 1 || counts[0].Definition != "parcels.departure.test" || counts[0].Count != 3 || counts[0].Err != nil {
 		t.Errorf("custom resources: %+v (%v)", counts, err)
 	}
 	if got := f.remaining(t); len(got) != 2 {
@@ -108,12 +110,51 @@ func TestDepartureWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Name: "c"})
-	if counts, err := f.applier.Depart(t.Context(), f.owner); err != nil || len(counts) > 0 {
-		t.Errorf("custom resources: %+v (%v)", counts, err)
+	if departure, err := f.applier.Depart(t.Context(), f.owner); err != nil || len(departure.CustomResources)+len(departure.Staying) > 0 {
+		t.Errorf("got %+v (%v)", departure, err)
 	}
 	want := []string{`ConfigMap "c" in namespace "` + f.owner.Namespace + `", unless it is gone: the ServiceAccount may not get it`}
 	if diff := cmp.Diff(want, f.remaining(t)); diff != "" {
 		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+}
+
+// TestDepartureOfWhatWasNeverTakenOver: an extension has the records of an earlier one
+// of its name, and only a part of its content.
+func TestDepartureOfWhatWasNeverTakenOver(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "departure-not-owned")
+	definition := parcels(t)
+	definition.SetName("parcels.stays.test")
+	if err := unstructured.SetNestedField(definition.Object, "stays.test", "spec", "group"); err != nil {
+		t.Fatal(err)
+	}
+	f.apply(t, "1.0.0", definition, configMap("stays", "v"), configMap("goes", "v"))
+	f.takeOwnerOff(t, "stays")
+	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"ownerReferences": null}}`))
+	if err := admin.Patch(t.Context(), definition, free); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := admin.Delete(context.Background(), definition); err != nil {
+			t.Error(err)
+		}
+	})
+	f.restart(t)
+	departure, err := f.applier.Depart(t.Context(), f.owner)
+	if err != nil || len(departure.CustomResources) > 0 {
+		t.Errorf("got %+v (%v)", departure, err)
+	}
+	var staying []string
+	for _, object := range departure.Staying {
+		staying = append(staying, object.String())
+	}
+	want := []string{`ConfigMap "stays" in namespace "` + f.owner.Namespace + `"`, `CustomResourceDefinition "parcels.stays.test"`}
+	if diff := cmp.Diff(want, staying); diff != "" {
+		t.Errorf("what stays (-want +got):\n%s", diff)
+	}
+	if remaining := f.remaining(t); len(remaining) != 1 || !strings.Contains(remaining[0], "goes") {
+		t.Errorf("what is left is %q, want what goes", remaining)
 	}
 }
 

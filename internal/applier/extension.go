@@ -63,6 +63,11 @@ func (e Extension) reference() *metav1.OwnerReference {
 	}
 }
 
+// owns reports whether an object has the extension as its owner.
+func (e Extension) owns(object metav1.Object) bool {
+	return len(e.without(object)) < len(object.GetOwnerReferences())
+}
+
 // without are the owner references of an object less those to the extension.
 func (e Extension) without(object metav1.Object) []metav1.OwnerReference {
 	return slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(owner metav1.OwnerReference) bool {

@@ -22,9 +22,9 @@ func (silent) Fetch(ctx context.Context, _ Owner, _ BundleImage) (Files, error) 
 	return Files{}, ctx.Err()
 }
 
-func (silent) Depart(ctx context.Context, _ Owner) ([]CustomResources, error) {
+func (silent) Depart(ctx context.Context, _ Owner) (Departure, error) {
 	<-ctx.Done()
-	return nil, ctx.Err()
+	return Departure{}, ctx.Err()
 }
 
 // TestPassesEnd has a registry that is never done. The status says so, if the API

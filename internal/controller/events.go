@@ -19,6 +19,10 @@ const (
 	// is removed.
 	eventCustomResources = "CustomResources"
 
+	// eventContentStays names what a deletion leaves behind because the extension never
+	// came to own it.
+	eventContentStays = "ContentStays"
+
 	// eventPreflight tells what the checks of an upgrade have found and let pass.
 	eventPreflight = "Preflight"
 

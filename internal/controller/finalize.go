@@ -64,7 +64,7 @@ func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtens
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.removals.leavesOrphans(ext) && !r.removals.isDeparted(ext.UID) {
-		if isQueued(r.warnCustomResources(ctx, ext, wanted)) {
+		if isQueued(r.warnDeparture(ctx, ext, wanted)) {
 			return r.waitToGo(ctx, ext)
 		}
 		r.removals.markDeparted(ext.UID)
@@ -183,17 +183,31 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 	r.tell(ext, removalOf(dependents(wanted.Request.Package, nil, observed)))
 }
 
-// warnCustomResources tells how many custom resources go with an extension. It holds
-// nothing up for long. It fails with [turn.ErrWait] alone.
-func (r *Reconciler) warnCustomResources(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) error {
+// warnDeparture tells how many custom resources go with an extension, and what stays
+// behind. It holds nothing up for long. It fails with [turn.ErrWait] alone.
+func (r *Reconciler) warnDeparture(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) error {
 	ctx, cancel := context.WithTimeout(ctx, departTimeout)
 	defer cancel()
-	counts, err := r.Departures.Depart(ctx, wanted.Owner)
+	departure, err := r.Departures.Depart(ctx, wanted.Owner)
 	if isQueued(err) {
 		return err
 	}
-	r.tell(ext, departureOf(counts, err))
+	r.tell(ext, departureOf(departure.CustomResources, err))
+	r.tell(ext, stayingOf(departure.Staying))
 	return nil
+}
+
+// stayingOf is what to tell of objects that stay behind; nil if there are none.
+func stayingOf(objects []string) *transition {
+	if len(objects) == 0 {
+		return nil
+	}
+	return &transition{
+		kind: corev1.EventTypeWarning, reason: eventContentStays,
+		note: excerpt.Line(fmt.Sprintf("%d objects stay, because they are of an earlier extension of the name and were never taken over: %s; "+
+			"delete them by hand, or create the extension again with a ServiceAccount that may take them over, and delete it once it is ready",
+			len(objects), excerpt.Of(objects, maxList)), maxText),
+	}
 }
 
 // departureOf is what to tell of the custom resources that go; nil if no definition

@@ -280,3 +280,29 @@ func TestCustomResourcesThatGoAreTold(t *testing.T) {
 		})
 	}
 }
+
+func TestContentThatStaysIsTold(t *testing.T) {
+	t.Parallel()
+	if got := stayingOf(nil); got != nil {
+		t.Errorf("got %+v where nothing stays", got)
+	}
+	want := &transition{
+		kind: corev1.EventTypeWarning, reason: eventContentStays,
+		note: `2 objects stay, because they are of an earlier extension of the name and were never taken over: ConfigMap "a", ConfigMap "b"; ` +
+			"delete them by hand, or create the extension again with a ServiceAccount that may take them over, and delete it once it is ready",
+	}
+	if diff := cmp.Diff(want, stayingOf([]string{`ConfigMap "a"`, `ConfigMap "b"`}), cmp.AllowUnexported(transition{})); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+	ext := sampleExtension()
+	w := newWorld(t)
+	ext.Finalizers, ext.DeletionTimestamp = slices.Clone(finalizers), &metav1.Time{Time: w.reconciler.Now()}
+	w = newWorld(t, ext)
+	w.staying = []string{`ConfigMap "a"`, `ConfigMap "b"`}
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(w.told, "Warning ContentStays: "+want.note) {
+		t.Errorf("told: %q", w.told)
+	}
+}

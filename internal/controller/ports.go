@@ -152,9 +152,9 @@ type Departures interface {
 	// to it that nothing has the extension as its owner any more.
 	LetGo(ctx context.Context, owner Owner) error
 
-	// Depart says what goes with an extension, before any of it does: the custom
-	// resources of each definition, sorted by its name. It only reads.
-	Depart(ctx context.Context, owner Owner) ([]CustomResources, error)
+	// Depart says what goes with an extension, before any of it does, and what does
+	// not. It only reads.
+	Depart(ctx context.Context, owner Owner) (Departure, error)
 
 	// Departed is for an extension that is gone.
 	Departed(extension string)
@@ -163,6 +163,16 @@ type Departures interface {
 	// extension that is being deleted, and what they wait for. It knows none unless
 	// there was a Depart. It only reads.
 	Remaining(ctx context.Context, owner Owner) ([]string, error)
+}
+
+// Departure is what becomes of the content of an extension that is being deleted.
+type Departure struct {
+	// CustomResources are those of definitions that go, sorted.
+	CustomResources []CustomResources
+
+	// Staying names, for people, objects that do not go, sorted: those of an earlier
+	// extension of the name that this one never came to own.
+	Staying []string
 }
 
 // CustomResources are all objects that a definition defines.

@@ -56,6 +56,7 @@ type world struct {
 	repair       Applied // what comes of one
 
 	customResources []CustomResources
+	staying         []string
 	remaining       []string
 	departErr       error
 
@@ -206,9 +207,9 @@ func (w *world) Event(_ runtime.Object, kind, reason, note string) {
 
 func (w *world) Workloads(Owner) ([]Workload, bool) { return w.workloads, !w.unseen }
 
-func (w *world) Depart(context.Context, Owner) ([]CustomResources, error) {
+func (w *world) Depart(context.Context, Owner) (Departure, error) {
 	w.did = append(w.did, "depart")
-	return w.customResources, w.departErr
+	return Departure{CustomResources: w.customResources, Staying: w.staying}, w.departErr
 }
 
 func (w *world) Remaining(context.Context, Owner) ([]string, error) {
