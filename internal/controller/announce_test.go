@@ -343,6 +343,7 @@ func TestLargeExtensionsTakeTurns(t *testing.T) {
 	}
 	tests := map[string]string{
 		"many bytes":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large}\ndata: {a: " + text + "}\n",
+		"many values":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: large}\nvalues: [" + strings.Repeat("1,", largeValues) + "]\n",
 		"many objects": many.String(),
 	}
 	for name, content := range tests {

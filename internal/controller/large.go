@@ -10,9 +10,11 @@ import (
 
 const (
 	// largeBundle is from how many bytes on a bundle waits for its turn before it is
-	// parsed. That takes a hundred times as much memory where there are many small values.
-	// One in thirty of those that are published has more.
+	// parsed, and largeValues from how many characters on that stand between values, in
+	// texts as well: a value takes about a kilobyte until it is applied, however short it
+	// is. One in twenty of those that are published has more of either.
 	largeBundle = 512 << 10
+	largeValues = 16_384
 
 	// largeObjects is from how many objects on a bundle waits for its turn before it is
 	// applied. The largest published ones have half as many.
@@ -23,11 +25,19 @@ const (
 	maxKeptFiles = 8
 )
 
-// takeTurnFor fails with [turn.ErrWait] if the files are many bytes, and it is not their
-// turn. What cannot be read is told by who needs it.
+// takeTurnFor fails with [turn.ErrWait] if the files are large, and it is not their turn.
 func takeTurnFor(ctx context.Context, files fs.FS) error {
-	var size int64
-	err := fs.WalkDir(files, ".", func(_ string, entry fs.DirEntry, err error) error {
+	if !isLarge(files) {
+		return nil
+	}
+	return turn.Take(ctx)
+}
+
+// isLarge reads no more than it takes to know. What cannot be read is told by who needs
+// it.
+func isLarge(files fs.FS) (large bool) {
+	size, values := int64(0), 0
+	_ = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return nil //nolint:nilerr // see above
 		}
@@ -35,15 +45,30 @@ func takeTurnFor(ctx context.Context, files fs.FS) error {
 		if err != nil {
 			return nil //nolint:nilerr // see above
 		}
-		if size += info.Size(); size > largeBundle {
+		if size += info.Size(); size <= largeBundle {
+			values += valuesIn(files, path)
+		}
+		if large = size > largeBundle || values > largeValues; large {
 			return fs.SkipAll
 		}
 		return nil
 	})
-	if err != nil || size <= largeBundle {
-		return err
+	return large
+}
+
+// valuesIn counts what stands between values in a file of YAML or JSON.
+func valuesIn(files fs.FS, path string) (count int) {
+	data, err := fs.ReadFile(files, path)
+	if err != nil {
+		return 0
 	}
-	return turn.Take(ctx)
+	for _, c := range data {
+		switch c {
+		case ':', ',', '-', '?':
+			count++
+		}
+	}
+	return count
 }
 
 // isQueued says that a pass ends because it is not its turn.

@@ -52,6 +52,9 @@ func attacks() []attack {
 		{name: "small values in a small bundle", begin: hostileBundles(12, func(int) fstest.MapFS {
 			return fstest.MapFS{"manifests/values.yaml": text(configMap("values", "values: ["+strings.Repeat("{a: 1},", 70_000)+"]"))}
 		})},
+		{name: "as many small values as take no turn", begin: hostileBundles(12, func(int) fstest.MapFS {
+			return fstest.MapFS{"manifests/values.yaml": text(configMap("values", "values: ["+strings.Repeat("{a: 1},", 7_500)+"]"))}
+		})},
 		{name: "objects without end", begin: hostileBundles(12, func(int) fstest.MapFS { return manyObjects(4000) })},
 		{name: "texts that cannot be compressed", begin: hostileBundles(12, func(n int) fstest.MapFS { return noise(n, 7) })},
 		{name: "a definition of 7 MiB", begin: hostileBundles(8, func(n int) fstest.MapFS {
