@@ -106,7 +106,7 @@ func (b *fieldBuilder) write(w io.Writer) error {
 	values := slices.Sorted(maps.Keys(b.numbers))
 	ranks := make([]uint32, len(values)+1) // of numbers, in the order of the values
 	for rank, value := range values {
-		ranks[b.numbers[value]] = uint32(rank) //nolint:gosec // as above
+		ranks[b.numbers[value]] = uint32(rank)
 	}
 	ends, postings := b.postingsBy(ranks)
 	table := make([]byte, valueEntryBytes, (len(values)+1)*valueEntryBytes)
@@ -144,7 +144,7 @@ func (b *fieldBuilder) postingsBy(ranks []uint32) (ends, postings []uint32) {
 	postings = make([]uint32, b.postings)
 	for object, number := range b.ofObjects {
 		if number > 0 {
-			postings[ends[ranks[number]]] = uint32(object) //nolint:gosec // as above
+			postings[ends[ranks[number]]] = uint32(object)
 			ends[ranks[number]]++
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // made of it, is not more than what its bound counts, whatever objects there are.
 func TestIndexIsAsLargeAsItIsCounted(t *testing.T) { //nolint:paralleltest // it measures memory
 	const objects = 60_000
-	for name, object := range map[string]func(i int) fbc.Object{
+	for name, object := range map[string]func(i int) fbc.Object{ //nolint:paralleltest // as above
 		"each with a name and a package": func(i int) fbc.Object {
 			return fbc.Object{Schema: "s", Package: fmt.Sprint("p", i), Name: fmt.Sprint("n", i)}
 		},
@@ -20,7 +20,7 @@ func TestIndexIsAsLargeAsItIsCounted(t *testing.T) { //nolint:paralleltest // it
 		"all of a kind":  func(int) fbc.Object { return fbc.Object{Schema: "s", Package: "p", Name: "n"} },
 		"nothing at all": func(int) fbc.Object { return fbc.Object{} },
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above
+		t.Run(name, func(t *testing.T) {
 			var b indexBuilder
 			before := live()
 			for i := range objects {
@@ -47,7 +47,7 @@ func live() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc) //nolint:gosec // a size
+	return int64(stats.HeapAlloc)
 }
 
 type writerFunc func(p []byte) (int, error)
