@@ -132,15 +132,16 @@ func TestAnyChangeOnlyAsksForMore(t *testing.T) {
 // The forbidden namespaces are those that the manifests and the cluster run in.
 func TestForbiddenNamespaces(t *testing.T) {
 	t.Parallel()
+	want := fmt.Sprintf("forbidden: ['kube-system', '%s']", manager(t, build(t, "default")).Namespace)
+	got := map[string]string{}
 	for _, policy := range all[*admissionregistrationv1.ValidatingAdmissionPolicy](build(t, "admission")) {
-		if policy.Name != "operator-controller-forbidden-namespaces" {
-			continue
-		}
-		want := fmt.Sprintf("['kube-system', '%s']", manager(t, build(t, "default")).Namespace)
-		if got := policy.Spec.Variables[0]; got.Name != "forbidden" || got.Expression != want {
-			t.Errorf("%s is %s, want %s", got.Name, got.Expression, want)
-		}
-		return
+		first := policy.Spec.Variables[0]
+		got[policy.Name] = first.Name + ": " + first.Expression
 	}
-	t.Error("there is no such policy")
+	// One refuses, the other says so where it refuses first.
+	for _, name := range []string{"operator-controller-forbidden-namespaces", "operator-controller-use-of-serviceaccounts"} {
+		if got[name] != want {
+			t.Errorf("%s has %q, want %q", name, got[name], want)
+		}
+	}
 }
