@@ -246,7 +246,7 @@ func TestMalformedPackages(t *testing.T) {
 			t.Parallel()
 			c := load(t, tt.body+packageQ)
 			_, err := c.Package("c", "p")
-			if _, ok := errors.AsType[*catalogclient.MalformedPackageError](err); !ok {
+			if malformed, ok := errors.AsType[*catalogclient.MalformedPackageError](err); !ok || !malformed.Malformed() {
 				t.Fatalf("got %v, want a *MalformedPackageError", err)
 			}
 			if want := `error loading package "p": catalog "c": ` + tt.want; err.Error() != want {

@@ -41,6 +41,9 @@ type MalformedPackageError struct {
 	Detail string
 }
 
+// Malformed reports true: asking again gives the same.
+func (e *MalformedPackageError) Malformed() bool { return true }
+
 func (e *MalformedPackageError) Error() string {
 	return fmt.Sprintf("error loading package %q: catalog %q: %s", e.Package, e.Catalog, e.Detail)
 }

@@ -508,6 +508,10 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	label := fmt.Errorf("error applying image: %w", &image.LabelError{Label: image.CatalogLabel})
 	const labelMessage = `source catalog content: error applying image: catalog image is missing the required label "operators.operatorframework.io.index.configs.v1"`
+	const (
+		mend = "; only who makes the image can mend it, and `operator-controller catalog check` tells all that is wrong; "
+		edit = "; nothing is tried until the spec is edited"
+	)
 	tests := map[string]struct {
 		reason  string
 		ref     string
@@ -516,6 +520,7 @@ func TestFailures(t *testing.T) {
 		files   fs.FS
 		blocked bool
 		message string
+		next    string // what Ready says besides
 	}{
 		"Network": {
 			reason: "a registry may come back; ports differ each time and are left out",
@@ -526,29 +531,36 @@ func TestFailures(t *testing.T) {
 			reason: "a reference that does not parse never will",
 			ref:    "ubuntu/foo:latest", err: &image.ReferenceError{Ref: "ubuntu/foo:latest", Err: errors.New("repository name must be canonical")},
 			blocked: true, message: `source catalog content: terminal error: error parsing image reference "ubuntu/foo:latest": repository name must be canonical`,
+			next: edit,
 		},
 		"LabelOfTag": {
 			reason: "the tag may move to an image with the label",
-			ref:    tagRef, err: label, message: labelMessage,
+			ref:    tagRef, err: label, message: labelMessage, next: mend + "it is tried again",
 		},
 		"LabelOfDigest": {
 			reason: "an image by digest never gets the label",
-			ref:    digestRef(7), err: label, blocked: true, message: labelMessage,
+			ref:    digestRef(7), err: label, blocked: true, message: labelMessage, next: mend + "nothing is tried until the spec names another image",
 		},
 		"Content": {
 			reason: "the file and the object are named",
 			ref:    tagRef, files: files(map[string]string{"x.json": objectP + "[]"}),
 			message: "error storing fbc: error walking FBC root: x.json: object 2 at byte 36: not an object but an array",
+			next:    mend + "it is tried again",
+		},
+		"Empty": {
+			reason: "so does a catalog of nothing",
+			ref:    tagRef, files: files(map[string]string{}), message: "error storing fbc: error walking FBC root: the catalog has no objects",
+			next: mend + "it is tried again",
 		},
 		"NoImage": {
 			reason: "the spec makes no sense",
 			change: func(c *apiv1.ClusterCatalog) { c.Spec.Source.Image = nil }, blocked: true,
-			message: `error parsing ClusterCatalog "c", image source is nil`,
+			message: `error parsing ClusterCatalog "c", image source is nil`, next: edit,
 		},
 		"SourceType": {
 			reason: "the spec makes no sense",
 			change: func(c *apiv1.ClusterCatalog) { c.Spec.Source.Type = "Git" }, blocked: true,
-			message: `unknown source type "Git"`,
+			message: `unknown source type "Git"`, next: edit,
 		},
 	}
 	for name, tt := range tests {
@@ -579,6 +591,10 @@ func TestFailures(t *testing.T) {
 				want := progressing("True", "Retrying", tt.message, 2)
 				if tt.blocked {
 					want.Status, want.Reason = "False", "Blocked"
+				}
+				ready := meta.FindStatusCondition(c.catalog().Status.Conditions, apiv1.TypeReady)
+				if text := tt.message + tt.next; !strings.HasSuffix(ready.Message, text) {
+					t.Errorf("%s: served %v: Ready does not end with %q: %s", tt.reason, served, text, ready.Message)
 				}
 				if served {
 					c.expect(1, want, available(1))

@@ -1,6 +1,7 @@
 package catalogserver
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -9,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
 // stallAfter is for how long the same answer to every try is taken for trouble that
@@ -60,9 +63,13 @@ type failure struct {
 // registry that is away for a while must not turn every catalog red. Content of
 // another source is not what the spec asks for, whoever serves it.
 func (f failure) standing() standing {
-	s := standing{ready: metav1.ConditionFalse, reason: apiv1.ReasonRetrying, message: f.err.Error()}
+	text, next := f.err.Error(), f.next()
 	if f.held != "" {
-		s.message = fmt.Sprintf("the content of %q is still served, and nothing newer can be had: %v", f.held, f.err)
+		text = fmt.Sprintf("the content of %q is still served, and nothing newer can be had: %v", f.held, f.err)
+	}
+	s := standing{
+		ready: metav1.ConditionFalse, reason: apiv1.ReasonRetrying,
+		message: shortened(message(text), maxNoteBytes-len(next)) + next,
 	}
 	switch {
 	case f.blocked:
@@ -75,6 +82,27 @@ func (f failure) standing() standing {
 		s.working, s.remaining = true, stallAfter-f.lasting
 	}
 	return s
+}
+
+// next is what to do about a failure, if that is known.
+func (f failure) next() string {
+	const check = "; only who makes the image can mend it, and `operator-controller catalog check` tells all that is wrong; "
+	switch isBroken := saysBroken(f.err); {
+	case f.blocked && isBroken:
+		return check + "nothing is tried until the spec names another image"
+	case f.blocked:
+		return "; nothing is tried until the spec is edited"
+	case isBroken:
+		return check + "it is tried again"
+	}
+	return ""
+}
+
+// saysBroken reports whether the image is at fault, or the catalog in it.
+func saysBroken(err error) bool {
+	_, inFile := errors.AsType[*FileError](err)
+	_, tooLarge := errors.AsType[*fbc.LimitError](err)
+	return inFile || tooLarge || errors.Is(err, ErrEmptyCatalog) || errors.Is(err, image.ErrContent)
 }
 
 // isToldOf reports whether the status says of the present spec that all is not as

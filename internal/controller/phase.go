@@ -142,7 +142,7 @@ func workloadsText(outcome Outcome) string {
 	status, reasons := availability(outcome)
 	text := excerpt.Of(reasons, maxText/2)
 	if status == metav1.ConditionFalse || hasFailed(outcome) {
-		text += "; " + lookAt(outcome.Owner)
+		text += "; " + lookAt(outcome)
 	}
 	return text
 }

@@ -99,6 +99,15 @@ func community(requirements ...requirement.Property) resolve.Catalog {
 	return catalog
 }
 
+// malformedError is what the client of catalogs says of a package.
+type malformedError struct{}
+
+func (malformedError) Error() string {
+	return `error loading package "sample-operator": catalog "community": bundle "sample-operator.v1.1.0": type "olm.constraint": longer than 65536 bytes`
+}
+
+func (malformedError) Malformed() bool { return true }
+
 func object(kind, namespace, name string) applier.ObjectKey {
 	return applier.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: namespace, Name: name}
 }
@@ -158,6 +167,10 @@ func beforeChoice() map[string]situation {
 			outcome: Outcome{Stage: StageValidate, Err: &MissingServiceAccountError{Namespace: sampleName, Name: "installer"}},
 			next:    "create it",
 		},
+		"The ServiceAccount does not exist any more": {
+			outcome: Outcome{Stage: StageValidate, Err: &MissingServiceAccountError{Namespace: sampleName, Name: "installer"}, Installed: sampleInstalled("1.0.0")},
+			next:    "`kubectl delete --cascade=orphan clusterextension/sample-operator`, which keeps what is installed",
+		},
 		"The namespace does not exist": {
 			outcome: Outcome{Stage: StageValidate, Err: &MissingServiceAccountError{Namespace: sampleName, Name: "installer", NoNamespace: true}},
 			next:    "create it, and ServiceAccount \"installer\" in it",
@@ -207,6 +220,10 @@ func choices(t *testing.T) map[string]situation {
 		"A catalog cannot be read": {
 			outcome: choosing(t, resolve.Request{}, resolve.Catalog{Name: "community", Err: errors.New(`catalog "community" is not being served`)}),
 			next:    "kubectl describe clustercatalog community",
+		},
+		"What a catalog has of the package cannot be used": {
+			outcome: choosing(t, resolve.Request{}, resolve.Catalog{Name: "community", Err: malformedError{}}),
+			next:    "only who makes the catalog can mend it",
 		},
 	}
 }
@@ -305,10 +322,11 @@ func refusals() map[string]situation {
 			next:    "operator-controller bundle rbac",
 		},
 		"The controller may not act as the ServiceAccount": {
-			outcome: failing(StageApply, fmt.Errorf("asking for the rights of the ServiceAccount in namespace %q: %w", sampleName, statusError(http.StatusForbidden,
+			outcome: failing(StageApply, fmt.Errorf("asking for the rights of the ServiceAccount in the whole cluster: %w", statusError(http.StatusForbidden,
 				`serviceaccounts "installer" is forbidden: User "system:serviceaccount:olmv1-system:operator-controller-controller-manager" `+
 					`cannot impersonate resource "serviceaccounts" in API group "" in the namespace "sample-operator"`))),
-			next: "grant it impersonate on serviceaccounts in this namespace",
+			next: "grant \"system:serviceaccount:olmv1-system:operator-controller-controller-manager\" impersonate on serviceaccounts in this namespace: " +
+				"`kubectl apply -n sample-operator -k config/overlays/impersonate-by-namespace/namespace` does",
 		},
 		"The ServiceAccount may not grant": {
 			outcome: failing(StageApply, refused("creating", role, apierrors.NewForbidden(schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}, role.Name,
@@ -355,6 +373,11 @@ func atWork() map[string]situation {
 		"There is no catalog": {outcome: gone},
 		"It rolls out": {
 			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"}}}),
+		},
+		"A quota has no room for pods": {
+			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionFalse, RollingOut: true,
+				Reason: `pods "sample-operator-7d9c-" is forbidden: exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5`}}}),
+			next: "raise the quota, or make room in it",
 		},
 		"A workload does not serve": {
 			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionFalse, Reason: "Deployment does not have minimum availability."}}}),

@@ -126,7 +126,7 @@ func availableCondition(outcome Outcome) metav1.Condition {
 	case len(reasons) == 0:
 		condition.Message = "all workloads are available"
 	case status == metav1.ConditionFalse:
-		condition.Message += "; " + lookAt(outcome.Owner)
+		condition.Message += "; " + lookAt(outcome)
 	}
 	if len(outcome.Unwatched) > 0 {
 		condition.Message += fmt.Sprintf("; the ServiceAccount may not list and watch %s: looked at every two minutes", excerpt.Of(outcome.Unwatched, maxPart))

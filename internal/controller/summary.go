@@ -120,7 +120,7 @@ func inServiceAccount(outcome Outcome) (obstacle, bool) {
 		}
 		return obstacle{
 			what: fmt.Sprintf("ServiceAccount %q does not exist in namespace %q", missing.Name, missing.Namespace),
-			next: "create it, or create the extension anew with another one; until then nothing is installed or repaired",
+			next: anotherAccount(outcome) + "; until then nothing is installed or repaired",
 		}, true
 	}
 	unreadable, ok := errors.AsType[*UnreadableServiceAccountError](outcome.Err)
@@ -133,19 +133,34 @@ func inServiceAccount(outcome Outcome) (obstacle, bool) {
 	}, true
 }
 
+// anotherAccount is what to do without the ServiceAccount. That of an extension cannot be
+// changed, and to delete one takes what is installed along.
+func anotherAccount(outcome Outcome) string {
+	if outcome.Installed == nil {
+		return "create it, or create the extension anew with another one"
+	}
+	return fmt.Sprintf("create it, or create the extension anew with another one after "+
+		"`kubectl delete --cascade=orphan clusterextension/%s`, which keeps what is installed", outcome.Owner.Name)
+}
+
 // notAllowedToAct are the words in which an API server refuses the controller to act as
 // somebody, before it looks at what is asked: it writes "impersonate", or since 1.36 for
 // example "impersonate-on:serviceaccount:create".
-var notAllowedToAct = regexp.MustCompile(`User "[^"]*" cannot impersonate`)
+var notAllowedToAct = regexp.MustCompile(`User ("[^"]*") cannot impersonate`)
 
 func inImpersonation(outcome Outcome) (obstacle, bool) {
 	var refusal apierrors.APIStatus
-	if !errors.As(outcome.Err, &refusal) || !apierrors.IsForbidden(outcome.Err) || !notAllowedToAct.MatchString(refusal.Status().Message) {
+	if !errors.As(outcome.Err, &refusal) || !apierrors.IsForbidden(outcome.Err) {
+		return obstacle{}, false
+	}
+	who := notAllowedToAct.FindStringSubmatch(refusal.Status().Message)
+	if who == nil {
 		return obstacle{}, false
 	}
 	return obstacle{
 		what: fmt.Sprintf("the controller may not act as ServiceAccount %q in namespace %q", outcome.Owner.ServiceAccount, outcome.Owner.Namespace),
-		next: "grant it impersonate on serviceaccounts in this namespace",
+		next: fmt.Sprintf("grant %s impersonate on serviceaccounts in this namespace: "+
+			"`kubectl apply -n %s -k config/overlays/impersonate-by-namespace/namespace` does", who[1], outcome.Owner.Namespace),
 	}, true
 }
 
@@ -162,6 +177,14 @@ func inCatalogs(outcome Outcome) (obstacle, bool) {
 		catalog := strings.Join(unresolved.Catalogs[:min(1, len(unresolved.Catalogs))], "")
 		found.what = fmt.Sprintf("catalog %q cannot be read: %v", catalog, unresolved.Err)
 		found.next = fmt.Sprintf("`kubectl describe clustercatalog %s` says more; spec.source.catalog.selector can leave it out", catalog)
+		var malformed interface {
+			error
+			Malformed() bool
+		}
+		if errors.As(unresolved.Err, &malformed) && malformed.Malformed() {
+			// The catalog is served, and its status is that of all other packages.
+			found.next = "only who makes the catalog can mend it; spec.source.catalog.selector can leave it out"
+		}
 	case resolve.BadVersion, resolve.InvalidInstalled:
 		found.next = "only who makes the catalog can mend it; spec.source.catalog.version can choose another bundle"
 	case resolve.Unchecked:
@@ -321,6 +344,13 @@ func inObjects(outcome Outcome) (obstacle, bool) {
 
 const nextRetry = "it is tried again"
 
+// exceededQuota are the words in which an API server refuses what a quota has no room
+// for; a Deployment has them of its pods.
+const (
+	exceededQuota = "exceeded quota"
+	nextQuota     = "raise the quota, or make room in it"
+)
+
 // nextOf is what to do about an answer of the API server.
 func nextOf(outcome Outcome) string {
 	var refusal apierrors.APIStatus
@@ -334,8 +364,8 @@ func nextOf(outcome Outcome) string {
 	switch err := outcome.Err; {
 	case strings.Contains(message, "admission webhook"):
 		return "the webhook, or who runs it, has to let the object pass"
-	case strings.Contains(message, "exceeded quota"):
-		return "raise the quota, or make room in it"
+	case strings.Contains(message, exceededQuota):
+		return nextQuota
 	case strings.Contains(message, "attempting to grant RBAC permissions not currently held"):
 		return fmt.Sprintf("the ServiceAccount needs what it is to grant; %s prints it", rights(outcome.Owner))
 	case apierrors.IsForbidden(err):

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,14 +79,18 @@ func workloadParts(outcome Outcome) []string {
 	}
 	parts := []string{"workloads: " + excerpt.Of(reasons, maxList)}
 	if status == metav1.ConditionFalse || hasFailed(outcome) {
-		parts = append(parts, lookAt(outcome.Owner))
+		parts = append(parts, lookAt(outcome))
 	}
 	return parts
 }
 
-// lookAt is where to see why a workload does not serve.
-func lookAt(owner Owner) string {
-	return fmt.Sprintf("`kubectl -n %s get pods,events` says more", owner.Namespace)
+// lookAt is where to see why a workload does not serve, and what to do if that is known.
+func lookAt(outcome Outcome) string {
+	look := fmt.Sprintf("`kubectl -n %s get pods,events` says more", outcome.Owner.Namespace)
+	if slices.ContainsFunc(outcome.Workloads, func(w Workload) bool { return strings.Contains(w.Reason, exceededQuota) }) {
+		return nextQuota + "; " + look
+	}
+	return look
 }
 
 var remainsTexts = map[Remains]string{

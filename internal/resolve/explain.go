@@ -208,6 +208,9 @@ func (e *Error) explainUnreadable() string {
 	if e.Bundle.Name != "" {
 		return fmt.Sprintf("%q would be chosen, but catalogs %v might have a better one", e.Bundle.Name, e.Catalogs)
 	}
+	if len(e.LeftOut) == 0 {
+		return fmt.Sprintf("no other catalog has bundles of package %q", e.Package)
+	}
 	if len(e.counts()) == 0 {
 		return ""
 	}

@@ -85,6 +85,7 @@ func TestExplanation(t *testing.T) {
 		},
 		"unreadable, and no other has it": {
 			catalogs: []resolve.Catalog{{Name: "a"}, down("x", -1)}, kind: resolve.Unreadable,
+			want: `no other catalog has bundles of package "p"`,
 		},
 		"unreadable, and others disagree": {
 			catalogs: []resolve.Catalog{catalog("a", 0, pkg(blob("1.0.0"))), catalog("b", 0, pkg(blob("2.0.0"))), down("x", 1)},

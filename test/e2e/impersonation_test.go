@@ -35,7 +35,8 @@ func TestImpersonationByNamespace(t *testing.T) {
 		extend(t, name)
 	}
 	const refusal = "the controller may not act as ServiceAccount \"" + installer + "\" in namespace \"" + ungranted + "\"; " +
-		"grant it impersonate on serviceaccounts in this namespace"
+		"grant \"" + environment.ControllerUser + "\" impersonate on serviceaccounts in this namespace: " +
+		"`kubectl apply -n " + ungranted + " -k config/overlays/impersonate-by-namespace/namespace` does"
 	conditionContains(t, ungranted, ocv1.TypeReady, refusal)
 	letIn(granted)
 	installed(t, granted, "1.0.0")

@@ -48,14 +48,15 @@ func Review(ctx context.Context, client authorizationv1client.AuthorizationV1Int
 }
 
 func review(ctx context.Context, client authorizationv1client.AuthorizationV1Interface, namespace string) (authorizationv1.SubjectRulesReviewStatus, error) {
+	where := fmt.Sprintf("in namespace %q", namespace)
 	if namespace == "" {
-		namespace = nowhere
+		namespace, where = nowhere, "in the whole cluster"
 	}
 	answer, err := client.SelfSubjectRulesReviews().Create(ctx, &authorizationv1.SelfSubjectRulesReview{
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return authorizationv1.SubjectRulesReviewStatus{}, fmt.Errorf("asking for the rights of the ServiceAccount in namespace %q: %w", namespace, err)
+		return authorizationv1.SubjectRulesReviewStatus{}, fmt.Errorf("asking for the rights of the ServiceAccount %s: %w", where, err)
 	}
 	return answer.Status, nil
 }
