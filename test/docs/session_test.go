@@ -184,6 +184,9 @@ func (s *session) printed() string {
 
 // onlyReads tells commands that can be repeated until they show what is awaited.
 func onlyReads(text string) bool {
+	if strings.Contains(text, "--dry-run=server") {
+		return true
+	}
 	words := strings.Fields(text)
 	switch words[0] {
 	case "kubectl":
