@@ -62,7 +62,7 @@ func TestReadersOfReplacedContent(t *testing.T) {
 // TestCutRepliesDoNotLookWhole, neither those of all content nor those of a query.
 func TestCutRepliesDoNotLookWhole(t *testing.T) {
 	t.Parallel()
-	const size = 8000 // far more than the buffers of a connection
+	const size = 3500 // far more than the buffers of a connection
 	s := openStore(t, catalogserver.StoreConfig{
 		Dir: t.TempDir(), Space: diskspace.New(diskspace.Config{What: "catalogs", Bytes: blocks(size + 100)}),
 	})

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +24,8 @@ func lacksRights(err error) bool {
 	case *preflight.UnsafeError:
 		return err.Unread
 	case apierrors.APIStatus:
-		return err.Status().Reason == metav1.StatusReasonForbidden
+		// A quota forbids too, and no grant changes that.
+		return err.Status().Reason == metav1.StatusReasonForbidden && !strings.Contains(err.Status().Message, exceededQuota)
 	case interface{ Unwrap() error }:
 		return lacksRights(err.Unwrap())
 	case interface{ Unwrap() []error }:

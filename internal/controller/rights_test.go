@@ -25,10 +25,12 @@ func TestLacksRights(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"nothing":                {},
-		"another error":          {err: errors.New("boom")},
-		"another answer":         {err: missing},
-		"forbidden":              {err: forbidden(), want: true},
+		"nothing":        {},
+		"another error":  {err: errors.New("boom")},
+		"another answer": {err: missing},
+		"forbidden":      {err: forbidden(), want: true},
+		"over a quota": {err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "s",
+			errors.New("exceeded quota: small, requested: services=1, used: services=0, limited: services=0"))},
 		"told before":            {err: fmt.Errorf("a: %w", &permission.MissingError{}), want: true},
 		"objects not listed":     {err: &preflight.UnsafeError{Unread: true}, want: true},
 		"objects that break":     {err: &preflight.UnsafeError{}},
