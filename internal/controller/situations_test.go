@@ -375,8 +375,10 @@ func atWork() map[string]situation {
 			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"}}}),
 		},
 		"A quota has no room for pods": {
-			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionFalse, RollingOut: true,
-				Reason: `pods "sample-operator-7d9c-" is forbidden: exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5`}}}),
+			outcome: atRest(Outcome{Workloads: []Workload{{
+				Name: name, Available: metav1.ConditionFalse, RollingOut: true,
+				Reason: `pods "sample-operator-7d9c-" is forbidden: exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5`,
+			}}}),
 			next: "raise the quota, or make room in it",
 		},
 		"A workload does not serve": {
