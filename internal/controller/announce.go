@@ -88,11 +88,14 @@ func (a *announcement) tell(ctx context.Context, outcome Outcome, doing string) 
 }
 
 func (a *announcement) write(ctx context.Context, outcome Outcome, doing string) (told bool, err error) {
+	return a.writeText(ctx, outcome, underwayText(outcome, doing))
+}
+
+func (a *announcement) writeText(ctx context.Context, outcome Outcome, text string) (told bool, err error) {
 	if a.err != nil {
 		return false, a.err
 	}
 	r, now := a.reconciler, a.reconciler.Now()
-	text := underwayText(outcome, doing)
 	v := verdict{disposition: Working, reason: ocv1.ReasonRollingOut, message: text, summary: text}
 	status := statusOf(a.ext, outcome, v, phaseOf(a.ext, outcome, v, r.effortsOf(a.ext.Name), now), now)
 	r.announced.Store(a.ext.Name, status.DeepCopy())
@@ -104,6 +107,16 @@ func (a *announcement) write(ctx context.Context, outcome Outcome, doing string)
 	r.tell(written, transitionOf(&a.ext.Status, status))
 	a.ext = written
 	return true, nil
+}
+
+// awaiting tells of a spec that no status was about, and of which no more can be said
+// before it is the extension's turn to be looked at.
+func (a *announcement) awaiting(ctx context.Context, outcome Outcome) {
+	if a.ext.Status.ObservedGeneration == a.ext.Generation {
+		return
+	}
+	const text = "waits for its turn to look at what is installed: it is large, and so are others that are worked on"
+	_, _ = a.writeText(ctx, outcome, text) // the next pass finds out what has become of it
 }
 
 // claimsDone says whether somebody could take the status for that of a spec that is

@@ -398,6 +398,57 @@ func TestLargeExtensionsTakeTurns(t *testing.T) {
 	}
 }
 
+// recordsWait is a world in which it takes a turn to look at the records.
+type recordsWait struct{ *world }
+
+func (recordsWait) Observe(context.Context, Owner) (Installation, error) {
+	return Installation{}, turn.ErrWait
+}
+
+// TestWhoWaitsToBeLookedAtSaysSo, once, where no status was about the spec: it could be
+// taken for one that nobody looks after.
+func TestWhoWaitsToBeLookedAtSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(w *world){
+		"its records": func(w *world) { w.reconciler.Releases = recordsWait{w} },
+		"its content": func(w *world) { w.repairErr = turn.ErrWait },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t)
+			w.mustReconcile(t)
+			ext := w.extension(t)
+			ext.Status = ocv1.ClusterExtensionStatus{} // as of one that was restored
+			if err := w.client.Status().Update(t.Context(), ext); err != nil {
+				t.Fatal(err)
+			}
+			begin(w)
+			for range 2 {
+				w.writes = nil
+				if result, err := w.reconcile(t); !errors.Is(err, requeue.ErrUnderway) || result.RequeueAfter != 0 {
+					t.Fatalf("got %v, %v, want that it waits to be woken", result, err)
+				}
+			}
+			if len(w.writes) > 0 {
+				t.Errorf("it was told again: %v", w.writes)
+			}
+			status := w.extension(t).Status
+			want := "Unknown RollingOut: waits for its turn to look at what is installed: it is large, and so are others that are worked on"
+			if diff := cmp.Diff(want, brief(&status, ocv1.TypeReady)); diff != "" {
+				t.Errorf("Ready (-want +got):\n%s", diff)
+			}
+			if !meta.IsStatusConditionTrue(status.Conditions, ocv1.TypeReconciling) || status.ObservedGeneration != w.extension(t).Generation {
+				t.Errorf("status: %+v", status)
+			}
+			w.reconciler.Releases, w.repairErr = w, nil
+			w.mustReconcile(t)
+			if got := inShort(&w.extension(t).Status); got != saidDone {
+				t.Errorf("status at the end: %s", got)
+			}
+		})
+	}
+}
+
 // TestWhoWaitsForItsTurnIsWoken and makes no pass on its own, however long that takes, also
 // when its files are not kept.
 func TestWhoWaitsForItsTurnIsWoken(t *testing.T) {

@@ -122,7 +122,9 @@ func (o *Outcome) ownerGone() bool {
 func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, announced *announcement) Outcome {
 	observed := r.observe(ctx, wanted)
 	if isQueued(observed.InstallationErr) {
-		return Outcome{Waiting: true}
+		outcome := Outcome{Owner: wanted.Owner, Observed: observed, Waiting: true}
+		announced.awaiting(ctx, outcome)
+		return outcome
 	}
 	outcome := Outcome{
 		Owner:     wanted.Owner,
@@ -140,6 +142,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		r.advance(ctx, wanted, &outcome, announced)
 	}
 	if outcome.Waiting {
+		announced.awaiting(ctx, outcome)
 		return outcome
 	}
 	r.lookAtWorkloads(wanted, &outcome)
