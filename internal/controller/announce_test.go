@@ -469,6 +469,9 @@ func TestWhoWaitsForItsTurnIsWoken(t *testing.T) {
 		}
 		w.passed += slowPull
 	}
+	if took := secondsOf(t, w.registry, StageFetch); took != 0 {
+		t.Errorf("fetching took %g seconds with the time of waiting", took)
+	}
 }
 
 // TestFilesOfWhoWaitsAreKeptInPart: they take room in the cache that others need.

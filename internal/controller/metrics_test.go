@@ -42,6 +42,25 @@ func gather(t *testing.T, registry *prometheus.Registry, prefixes ...string) map
 	return series
 }
 
+// secondsOf is how long a stage took in all passes.
+func secondsOf(t *testing.T, registry *prometheus.Registry, stage Stage) (sum float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "stage" && label.GetValue() == string(stage) {
+					sum += metric.GetHistogram().GetSampleSum()
+				}
+			}
+		}
+	}
+	return sum
+}
+
 func TestMetricsOfAnExtension(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)

@@ -278,6 +278,7 @@ func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage) 
 	if errors.Is(err, ErrFetching) {
 		return Files{}, err
 	}
+	r.pulls.Delete(owner.Name) // or else the wait for a turn would count for the next one
 	r.Metrics.took(StageFetch, r.Now().Sub(begun.since))
 	return files, err
 }
