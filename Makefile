@@ -33,8 +33,9 @@ help: ## List the targets.
 # Build
 
 .PHONY: build
-build: ## Build bin/operator-controller.
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/operator-controller
+build: ## Build bin/operator-controller and bin/kubectl-extension.
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
+	install cmd/kubectl-extension/kubectl_complete-extension bin/
 
 .PHONY: generate
 generate: ## Generate deep copies and CustomResourceDefinitions from api/.

@@ -15,10 +15,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/servingcert"
 )
 
-// certificateSecret is the Secret with the certificate that we issue ourselves,
-// in the system namespace.
-const certificateSecret = "operator-controller-catalog-server"
-
 // catalogTLS is how the catalog server shows who it is.
 type catalogTLS struct {
 	// certificate is nil for plain HTTP.
@@ -52,7 +48,7 @@ func addCatalogTLS(mgr ctrl.Manager, api kubernetes.Interface, o *options) (cata
 	}
 	keeper, err := servingcert.New(servingcert.Config{
 		API:    api,
-		Secret: types.NamespacedName{Namespace: o.systemNamespace, Name: certificateSecret},
+		Secret: types.NamespacedName{Namespace: o.systemNamespace, Name: servingcert.SecretName},
 		Names:  servingcert.Names(external),
 		Now:    time.Now,
 	})

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/clusterextensions/operator-controller/internal/bundleimage"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
@@ -75,7 +76,7 @@ func TestSpaceOfOneCatalog(t *testing.T) {
 		}
 	}
 	bundles := newBundleSpace()
-	for range maxBundlePulls + 8 { // workers
+	for range bundleimage.MaxPulls + 8 { // workers
 		if err := bundles.Hold().Take(image.MaxBundleBytes); err != nil {
 			t.Errorf("bundles: %v", err)
 		}

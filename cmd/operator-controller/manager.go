@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/controller"
 )
 
 // leaderLock is that of the reference implementation, so that the two never act
@@ -77,16 +76,8 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(ocv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("registering types: %w", err)
-	}
-	return scheme, nil
-}
-
 func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
-	scheme, err := newScheme()
+	scheme, err := controller.NewScheme()
 	if err != nil {
 		return nil, err
 	}

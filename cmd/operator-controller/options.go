@@ -9,13 +9,12 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/controller"
 )
 
 // podNamespaceFile tells a process in a pod its namespace.
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// defaultSystemNamespace is where the controller is installed.
-const defaultSystemNamespace = "olmv1-system"
 
 // options is the command line. Flags that the reference implementation has too
 // mean the same.
@@ -150,5 +149,5 @@ func podNamespace() string {
 	if name := strings.TrimSpace(string(data)); err == nil && name != "" {
 		return name
 	}
-	return defaultSystemNamespace
+	return controller.DefaultSystemNamespace
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/bundleimage"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
 
@@ -13,7 +14,7 @@ import (
 // images are kept for.
 type releases struct {
 	applier *applier.Applier
-	kept    *keptImages
+	kept    *bundleimage.Kept
 }
 
 var (
@@ -31,7 +32,7 @@ func (r releases) Observe(ctx context.Context, owner controller.Owner) (controll
 		installed := controller.Installed(*state.Installed)
 		installation.Installed = &installed
 	}
-	r.kept.observed(ctx, owner.Name, installation.Installed)
+	r.kept.Observed(ctx, owner.Name, installation.Installed)
 	return installation, nil
 }
 
@@ -44,7 +45,7 @@ func (r releases) Apply(ctx context.Context, owner controller.Owner, revision co
 		BeforeWrite: revision.BeforeWrite,
 	})
 	if err == nil {
-		r.kept.observed(ctx, owner.Name, &revision.Installed)
+		r.kept.Observed(ctx, owner.Name, &revision.Installed)
 	}
 	return appliedFrom(result), portError(err)
 }
@@ -75,7 +76,7 @@ func (r releases) Departed(extension string) { r.applier.Departed(extension) }
 // forget drops what the process holds for an extension that is gone.
 func (r releases) forget(ctx context.Context, extension string) {
 	r.applier.Forget(extension)
-	r.kept.forget(ctx, extension)
+	r.kept.Forget(ctx, extension)
 }
 
 // portError is an error of the applier as the controller knows it.

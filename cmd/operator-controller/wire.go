@@ -15,12 +15,15 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/bundleimage"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/preparedpackage"
 	"github.com/clusterextensions/operator-controller/internal/turn"
+	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
 // wakeupBuffer takes the wake-ups of a moment in which the queue is busy.
@@ -74,7 +77,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	content := releases{applier: applier, kept: bundles.kept}
+	content := releases{applier: applier, kept: bundles.Kept}
 	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
 		Releases:     content,
@@ -85,7 +88,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 		Events:       events,
 		Metrics:      metrics,
 		Turns:        turn.New(largePasses(o.workers), sources.Wakeups.Wake),
-		Certificates: func() (bundle.CertificateProvider, error) { return webhookCertificates(mapper) },
+		Certificates: func() (bundle.CertificateProvider, error) { return webhookcert.ProviderOn(mapper) },
 		Forget:       content.forget,
 		Now:          time.Now,
 	}, sources, o.workers)
@@ -96,7 +99,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 func largePasses(workers int) int { return max(1, workers/4) }
 
 // newBundles makes what pulls bundles; wake tells an extension that its own has come.
-func newBundles(mgr ctrl.Manager, o *options, authFile string, wake func(string)) (*bundles, error) {
+func newBundles(mgr ctrl.Manager, o *options, authFile string, wake func(string)) (*bundleimage.Images, error) {
 	puller, err := newPuller(o, "bundles", authFile, newBundleSpace())
 	if err != nil {
 		return nil, err
@@ -105,23 +108,20 @@ func newBundles(mgr ctrl.Manager, o *options, authFile string, wake func(string)
 	if err != nil {
 		return nil, err
 	}
-	fetches := newBundleFetches(wake)
-	if err := mgr.Add(fetches); err != nil {
+	images := bundleimage.New(bundleimage.Config{
+		Puller: puller, Accounts: accounts, Extensions: bundleimage.StayingExtensions(mgr.GetClient()), Wake: wake,
+	})
+	if err := mgr.Add(images.Fetches); err != nil {
 		return nil, fmt.Errorf("setting up the pulls of bundles: %w", err)
 	}
-	return &bundles{
-		puller:      puller,
-		kept:        newKeptImages(puller.Sweep, stayingExtensions(mgr.GetClient())),
-		fetches:     fetches,
-		credentials: credentialsFor(accounts),
-	}, nil
+	return images, nil
 }
 
 // addCatalogs makes the process read catalogs and, unless something else does,
 // serve them.
 func addCatalogs(
 	mgr ctrl.Manager, api kubernetes.Interface, o *options, authFile string, events catalogserver.Events,
-) (*catalogs, error) {
+) (*preparedpackage.Cache, error) {
 	if !o.serveCatalogs {
 		through, err := catalogclient.NewHTTPClient(o.catalogCAs)
 		if err != nil {
@@ -182,7 +182,7 @@ func newPuller(o *options, dir, authFile string, space *diskspace.Space) (*image
 }
 
 // addCatalogClient makes the process read catalogs through an HTTP client.
-func addCatalogClient(mgr ctrl.Manager, o *options, through *http.Client) (*catalogs, error) {
+func addCatalogClient(mgr ctrl.Manager, o *options, through *http.Client) (*preparedpackage.Cache, error) {
 	client, err := catalogclient.New(catalogclient.Config{
 		HTTPClient: through,
 		Dir:        filepath.Join(o.cachePath, "catalog-indexes"),
@@ -190,9 +190,9 @@ func addCatalogClient(mgr ctrl.Manager, o *options, through *http.Client) (*cata
 	if err != nil {
 		return nil, fmt.Errorf("setting up the catalog client: %w", err)
 	}
-	catalogs := newCatalogs(client)
+	catalogs := preparedpackage.New(client)
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		return catalogs.forgetGone(ctx, mgr.GetClient())
+		return catalogs.ForgetGone(ctx, mgr.GetClient())
 	})); err != nil {
 		return nil, fmt.Errorf("setting up the catalog client: %w", err)
 	}

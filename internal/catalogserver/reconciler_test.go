@@ -509,7 +509,7 @@ func TestFailures(t *testing.T) {
 	label := fmt.Errorf("error applying image: %w", &image.LabelError{Label: image.CatalogLabel})
 	const labelMessage = `source catalog content: error applying image: catalog image is missing the required label "operators.operatorframework.io.index.configs.v1"`
 	const (
-		mend = "; only who makes the image can mend it, and `operator-controller catalog check` tells all that is wrong; "
+		mend = "; only who makes the image can mend it, and `kubectl extension catalog check` tells all that is wrong; "
 		edit = "; nothing is tried until the spec is edited"
 	)
 	tests := map[string]struct {

@@ -86,7 +86,7 @@ func (f failure) standing() standing {
 
 // next is what to do about a failure, if that is known.
 func (f failure) next() string {
-	const check = "; only who makes the image can mend it, and `operator-controller catalog check` tells all that is wrong; "
+	const check = "; only who makes the image can mend it, and `kubectl extension catalog check` tells all that is wrong; "
 	switch isBroken := saysBroken(f.err); {
 	case f.blocked && isBroken:
 		return check + "nothing is tried until the spec names another image"

@@ -2,11 +2,13 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +24,18 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
+
+// DefaultSystemNamespace is where the controller is installed.
+const DefaultSystemNamespace = "olmv1-system"
+
+// NewScheme has the kinds that are read and written.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(ocv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering types: %w", err)
+	}
+	return scheme, nil
+}
 
 // Setup registers the reconciler of ClusterExtensions and what wakes it.
 func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error {

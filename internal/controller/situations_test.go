@@ -204,14 +204,14 @@ func choices(t *testing.T) map[string]situation {
 			outcome: choosing(t, resolve.Request{}), next: "kubectl get clustercatalog",
 		},
 		"No version is in the range": {
-			outcome: choosing(t, resolve.Request{Range: beyond}, community()), next: "operator-controller explain",
+			outcome: choosing(t, resolve.Request{Range: beyond}, community()), next: "kubectl extension explain",
 		},
 		"No bundle is in the channels": {
-			outcome: choosing(t, resolve.Request{Channels: []string{"fast"}}, community()), next: "operator-controller explain",
+			outcome: choosing(t, resolve.Request{Channels: []string{"fast"}}, community()), next: "kubectl extension explain",
 		},
 		"No upgrade leads there": {
 			outcome: choosing(t, resolve.Request{Range: mustRange(t, "1.2.0"), Installed: &v1}, community()),
-			next:    "operator-controller explain",
+			next:    "kubectl extension explain",
 		},
 		"What a bundle requires is not there": {outcome: lacking, next: `comes with package "widgets"`},
 		"Catalogs disagree": {
@@ -282,7 +282,7 @@ func checks() map[string]situation {
 	return map[string]situation{
 		"Rights are missing": {
 			outcome: failing(StageApply, missingRights(3)),
-			next:    "`operator-controller bundle rbac clusterextension/sample-operator`",
+			next:    "`kubectl extension bundle rbac clusterextension/sample-operator`",
 		},
 		"The upgrade would break what is stored": {
 			outcome: upgrading(StageApply, &preflight.UnsafeError{
@@ -319,7 +319,7 @@ func refusals() map[string]situation {
 	return map[string]situation{
 		"A right is refused": {
 			outcome: failing(StageApply, refused("creating", deployment, forbiddenTo("create"))),
-			next:    "operator-controller bundle rbac",
+			next:    "kubectl extension bundle rbac",
 		},
 		"The controller may not act as the ServiceAccount": {
 			outcome: failing(StageApply, fmt.Errorf("asking for the rights of the ServiceAccount in the whole cluster: %w", statusError(http.StatusForbidden,
@@ -332,7 +332,7 @@ func refusals() map[string]situation {
 			outcome: failing(StageApply, refused("creating", role, apierrors.NewForbidden(schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}, role.Name,
 				errors.New(`user "system:serviceaccount:sample-operator:installer" (groups=["system:serviceaccounts" "system:serviceaccounts:sample-operator" "system:authenticated"]) `+
 					`is attempting to grant RBAC permissions not currently held: {APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`)))),
-			next: "operator-controller bundle rbac",
+			next: "kubectl extension bundle rbac",
 		},
 		"A webhook refuses": {
 			outcome: failing(StageApply, refused("trying to create", deployment, statusError(http.StatusForbidden,
@@ -355,7 +355,7 @@ func refusals() map[string]situation {
 			next: "choose another version",
 		},
 		"A field cannot be changed":            {outcome: upgrading(StageApply, immutableSelector()), next: "spec.install.replaceImmutable"},
-		"What is installed cannot be repaired": {outcome: repair, next: "operator-controller bundle rbac"},
+		"What is installed cannot be repaired": {outcome: repair, next: "kubectl extension bundle rbac"},
 	}
 }
 
@@ -394,7 +394,7 @@ func atWork() map[string]situation {
 		},
 		"It takes too long": {
 			outcome: failing(StageApply, missingRights(3)), minutes: 10,
-			next: "`operator-controller bundle rbac clusterextension/sample-operator`",
+			next: "`kubectl extension bundle rbac clusterextension/sample-operator`",
 		},
 	}
 }

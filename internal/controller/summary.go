@@ -216,7 +216,7 @@ func supplyOf(outcome Outcome) []string {
 }
 
 func explain(owner Owner) string {
-	return fmt.Sprintf("`operator-controller explain clusterextension/%s` tells of each bundle", owner.Name)
+	return fmt.Sprintf("`kubectl extension explain clusterextension/%s` tells of each bundle", owner.Name)
 }
 
 func inBundle(outcome Outcome) (obstacle, bool) {
@@ -258,7 +258,7 @@ func inBundle(outcome Outcome) (obstacle, bool) {
 
 // rights is the command that prints what a ServiceAccount needs.
 func rights(owner Owner) string {
-	return fmt.Sprintf("`operator-controller bundle rbac clusterextension/%s`", owner.Name)
+	return fmt.Sprintf("`kubectl extension bundle rbac clusterextension/%s`", owner.Name)
 }
 
 func inRights(outcome Outcome) (obstacle, bool) {

@@ -217,13 +217,13 @@ func TestTextsAreBounded(t *testing.T) {
 		"kinds":       {outcome: upgrading(StageApply, &applier.UnknownKindsError{Kinds: kinds}), next: "install what provides them"},
 		"config":      {outcome: upgrading(StageRender, &bundle.ConfigError{Problems: problems}), next: "and 999 more"},
 		"bundle":      {outcome: upgrading(StageRender, &bundle.InvalidError{Violations: violations}), next: "choose another version"},
-		"objects":     {outcome: upgrading(StageApply, &applier.ObjectsError{Failures: failures}), next: "999 more objects; `operator-controller bundle rbac"},
+		"objects":     {outcome: upgrading(StageApply, &applier.ObjectsError{Failures: failures}), next: "999 more objects; `kubectl extension bundle rbac"},
 		"conflicts":   {outcome: upgrading(StageApply, &applier.ConflictError{Conflicts: conflicts}), next: "delete that owner"},
 		"gains":       {outcome: atRest(Outcome{Pending: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}}), next: `approvedVersion to "1.2.0"`},
 		"workloads":   {outcome: atRest(Outcome{Workloads: workloads}), next: "more"},
 		"everything else": {
 			outcome: atRest(Outcome{Contested: kinds, Supply: resolve.Supply{Providers: kinds}, Dependents: kinds, Unwatched: kinds, Remains: RemainsStay, WorkloadsUnseen: true}),
-			next:    "`operator-controller explain clusterextension/sample-operator` tells of each bundle",
+			next:    "`kubectl extension explain clusterextension/sample-operator` tells of each bundle",
 		},
 	}
 	for name, s := range tests {

@@ -22,6 +22,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/selfissued"
 )
 
+// SecretName is that of the Secret with the certificate that we issue ourselves, in the
+// system namespace.
+const SecretName = "operator-controller-catalog-server"
+
 const (
 	controllerName = "serving-certificate"
 	subject        = "operator-controller catalog server"

@@ -26,7 +26,7 @@ var notRun = []struct{ page, command, reason string }{
 
 // background are the commands that go on while the page does.
 var background = []struct{ page, command string }{
-	{"docs/check-a-catalog.md", "operator-controller catalog serve"},
+	{"docs/check-a-catalog.md", "kubectl extension catalog serve"},
 	{"docs/upgrade.md", "kubectl get clusterextension sample-operator -w"},
 	{"docs/run-locally.md", "bin/operator-controller"},
 }

@@ -74,11 +74,11 @@ func TestFilesOf(t *testing.T) {
 	t.Parallel()
 
 	for command, want := range map[string][]string{
-		"kubectl apply -f a.yaml -f b/c.yaml":                   {"a.yaml", "b/c.yaml"},
-		"operator-controller bundle render x --config=d.yaml\n": {"d.yaml"},
-		"kubectl apply -f -":                                    nil,
-		"kubectl apply -k config":                               nil,
-		"operator-controller crd check a.yaml b.yaml":           nil,
+		"kubectl apply -f a.yaml -f b/c.yaml":                 {"a.yaml", "b/c.yaml"},
+		"kubectl extension bundle render x --config=d.yaml\n": {"d.yaml"},
+		"kubectl apply -f -":                                  nil,
+		"kubectl apply -k config":                             nil,
+		"kubectl extension crd check a.yaml b.yaml":           nil,
 	} {
 		if diff := cmp.Diff(want, docs.FilesOf(command)); diff != "" {
 			t.Errorf("files of %q (-want +got):\n%s", command, diff)

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -61,10 +62,10 @@ var (
 func TestFlagsAreThoseOfTheController(t *testing.T) {
 	t.Parallel()
 
-	help, err := theSuite.LocalOutput(t.Context(), "--help")
+	help, err := exec.CommandContext(t.Context(), filepath.Join(theSuite.Programs(), "operator-controller"), "--help").Output()
 	must(t, err)
 	want := map[string]string{}
-	for line := range strings.SplitSeq(help, "\n") {
+	for line := range strings.SplitSeq(string(help), "\n") {
 		if match := helpLine.FindStringSubmatch(line); match != nil {
 			want[match[1]] = match[2]
 		}

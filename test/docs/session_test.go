@@ -44,7 +44,9 @@ func openSession(t *testing.T) *session {
 	programs := filepath.Join(s.hidden, "bin")
 	must(t, os.Mkdir(programs, 0o700))
 	must(t, os.Symlink(theSuite.Cluster.Binaries().Kubectl, filepath.Join(programs, "kubectl")))
-	must(t, os.Symlink(theSuite.Binary(), filepath.Join(programs, "operator-controller")))
+	for _, program := range []string{"operator-controller", "kubectl-extension"} {
+		must(t, os.Symlink(filepath.Join(theSuite.Programs(), program), filepath.Join(programs, program)))
+	}
 	entries, err := os.ReadDir(theSuite.Root())
 	must(t, err)
 	for _, entry := range entries {
@@ -190,11 +192,12 @@ func onlyReads(text string) bool {
 	words := strings.Fields(text)
 	switch words[0] {
 	case "kubectl":
+		if len(words) > 1 && words[1] == "extension" {
+			return !strings.Contains(text, "|")
+		}
 		return len(words) > 1 && slices.Contains([]string{"get", "describe", "events", "wait", "auth"}, words[1])
 	case "curl":
 		return true
-	case "operator-controller":
-		return !strings.Contains(text, "|")
 	}
 	return false
 }

@@ -70,7 +70,7 @@ func TestServiceAccountWithoutRightsHeals(t *testing.T) {
 	conditionContains(t, name, ocv1.TypeProgressing, "\n  Namespace:\"no-rights\" APIGroups:[] Resources:[services] ResourceNames:[no-rights] Verbs:[get,patch]\n")
 	condition(t, name, ocv1.TypeInstalled, "False Failed: No bundle installed")
 	conditionContains(t, name, ocv1.TypeReady, "rights are missing: ")
-	conditionContains(t, name, ocv1.TypeReady, "`operator-controller bundle rbac clusterextension/no-rights` prints all that ServiceAccount \"installer\" in namespace \"no-rights\" needs as YAML")
+	conditionContains(t, name, ocv1.TypeReady, "`kubectl extension bundle rbac clusterextension/no-rights` prints all that ServiceAccount \"installer\" in namespace \"no-rights\" needs as YAML")
 	nothingLeft(t, name)
 	explained, err := theSuite.CommandOutput(t.Context(), "explain", "clusterextension/"+name)
 	if want := `    Namespace:"no-rights" APIGroups:[] Resources:[services] Verbs:[create]`; err != nil || !strings.Contains(explained, want) {

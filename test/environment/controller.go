@@ -48,7 +48,7 @@ func (e *Environment) StartController(ctx context.Context, logFile string, args 
 	controller := &Controller{health: health, catalogs: catalogs, logFile: logFile, exited: make(chan struct{})}
 	// A controller that has lost its cluster ends by itself: it cannot renew its
 	// lease.
-	controller.command = e.Memory.command(e.binary, append([]string{
+	controller.command = e.Memory.command(filepath.Join(e.programs, "operator-controller"), append([]string{
 		"--leader-elect",
 		"--kubeconfig=" + e.kubeconfig,
 		"--system-namespace=" + SystemNamespace,

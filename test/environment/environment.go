@@ -77,13 +77,13 @@ type Environment struct {
 
 	root           string
 	dir            string
-	binary         string
+	programs       string
 	kubeconfig     string
 	registriesConf string
 }
 
-// Start starts cluster and registry, builds the controller, and installs its
-// CRDs and RBAC. The context bounds the start; Stop ends everything.
+// Start starts cluster and registry, builds the controller and the tool for people, and
+// installs CRDs and RBAC. The context bounds the start; Stop ends everything.
 func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if options.Progress == nil {
 		options.Progress = io.Discard
@@ -188,21 +188,22 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 	return nil
 }
 
-// BuildController builds the controller that is started from now on: with the race
-// detector, or as it is released. What has been built is built anew in a moment.
+// BuildController builds the controller that is started from now on, and the tool for
+// people: with the race detector, or as they are released. What has been built is built
+// anew in a moment.
 func (e *Environment) BuildController(ctx context.Context, race bool) error {
-	e.binary = filepath.Join(e.dir, "operator-controller")
+	e.programs = filepath.Join(e.dir, "released")
 	kind := []string{"-trimpath", "-ldflags=-s -w"}
 	environ := append(os.Environ(), "CGO_ENABLED=0")
 	if race {
-		e.binary += "-race"
+		e.programs = filepath.Join(e.dir, "race")
 		kind, environ = []string{"-race"}, os.Environ()
 	}
-	args := append([]string{"build", "-tags=containers_image_openpgp", "-o", e.binary}, kind...)
-	build := exec.CommandContext(ctx, "go", append(args, "./cmd/operator-controller")...) //nolint:gosec // our own arguments
+	args := append([]string{"build", "-tags=containers_image_openpgp", "-o", e.programs + "/"}, kind...)
+	build := exec.CommandContext(ctx, "go", append(args, "./cmd/...")...) //nolint:gosec // our own arguments
 	build.Dir, build.Env = e.root, environ
 	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the controller: %w\n%s", err, output)
+		return fmt.Errorf("building the programs: %w\n%s", err, output)
 	}
 	return nil
 }
@@ -233,8 +234,9 @@ func (e *Environment) install(ctx context.Context, options Options) error {
 // Root is the folder of the checkout.
 func (e *Environment) Root() string { return e.root }
 
-// Binary is the controller, as it was built last.
-func (e *Environment) Binary() string { return e.binary }
+// Programs is the folder with the controller and the tool for people, as they were built
+// last.
+func (e *Environment) Programs() string { return e.programs }
 
 // RegistriesConf sends whoever pulls images to the registry here.
 func (e *Environment) RegistriesConf() string { return e.registriesConf }
@@ -245,22 +247,22 @@ func (e *Environment) Kubectl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// CommandOutput runs a command of the controller's binary as the administrator,
-// and gives what it prints.
+// CommandOutput runs a command of the tool for people as the administrator, and gives
+// what it prints.
 func (e *Environment) CommandOutput(ctx context.Context, args ...string) (string, error) {
 	return e.LocalOutput(ctx, append(args, "--kubeconfig", e.Cluster.Kubeconfig())...)
 }
 
-// LocalOutput runs a command of the controller's binary that needs no cluster, and
-// gives what it prints.
+// LocalOutput runs a command of the tool for people that needs no cluster, and gives
+// what it prints.
 func (e *Environment) LocalOutput(ctx context.Context, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, e.binary, args...) //nolint:gosec // our own binary
+	command := exec.CommandContext(ctx, filepath.Join(e.programs, "kubectl-extension"), args...) //nolint:gosec // our own binary
 	command.Env = append(os.Environ(), "CONTAINERS_REGISTRIES_CONF="+e.registriesConf)
 	var errors strings.Builder
 	command.Stderr = &errors
 	output, err := command.Output()
 	if err != nil {
-		return string(output), fmt.Errorf("operator-controller %s: %w: %s", strings.Join(args, " "), err, errors.String())
+		return string(output), fmt.Errorf("kubectl extension %s: %w: %s", strings.Join(args, " "), err, errors.String())
 	}
 	return string(output), nil
 }

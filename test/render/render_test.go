@@ -74,8 +74,8 @@ func TestRenderEqualsReference(t *testing.T) {
 // build makes the command that people run.
 func build(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "operator-controller")
-	command := exec.CommandContext(t.Context(), "go", "build", "-tags=containers_image_openpgp", "-o", binary, "../../cmd/operator-controller")
+	binary := filepath.Join(t.TempDir(), "kubectl-extension")
+	command := exec.CommandContext(t.Context(), "go", "build", "-tags=containers_image_openpgp", "-o", binary, "../../cmd/kubectl-extension")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

@@ -43,7 +43,7 @@ func Message(findings []Finding) string {
 }
 
 func leftOut(n int) string {
-	return fmt.Sprintf("\n... and %d more: 'operator-controller crd check' lists all", n)
+	return fmt.Sprintf("\n... and %d more: 'kubectl extension crd check' lists all", n)
 }
 
 func prefix(crd string) string { return fmt.Sprintf("validating upgrade for CRD %q: ", crd) }

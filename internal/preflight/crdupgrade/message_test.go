@@ -47,7 +47,7 @@ func TestMessageIsBounded(t *testing.T) {
 	}
 	got := crdupgrade.Message(found)
 	lines := strings.Split(got, "\n")
-	want := fmt.Sprintf("... and %d more: 'operator-controller crd check' lists all", 400-len(lines)+1)
+	want := fmt.Sprintf("... and %d more: 'kubectl extension crd check' lists all", 400-len(lines)+1)
 	if last := lines[len(lines)-1]; last != want {
 		t.Errorf("got %q, want %q", last, want)
 	}

@@ -25,7 +25,7 @@ type MissingError struct {
 // Error has the lines of the reference implementation, as many as fit into a
 // condition, and how many more there are.
 func (e *MissingError) Error() string {
-	return missingHeader + "\n" + Lines(e.Rules, "which 'operator-controller bundle rbac' prints")
+	return missingHeader + "\n" + Lines(e.Rules, "which 'kubectl extension bundle rbac' prints")
 }
 
 // Lines puts each of the items on an indented line of its own, as many as fit into

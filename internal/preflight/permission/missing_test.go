@@ -206,7 +206,7 @@ func TestMissingErrorIsBounded(t *testing.T) {
 		t.Errorf("the message has %d bytes", len(message))
 	}
 	shown := strings.Count(message, "ResourceNames:")
-	if want := fmt.Sprintf("\n  and %d more, which 'operator-controller bundle rbac' prints", 1000-shown); shown == 0 || !strings.HasSuffix(message, want) {
+	if want := fmt.Sprintf("\n  and %d more, which 'kubectl extension bundle rbac' prints", 1000-shown); shown == 0 || !strings.HasSuffix(message, want) {
 		t.Errorf("%d rules are shown, and the message ends in %q", shown, message[len(message)-100:])
 	}
 	long := Lines([]Rule{rule("ns", "|"+strings.Repeat("ö", maxLine), "get")}, "")

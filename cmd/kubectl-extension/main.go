@@ -1,0 +1,46 @@
+// Command kubectl-extension is the tool for people who write, offer and install
+// extensions. kubectl finds it in PATH, as kubectl extension; it runs by its own name as
+// well.
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/clusterextensions/operator-controller/internal/cli/bundle"
+	"github.com/clusterextensions/operator-controller/internal/cli/catalog"
+	"github.com/clusterextensions/operator-controller/internal/cli/crd"
+	"github.com/clusterextensions/operator-controller/internal/cli/explain"
+	"github.com/clusterextensions/operator-controller/internal/cli/graph"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
+)
+
+// version is stamped by the linker.
+var version = "unknown"
+
+// displayName is how people call the tool, and how it names itself.
+const displayName = "kubectl extension"
+
+const help = `Check catalogs and bundles, and explain what is installed from them, and why.
+
+Results go to standard output, and what is for people alone to standard error. There
+are no colours. A cluster is reached as kubectl reaches it, with your own rights.
+
+Exit codes: 0 done, and no error was found; 1 not done, or one was found by a command
+that looks for some; 2 the command line makes no sense.`
+
+func main() { program.Run(newCommand()) }
+
+func newCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:         "kubectl-extension",
+		Short:       "Check catalogs and bundles, and explain what is installed from them, and why",
+		Long:        help,
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: displayName},
+		Args:        cobra.NoArgs,
+		RunE:        func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(
+		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
+	)
+	return program.New(command, version)
+}

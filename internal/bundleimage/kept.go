@@ -1,0 +1,128 @@
+package bundleimage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/opencontainers/go-digest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/controller"
+)
+
+// Kept knows which images extensions need, and has the others deleted: at
+// most two are kept for an extension. Nothing is deleted before the records of
+// every extension were read: after a restart, images that nobody has asked for
+// yet may be those of installed releases.
+type Kept struct {
+	// sweep deletes the images that keep does not name and nobody has open.
+	sweep func(keep func(digest.Digest) bool) error
+
+	// extensions names those that are there to stay.
+	extensions func(context.Context) ([]string, error)
+
+	mu     sync.Mutex
+	needed map[string]neededImages // by extension
+}
+
+// neededImages are the images that one extension needs.
+type neededImages struct {
+	// known says that the release record was read; installed is what it names.
+	known     bool
+	installed digest.Digest
+
+	// last is what was fetched last, to be installed if it is not yet.
+	last digest.Digest
+}
+
+func newKept(sweep func(func(digest.Digest) bool) error, extensions func(context.Context) ([]string, error)) *Kept {
+	return &Kept{sweep: sweep, extensions: extensions, needed: map[string]neededImages{}}
+}
+
+// Observed notes what the records of an extension say is installed.
+func (k *Kept) Observed(ctx context.Context, extension string, installed *controller.Installed) {
+	k.update(ctx, extension, func(needed *neededImages) {
+		needed.known, needed.installed = true, ""
+		if installed != nil {
+			needed.installed = digest.Digest(installed.Digest)
+		}
+	})
+}
+
+// fetched notes what an extension has asked for.
+func (k *Kept) fetched(ctx context.Context, extension string, fetched digest.Digest) {
+	k.update(ctx, extension, func(needed *neededImages) { needed.last = fetched })
+}
+
+func (k *Kept) update(ctx context.Context, extension string, change func(*neededImages)) {
+	k.mu.Lock()
+	before := k.needed[extension]
+	after := before
+	change(&after)
+	k.needed[extension] = after
+	k.mu.Unlock()
+	if after != before {
+		k.dropOthers(ctx)
+	}
+}
+
+// Forget lets go of the images of an extension that is gone.
+func (k *Kept) Forget(ctx context.Context, extension string) {
+	k.mu.Lock()
+	_, known := k.needed[extension]
+	delete(k.needed, extension)
+	k.mu.Unlock()
+	if known {
+		k.dropOthers(ctx)
+	}
+}
+
+func (k *Kept) dropOthers(ctx context.Context) {
+	names, err := k.extensions(ctx)
+	if err == nil {
+		if keep, complete := k.keep(names); complete {
+			err = k.sweep(func(d digest.Digest) bool { return keep[d] })
+		}
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "unused images could not be deleted")
+	}
+}
+
+// keep gives what is needed. It is complete when it is known for every one of
+// the extensions.
+func (k *Kept) keep(extensions []string) (keep map[digest.Digest]bool, complete bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, name := range extensions {
+		if !k.needed[name].known {
+			return nil, false
+		}
+	}
+	keep = map[digest.Digest]bool{}
+	for _, needed := range k.needed {
+		keep[needed.installed], keep[needed.last] = true, true
+	}
+	return keep, true
+}
+
+// StayingExtensions lists ClusterExtensions that are not being deleted. Those
+// that are have been let go of, and are not looked at again.
+func StayingExtensions(reader client.Reader) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		var list ocv1.ClusterExtensionList
+		if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing ClusterExtensions: %w", err)
+		}
+		var names []string
+		for i := range list.Items {
+			if list.Items[i].DeletionTimestamp.IsZero() {
+				names = append(names, list.Items[i].Name)
+			}
+		}
+		return names, nil
+	}
+}

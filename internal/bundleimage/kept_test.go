@@ -1,0 +1,115 @@
+package bundleimage
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/clusterextensions/operator-controller/internal/controller"
+)
+
+func nobody(context.Context) ([]string, error) { return nil, nil }
+
+// TestKeptImages says after each step which images are cached. Each is a letter,
+// and all are there at the start.
+func TestKeptImages(t *testing.T) {
+	t.Parallel()
+	const has, fetches, goes = "has", "fetches", "goes"
+	type step struct {
+		extension, does, image string
+		left                   string
+	}
+	tests := map[string]struct {
+		reason     string
+		extensions []string
+		steps      []step
+	}{
+		"restart": {
+			reason: "nothing is deleted before every extension was looked at", extensions: []string{"x", "y"},
+			steps: []step{
+				{"x", has, "a", "abcd"},
+				{"x", fetches, "b", "abcd"},
+				{"y", fetches, "c", "abcd"},
+				{"y", has, "", "abc"},
+			},
+		},
+		"upgrade": {
+			reason: "the old one goes when the new one is installed", extensions: []string{"x"},
+			steps: []step{
+				{"x", has, "a", "a"},
+				{"x", fetches, "b", "ab"},
+				{"x", has, "b", "b"},
+			},
+		},
+		"another target": {
+			reason: "what was fetched and not installed goes", extensions: []string{"x"},
+			steps: []step{
+				{"x", has, "a", "a"},
+				{"x", fetches, "b", "ab"},
+				{"x", fetches, "c", "ac"},
+			},
+		},
+		"shared": {
+			reason: "an image stays for as long as one needs it", extensions: []string{"x"},
+			steps: []step{
+				{"x", has, "a", "a"},
+				{"y", has, "a", "a"},
+				{"y", goes, "", "a"},
+				{"z", goes, "", "a"},
+			},
+		},
+		"the last one goes": {
+			reason: "nothing is left", extensions: nil,
+			steps: []step{
+				{"x", has, "a", "a"},
+				{"x", goes, "", ""},
+			},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cached := "abcd"
+			kept := newKept(func(keep func(digest.Digest) bool) error {
+				cached = strings.Map(func(image rune) rune {
+					if keep(digest.Digest(image)) {
+						return image
+					}
+					return -1
+				}, cached)
+				return nil
+			}, func(context.Context) ([]string, error) { return tc.extensions, nil })
+			for _, step := range tc.steps {
+				switch step.does {
+				case has:
+					kept.Observed(t.Context(), step.extension, &controller.Installed{Digest: step.image})
+				case fetches:
+					if !strings.Contains(cached, step.image) {
+						cached += step.image
+					}
+					kept.fetched(t.Context(), step.extension, digest.Digest(step.image))
+				case goes:
+					kept.Forget(t.Context(), step.extension)
+				}
+				if cached != step.left {
+					t.Errorf("after %q %s %q the cache has %q, want %q: %s", step.extension, step.does, step.image, cached, step.left, tc.reason)
+				}
+			}
+		})
+	}
+}
+
+func TestRestIsNotSwept(t *testing.T) {
+	t.Parallel()
+	sweeps := 0
+	kept := newKept(func(func(digest.Digest) bool) error { sweeps++; return nil }, nobody)
+	for range 3 {
+		kept.Observed(t.Context(), "x", &controller.Installed{Digest: "a"})
+		kept.fetched(t.Context(), "x", "a")
+	}
+	if sweeps != 2 {
+		t.Errorf("swept %d times, want once for each thing that was news", sweeps)
+	}
+}

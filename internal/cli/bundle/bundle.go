@@ -1,0 +1,89 @@
+// Package bundle has the commands for those who write or review bundles.
+package bundle
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/bundlesource"
+	"github.com/clusterextensions/operator-controller/internal/cli"
+)
+
+// maxConfig is more than the API server takes for an object, in bytes.
+const maxConfig = 4 << 20
+
+// noCertificates is the value of the flag for [bundle.NoCertificates].
+const noCertificates = "none"
+
+const flagCertificates = "certificates"
+
+// NewCommand returns the commands for those who write or review bundles.
+func NewCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "bundle",
+		Short: "Check and render bundles, and print the rights that they take",
+		Long: `Check and render bundles, and print the rights that they take, without a cluster.
+
+A bundle is a folder with manifests/ and metadata/, or an image that has them.`,
+		Example: `  kubectl extension bundle check ./bundle
+  kubectl extension bundle render ./bundle --namespace my-operator
+  kubectl extension bundle rbac ./bundle --namespace my-operator --service-account installer`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newCheckCommand(), newRenderCommand(), newRBACCommand())
+	return command
+}
+
+// newCertificates is the flag for who issues the certificates of webhooks.
+func newCertificates() *cli.Choice {
+	return cli.NewChoice(flagCertificates, bundle.CertManager, bundle.ServiceCA, bundle.SelfManaged, noCertificates)
+}
+
+// providerOf is what the flag for certificates names.
+func providerOf(certificates *cli.Choice) bundle.CertificateProvider {
+	if certificates.String() == noCertificates {
+		return bundle.NoCertificates
+	}
+	return bundle.CertificateProvider(certificates.String())
+}
+
+// taken gives the provider that the flag names. Where nobody has set the flag, it is told
+// once that the certificates of webhooks may come from elsewhere.
+func taken(command *cobra.Command, certificates *cli.Choice) func() (bundle.CertificateProvider, error) {
+	told := command.Flags().Changed(flagCertificates)
+	return func() (bundle.CertificateProvider, error) {
+		if !told {
+			told = true
+			fmt.Fprintf(command.ErrOrStderr(), "the certificates of webhooks are taken to come from %s: --%s says from whom else, "+
+				"and 'kubectl extension bundle rbac clusterextension/NAME' asks the cluster\n", certificates, flagCertificates)
+		}
+		return providerOf(certificates), nil
+	}
+}
+
+// readConfig reads the file that a flag names; nothing if there is none. The error
+// is an *program.UsageError.
+func readConfig(command *cobra.Command, path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	return cli.ReadFile(command, path, maxConfig)
+}
+
+// renderError is an error of the bundle with what to try next.
+func renderError(err error, from string, config []byte) error {
+	if _, ok := errors.AsType[*bundle.InvalidError](err); ok {
+		err = fmt.Errorf("%w\nTry 'kubectl extension bundle check %s'", err, from)
+	}
+	if _, ok := errors.AsType[*bundle.ConfigError](err); ok && len(config) == 0 {
+		err = fmt.Errorf("%w\nThe configuration is what the file has that --config names", err)
+	}
+	if _, ok := errors.AsType[*bundlesource.NoIssuerError](err); ok {
+		err = fmt.Errorf("%w (--%s says who issues their certificates)", err, flagCertificates)
+	}
+	return cli.BundleError(err)
+}

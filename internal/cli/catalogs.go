@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+	"github.com/clusterextensions/operator-controller/internal/catalogsource"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
+)
+
+// CatalogHelp is what help texts say about where a catalog may be.
+const CatalogHelp = `A catalog is a folder, a file, - for standard input, the URL below which it is
+served, or else an image, which is pulled. Registries, mirrors and credentials are
+those of the system.`
+
+// maxAuthorities is more than all public authorities together need, in bytes.
+const maxAuthorities = 4 << 20
+
+const flagAuthority = "certificate-authority"
+
+// Catalogs are the flags of commands that read catalogs, which can be wherever package
+// catalogsource knows.
+type Catalogs struct {
+	images    Images
+	authority string
+}
+
+// Bind gives them to a command.
+func (c *Catalogs) Bind(flags *pflag.FlagSet) {
+	c.images.Bind(flags)
+	flags.StringVar(&c.authority, flagAuthority, "",
+		"PEM file with authorities to trust when a catalog is read from a https URL, beside those of the system.")
+}
+
+// Reader reads catalogs as the flags of the command say. The error is an
+// *program.UsageError.
+func (c *Catalogs) Reader(command *cobra.Command) (*catalogsource.Reader, error) {
+	var trusted []func() []byte
+	if c.authority != "" {
+		pem, err := readAuthorities(c.authority, command.InOrStdin())
+		if err != nil {
+			return nil, &program.UsageError{Err: fmt.Errorf("--%s: %w", flagAuthority, err)}
+		}
+		trusted = append(trusted, func() []byte { return pem })
+	}
+	http, err := catalogclient.NewHTTPClient("", trusted...)
+	if err != nil {
+		return nil, err
+	}
+	return &catalogsource.Reader{Images: c.images.config, HTTP: http, Stdin: command.InOrStdin()}, nil
+}
+
+func readAuthorities(path string, stdin io.Reader) ([]byte, error) {
+	pem, err := readFile(path, stdin, maxAuthorities)
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
+		err = fmt.Errorf("there is no certificate in %s", path)
+	}
+	return pem, err
+}
+
+// Load reads the catalogs that the command line names. The error is an *program.UsageError,
+// or names the catalog that cannot be read.
+func (c *Catalogs) Load(command *cobra.Command, texts []string) (*catalogsource.Catalogs, error) {
+	reader, err := c.Reader(command)
+	if err != nil {
+		return nil, err
+	}
+	return load(command.Context(), reader, texts)
+}
+
+func load(ctx context.Context, reader *catalogsource.Reader, texts []string) (*catalogsource.Catalogs, error) {
+	sources := make([]catalogsource.Source, 0, len(texts))
+	fromStdin := false
+	for _, text := range texts {
+		if text == catalogsource.Stdin && fromStdin {
+			return nil, &program.UsageError{Err: errors.New("standard input can be read only once")}
+		}
+		fromStdin = fromStdin || text == catalogsource.Stdin
+		source, err := catalogsource.Parse(text)
+		if err != nil {
+			return nil, &program.UsageError{Err: err}
+		}
+		sources = append(sources, source)
+	}
+	loaded, err := reader.LoadAll(ctx, sources)
+	return loaded, CatalogError(err)
+}
+
+// CatalogError names the flag that mends an error, where there is one.
+func CatalogError(err error) error {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Errorf("%w (--%s names a file with authorities to trust)", err, flagAuthority)
+	}
+	return err
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
+)
+
+// maxManifest is more than anybody writes around a ClusterExtension, in bytes.
+const maxManifest = 4 << 20
+
+// FlagFilename is the flag for a file with objects.
+const FlagFilename = "filename"
+
+// ReadExtension reads the one ClusterExtension of a file that may have other objects
+// too. What only the cluster says of it is left out. The error is an *program.UsageError.
+func ReadExtension(command *cobra.Command, path string) (*ocv1.ClusterExtension, error) {
+	ext, err := readExtension(path, command.InOrStdin())
+	if err != nil {
+		return nil, &program.UsageError{Err: fmt.Errorf("--%s %s: %w", FlagFilename, path, err)}
+	}
+	return ext, nil
+}
+
+func readExtension(path string, stdin io.Reader) (*ocv1.ClusterExtension, error) {
+	data, err := readFile(path, stdin, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	var found *ocv1.ClusterExtension
+	err = EachObject(data, func(object *unstructured.Unstructured) (err error) {
+		if object.GroupVersionKind() != ocv1.GroupVersion.WithKind("ClusterExtension") {
+			return nil
+		}
+		if found != nil {
+			return errors.New("there is more than one ClusterExtension in it")
+		}
+		found, err = extensionOf(object)
+		return err
+	})
+	if err == nil && found == nil {
+		err = errors.New("there is no ClusterExtension in it")
+	}
+	return found, err
+}
+
+// extensionOf refuses what the API server would refuse for its form.
+func extensionOf(object *unstructured.Unstructured) (*ocv1.ClusterExtension, error) {
+	ext := &ocv1.ClusterExtension{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, ext, true); err != nil {
+		return nil, fmt.Errorf("ClusterExtension %q: %w", object.GetName(), err)
+	}
+	for _, field := range []struct{ name, value string }{
+		{"metadata.name", ext.Name}, {"spec.namespace", ext.Spec.Namespace}, {"spec.serviceAccount.name", ext.Spec.ServiceAccount.Name},
+	} {
+		if problems := validation.IsDNS1123Subdomain(field.value); len(problems) > 0 {
+			return nil, fmt.Errorf("ClusterExtension %q: %s %q: %s", ext.Name, field.name, field.value, problems[0])
+		}
+	}
+	// Whoever had it printed had these from another time.
+	ext.UID, ext.Status = "", ocv1.ClusterExtensionStatus{}
+	return ext, nil
+}

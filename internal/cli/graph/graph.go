@@ -1,0 +1,101 @@
+// Package graph has the command that draws upgrades.
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogsource"
+	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+	"github.com/clusterextensions/operator-controller/internal/upgradegraph"
+)
+
+// formats are the values of --output.
+var formats = map[string]func(upgradegraph.Graph, io.Writer) error{
+	"mermaid": upgradegraph.Graph.WriteMermaid,
+	"dot":     upgradegraph.Graph.WriteDOT,
+	"svg":     upgradegraph.Graph.WriteSVG,
+}
+
+// graph is the command line of graph.
+type graph struct {
+	catalog   string
+	catalogs  cli.Catalogs
+	wanted    cli.Request
+	installed string
+	output    *cli.Choice
+}
+
+// NewCommand returns the command.
+func NewCommand() *cobra.Command {
+	o := graph{output: cli.NewOutput("mermaid", "dot", "svg")}
+	command := &cobra.Command{
+		Use:   "graph --catalog CATALOG --package NAME",
+		Short: "Draw which versions of a package upgrade which",
+		Long: `Draw which versions of a package upgrade which, in which channels, and what is
+deprecated.
+
+With --installed, the upgrades are marked that a ClusterExtension would go through
+from there, one after the other, if it had the other flags as its spec. What
+bundles require of a cluster is not looked at.
+
+` + cli.CatalogHelp,
+		Example: `  kubectl extension graph --catalog ./catalog --package sample-operator
+  kubectl extension graph --catalog ./catalog --package sample-operator \
+    --installed sample-operator.v1.0.0 --version 1.x -o svg > upgrades.svg`,
+		Args: cobra.NoArgs,
+		RunE: o.run,
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.catalog, "catalog", "", "Catalog: "+catalogsource.Usage+". Required.")
+	flags.StringVar(&o.installed, "installed", "", "Name of the bundle from which to mark upgrades.")
+	o.wanted.Bind(command)
+	o.output.Bind(command, "o", "Format of the drawing.")
+	o.catalogs.Bind(flags)
+	return command
+}
+
+func (o *graph) run(command *cobra.Command, _ []string) error {
+	request, err := o.request(command)
+	if err != nil {
+		return program.Misuse(command, err)
+	}
+	loaded, err := o.catalogs.Load(command, []string{o.catalog})
+	if usage, ok := errors.AsType[*program.UsageError](err); ok {
+		return program.Misuse(command, usage.Err)
+	}
+	if err != nil {
+		return err
+	}
+	packages, offers := loaded.Offers(request.Package, nil)
+	pkg, ok := packages[loaded.Names[0]]
+	switch {
+	case offers[0].Err != nil:
+		return offers[0].Err
+	case !ok:
+		return fmt.Errorf("the catalog has no package %q", request.Package)
+	}
+	drawn, err := upgradegraph.ForRequest(pkg, request, o.installed)
+	if err != nil {
+		return err
+	}
+	return formats[o.output.String()](drawn, command.OutOrStdout())
+}
+
+// request is what is asked for, as far as it can be told without the catalog.
+func (o *graph) request(command *cobra.Command) (resolve.Request, error) {
+	if o.catalog == "" {
+		return resolve.Request{}, errors.New("--catalog is required")
+	}
+	for _, flag := range []string{"version", "policy"} {
+		if o.installed == "" && command.Flags().Changed(flag) {
+			return resolve.Request{}, fmt.Errorf("--%s says nothing without --installed", flag)
+		}
+	}
+	return o.wanted.Parse()
+}

@@ -1,0 +1,97 @@
+// Package program has what our two programs have in common: how they are run, their
+// version, and how they end: what a command came to -> an exit code, and where to find
+// help for a command line that makes no sense.
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// New makes the command the root of a program of this version.
+func New(command *cobra.Command, version string) *cobra.Command {
+	command.SilenceUsage, command.SilenceErrors = true, true
+	command.Version = version
+	command.SetVersionTemplate("{{.Version}}\n")
+	command.AddCommand(&cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(command.OutOrStdout(), version)
+			return err
+		},
+	})
+	return strict(command)
+}
+
+// Run runs the command until it is done or a signal ends it, and then ends the process.
+func Run(command *cobra.Command) {
+	if err := command.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(Code(err))
+	}
+}
+
+// Exit codes besides zero.
+const (
+	// Failed says that a command did not succeed, or found an error where it was asked
+	// to look for some.
+	Failed = 1
+	// Usage says that the command line makes no sense.
+	Usage = 2
+)
+
+// UsageError is about the command line itself.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Code returns the exit code that belongs to the error of a command.
+func Code(err error) int {
+	if err == nil {
+		return 0
+	}
+	if _, ok := errors.AsType[*UsageError](err); ok {
+		return Usage
+	}
+	return Failed
+}
+
+// strict makes errors in the arguments and flags of a command and of all below it
+// usage errors that say where to find help.
+func strict(command *cobra.Command) *cobra.Command {
+	command.SetFlagErrorFunc(Misuse)
+	check := command.Args
+	command.Args = func(called *cobra.Command, args []string) error {
+		if err := check(called, args); err != nil {
+			return Misuse(called, err)
+		}
+		return nil
+	}
+	for _, below := range command.Commands() {
+		strict(below)
+	}
+	return command
+}
+
+// Misuse returns err as a usage error of command.
+func Misuse(command *cobra.Command, err error) error {
+	return &UsageError{Err: &helpError{err: err, path: command.CommandPath()}}
+}
+
+// helpError is an error with where to find help.
+type helpError struct {
+	err  error
+	path string
+}
+
+func (e *helpError) Error() string { return e.err.Error() + "\nTry '" + e.path + " --help'." }
+
+func (e *helpError) Unwrap() error { return e.err }

@@ -1,0 +1,185 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/opencontainers/go-digest"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/bundlesource"
+	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// Request asks what the controller would install for an extension next.
+type Request struct {
+	// Name is that of the extension.
+	Name string
+	// File is the extension as a file has it; nil for the one on the cluster.
+	File *ocv1.ClusterExtension
+
+	// Bundles are read with the credentials of whoever asks.
+	Bundles bundlesource.Reader
+	// Certificates says who issues the certificates of webhooks, on a cluster that
+	// serves the kinds of the mapper.
+	Certificates func(meta.RESTMapper) (bundle.CertificateProvider, error)
+	// Before has the objects of the bundle to upgrade from; nil for what is installed.
+	Before func(context.Context, bundlesource.Rendering) ([]*unstructured.Unstructured, error)
+}
+
+// Plan is what the controller would install for an extension next, and what is there.
+type Plan struct {
+	controller.Plan
+
+	Extension *ocv1.ClusterExtension
+
+	// Before are the objects that may be on the cluster now.
+	Before []*unstructured.Unstructured
+	// UnknownBefore says why these are not known; empty if they are.
+	UnknownBefore string
+
+	mapper meta.RESTMapper
+}
+
+// Plan makes the choice for an extension, and the objects of the bundle that is chosen.
+func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
+	mapper, err := apiutil.NewDynamicRESTMapper(c.cfg.REST, c.through)
+	if err != nil {
+		return Plan{}, fmt.Errorf("setting up a client: %w", err)
+	}
+	issuer := func() (bundle.CertificateProvider, error) { return request.Certificates(mapper) }
+	c.reconciler.Bundles, c.reconciler.Certificates = onceBundles{request.Bundles}, issuer
+	ext, unknown, err := c.extension(ctx, request)
+	if err != nil {
+		return Plan{}, err
+	}
+	found, err := c.reconciler.Plan(ctx, ext)
+	if err != nil {
+		return Plan{}, err
+	}
+	plan := Plan{Plan: found, Extension: ext, mapper: mapper}
+	plan.Unknown = slices.Concat(plan.Unknown, c.unknown, unknown)
+	rendering := bundlesource.Rendering{Namespace: ext.Spec.Namespace, Certificates: issuer}
+	if inline := ext.Spec.Config; inline != nil && inline.Inline != nil {
+		rendering.Config = inline.Inline.Raw
+	}
+	if request.Before != nil {
+		plan.Before, err = request.Before(ctx, rendering)
+		return plan, err
+	}
+	plan.Before, plan.UnknownBefore = c.installed(ctx, plan, request.Bundles, rendering)
+	return plan, nil
+}
+
+// onceBundles pulls images with the credentials of whoever asks.
+type onceBundles struct{ bundlesource.Reader }
+
+var _ controller.Bundles = onceBundles{}
+
+func (b onceBundles) Fetch(ctx context.Context, _ controller.Owner, wanted controller.BundleImage) (controller.Files, error) {
+	request := image.Request{Ref: wanted.Ref, Select: image.BundleContent, Digest: digest.Digest(wanted.Digest)}
+	found, err := image.Once(ctx, b.Images, request)
+	if err != nil {
+		return controller.Files{}, err
+	}
+	return controller.Files{FS: found.Files, Digest: found.Digest, Close: found.Close}, nil
+}
+
+// Abandon has nothing to do: there is somebody who waits for what is fetched.
+func (onceBundles) Abandon(string) {}
+
+// extension is the extension as it is on the cluster, or the one of a file with what is
+// installed of it now.
+func (c *Cluster) extension(ctx context.Context, request Request) (ext *ocv1.ClusterExtension, unknown []string, err error) {
+	found := &ocv1.ClusterExtension{}
+	err = c.reconciler.Client.Get(ctx, types.NamespacedName{Name: request.Name}, found)
+	if request.File == nil {
+		if err != nil {
+			err = fmt.Errorf("reading ClusterExtension %q: %w", request.Name, err)
+		}
+		return found, nil, err
+	}
+	ext = request.File.DeepCopy()
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		unknown = append(unknown, fmt.Sprintf("whether ClusterExtension %q is installed: %v", ext.Name, err))
+	default:
+		ext.UID, ext.Status.Install = found.UID, found.Status.Install
+	}
+	return ext, unknown, nil
+}
+
+// installed gives the objects that may be on the cluster now, or why they are not known.
+// The release records have them; for those who may not read these, the bundle that
+// status names.
+func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource.Reader, rendering bundlesource.Rendering) ([]*unstructured.Unstructured, string) {
+	ext := plan.Extension
+	if ext.UID == "" {
+		return nil, ""
+	}
+	recorded, recordErr := applier.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, applier.Extension(plan.Owner))
+	if recordErr == nil {
+		return recorded, ""
+	}
+	install := ext.Status.Install
+	if install == nil {
+		return nil, ""
+	}
+	unknown := func(why string) string {
+		return fmt.Sprintf("what bundle %q consists of, which is installed: %v; %s", install.Bundle.Name, recordErr, why)
+	}
+	reference := imageIn(plan.Catalogs, install.Bundle.Name)
+	if reference == "" {
+		return nil, unknown("no catalog has it")
+	}
+	objects, err := bundles.Objects(ctx, reference, rendering)
+	if err != nil {
+		return nil, unknown(err.Error())
+	}
+	return objects, ""
+}
+
+// imageIn is the image of a bundle in the first catalog that has it.
+func imageIn(catalogs []resolve.Catalog, name string) string {
+	for _, catalog := range catalogs {
+		if catalog.Package == nil {
+			continue
+		}
+		if reference := catalog.Package.Image(name); reference != "" {
+			return reference
+		}
+	}
+	return ""
+}
+
+// Rights are those that it takes to install what was chosen or, if nothing was, to keep
+// what is installed.
+func (p Plan) Rights() ([]permission.Document, error) {
+	content := permission.Content{Wanted: p.Objects, Before: p.Before, Replaceable: p.Owner.Replaceable}
+	if p.Resolution == nil {
+		content.Wanted = p.Before
+	}
+	if len(content.Wanted) == 0 {
+		return nil, errors.New("no bundle is chosen, and what is installed is not known: there is nothing to print rights for")
+	}
+	subject := permission.Subject{Extension: p.Extension.Name, Namespace: p.Owner.Namespace, ServiceAccount: p.Owner.ServiceAccount}
+	grants, err := preflight.Grants(permission.ServedOrGuessed(p.mapper), subject, content)
+	if _, ok := errors.AsType[*preflight.OwnServiceAccountError](err); ok {
+		err = fmt.Errorf("%w: spec.serviceAccount.name has to be another one", err)
+	}
+	return grants, err
+}
