@@ -12,6 +12,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 )
 
 // moveTimeout bounds the question whether a tag has moved, which nothing waits
@@ -68,7 +69,7 @@ func (b *bundles) Fetch(ctx context.Context, owner controller.Owner, wanted cont
 	if err != nil {
 		return controller.Files{}, b.fetchError(ctx, request, err)
 	}
-	if isPinned(wanted.Ref) {
+	if imageref.Digest(wanted.Ref) != "" {
 		cached, err := b.puller.Cached(ctx, request)
 		if err != nil {
 			return controller.Files{}, b.fetchError(ctx, request, err)
@@ -122,7 +123,7 @@ func (b *bundles) pull(ctx context.Context, owner controller.Owner, request imag
 // moved asks whether a tag still stands for what it did. Not to know is no
 // reason to fail: what is wanted is at hand.
 func (b *bundles) moved(ctx context.Context, request image.Request) *controller.Moved {
-	if request.Digest == "" || isPinned(request.Ref) {
+	if request.Digest == "" || imageref.Digest(request.Ref) != "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
@@ -132,11 +133,11 @@ func (b *bundles) moved(ctx context.Context, request image.Request) *controller.
 		ctrl.LoggerFrom(ctx).V(1).Info("not known whether the image has moved under its tag", "image", request.Ref, "reason", err.Error())
 		return nil
 	}
-	_, current, _ := strings.Cut(now, "@")
-	if current == request.Digest.String() {
+	current := imageref.Digest(now)
+	if current == request.Digest {
 		return nil
 	}
-	return &controller.Moved{Image: request.Ref, From: request.Digest.String(), To: current}
+	return &controller.Moved{Image: request.Ref, From: request.Digest.String(), To: current.String()}
 }
 
 // fetchError tells failures for ever from others. What is wrong with the content
@@ -144,7 +145,7 @@ func (b *bundles) moved(ctx context.Context, request image.Request) *controller.
 func (b *bundles) fetchError(ctx context.Context, request image.Request, err error) error {
 	var unusable *image.ReferenceError
 	switch {
-	case errors.As(err, &unusable), isPinned(request.Ref) && errors.Is(err, image.ErrContent):
+	case errors.As(err, &unusable), imageref.Digest(request.Ref) != "" && errors.Is(err, image.ErrContent):
 		return &controller.UnusableImageError{Image: request.Ref, Err: err}
 	case errors.Is(err, image.ErrNotFound):
 		if moved := b.moved(ctx, request); moved != nil {
@@ -153,5 +154,3 @@ func (b *bundles) fetchError(ctx context.Context, request image.Request, err err
 	}
 	return err
 }
-
-func isPinned(ref string) bool { return strings.Contains(ref, "@") }

@@ -2,12 +2,12 @@ package catalogserver
 
 import (
 	"context"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 )
 
 // follow makes the store hold what the leader says is served of a catalog, by
@@ -31,7 +31,7 @@ func (r *Reconciler) follow(ctx context.Context, catalog *apiv1.ClusterCatalog) 
 // nothing to correct.
 func published(catalog *apiv1.ClusterCatalog) (Origin, bool) {
 	resolved, stored := catalog.Status.ResolvedSource, catalog.Status.LastUnpacked
-	if resolved == nil || resolved.Image == nil || stored == nil || !strings.Contains(resolved.Image.Ref, "@") {
+	if resolved == nil || resolved.Image == nil || stored == nil || imageref.Digest(resolved.Image.Ref) == "" {
 		return Origin{}, false
 	}
 	origin := Origin{Source: resolved.Image.Ref, Canonical: resolved.Image.Ref, CheckedAt: stored.Time}

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	mm "github.com/Masterminds/semver/v3"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
@@ -142,7 +142,7 @@ func newNode(b Bundle, isDeprecated bool) node {
 		name:          b.Name,
 		version:       b.Version,
 		image:         b.Image,
-		digest:        imageDigest(b.Image),
+		digest:        imageref.Digest(b.Image),
 		properties:    b.Properties,
 		minKubernetes: b.MinKubernetes,
 	}
@@ -175,19 +175,6 @@ func compareNodes(a, b node) int {
 		cmp.Compare(a.version, b.version),
 		cmp.Compare(a.image, b.image),
 	)
-}
-
-// imageDigest is empty for a reference by tag: what a tag stands for changes.
-func imageDigest(image string) digest.Digest {
-	_, text, pinned := strings.Cut(image, "@")
-	if !pinned {
-		return ""
-	}
-	parsed, err := digest.Parse(text)
-	if err != nil {
-		return ""
-	}
-	return parsed
 }
 
 func (n *node) identity(pkg string) bundle.Identity {
