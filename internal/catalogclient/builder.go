@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // entry is a package in an index: either usable or malformed.
@@ -102,7 +103,7 @@ func (b *builder) add(o fbc.Object) error {
 func (b *builder) addMalformed(e *fbc.ObjectError) error {
 	o := e.Object
 	key := objectKey{b.keep(o.Schema), b.keep(o.Name)}
-	b.parts(o.Owner()).malformed[key] = b.keep(shortened(e.Error()))
+	b.parts(o.Owner()).malformed[key] = b.keep(excerpt.Cut(e.Error(), maxMessageBytes))
 	return b.checkSize()
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // The schemas that resolution reads, besides fbc.SchemaPackage, of which only
@@ -206,7 +207,7 @@ func decodeDeprecation(item []byte, limit int) (Deprecation, error) {
 	if max(len(entry.Reference.Schema), len(entry.Reference.Name)) > limit {
 		return Deprecation{}, fmt.Errorf("key %q: %w", "reference", tooLong(limit))
 	}
-	return Deprecation{Schema: entry.Reference.Schema, Name: entry.Reference.Name, Message: shortened(entry.Message)}, nil
+	return Deprecation{Schema: entry.Reference.Schema, Name: entry.Reference.Name, Message: excerpt.Cut(entry.Message, maxMessageBytes)}, nil
 }
 
 // decodeText decodes a text of at most limit bytes, and none that is longer.
@@ -228,13 +229,3 @@ func decodeText(value []byte, limit int, into *string) error {
 }
 
 func tooLong(limit int) error { return &fbc.LimitError{What: "bytes", Limit: int64(limit)} }
-
-// shortened returns a text for people in at most maxMessageBytes.
-func shortened(text string) string {
-	const ellipsis = "..."
-	if len(text) <= maxMessageBytes {
-		return text
-	}
-	// The last character may be cut in two.
-	return strings.ToValidUTF8(text[:maxMessageBytes-len(ellipsis)], "") + ellipsis
-}

@@ -11,6 +11,7 @@ import (
 
 	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
@@ -69,7 +70,7 @@ func (f failure) standing() standing {
 	}
 	s := standing{
 		ready: metav1.ConditionFalse, reason: apiv1.ReasonRetrying,
-		message: shortened(message(text), maxNoteBytes-len(next)) + next,
+		message: excerpt.Cut(message(text), maxNoteBytes-len(next)) + next,
 	}
 	switch {
 	case f.blocked:

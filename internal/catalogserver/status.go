@@ -2,15 +2,13 @@ package catalogserver
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 const (
@@ -18,10 +16,6 @@ const (
 	messageServing     = "Serving desired content from resolved source"
 	messageUnavailable = "Catalog availability mode is set to Unavailable"
 	messageRemoved     = "the catalog is being deleted, and its content is no longer served"
-
-	// maxMessageBytes is what the API server accepts in a condition.
-	maxMessageBytes = 32768
-	truncated       = "\n\n... [message truncated]"
 )
 
 // statusWriter composes the status of one catalog in one pass. Conditions that
@@ -104,7 +98,7 @@ func (s *statusWriter) withdrawn() {
 // standing sets Ready, and Reconciling or Stalled as long as they apply. The whole
 // text of an error is in Progressing.
 func (s *statusWriter) standing(where standing) {
-	text := shortened(message(where.message), maxNoteBytes)
+	text := excerpt.Cut(message(where.message), maxNoteBytes)
 	s.condition(apiv1.TypeReady, where.ready, where.reason, text)
 	s.passing(apiv1.TypeReconciling, where.working, where.reason, text)
 	s.passing(apiv1.TypeStalled, where.stalled, where.reason, text)
@@ -139,24 +133,5 @@ func (s *statusWriter) condition(kind string, status metav1.ConditionStatus, rea
 	})
 }
 
-// volatileAddress matches what differs between two equal failures of a network.
-var volatileAddress = regexp.MustCompile(`(read|write) (tcp|udp) \S+:\d+->\S+:\d+: `)
-
 // message returns text as a condition can hold it.
-func message(text string) string {
-	text = volatileAddress.ReplaceAllString(text, "")
-	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\n", " "), "")
-	return shortened(text, maxMessageBytes)
-}
-
-// shortened returns a text of at most limit bytes that says so if it was longer.
-func shortened(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	cut := limit - len(truncated)
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + truncated
-}
+func message(text string) string { return excerpt.Message(excerpt.Fold(text)) }
