@@ -177,7 +177,7 @@ func (l *loadedCatalogs) offers(pkg string, priorities map[string]int32) (map[st
 		case err != nil:
 			catalog.Err = err
 		case found != nil:
-			packages[name] = packageFrom(found)
+			packages[name] = *found
 			catalog.Package = resolve.Prepare(packages[name])
 		}
 		catalogs = append(catalogs, catalog)
@@ -198,10 +198,10 @@ func (l *loadedCatalogs) addProperties(cluster *requirement.Cluster) {
 			if err != nil || found == nil {
 				continue
 			}
-			bundles := packageFrom(found).Bundles
+			bundles := found.Bundles
 			n := slices.IndexFunc(bundles, func(b resolve.Bundle) bool { return b.Version == extension.Version })
 			if n >= 0 {
-				extension.Properties = bundles[n].Properties
+				extension.Properties = bundles[n].Properties()
 				break
 			}
 		}
@@ -216,13 +216,13 @@ func requirementsOf(packages map[string]resolve.Package, chosen resolve.Resoluti
 		if b.Name != chosen.Identity.Name {
 			continue
 		}
-		for _, property := range b.Properties {
-			if !requirement.Parse([]requirement.Property{property}, "").Empty() {
+		for _, property := range b.Properties() {
+			if !requirement.Parse([]*requirement.Property{property}, "").Empty() {
 				texts = append(texts, property.Type+" "+readable(property.Value))
 			}
 		}
-		if !requirement.Parse(nil, b.MinKubernetes).Empty() {
-			texts = append(texts, "minKubeVersion "+b.MinKubernetes)
+		if !requirement.Parse(nil, b.MinKubernetes()).Empty() {
+			texts = append(texts, "minKubeVersion "+b.MinKubernetes())
 		}
 	}
 	return texts
@@ -254,14 +254,8 @@ func (l *loadedCatalogs) stock() resolve.Stock {
 			if err != nil || found == nil {
 				return nil
 			}
-			return resolve.Prepare(packageFrom(found))
+			return resolve.Prepare(*found)
 		},
-		Providers: func(api requirement.API) []resolve.Provider {
-			var providers []resolve.Provider
-			for _, provider := range l.client.Providers(api.Group, api.Version, api.Kind) {
-				providers = append(providers, resolve.Provider(provider))
-			}
-			return providers
-		},
+		Providers: l.client.Providers,
 	}
 }

@@ -61,7 +61,7 @@ func loadPackages(ctx context.Context, reader *catalogsource.Reader, sources []s
 			return nil, err
 		}
 		if found != nil {
-			packages = append(packages, loadedPackage{Catalog: catalog, Package: packageFrom(found)})
+			packages = append(packages, loadedPackage{Catalog: catalog, Package: *found})
 		}
 	}
 	return packages, nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 const (
@@ -64,7 +65,7 @@ type copyHeader struct {
 type copiedEntry struct {
 	entry
 
-	Facts []*Facts `json:"facts,omitempty"`
+	Facts []*resolve.Facts `json:"facts,omitempty"`
 	// Bundles has for each bundle which of Facts are its own, from 1, and 0 for
 	// none. It is empty if no bundle has any.
 	Bundles []int `json:"bundles,omitempty"`
@@ -72,7 +73,7 @@ type copiedEntry struct {
 
 func newCopiedEntry(e *entry) copiedEntry {
 	copied := copiedEntry{entry: *e}
-	numbers := map[*Facts]int{}
+	numbers := map[*resolve.Facts]int{}
 	for i, bundle := range e.Package.Bundles {
 		if bundle.Facts == nil {
 			continue

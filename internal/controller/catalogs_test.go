@@ -99,19 +99,19 @@ func TestCatalogContentWakesWhomItConcerns(t *testing.T) {
 func TestCatalogContentWakesWhoLooksAtOthers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		states requirement.Property
+		states *requirement.Property
 		want   bool
 	}{
-		"a rule":   {states: requirement.Property{Type: "olm.constraint", Value: json.RawMessage(`{"failureMessage":"no","cel":{"rule":"properties.exists(p, p.type == \"color\")"}}`)}, want: true},
+		"a rule":   {states: &requirement.Property{Type: "olm.constraint", Value: json.RawMessage(`{"failureMessage":"no","cel":{"rule":"properties.exists(p, p.type == \"color\")"}}`)}, want: true},
 		"a kind":   {states: apiProperty("olm.gvk.required", thing), want: true},
 		"packages": {states: needsPackage("r", ">=1.0.0"), want: true},
-		"nothing":  {states: requirement.Property{Type: "color", Value: json.RawMessage(`"blue"`)}},
+		"nothing":  {states: &requirement.Property{Type: "color", Value: json.RawMessage(`"blue"`)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			catalog := servedCatalog()
 			held := &content{loaded: true, changed: []string{"p"}, packages: map[string]*resolve.Prepared{
-				"q": stating("q", map[string][]requirement.Property{"1.0.0": {tc.states}}, "1.0.0"),
+				"q": stating("q", map[string][]*requirement.Property{"1.0.0": {tc.states}}, "1.0.0"),
 			}}
 			woken := wokenBy(t, &CatalogReconciler{Client: catalogWorld(t, catalog), Catalogs: held})
 			if got := slices.Contains(woken, "other-package"); got != tc.want {
