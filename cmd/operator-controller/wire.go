@@ -26,13 +26,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
-// wakeupBuffer takes the wake-ups of a moment in which the queue is busy.
-const wakeupBuffer = 1024
-
 // wire builds every leaf and hands it to those who use it. It is the only place
 // where they meet.
 func wire(mgr ctrl.Manager, o *options) error {
-	sources := controller.NewSources(wakeupBuffer)
+	sources := controller.NewSources()
 
 	platform, err := newPlatform(mgr, sources)
 	if err != nil {

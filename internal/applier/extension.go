@@ -86,9 +86,9 @@ type Revision struct {
 	// known, as in records of the reference implementation.
 	Digest string
 
-	// Inputs is a digest over everything besides the bundle that shapes the
-	// objects, such as the user's configuration. Empty in records of the
-	// reference implementation, which knows no such thing.
+	// Inputs is a digest over the user's configuration of the bundle, and over
+	// nothing that the controller itself is told, such as who issues certificates.
+	// Empty in records of the reference implementation, which knows no such thing.
 	Inputs string
 }
 

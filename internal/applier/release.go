@@ -22,6 +22,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 )
 
 // Labels inside a release record: how what is installed is remembered. All but
@@ -59,7 +60,7 @@ func labelsOf(revision Revision) map[string]string {
 // part of it because other writers of records carry this label over to
 // revisions of other images.
 func resolved(image, digest string) string {
-	if digest == "" || strings.Contains(image, "@") {
+	if digest == "" || imageref.Digest(image) != "" {
 		return image
 	}
 	return image + "@" + digest

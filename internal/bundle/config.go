@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // Keys of the configuration of a registry+v1 bundle. A plain one has none.
@@ -83,7 +85,7 @@ func decodeConfig(inline []byte) (any, error) {
 	documents, err := newDecoder().decode(inline)
 	if err != nil {
 		// The cause is at the end, behind the names of parsers.
-		message := singleLine(err.Error())
+		message := excerpt.Fold(err.Error())
 		return nil, newConfigError(strings.TrimSpace(message[strings.LastIndex(message, ":")+1:]))
 	}
 	switch {
@@ -130,7 +132,7 @@ func decodeDeploymentConfig(value any) (*DeploymentConfig, error) {
 	decoder.DisallowUnknownFields()
 	config := &DeploymentConfig{}
 	if err := decoder.Decode(config); err != nil {
-		return nil, newConfigError(fmt.Sprintf("invalid %s: %s", keyDeploymentConfig, singleLine(err.Error())))
+		return nil, newConfigError(fmt.Sprintf("invalid %s: %s", keyDeploymentConfig, excerpt.Fold(err.Error())))
 	}
 	return config, nil
 }

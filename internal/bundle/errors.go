@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // Violation is one thing wrong with the content of a bundle.
@@ -86,11 +88,11 @@ type findings struct {
 }
 
 func (f *findings) add(file, path, format string, args ...any) {
-	f.violations = append(f.violations, Violation{File: file, Path: path, Message: singleLine(fmt.Sprintf(format, args...))})
+	f.violations = append(f.violations, Violation{File: file, Path: path, Message: excerpt.Fold(fmt.Sprintf(format, args...))})
 }
 
 func (f *findings) unsupportedf(format string, args ...any) {
-	f.unsupported = append(f.unsupported, singleLine(fmt.Sprintf(format, args...)))
+	f.unsupported = append(f.unsupported, excerpt.Fold(fmt.Sprintf(format, args...)))
 }
 
 // err is nil when nothing was found. What is invalid outranks what is merely
@@ -104,9 +106,4 @@ func (f *findings) err() error {
 		return &UnsupportedError{Reasons: f.unsupported}
 	}
 	return nil
-}
-
-// singleLine folds the line breaks that decoders put into their messages.
-func singleLine(text string) string {
-	return strings.Join(strings.Fields(text), " ")
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 const dependenciesFile = "metadata/dependencies.yaml"
@@ -59,16 +60,16 @@ func (c *checker) dependency(path string, d *dependency) {
 	const notInstalled = "which is checked but not installed with it"
 	switch d.Type {
 	case "olm.package":
-		c.warnf(dependenciesFile, path, "needs package %s in version %s, %s", quote(d.Value.PackageName), quote(d.Value.Version), notInstalled)
+		c.warnf(dependenciesFile, path, "needs package %s in version %s, %s", excerpt.Quote(d.Value.PackageName), excerpt.Quote(d.Value.Version), notInstalled)
 		if _, err := bundle.ParseVersionRange(d.Value.Version); err != nil {
 			c.warnf(dependenciesFile, path+".value.version", "%v", err)
 		}
 	case "olm.gvk":
-		c.warnf(dependenciesFile, path, "needs API %s of %s, %s", quote(d.Value.Kind), quote(d.Value.Group+"/"+d.Value.Version), notInstalled)
+		c.warnf(dependenciesFile, path, "needs API %s of %s, %s", excerpt.Quote(d.Value.Kind), excerpt.Quote(d.Value.Group+"/"+d.Value.Version), notInstalled)
 	case "olm.constraint":
 		c.warnf(dependenciesFile, path, "states a constraint, %s", notInstalled)
 	default:
-		c.warnf(dependenciesFile, path, "nothing reads type %s", quote(d.Type))
+		c.warnf(dependenciesFile, path, "nothing reads type %s", excerpt.Quote(d.Type))
 	}
 }
 

@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-const (
-	// maxMessage is the longest message, and the longest path, in characters.
-	maxMessage = 1024
-	// maxShown is how many characters of a text from the bundle a message has.
-	maxShown = 128
-)
+// maxMessage is the longest message, and the longest path, in bytes.
+const maxMessage = 1024
 
 // Severity says how bad a problem is.
 type Severity string
@@ -66,7 +62,7 @@ func (r *report) warnf(file, path, format string, args ...any) {
 
 func (r *report) add(severity Severity, file, path, message string) {
 	r.problems = append(r.problems, Problem{
-		File: singleLine(file), Path: singleLine(path), Severity: severity, Message: singleLine(message),
+		File: excerpt.Line(file, maxMessage), Path: excerpt.Line(path, maxMessage), Severity: severity, Message: excerpt.Line(message, maxMessage),
 	})
 }
 
@@ -81,21 +77,4 @@ func (r *report) sorted() []Problem {
 		)
 	})
 	return slices.Compact(r.problems)
-}
-
-// quote returns a text from the bundle as a message shows it.
-func quote(text string) string { return fmt.Sprintf("%.*q", maxShown, text) }
-
-// singleLine returns text without control characters, cut to a bounded length.
-func singleLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if runes := []rune(text); len(runes) > maxMessage {
-		return string(runes[:maxMessage]) + "..."
-	}
-	return text
 }

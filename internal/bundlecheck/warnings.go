@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
@@ -19,16 +20,16 @@ func (c *checker) declarations(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	}
 	lowest := csv.Spec.MinKubeVersion
 	if lowest != "" && requirement.Parse(nil, lowest).Empty() {
-		c.warnf("", "spec.minKubeVersion", "%s is not a version: every Kubernetes is taken to be new enough", quote(lowest))
+		c.warnf("", "spec.minKubeVersion", "%s is not a version: every Kubernetes is taken to be new enough", excerpt.Quote(lowest))
 	}
 	if csv.Spec.Cleanup.Enabled {
 		c.warnf("", "spec.cleanup.enabled", "nothing acts on it: custom resources go only with their definitions")
 	}
 	for _, required := range csv.Spec.CustomResourceDefinitions.Required {
-		c.warnf("", "spec.customresourcedefinitions.required", "needs CustomResourceDefinition %s, which others have to bring", quote(required.Name))
+		c.warnf("", "spec.customresourcedefinitions.required", "needs CustomResourceDefinition %s, which others have to bring", excerpt.Quote(required.Name))
 	}
 	for _, required := range csv.Spec.APIServiceDefinitions.Required {
-		c.warnf("", "spec.apiservicedefinitions.required", "needs API service %s, which others have to bring", quote(required.GetName()))
+		c.warnf("", "spec.apiservicedefinitions.required", "needs API service %s, which others have to bring", excerpt.Quote(required.GetName()))
 	}
 }
 
@@ -55,7 +56,7 @@ func (c *checker) subjects(objects []*unstructured.Unstructured) {
 			written := types.NamespacedName{Namespace: namespace, Name: name}
 			if fields["kind"] == "ServiceAccount" && accounts.Has(meant) && !accounts.Has(written) {
 				c.warnf("", "", "%s %s grants rights to ServiceAccount %s in namespace %s, but that of the bundle will be in the namespace of the installation",
-					object.GetKind(), quote(object.GetName()), quote(name), quote(namespace))
+					object.GetKind(), excerpt.Quote(object.GetName()), excerpt.Quote(name), excerpt.Quote(namespace))
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 )
 
@@ -98,7 +99,7 @@ func (i *Images) Fetch(ctx context.Context, owner controller.Owner, wanted contr
 	if err != nil {
 		return controller.Files{}, i.fetchError(ctx, request, err)
 	}
-	if isPinned(wanted.Ref) {
+	if imageref.Digest(wanted.Ref) != "" {
 		cached, err := i.puller.Cached(ctx, request)
 		if err != nil {
 			return controller.Files{}, i.fetchError(ctx, request, err)
@@ -152,7 +153,7 @@ func (i *Images) pull(ctx context.Context, owner controller.Owner, request image
 // moved asks whether a tag still stands for what it did. Not to know is no
 // reason to fail: what is wanted is at hand.
 func (i *Images) moved(ctx context.Context, request image.Request) *controller.Moved {
-	if request.Digest == "" || isPinned(request.Ref) {
+	if request.Digest == "" || imageref.Digest(request.Ref) != "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
@@ -162,11 +163,11 @@ func (i *Images) moved(ctx context.Context, request image.Request) *controller.M
 		ctrl.LoggerFrom(ctx).V(1).Info("not known whether the image has moved under its tag", "image", request.Ref, "reason", err.Error())
 		return nil
 	}
-	_, current, _ := strings.Cut(now, "@")
-	if current == request.Digest.String() {
+	current := imageref.Digest(now)
+	if current == request.Digest {
 		return nil
 	}
-	return &controller.Moved{Image: request.Ref, From: request.Digest.String(), To: current}
+	return &controller.Moved{Image: request.Ref, From: request.Digest.String(), To: current.String()}
 }
 
 // fetchError tells failures for ever from others. What is wrong with the content
@@ -174,7 +175,7 @@ func (i *Images) moved(ctx context.Context, request image.Request) *controller.M
 func (i *Images) fetchError(ctx context.Context, request image.Request, err error) error {
 	var unusable *image.ReferenceError
 	switch {
-	case errors.As(err, &unusable), isPinned(request.Ref) && errors.Is(err, image.ErrContent):
+	case errors.As(err, &unusable), imageref.Digest(request.Ref) != "" && errors.Is(err, image.ErrContent):
 		return &controller.UnusableImageError{Image: request.Ref, Err: err}
 	case errors.Is(err, image.ErrNotFound):
 		if moved := i.moved(ctx, request); moved != nil {
@@ -183,5 +184,3 @@ func (i *Images) fetchError(ctx context.Context, request image.Request, err erro
 	}
 	return err
 }
-
-func isPinned(ref string) bool { return strings.Contains(ref, "@") }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
@@ -87,7 +88,7 @@ func (c *checker) version(p *pkg, o object[bundleFields]) (versioned, bool) {
 	}
 	if value.PackageName != p.name {
 		c.report.errorf(o.at, "the property %s is of package %s, and the bundle of package %s",
-			propertyPackage, quote(value.PackageName), quote(p.name))
+			propertyPackage, excerpt.Quote(value.PackageName), excerpt.Quote(p.name))
 	}
 	return c.parseVersion(o.at, value.Version)
 }
@@ -116,13 +117,13 @@ func (c *checker) checkOrder(list []versioned) {
 		case a.at.Name == b.at.Name:
 			// Reported as a duplicate.
 		case a.text == b.text:
-			c.report.errorf(b.at, "the version %s is that of bundle %s too", quote(b.text), quote(a.at.Name))
+			c.report.errorf(b.at, "the version %s is that of bundle %s too", excerpt.Quote(b.text), excerpt.Quote(a.at.Name))
 		case a.version.Compare(b.version) == 0:
 			c.report.warnf(b.at, "the version %s differs from %s of bundle %s only in build metadata, which orders nothing",
-				quote(b.text), quote(a.text), quote(a.at.Name))
+				excerpt.Quote(b.text), excerpt.Quote(a.text), excerpt.Quote(a.at.Name))
 		case a.version.Version.Compare(b.version.Version) == 0:
 			c.report.warnf(b.at, "the version %s differs from %s of bundle %s only in build metadata: it is the later release, and no version range can tell them apart",
-				quote(b.text), quote(a.text), quote(a.at.Name))
+				excerpt.Quote(b.text), excerpt.Quote(a.text), excerpt.Quote(a.at.Name))
 		}
 	}
 }

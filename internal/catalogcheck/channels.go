@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -94,7 +95,7 @@ func (c *checker) checkChannel(ch *channel) {
 			continue
 		}
 		if _, again := ch.numbers[e.Name]; again {
-			c.report.errorf(ch.at, "there is more than one entry %s", quote(e.Name))
+			c.report.errorf(ch.at, "there is more than one entry %s", excerpt.Quote(e.Name))
 			continue
 		}
 		ch.numbers[e.Name] = i
@@ -108,7 +109,7 @@ func (c *checker) checkChannel(ch *channel) {
 
 func (c *checker) checkEntry(ch *channel, e entry) {
 	if _, exists := ch.bundles[e.Name]; !exists && e.Name != "" && !c.incomplete {
-		c.report.errorf(ch.at, "entry %s: there is no such bundle", quote(e.Name))
+		c.report.errorf(ch.at, "entry %s: there is no such bundle", excerpt.Quote(e.Name))
 	}
 	c.checkReplaces(ch, e)
 	c.checkSkips(ch, e)
@@ -120,7 +121,7 @@ func (c *checker) checkReplaces(ch *channel, e entry) {
 		return
 	}
 	if e.Replaces == e.Name {
-		c.report.errorf(ch.at, "entry %s replaces itself", quote(e.Name))
+		c.report.errorf(ch.at, "entry %s replaces itself", excerpt.Quote(e.Name))
 		return
 	}
 	if _, inChannel := ch.numbers[e.Replaces]; !inChannel && !c.incomplete {
@@ -129,7 +130,7 @@ func (c *checker) checkReplaces(ch *channel, e entry) {
 	from, to := ch.bundles[e.Replaces], ch.bundles[e.Name]
 	if from != nil && to != nil && from.Compare(*to) > 0 {
 		c.report.warnf(ch.at, "entry %s replaces %s, which is newer: %s instead of %s",
-			quote(e.Name), quote(e.Replaces), quote(from.String()), quote(to.String()))
+			excerpt.Quote(e.Name), excerpt.Quote(e.Replaces), excerpt.Quote(from.String()), excerpt.Quote(to.String()))
 	}
 }
 
@@ -142,10 +143,10 @@ func (c *checker) checkEnd(ch *channel, e entry) {
 	switch {
 	case hasOlder && exists:
 		c.report.warnf(ch.at, "entry %s replaces %s, which is a bundle but has no entry in this channel, although the channel has older ones, such as %s",
-			quote(e.Name), quote(e.Replaces), quote(ch.oldest))
+			excerpt.Quote(e.Name), excerpt.Quote(e.Replaces), excerpt.Quote(ch.oldest))
 	case hasOlder:
 		c.report.warnf(ch.at, "entry %s replaces %s, which the catalog does not have, although the channel has older ones, such as %s: is it misspelled?",
-			quote(e.Name), quote(e.Replaces), quote(ch.oldest))
+			excerpt.Quote(e.Name), excerpt.Quote(e.Replaces), excerpt.Quote(ch.oldest))
 	case !exists:
 		c.gone.add(e.Replaces)
 	}
@@ -175,9 +176,9 @@ func (c *checker) checkSkips(ch *channel, e entry) {
 		_, exists := ch.bundles[name]
 		switch {
 		case name == "":
-			c.report.errorf(ch.at, "entry %s skips an empty name", quote(e.Name))
+			c.report.errorf(ch.at, "entry %s skips an empty name", excerpt.Quote(e.Name))
 		case name == e.Name:
-			c.report.errorf(ch.at, "entry %s skips itself", quote(e.Name))
+			c.report.errorf(ch.at, "entry %s skips itself", excerpt.Quote(e.Name))
 		case !inChannel && !exists:
 			missing = append(missing, name)
 		}
@@ -205,7 +206,7 @@ func (c *checker) checkSkipRange(ch *channel, e entry) {
 		hint = " (there are no ranges with ~ and ^)"
 	}
 	c.report.errorf(ch.at, "entry %s: the skipRange %s is invalid and upgrades nothing%s: %v",
-		quote(e.Name), quote(e.SkipRange), hint, err)
+		excerpt.Quote(e.Name), excerpt.Quote(e.SkipRange), hint, err)
 }
 
 func (c *checker) checkGraph(ch *channel) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // Check returns the problems of the catalog in root, sorted by file, object,
@@ -122,7 +123,7 @@ func (c *checker) identify(o fbc.FileObject) {
 		return
 	}
 	if o.Schema == fbc.SchemaPackage && o.Owner() != o.Name {
-		c.report.errorf(o, "the object is named %s but belongs to package %s", quote(o.Name), quote(o.Package))
+		c.report.errorf(o, "the object is named %s but belongs to package %s", excerpt.Quote(o.Name), excerpt.Quote(o.Package))
 	}
 	c.place(o, false)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // The schemas that are read, besides fbc.SchemaPackage.
@@ -89,5 +90,5 @@ func typeless(err error) error {
 	if !errors.As(err, &mismatch) {
 		return err
 	}
-	return fmt.Errorf("key %s: unexpected %s", quote(mismatch.Field), mismatch.Value)
+	return fmt.Errorf("key %s: unexpected %s", excerpt.Quote(mismatch.Field), mismatch.Value)
 }

@@ -1,12 +1,15 @@
 package catalogcheck
 
-import "github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+import (
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
 
 func (c *checker) checkDeprecations(p *pkg) {
 	for i, o := range p.deprecations {
 		if i > 0 {
 			c.report.errorf(o.at, "package %s has its deprecations in %s already; other readers of catalogs use only one of them",
-				quote(p.name), elsewhere(p.deprecations[0].at))
+				excerpt.Quote(p.name), elsewhere(p.deprecations[0].at))
 		}
 		if o.malformed {
 			continue
@@ -30,7 +33,7 @@ func (c *checker) checkDeprecation(p *pkg, at fbc.FileObject, d deprecation) {
 	switch d.Reference.Schema {
 	case fbc.SchemaPackage:
 		if name != "" && name != p.name {
-			c.report.warnf(at, "the deprecation of %s is of another package; it counts for package %s", d.Reference, quote(p.name))
+			c.report.warnf(at, "the deprecation of %s is of another package; it counts for package %s", d.Reference, excerpt.Quote(p.name))
 		}
 	case schemaChannel:
 		if !p.channelNames[name] && !c.incomplete {
@@ -48,7 +51,7 @@ func (c *checker) checkDeprecation(p *pkg, at fbc.FileObject, d deprecation) {
 // String returns the reference as a message shows it.
 func (r reference) String() string {
 	if r.Name == "" {
-		return quote(r.Schema)
+		return excerpt.Quote(r.Schema)
 	}
-	return quote(r.Schema) + " " + quote(r.Name)
+	return excerpt.Quote(r.Schema) + " " + excerpt.Quote(r.Name)
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // graph has the entries of one channel, and for each of them the entries that it
@@ -127,7 +129,7 @@ func (g graph) circle(entries []int) string {
 			names = append(names, "...")
 			break
 		}
-		names = append(names, quote(g.names[entry]))
+		names = append(names, excerpt.Quote(g.names[entry]))
 	}
-	return strings.Join(append(names, quote(g.names[entries[0]])), " -> ")
+	return strings.Join(append(names, excerpt.Quote(g.names[entries[0]])), " -> ")
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // reservedSchemas begin like this. Other schemas are nobody's business.
@@ -14,7 +15,7 @@ const reservedSchemas = "olm."
 
 func (c *checker) unknownSchema(o fbc.FileObject) {
 	if strings.HasPrefix(o.Schema, reservedSchemas) && !strings.HasPrefix(o.Schema, "olm.csv.") {
-		c.report.warnf(o, "nothing reads objects of schema %s", quote(o.Schema))
+		c.report.warnf(o, "nothing reads objects of schema %s", excerpt.Quote(o.Schema))
 	}
 }
 
@@ -48,7 +49,7 @@ func duplicates[T any](r *report, objects []object[T]) {
 
 // elsewhere says where an object is.
 func elsewhere(o fbc.FileObject) string {
-	return fmt.Sprintf("object %d of %s", o.Position, singleLine(o.Path))
+	return fmt.Sprintf("object %d of %s", o.Position, excerpt.Line(o.Path, maxMessage))
 }
 
 // nameRule is what the API demands of names.
@@ -62,16 +63,16 @@ func isName(name string) bool {
 
 func (c *checker) checkPackage(p *pkg) {
 	if !isName(p.name) {
-		c.report.errorf(p.about(), "no ClusterExtension can ask for package %s: %s", quote(p.name), nameRule)
+		c.report.errorf(p.about(), "no ClusterExtension can ask for package %s: %s", excerpt.Quote(p.name), nameRule)
 	}
 	if len(p.packages) == 0 && !c.incomplete {
-		c.report.errorf(p.first, "package %s has no object of schema %s", quote(p.name), fbc.SchemaPackage)
+		c.report.errorf(p.first, "package %s has no object of schema %s", excerpt.Quote(p.name), fbc.SchemaPackage)
 	}
 	if len(p.bundles) == 0 && !c.incomplete {
-		c.report.warnf(p.about(), "package %s has no bundles", quote(p.name))
+		c.report.warnf(p.about(), "package %s has no bundles", excerpt.Quote(p.name))
 	}
 	if len(p.channels) == 0 && !c.incomplete {
-		c.report.warnf(p.about(), "package %s has no channels", quote(p.name))
+		c.report.warnf(p.about(), "package %s has no channels", excerpt.Quote(p.name))
 	}
 	for _, o := range p.packages {
 		c.checkDefaultChannel(p, o)
@@ -92,6 +93,6 @@ func (c *checker) checkDefaultChannel(p *pkg, o object[packageFields]) {
 	case name == "":
 		c.report.warnf(o.at, "there is no default channel, which other readers of catalogs require")
 	case !p.channelNames[name] && !c.incomplete:
-		c.report.errorf(o.at, "the default channel %s does not exist", quote(name))
+		c.report.errorf(o.at, "the default channel %s does not exist", excerpt.Quote(name))
 	}
 }

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 const (
@@ -18,8 +17,6 @@ const (
 	maxMessage = 1024
 	// maxListed is how many names a message lists.
 	maxListed = 10
-	// maxShown is how many characters of a text from the catalog a message has.
-	maxShown = 128
 )
 
 // Severity says how bad a problem is.
@@ -61,7 +58,7 @@ func (p Problem) String() string {
 		text = object.String() + ": " + text
 	}
 	if p.File != "" {
-		text = singleLine(p.File) + ": " + text
+		text = excerpt.Line(p.File, maxMessage) + ": " + text
 	}
 	return text
 }
@@ -101,7 +98,7 @@ func (r *report) add(severity Severity, at fbc.FileObject, message string) {
 	}
 	r.problems = append(r.problems, Problem{
 		File: at.Path, Object: at.Position, Schema: at.Schema, Package: at.Package, Name: at.Name,
-		Severity: severity, Message: singleLine(message),
+		Severity: severity, Message: excerpt.Line(message, maxMessage),
 	})
 }
 
@@ -118,9 +115,6 @@ func (r *report) sorted() []Problem {
 	return r.problems
 }
 
-// quote returns a text from the catalog as a message shows it.
-func quote(text string) string { return fmt.Sprintf("%.*q", maxShown, text) }
-
 // list returns names as a message shows them, in their order.
 func list(names []string) string {
 	var b strings.Builder
@@ -132,25 +126,7 @@ func list(names []string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(quote(name))
+		b.WriteString(excerpt.Quote(name))
 	}
 	return b.String()
-}
-
-// singleLine returns text without control characters, cut to a bounded length.
-func singleLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if len(text) <= maxMessage {
-		return text
-	}
-	end := maxMessage
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
 }

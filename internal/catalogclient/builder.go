@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // entry is a package in an index: either usable or malformed.
 type entry struct {
-	Package Package `json:"package"`
+	Package resolve.Package `json:"package"`
 	// Malformed names the object that makes the package unusable, and why.
 	Malformed string `json:"malformed,omitempty"`
 }
@@ -31,9 +33,9 @@ type builder struct {
 
 // parts are the objects of one package, by name.
 type parts struct {
-	channels     map[string]Channel
-	bundles      map[string]Bundle
-	deprecations map[string][]Deprecation
+	channels     map[string]resolve.Channel
+	bundles      map[string]resolve.Bundle
+	deprecations map[string][]resolve.Deprecation
 	malformed    map[objectKey]string
 	facts        sharedFacts
 }
@@ -74,19 +76,19 @@ func (b *builder) add(o fbc.Object) error {
 	var err error
 	switch o.Schema {
 	case schemaChannel:
-		var channel Channel
+		var channel resolve.Channel
 		if channel, err = decodeChannel(o, b.limits); err == nil {
 			channel = b.keepChannel(channel)
 			p.channels[channel.Name] = channel
 		}
 	case schemaBundle:
-		var bundle Bundle
+		var bundle resolve.Bundle
 		if bundle, err = decodeBundle(o, b.limits); err == nil {
 			bundle = b.keepBundle(&p.facts, bundle)
 			p.bundles[bundle.Name] = bundle
 		}
 	case schemaDeprecations:
-		var deprecations []Deprecation
+		var deprecations []resolve.Deprecation
 		if deprecations, err = decodeDeprecations(o, b.limits); err == nil {
 			p.deprecations[b.keep(o.Name)] = b.keepDeprecations(deprecations)
 		}
@@ -102,7 +104,7 @@ func (b *builder) add(o fbc.Object) error {
 func (b *builder) addMalformed(e *fbc.ObjectError) error {
 	o := e.Object
 	key := objectKey{b.keep(o.Schema), b.keep(o.Name)}
-	b.parts(o.Owner()).malformed[key] = b.keep(shortened(e.Error()))
+	b.parts(o.Owner()).malformed[key] = b.keep(excerpt.Cut(e.Error(), maxMessageBytes))
 	return b.checkSize()
 }
 
@@ -117,8 +119,8 @@ func (b *builder) parts(name string) *parts {
 	p, ok := b.packages[name]
 	if !ok {
 		p = &parts{
-			channels: map[string]Channel{}, bundles: map[string]Bundle{},
-			deprecations: map[string][]Deprecation{}, malformed: map[objectKey]string{},
+			channels: map[string]resolve.Channel{}, bundles: map[string]resolve.Bundle{},
+			deprecations: map[string][]resolve.Deprecation{}, malformed: map[objectKey]string{},
 		}
 		b.packages[b.keep(name)] = p
 		b.kept += packageOverhead
@@ -138,8 +140,8 @@ func (b *builder) keep(text string) string {
 }
 
 // keepPackage returns p as it would be had it been built from its objects.
-func (b *builder) keepPackage(p Package) Package {
-	kept := Package{
+func (b *builder) keepPackage(p resolve.Package) resolve.Package {
+	kept := resolve.Package{
 		Name: b.keep(p.Name), Channels: exactly(p.Channels), Bundles: exactly(p.Bundles),
 		Deprecations: b.keepDeprecations(p.Deprecations),
 	}
@@ -153,21 +155,21 @@ func (b *builder) keepPackage(p Package) Package {
 	return kept
 }
 
-func (b *builder) keepChannel(c Channel) Channel {
+func (b *builder) keepChannel(c resolve.Channel) resolve.Channel {
 	// What was decoded has room to grow.
-	kept := Channel{Name: b.keep(c.Name), Entries: exactly(c.Entries)}
+	kept := resolve.Channel{Name: b.keep(c.Name), Entries: exactly(c.Entries)}
 	for i, e := range kept.Entries {
-		kept.Entries[i] = Entry{Name: b.keep(e.Name), Replaces: b.keep(e.Replaces), Skips: b.keepSkips(e.Skips)}
+		kept.Entries[i] = resolve.Entry{Name: b.keep(e.Name), Replaces: b.keep(e.Replaces), Skips: b.keepSkips(e.Skips)}
 		b.kept += entryOverhead
 	}
 	return kept
 }
 
-func (b *builder) keepSkips(s *Skips) *Skips {
+func (b *builder) keepSkips(s *resolve.Skips) *resolve.Skips {
 	if s == nil {
 		return nil
 	}
-	kept := &Skips{Bundles: exactly(s.Bundles), Range: b.keep(s.Range)}
+	kept := &resolve.Skips{Bundles: exactly(s.Bundles), Range: b.keep(s.Range)}
 	for i, name := range kept.Bundles {
 		kept.Bundles[i] = b.keep(name)
 		b.kept += skipOverhead
@@ -175,8 +177,8 @@ func (b *builder) keepSkips(s *Skips) *Skips {
 	return kept
 }
 
-func (b *builder) keepBundle(facts *sharedFacts, bundle Bundle) Bundle {
-	kept := Bundle{
+func (b *builder) keepBundle(facts *sharedFacts, bundle resolve.Bundle) resolve.Bundle {
+	kept := resolve.Bundle{
 		// No other bundle has the image as a rule, so looking for it is not worth it.
 		Name: b.keep(bundle.Name), Version: b.keep(bundle.Version), Image: strings.Clone(bundle.Image),
 		Facts: b.keepFacts(facts, bundle.Facts),
@@ -195,10 +197,10 @@ func exactly[T any](list []T) []T {
 	return kept
 }
 
-func (b *builder) keepDeprecations(list []Deprecation) []Deprecation {
+func (b *builder) keepDeprecations(list []resolve.Deprecation) []resolve.Deprecation {
 	kept := exactly(list)
 	for i, d := range kept {
-		kept[i] = Deprecation{Schema: b.keep(d.Schema), Name: b.keep(d.Name), Message: b.keep(d.Message)}
+		kept[i] = resolve.Deprecation{Scope: resolve.Scope(b.keep(string(d.Scope))), Name: b.keep(d.Name), Message: b.keep(d.Message)}
 		b.kept += entryOverhead
 	}
 	return kept
@@ -230,9 +232,9 @@ func (b *builder) build() (*index, error) {
 func (p *parts) build(name string) *entry {
 	if len(p.malformed) > 0 {
 		first := slices.MinFunc(slices.Collect(maps.Keys(p.malformed)), objectKey.compare)
-		return &entry{Package: Package{Name: name}, Malformed: p.malformed[first]}
+		return &entry{Package: resolve.Package{Name: name}, Malformed: p.malformed[first]}
 	}
-	return &entry{Package: Package{
+	return &entry{Package: resolve.Package{
 		Name:         name,
 		Channels:     sortedByName(p.channels),
 		Bundles:      sortedByName(p.bundles),
@@ -257,9 +259,9 @@ func sortedByName[T any](byName map[string]T) []T {
 
 // merge joins the deprecation objects of a package. There should be one; that
 // of several only one counts would depend on chance.
-func merge(byName map[string][]Deprecation) []Deprecation {
-	var merged []Deprecation
-	seen := map[Deprecation]bool{}
+func merge(byName map[string][]resolve.Deprecation) []resolve.Deprecation {
+	var merged []resolve.Deprecation
+	seen := map[resolve.Deprecation]bool{}
 	for _, list := range sortedByName(byName) {
 		for _, d := range list {
 			if !seen[d] {

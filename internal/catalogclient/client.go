@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // Config is what a Client is made from.
@@ -202,7 +203,7 @@ func (c *Client) admit(catalog string, idx *index) error {
 // change, the pointer stays the same across refreshes. The error is a
 // *NotLoadedError when no content of the catalog was ever read, and a
 // *MalformedPackageError when the content for this package cannot be used.
-func (c *Client) Package(catalog, name string) (*Package, error) {
+func (c *Client) Package(catalog, name string) (*resolve.Package, error) {
 	var st state
 	if h := c.lookup(catalog); h != nil {
 		st = *h.state.Load()

@@ -20,6 +20,8 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 const (
@@ -34,16 +36,16 @@ const (
 	packageQ = `{"schema":"olm.package","name":"q"}` + "\n"
 )
 
-func wantP() *catalogclient.Package {
-	return &catalogclient.Package{
+func wantP() *resolve.Package {
+	return &resolve.Package{
 		Name: "p",
-		Channels: []catalogclient.Channel{{Name: "alpha", Entries: []catalogclient.Entry{
+		Channels: []resolve.Channel{{Name: "alpha", Entries: []resolve.Entry{
 			{Name: "p.v1.0.0"},
-			{Name: "p.v1.1.0", Replaces: "p.v1.0.0", Skips: &catalogclient.Skips{Bundles: []string{"p.v1.0.1"}, Range: "<1.1.0"}},
+			{Name: "p.v1.1.0", Replaces: "p.v1.0.0", Skips: &resolve.Skips{Bundles: []string{"p.v1.0.1"}, Range: "<1.1.0"}},
 		}}},
-		Bundles: []catalogclient.Bundle{{
+		Bundles: []resolve.Bundle{{
 			Name: "p.v1.1.0", Version: "1.1.0", Image: "registry.test/p:v1.1.0",
-			Facts: &catalogclient.Facts{Properties: []*catalogclient.Property{
+			Facts: &resolve.Facts{Properties: []*requirement.Property{
 				{Type: "olm.gvk.required", Value: []byte(`{"group":"g","version":"v1","kind":"A"}`)},
 				{Type: "olm.gvk.required", Value: []byte(`{"group":"g","version":"v1","kind":"B"}`)},
 			}},
@@ -132,7 +134,7 @@ func mustRefresh(t *testing.T, c *catalogclient.Client, src catalogclient.Source
 	return change
 }
 
-func mustPackage(t *testing.T, c *catalogclient.Client, name string) *catalogclient.Package {
+func mustPackage(t *testing.T, c *catalogclient.Client, name string) *resolve.Package {
 	t.Helper()
 	p, err := c.Package("c", name)
 	if err != nil {

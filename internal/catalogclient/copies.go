@@ -2,7 +2,6 @@ package catalogclient
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,7 +17,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 const (
@@ -64,7 +65,7 @@ type copyHeader struct {
 type copiedEntry struct {
 	entry
 
-	Facts []*Facts `json:"facts,omitempty"`
+	Facts []*resolve.Facts `json:"facts,omitempty"`
 	// Bundles has for each bundle which of Facts are its own, from 1, and 0 for
 	// none. It is empty if no bundle has any.
 	Bundles []int `json:"bundles,omitempty"`
@@ -72,7 +73,7 @@ type copiedEntry struct {
 
 func newCopiedEntry(e *entry) copiedEntry {
 	copied := copiedEntry{entry: *e}
-	numbers := map[*Facts]int{}
+	numbers := map[*resolve.Facts]int{}
 	for i, bundle := range e.Package.Bundles {
 		if bundle.Facts == nil {
 			continue
@@ -125,23 +126,19 @@ func (c *copies) load() (map[string]*index, error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the folder for copies of catalogs: %w", err)
 	}
+	if err := atomicfile.Clear(c.dir, tempPrefix); err != nil {
+		return nil, fmt.Errorf("removing unfinished copies of catalogs: %w", err)
+	}
 	files, err := os.ReadDir(c.dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading copies of catalogs: %w", err)
 	}
 	loaded := map[string]*index{}
 	for _, file := range files {
-		if !file.Type().IsRegular() {
+		if !file.Type().IsRegular() || !strings.HasSuffix(file.Name(), copySuffix) {
 			continue
 		}
-		path := filepath.Join(c.dir, file.Name())
-		switch {
-		case strings.HasPrefix(file.Name(), tempPrefix):
-			err = os.Remove(path)
-		case strings.HasSuffix(file.Name(), copySuffix):
-			err = c.loadFile(path, loaded)
-		}
-		if err != nil {
+		if err := c.loadFile(filepath.Join(c.dir, file.Name()), loaded); err != nil {
 			return nil, fmt.Errorf("reading copies of catalogs: %w", err)
 		}
 	}
@@ -227,20 +224,13 @@ func (c *copies) write(catalog string, idx *index) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("copying the index of catalog %q: %w", catalog, err)
 	}
-	file, err := os.CreateTemp(c.dir, tempPrefix)
+	written, err := atomicfile.Create(c.dir, tempPrefix, func(file *os.File) error {
+		return encodeCopy(file, catalog, idx, min(limit, c.limit))
+	})
 	if err != nil {
 		return "", fmt.Errorf("copying the index of catalog %q: %w", catalog, err)
 	}
-	err = encodeCopy(file, catalog, idx, min(limit, c.limit))
-	if err == nil {
-		err = file.Sync()
-	}
-	err = cmp.Or(err, file.Close())
-	if err != nil {
-		c.drop(file.Name())
-		return "", fmt.Errorf("copying the index of catalog %q: %w", catalog, err)
-	}
-	return file.Name(), nil
+	return written, nil
 }
 
 // left is how much larger the files may be in all.
@@ -309,8 +299,7 @@ func (c *copies) publish(written, catalog string) error {
 	if written == "" {
 		return nil
 	}
-	if err := os.Rename(written, c.path(catalog)); err != nil {
-		c.drop(written)
+	if err := atomicfile.Rename(written, c.path(catalog)); err != nil {
 		return fmt.Errorf("copying the index of catalog %q: %w", catalog, err)
 	}
 	return nil

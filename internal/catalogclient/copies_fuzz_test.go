@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
 // FuzzCopy reads copies of an index that are damaged although their checksum is
@@ -77,7 +78,7 @@ func checkEntry(t *testing.T, name string, e *entry) {
 	if e.Package.Name != name {
 		t.Errorf("package %q is found as %q", e.Package.Name, name)
 	}
-	e.Package.provides(api{Kind: "Sample"})
+	provides(&e.Package, requirement.API{Kind: "Sample"})
 	for _, bundle := range e.Package.Bundles {
 		if bundle.Facts != nil && slices.Contains(bundle.Facts.Properties, nil) {
 			t.Errorf("bundle %q has no property where there is one", bundle.Name)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // The schemas that resolution reads, besides fbc.SchemaPackage, of which only
@@ -102,8 +104,8 @@ func CheckObject(o fbc.Object) error {
 	return err
 }
 
-func decodeChannel(o fbc.Object, limits Limits) (Channel, error) {
-	channel, n := Channel{Name: o.Name}, newItems(limits)
+func decodeChannel(o fbc.Object, limits Limits) (resolve.Channel, error) {
+	channel, n := resolve.Channel{Name: o.Name}, newItems(limits)
 	err := decodeFields(o.JSON, func(key string, value []byte) error {
 		if !strings.EqualFold(key, "entries") {
 			return nil
@@ -118,9 +120,9 @@ func decodeChannel(o fbc.Object, limits Limits) (Channel, error) {
 	return channel, err
 }
 
-func decodeEntry(item []byte, n *items) (Entry, error) {
-	var entry Entry
-	var skips Skips
+func decodeEntry(item []byte, n *items) (resolve.Entry, error) {
+	var entry resolve.Entry
+	var skips resolve.Skips
 	err := decodeFields(item, func(key string, value []byte) error {
 		switch {
 		case strings.EqualFold(key, "name"):
@@ -146,14 +148,14 @@ func decodeEntry(item []byte, n *items) (Entry, error) {
 	return entry, err
 }
 
-func decodeBundle(o fbc.Object, limits Limits) (Bundle, error) {
-	bundle, n := Bundle{Name: o.Name}, newItems(limits)
+func decodeBundle(o fbc.Object, limits Limits) (resolve.Bundle, error) {
+	bundle, n := resolve.Bundle{Name: o.Name}, newItems(limits)
 	err := decodeFields(o.JSON, func(key string, value []byte) error {
 		switch {
 		case strings.EqualFold(key, "image"):
 			return decodeText(value, n.names, &bundle.Image)
 		case strings.EqualFold(key, "properties"):
-			return bundle.decodeProperties(value, n)
+			return decodeProperties(&bundle, value, n)
 		}
 		return nil
 	})
@@ -174,8 +176,8 @@ func decodeValue(value []byte, into any) error {
 	return fmt.Errorf("unexpected %s in %q", mismatch.Value, mismatch.Field)
 }
 
-func decodeDeprecations(o fbc.Object, limits Limits) ([]Deprecation, error) {
-	var deprecations []Deprecation
+func decodeDeprecations(o fbc.Object, limits Limits) ([]resolve.Deprecation, error) {
+	var deprecations []resolve.Deprecation
 	n := newItems(limits)
 	err := decodeFields(o.JSON, func(key string, value []byte) error {
 		if !strings.EqualFold(key, "entries") {
@@ -192,7 +194,7 @@ func decodeDeprecations(o fbc.Object, limits Limits) ([]Deprecation, error) {
 }
 
 // decodeDeprecation decodes an item with names of at most limit bytes.
-func decodeDeprecation(item []byte, limit int) (Deprecation, error) {
+func decodeDeprecation(item []byte, limit int) (resolve.Deprecation, error) {
 	var entry struct {
 		Reference struct {
 			Schema string `json:"schema"`
@@ -201,12 +203,12 @@ func decodeDeprecation(item []byte, limit int) (Deprecation, error) {
 		Message string `json:"message"`
 	}
 	if err := decodeValue(item, &entry); err != nil {
-		return Deprecation{}, err
+		return resolve.Deprecation{}, err
 	}
 	if max(len(entry.Reference.Schema), len(entry.Reference.Name)) > limit {
-		return Deprecation{}, fmt.Errorf("key %q: %w", "reference", tooLong(limit))
+		return resolve.Deprecation{}, fmt.Errorf("key %q: %w", "reference", tooLong(limit))
 	}
-	return Deprecation{Schema: entry.Reference.Schema, Name: entry.Reference.Name, Message: shortened(entry.Message)}, nil
+	return resolve.Deprecation{Scope: resolve.Scope(entry.Reference.Schema), Name: entry.Reference.Name, Message: excerpt.Cut(entry.Message, maxMessageBytes)}, nil
 }
 
 // decodeText decodes a text of at most limit bytes, and none that is longer.
@@ -228,13 +230,3 @@ func decodeText(value []byte, limit int, into *string) error {
 }
 
 func tooLong(limit int) error { return &fbc.LimitError{What: "bytes", Limit: int64(limit)} }
-
-// shortened returns a text for people in at most maxMessageBytes.
-func shortened(text string) string {
-	const ellipsis = "..."
-	if len(text) <= maxMessageBytes {
-		return text
-	}
-	// The last character may be cut in two.
-	return strings.ToValidUTF8(text[:maxMessageBytes-len(ellipsis)], "") + ellipsis
-}

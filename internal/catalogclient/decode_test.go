@@ -11,6 +11,8 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // load returns a client that has read body.
@@ -30,21 +32,21 @@ func TestPackagesAsWritten(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		body   string
-		want   *catalogclient.Package
+		want   *resolve.Package
 	}{
 		"NoObjectOfThePackageItself": {
 			reason: "a package exists as soon as any object names it",
 			body:   `{"schema":"custom","package":"p","name":"x"}`,
-			want:   &catalogclient.Package{Name: "p"},
+			want:   &resolve.Package{Name: "p"},
 		},
 		"OrderOfObjects": {
 			reason: "the order of bundles and channels must not depend on the catalog",
 			body: `{"schema":"olm.bundle","package":"p","name":"b"}{"schema":"olm.channel","package":"p","name":"y"}` +
 				`{"schema":"olm.channel","package":"p","name":"x"}{"schema":"olm.bundle","package":"p","name":"a"}`,
-			want: &catalogclient.Package{
+			want: &resolve.Package{
 				Name:     "p",
-				Channels: []catalogclient.Channel{{Name: "x"}, {Name: "y"}},
-				Bundles:  []catalogclient.Bundle{{Name: "a"}, {Name: "b"}},
+				Channels: []resolve.Channel{{Name: "x"}, {Name: "y"}},
+				Bundles:  []resolve.Bundle{{Name: "a"}, {Name: "b"}},
 			},
 		},
 		"Duplicates": {
@@ -52,12 +54,12 @@ func TestPackagesAsWritten(t *testing.T) {
 			body: `{"schema":"olm.bundle","package":"p","name":"a","image":1}` +
 				`{"schema":"olm.bundle","package":"p","name":"a","image":"old"}` +
 				`{"schema":"olm.bundle","package":"p","name":"a","image":"new"}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "a", Image: "new"}}},
+			want: &resolve.Package{Name: "p", Bundles: []resolve.Bundle{{Name: "a", Image: "new"}}},
 		},
 		"KeysInAnotherCase": {
 			reason: "the typed fields are found in any case, as those that identify are",
 			body:   `{"Schema":"olm.bundle","PACKAGE":"p","Name":"a","IMAGE":"i","Properties":[{"Type":"olm.package","VALUE":{"Version":"1.0.0"}}]}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
+			want: &resolve.Package{Name: "p", Bundles: []resolve.Bundle{{
 				Name: "a", Image: "i", Version: "1.0.0",
 			}}},
 		},
@@ -65,15 +67,15 @@ func TestPackagesAsWritten(t *testing.T) {
 			reason: "null stands for an empty list",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":null}` +
 				`{"schema":"olm.channel","package":"p","name":"c","entries":null}`,
-			want: &catalogclient.Package{
-				Name: "p", Channels: []catalogclient.Channel{{Name: "c"}}, Bundles: []catalogclient.Bundle{{Name: "a"}},
+			want: &resolve.Package{
+				Name: "p", Channels: []resolve.Channel{{Name: "c"}}, Bundles: []resolve.Bundle{{Name: "a"}},
 			},
 		},
 		"FirstVersion": {
 			reason: "the first olm.package property has the version, the others are nothing to resolution",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
 				`{"type":"olm.package","value":{"version":"1.0.0"}},{"type":"olm.package","value": {"version" : "2.0.0"}}]}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
+			want: &resolve.Package{Name: "p", Bundles: []resolve.Bundle{{
 				Name: "a", Version: "1.0.0",
 			}}},
 		},
@@ -81,15 +83,15 @@ func TestPackagesAsWritten(t *testing.T) {
 			reason: "whether a bundle without version matters is for resolution to say",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[{"type":"olm.package","value":7}]}` +
 				`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":"olm.package"},{"type":"olm.package","value":{"version":"2.0.0"}}]}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "a"}, {Name: "b"}}},
+			want: &resolve.Package{Name: "p", Bundles: []resolve.Bundle{{Name: "a"}, {Name: "b"}}},
 		},
 		"KeptProperties": {
 			reason: "what requirements are about is kept in the order of the catalog, repetitions included",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
 				`{"type":"olm.gvk.required","value": {"kind" : "A"}},{"type":"olm.gvk","value":{"kind":"B"}},` +
 				`{"type":"olm.constraint"},{"type":"olm.gvk.required","value":{"kind":"A"}},{"type":"olm.maxOpenShiftVersion","value":"4.20"}]}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
-				Name: "a", Facts: &catalogclient.Facts{Properties: []*catalogclient.Property{
+			want: &resolve.Package{Name: "p", Bundles: []resolve.Bundle{{
+				Name: "a", Facts: &resolve.Facts{Properties: []*requirement.Property{
 					{Type: "olm.gvk.required", Value: []byte(`{"kind":"A"}`)},
 					{Type: "olm.gvk", Value: []byte(`{"kind":"B"}`)},
 					{Type: "olm.constraint"},
@@ -102,15 +104,15 @@ func TestPackagesAsWritten(t *testing.T) {
 			reason: "what nobody looks at is not even decoded",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
 				`{"value":{"data":"!not base64!"},"type":"olm.bundle.object"},{"type":"olm.csv.metadata","value":[]}]}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "a"}}},
+			want: &resolve.Package{Name: "p", Bundles: []resolve.Bundle{{Name: "a"}}},
 		},
 		"LargeProperties": {
 			reason: "only requirements may be large",
 			body: `{"schema":"olm.bundle","package":"p","name":"a","properties":[` +
 				`{"type":"notes","value":"` + largest + `"},{"type":"notes","value":"` + largest + `x"},` +
 				`{"type":"olm.constraint","value":"` + largest + `x"},{"type":"olm.gvk","value":"` + largest + `x"}]}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{
-				Name: "a", Facts: &catalogclient.Facts{Properties: []*catalogclient.Property{
+			want: &resolve.Package{Name: "p", Bundles: []resolve.Bundle{{
+				Name: "a", Facts: &resolve.Facts{Properties: []*requirement.Property{
 					{Type: "notes", Value: []byte(`"` + largest + `"`)},
 					{Type: "olm.constraint", Value: []byte(`"` + largest + `x"`)},
 				}},
@@ -122,25 +124,25 @@ func TestPackagesAsWritten(t *testing.T) {
 				`{"type":"olm.csv.metadata","value":{"description":"minKubeVersion","MinKubeVersion":"1.29.0"}},{"type":"olm.csv.metadata","value":{"minKubeVersion":"1.30.0"}}]}` +
 				`{"schema":"olm.bundle","package":"p","name":"b","properties":[{"type":"olm.csv.metadata","value":{"minKubeVersion":1.29}}]}` +
 				`{"schema":"olm.bundle","package":"p","name":"c","properties":[{"type":"olm.csv.metadata"},{"type":"olm.csv.metadata","value":{"minKubeVersion":"1.30.0"}}]}`,
-			want: &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{
-				{Name: "a", Facts: &catalogclient.Facts{MinKubeVersion: "1.29.0"}}, {Name: "b"}, {Name: "c"},
+			want: &resolve.Package{Name: "p", Bundles: []resolve.Bundle{
+				{Name: "a", Facts: &resolve.Facts{MinKubeVersion: "1.29.0"}}, {Name: "b"}, {Name: "c"},
 			}},
 		},
 		"Deprecations": {
 			reason: "several objects are joined in the order of their names, without repetition",
 			body: `{"schema":"olm.deprecations","package":"p","name":"z","entries":[{"reference":{"schema":"olm.package"},"message":"m"},{"reference":{"schema":"olm.channel","name":"c"},"message":"n"}]}` +
 				`{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.bundle","name":"b"}},{"reference":{"schema":"olm.package"},"message":"m"}]}`,
-			want: &catalogclient.Package{Name: "p", Deprecations: []catalogclient.Deprecation{
-				{Schema: "olm.bundle", Name: "b"},
-				{Schema: "olm.package", Message: "m"},
-				{Schema: "olm.channel", Name: "c", Message: "n"},
+			want: &resolve.Package{Name: "p", Deprecations: []resolve.Deprecation{
+				{Scope: "olm.bundle", Name: "b"},
+				{Scope: "olm.package", Message: "m"},
+				{Scope: "olm.channel", Name: "c", Message: "n"},
 			}},
 		},
 		"Cycles": {
 			reason: "edges are not followed, so a cycle does no harm",
 			body:   `{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"a","replaces":"a","skips":["a"]}]}`,
-			want: &catalogclient.Package{Name: "p", Channels: []catalogclient.Channel{{
-				Name: "c", Entries: []catalogclient.Entry{{Name: "a", Replaces: "a", Skips: &catalogclient.Skips{Bundles: []string{"a"}}}},
+			want: &resolve.Package{Name: "p", Channels: []resolve.Channel{{
+				Name: "c", Entries: []resolve.Entry{{Name: "a", Replaces: "a", Skips: &resolve.Skips{Bundles: []string{"a"}}}},
 			}}},
 		},
 	}
@@ -333,7 +335,7 @@ func TestLongTextsForPeopleAreCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 1<<20)
 	message := mustPackage(t, load(t, `{"schema":"olm.deprecations","package":"p","entries":[{"message":"`+long+`"}]}`), "p").Deprecations[0].Message
-	if len(message) > 8<<10 || len(message) < 8<<10-4 || !strings.HasPrefix(message, "ää") || !strings.HasSuffix(message, "ä...") {
+	if len(message) > 8<<10 || len(message) < 8<<10-4 || !strings.HasPrefix(message, "ää") || !strings.HasSuffix(message, "ä…") {
 		t.Errorf("the message has %d bytes: %.20s", len(message), message)
 	}
 	for length, want := range map[int]bool{256: true, 257: false} {

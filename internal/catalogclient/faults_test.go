@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // compressed returns body as gzip has it.
@@ -190,7 +191,7 @@ func TestManyVersions(t *testing.T) {
 		t.Fatalf("got %d bundles and %d channels", len(p.Bundles), len(p.Channels))
 	}
 	last := p.Channels[0].Entries[many-1]
-	if diff := cmp.Diff(catalogclient.Entry{Name: "p.v1.4999.0", Replaces: "p.v1.4998.0"}, last); diff != "" {
+	if diff := cmp.Diff(resolve.Entry{Name: "p.v1.4999.0", Replaces: "p.v1.4998.0"}, last); diff != "" {
 		t.Errorf("last entry: -want +got\n%s", diff)
 	}
 }
@@ -255,7 +256,7 @@ func TestOldContentAnswersThroughout(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	want := &catalogclient.Package{Name: "p", Bundles: []catalogclient.Bundle{{Name: "new"}}}
+	want := &resolve.Package{Name: "p", Bundles: []resolve.Bundle{{Name: "new"}}}
 	if diff := cmp.Diff(want, mustPackage(t, c, "p")); diff != "" || c.Digest("c") != "d2" {
 		t.Errorf("digest %q, package -want +got\n%s", c.Digest("c"), diff)
 	}

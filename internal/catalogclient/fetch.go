@@ -11,9 +11,9 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // maxDetailBytes is enough of a plain text answer to recognise who sent it.
@@ -150,12 +150,7 @@ func detail(resp *http.Response) string {
 		return ""
 	}
 	line, _, _ := strings.Cut(strings.ToValidUTF8(string(start), ""), "\n")
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, line))
+	return excerpt.Fold(line)
 }
 
 // watchdog cancels a request that makes no progress, or takes too long in all.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // The types of properties by which a bundle states what it needs, and what it
@@ -31,9 +33,9 @@ const (
 )
 
 // decodeProperties sets what b has of the properties in list.
-func (b *Bundle) decodeProperties(list []byte, n *items) error {
+func decodeProperties(b *resolve.Bundle, list []byte, n *items) error {
 	b.Version, b.Facts = "", nil
-	var facts Facts
+	var facts resolve.Facts
 	versioned, described := false, false
 	err := n.decode(list, func(item []byte) error {
 		kind, value, err := decodeProperty(item, n.names)
@@ -54,7 +56,7 @@ func (b *Bundle) decodeProperties(list []byte, n *items) error {
 				facts.MinKubeVersion, described = minKubeVersionOf(value), true
 			}
 		default:
-			return facts.add(kind, value)
+			return addProperty(&facts, kind, value)
 		}
 		return nil
 	})
@@ -64,9 +66,9 @@ func (b *Bundle) decodeProperties(list []byte, n *items) error {
 	return err
 }
 
-// add adds a property. One that states no requirement is left out if it is too
+// addProperty adds a property to facts. One that states no requirement is left out if it is too
 // large.
-func (f *Facts) add(kind string, value []byte) error {
+func addProperty(f *resolve.Facts, kind string, value []byte) error {
 	compacted := compact(value)
 	switch kind {
 	case propertyPackageRequired, propertyGVKRequired, propertyConstraint, propertyMaxOpenShift:
@@ -78,7 +80,7 @@ func (f *Facts) add(kind string, value []byte) error {
 			return nil
 		}
 	}
-	f.Properties = append(f.Properties, &Property{Type: kind, Value: compacted})
+	f.Properties = append(f.Properties, &requirement.Property{Type: kind, Value: compacted})
 	return nil
 }
 
@@ -149,25 +151,25 @@ func compact(value []byte) json.RawMessage {
 // the next version of a bundle mostly has those of the one before. Packages share
 // nothing, so that one may change without the others.
 type sharedFacts struct {
-	facts      map[sum]*Facts
-	properties map[sum]*Property
+	facts      map[sum]*resolve.Facts
+	properties map[sum]*requirement.Property
 }
 
 // sum identifies what is too long for a key.
 type sum = [sha256.Size]byte
 
 // keepFacts returns facts in memory that is shared with equal facts of the package.
-func (b *builder) keepFacts(p *sharedFacts, facts *Facts) *Facts {
+func (b *builder) keepFacts(p *sharedFacts, facts *resolve.Facts) *resolve.Facts {
 	if facts == nil {
 		return nil
 	}
 	if p.facts == nil {
-		p.facts, p.properties = map[sum]*Facts{}, map[sum]*Property{}
+		p.facts, p.properties = map[sum]*resolve.Facts{}, map[sum]*requirement.Property{}
 	}
 	sums := make([]sum, len(facts.Properties))
 	whole := sha256.New()
 	for i, property := range facts.Properties {
-		sums[i] = property.sum()
+		sums[i] = sumOf(property)
 		whole.Write(sums[i][:])
 	}
 	whole.Write([]byte(facts.MinKubeVersion))
@@ -175,7 +177,7 @@ func (b *builder) keepFacts(p *sharedFacts, facts *Facts) *Facts {
 	if kept, ok := p.facts[key]; ok {
 		return kept
 	}
-	kept := &Facts{MinKubeVersion: b.keep(facts.MinKubeVersion), Properties: exactly(facts.Properties)}
+	kept := &resolve.Facts{MinKubeVersion: b.keep(facts.MinKubeVersion), Properties: exactly(facts.Properties)}
 	for i, property := range facts.Properties {
 		kept.Properties[i] = b.keepProperty(p, sums[i], property)
 	}
@@ -184,19 +186,19 @@ func (b *builder) keepFacts(p *sharedFacts, facts *Facts) *Facts {
 	return kept
 }
 
-func (b *builder) keepProperty(p *sharedFacts, key sum, property *Property) *Property {
+func (b *builder) keepProperty(p *sharedFacts, key sum, property *requirement.Property) *requirement.Property {
 	// A copy on disk has it in all the facts that it is in.
 	b.kept += entryOverhead + int64(len(property.Value))
 	kept, ok := p.properties[key]
 	if !ok {
-		kept = &Property{Type: b.keep(property.Type), Value: bytes.Clone(property.Value)}
+		kept = &requirement.Property{Type: b.keep(property.Type), Value: bytes.Clone(property.Value)}
 		p.properties[key] = kept
 	}
 	return kept
 }
 
-// sum tells properties apart that differ in anything.
-func (p *Property) sum() sum {
+// sumOf tells properties apart that differ in anything.
+func sumOf(p *requirement.Property) sum {
 	text := make([]byte, 0, binary.MaxVarintLen64+len(p.Type)+len(p.Value))
 	text = binary.AppendUvarint(text, uint64(len(p.Type)))
 	text = append(text, p.Type...)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // What versions have in common takes memory once, after a restart too, and a
@@ -60,7 +61,7 @@ func TestDifferentPropertiesAreKeptApart(t *testing.T) {
 	for i, list := range lists {
 		fmt.Fprintf(&body, `{"schema":"olm.bundle","package":"p","name":"p.v%d","properties":[%s]}`, i, list)
 	}
-	seen := map[*catalogclient.Facts]bool{}
+	seen := map[*resolve.Facts]bool{}
 	for _, bundle := range mustPackage(t, load(t, body.String()), "p").Bundles {
 		seen[bundle.Facts] = true
 	}

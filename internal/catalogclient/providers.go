@@ -4,19 +4,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-)
 
-// Provider is a package that has a bundle which provides an API.
-type Provider struct {
-	Catalog, Package string
-}
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
 
 // Providers returns the packages of all catalogs that have a bundle with an
 // olm.gvk property of the API, sorted by catalog and package. It reads the whole
 // of every index, which is for messages that are seldom due.
-func (c *Client) Providers(group, version, kind string) []Provider {
-	want := api{Group: group, Version: version, Kind: kind}
-	var providers []Provider
+func (c *Client) Providers(api requirement.API) []resolve.Provider {
+	var providers []resolve.Provider
 	for _, catalog := range c.Catalogs() {
 		h := c.lookup(catalog)
 		if h == nil {
@@ -27,27 +24,20 @@ func (c *Client) Providers(group, version, kind string) []Provider {
 			continue
 		}
 		for name, e := range idx.packages {
-			if e.Package.provides(want) {
-				providers = append(providers, Provider{Catalog: catalog, Package: name})
+			if provides(&e.Package, api) {
+				providers = append(providers, resolve.Provider{Catalog: catalog, Package: name})
 			}
 		}
 	}
-	slices.SortFunc(providers, func(a, b Provider) int {
+	slices.SortFunc(providers, func(a, b resolve.Provider) int {
 		return cmp.Or(cmp.Compare(a.Catalog, b.Catalog), cmp.Compare(a.Package, b.Package))
 	})
 	return providers
 }
 
-// api is the value of an olm.gvk property.
-type api struct {
-	Group   string `json:"group"`
-	Version string `json:"version"`
-	Kind    string `json:"kind"`
-}
-
-func (p *Package) provides(want api) bool {
+func provides(p *resolve.Package, want requirement.API) bool {
 	// Bundles share properties, each of which need be read once only.
-	read := map[*Property]bool{}
+	read := map[*requirement.Property]bool{}
 	for _, bundle := range p.Bundles {
 		if bundle.Facts == nil {
 			continue
@@ -57,7 +47,7 @@ func (p *Package) provides(want api) bool {
 				continue
 			}
 			read[property] = true
-			var provided api
+			var provided requirement.API
 			if err := json.Unmarshal(property.Value, &provided); err == nil && provided == want {
 				return true
 			}

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 func TestProviders(t *testing.T) {
@@ -30,16 +32,16 @@ func TestProviders(t *testing.T) {
 	src.Catalog = "b"
 	mustRefresh(t, c, src)
 
-	want := []catalogclient.Provider{
+	want := []resolve.Provider{
 		{Catalog: "b", Package: "always"},
 		{Catalog: "b", Package: "once"},
 		{Catalog: "c", Package: "always"},
 		{Catalog: "c", Package: "once"},
 	}
-	if diff := cmp.Diff(want, c.Providers("g", "v1", "A")); diff != "" {
+	if diff := cmp.Diff(want, c.Providers(requirement.API{Group: "g", Version: "v1", Kind: "A"})); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if got := c.Providers("", "v1", "A"); len(got) != 0 {
+	if got := c.Providers(requirement.API{Version: "v1", Kind: "A"}); len(got) != 0 {
 		t.Errorf("got %v for an API that no bundle provides", got)
 	}
 }

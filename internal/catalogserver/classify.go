@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
@@ -15,9 +15,9 @@ type specError struct{ detail string }
 func (e *specError) Error() string { return e.detail }
 
 // wantedOf translates the source of a catalog. The error is a *specError.
-func wantedOf(catalog *apiv1.ClusterCatalog) (wanted, error) {
+func wantedOf(catalog *ocv1.ClusterCatalog) (wanted, error) {
 	source := catalog.Spec.Source
-	if source.Type != apiv1.SourceTypeImage {
+	if source.Type != ocv1.SourceTypeImage {
 		return wanted{}, &specError{fmt.Sprintf("unknown source type %q", source.Type)}
 	}
 	if source.Image == nil {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 )
 
 // wanted is the content that a catalog should have.
@@ -21,7 +21,7 @@ type wanted struct {
 }
 
 // pinned reports whether the content can never change.
-func (w wanted) pinned() bool { return strings.Contains(w.ref, "@") }
+func (w wanted) pinned() bool { return imageref.Digest(w.ref) != "" }
 
 // due reports whether it has to be found out what the content is, given what
 // is held of it.

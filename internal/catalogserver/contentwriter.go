@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
 )
@@ -58,7 +59,7 @@ func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits
 		Bytes: content.bytes, SHA256: content.sha256,
 		IndexBytes: written.bytes, IndexSHA256: written.sha256,
 		Encoded: encoded,
-	}, syncFolder(folder)
+	}, atomicfile.SyncDir(folder)
 }
 
 // writeEncoded stores the content in folder, which has that many bytes, in all codings

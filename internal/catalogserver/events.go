@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
 // maxNoteBytes bounds the text of Ready, which is also that of an event; the API allows
@@ -23,9 +23,9 @@ type Events interface {
 
 // transition returns what the condition Ready says in after, unless it says so in
 // before already.
-func transition(before, after apiv1.ClusterCatalogStatus) (metav1.Condition, bool) {
-	was := meta.FindStatusCondition(before.Conditions, apiv1.TypeReady)
-	is := meta.FindStatusCondition(after.Conditions, apiv1.TypeReady)
+func transition(before, after ocv1.ClusterCatalogStatus) (metav1.Condition, bool) {
+	was := meta.FindStatusCondition(before.Conditions, ocv1.TypeReady)
+	is := meta.FindStatusCondition(after.Conditions, ocv1.TypeReady)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return metav1.Condition{}, false
 	}
@@ -34,13 +34,13 @@ func transition(before, after apiv1.ClusterCatalogStatus) (metav1.Condition, boo
 
 // tell sends an event, and logs a line, about each change of Ready, after it was
 // written.
-func (r *Reconciler) tell(ctx context.Context, catalog *apiv1.ClusterCatalog, before apiv1.ClusterCatalogStatus) {
+func (r *Reconciler) tell(ctx context.Context, catalog *ocv1.ClusterCatalog, before ocv1.ClusterCatalogStatus) {
 	ready, changed := transition(before, catalog.Status)
 	if !changed {
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if ready.Reason == apiv1.ReasonRetrying || ready.Reason == apiv1.ReasonBlocked {
+	if ready.Reason == ocv1.ReasonRetrying || ready.Reason == ocv1.ReasonBlocked {
 		kind = corev1.EventTypeWarning
 	}
 	log.FromContext(ctx).Info("status changed", "ready", ready.Status, "reason", ready.Reason, "message", ready.Message)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
 // newFollower returns another replica for the API server of leader.
@@ -81,7 +81,7 @@ func TestFollowerDropsWhatIsGone(t *testing.T) {
 			}
 		},
 		"unavailable": func(_ *testing.T, c *cluster) {
-			c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = apiv1.AvailabilityModeUnavailable })
+			c.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = ocv1.AvailabilityModeUnavailable })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestFollowerTakesOverWhileTheSpecIsNew(t *testing.T) {
 	t.Parallel()
 	leader := newCluster(t, newCatalog(tagRef, 0))
 	leader.mustSettle()
-	leader.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" })
+	leader.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" })
 	follower := newFollower(leader)
 	follower.mustFollow(leader)
 	follower.lead()
@@ -201,7 +201,7 @@ func TestFollowerNotesTheSource(t *testing.T) {
 	leader.mustSettle()
 	follower := newFollower(leader)
 	follower.mustFollow(leader)
-	leader.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" })
+	leader.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" })
 	follower.mustFollow(leader)
 	if got, _ := follower.store.Record("c"); got.Source != tagRef {
 		t.Errorf("got source %s before the leader has looked", got.Source)
@@ -217,14 +217,14 @@ func TestFollowerNotesTheSource(t *testing.T) {
 func TestFollowerPullsByDigestOnly(t *testing.T) {
 	t.Parallel()
 	unpacked := metav1.Now()
-	for name, status := range map[string]apiv1.ClusterCatalogStatus{
+	for name, status := range map[string]ocv1.ClusterCatalogStatus{
 		"tag": {
 			LastUnpacked:   &unpacked,
-			ResolvedSource: &apiv1.ResolvedCatalogSource{Type: apiv1.SourceTypeImage, Image: &apiv1.ResolvedImageSource{Ref: tagRef}},
+			ResolvedSource: &ocv1.ResolvedCatalogSource{Type: ocv1.SourceTypeImage, Image: &ocv1.ResolvedImageSource{Ref: tagRef}},
 		},
-		"no image": {LastUnpacked: &unpacked, ResolvedSource: &apiv1.ResolvedCatalogSource{Type: apiv1.SourceTypeImage}},
+		"no image": {LastUnpacked: &unpacked, ResolvedSource: &ocv1.ResolvedCatalogSource{Type: ocv1.SourceTypeImage}},
 		"no time": {
-			ResolvedSource: &apiv1.ResolvedCatalogSource{Type: apiv1.SourceTypeImage, Image: &apiv1.ResolvedImageSource{Ref: digestRef(1)}},
+			ResolvedSource: &ocv1.ResolvedCatalogSource{Type: ocv1.SourceTypeImage, Image: &ocv1.ResolvedImageSource{Ref: digestRef(1)}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

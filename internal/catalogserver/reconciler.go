@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
@@ -86,9 +86,6 @@ func (c ReconcilerConfig) validate() (*url.URL, error) {
 // spec says, on the replica that leads. On the others it makes the content what
 // the status says. It is one controller, so that there is never more than one
 // pass over a catalog, also while a follower becomes the leader.
-//
-// +kubebuilder:rbac:groups=olm.operatorframework.io,resources=clustercatalogs,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=olm.operatorframework.io,resources=clustercatalogs/status,verbs=patch
 type Reconciler struct {
 	cfg      ReconcilerConfig
 	external *url.URL
@@ -124,7 +121,7 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 
 // wake asks for a pass over a catalog.
 func (r *Reconciler) wake(catalog string) {
-	r.fetched <- event.GenericEvent{Object: &apiv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: catalog}}}
+	r.fetched <- event.GenericEvent{Object: &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: catalog}}}
 }
 
 // SetupWithManager adds the Reconciler to mgr, to run on every replica.
@@ -134,7 +131,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
-		For(&apiv1.ClusterCatalog{}).
+		For(&ocv1.ClusterCatalog{}).
 		WatchesRawSource(source.Channel(r.elected, &crhandler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(r.fetched, &crhandler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
@@ -161,7 +158,7 @@ func (everyReplica) NeedLeaderElection() bool { return false }
 // pass over each catalog that there is.
 func (r *Reconciler) Lead(ctx context.Context) error {
 	r.leads.Store(true)
-	var catalogs apiv1.ClusterCatalogList
+	var catalogs ocv1.ClusterCatalogList
 	if err := r.cfg.Client.List(ctx, &catalogs); err != nil {
 		return fmt.Errorf("listing catalogs: %w", err)
 	}
@@ -180,7 +177,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 func (r *Reconciler) Collect(ctx context.Context) error {
 	// Before the list, so that no catalog that comes meanwhile is missed in it.
 	names := r.cfg.Store.Names()
-	var catalogs apiv1.ClusterCatalogList
+	var catalogs ocv1.ClusterCatalogList
 	if err := r.cfg.Client.List(ctx, &catalogs); err != nil {
 		return fmt.Errorf("listing catalogs: %w", err)
 	}
@@ -203,7 +200,7 @@ func (r *Reconciler) Collect(ctx context.Context) error {
 // of the pass: errors are those of the API server and of the disk. A pass whose content
 // is on its way ends, and the next one comes with it.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	catalog := &apiv1.ClusterCatalog{}
+	catalog := &ocv1.ClusterCatalog{}
 	if err := r.cfg.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.settled(req.Name)
@@ -218,7 +215,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.settled(catalog.Name)
 		return reconcile.Result{}, r.remove(ctx, catalog)
 	}
-	if catalog.Spec.AvailabilityMode == apiv1.AvailabilityModeUnavailable {
+	if catalog.Spec.AvailabilityMode == ocv1.AvailabilityModeUnavailable {
 		r.settled(catalog.Name)
 		return reconcile.Result{}, r.withdraw(ctx, catalog)
 	}
@@ -255,7 +252,7 @@ func (r *Reconciler) followed(ctx context.Context, catalog string, err error) (r
 }
 
 // write makes status that of the catalog, and tells what is new in it.
-func (r *Reconciler) write(ctx context.Context, catalog *apiv1.ClusterCatalog, status *statusWriter) error {
+func (r *Reconciler) write(ctx context.Context, catalog *ocv1.ClusterCatalog, status *statusWriter) error {
 	before := *catalog.Status.DeepCopy()
 	if err := r.writer.status(ctx, catalog, status.status); err != nil {
 		return err
@@ -265,14 +262,14 @@ func (r *Reconciler) write(ctx context.Context, catalog *apiv1.ClusterCatalog, s
 }
 
 // remove ends the service of a catalog that is being deleted.
-func (r *Reconciler) remove(ctx context.Context, catalog *apiv1.ClusterCatalog) error {
-	if !controllerutil.ContainsFinalizer(catalog, apiv1.DeleteServerCacheFinalizer) {
+func (r *Reconciler) remove(ctx context.Context, catalog *ocv1.ClusterCatalog) error {
+	if !controllerutil.ContainsFinalizer(catalog, ocv1.DeleteServerCacheFinalizer) {
 		return nil
 	}
 	status := newStatus(catalog, r.cfg.Now())
 	err := r.cfg.Store.Delete(catalog.Name)
 	if err != nil {
-		err = fmt.Errorf("finalizer %q failed: %w", apiv1.DeleteServerCacheFinalizer, err)
+		err = fmt.Errorf("finalizer %q failed: %w", ocv1.DeleteServerCacheFinalizer, err)
 		status.failed(err, false, failure{err: err}.standing())
 	} else {
 		status.removed()
@@ -289,7 +286,7 @@ func (r *Reconciler) remove(ctx context.Context, catalog *apiv1.ClusterCatalog) 
 
 // withdraw ends the service of a catalog that its user made unavailable. There
 // is nothing left to clean up then, so its deletion has nothing to wait for.
-func (r *Reconciler) withdraw(ctx context.Context, catalog *apiv1.ClusterCatalog) error {
+func (r *Reconciler) withdraw(ctx context.Context, catalog *ocv1.ClusterCatalog) error {
 	status := newStatus(catalog, r.cfg.Now())
 	err := r.cfg.Store.Delete(catalog.Name)
 	if err != nil {
@@ -309,7 +306,7 @@ func (r *Reconciler) withdraw(ctx context.Context, catalog *apiv1.ClusterCatalog
 
 // serve makes the store hold the wanted content, and the status tell what it
 // holds.
-func (r *Reconciler) serve(ctx context.Context, catalog *apiv1.ClusterCatalog) (reconcile.Result, error) {
+func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (reconcile.Result, error) {
 	now := r.cfg.Now()
 	want, err := wantedOf(catalog)
 	if err != nil {
@@ -363,7 +360,7 @@ func (r *Reconciler) serve(ctx context.Context, catalog *apiv1.ClusterCatalog) (
 // announce tells, before a pull that may take long, that there will be one. A look
 // whether there is newer content of the same source is not worth a word, nor is
 // another try.
-func (r *Reconciler) announce(ctx context.Context, catalog *apiv1.ClusterCatalog, want wanted, now time.Time) error {
+func (r *Reconciler) announce(ctx context.Context, catalog *ocv1.ClusterCatalog, want wanted, now time.Time) error {
 	held, ok := r.cfg.Store.Record(catalog.Name)
 	if ok && held.Source == want.ref || isToldOf(catalog) {
 		return nil

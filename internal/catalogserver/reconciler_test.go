@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
@@ -94,7 +94,7 @@ type cluster struct {
 	refuse error
 	// told are the events, and statuses every status that was ever written.
 	told     []string
-	statuses []*apiv1.ClusterCatalog
+	statuses []*ocv1.ClusterCatalog
 }
 
 func (c *cluster) Event(_ runtime.Object, kind, reason, note string) {
@@ -108,11 +108,11 @@ func newCluster(t *testing.T, catalogs ...client.Object) *cluster {
 		puller: &fakePuller{digest: 1, files: files(map[string]string{"a": objectP})},
 	}
 	scheme := runtime.NewScheme()
-	if err := apiv1.AddToScheme(scheme); err != nil {
+	if err := ocv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	c.client = fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&apiv1.ClusterCatalog{}).WithObjects(catalogs...).
+		WithStatusSubresource(&ocv1.ClusterCatalog{}).WithObjects(catalogs...).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, cl client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 				c.writes = append(c.writes, "")
@@ -127,7 +127,7 @@ func newCluster(t *testing.T, catalogs ...client.Object) *cluster {
 					return c.refuse
 				}
 				err := cl.SubResource(sub).Patch(ctx, obj, patch, opts...)
-				if catalog, ok := obj.(*apiv1.ClusterCatalog); ok && err == nil {
+				if catalog, ok := obj.(*ocv1.ClusterCatalog); ok && err == nil {
 					c.statuses = append(c.statuses, catalog.DeepCopy())
 				}
 				return err
@@ -207,16 +207,16 @@ func (c *cluster) mustSettle() reconcile.Result {
 	return result
 }
 
-func (c *cluster) catalog() *apiv1.ClusterCatalog {
+func (c *cluster) catalog() *ocv1.ClusterCatalog {
 	c.t.Helper()
-	catalog := &apiv1.ClusterCatalog{}
+	catalog := &ocv1.ClusterCatalog{}
 	if err := c.client.Get(c.t.Context(), client.ObjectKey{Name: "c"}, catalog); err != nil {
 		c.t.Fatal(err)
 	}
 	return catalog
 }
 
-func (c *cluster) update(change func(*apiv1.ClusterCatalog)) {
+func (c *cluster) update(change func(*ocv1.ClusterCatalog)) {
 	c.t.Helper()
 	catalog := c.catalog()
 	change(catalog)
@@ -235,12 +235,12 @@ func (c *cluster) expect(digest int, conditions ...metav1.Condition) {
 	got.Conditions = slices.DeleteFunc(got.Conditions, func(condition metav1.Condition) bool {
 		return condition.Type != "Serving" && condition.Type != "Progressing"
 	})
-	want := apiv1.ClusterCatalogStatus{ObservedGeneration: catalog.Generation, Conditions: conditions}
+	want := ocv1.ClusterCatalogStatus{ObservedGeneration: catalog.Generation, Conditions: conditions}
 	if digest != 0 {
-		want.ResolvedSource = &apiv1.ResolvedCatalogSource{
-			Type: apiv1.SourceTypeImage, Image: &apiv1.ResolvedImageSource{Ref: digestRef(digest)},
+		want.ResolvedSource = &ocv1.ResolvedCatalogSource{
+			Type: ocv1.SourceTypeImage, Image: &ocv1.ResolvedImageSource{Ref: digestRef(digest)},
 		}
-		want.URLs = &apiv1.ClusterCatalogURLs{Base: base}
+		want.URLs = &ocv1.ClusterCatalogURLs{Base: base}
 	}
 	if (got.LastUnpacked != nil) != (digest != 0) {
 		c.t.Errorf("got lastUnpacked %v", got.LastUnpacked)
@@ -249,7 +249,7 @@ func (c *cluster) expect(digest int, conditions ...metav1.Condition) {
 		c.t.Errorf("the store has content: %v", served)
 	}
 	diff := cmp.Diff(want, got,
-		cmpopts.IgnoreFields(apiv1.ClusterCatalogStatus{}, "LastUnpacked"),
+		cmpopts.IgnoreFields(ocv1.ClusterCatalogStatus{}, "LastUnpacked"),
 		cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"),
 		cmpopts.SortSlices(func(a, b metav1.Condition) bool { return a.Type < b.Type }))
 	if diff != "" {
@@ -273,12 +273,12 @@ func available(generation int64) metav1.Condition {
 	return serving("True", "Available", "Serving desired content from resolved source", generation)
 }
 
-func newCatalog(ref string, minutes int) *apiv1.ClusterCatalog {
-	catalog := &apiv1.ClusterCatalog{
+func newCatalog(ref string, minutes int) *ocv1.ClusterCatalog {
+	catalog := &ocv1.ClusterCatalog{
 		ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1},
-		Spec: apiv1.ClusterCatalogSpec{
-			Source:           apiv1.CatalogSource{Type: apiv1.SourceTypeImage, Image: &apiv1.ImageSource{Ref: ref}},
-			AvailabilityMode: apiv1.AvailabilityModeAvailable,
+		Spec: ocv1.ClusterCatalogSpec{
+			Source:           ocv1.CatalogSource{Type: ocv1.SourceTypeImage, Image: &ocv1.ImageSource{Ref: ref}},
+			AvailabilityMode: ocv1.AvailabilityModeAvailable,
 		},
 	}
 	if minutes > 0 {
@@ -324,7 +324,7 @@ func TestNameLabelIsCorrected(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, newCatalog(tagRef, 0))
 	c.mustSettle()
-	c.update(func(catalog *apiv1.ClusterCatalog) {
+	c.update(func(catalog *ocv1.ClusterCatalog) {
 		catalog.Labels = map[string]string{"olm.operatorframework.io/metadata.name": "other", "mine": "x"}
 	})
 	c.mustSettle()
@@ -371,7 +371,7 @@ func TestPolling(t *testing.T) {
 	}
 
 	// Without an interval the tag may move as it likes.
-	c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.PollIntervalMinutes = nil })
+	c.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.Source.Image.PollIntervalMinutes = nil })
 	c.puller.digest = 3
 	c.now = c.now.Add(24 * time.Hour)
 	c.mustSettle()
@@ -416,7 +416,7 @@ func TestEditsOfThePollInterval(t *testing.T) {
 			c := newCluster(t, newCatalog(tagRef, tt.from))
 			c.mustSettle()
 			c.now = c.now.Add(5 * time.Minute)
-			c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.PollIntervalMinutes = tt.to })
+			c.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.Source.Image.PollIntervalMinutes = tt.to })
 			result := c.mustSettle()
 			if result.RequeueAfter != tt.wait || c.puller.resolves != tt.resolves || c.puller.pulls != 1 {
 				t.Errorf("%s: polls in %v after %d resolves and %d pulls, want %v after %d and 1",
@@ -441,8 +441,8 @@ func TestDigestPins(t *testing.T) {
 	// To pin what the tag stands for pulls nothing.
 	c = newCluster(t, newCatalog(tagRef, 10))
 	c.mustSettle()
-	c.update(func(catalog *apiv1.ClusterCatalog) {
-		catalog.Spec.Source.Image = &apiv1.ImageSource{Ref: digestRef(1)}
+	c.update(func(catalog *ocv1.ClusterCatalog) {
+		catalog.Spec.Source.Image = &ocv1.ImageSource{Ref: digestRef(1)}
 	})
 	if result := c.mustSettle(); result.RequeueAfter != 0 || c.puller.pulls != 1 {
 		t.Errorf("polls in %v after %d pulls", result.RequeueAfter, c.puller.pulls)
@@ -463,7 +463,7 @@ func TestPollingSurvivesAClockSetBack(t *testing.T) {
 // B-41, B-43: what was stored is served at once, without asking a registry.
 func TestRestartServesWhatWasStored(t *testing.T) {
 	t.Parallel()
-	for name, catalog := range map[string]*apiv1.ClusterCatalog{
+	for name, catalog := range map[string]*ocv1.ClusterCatalog{
 		"tag": newCatalog(tagRef, 0), "polled tag": newCatalog(tagRef, 10), "digest": newCatalog(digestRef(1), 0),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -515,7 +515,7 @@ func TestFailures(t *testing.T) {
 	tests := map[string]struct {
 		reason  string
 		ref     string
-		change  func(*apiv1.ClusterCatalog)
+		change  func(*ocv1.ClusterCatalog)
 		err     error
 		files   fs.FS
 		blocked bool
@@ -554,12 +554,12 @@ func TestFailures(t *testing.T) {
 		},
 		"NoImage": {
 			reason: "the spec makes no sense",
-			change: func(c *apiv1.ClusterCatalog) { c.Spec.Source.Image = nil }, blocked: true,
+			change: func(c *ocv1.ClusterCatalog) { c.Spec.Source.Image = nil }, blocked: true,
 			message: `error parsing ClusterCatalog "c", image source is nil`, next: edit,
 		},
 		"SourceType": {
 			reason: "the spec makes no sense",
-			change: func(c *apiv1.ClusterCatalog) { c.Spec.Source.Type = "Git" }, blocked: true,
+			change: func(c *ocv1.ClusterCatalog) { c.Spec.Source.Type = "Git" }, blocked: true,
 			message: `unknown source type "Git"`, next: edit,
 		},
 	}
@@ -575,7 +575,7 @@ func TestFailures(t *testing.T) {
 				if tt.files != nil {
 					c.puller.files = tt.files
 				}
-				c.update(func(catalog *apiv1.ClusterCatalog) {
+				c.update(func(catalog *ocv1.ClusterCatalog) {
 					catalog.Spec.Source.Image.Ref = tt.ref
 					// Another tag of the same image, so that it has to be looked up.
 					if tt.ref == tagRef {
@@ -592,7 +592,7 @@ func TestFailures(t *testing.T) {
 				if tt.blocked {
 					want.Status, want.Reason = "False", "Blocked"
 				}
-				ready := meta.FindStatusCondition(c.catalog().Status.Conditions, apiv1.TypeReady)
+				ready := meta.FindStatusCondition(c.catalog().Status.Conditions, ocv1.TypeReady)
 				if text := tt.message + tt.next; !strings.HasSuffix(ready.Message, text) {
 					t.Errorf("%s: served %v: Ready does not end with %q: %s", tt.reason, served, text, ready.Message)
 				}
@@ -671,7 +671,7 @@ func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, newCatalog(tagRef, 10))
 	c.mustSettle()
-	c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = apiv1.AvailabilityModeUnavailable })
+	c.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = ocv1.AvailabilityModeUnavailable })
 	if result := c.mustSettle(); result.RequeueAfter != 0 {
 		t.Errorf("polls in %v", result.RequeueAfter)
 	}
@@ -683,7 +683,7 @@ func TestUnavailable(t *testing.T) {
 	if got := tree(t, c.dir); len(got) != 0 {
 		t.Errorf("left files %v", got)
 	}
-	c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = apiv1.AvailabilityModeAvailable })
+	c.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = ocv1.AvailabilityModeAvailable })
 	if _, err := c.pass(); err != nil || c.puller.pulls != 1 {
 		t.Errorf("got %v and %d pulls in the pass that adds the finalizer", err, c.puller.pulls)
 	}
@@ -805,7 +805,7 @@ func TestSlowPulls(t *testing.T) {
 		}, abandoned: true},
 		"made unavailable": {change: func(t *testing.T, c *cluster) {
 			t.Helper()
-			c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = apiv1.AvailabilityModeUnavailable })
+			c.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.AvailabilityMode = ocv1.AvailabilityModeUnavailable })
 		}, abandoned: true},
 	}
 	for name, tt := range tests {
@@ -823,8 +823,8 @@ func TestSlowPulls(t *testing.T) {
 			if len(c.writes) > 0 {
 				t.Errorf("the last of several passes wrote %q", c.writes)
 			}
-			ready := meta.FindStatusCondition(c.catalog().Status.Conditions, apiv1.TypeReady)
-			if ready == nil || ready.Reason != apiv1.ReasonPulling {
+			ready := meta.FindStatusCondition(c.catalog().Status.Conditions, ocv1.TypeReady)
+			if ready == nil || ready.Reason != ocv1.ReasonPulling {
 				t.Errorf("Ready is %+v, want that it is being pulled", ready)
 			}
 			tt.change(t, c)

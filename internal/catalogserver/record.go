@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
 )
 
@@ -140,34 +141,5 @@ func writeRecord(folder string, rec Record) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(folder, recordTemp)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), filepath.Join(folder, recordFile))
-	}
-	if err != nil {
-		// What stays is removed at the next start.
-		_ = os.Remove(file.Name())
-		return err
-	}
-	return syncFolder(folder)
-}
-
-// syncFolder makes changes of names in folder last through a crash.
-func syncFolder(folder string) error {
-	dir, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = dir.Close() }()
-	return dir.Sync()
+	return atomicfile.Replace(filepath.Join(folder, recordFile), recordTemp, data)
 }

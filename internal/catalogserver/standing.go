@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
@@ -37,7 +38,7 @@ type standing struct {
 // beginning is where a catalog stands whose content is about to be pulled.
 func beginning(ref string) standing {
 	return standing{
-		ready: metav1.ConditionUnknown, working: true, reason: apiv1.ReasonPulling,
+		ready: metav1.ConditionUnknown, working: true, reason: ocv1.ReasonPulling,
 		message: fmt.Sprintf("pulling %q", ref),
 	}
 }
@@ -68,12 +69,12 @@ func (f failure) standing() standing {
 		text = fmt.Sprintf("the content of %q is still served, and nothing newer can be had: %v", f.held, f.err)
 	}
 	s := standing{
-		ready: metav1.ConditionFalse, reason: apiv1.ReasonRetrying,
-		message: shortened(message(text), maxNoteBytes-len(next)) + next,
+		ready: metav1.ConditionFalse, reason: ocv1.ReasonRetrying,
+		message: excerpt.Cut(message(text), maxNoteBytes-len(next)) + next,
 	}
 	switch {
 	case f.blocked:
-		s.stalled, s.reason = true, apiv1.ReasonBlocked
+		s.stalled, s.reason = true, ocv1.ReasonBlocked
 	case f.held != "" && f.ofTheSameSpec:
 		s.ready = metav1.ConditionTrue
 	case f.lasting >= stallAfter:
@@ -107,8 +108,8 @@ func saysBroken(err error) bool {
 
 // isToldOf reports whether the status says of the present spec that all is not as
 // wanted. If it does, the begin of another try is no news.
-func isToldOf(catalog *apiv1.ClusterCatalog) bool {
-	ready := meta.FindStatusCondition(catalog.Status.Conditions, apiv1.TypeReady)
+func isToldOf(catalog *ocv1.ClusterCatalog) bool {
+	ready := meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeReady)
 	return catalog.Status.ObservedGeneration == catalog.Generation &&
 		ready != nil && ready.ObservedGeneration == catalog.Generation && ready.Status != metav1.ConditionTrue
 }
@@ -127,7 +128,7 @@ type answer struct {
 }
 
 // lasting takes in an answer, and returns for how long there was no other one.
-func (a *answers) lasting(catalog *apiv1.ClusterCatalog, err error, now time.Time) time.Duration {
+func (a *answers) lasting(catalog *ocv1.ClusterCatalog, err error, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	given := answer{generation: catalog.Generation, text: message(err.Error()), since: now}
@@ -146,9 +147,9 @@ func (a *answers) lasting(catalog *apiv1.ClusterCatalog, err error, now time.Tim
 }
 
 // wasStalled reports whether an earlier process has heard the same for long enough.
-func wasStalled(catalog *apiv1.ClusterCatalog, text string) bool {
-	stalled := meta.FindStatusCondition(catalog.Status.Conditions, apiv1.TypeStalled)
-	progressing := meta.FindStatusCondition(catalog.Status.Conditions, apiv1.TypeProgressing)
+func wasStalled(catalog *ocv1.ClusterCatalog, text string) bool {
+	stalled := meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeStalled)
+	progressing := meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeProgressing)
 	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.ObservedGeneration == catalog.Generation &&
 		progressing != nil && progressing.Message == text
 }

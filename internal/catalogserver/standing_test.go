@@ -13,13 +13,13 @@ import (
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
 // stands is what those who wait for a catalog see in a status: what kstatus makes of
 // it, Ready, and which of Reconciling and Stalled are there.
-func stands(t *testing.T, catalog *apiv1.ClusterCatalog) string {
+func stands(t *testing.T, catalog *ocv1.ClusterCatalog) string {
 	t.Helper()
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(catalog)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestStanding(t *testing.T) {
 		return func(c *cluster) { c.now = c.now.Add(passed) }
 	}
 	fails := func(err error) func(*cluster) { return func(c *cluster) { c.puller.err = err } }
-	edit := func(change func(*apiv1.ClusterCatalog)) func(*cluster) { return func(c *cluster) { c.update(change) } }
+	edit := func(change func(*ocv1.ClusterCatalog)) func(*cluster) { return func(c *cluster) { c.update(change) } }
 	all := func(acts ...func(*cluster)) func(*cluster) {
 		return func(c *cluster) {
 			for _, act := range acts {
@@ -81,9 +81,9 @@ func TestStanding(t *testing.T) {
 			}
 		}
 	}
-	other := func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" }
+	other := func(catalog *ocv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" }
 	tests := map[string]struct {
-		catalog *apiv1.ClusterCatalog
+		catalog *ocv1.ClusterCatalog
 		steps   []step
 	}{
 		"served": {newCatalog(tagRef, 10), []step{
@@ -120,7 +120,7 @@ func TestStanding(t *testing.T) {
 			{"first pull", nil, []string{isPulling, isServed}},
 			{"edit", all(fails(down), edit(other)), []string{isPulling, isRetrying}},
 			{"for two minutes", wait(2 * time.Minute), []string{isStuck}},
-			{"back to the first", edit(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = tagRef }), []string{isServed}},
+			{"back to the first", edit(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = tagRef }), []string{isServed}},
 		}},
 		"a reference that cannot be used": {newCatalog("bad", 0), []step{
 			{"at once", fails(&image.ReferenceError{Ref: "bad", Err: errors.New("bad")}), []string{isPulling, isBlocked}},
@@ -137,14 +137,14 @@ func TestStanding(t *testing.T) {
 		}},
 		"unavailable": {newCatalog(tagRef, 0), []step{
 			{"first pull", nil, []string{isPulling, isServed}},
-			{"taken out of use", edit(func(catalog *apiv1.ClusterCatalog) {
-				catalog.Spec.AvailabilityMode = apiv1.AvailabilityModeUnavailable
+			{"taken out of use", edit(func(catalog *ocv1.ClusterCatalog) {
+				catalog.Spec.AvailabilityMode = ocv1.AvailabilityModeUnavailable
 			}), []string{isOff}},
-			{"and back", edit(func(catalog *apiv1.ClusterCatalog) {
-				catalog.Spec.AvailabilityMode = apiv1.AvailabilityModeAvailable
+			{"and back", edit(func(catalog *ocv1.ClusterCatalog) {
+				catalog.Spec.AvailabilityMode = ocv1.AvailabilityModeAvailable
 			}), []string{isPulling, isServed}},
 		}},
-		"deleted": {func() *apiv1.ClusterCatalog {
+		"deleted": {func() *ocv1.ClusterCatalog {
 			catalog := newCatalog(tagRef, 0)
 			catalog.Finalizers = []string{"example.com/foreign"}
 			return catalog
@@ -195,7 +195,7 @@ func TestTriesGoOn(t *testing.T) {
 	if result.RequeueAfter != 5*time.Minute {
 		t.Errorf("after many tries it waits for %v", result.RequeueAfter)
 	}
-	c.update(func(catalog *apiv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" })
+	c.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" })
 	if result, err := c.pass(); err != nil || result.RequeueAfter != time.Second {
 		t.Errorf("after an edit it waits for %v (%v)", result.RequeueAfter, err)
 	}

@@ -2,15 +2,13 @@ package catalogserver
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 const (
@@ -18,21 +16,17 @@ const (
 	messageServing     = "Serving desired content from resolved source"
 	messageUnavailable = "Catalog availability mode is set to Unavailable"
 	messageRemoved     = "the catalog is being deleted, and its content is no longer served"
-
-	// maxMessageBytes is what the API server accepts in a condition.
-	maxMessageBytes = 32768
-	truncated       = "\n\n... [message truncated]"
 )
 
 // statusWriter composes the status of one catalog in one pass. Conditions that
 // belong to others are left as they are.
 type statusWriter struct {
-	status     apiv1.ClusterCatalogStatus
+	status     ocv1.ClusterCatalogStatus
 	generation int64
 	now        metav1.Time
 }
 
-func newStatus(catalog *apiv1.ClusterCatalog, now time.Time) *statusWriter {
+func newStatus(catalog *ocv1.ClusterCatalog, now time.Time) *statusWriter {
 	s := &statusWriter{
 		status:     *catalog.Status.DeepCopy(),
 		generation: catalog.Generation,
@@ -47,11 +41,11 @@ func (s *statusWriter) pulling(ref string) { s.standing(beginning(ref)) }
 
 // served says that the wanted content is served at base.
 func (s *statusWriter) served(rec Record, base string) {
-	s.condition(apiv1.TypeProgressing, metav1.ConditionTrue, apiv1.ReasonSucceeded, messageStored)
-	s.condition(apiv1.TypeServing, metav1.ConditionTrue, apiv1.ReasonAvailable, messageServing)
+	s.condition(ocv1.TypeProgressing, metav1.ConditionTrue, ocv1.ReasonSucceeded, messageStored)
+	s.condition(ocv1.TypeServing, metav1.ConditionTrue, ocv1.ReasonAvailable, messageServing)
 	s.content(rec, base)
 	s.standing(standing{
-		ready: metav1.ConditionTrue, reason: apiv1.ReasonSucceeded,
+		ready: metav1.ConditionTrue, reason: ocv1.ReasonSucceeded,
 		message: fmt.Sprintf("the content of %q is served", rec.Canonical),
 	})
 }
@@ -59,11 +53,11 @@ func (s *statusWriter) served(rec Record, base string) {
 // failed says that the wanted content could not be had, and where that leaves the
 // catalog.
 func (s *statusWriter) failed(err error, blocked bool, where standing) {
-	status, reason := metav1.ConditionTrue, apiv1.ReasonRetrying
+	status, reason := metav1.ConditionTrue, ocv1.ReasonRetrying
 	if blocked {
-		status, reason = metav1.ConditionFalse, apiv1.ReasonBlocked
+		status, reason = metav1.ConditionFalse, ocv1.ReasonBlocked
 	}
-	s.condition(apiv1.TypeProgressing, status, reason, message(err.Error()))
+	s.condition(ocv1.TypeProgressing, status, reason, message(err.Error()))
 	s.standing(where)
 }
 
@@ -71,16 +65,16 @@ func (s *statusWriter) failed(err error, blocked bool, where standing) {
 // condition that says so already is left as it is: it tells of the generation
 // that the content is of.
 func (s *statusWriter) stillServed(rec Record, base string) {
-	if !meta.IsStatusConditionTrue(s.status.Conditions, apiv1.TypeServing) {
-		s.condition(apiv1.TypeServing, metav1.ConditionTrue, apiv1.ReasonAvailable, messageServing)
+	if !meta.IsStatusConditionTrue(s.status.Conditions, ocv1.TypeServing) {
+		s.condition(ocv1.TypeServing, metav1.ConditionTrue, ocv1.ReasonAvailable, messageServing)
 	}
 	s.content(rec, base)
 }
 
 // notServed says that nothing is served, unless nothing ever was.
 func (s *statusWriter) notServed() {
-	if meta.FindStatusCondition(s.status.Conditions, apiv1.TypeServing) != nil {
-		s.condition(apiv1.TypeServing, metav1.ConditionFalse, apiv1.ReasonUnavailable, "")
+	if meta.FindStatusCondition(s.status.Conditions, ocv1.TypeServing) != nil {
+		s.condition(ocv1.TypeServing, metav1.ConditionFalse, ocv1.ReasonUnavailable, "")
 	}
 	s.noContent()
 }
@@ -88,26 +82,26 @@ func (s *statusWriter) notServed() {
 // removed says that nothing is served because the catalog is being deleted.
 func (s *statusWriter) removed() {
 	s.notServed()
-	s.standing(standing{ready: metav1.ConditionFalse, reason: apiv1.ReasonUnavailable, message: messageRemoved})
+	s.standing(standing{ready: metav1.ConditionFalse, reason: ocv1.ReasonUnavailable, message: messageRemoved})
 }
 
 // withdrawn says that nothing is served because the user said so.
 func (s *statusWriter) withdrawn() {
-	s.condition(apiv1.TypeProgressing, metav1.ConditionTrue, apiv1.ReasonSucceeded, messageUnavailable)
-	s.condition(apiv1.TypeServing, metav1.ConditionFalse, apiv1.ReasonUserSpecifiedUnavailable, messageUnavailable)
+	s.condition(ocv1.TypeProgressing, metav1.ConditionTrue, ocv1.ReasonSucceeded, messageUnavailable)
+	s.condition(ocv1.TypeServing, metav1.ConditionFalse, ocv1.ReasonUserSpecifiedUnavailable, messageUnavailable)
 	s.noContent()
 	s.standing(standing{
-		ready: metav1.ConditionTrue, reason: apiv1.ReasonUserSpecifiedUnavailable, message: messageUnavailable,
+		ready: metav1.ConditionTrue, reason: ocv1.ReasonUserSpecifiedUnavailable, message: messageUnavailable,
 	})
 }
 
 // standing sets Ready, and Reconciling or Stalled as long as they apply. The whole
 // text of an error is in Progressing.
 func (s *statusWriter) standing(where standing) {
-	text := shortened(message(where.message), maxNoteBytes)
-	s.condition(apiv1.TypeReady, where.ready, where.reason, text)
-	s.passing(apiv1.TypeReconciling, where.working, where.reason, text)
-	s.passing(apiv1.TypeStalled, where.stalled, where.reason, text)
+	text := excerpt.Cut(message(where.message), maxNoteBytes)
+	s.condition(ocv1.TypeReady, where.ready, where.reason, text)
+	s.passing(ocv1.TypeReconciling, where.working, where.reason, text)
+	s.passing(ocv1.TypeStalled, where.stalled, where.reason, text)
 }
 
 func (s *statusWriter) passing(kind string, applies bool, reason, message string) {
@@ -119,11 +113,11 @@ func (s *statusWriter) passing(kind string, applies bool, reason, message string
 }
 
 func (s *statusWriter) content(rec Record, base string) {
-	s.status.ResolvedSource = &apiv1.ResolvedCatalogSource{
-		Type:  apiv1.SourceTypeImage,
-		Image: &apiv1.ResolvedImageSource{Ref: rec.Canonical},
+	s.status.ResolvedSource = &ocv1.ResolvedCatalogSource{
+		Type:  ocv1.SourceTypeImage,
+		Image: &ocv1.ResolvedImageSource{Ref: rec.Canonical},
 	}
-	s.status.URLs = &apiv1.ClusterCatalogURLs{Base: base}
+	s.status.URLs = &ocv1.ClusterCatalogURLs{Base: base}
 	stored := metav1.NewTime(rec.StoredAt)
 	s.status.LastUnpacked = &stored
 }
@@ -139,24 +133,5 @@ func (s *statusWriter) condition(kind string, status metav1.ConditionStatus, rea
 	})
 }
 
-// volatileAddress matches what differs between two equal failures of a network.
-var volatileAddress = regexp.MustCompile(`(read|write) (tcp|udp) \S+:\d+->\S+:\d+: `)
-
 // message returns text as a condition can hold it.
-func message(text string) string {
-	text = volatileAddress.ReplaceAllString(text, "")
-	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\n", " "), "")
-	return shortened(text, maxMessageBytes)
-}
-
-// shortened returns a text of at most limit bytes that says so if it was longer.
-func shortened(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	cut := limit - len(truncated)
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + truncated
-}
+func message(text string) string { return excerpt.Message(excerpt.Fold(text)) }

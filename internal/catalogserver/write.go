@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	apiv1 "github.com/clusterextensions/operator-controller/api/v1"
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
 // writer makes the API server's view of a catalog what it should be. It writes
@@ -18,7 +18,7 @@ import (
 type writer struct{ client client.Client }
 
 // status writes status unless the catalog has it.
-func (w writer) status(ctx context.Context, catalog *apiv1.ClusterCatalog, status apiv1.ClusterCatalogStatus) error {
+func (w writer) status(ctx context.Context, catalog *ocv1.ClusterCatalog, status ocv1.ClusterCatalogStatus) error {
 	if equality.Semantic.DeepEqual(catalog.Status, status) {
 		return nil
 	}
@@ -33,13 +33,13 @@ func (w writer) status(ctx context.Context, catalog *apiv1.ClusterCatalog, statu
 
 // metadata writes the name label, and the finalizer or its absence, unless the
 // catalog has them. It reports whether it wrote.
-func (w writer) metadata(ctx context.Context, catalog *apiv1.ClusterCatalog, finalizer bool) (bool, error) {
+func (w writer) metadata(ctx context.Context, catalog *ocv1.ClusterCatalog, finalizer bool) (bool, error) {
 	changed := catalog.DeepCopy()
 	dirty := setNameLabel(changed)
 	if finalizer {
-		dirty = controllerutil.AddFinalizer(changed, apiv1.DeleteServerCacheFinalizer) || dirty
+		dirty = controllerutil.AddFinalizer(changed, ocv1.DeleteServerCacheFinalizer) || dirty
 	} else {
-		dirty = controllerutil.RemoveFinalizer(changed, apiv1.DeleteServerCacheFinalizer) || dirty
+		dirty = controllerutil.RemoveFinalizer(changed, ocv1.DeleteServerCacheFinalizer) || dirty
 	}
 	if !dirty {
 		return false, nil
@@ -57,17 +57,17 @@ func (w writer) metadata(ctx context.Context, catalog *apiv1.ClusterCatalog, fin
 
 // setNameLabel reports whether it changed the label by which selectors find
 // catalogs by name.
-func setNameLabel(catalog *apiv1.ClusterCatalog) bool {
-	if catalog.Labels[apiv1.MetadataNameLabel] == catalog.Name {
+func setNameLabel(catalog *ocv1.ClusterCatalog) bool {
+	if catalog.Labels[ocv1.MetadataNameLabel] == catalog.Name {
 		return false
 	}
 	if catalog.Labels == nil {
 		catalog.Labels = map[string]string{}
 	}
-	catalog.Labels[apiv1.MetadataNameLabel] = catalog.Name
+	catalog.Labels[ocv1.MetadataNameLabel] = catalog.Name
 	return true
 }
 
-func lockedPatch(base *apiv1.ClusterCatalog) client.Patch {
+func lockedPatch(base *ocv1.ClusterCatalog) client.Patch {
 	return client.MergeFromWithOptions(base.DeepCopy(), client.MergeFromWithOptimisticLock{})
 }

@@ -58,7 +58,7 @@ func (c *Catalogs) Offers(name string, priorities map[string]int32) (map[string]
 		case err != nil:
 			offer.Err = err
 		case found != nil:
-			packages[catalog] = preparedpackage.From(found)
+			packages[catalog] = *found
 			offer.Package = resolve.Prepare(packages[catalog])
 		}
 		catalogs = append(catalogs, offer)
@@ -79,7 +79,7 @@ func (c *Catalogs) AddProperties(cluster *requirement.Cluster) {
 			bundles := packages[name].Bundles
 			n := slices.IndexFunc(bundles, func(b resolve.Bundle) bool { return b.Version == extension.Version })
 			if n >= 0 {
-				extension.Properties = bundles[n].Properties
+				extension.Properties = bundles[n].Properties()
 				break
 			}
 		}

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // The first and the longest wait after a failure. The longest is what a cause
@@ -31,7 +33,7 @@ type cause struct {
 }
 
 func causeOf(stage Stage, err error) cause {
-	return cause{stage: stage, text: shortened(presentable(err.Error()), maxCauseText)}
+	return cause{stage: stage, text: excerpt.Cut(excerpt.Message(err.Error()), maxCauseText)}
 }
 
 // failures are those since the last success under one generation of the spec.

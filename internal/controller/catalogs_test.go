@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -76,18 +78,13 @@ func TestCatalogContentWakesWhomItConcerns(t *testing.T) {
 			if tc.unserved {
 				catalog.Status = ocv1.ClusterCatalogStatus{}
 			}
-			wakeups := make(Wakeups, 10)
+			wakeups := &Wakeups{}
 			r := &CatalogReconciler{Client: catalogWorld(t, catalog), Catalogs: &tc.content, Wakeups: wakeups}
 			_, err := r.Reconcile(t.Context(), requestFor("c"))
 			if (err != nil) != tc.fails {
 				t.Errorf("err = %v, want one: %t", err, tc.fails)
 			}
-			close(wakeups)
-			var woken []string
-			for event := range wakeups {
-				woken = append(woken, event.Object)
-			}
-			if diff := cmp.Diff(tc.woken, woken); diff != "" {
+			if diff := cmp.Diff(tc.woken, sets.List(wakeups.early), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("woken (-want +got): %s\n%s", tc.reason, diff)
 			}
 			if len(tc.content.refreshed) != tc.asked {
@@ -102,19 +99,19 @@ func TestCatalogContentWakesWhomItConcerns(t *testing.T) {
 func TestCatalogContentWakesWhoLooksAtOthers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		states requirement.Property
+		states *requirement.Property
 		want   bool
 	}{
-		"a rule":   {states: requirement.Property{Type: "olm.constraint", Value: json.RawMessage(`{"failureMessage":"no","cel":{"rule":"properties.exists(p, p.type == \"color\")"}}`)}, want: true},
+		"a rule":   {states: &requirement.Property{Type: "olm.constraint", Value: json.RawMessage(`{"failureMessage":"no","cel":{"rule":"properties.exists(p, p.type == \"color\")"}}`)}, want: true},
 		"a kind":   {states: apiProperty("olm.gvk.required", thing), want: true},
 		"packages": {states: needsPackage("r", ">=1.0.0"), want: true},
-		"nothing":  {states: requirement.Property{Type: "color", Value: json.RawMessage(`"blue"`)}},
+		"nothing":  {states: &requirement.Property{Type: "color", Value: json.RawMessage(`"blue"`)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			catalog := servedCatalog()
 			held := &content{loaded: true, changed: []string{"p"}, packages: map[string]*resolve.Prepared{
-				"q": stating("q", map[string][]requirement.Property{"1.0.0": {tc.states}}, "1.0.0"),
+				"q": stating("q", map[string][]*requirement.Property{"1.0.0": {tc.states}}, "1.0.0"),
 			}}
 			woken := wokenBy(t, &CatalogReconciler{Client: catalogWorld(t, catalog), Catalogs: held})
 			if got := slices.Contains(woken, "other-package"); got != tc.want {
@@ -157,16 +154,11 @@ func servedCatalog() *ocv1.ClusterCatalog {
 // wokenBy gives whom a pass over the catalog wakes.
 func wokenBy(t *testing.T, r *CatalogReconciler) []string {
 	t.Helper()
-	r.Wakeups = make(Wakeups, 10)
+	r.Wakeups = &Wakeups{}
 	if _, err := r.Reconcile(t.Context(), requestFor("c")); err != nil {
 		t.Fatal(err)
 	}
-	close(r.Wakeups)
-	var woken []string
-	for event := range r.Wakeups {
-		woken = append(woken, event.Object)
-	}
-	return woken
+	return sets.List(r.Wakeups.early)
 }
 
 func catalogWorld(t *testing.T, catalog *ocv1.ClusterCatalog) client.Client {

@@ -3,10 +3,10 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -82,7 +82,7 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 	case errors.As(err, &invalidConfig):
 		return Blocked, ocv1.ReasonInvalidConfiguration
 	case errors.As(err, &invalid), errors.As(err, &unsupported):
-		if isPinned(outcome.Target.Image) {
+		if imageref.Digest(outcome.Target.Image) != "" {
 			return Blocked, ocv1.ReasonBlocked
 		}
 		// A tag can be moved to better content without anybody telling us.
@@ -95,9 +95,6 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		return Retry, ocv1.ReasonRetrying
 	}
 }
-
-// isPinned reports whether an image reference stands for one content for ever.
-func isPinned(image string) bool { return strings.Contains(image, "@sha256:") }
 
 // messageOf keeps the texts of the reference implementation, which scripts
 // compare whole.

@@ -26,6 +26,7 @@ func TestClassify(t *testing.T) {
 	errBoom := errors.New("boom")
 	const (
 		pinned = "registry.test/p@sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+		longer = "registry.test/p@sha512:f7fbba6e0636f890e56fbbf3283e524c6fa3204ae298382d624741d0dc6638326e282c41be5e4254d8820772c5518a2c5a8c0c7f7eda19594a7eb539453e1ed7"
 		tagged = "registry.test/p:v1.0.0"
 		prefix = `error for resolved bundle "p.v1.0.0" with version "1.0.0": `
 	)
@@ -73,6 +74,10 @@ func TestClassify(t *testing.T) {
 		},
 		"garbage under a digest": {
 			stage: StageRender, err: &bundle.InvalidError{Violations: []bundle.Violation{{Message: "no CSV"}}}, image: pinned,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "invalid bundle: no CSV",
+		},
+		"garbage under a longer digest": {
+			stage: StageRender, err: &bundle.InvalidError{Violations: []bundle.Violation{{Message: "no CSV"}}}, image: longer,
 			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "invalid bundle: no CSV",
 		},
 		"garbage under a tag": {

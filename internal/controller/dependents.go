@@ -42,7 +42,7 @@ func dependents(pkg string, becomes *bundle.Identity, observed Observed) []strin
 // APIs that only its predecessor states to provide.
 func clusterAfter(pkg string, becomes *bundle.Identity, observed Observed) *requirement.Cluster {
 	cluster := observed.Surroundings.cluster()
-	var after []requirement.Property
+	var after []*requirement.Property
 	if becomes != nil {
 		after = statedBy(becomes.Name, observed.Catalogs)
 		cluster.Extensions = append(cluster.Extensions, requirement.Extension{
@@ -65,13 +65,13 @@ func clusterAfter(pkg string, becomes *bundle.Identity, observed Observed) *requ
 }
 
 // statedBy gives the properties of a bundle as the first catalog that has it.
-func statedBy(name string, catalogs []resolve.Catalog) []requirement.Property {
+func statedBy(name string, catalogs []resolve.Catalog) []*requirement.Property {
 	for _, catalog := range catalogs {
 		if catalog.Package == nil {
 			continue
 		}
-		if properties, _ := catalog.Package.Stated(name); properties != nil {
-			return properties
+		if facts, _ := catalog.Package.Stated(name); facts != nil {
+			return facts.Properties
 		}
 	}
 	return nil

@@ -30,16 +30,16 @@ func (l lonely) List(ctx context.Context, list client.ObjectList, options ...cli
 func TestWhatIsNotKnownMattersOnlyToWhoRequiresIt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		requires []requirement.Property
+		requires []*requirement.Property
 		fails    bool
 	}{
 		"nothing is required": {},
-		"another package is":  {requires: []requirement.Property{needsPackage("other", "1.x")}, fails: true},
+		"another package is":  {requires: []*requirement.Property{needsPackage("other", "1.x")}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := worldWith(t)
-			w.catalog["p"] = stating("p", map[string][]requirement.Property{"1.0.0": test.requires}, "1.0.0")
+			w.catalog["p"] = stating("p", map[string][]*requirement.Property{"1.0.0": test.requires}, "1.0.0")
 			w.reconciler.Client = lonely{Client: w.client}
 			found, err := w.reconciler.Explain(t.Context(), "x")
 			if err != nil {

@@ -21,7 +21,7 @@ type Neighbour struct {
 	Bundle bundle.Identity
 
 	// Properties of the bundle, and what it requires, as catalogs have them.
-	Properties   []requirement.Property
+	Properties   []*requirement.Property
 	Requirements requirement.List
 }
 
@@ -115,7 +115,8 @@ func (r *Reconciler) neighbour(ext *ocv1.ClusterExtension, catalogs []ocv1.Clust
 	}
 	n := Neighbour{Name: ext.Name, Bundle: installedIdentity(ext)}
 	if prepared := r.knowing(n.Bundle, ext.Spec.Source.Catalog, catalogs); prepared != nil {
-		n.Properties, n.Requirements = prepared.Stated(n.Bundle.Name)
+		facts, required := prepared.Stated(n.Bundle.Name)
+		n.Properties, n.Requirements = facts.Properties, required
 	}
 	return n, true
 }
@@ -131,7 +132,7 @@ func (r *Reconciler) knowing(of bundle.Identity, filter *ocv1.CatalogFilter, cat
 		if err != nil || prepared == nil {
 			continue
 		}
-		if properties, _ := prepared.Stated(of.Name); properties == nil {
+		if facts, _ := prepared.Stated(of.Name); facts == nil {
 			continue
 		}
 		switch {

@@ -156,7 +156,7 @@ func deadlineOf(ext *ocv1.ClusterExtension) time.Duration {
 	return time.Duration(ext.Spec.ProgressDeadlineMinutes) * time.Minute
 }
 
-func answerOf(reason, message string) string { return reason + ": " + presentable(message) }
+func answerOf(reason, message string) string { return reason + ": " + excerpt.Message(message) }
 
 // recall makes up for efforts that no process remembers, and begins those of another
 // generation, from our own status. What has passed of a time that is not over is

@@ -43,8 +43,9 @@ type Installed struct {
 	// does not say.
 	Digest string
 
-	// Inputs is a digest over what besides the bundle shaped the objects; empty
-	// when the record says nothing about it.
+	// Inputs is a digest over the user's configuration of the bundle; empty when the
+	// record says nothing about it. Who issues certificates is no part of it: that is
+	// told to the controller, and a restart with another issuer upgrades nothing.
 	Inputs string
 }
 

@@ -242,4 +242,4 @@ func report(ctx context.Context, outcome Outcome, isNews bool) {
 }
 
 // loggable is an error as one value of a log line. The whole text is in the status.
-func loggable(err error) string { return excerpt.Line(presentable(err.Error()), maxText) }
+func loggable(err error) string { return excerpt.Line(excerpt.Message(err.Error()), maxText) }

@@ -21,14 +21,21 @@ import (
 
 var thing = requirement.API{Group: "example.com", Version: "v1", Kind: "Thing"}
 
+func factsOf(properties ...*requirement.Property) *resolve.Facts {
+	if len(properties) == 0 {
+		return nil
+	}
+	return &resolve.Facts{Properties: properties}
+}
+
 // stating is a chain of versions of a package; each states the properties that
 // are given for it.
-func stating(name string, properties map[string][]requirement.Property, versions ...string) *resolve.Prepared {
+func stating(name string, properties map[string][]*requirement.Property, versions ...string) *resolve.Prepared {
 	pkg := resolve.Package{Name: name, Channels: []resolve.Channel{{Name: "stable"}}}
 	for i, version := range versions {
 		pkg.Bundles = append(pkg.Bundles, resolve.Bundle{
 			Name: name + ".v" + version, Version: version, Image: "registry.test/" + name + ":v" + version,
-			Properties: properties[version],
+			Facts: factsOf(properties[version]...),
 		})
 		entry := resolve.Entry{Name: name + ".v" + version}
 		if i > 0 {
@@ -39,14 +46,14 @@ func stating(name string, properties map[string][]requirement.Property, versions
 	return resolve.Prepare(pkg)
 }
 
-func needsPackage(name, versions string) requirement.Property {
-	return requirement.Property{
+func needsPackage(name, versions string) *requirement.Property {
+	return &requirement.Property{
 		Type: "olm.package.required", Value: json.RawMessage(fmt.Sprintf(`{"packageName":%q,"versionRange":%q}`, name, versions)),
 	}
 }
 
-func apiProperty(kind string, api requirement.API) requirement.Property {
-	return requirement.Property{
+func apiProperty(kind string, api requirement.API) *requirement.Property {
+	return &requirement.Property{
 		Type: kind, Value: json.RawMessage(fmt.Sprintf(`{"group":%q,"version":%q,"kind":%q}`, api.Group, api.Version, api.Kind)),
 	}
 }
@@ -88,7 +95,7 @@ func TestRequirementHoldsPosition(t *testing.T) {
 	t.Parallel()
 	w := worldWith(t)
 	w.installation.Installed = &Installed{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
-	w.catalog["p"] = stating("p", map[string][]requirement.Property{"1.1.0": {needsPackage("q", ">=1.0.0")}}, "1.0.0", "1.1.0")
+	w.catalog["p"] = stating("p", map[string][]*requirement.Property{"1.1.0": {needsPackage("q", ">=1.0.0")}}, "1.0.0", "1.1.0")
 	w.catalog["q"] = stating("q", nil, "1.0.0")
 	w.mustReconcile(t)
 	if diff := cmp.Diff([]string{"repair"}, w.take()); diff != "" {
@@ -116,7 +123,7 @@ func TestDeadEndIsNotInstalled(t *testing.T) {
 	w := worldWith(t)
 	w.catalog["p"] = resolve.Prepare(resolve.Package{Name: "p", Bundles: []resolve.Bundle{
 		{Name: "p.v1.0.0", Version: "1.0.0"},
-		{Name: "p.v2.0.0", Version: "2.0.0", Properties: []requirement.Property{needsPackage("q", ">=1.0.0"), needsPackage("r", "0.9.0")}},
+		{Name: "p.v2.0.0", Version: "2.0.0", Facts: factsOf(needsPackage("q", ">=1.0.0"), needsPackage("r", "0.9.0"))},
 	}})
 	w.catalog["r"] = stating("r", nil, "0.9.0", "0.14.0")
 	w.mustReconcile(t)
@@ -138,7 +145,7 @@ func TestRequirementThatAppearsIsTakenUp(t *testing.T) {
 	t.Parallel()
 	w := worldWith(t, other("q", "1.0.0"))
 	w.installation.Installed = &Installed{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
-	w.catalog["p"] = stating("p", map[string][]requirement.Property{"1.1.0": {needsPackage("q", ">=1.0.0")}}, "1.0.0", "1.1.0")
+	w.catalog["p"] = stating("p", map[string][]*requirement.Property{"1.1.0": {needsPackage("q", ">=1.0.0")}}, "1.0.0", "1.1.0")
 	w.catalog["q"] = stating("q", nil, "1.0.0")
 	woken := w.reconciler.concernedBy(t.Context(), other("q", "1.0.0"))
 	if len(woken) != 1 || woken[0].Name != "x" {
@@ -161,7 +168,7 @@ func TestNobodyIsWokenWithoutNeed(t *testing.T) {
 
 func TestRequiredAPI(t *testing.T) {
 	t.Parallel()
-	needsThing := map[string][]requirement.Property{"1.1.0": {apiProperty("olm.gvk.required", thing)}}
+	needsThing := map[string][]*requirement.Property{"1.1.0": {apiProperty("olm.gvk.required", thing)}}
 	tests := map[string]struct {
 		serves map[requirement.API]bool
 		did    []string
@@ -186,7 +193,7 @@ func TestRequiredAPI(t *testing.T) {
 			w := worldWith(t)
 			w.serves = tc.serves
 			w.catalog["p"] = stating("p", needsThing, "1.0.0", "1.1.0")
-			w.catalog["q"] = stating("q", map[string][]requirement.Property{"1.0.0": {apiProperty("olm.gvk", thing)}}, "1.0.0")
+			w.catalog["q"] = stating("q", map[string][]*requirement.Property{"1.0.0": {apiProperty("olm.gvk", thing)}}, "1.0.0")
 			w.mustReconcile(t)
 			if diff := cmp.Diff(tc.did, w.take()); diff != "" {
 				t.Errorf("done (-want +got):\n%s", diff)
@@ -202,38 +209,38 @@ func TestDependentsAreNamed(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		reason string
-		others map[string][]requirement.Property // what version 1.0.0 of each states
-		mine   map[string][]requirement.Property
+		others map[string][]*requirement.Property // what version 1.0.0 of each states
+		mine   map[string][]*requirement.Property
 		want   []string
 	}{
 		"package in another version": {
-			others: map[string][]requirement.Property{"q": {needsPackage("p", "<1.1.0")}},
+			others: map[string][]*requirement.Property{"q": {needsPackage("p", "<1.1.0")}},
 			want:   []string{`extension "q" requires package "p" in "<1.1.0", but version "1.1.0" is installed`},
 		},
-		"package in this version": {others: map[string][]requirement.Property{"q": {needsPackage("p", "<2.0.0")}}},
-		"somebody else's package": {others: map[string][]requirement.Property{"q": {needsPackage("r", "<2.0.0")}}},
+		"package in this version": {others: map[string][]*requirement.Property{"q": {needsPackage("p", "<2.0.0")}}},
+		"somebody else's package": {others: map[string][]*requirement.Property{"q": {needsPackage("r", "<2.0.0")}}},
 		"API that the upgrade drops": {
-			mine:   map[string][]requirement.Property{"1.0.0": {apiProperty("olm.gvk", thing)}},
-			others: map[string][]requirement.Property{"q": {apiProperty("olm.gvk.required", thing)}},
+			mine:   map[string][]*requirement.Property{"1.0.0": {apiProperty("olm.gvk", thing)}},
+			others: map[string][]*requirement.Property{"q": {apiProperty("olm.gvk.required", thing)}},
 			want:   []string{`extension "q" requires API "example.com/v1, Kind=Thing", which the cluster does not serve`},
 		},
 		"API that another one provides too": {
-			mine: map[string][]requirement.Property{"1.0.0": {apiProperty("olm.gvk", thing)}},
-			others: map[string][]requirement.Property{
+			mine: map[string][]*requirement.Property{"1.0.0": {apiProperty("olm.gvk", thing)}},
+			others: map[string][]*requirement.Property{
 				"q": {apiProperty("olm.gvk.required", thing)}, "r": {apiProperty("olm.gvk", thing)},
 			},
 		},
 		"rule that only this version is true for": {
-			mine: map[string][]requirement.Property{"1.0.0": {{Type: "color", Value: json.RawMessage(`"blue"`)}}},
-			others: map[string][]requirement.Property{"q": {{
+			mine: map[string][]*requirement.Property{"1.0.0": {{Type: "color", Value: json.RawMessage(`"blue"`)}}},
+			others: map[string][]*requirement.Property{"q": {{
 				Type:  "olm.constraint",
 				Value: json.RawMessage(`{"failureMessage":"needs a blue one","cel":{"rule":"properties.exists(p, p.type == \"color\" && p.value == \"blue\")"}}`),
 			}}},
 			want: []string{`extension "q" `},
 		},
 		"API that stays": {
-			mine:   map[string][]requirement.Property{"1.0.0": {apiProperty("olm.gvk", thing)}, "1.1.0": {apiProperty("olm.gvk", thing)}},
-			others: map[string][]requirement.Property{"q": {apiProperty("olm.gvk.required", thing)}},
+			mine:   map[string][]*requirement.Property{"1.0.0": {apiProperty("olm.gvk", thing)}, "1.1.0": {apiProperty("olm.gvk", thing)}},
+			others: map[string][]*requirement.Property{"q": {apiProperty("olm.gvk.required", thing)}},
 		},
 	}
 	for name, tc := range tests {
@@ -248,7 +255,7 @@ func TestDependentsAreNamed(t *testing.T) {
 			w.installation.Installed = &Installed{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
 			w.catalog["p"] = stating("p", tc.mine, "1.0.0", "1.1.0")
 			for name, properties := range tc.others {
-				w.catalog[name] = stating(name, map[string][]requirement.Property{"1.0.0": properties}, "1.0.0")
+				w.catalog[name] = stating(name, map[string][]*requirement.Property{"1.0.0": properties}, "1.0.0")
 			}
 			w.mustReconcile(t)
 			message := w.ready(t).Message
@@ -271,7 +278,7 @@ func TestRemovalOfWhatIsRequiredIsTold(t *testing.T) {
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	w := newWorld(t, leaving, other("q", "1.0.0"), &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
 	w.catalog["p"] = stating("p", nil, "1.0.0")
-	w.catalog["q"] = stating("q", map[string][]requirement.Property{"1.0.0": {needsPackage("p", ">=0.1.0")}}, "1.0.0")
+	w.catalog["q"] = stating("q", map[string][]*requirement.Property{"1.0.0": {needsPackage("p", ">=0.1.0")}}, "1.0.0")
 	w.mustReconcile(t)
 	want := []string{`Warning Required: removed although it is required: extension "q" requires package "p" in ">=0.1.0", which is not installed`}
 	if diff := cmp.Diff(want, w.told); diff != "" {

@@ -139,7 +139,7 @@ func TestDisguisedCatalogWakesItsOwn(t *testing.T) {
 func TestWhatNeighboursStateIsFromTheirCatalogs(t *testing.T) {
 	t.Parallel()
 	requires := func(pkg string) *resolve.Prepared {
-		return stating("q", map[string][]requirement.Property{"1.0.0": {needsPackage(pkg, ">=1.0.0")}}, "1.0.0")
+		return stating("q", map[string][]*requirement.Property{"1.0.0": {needsPackage(pkg, ">=1.0.0")}}, "1.0.0")
 	}
 	for name, tc := range map[string]struct {
 		shelves shelves

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,7 +46,7 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		Watches(&ocv1.ClusterCatalog{}, handler.EnqueueRequestsFromMapFunc(r.selecting), builder.WithPredicates(catalogMoved())).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(accountMoved())).
 		Watches(&ocv1.ClusterExtension{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), builder.WithPredicates(installMoved())).
-		WatchesRawSource(source.TypedChannel(sources.Wakeups, enqueueNamed())).
+		WatchesRawSource(sources.Wakeups).
 		WatchesRawSource(source.TypedChannel(sources.APIs, r.toRequirersOfAPIs())).
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
 		WithOptions(controller.Options{
@@ -162,12 +161,4 @@ func extensionNames(ctx context.Context, reader client.Reader, match func(*ocv1.
 
 func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
-}
-
-func enqueueNamed() handler.TypedEventHandler[string, reconcile.Request] {
-	return handler.TypedFuncs[string, reconcile.Request]{
-		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			queue.Add(requestFor(e.Object))
-		},
-	}
 }

@@ -92,9 +92,9 @@ func choosing(t *testing.T, request resolve.Request, catalogs ...resolve.Catalog
 }
 
 // community is a catalog with three versions, each of which replaces the one before.
-func community(requirements ...requirement.Property) resolve.Catalog {
+func community(requirements ...*requirement.Property) resolve.Catalog {
 	catalog := resolve.Catalog{Name: "community"}
-	properties := map[string][]requirement.Property{"1.2.0": requirements}
+	properties := map[string][]*requirement.Property{"1.2.0": requirements}
 	catalog.Package = stating(sampleName, properties, "1.0.0", "1.1.0", "1.2.0")
 	return catalog
 }

@@ -1,10 +1,18 @@
 package controller
 
-import "sigs.k8s.io/controller-runtime/pkg/event"
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
 
 // Sources are what wakes extensions besides objects of the API.
 type Sources struct {
-	Wakeups Wakeups
+	Wakeups *Wakeups
 
 	// APIs has the news that the cluster serves other APIs than before.
 	APIs News
@@ -13,18 +21,46 @@ type Sources struct {
 	Rights News
 }
 
-// NewSources makes sources that take so many wake-ups while nobody reads them.
-func NewSources(wakeups int) Sources {
+// NewSources makes sources that nobody has written to.
+func NewSources() Sources {
 	// Another piece of news before the first was heard would say no more.
-	return Sources{Wakeups: make(Wakeups, wakeups), APIs: make(News, 1), Rights: make(News, 1)}
+	return Sources{Wakeups: &Wakeups{}, APIs: make(News, 1), Rights: make(News, 1)}
 }
 
-// Wakeups carries the names of extensions to look at from those who notice that
-// something has changed. It must be read for as long as it is written.
-type Wakeups chan event.TypedGenericEvent[string]
+// Wakeups are extensions to look at, from those who notice that something has changed.
+// It is a source of the controller. The zero value is ready for use.
+type Wakeups struct {
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// early has those that were woken before there was a queue.
+	early sets.Set[string]
+}
 
-// Wake asks for a pass over an extension.
-func (w Wakeups) Wake(extension string) { w <- event.TypedGenericEvent[string]{Object: extension} }
+// Wake asks for a pass over an extension. It never waits.
+func (w *Wakeups) Wake(extension string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue == nil {
+		if w.early == nil {
+			w.early = sets.New[string]()
+		}
+		w.early.Insert(extension)
+		return
+	}
+	w.queue.Add(requestFor(extension))
+}
+
+// Start gives the wake-ups to the queue of the controller, from now on.
+func (w *Wakeups) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = queue
+	for extension := range w.early {
+		queue.Add(requestFor(extension))
+	}
+	w.early = nil
+	return nil
+}
 
 // News says that something has changed, and not what.
 type News chan event.TypedGenericEvent[struct{}]

@@ -33,7 +33,7 @@ func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase, n
 	for _, condition := range conditions {
 		condition.ObservedGeneration = ext.Generation
 		condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // as it is stored
-		condition.Message = presentable(condition.Message)
+		condition.Message = excerpt.Message(condition.Message)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	return status
@@ -166,7 +166,7 @@ func terminating(ext *ocv1.ClusterExtension, reason, text string, now time.Time)
 		ocv1.TypeReady: metav1.ConditionFalse, ocv1.TypeReconciling: metav1.ConditionTrue,
 	} {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: is, Reason: reason, Message: presentable(text),
+			Type: kind, Status: is, Reason: reason, Message: excerpt.Message(text),
 			ObservedGeneration: ext.Generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		})
 	}

@@ -44,7 +44,7 @@ type obstacle struct {
 // message of Progressing cannot: it has the words of the reference implementation.
 func summaryOf(outcome Outcome) string {
 	found := obstacleOf(outcome)
-	what, next := concernOf(outcome)+presentable(found.what), ""
+	what, next := concernOf(outcome)+excerpt.Message(found.what), ""
 	if found.next != "" {
 		next = "; " + found.next
 	}

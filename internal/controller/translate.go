@@ -25,7 +25,8 @@ type Wanted struct {
 	// Preflight is what the checks before the first write are to let pass.
 	Preflight preflight.Policy
 
-	// Inputs is a digest over what besides the bundle shapes the objects.
+	// Inputs is a digest over Config: when it changes, what is installed is rendered
+	// anew.
 	Inputs string
 }
 

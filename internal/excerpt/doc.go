@@ -4,4 +4,6 @@
 //
 //	items, limit -> the first of them, and how many more there are
 //	text, limit  -> its beginning
+//	name         -> the same, quoted
+//	error        -> its text, without what is volatile or secret
 package excerpt

@@ -2,12 +2,20 @@ package excerpt
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
-// ellipsis ends a text that was cut.
-const ellipsis = "…"
+const (
+	// ellipsis ends a text that was cut.
+	ellipsis = "…"
+
+	// maxQuoted keeps a name that somebody else has chosen from filling a message,
+	// in bytes.
+	maxQuoted = 128
+)
 
 // Of joins as many items as fit, and says how many more there are. The first one is
 // always among them, as far as it fits. An item that was left out is counted and
@@ -21,7 +29,7 @@ func Of(items []string, limit int) string {
 		if i > 0 {
 			all += ", "
 		}
-		if all += fold(item); len(all) > limit {
+		if all += Fold(item); len(all) > limit {
 			break
 		}
 		if text := all + more(len(items)-i-1); len(text) <= limit {
@@ -32,7 +40,7 @@ func Of(items []string, limit int) string {
 		return best
 	}
 	rest := more(len(items) - 1)
-	return cut(fold(items[0]), limit-len(rest)) + rest
+	return Cut(Fold(items[0]), limit-len(rest)) + rest
 }
 
 func more(n int) string {
@@ -42,22 +50,41 @@ func more(n int) string {
 	return fmt.Sprintf(" and %d more", n)
 }
 
-// Line is a text in one line, cut if it is too long.
-func Line(text string, limit int) string { return cut(fold(text), limit) }
+// Line is a text in one line, of at most limit bytes.
+func Line(text string, limit int) string { return Cut(Fold(text), limit) }
 
-func fold(text string) string { return strings.Join(strings.Fields(text), " ") }
+// Quote is a name as a message quotes it: in one line, and no longer than a name is
+// that can be read.
+func Quote(name string) string { return strconv.Quote(Cut(name, maxQuoted)) }
 
-// cut keeps whole characters, and words where it can.
-func cut(text string, limit int) string {
+// Fold makes one line of a text. What cannot be printed separates words, as spaces do:
+// it could move the cursor of a terminal, or turn writing around.
+func Fold(text string) string {
+	return strings.Join(strings.FieldsFunc(valid(text), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+}
+
+// Cut is a text of at most limit bytes, which ends in an ellipsis if it was longer. It
+// keeps whole characters, and words where it can.
+func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	end := max(limit-len(ellipsis), 0)
+	start := startOf(text, limit-len(ellipsis))
+	if space := strings.LastIndexByte(start, ' '); space > len(start)/2 {
+		start = start[:space]
+	}
+	return start + ellipsis
+}
+
+// startOf is as many characters of a longer text as fit.
+func startOf(text string, limit int) string {
+	end := max(limit, 0)
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	if space := strings.LastIndexByte(text[:end], ' '); space > end/2 {
-		end = space
-	}
-	return text[:end] + ellipsis
+	return text[:end]
 }
+
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

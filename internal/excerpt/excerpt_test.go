@@ -63,12 +63,33 @@ func TestLine(t *testing.T) {
 		"cut":      {text: "a lot of words", limit: 12, want: "a lot of…"},
 		"no space": {text: "aaaaaaaaaa", limit: 8, want: "aaaaa…"},
 		"rune":     {text: strings.Repeat("ä", 10), limit: 10, want: "äää…"},
+		"no room":  {text: "añb", limit: 2, want: "…"},
+		"terminal": {text: "one\n\ttwo\x1b[31m", limit: 20, want: "one two [31m"},
+		"writing":  {text: "a\u202eb", limit: 20, want: "a b"},
+		"no UTF-8": {text: "a\xffb", limit: 20, want: "a\uFFFDb"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := excerpt.Line(tc.text, tc.limit); got != tc.want {
 				t.Errorf("Line = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ name, want string }{
+		"name":     {"a.v1", `"a.v1"`},
+		"line":     {"a\nb\x1b", `"a\nb\x1b"`},
+		"too long": {strings.Repeat("a", 129), `"` + strings.Repeat("a", 125) + `…"`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := excerpt.Quote(tc.name); got != tc.want {
+				t.Errorf("Quote = %s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/opencontainers/go-digest"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 var (
@@ -18,6 +20,9 @@ var (
 
 	errNoTagOrDigest = errors.New("tag or digest is needed")
 )
+
+// maxTextBytes keeps what a registry answered from filling a message.
+const maxTextBytes = 1024
 
 // ReferenceError says that a reference cannot name an image: it does not
 // parse, has no explicit registry, or has neither tag nor digest.
@@ -63,7 +68,7 @@ type LimitError struct {
 func (e *LimitError) Error() string {
 	text := fmt.Sprintf("image exceeds the limit of %d %s", e.Limit, e.Bound)
 	if e.Entry != "" {
-		text += " at " + quote(e.Entry)
+		text += " at " + excerpt.Quote(e.Entry)
 	}
 	return text
 }
@@ -76,7 +81,7 @@ func (e *LimitError) Is(target error) bool { return target == ErrContent }
 type LinkError struct{ Entry string }
 
 func (e *LinkError) Error() string {
-	return fmt.Sprintf("image entry %s is a link: links are refused", quote(e.Entry))
+	return fmt.Sprintf("image entry %s is a link: links are refused", excerpt.Quote(e.Entry))
 }
 
 // Is reports whether target is [ErrContent].
@@ -90,7 +95,7 @@ type EntryError struct {
 }
 
 func (e *EntryError) Error() string {
-	return fmt.Sprintf("image entry %s: %s", quote(e.Entry), e.Problem)
+	return fmt.Sprintf("image entry %s: %s", excerpt.Quote(e.Entry), e.Problem)
 }
 
 // Is reports whether target is [ErrContent].
@@ -108,7 +113,7 @@ func (e *LabelError) Error() string {
 	if e.Value == "" {
 		return fmt.Sprintf("catalog image is missing the required label %q", e.Label)
 	}
-	return fmt.Sprintf("catalog image has no directory %s, which its label %q names", quote(e.Value), e.Label)
+	return fmt.Sprintf("catalog image has no directory %s, which its label %q names", excerpt.Quote(e.Value), e.Label)
 }
 
 // Is reports whether target is [ErrContent].
@@ -122,7 +127,7 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("%s: %s", e.Object, singleLine(e.Err.Error()))
+	return fmt.Sprintf("%s: %s", e.Object, excerpt.Line(e.Err.Error(), maxTextBytes))
 }
 
 func (e *FormatError) Unwrap() error { return e.Err }
@@ -152,7 +157,7 @@ type PolicyError struct {
 }
 
 func (e *PolicyError) Error() string {
-	return fmt.Sprintf("image %q is rejected by the signature policy: %s", e.Ref, singleLine(e.Err.Error()))
+	return fmt.Sprintf("image %q is rejected by the signature policy: %s", e.Ref, excerpt.Line(e.Err.Error(), maxTextBytes))
 }
 
 func (e *PolicyError) Unwrap() error { return e.Err }
@@ -189,7 +194,7 @@ type RegistryError struct {
 }
 
 func (e *RegistryError) Error() string {
-	return fmt.Sprintf("error %s: %s", e.Op, scrub(e.Err.Error()))
+	return fmt.Sprintf("error %s: %s", e.Op, excerpt.Line(excerpt.Scrub(e.Err.Error()), maxTextBytes))
 }
 
 func (e *RegistryError) Unwrap() error { return e.Err }

@@ -7,6 +7,8 @@ import (
 	"go.podman.io/image/v5/docker"
 	"go.podman.io/image/v5/docker/reference"
 	"go.podman.io/image/v5/types"
+
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 )
 
 // imageRef is a reference with an explicit registry and either a tag or a
@@ -45,8 +47,8 @@ func parseReference(text string) (imageRef, error) {
 		return imageRef{}, &ReferenceError{Ref: text, Err: errNoTagOrDigest}
 	}
 	ref := imageRef{asked: text, named: named}
-	if digested, ok := named.(reference.Digested); ok {
-		return ref.at(digested.Digest())
+	if d := imageref.Digest(text); d != "" {
+		return ref.at(d)
 	}
 	return ref, nil
 }

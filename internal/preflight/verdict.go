@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
 )
@@ -188,10 +189,7 @@ func (s survey) lines() []string {
 	var lines []string
 	add := func(format string, args ...any) {
 		line := fmt.Sprintf("stored objects of %q: ", s.definition) + fmt.Sprintf(format, args...)
-		if len(line) > maxLine {
-			line = strings.ToValidUTF8(line[:maxLine], "") + "..."
-		}
-		lines = append(lines, line)
+		lines = append(lines, excerpt.Cut(line, maxLine))
 	}
 	for _, offender := range s.report.Offenders {
 		add("%s: %s", nameOf(offender), problemsOf(offender))

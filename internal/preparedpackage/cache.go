@@ -32,7 +32,7 @@ type Cache struct {
 }
 
 type preparedPackage struct {
-	from *catalogclient.Package
+	from *resolve.Package
 	as   *resolve.Prepared
 }
 
@@ -54,7 +54,7 @@ func (c *Cache) Package(catalog, name string) (*resolve.Prepared, error) {
 	defer c.mu.Unlock()
 	known, ok := c.prepared[catalog][name]
 	if !ok || known.from != found {
-		known = preparedPackage{from: found, as: resolve.Prepare(From(found))}
+		known = preparedPackage{from: found, as: resolve.Prepare(*found)}
 		if c.prepared[catalog] == nil {
 			c.prepared[catalog] = map[string]preparedPackage{}
 		}
@@ -87,12 +87,7 @@ func (c *Cache) Forget(catalog string) error {
 
 // Providers are the bundles of all catalogs that provide the API.
 func (c *Cache) Providers(api requirement.API) []resolve.Provider {
-	found := c.client.Providers(api.Group, api.Version, api.Kind)
-	providers := make([]resolve.Provider, len(found))
-	for i, provider := range found {
-		providers[i] = resolve.Provider(provider)
-	}
-	return providers
+	return c.client.Providers(api)
 }
 
 // ForgetGone drops the content of catalogs that went away while no process was
@@ -113,46 +108,4 @@ func (c *Cache) ForgetGone(ctx context.Context, reader client.Reader) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// From is a package of a catalog client as resolution takes it.
-func From(pkg *catalogclient.Package) resolve.Package {
-	result := resolve.Package{Name: pkg.Name}
-	for _, channel := range pkg.Channels {
-		entries := make([]resolve.Entry, 0, len(channel.Entries))
-		for _, entry := range channel.Entries {
-			converted := resolve.Entry{Name: entry.Name, Replaces: entry.Replaces}
-			if skips := entry.Skips; skips != nil {
-				converted.Skips, converted.SkipRange = skips.Bundles, skips.Range
-			}
-			entries = append(entries, converted)
-		}
-		result.Channels = append(result.Channels, resolve.Channel{Name: channel.Name, Entries: entries})
-	}
-	// Bundles share facts, and go on sharing the lists made of them.
-	properties := map[*catalogclient.Facts][]requirement.Property{}
-	for _, bundle := range pkg.Bundles {
-		converted := resolve.Bundle{Name: bundle.Name, Version: bundle.Version, Image: bundle.Image}
-		if facts := bundle.Facts; facts != nil {
-			if _, known := properties[facts]; !known {
-				properties[facts] = propertiesFrom(facts)
-			}
-			converted.Properties, converted.MinKubernetes = properties[facts], facts.MinKubeVersion
-		}
-		result.Bundles = append(result.Bundles, converted)
-	}
-	for _, deprecation := range pkg.Deprecations {
-		result.Deprecations = append(result.Deprecations, resolve.Deprecation{
-			Scope: resolve.Scope(deprecation.Schema), Name: deprecation.Name, Message: deprecation.Message,
-		})
-	}
-	return result
-}
-
-func propertiesFrom(facts *catalogclient.Facts) []requirement.Property {
-	properties := make([]requirement.Property, 0, len(facts.Properties))
-	for _, property := range facts.Properties {
-		properties = append(properties, requirement.Property(*property))
-	}
-	return properties
 }

@@ -5,7 +5,6 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -14,8 +13,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/preparedpackage"
-	"github.com/clusterextensions/operator-controller/internal/requirement"
-	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 const sampleContent = `{"schema":"olm.package","name":"p"}
@@ -78,41 +75,5 @@ func TestContentOfGoneCatalogsIsForgotten(t *testing.T) {
 	}
 	if _, err := catalogs.Package("c", "p"); err == nil {
 		t.Error("the content of a catalog that is gone was kept")
-	}
-}
-
-func TestResolutionGetsAllOfAPackage(t *testing.T) {
-	t.Parallel()
-	facts := &catalogclient.Facts{
-		MinKubeVersion: "1.30.0",
-		Properties:     []*catalogclient.Property{{Type: "olm.constraint", Value: []byte(`{}`)}},
-	}
-	got := preparedpackage.From(&catalogclient.Package{
-		Name: "p",
-		Channels: []catalogclient.Channel{{Name: "c", Entries: []catalogclient.Entry{
-			{Name: "p.v1"},
-			{Name: "p.v2", Replaces: "p.v1", Skips: &catalogclient.Skips{Bundles: []string{"p.v0"}, Range: "<2.0.0"}},
-		}}},
-		Bundles: []catalogclient.Bundle{
-			{Name: "p.v1", Version: "1.0.0", Image: "r/p:v1"}, {Name: "p.v2", Facts: facts}, {Name: "p.v3", Facts: facts},
-		},
-		Deprecations: []catalogclient.Deprecation{{Schema: "olm.bundle", Name: "p.v1", Message: "old"}},
-	})
-	properties := []requirement.Property{{Type: "olm.constraint", Value: []byte(`{}`)}}
-	want := resolve.Package{
-		Name: "p",
-		Channels: []resolve.Channel{{Name: "c", Entries: []resolve.Entry{
-			{Name: "p.v1"},
-			{Name: "p.v2", Replaces: "p.v1", Skips: []string{"p.v0"}, SkipRange: "<2.0.0"},
-		}}},
-		Bundles: []resolve.Bundle{
-			{Name: "p.v1", Version: "1.0.0", Image: "r/p:v1"},
-			{Name: "p.v2", Properties: properties, MinKubernetes: "1.30.0"},
-			{Name: "p.v3", Properties: properties, MinKubernetes: "1.30.0"},
-		},
-		Deprecations: []resolve.Deprecation{{Scope: resolve.BundleScope, Name: "p.v1", Message: "old"}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
 	}
 }

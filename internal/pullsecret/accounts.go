@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 )
 
 const (
@@ -55,11 +57,7 @@ func NewAccounts(cfg AccountsConfig) (*Accounts, error) {
 	if cfg.Names == nil || cfg.As == nil || cfg.File == "" {
 		return nil, errors.New("names, a client and a file are required")
 	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(cfg.File), temporaryFiles))
-	for _, file := range left {
-		err = errors.Join(err, os.Remove(file))
-	}
-	if err != nil {
+	if err := atomicfile.Clear(filepath.Dir(cfg.File), temporaryFiles); err != nil {
 		return nil, fmt.Errorf("removing registry credentials: %w", err)
 	}
 	return &Accounts{cfg: cfg}, nil
@@ -82,7 +80,13 @@ func (a *Accounts) Write(ctx context.Context, account types.NamespacedName) (fil
 	if err != nil {
 		return "", err
 	}
-	file, err = writeTemporary(filepath.Dir(a.cfg.File), data)
+	file, err = atomicfile.Create(filepath.Dir(a.cfg.File), temporaryFiles, func(file *os.File) error {
+		_, err := file.Write(data)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("writing registry credentials: %w", err)
+	}
 	return file, errors.Join(unusable, err)
 }
 

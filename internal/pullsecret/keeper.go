@@ -16,13 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 	"github.com/clusterextensions/operator-controller/internal/follow"
 )
 
 const controllerName = "pull-secrets"
 
-// temporaryFiles are the names of files that are there for a moment only.
-const temporaryFiles = ".auth-*"
+// temporaryFiles is how the names of files begin that are there for a moment only.
+const temporaryFiles = ".auth-"
 
 // Config is what a Keeper is made from.
 type Config struct {
@@ -157,25 +158,8 @@ func replaceFile(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
-	temporary, err := writeTemporary(filepath.Dir(path), data)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err := atomicfile.Replace(path, temporaryFiles, data); err != nil {
 		return fmt.Errorf("writing registry credentials: %w", err)
 	}
 	return nil
-}
-
-// writeTemporary makes a file with a new name for the owner of the process only.
-func writeTemporary(dir string, data []byte) (string, error) {
-	file, err := os.CreateTemp(dir, temporaryFiles) // mode 0600
-	if err != nil {
-		return "", fmt.Errorf("writing registry credentials: %w", err)
-	}
-	_, writeErr := file.Write(data)
-	if err := errors.Join(writeErr, file.Close()); err != nil {
-		return "", fmt.Errorf("writing registry credentials: %w", errors.Join(err, os.Remove(file.Name())))
-	}
-	return file.Name(), nil
 }

@@ -51,12 +51,13 @@ type Extension struct {
 
 	// Properties of the bundle as a catalog has them; empty if none has the
 	// bundle any more.
-	Properties []Property
+	Properties []*Property
 }
 
 // Property is a typed fact about a bundle, with its value as it stands in the
 // catalog.
 type Property struct {
-	Type  string
-	Value json.RawMessage
+	Type string `json:"type"`
+	// Value is valid JSON, or nil when there is none.
+	Value json.RawMessage `json:"value,omitempty"`
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // maxCandidates bounds the packages and the APIs of one [Unmet].
@@ -19,17 +21,17 @@ type finding struct {
 }
 
 func (c *Checker) unmet(i *item) Unmet {
-	message := singleLine(i.term.message)
+	message := excerpt.Fold(i.term.message)
 	found := c.explain(&i.term, message == "")
 	text := i.verb + found.text
 	if message != "" {
-		text = fmt.Sprintf("%s (%s)", cut(message, maxMessage), found.text)
+		text = fmt.Sprintf("%s (%s)", excerpt.Cut(message, maxMessage), found.text)
 	}
 	slices.SortFunc(found.packages, func(a, b PackageRange) int {
 		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Range, b.Range))
 	})
 	slices.SortFunc(found.apis, API.compare)
-	unmet := Unmet{Text: cut(text, maxText), Packages: found.packages, APIs: found.apis}
+	unmet := Unmet{Text: excerpt.Cut(text, maxText), Packages: found.packages, APIs: found.apis}
 	if leaf, ok := i.term.leaf.(*kubernetesLeaf); ok && !i.term.negated {
 		unmet.Kubernetes = leaf.text
 	}
@@ -48,8 +50,8 @@ func (c *Checker) explain(t *term, messages bool) finding {
 	} else {
 		found = c.explainGroup(t, messages)
 	}
-	if message := singleLine(t.message); messages && found.unmet && message != "" {
-		found.text = fmt.Sprintf("%s (%s)", found.text, cut(message, maxMessage))
+	if message := excerpt.Fold(t.message); messages && found.unmet && message != "" {
+		found.text = fmt.Sprintf("%s (%s)", found.text, excerpt.Cut(message, maxMessage))
 	}
 	return found
 }
@@ -58,7 +60,7 @@ func (c *Checker) explainLeaf(t *term) finding {
 	if met, err := t.leaf.check(c, t.negated); met || err != nil {
 		return finding{}
 	}
-	found := finding{unmet: true, text: cut(t.leaf.clause(c, t.negated), maxText)}
+	found := finding{unmet: true, text: excerpt.Cut(t.leaf.clause(c, t.negated), maxText)}
 	switch leaf := t.leaf.(type) {
 	case *packageLeaf:
 		if !t.negated && leaf.contains != nil {
@@ -95,7 +97,7 @@ func (c *Checker) explainGroup(t *term, messages bool) finding {
 	if t.anyOf {
 		word = ", or "
 	}
-	found.text = cut(join(texts, word), maxText)
+	found.text = excerpt.Cut(join(texts, word), maxText)
 	return found
 }
 

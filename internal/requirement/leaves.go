@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/blang/semver/v4"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // packageLeaf: a version of a package is installed.
@@ -31,7 +33,7 @@ func (l *packageLeaf) has(extension installed) bool {
 }
 
 func (l *packageLeaf) clause(c *Checker, negated bool) string {
-	wanted := fmt.Sprintf("package %s in %s", quote(l.name), quote(l.rangeText))
+	wanted := fmt.Sprintf("package %s in %s", excerpt.Quote(l.name), excerpt.Quote(l.rangeText))
 	if negated {
 		wanted = "no " + wanted
 	}
@@ -41,7 +43,7 @@ func (l *packageLeaf) clause(c *Checker, negated bool) string {
 	var versions []string
 	for _, extension := range c.installed(l.name) {
 		if !negated || l.has(extension) {
-			versions = append(versions, quote(extension.version))
+			versions = append(versions, excerpt.Quote(extension.version))
 		}
 	}
 	switch len(versions) {
@@ -66,7 +68,7 @@ func (l *apiLeaf) check(c *Checker, negated bool) (bool, error) {
 }
 
 func (l *apiLeaf) clause(_ *Checker, negated bool) string {
-	text := quote(l.api.String())
+	text := excerpt.Quote(l.api.String())
 	if negated {
 		return fmt.Sprintf("no API %s, which the cluster serves", text)
 	}
@@ -82,7 +84,7 @@ type unreadableLeaf struct {
 func (l *unreadableLeaf) check(*Checker, bool) (bool, error) { return false, nil }
 
 func (l *unreadableLeaf) clause(*Checker, bool) string {
-	return fmt.Sprintf("states a requirement by %s that cannot be read: %s", l.property, singleLine(l.err.Error()))
+	return fmt.Sprintf("states a requirement by %s that cannot be read: %s", l.property, excerpt.Fold(l.err.Error()))
 }
 
 // unmeetableLeaf: what nothing meets, in words.

@@ -45,7 +45,7 @@ var readers = map[string]func(json.RawMessage) (item, error){
 
 // Bytes is the size of the properties that state a requirement, types and values. It
 // is what Parse has to read.
-func Bytes(properties []Property) int {
+func Bytes(properties []*Property) int {
 	size := 0
 	for _, property := range properties {
 		if readers[property.Type] != nil {
@@ -59,7 +59,7 @@ func Bytes(properties []Property) int {
 // minKubeVersion of its CSV, empty if there is none. It cannot fail: a statement
 // that cannot be read is a requirement that nothing meets, and says so; and so is
 // all that a bundle states, if it is too much.
-func Parse(properties []Property, minKubernetes string) List {
+func Parse(properties []*Property, minKubernetes string) List {
 	if Bytes(properties) > maxStated {
 		return Unmeetable(fmt.Sprintf("states requirements of more than %d bytes", maxStated))
 	}
@@ -105,7 +105,7 @@ func (t *term) conditions() int {
 	return count
 }
 
-func readItem(property Property, read func(json.RawMessage) (item, error)) item {
+func readItem(property *Property, read func(json.RawMessage) (item, error)) item {
 	err := fmt.Errorf("longer than %d bytes", maxValue)
 	if len(property.Value) <= maxValue {
 		var found item

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // release is the major, minor and patch of a platform. Vendors put what they
@@ -46,7 +48,7 @@ func (l *kubernetesLeaf) check(c *Checker, negated bool) (bool, error) {
 }
 
 func (l *kubernetesLeaf) clause(c *Checker, _ bool) string {
-	return fmt.Sprintf("Kubernetes %s or later, the cluster has %s", quote(l.text), quote(c.cluster.Kubernetes))
+	return fmt.Sprintf("Kubernetes %s or later, the cluster has %s", excerpt.Quote(l.text), excerpt.Quote(c.cluster.Kubernetes))
 }
 
 // openShiftLeaf: the cluster is no later minor version of OpenShift.
@@ -73,7 +75,7 @@ func (l *openShiftLeaf) supports(openShift string) bool {
 
 func (l *openShiftLeaf) clause(c *Checker, _ bool) string {
 	if !l.valid {
-		return fmt.Sprintf("supports OpenShift up to %s, which is not a version", quote(l.text))
+		return fmt.Sprintf("supports OpenShift up to %s, which is not a version", excerpt.Quote(l.text))
 	}
-	return fmt.Sprintf("supports OpenShift up to %s, the cluster has %s", quote(l.text), quote(c.cluster.OpenShift))
+	return fmt.Sprintf("supports OpenShift up to %s, the cluster has %s", excerpt.Quote(l.text), excerpt.Quote(c.cluster.OpenShift))
 }

@@ -9,7 +9,7 @@ const gvkProperty = "olm.gvk"
 
 // Provided are the APIs that a bundle says it brings to the cluster, sorted.
 // Those that cannot be read are left out.
-func Provided(properties []Property) []API {
+func Provided(properties []*Property) []API {
 	var provided []API
 	for _, property := range properties {
 		if property.Type != gvkProperty || len(property.Value) > maxValue {

@@ -28,7 +28,7 @@ func cluster() requirement.Cluster {
 		Extensions: []requirement.Extension{
 			{Name: "rc", Package: "candidate", Version: "2.0.0-rc.1"},
 			{Name: "release", Package: "released", Version: "1.0.0+2"},
-			{Name: "there", Package: "there", Version: "1.5.0", Properties: []requirement.Property{
+			{Name: "there", Package: "there", Version: "1.5.0", Properties: []*requirement.Property{
 				property("olm.gvk", `{"group":"example.com","version":"v1","kind":"Widget"}`),
 				property("tier", `3`),
 			}},
@@ -39,21 +39,21 @@ func cluster() requirement.Cluster {
 	}
 }
 
-func property(name, value string) requirement.Property {
-	return requirement.Property{Type: name, Value: json.RawMessage(value)}
+func property(name, value string) *requirement.Property {
+	return &requirement.Property{Type: name, Value: json.RawMessage(value)}
 }
 
-func needsPackage(name, versions string) requirement.Property {
+func needsPackage(name, versions string) *requirement.Property {
 	return property("olm.package.required", fmt.Sprintf(`{"packageName":%q,"versionRange":%q}`, name, versions))
 }
 
-func needsAPI(kind string) requirement.Property {
+func needsAPI(kind string) *requirement.Property {
 	return property("olm.gvk.required", fmt.Sprintf(`{"group":"example.com","version":"v1","kind":%q}`, kind))
 }
 
-func constraint(value string) requirement.Property { return property("olm.constraint", value) }
+func constraint(value string) *requirement.Property { return property("olm.constraint", value) }
 
-func rule(text string) requirement.Property {
+func rule(text string) *requirement.Property {
 	return constraint(fmt.Sprintf(`{"cel":{"rule":%s}}`, quoted(text)))
 }
 
@@ -65,7 +65,7 @@ func quoted(text string) string {
 	return string(encoded)
 }
 
-func check(on requirement.Cluster, properties ...requirement.Property) requirement.Result {
+func check(on requirement.Cluster, properties ...*requirement.Property) requirement.Result {
 	return requirement.NewChecker(on).Check(requirement.Parse(properties, ""))
 }
 
@@ -81,7 +81,7 @@ func texts(result requirement.Result) []string {
 // TestMet has nothing to say about what is there.
 func TestMet(t *testing.T) {
 	t.Parallel()
-	tests := map[string]requirement.Property{
+	tests := map[string]*requirement.Property{
 		"package in range":                        needsPackage("there", ">=1.0.0 <2.0.0"),
 		"package in one of two ranges":            needsPackage("there", "<1.0.0 || >=1.4.0"),
 		"package in a range with a wildcard":      needsPackage("there", "1.x"),
@@ -119,7 +119,7 @@ func TestUnmet(t *testing.T) {
 	const b = `{"package":{"packageName":"b","versionRange":"1.x"}}`
 	const there = `{"package":{"packageName":"there","versionRange":"1.x"}}`
 	tests := map[string]struct {
-		stated requirement.Property
+		stated *requirement.Property
 		want   string
 	}{
 		"package that is not installed": {
@@ -384,7 +384,7 @@ func TestUnknownExtensions(t *testing.T) {
 	t.Parallel()
 	on := cluster()
 	on.Extensions, on.ExtensionsErr = nil, errDown
-	for name, property := range map[string]requirement.Property{
+	for name, property := range map[string]*requirement.Property{
 		"a package":  needsPackage("there", "1.x"),
 		"no package": constraint(`{"not":{"constraints":[{"package":{"packageName":"a","versionRange":"1.x"}}]}}`),
 		"a rule":     rule("true"),
@@ -401,18 +401,18 @@ func TestUnknownExtensions(t *testing.T) {
 func TestNeeds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		properties    []requirement.Property
+		properties    []*requirement.Property
 		minKubernetes string
 		want          requirement.Needs
 	}{
 		"nothing":    {},
-		"packages":   {properties: []requirement.Property{needsPackage("b", "1.x"), needsPackage("a", "?"), needsPackage("b", "2.x")}, want: requirement.Needs{Packages: []string{"a", "b"}}},
-		"APIs":       {properties: []requirement.Property{needsAPI("A")}, want: requirement.Needs{APIs: true}},
-		"rules":      {properties: []requirement.Property{rule("true")}, want: requirement.Needs{AnyPackage: true}},
-		"OpenShift":  {properties: []requirement.Property{property("olm.maxOpenShiftVersion", `"4.9"`)}, want: requirement.Needs{Platform: true}},
+		"packages":   {properties: []*requirement.Property{needsPackage("b", "1.x"), needsPackage("a", "?"), needsPackage("b", "2.x")}, want: requirement.Needs{Packages: []string{"a", "b"}}},
+		"APIs":       {properties: []*requirement.Property{needsAPI("A")}, want: requirement.Needs{APIs: true}},
+		"rules":      {properties: []*requirement.Property{rule("true")}, want: requirement.Needs{AnyPackage: true}},
+		"OpenShift":  {properties: []*requirement.Property{property("olm.maxOpenShiftVersion", `"4.9"`)}, want: requirement.Needs{Platform: true}},
 		"Kubernetes": {minKubernetes: "1.20", want: requirement.Needs{Platform: true}},
 		"nested": {
-			properties: []requirement.Property{constraint(`{"any":{"constraints":[{"not":{"constraints":[{"gvk":{"version":"v1","kind":"K"}}]}},{"package":{"packageName":"a","versionRange":"1.x"}}]}}`)},
+			properties: []*requirement.Property{constraint(`{"any":{"constraints":[{"not":{"constraints":[{"gvk":{"version":"v1","kind":"K"}}]}},{"package":{"packageName":"a","versionRange":"1.x"}}]}}`)},
 			want:       requirement.Needs{APIs: true, Packages: []string{"a"}},
 		},
 	}
@@ -442,7 +442,7 @@ func TestNeedsOfTwo(t *testing.T) {
 
 func TestProvided(t *testing.T) {
 	t.Parallel()
-	got := requirement.Provided([]requirement.Property{
+	got := requirement.Provided([]*requirement.Property{
 		property("olm.gvk", `{"group":"b","version":"v1","kind":"K"}`),
 		property("olm.gvk", `{"group":"a","version":"v2","kind":"K"}`),
 		property("olm.gvk", `{"group":"a","version":"v1","kind":"K","extra":1}`),
@@ -470,7 +470,7 @@ func TestBounds(t *testing.T) {
 	long := func(size int) string { return "true" + strings.Repeat(" ", size-4) }
 	deep := func(depth int) string { return strings.Repeat("(", depth) + "true" + strings.Repeat(")", depth) }
 	tests := map[string]struct {
-		stated requirement.Property
+		stated *requirement.Property
 		want   string // in the text, empty if it is met
 	}{
 		"value of 64 KiB":        {stated: constraint(padded(64 << 10))},
@@ -500,29 +500,29 @@ func TestNumberOfRequirements(t *testing.T) {
 	t.Parallel()
 	there := needsPackage("there", "1.x")
 	value := string(there.Value)
-	group := func(count int) requirement.Property {
+	group := func(count int) *requirement.Property {
 		condition := `{"package":` + value + `}`
 		return constraint(`{"any":{"constraints":[` + strings.Repeat(condition+",", count-1) + condition + `]}}`)
 	}
 	// The types count, too.
-	padded := func(size int) requirement.Property {
-		wide := there
+	padded := func(size int) *requirement.Property {
+		wide := *there
 		wide.Value = []byte(value + strings.Repeat(" ", size-len(value)-len(there.Type)))
-		return wide
+		return &wide
 	}
 	tests := map[string]struct {
-		stated []requirement.Property
+		stated []*requirement.Property
 		want   []string
 	}{
-		"256":               {stated: slices.Repeat([]requirement.Property{there}, 256)},
-		"257":               {stated: slices.Repeat([]requirement.Property{there}, 257), want: []string{"states more than 256 requirements"}},
-		"256 in groups":     {stated: []requirement.Property{group(200), group(56)}},
-		"257 in groups":     {stated: []requirement.Property{group(200), group(56), there}, want: []string{"states more than 256 requirements"}},
-		"128 KiB":           {stated: slices.Repeat([]requirement.Property{padded(32 << 10)}, 4)},
-		"more than 128 KiB": {stated: append(slices.Repeat([]requirement.Property{padded(32 << 10)}, 3), padded(32<<10+1)), want: []string{"states requirements of more than 131072 bytes"}},
-		"other properties":  {stated: append(slices.Repeat([]requirement.Property{property("notes", value)}, 10_000), there)},
+		"256":               {stated: slices.Repeat([]*requirement.Property{there}, 256)},
+		"257":               {stated: slices.Repeat([]*requirement.Property{there}, 257), want: []string{"states more than 256 requirements"}},
+		"256 in groups":     {stated: []*requirement.Property{group(200), group(56)}},
+		"257 in groups":     {stated: []*requirement.Property{group(200), group(56), there}, want: []string{"states more than 256 requirements"}},
+		"128 KiB":           {stated: slices.Repeat([]*requirement.Property{padded(32 << 10)}, 4)},
+		"more than 128 KiB": {stated: append(slices.Repeat([]*requirement.Property{padded(32 << 10)}, 3), padded(32<<10+1)), want: []string{"states requirements of more than 131072 bytes"}},
+		"other properties":  {stated: append(slices.Repeat([]*requirement.Property{property("notes", value)}, 10_000), there)},
 		"257, none of them there": {
-			stated: slices.Repeat([]requirement.Property{needsAPI("Absent")}, 257), want: []string{"states more than 256 requirements"},
+			stated: slices.Repeat([]*requirement.Property{needsAPI("Absent")}, 257), want: []string{"states more than 256 requirements"},
 		},
 	}
 	for name, test := range tests {
@@ -564,9 +564,9 @@ func FuzzConstraint(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		var properties []requirement.Property
+		var properties []*requirement.Property
 		for _, name := range []string{"olm.package.required", "olm.gvk.required", "olm.constraint", "olm.maxOpenShiftVersion", "olm.gvk"} {
-			properties = append(properties, requirement.Property{Type: name, Value: value})
+			properties = append(properties, &requirement.Property{Type: name, Value: value})
 		}
 		requirement.Provided(properties)
 		list := requirement.Parse(properties, string(value))
@@ -595,7 +595,7 @@ func checkText(t *testing.T, text string) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	list := requirement.Parse([]requirement.Property{
+	list := requirement.Parse([]*requirement.Property{
 		needsPackage("there", ">=1.0.0 <2.0.0"), needsPackage("released", "1.x"), needsAPI("Widget"),
 		property("olm.maxOpenShiftVersion", `"4.15"`),
 		constraint(`{"any":{"constraints":[{"package":{"packageName":"a","versionRange":"1.x"}},{"package":{"packageName":"there","versionRange":"1.x"}}]}}`),
@@ -613,7 +613,7 @@ func BenchmarkCheck(b *testing.B) {
 //
 //nolint:paralleltest // allocations of other tests would count
 func TestMetAllocatesNothing(t *testing.T) {
-	list := requirement.Parse([]requirement.Property{needsPackage("there", "1.x"), needsAPI("Widget")}, "1.25.0")
+	list := requirement.Parse([]*requirement.Property{needsPackage("there", "1.x"), needsAPI("Widget")}, "1.25.0")
 	checker := requirement.NewChecker(cluster())
 	checker.Check(list)
 	if allocations := testing.AllocsPerRun(100, func() { checker.Check(list) }); allocations > 0 {
@@ -624,14 +624,14 @@ func TestMetAllocatesNothing(t *testing.T) {
 // TestCovers checks statements of two bundles against the same cluster.
 func TestCovers(t *testing.T) {
 	t.Parallel()
-	pkg := func(versions string) requirement.Property {
-		return requirement.Property{
+	pkg := func(versions string) *requirement.Property {
+		return &requirement.Property{
 			Type: "olm.package.required", Value: json.RawMessage(fmt.Sprintf(`{"packageName":"q","versionRange":%q}`, versions)),
 		}
 	}
 	kubernetes := func(lowest string) requirement.List { return requirement.Parse(nil, lowest) }
 	packages := func(versions string) requirement.List {
-		return requirement.Parse([]requirement.Property{pkg(versions)}, "")
+		return requirement.Parse([]*requirement.Property{pkg(versions)}, "")
 	}
 	tests := map[string]struct {
 		one, other requirement.List

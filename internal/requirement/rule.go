@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // CostError says that it is not known whether a rule is true, because it would
@@ -13,7 +15,7 @@ type CostError struct {
 }
 
 func (e *CostError) Error() string {
-	return fmt.Sprintf("rule %s costs too much to evaluate", quote(e.Rule))
+	return fmt.Sprintf("rule %s costs too much to evaluate", excerpt.Quote(e.Rule))
 }
 
 func (v ruleValue) leaf() (leaf, error) {
@@ -51,11 +53,11 @@ func (l *ruleLeaf) clause(c *Checker, negated bool) string {
 	found := c.evaluate(l)
 	switch {
 	case found.invalid != nil:
-		return fmt.Sprintf("an extension by the rule %s, which is not valid: %s", quote(l.text), singleLine(found.invalid.Error()))
+		return fmt.Sprintf("an extension by the rule %s, which is not valid: %s", excerpt.Quote(l.text), excerpt.Fold(found.invalid.Error()))
 	case negated:
-		return fmt.Sprintf("no extension for which the rule %s is true, but it is for %s", quote(l.text), quote(found.extension))
+		return fmt.Sprintf("no extension for which the rule %s is true, but it is for %s", excerpt.Quote(l.text), excerpt.Quote(found.extension))
 	}
-	return fmt.Sprintf("an extension for which the rule %s is true, which is not installed", quote(l.text))
+	return fmt.Sprintf("an extension for which the rule %s is true, which is not installed", excerpt.Quote(l.text))
 }
 
 // outcome of a rule on all extensions; zero if it is true for none of them.

@@ -124,7 +124,7 @@ func hostileCluster(count int) requirement.Cluster {
 	for i := range 3000 {
 		fmt.Fprintf(&wide, `"key%d":"value",`, i)
 	}
-	properties := []requirement.Property{
+	properties := []*requirement.Property{
 		property("wide", "{"+wide.String()+`"last":1}`),
 		property("long", `"`+strings.Repeat("x", 65000)+`"`),
 		property("deep", strings.Repeat("[", 9000)+strings.Repeat("]", 9000)),
@@ -146,7 +146,7 @@ func TestHostileRules(t *testing.T) {
 	for name, text := range hostile {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, stated := range []requirement.Property{rule(text), constraint(group("not", string(rule(text).Value)))} {
+			for _, stated := range []*requirement.Property{rule(text), constraint(group("not", string(rule(text).Value)))} {
 				result := check(on, stated)
 				cost, ok := errors.AsType[*requirement.CostError](result.Err)
 				if !ok || cost.Rule != text || len(result.Unmet) > 0 {
@@ -172,31 +172,31 @@ func TestRuleThatCostsTooMuchOnOneExtension(t *testing.T) {
 // no rule still is checked, and so is what was evaluated before.
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	extensions := func(count int, properties ...requirement.Property) requirement.Cluster {
+	extensions := func(count int, properties ...*requirement.Property) requirement.Cluster {
 		extension := requirement.Extension{Name: "e", Package: "p", Version: "1.0.0", Properties: properties}
 		return requirement.Cluster{Extensions: slices.Repeat([]requirement.Extension{extension}, count)}
 	}
 	long := property("long", `"`+strings.Repeat("x", 60<<10)+`"`)
 	named := property(strings.Repeat("x", 20<<10), "1")
-	different := make([]requirement.Property, 1000)
+	different := make([]*requirement.Property, 1000)
 	for i := range different {
 		different[i] = rule(fmt.Sprintf("%d == 0", i+1))
 	}
 	tests := map[string]struct {
 		on    requirement.Cluster
-		spend []requirement.Property
+		spend []*requirement.Property
 	}{
 		"many rules":            {on: extensions(1), spend: different},
-		"many evaluations":      {on: extensions(21, named, named), spend: []requirement.Property{rule(expensive)}},
-		"properties to be read": {on: extensions(20, slices.Repeat([]requirement.Property{long}, 4)...), spend: []requirement.Property{rule("false")}},
+		"many evaluations":      {on: extensions(21, named, named), spend: []*requirement.Property{rule(expensive)}},
+		"properties to be read": {on: extensions(20, slices.Repeat([]*requirement.Property{long}, 4)...), spend: []*requirement.Property{rule("false")}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			checker := requirement.NewChecker(test.on)
-			is := func(want bool, stated requirement.Property) {
+			is := func(want bool, stated *requirement.Property) {
 				t.Helper()
-				result := checker.Check(requirement.Parse([]requirement.Property{stated}, ""))
+				result := checker.Check(requirement.Parse([]*requirement.Property{stated}, ""))
 				_, spent := errors.AsType[*requirement.CostError](result.Err)
 				if len(result.Unmet) > 0 || spent == want || (result.Err == nil) != want {
 					t.Errorf("got %v, want met: %t", result, want)
@@ -224,16 +224,16 @@ func TestPropertiesOfRules(t *testing.T) {
 	t.Parallel()
 	large := func(size int) string { return `"` + strings.Repeat("x", size-2) + `"` }
 	tests := map[string]struct {
-		properties []requirement.Property
+		properties []*requirement.Property
 		want       []string // types
 	}{
 		"none":                    {want: []string{"olm.package"}},
-		"package of the catalog":  {properties: []requirement.Property{property("olm.package", `{}`), property("a", `1`)}, want: []string{"olm.package", "a"}},
-		"every type of value":     {properties: []requirement.Property{property("a", `null`), property("b", `[true]`)}, want: []string{"a", "b", "olm.package"}},
-		"not JSON":                {properties: []requirement.Property{property("a", `{`), property("b", `1`)}, want: []string{"b", "olm.package"}},
-		"64 KiB":                  {properties: []requirement.Property{property("a", large(64<<10))}, want: []string{"a", "olm.package"}},
-		"more":                    {properties: []requirement.Property{property("a", large(64<<10+1))}, want: []string{"olm.package"}},
-		"256 KiB, as many as fit": {properties: slices.Repeat([]requirement.Property{property("a", large(60<<10))}, 6), want: []string{"a", "a", "a", "a", "olm.package"}},
+		"package of the catalog":  {properties: []*requirement.Property{property("olm.package", `{}`), property("a", `1`)}, want: []string{"olm.package", "a"}},
+		"every type of value":     {properties: []*requirement.Property{property("a", `null`), property("b", `[true]`)}, want: []string{"a", "b", "olm.package"}},
+		"not JSON":                {properties: []*requirement.Property{property("a", `{`), property("b", `1`)}, want: []string{"b", "olm.package"}},
+		"64 KiB":                  {properties: []*requirement.Property{property("a", large(64<<10))}, want: []string{"a", "olm.package"}},
+		"more":                    {properties: []*requirement.Property{property("a", large(64<<10+1))}, want: []string{"olm.package"}},
+		"256 KiB, as many as fit": {properties: slices.Repeat([]*requirement.Property{property("a", large(60<<10))}, 6), want: []string{"a", "a", "a", "a", "olm.package"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestPropertiesOfRules(t *testing.T) {
 // TestConcurrentChecks share a list but not a checker.
 func TestConcurrentChecks(t *testing.T) {
 	t.Parallel()
-	list := requirement.Parse([]requirement.Property{rule(`properties.exists(p, p.type == "tier")`), needsPackage("there", "1.x")}, "")
+	list := requirement.Parse([]*requirement.Property{rule(`properties.exists(p, p.type == "tier")`), needsPackage("there", "1.x")}, "")
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -287,7 +287,7 @@ func FuzzRule(f *testing.F) {
 // BenchmarkRule is a rule that publishers might write, for 50 extensions of 60
 // properties.
 func BenchmarkRule(b *testing.B) {
-	list := requirement.Parse([]requirement.Property{
+	list := requirement.Parse([]*requirement.Property{
 		rule(`properties.exists(p, p.type == "olm.package" && p.value.packageName == "q" && semver_compare(p.value.version, "1.0.0") >= 0)`),
 	}, "")
 	on := hostileCluster(50)
@@ -304,7 +304,7 @@ func BenchmarkRule(b *testing.B) {
 func BenchmarkHostileRules(b *testing.B) {
 	on := hostileCluster(50)
 	for name, text := range hostile {
-		list := requirement.Parse([]requirement.Property{rule(text)}, "")
+		list := requirement.Parse([]*requirement.Property{rule(text)}, "")
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

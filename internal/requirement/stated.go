@@ -8,10 +8,10 @@ import (
 
 // Stated are the properties that state a requirement, and the Kubernetes that is needed,
 // as the catalog has them: a text each.
-func Stated(properties []Property, minKubernetes string) []string {
+func Stated(properties []*Property, minKubernetes string) []string {
 	var texts []string
 	for _, property := range properties {
-		if !Parse([]Property{property}, "").Empty() {
+		if !Parse([]*Property{property}, "").Empty() {
 			texts = append(texts, property.Type+" "+readable(property.Value))
 		}
 	}

@@ -58,13 +58,29 @@ func image(version, reference string) func(*resolve.Package) {
 	}
 }
 
+// factsOf are the facts of a bundle, to be changed.
+func factsOf(b *resolve.Bundle) *resolve.Facts {
+	if b.Facts == nil {
+		b.Facts = &resolve.Facts{}
+	}
+	return b.Facts
+}
+
+// skipsOf are the skips of an entry, to be changed.
+func skipsOf(e *resolve.Entry) *resolve.Skips {
+	if e.Skips == nil {
+		e.Skips = &resolve.Skips{}
+	}
+	return e.Skips
+}
+
 // states gives a bundle a property.
 func states(version, property, value string) func(*resolve.Package) {
 	return func(p *resolve.Package) {
 		for i := range p.Bundles {
 			if p.Bundles[i].Version == version {
-				p.Bundles[i].Properties = append(p.Bundles[i].Properties,
-					requirement.Property{Type: property, Value: json.RawMessage(value)})
+				facts := factsOf(&p.Bundles[i])
+				facts.Properties = append(facts.Properties, &requirement.Property{Type: property, Value: json.RawMessage(value)})
 			}
 		}
 	}
@@ -112,11 +128,11 @@ func r(version string) func(*resolve.Entry) {
 }
 
 func s(version string) func(*resolve.Entry) {
-	return func(e *resolve.Entry) { e.Skips = append(e.Skips, "p.v"+version) }
+	return func(e *resolve.Entry) { skips := skipsOf(e); skips.Bundles = append(skips.Bundles, "p.v"+version) }
 }
 
 func sr(skipRange string) func(*resolve.Entry) {
-	return func(e *resolve.Entry) { e.SkipRange = skipRange }
+	return func(e *resolve.Entry) { skipsOf(e).Range = skipRange }
 }
 
 func catalog(name string, priority int32, p resolve.Package) resolve.Catalog {

@@ -138,7 +138,7 @@ func fromConfig(t testing.TB, config *declcfg.DeclarativeConfig) map[string]*res
 		p := in(c.Package)
 		converted := resolve.Channel{Name: c.Name}
 		for _, e := range c.Entries {
-			converted.Entries = append(converted.Entries, resolve.Entry(e))
+			converted.Entries = append(converted.Entries, resolve.Entry{Name: e.Name, Replaces: e.Replaces, Skips: &resolve.Skips{Bundles: e.Skips, Range: e.SkipRange}})
 		}
 		p.Channels = append(p.Channels, converted)
 	}
@@ -170,7 +170,8 @@ func fromBundle(t testing.TB, b declcfg.Bundle) resolve.Bundle {
 			}
 			converted.Version = value.Version
 		}
-		converted.Properties = append(converted.Properties, requirement.Property{Type: property.Type, Value: property.Value})
+		facts := factsOf(&converted)
+		facts.Properties = append(facts.Properties, &requirement.Property{Type: property.Type, Value: property.Value})
 	}
 	return converted
 }

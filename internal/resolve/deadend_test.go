@@ -144,7 +144,7 @@ func onKubernetes(version, lowest string) func(*resolve.Package) {
 	return func(p *resolve.Package) {
 		for i := range p.Bundles {
 			if p.Bundles[i].Version == version {
-				p.Bundles[i].MinKubernetes = lowest
+				factsOf(&p.Bundles[i]).MinKubeVersion = lowest
 			}
 		}
 	}
@@ -275,10 +275,10 @@ func (w world) leads(t *testing.T, from, to reference, been []string) bool {
 		if b.Name == to.bundle.Name {
 			return true
 		}
-		lacksMore := slices.ContainsFunc(b.Properties, func(p requirement.Property) bool {
+		lacksMore := slices.ContainsFunc(b.Properties(), func(p *requirement.Property) bool {
 			only := b
-			only.Properties = []requirement.Property{p}
-			return !meets(w.request, only) && !slices.ContainsFunc(to.bundle.Properties, func(q requirement.Property) bool { return string(p.Value) == string(q.Value) })
+			only.Facts = &resolve.Facts{Properties: []*requirement.Property{p}}
+			return !meets(w.request, only) && !slices.ContainsFunc(to.bundle.Properties(), func(q *requirement.Property) bool { return string(p.Value) == string(q.Value) })
 		})
 		if !lacksMore && w.leads(t, step, to, append(slices.Clone(been), from.bundle.Name)) {
 			return true

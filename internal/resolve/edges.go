@@ -62,8 +62,8 @@ func newEdges(nodes []node, channels []Channel) edges {
 				added := edge{channel: number, to: to}
 				e.members[number] = append(e.members[number], to)
 				e.addNamed(entry, added)
-				if err := ranges.add(entry.SkipRange, added); err != nil {
-					e.faults[to] = append(e.faults[to], fault{channel: channel.Name, skipRange: entry.SkipRange, err: err})
+				if err := ranges.add(entry.SkipRange(), added); err != nil {
+					e.faults[to] = append(e.faults[to], fault{channel: channel.Name, skipRange: entry.SkipRange(), err: err})
 				}
 			}
 		}
@@ -93,7 +93,7 @@ func (e *edges) addNamed(entry Entry, added edge) {
 	if entry.Replaces != "" {
 		e.byName[entry.Replaces] = append(e.byName[entry.Replaces], added)
 	}
-	for _, name := range entry.Skips {
+	for _, name := range entry.Skipped() {
 		if name != "" {
 			e.byName[name] = append(e.byName[name], added)
 		}

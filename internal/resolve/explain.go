@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // maxListed bounds the versions, bundles and rules that an explanation names.
@@ -234,14 +234,5 @@ func counted(number int, noun string) string {
 // bounded joins the parts that say anything, the first ones whole.
 func bounded(parts []string) string {
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
-	text := strings.Join(parts, "; ")
-	if len(text) <= maxExplanation {
-		return text
-	}
-	const ellipsis = "..."
-	end := maxExplanation - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + ellipsis
+	return excerpt.Cut(strings.Join(parts, "; "), maxExplanation)
 }

@@ -16,7 +16,7 @@ func TestInstalledIdentity(t *testing.T) {
 		options   []func(*resolve.Package)
 		want      string // version, empty for none
 	}{
-		"no name":            {reason: "must not match entries without replaces", installed: bundle.Identity{Package: "p", Version: "1.0.0"}, options: []func(*resolve.Package){channel("c", entry("1.1.0"), entry("1.2.0", func(e *resolve.Entry) { e.Skips = []string{""} }))}},
+		"no name":            {reason: "must not match entries without replaces", installed: bundle.Identity{Package: "p", Version: "1.0.0"}, options: []func(*resolve.Package){channel("c", entry("1.1.0"), entry("1.2.0", func(e *resolve.Entry) { e.Skips = &resolve.Skips{Bundles: []string{""}} }))}},
 		"no name, skipRange": {reason: "the version is known", installed: bundle.Identity{Package: "p", Version: "1.0.0"}, options: []func(*resolve.Package){channel("c", entry("1.1.0", sr("<1.1.0")))}, want: "1.1.0"},
 		"other package":      {reason: "never each other's upgrade", installed: bundle.Identity{Package: "q", Name: "p.v1.0.0", Version: "1.0.0"}, options: []func(*resolve.Package){channel("c", entry("1.0.0"), entry("1.1.0", r("1.0.0"), sr("<2.0.0")))}},
 		"endless skipRange":  {reason: "longer than any that is published", installed: *installed("1.0.0"), options: []func(*resolve.Package){channel("c", entry("1.1.0", sr(strings.Repeat(">=1.0.0 ", 1000))))}},

@@ -2,56 +2,115 @@ package resolve
 
 import "github.com/clusterextensions/operator-controller/internal/requirement"
 
-// Package is what one catalog says about one package, as far as resolution
-// reads it. [Prepare] makes it ready for [Resolve].
+// Package is one package of a catalog: what is kept of it, and copied in JSON, and what
+// is resolved. [Prepare] makes it ready for [Resolve]. It is shared by all who asked for
+// it and must not be changed.
 type Package struct {
-	Name         string
-	Channels     []Channel
-	Bundles      []Bundle
-	Deprecations []Deprecation
+	// Name is the name of the package, as opaque text.
+	Name string `json:"name"`
+
+	// Channels are sorted by name when they come from a catalog, and so are Bundles.
+	Channels []Channel `json:"channels,omitempty"`
+	Bundles  []Bundle  `json:"bundles,omitempty"`
+
+	// Deprecations are those of all deprecation objects of the package, in the
+	// order of the names of the objects and then as written, without repetition.
+	Deprecations []Deprecation `json:"deprecations,omitempty"`
 }
 
 // Channel is a named set of entries. A package has several; entries of one
-// bundle in several channels add up.
+// bundle in several channels add up. Nothing in it is verified: its entries may name
+// bundles that do not exist, and edges may form a cycle.
 type Channel struct {
-	Name    string
-	Entries []Entry
+	Name    string  `json:"name"`
+	Entries []Entry `json:"entries,omitempty"`
 }
 
 // Entry puts a bundle into a channel and declares what it upgrades from.
 type Entry struct {
 	// Name of the bundle. An entry without a bundle has no effect.
-	Name string
+	Name string `json:"name"`
 
-	// Replaces and Skips name the bundles that this one upgrades, whether or
-	// not the catalog still has them.
-	Replaces string
-	Skips    []string
+	// Replaces names a bundle that this one upgrades, whether or not the catalog
+	// still has it.
+	Replaces string `json:"replaces,omitempty"`
 
-	// SkipRange is a range of versions that this bundle upgrades, such as
+	// Skips are nil for the many entries that skip nothing.
+	Skips *Skips `json:"skips,omitempty"`
+}
+
+// Skips are the edges to an entry besides the one from what it replaces.
+type Skips struct {
+	// Bundles are names, as that of what an entry replaces.
+	Bundles []string `json:"bundles,omitempty"`
+
+	// Range is a range of versions that the entry upgrades, such as
 	// ">=1.0.0 <1.2.0". Its syntax is not that of [ParseRange]: no commas, "~"
 	// or "^", and pre-releases compare like any other version.
-	SkipRange string
+	Range string `json:"range,omitempty"`
+}
+
+// Skipped are the names of the bundles that the entry skips.
+func (e Entry) Skipped() []string {
+	if e.Skips == nil {
+		return nil
+	}
+	return e.Skips.Bundles
+}
+
+// SkipRange is the range of versions that the entry skips, or "".
+func (e Entry) SkipRange() string {
+	if e.Skips == nil {
+		return ""
+	}
+	return e.Skips.Range
 }
 
 // Bundle is one version of the package.
 type Bundle struct {
-	Name string
+	Name string `json:"name"`
 
-	// Version as the bundle's olm.package property states it; empty if there is
-	// no such property.
-	Version string
+	// Version as the first olm.package property states it, as written: with the
+	// release as build metadata if it has one. It is empty if there is none that can
+	// be read.
+	Version string `json:"version,omitempty"`
 
 	// Image reference, by tag or by digest.
-	Image string
+	Image string `json:"image,omitempty"`
 
-	// Properties in the order of the catalog. Those that state no requirement
-	// are ignored.
-	Properties []requirement.Property
+	// Facts are nil if there are none. Bundles of one package share equal ones, and a
+	// copy has them apart.
+	Facts *Facts `json:"-"`
+}
 
-	// MinKubernetes is the lowest version of Kubernetes that the bundle says it
-	// runs on; empty for any.
-	MinKubernetes string
+// Facts are what requirements of bundles are about.
+type Facts struct {
+	// MinKubeVersion is the lowest version of Kubernetes that the bundle runs on,
+	// as its CSV has it: that in the first olm.csv.metadata property, or "".
+	MinKubeVersion string `json:"minKubeVersion,omitempty"`
+
+	// Properties are in the order of the catalog. A type may come up several
+	// times. Those are left out of which there are fields here, rendered manifests
+	// and CSV metadata, and those of types that state no requirement if their
+	// value is large.
+	Properties []*requirement.Property `json:"properties,omitempty"`
+}
+
+// Properties are those among the facts.
+func (b Bundle) Properties() []*requirement.Property {
+	if b.Facts == nil {
+		return nil
+	}
+	return b.Facts.Properties
+}
+
+// MinKubernetes is the lowest version of Kubernetes that the bundle says it runs on;
+// empty for any.
+func (b Bundle) MinKubernetes() string {
+	if b.Facts == nil {
+		return ""
+	}
+	return b.Facts.MinKubeVersion
 }
 
 // Scope says what a deprecation is about. The values are the schema names that
@@ -70,9 +129,11 @@ const (
 	BundleScope Scope = "olm.bundle"
 )
 
-// Deprecation is one entry of a package's deprecations.
+// Deprecation says that a package, a channel or a bundle is deprecated.
 type Deprecation struct {
-	Scope   Scope
-	Name    string
-	Message string
+	Scope Scope `json:"schema"`
+
+	// Name is the channel or the bundle; it is empty for the package.
+	Name    string `json:"name,omitempty"`
+	Message string `json:"message,omitempty"`
 }

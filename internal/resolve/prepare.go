@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	mm "github.com/Masterminds/semver/v3"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
@@ -67,7 +67,8 @@ type node struct {
 	digest digest.Digest
 
 	rank          rank
-	properties    []requirement.Property
+	facts         *Facts
+	properties    []*requirement.Property
 	minKubernetes string
 	requirements  requirement.List // shared by bundles that share properties
 
@@ -97,32 +98,21 @@ func newNodes(pkg Package) []node {
 // have less.
 const maxRequirements = 1 << 20
 
-// statement identifies what bundles share that have the same facts.
-type statement struct {
-	first         *requirement.Property
-	count         int
-	minKubernetes string
-}
-
 // readRequirements reads what bundles require, those of the best first, and once of
 // bundles that share it. Beyond the bound nothing meets them. It returns what has to
 // be known of a cluster.
 func readRequirements(nodes []node) requirement.Needs {
-	known := map[statement]requirement.List{}
+	known := map[*Facts]requirement.List{}
 	var needs []requirement.Needs
 	size := 0
 	for i := range nodes {
 		n := &nodes[i]
-		of := statement{count: len(n.properties), minKubernetes: n.minKubernetes}
-		if of.count > 0 {
-			of.first = &n.properties[0]
-		}
-		list, read := known[of]
+		list, read := known[n.facts]
 		if !read {
 			stated := requirement.Bytes(n.properties)
 			size += stated
 			list = n.readRequirements(stated > 0 && size > maxRequirements)
-			known[of] = list
+			known[n.facts] = list
 			needs = append(needs, list.Needs())
 		}
 		n.requirements = list
@@ -142,9 +132,10 @@ func newNode(b Bundle, isDeprecated bool) node {
 		name:          b.Name,
 		version:       b.Version,
 		image:         b.Image,
-		digest:        imageDigest(b.Image),
-		properties:    b.Properties,
-		minKubernetes: b.MinKubernetes,
+		digest:        imageref.Digest(b.Image),
+		facts:         b.Facts,
+		properties:    b.Properties(),
+		minKubernetes: b.MinKubernetes(),
 	}
 	n.parsed, n.versionErr = parseBundleVersion(b)
 	if n.versionErr != nil {
@@ -175,19 +166,6 @@ func compareNodes(a, b node) int {
 		cmp.Compare(a.version, b.version),
 		cmp.Compare(a.image, b.image),
 	)
-}
-
-// imageDigest is empty for a reference by tag: what a tag stands for changes.
-func imageDigest(image string) digest.Digest {
-	_, text, pinned := strings.Cut(image, "@")
-	if !pinned {
-		return ""
-	}
-	parsed, err := digest.Parse(text)
-	if err != nil {
-		return ""
-	}
-	return parsed
 }
 
 func (n *node) identity(pkg string) bundle.Identity {

@@ -146,8 +146,10 @@ func shuffledPackage(rng *rand.Rand, p resolve.Package) *resolve.Package {
 		shuffle(rng, p.Channels[i].Entries)
 		for j := range p.Channels[i].Entries {
 			e := &p.Channels[i].Entries[j]
-			e.Skips = slices.Clone(e.Skips)
-			shuffle(rng, e.Skips)
+			if e.Skips != nil {
+				e.Skips = &resolve.Skips{Bundles: slices.Clone(e.Skips.Bundles), Range: e.Skips.Range}
+				shuffle(rng, e.Skips.Bundles)
+			}
 		}
 	}
 	return &p
@@ -190,7 +192,7 @@ func meets(request resolve.Request, b resolve.Bundle) bool {
 	if request.Installed != nil && b.Name == request.Installed.Name && b.Version == request.Installed.Version {
 		return true
 	}
-	return !slices.ContainsFunc(b.Properties, func(property requirement.Property) bool {
+	return !slices.ContainsFunc(b.Properties(), func(property *requirement.Property) bool {
 		return !slices.ContainsFunc(request.Cluster.Extensions, func(e requirement.Extension) bool {
 			return strings.Contains(string(property.Value), `"`+e.Package+`"`)
 		})
@@ -198,11 +200,11 @@ func meets(request resolve.Request, b resolve.Bundle) bool {
 }
 
 func upgrades(e resolve.Entry, from *bundle.Identity) bool {
-	if e.Replaces == from.Name || slices.Contains(e.Skips, from.Name) {
+	if e.Replaces == from.Name || slices.Contains(e.Skipped(), from.Name) {
 		return true
 	}
-	skipRange, err := blang.ParseRange(e.SkipRange)
-	return e.SkipRange != "" && err == nil && skipRange(blang.MustParse(from.Version))
+	skipRange, err := blang.ParseRange(e.SkipRange())
+	return e.SkipRange() != "" && err == nil && skipRange(blang.MustParse(from.Version))
 }
 
 // grade of a bundle: what is preferred first whatever the catalog.

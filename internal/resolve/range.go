@@ -12,8 +12,8 @@ import (
 // Range is a set of versions as users ask for it, such as ">=1.2.0 <2.0.0",
 // "1.x" or "~1.2 || ^3". The zero value holds every version.
 type Range struct {
-	text   string
-	groups []group // joined by or
+	text        string
+	constraints *semver.Constraints // nil for every version
 }
 
 // ParseRange reads a version range; the empty text is any version. The error
@@ -31,11 +31,7 @@ func ParseRange(text string) (Range, error) {
 	if err != nil {
 		return Range{}, &RangeError{Text: text, Err: err}
 	}
-	groups, err := compile(constraints)
-	if err != nil {
-		return Range{}, &RangeError{Text: text, Err: err}
-	}
-	return Range{text: text, groups: groups}, nil
+	return Range{text: text, constraints: constraints}, nil
 }
 
 // Contains says whether the version is in the range.
@@ -44,19 +40,11 @@ func (r Range) Contains(version bundle.Version) bool {
 }
 
 func (r Range) contains(version *semver.Version) bool {
-	if r.any() {
-		return true
-	}
-	for i := range r.groups {
-		if r.groups[i].contains(version) {
-			return true
-		}
-	}
-	return false
+	return r.any() || r.constraints.Check(version)
 }
 
 // any says whether there is no rule at all.
-func (r Range) any() bool { return r.text == "" }
+func (r Range) any() bool { return r.constraints == nil }
 
 // String is the text that the range was parsed from.
 func (r Range) String() string { return r.text }

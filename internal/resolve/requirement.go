@@ -10,14 +10,14 @@ import (
 // the package.
 func (p *Prepared) Needs() requirement.Needs { return p.needs }
 
-// Stated gives the properties of a bundle, and what it requires; nothing if the
-// package has no such bundle.
-func (p *Prepared) Stated(name string) ([]requirement.Property, requirement.List) {
+// Stated gives the facts about a bundle, and what it requires. There are none, which is
+// nil, if the package has no such bundle or states nothing of it.
+func (p *Prepared) Stated(name string) (*Facts, requirement.List) {
 	i := slices.IndexFunc(p.nodes, func(n node) bool { return n.name == name })
 	if i < 0 {
 		return nil, requirement.List{}
 	}
-	return p.nodes[i].properties, p.nodes[i].requirements
+	return p.nodes[i].facts, p.nodes[i].requirements
 }
 
 // Provides says whether a bundle of the package states that it provides an API.

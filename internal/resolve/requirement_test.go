@@ -133,8 +133,9 @@ func statingMuch(bundles, requirements int) resolve.Package {
 	p := resolve.Package{Name: "p"}
 	for i := range bundles {
 		b := resolve.Bundle{Name: fmt.Sprintf("p.v1.0.%d", i), Version: fmt.Sprintf("1.0.%d", i), Image: "registry.test/p:v1"}
+		facts := factsOf(&b)
 		for j := range requirements {
-			b.Properties = append(b.Properties, requirement.Property{
+			facts.Properties = append(facts.Properties, &requirement.Property{
 				Type:  "olm.package.required",
 				Value: json.RawMessage(fmt.Sprintf(`{"packageName":"q%d-%d","versionRange":">=1.0.0"}`, i, j)),
 			})
@@ -206,7 +207,7 @@ func TestRequirementsOfOnePackageAreBounded(t *testing.T) {
 func TestSharedRequirementsCountOnce(t *testing.T) {
 	p := statingMuch(2000, 100)
 	for i := range p.Bundles {
-		p.Bundles[i].Properties = p.Bundles[0].Properties
+		p.Bundles[i].Facts = p.Bundles[0].Facts
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

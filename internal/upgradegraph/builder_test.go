@@ -31,13 +31,21 @@ func entry(version, replaces string, skips ...string) resolve.Entry {
 		e.Replaces = name(replaces)
 	}
 	for _, skipped := range skips {
-		e.Skips = append(e.Skips, name(skipped))
+		skip(&e, name(skipped))
 	}
 	return e
 }
 
+// skip has an entry skip one bundle more.
+func skip(e *resolve.Entry, bundle string) {
+	if e.Skips == nil {
+		e.Skips = &resolve.Skips{}
+	}
+	e.Skips.Bundles = append(e.Skips.Bundles, bundle)
+}
+
 func ranged(version, skipRange string) resolve.Entry {
-	return resolve.Entry{Name: name(version), SkipRange: skipRange}
+	return resolve.Entry{Name: name(version), Skips: &resolve.Skips{Range: skipRange}}
 }
 
 func deprecate(p resolve.Package, scope resolve.Scope, name, message string) resolve.Package {

@@ -19,7 +19,7 @@ func randomGraph(rng *rand.Rand) Graph {
 	for i := range 3 {
 		c := resolve.Channel{Name: fmt.Sprint(i)}
 		for range rng.IntN(10) {
-			c.Entries = append(c.Entries, resolve.Entry{Name: pick(), Replaces: pick(), Skips: []string{pick(), pick()}})
+			c.Entries = append(c.Entries, resolve.Entry{Name: pick(), Replaces: pick(), Skips: &resolve.Skips{Bundles: []string{pick(), pick()}}})
 		}
 		p.Channels = append(p.Channels, c)
 	}

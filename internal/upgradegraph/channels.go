@@ -66,7 +66,7 @@ func (b *builder) addChannels(channels []resolve.Channel) []numbered {
 func (b *builder) head(channel resolve.Channel) int {
 	followed := map[string]bool{}
 	for _, entry := range channel.Entries {
-		for _, name := range append([]string{entry.Replaces}, entry.Skips...) {
+		for _, name := range append([]string{entry.Replaces}, entry.Skipped()...) {
 			if name != entry.Name {
 				followed[name] = true
 			}
@@ -110,11 +110,11 @@ func (b *builder) addEntries(channel numbered) {
 			node.Channels = append(node.Channels, channel.number)
 		}
 		b.addNamed(entry.Replaces, to, Replaces, channel.number)
-		for _, name := range entry.Skips {
+		for _, name := range entry.Skipped() {
 			b.addNamed(name, to, Skips, channel.number)
 		}
-		if entry.SkipRange != "" {
-			b.addRange(node, entry.SkipRange, channel.number)
+		if entry.SkipRange() != "" {
+			b.addRange(node, entry.SkipRange(), channel.number)
 		}
 	}
 }

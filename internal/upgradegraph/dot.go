@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // WriteDOT writes a graph in the language of Graphviz.
@@ -23,7 +25,7 @@ func (g Graph) WriteDOT(w io.Writer) error {
 		fmt.Fprintf(&out, "  n%d [%s]\n", number, g.dotNode(number))
 	}
 	for number, channel := range g.Channels {
-		lines := []string{plain(channel.Name, maxName)}
+		lines := []string{excerpt.Line(channel.Name, maxName)}
 		if channel.Notice.Deprecated {
 			lines = append(lines, channel.Notice.String())
 		}

@@ -44,7 +44,7 @@ func everything() (resolve.Package, upgradegraph.View) {
 	p := pkg("1.0.0 1.1.0 1.1.1 1.2.0 2.0.0 2.1.0 3.0.0",
 		channel("stable",
 			entry("1.0.0", "0.9.0"), entry("1.1.0", "1.0.0"), entry("1.1.1", "1.0.0", "1.1.0"),
-			resolve.Entry{Name: name("1.2.0"), Replaces: name("1.1.1"), SkipRange: ">=1.0.0 <1.2.0"}),
+			resolve.Entry{Name: name("1.2.0"), Replaces: name("1.1.1"), Skips: &resolve.Skips{Range: ">=1.0.0 <1.2.0"}}),
 		channel("candidate", ranged("2.0.0", ">=1.2.0 <2.0.0"), entry("2.1.0", "2.0.0"), ranged("2.1.0", "~2")),
 		channel("old", entry("1.0.0", "")),
 	)
@@ -98,7 +98,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		for _, c := range p.Channels {
 			shuffle(rng, c.Entries)
 			for _, e := range c.Entries {
-				shuffle(rng, e.Skips)
+				shuffle(rng, e.Skipped())
 			}
 		}
 		for format := range formats {
@@ -152,8 +152,8 @@ func hostilePackage(text, version string) resolve.Package {
 		Name: text,
 		Channels: []resolve.Channel{
 			{Name: text, Entries: []resolve.Entry{
-				{Name: text, Replaces: text + "2", Skips: []string{text, text + "3"}, SkipRange: text},
-				{Name: text + "2", Replaces: text, SkipRange: ">=0.0.0"},
+				{Name: text, Replaces: text + "2", Skips: &resolve.Skips{Bundles: []string{text, text + "3"}, Range: text}},
+				{Name: text + "2", Replaces: text, Skips: &resolve.Skips{Range: ">=0.0.0"}},
 			}},
 			{Name: text + "2", Entries: []resolve.Entry{{Name: text + "2", Replaces: "0"}}},
 		},
@@ -241,7 +241,7 @@ func FuzzDraw(f *testing.F) {
 	f.Add("ü\u200b→", "1.0.0+1", "~1")
 	f.Fuzz(func(t *testing.T, text, version, skipRange string) {
 		p := hostilePackage(text, version)
-		p.Channels[1].Entries = append(p.Channels[1].Entries, resolve.Entry{Name: text, SkipRange: skipRange})
+		p.Channels[1].Entries = append(p.Channels[1].Entries, resolve.Entry{Name: text, Skips: &resolve.Skips{Range: skipRange}})
 		for _, view := range []upgradegraph.View{{}, {Path: []string{"0", text, text + "2"}}, {Channels: []string{text + "2"}}} {
 			for format, check := range checks {
 				check(t, draw(t, format, upgradegraph.New(p, view)))

@@ -3,6 +3,8 @@ package upgradegraph
 import (
 	"cmp"
 	"slices"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // lane is the column of a channel, in which the edges of the channel are drawn.
@@ -70,7 +72,7 @@ func (g Graph) newLanes() []lane {
 
 func newLane(channel Channel) lane {
 	return lane{
-		name:    plain(channel.Name, maxName),
+		name:    excerpt.Line(channel.Name, maxName),
 		notice:  channel.Notice,
 		head:    channel.Head,
 		members: map[int]bool{},

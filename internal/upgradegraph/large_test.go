@@ -20,12 +20,12 @@ func large() resolve.Package {
 	for minor := range minors {
 		c := channel(fmt.Sprintf("stable-1.%d", minor))
 		for i, b := range p.Bundles[:(minor+1)*patches] {
-			e := resolve.Entry{Name: b.Name, SkipRange: fmt.Sprintf(">=1.%d.0 <%s", max(0, i/patches-1), b.Version)}
+			e := resolve.Entry{Name: b.Name, Skips: &resolve.Skips{Range: fmt.Sprintf(">=1.%d.0 <%s", max(0, i/patches-1), b.Version)}}
 			if i > 0 {
 				e.Replaces = p.Bundles[i-1].Name
 			}
 			for j := max(0, i-5); j < i-1; j++ {
-				e.Skips = append(e.Skips, p.Bundles[j].Name)
+				skip(&e, p.Bundles[j].Name)
 			}
 			c.Entries = append(c.Entries, e)
 		}

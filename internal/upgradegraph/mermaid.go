@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // WriteMermaid writes a flowchart in the syntax of Mermaid.
@@ -16,7 +18,7 @@ func (g Graph) WriteMermaid(w io.Writer) error {
 		g.mermaidNode(&out, number)
 	}
 	for number, channel := range g.Channels {
-		lines := []string{plain(channel.Name, maxName)}
+		lines := []string{excerpt.Line(channel.Name, maxName)}
 		if channel.Notice.Deprecated {
 			lines = append(lines, channel.Notice.String())
 		}

@@ -227,7 +227,7 @@ func TestBounds(t *testing.T) {
 		for j := range 4 {
 			e := resolve.Entry{Name: name(fmt.Sprintf("1.%d.0", 2099-i))}
 			for k := range 100 {
-				e.Skips = append(e.Skips, name(fmt.Sprintf("1.%d.0", 1900-100*j-k)))
+				skip(&e, name(fmt.Sprintf("1.%d.0", 1900-100*j-k)))
 			}
 			c.Entries = append(c.Entries, e)
 		}
@@ -263,7 +263,7 @@ func TestLinesAreBounded(t *testing.T) {
 		for j := range 50 {
 			e := resolve.Entry{Name: p.Bundles[99-j].Name}
 			for k := range 50 {
-				e.Skips = append(e.Skips, p.Bundles[k].Name)
+				skip(&e, p.Bundles[k].Name)
 			}
 			c.Entries = append(c.Entries, e)
 		}

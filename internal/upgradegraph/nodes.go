@@ -57,7 +57,7 @@ func (b *builder) candidates(channels []resolve.Channel, view View) []candidate 
 	for _, channel := range channels {
 		for _, entry := range channel.Entries {
 			names[entry.Name], names[entry.Replaces] = true, true
-			for _, name := range entry.Skips {
+			for _, name := range entry.Skipped() {
 				names[name] = true
 			}
 		}

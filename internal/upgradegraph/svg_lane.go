@@ -3,6 +3,8 @@ package upgradegraph
 import (
 	"fmt"
 	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // laneColors is how many colours there are in the style.
@@ -16,7 +18,7 @@ func (d *drawing) writeLane(number int) {
 		class = "old"
 	}
 	d.printf("<g class=\"l%d\"><title>%s</title>\n", number%laneColors, xmlText(strings.TrimSpace(l.name+"\n"+l.notice.String())))
-	d.printf("<text class=\"%s\" transform=\"translate(%d %d) rotate(-45)\">%s</text>\n", class, x, d.top-rowHeight/2-6, xmlText(plain(l.name, maxHeading)))
+	d.printf("<text class=\"%s\" transform=\"translate(%d %d) rotate(-45)\">%s</text>\n", class, x, d.top-rowHeight/2-6, xmlText(excerpt.Line(l.name, maxHeading)))
 	d.writeLines(number)
 	for _, b := range l.buses {
 		d.writeBus(number, b)

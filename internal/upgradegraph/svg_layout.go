@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// Sizes in pixels, and in characters for texts.
+// Sizes in pixels, and in bytes for texts.
 const (
 	margin        = 24
 	headingHeight = 44
@@ -75,7 +77,7 @@ func (g Graph) row(number int) string {
 	if name := g.name(g.Nodes[number]); name != "" {
 		parts = append(parts, name)
 	}
-	return plain(strings.Join(append(parts, g.notes(number)...), " · "), maxRow)
+	return excerpt.Line(strings.Join(append(parts, g.notes(number)...), " · "), maxRow)
 }
 
 // channelRemarks are said here because columns only have room for a name.
@@ -83,7 +85,7 @@ func (g Graph) channelRemarks() []string {
 	var remarks []string
 	for _, channel := range g.Channels {
 		if channel.Notice.Deprecated && len(remarks) < maxListed {
-			remarks = append(remarks, plain(channel.Name, maxHeading)+": "+channel.Notice.String())
+			remarks = append(remarks, excerpt.Line(channel.Name, maxHeading)+": "+channel.Notice.String())
 		}
 	}
 	return remarks

@@ -4,35 +4,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// Bounds of the texts in a drawing, in characters and in items of a list.
+// Bounds of the texts in a drawing, in bytes and in items of a list.
 const (
 	maxName    = 80
 	maxMessage = 200
 	maxListed  = 5
 )
-
-// plain makes a text one line of at most limit characters that can be seen.
-func plain(text string, limit int) string {
-	var out strings.Builder
-	length := 0
-	for _, r := range text {
-		if length == limit {
-			return out.String() + "…"
-		}
-		switch {
-		case unicode.IsSpace(r):
-			r = ' '
-		case !unicode.IsPrint(r):
-			r = unicode.ReplacementChar
-		}
-		out.WriteRune(r)
-		length++
-	}
-	return out.String()
-}
 
 // listed joins the first names of a list.
 func listed(names []string) string {
@@ -45,9 +26,9 @@ func listed(names []string) string {
 // label is what a bundle is called in a drawing: its version, or else its name.
 func (n Node) label() string {
 	if n.Version == "" {
-		return plain(n.Name, maxName)
+		return excerpt.Line(n.Name, maxName)
 	}
-	return plain(n.Version, maxName)
+	return excerpt.Line(n.Version, maxName)
 }
 
 // name of a bundle where the label does not tell it.
@@ -55,7 +36,7 @@ func (g Graph) name(n Node) string {
 	if n.Version == "" || n.Name == g.Package+".v"+n.Version || n.Name == g.Package+"."+n.Version {
 		return ""
 	}
-	return plain(n.Name, maxName)
+	return excerpt.Line(n.Name, maxName)
 }
 
 func (g Graph) labelsOf(nodes []int) string {
@@ -69,7 +50,7 @@ func (g Graph) labelsOf(nodes []int) string {
 func (g Graph) channelNames(channels []int) string {
 	var names []string
 	for _, channel := range channels {
-		names = append(names, plain(g.Channels[channel].Name, maxName))
+		names = append(names, excerpt.Line(g.Channels[channel].Name, maxName))
 	}
 	return listed(names)
 }
@@ -104,9 +85,9 @@ func (g Graph) notes(number int) []string {
 }
 
 func (g Graph) rangeNote(node Node, r SkipRange) string {
-	text := "from " + plain(r.Text, maxName)
+	text := "from " + excerpt.Line(r.Text, maxName)
 	if r.Invalid {
-		text = "without effect: skipRange " + plain(r.Text, maxName)
+		text = "without effect: skipRange " + excerpt.Line(r.Text, maxName)
 	}
 	if !slices.Equal(r.Channels, node.Channels) {
 		text += " in " + g.channelNames(r.Channels)
@@ -122,7 +103,7 @@ func (n Notice) String() string {
 	case n.Message == "":
 		return "deprecated"
 	}
-	return "deprecated: " + plain(n.Message, maxMessage)
+	return "deprecated: " + excerpt.Line(n.Message, maxMessage)
 }
 
 // remarks on the graph as a whole, after its title.
@@ -140,7 +121,7 @@ func (g Graph) remarks() []string {
 
 // title is the package, with the upgrades of what is installed.
 func (g Graph) title() string {
-	title := "Upgrades of " + plain(g.Package, maxName)
+	title := "Upgrades of " + excerpt.Line(g.Package, maxName)
 	switch len(g.Path) {
 	case 0:
 		return title

@@ -159,5 +159,5 @@ func requirementsOf(pkg resolve.Package, chosen resolve.Resolution) []string {
 	if at < 0 {
 		return nil
 	}
-	return requirement.Stated(pkg.Bundles[at].Properties, pkg.Bundles[at].MinKubernetes)
+	return requirement.Stated(pkg.Bundles[at].Properties(), pkg.Bundles[at].MinKubernetes())
 }

@@ -2,8 +2,8 @@ package crdupgrade
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 const (
@@ -37,8 +37,8 @@ func (f *findings) put(finding Finding) {
 		return
 	}
 	finding.CRD = f.crd
-	finding.Path = shortened(oneLine(finding.Path), maxPath)
-	finding.Detail = shortened(oneLine(finding.Detail), maxDetail)
+	finding.Path = excerpt.Line(finding.Path, maxPath)
+	finding.Detail = excerpt.Line(finding.Detail, maxDetail)
 	finding.Advice = adviceOn(finding.Check)
 	f.all = append(f.all, finding)
 }
@@ -53,14 +53,4 @@ func (f *findings) sorted() []Finding {
 		})
 	}
 	return Sort(all)
-}
-
-// oneLine replaces what would end a line: names of fields are free text.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, " "))
 }

@@ -3,7 +3,6 @@ package crdupgrade
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 const (
@@ -13,8 +12,6 @@ const (
 	// maxDetail is how many bytes the detail of one finding may have, and how many
 	// a name or path that comes from a definition.
 	maxDetail = 512
-	// cut marks text that was shortened.
-	cut = "..."
 )
 
 // Message is all findings as one text of at most 16 KiB: for each definition its
@@ -47,15 +44,3 @@ func leftOut(n int) string {
 }
 
 func prefix(crd string) string { return fmt.Sprintf("validating upgrade for CRD %q: ", crd) }
-
-// shortened cuts text to limit bytes, between runes.
-func shortened(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	end := limit - len(cut)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + cut
-}

@@ -76,7 +76,7 @@ func TestFindingsAreBounded(t *testing.T) {
 				t.Errorf("got %q", f)
 			}
 		}
-		if long := found[1]; !strings.HasSuffix(long.Path, "ä...") || !strings.HasSuffix(long.Detail, "ä...") {
+		if long := found[1]; !strings.HasSuffix(long.Path, "ä…") || !strings.HasSuffix(long.Detail, "ä…") {
 			t.Errorf("got %q", long)
 		}
 	})

@@ -3,6 +3,8 @@ package permission
 import (
 	"fmt"
 	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 const (
@@ -34,10 +36,7 @@ func Lines[T fmt.Stringer](items []T, more string) string {
 	lines := make([]string, 0, len(items))
 	size := 0
 	for i, item := range items {
-		line := "  " + item.String()
-		if len(line) > maxLine {
-			line = strings.ToValidUTF8(line[:maxLine], "") + "…"
-		}
+		line := excerpt.Cut("  "+item.String(), maxLine)
 		if size += len(line) + len("\n"); size > maxLines {
 			lines = append(lines, fmt.Sprintf("  and %d more, %s", len(items)-i, more))
 			break

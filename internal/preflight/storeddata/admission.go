@@ -10,6 +10,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // SchemaError says that the API server would not take the new definition, or
@@ -28,7 +30,7 @@ func (e *SchemaError) Error() string {
 
 func newSchemaError(definition string, problems ...string) *SchemaError {
 	for i := range problems {
-		problems[i] = bounded(problems[i])
+		problems[i] = excerpt.Line(problems[i], maxText)
 	}
 	slices.Sort(problems)
 	problems = slices.Compact(problems)

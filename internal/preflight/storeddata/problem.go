@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // maxText is the most bytes that a path or a detail has. A rule may have a
@@ -54,7 +54,7 @@ func invalid(e *field.Error) Problem {
 	if e.Type == field.ErrorTypeTypeInvalid {
 		withoutValue.Detail = withoutText(e.Detail)
 	}
-	return Problem{Kind: Invalid, Path: bounded(fieldOf(e)), Detail: bounded(withoutValue.ErrorBody())}
+	return Problem{Kind: Invalid, Path: excerpt.Line(fieldOf(e), maxText), Detail: excerpt.Line(withoutValue.ErrorBody(), maxText)}
 }
 
 // withoutText drops what follows the type that a value should have, unless it is
@@ -78,11 +78,11 @@ func fieldOf(e *field.Error) string {
 }
 
 func removed(path string) Problem {
-	return Problem{Kind: Removed, Path: bounded(path), Detail: "field would be removed"}
+	return Problem{Kind: Removed, Path: excerpt.Line(path, maxText), Detail: "field would be removed"}
 }
 
 func unknown(why string) []Problem {
-	return []Problem{{Kind: Unknown, Detail: bounded(why)}}
+	return []Problem{{Kind: Unknown, Detail: excerpt.Line(why, maxText)}}
 }
 
 // sorted orders problems by field, and drops what is said twice.
@@ -91,20 +91,4 @@ func sorted(problems []Problem) []Problem {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Detail, b.Detail))
 	})
 	return slices.Compact(problems)
-}
-
-// bounded makes one line of text of at most maxText bytes.
-func bounded(text string) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
-	if len(text) <= maxText {
-		return text
-	}
-	const mark = "..."
-	cut := maxText - len(mark)
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + mark
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
@@ -181,11 +182,11 @@ func (p *pass) check(ctx context.Context, item []byte) {
 // tooMuch says what of the objects is more than is read.
 func (p *pass) tooMuch(resource schema.GroupResource, err error) Gap {
 	if errors.Is(err, objectlist.ErrLargeObject) {
-		return Gap{Reason: Unjudged, Detail: bounded(fmt.Sprintf(
-			"one of %s has more than %d bytes, and neither it nor any after it was read", resource, p.bounds.object))}
+		return Gap{Reason: Unjudged, Detail: excerpt.Line(fmt.Sprintf(
+			"one of %s has more than %d bytes, and neither it nor any after it was read", resource, p.bounds.object), maxText)}
 	}
-	return Gap{Reason: Unjudged, Detail: bounded(fmt.Sprintf(
-		"%s have more than %d bytes, and none after the first %d was read", resource, p.bounds.stored, p.report.Objects))}
+	return Gap{Reason: Unjudged, Detail: excerpt.Line(fmt.Sprintf(
+		"%s have more than %d bytes, and none after the first %d was read", resource, p.bounds.stored, p.report.Objects), maxText)}
 }
 
 // Inventory reports the objects that the lister has as deleted, as they would be
@@ -235,8 +236,8 @@ func firstOf(ctx context.Context, lister Lister) (Report, metav1.ListMeta, error
 // unreadable says why the objects could not be listed.
 func unreadable(resource schema.GroupResource, err error) Gap {
 	if apierrors.IsForbidden(err) {
-		return Gap{Reason: Forbidden, Detail: bounded(fmt.Sprintf(
-			"needs the right to list %q of API group %q in all namespaces", resource.Resource, resource.Group))}
+		return Gap{Reason: Forbidden, Detail: excerpt.Line(fmt.Sprintf(
+			"needs the right to list %q of API group %q in all namespaces", resource.Resource, resource.Group), maxText)}
 	}
-	return Gap{Reason: Unavailable, Detail: bounded(fmt.Sprintf("cannot list %s: %v", resource, err))}
+	return Gap{Reason: Unavailable, Detail: excerpt.Line(fmt.Sprintf("cannot list %s: %v", resource, err), maxText)}
 }

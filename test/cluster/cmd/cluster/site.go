@@ -7,9 +7,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/cluster/internal/filelock"
 )
+
+// nextState is how the name of a state begins that is not complete.
+const nextState = ".state-"
 
 // site is the directory of a cluster that runs in the background. Its lock is
 // held by the supervisor as long as that lives, so the state is never taken for
@@ -120,11 +124,7 @@ func (s site) writeState(current state) error {
 	if err != nil {
 		return fmt.Errorf("encoding state: %w", err)
 	}
-	next := s.statePath() + ".next"
-	if err := os.WriteFile(next, content, 0o600); err != nil {
-		return fmt.Errorf("writing state: %w", err)
-	}
-	if err := os.Rename(next, s.statePath()); err != nil {
+	if err := atomicfile.Replace(s.statePath(), nextState, content); err != nil {
 		return fmt.Errorf("writing state: %w", err)
 	}
 	return nil
@@ -136,7 +136,7 @@ func (s site) clear() error {
 	return errors.Join(
 		os.RemoveAll(s.clusterDir()),
 		os.RemoveAll(s.statePath()),
-		os.RemoveAll(s.statePath()+".next"),
+		atomicfile.Clear(s.dir, nextState),
 	)
 }
 

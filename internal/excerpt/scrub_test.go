@@ -1,8 +1,9 @@
-package image
+package excerpt_test
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 func TestScrub(t *testing.T) {
@@ -35,24 +36,13 @@ func TestScrub(t *testing.T) {
 			text:   "(heuristic tuning data: total 100 @1.2 ms, last retry 100 @0.1 ms, last progress @ 1 ms): unexpected EOF",
 			want:   "unexpected EOF",
 		},
-		"several lines": {reason: "messages are single-line", text: "one\n\ttwo\x1b[31m", want: "one  two [31m"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := scrub(tc.text); got != tc.want {
-				t.Errorf("scrub(%q) = %q, want %q (%s)", tc.text, got, tc.want, tc.reason)
+			if got := excerpt.Scrub(tc.text); got != tc.want {
+				t.Errorf("Scrub(%q) = %q, want %q (%s)", tc.text, got, tc.want, tc.reason)
 			}
 		})
-	}
-}
-
-func TestTruncate(t *testing.T) {
-	t.Parallel()
-	if got := truncate("añb", 2); got != "a..." {
-		t.Errorf("truncate in the middle of a character = %q", got)
-	}
-	if got := singleLine(strings.Repeat("x", 5000)); len(got) > maxTextBytes+3 {
-		t.Errorf("singleLine kept %d bytes", len(got))
 	}
 }
