@@ -12,6 +12,9 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // Config is what an [Applier] needs. All fields are required.
@@ -89,7 +92,7 @@ func New(config Config) (*Applier, error) {
 // Result is what an operation did.
 type Result struct {
 	// Changes says what became of each object that was looked at.
-	Changes map[ObjectKey]Change
+	Changes map[object.Key]Change
 
 	// Began says that the operation came as far as writing content.
 	Began bool
@@ -175,7 +178,7 @@ func (a *Applier) state(owner Extension) *state {
 }
 
 // see is told by the watches how an object looks.
-func (a *Applier) see(extension string, key ObjectKey, fingerprint string) {
+func (a *Applier) see(extension string, key object.Key, fingerprint string) {
 	a.mu.Lock()
 	known := a.states[extension]
 	a.mu.Unlock()
@@ -185,7 +188,7 @@ func (a *Applier) see(extension string, key ObjectKey, fingerprint string) {
 }
 
 // seeWorkload is told by the watches how an object that runs something is doing.
-func (a *Applier) seeWorkload(extension string, workload Workload, fingerprint string) {
+func (a *Applier) seeWorkload(extension string, workload health.Workload, fingerprint string) {
 	a.mu.Lock()
 	known := a.states[extension]
 	a.mu.Unlock()
@@ -205,7 +208,7 @@ func (a *Applier) blind(extension string) {
 }
 
 // settledKeys are the objects that a watch should find.
-func (a *Applier) settledKeys(extension string) []ObjectKey {
+func (a *Applier) settledKeys(extension string) []object.Key {
 	a.mu.Lock()
 	known := a.states[extension]
 	a.mu.Unlock()
@@ -215,8 +218,8 @@ func (a *Applier) settledKeys(extension string) []ObjectKey {
 	return known.settledKeys()
 }
 
-func fingerprints(live map[ObjectKey]*unstructured.Unstructured) map[ObjectKey]string {
-	prints := make(map[ObjectKey]string, len(live))
+func fingerprints(live map[object.Key]*unstructured.Unstructured) map[object.Key]string {
+	prints := make(map[object.Key]string, len(live))
 	for key, object := range live {
 		prints[key] = fingerprint(key.GroupKind, object)
 	}

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // assume spares the reading of objects that are known to be as the revision before
@@ -17,7 +19,7 @@ import (
 // for what that revision wanted, if their version is known: the requests that
 // change or delete them carry it, and where they are refused the object is read after
 // all. Known are fingerprints.
-func (p *plan) assume(known map[ObjectKey]string) {
+func (p *plan) assume(known map[object.Key]string) {
 	for i := range p.steps {
 		s := &p.steps[i]
 		left, ok := known[s.key]

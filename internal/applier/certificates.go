@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
@@ -22,7 +23,7 @@ var errUnsettledCertificates = errors.New("the certificates of webhooks do not s
 
 // certificates are the objects of a release that [webhookcert] looks after.
 type certificates struct {
-	keys []ObjectKey
+	keys []object.Key
 
 	// renewal is when to look at them again; zero for never.
 	renewal time.Time
@@ -102,7 +103,7 @@ func (e *executor) patchEach(ctx context.Context, parts map[string]map[*step][]b
 }
 
 // complete notes an object that was written after the revision was.
-func (e *executor) complete(key ObjectKey, live *unstructured.Unstructured) {
+func (e *executor) complete(key object.Key, live *unstructured.Unstructured) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.outcome.changes[key] == Unchanged {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
@@ -264,8 +265,8 @@ func TestRevisionsAreRemembered(t *testing.T) {
 
 func TestErrorsNameEveryObjectInOrder(t *testing.T) {
 	t.Parallel()
-	key := func(name string) ObjectKey {
-		return ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: name}
+	key := func(name string) object.Key {
+		return object.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: name}
 	}
 	err := newObjectsError([]ObjectFailure{
 		{Action: "applying", Object: key("b"), Err: errors.New("two")},

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // Somebody who changes an object as often as we repair it is let win for a
@@ -24,7 +26,7 @@ const (
 
 // Contested is an object that is changed again as often as it is repaired.
 type Contested struct {
-	Object ObjectKey
+	Object object.Key
 
 	// Rivals are the field managers that wrote what was repaired, sorted. There
 	// are none if they cannot be told, as of an object that is deleted.
@@ -97,11 +99,11 @@ func (c contest) next() time.Time {
 }
 
 // contests are those of one extension, by object.
-type contests map[ObjectKey]contest
+type contests map[object.Key]contest
 
 // sift takes the objects that are held from those to look at, and adds those
 // that are due.
-func (c contests) sift(suspect map[ObjectKey]string, now time.Time) {
+func (c contests) sift(suspect map[object.Key]string, now time.Time) {
 	for key, contest := range c {
 		switch {
 		case contest.isHeld(now):
@@ -113,7 +115,7 @@ func (c contests) sift(suspect map[ObjectKey]string, now time.Time) {
 }
 
 // note takes over what a repair has done to objects.
-func (c contests) note(steps []step, changes map[ObjectKey]Change, now time.Time) {
+func (c contests) note(steps []step, changes map[object.Key]Change, now time.Time) {
 	for i := range steps {
 		s := &steps[i]
 		if change := changes[s.key]; change == Created || change == Updated {
@@ -146,6 +148,6 @@ func (c contests) contested(now time.Time) (found []Contested, next time.Time) {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b Contested) int { return compareKeys(a.Object, b.Object) })
+	slices.SortFunc(found, func(a, b Contested) int { return a.Object.Compare(b.Object) })
 	return found, next
 }

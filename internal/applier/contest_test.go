@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 func TestContests(t *testing.T) {
@@ -76,8 +78,8 @@ func times(from, to, each time.Duration) []time.Duration {
 
 // contend has an object changed at some times, with a pass each second.
 func contend(drift []time.Duration) (repairs []time.Duration, end time.Duration) {
-	key, begin := ObjectKey{Name: "x"}, time.Unix(1000, 0)
-	known, suspect, wrong := contests{}, map[ObjectKey]string{}, false
+	key, begin := object.Key{Name: "x"}, time.Unix(1000, 0)
+	known, suspect, wrong := contests{}, map[object.Key]string{}, false
 	for at := range slices.Values(times(0, time.Hour, time.Second)) {
 		now := begin.Add(at)
 		if slices.Contains(drift, at) {
@@ -90,7 +92,7 @@ func contend(drift []time.Duration) (repairs []time.Duration, end time.Duration)
 			if wrong {
 				change, repairs = Updated, append(repairs, at)
 			}
-			known.note([]step{{item: item{key: key}}}, map[ObjectKey]Change{key: change}, now)
+			known.note([]step{{item: item{key: key}}}, map[object.Key]Change{key: change}, now)
 			known.rest(now)
 			delete(suspect, key)
 			wrong = false
@@ -119,7 +121,7 @@ func TestContestNamesRivals(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b", "c"}, c.rivals); diff != "" {
 		t.Errorf("rivals (-want +got): all of those that would be too many are left out\n%s", diff)
 	}
-	key := ObjectKey{Namespace: "n", Name: "x"}
+	key := object.Key{Namespace: "n", Name: "x"}
 	key.Kind = "ConfigMap"
 	for want, contested := range map[string]Contested{
 		`ConfigMap "x" in namespace "n"`:                    {Object: key},

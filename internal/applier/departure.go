@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // Departure is what becomes of the content of an extension that is being deleted.
@@ -25,7 +27,7 @@ type Departure struct {
 
 	// Staying are objects that do not go, sorted: those of an earlier extension of the
 	// name that this one never came to own.
-	Staying []ObjectKey
+	Staying []object.Key
 }
 
 // CustomResources are all objects that a definition defines.
@@ -51,7 +53,7 @@ type departure struct {
 
 // departing is an object of a release that is to go.
 type departing struct {
-	key      ObjectKey
+	key      object.Key
 	resource schema.GroupVersionResource
 
 	// defines and kind are what a CustomResourceDefinition defines.
@@ -61,7 +63,7 @@ type departing struct {
 
 // Remaining is an object that has not gone yet.
 type Remaining struct {
-	Key ObjectKey
+	Key object.Key
 
 	// Finalizers are what it waits for, besides those by which the cluster waits for
 	// what the object owns. Held are custom resources that have some, if the object is
@@ -75,7 +77,7 @@ type Remaining struct {
 
 // Held is a custom resource that has finalizers.
 type Held struct {
-	Key        ObjectKey
+	Key        object.Key
 	Finalizers []string
 }
 
@@ -111,7 +113,7 @@ func (a *Applier) Depart(ctx context.Context, owner Extension) (Departure, error
 
 // ownedOf leaves out objects that are there and that an extension does not own. What
 // cannot be read is taken to be owned.
-func ownedOf(ctx context.Context, client metadata.Interface, owner Extension, content []departing) (owned []departing, others []ObjectKey) {
+func ownedOf(ctx context.Context, client metadata.Interface, owner Extension, content []departing) (owned []departing, others []object.Key) {
 	for _, object := range content {
 		live, err := object.read(ctx, client)
 		if err == nil && !owner.owns(live) {
@@ -150,7 +152,7 @@ func departingSteps(steps []step) []departing {
 		defines, kind := definedBy(steps[i].object)
 		content = append(content, departing{key: steps[i].key, resource: steps[i].mapping.Resource, defines: defines, kind: kind})
 	}
-	slices.SortFunc(content, func(a, b departing) int { return compareKeys(a.key, b.key) })
+	slices.SortFunc(content, func(a, b departing) int { return a.key.Compare(b.key) })
 	return content
 }
 
@@ -290,7 +292,7 @@ func held(ctx context.Context, client metadata.Interface, definition departing) 
 	for i := range list.Items {
 		if finalizers := theirFinalizers(&list.Items[i]); len(finalizers) > 0 {
 			found = append(found, Held{
-				Key: ObjectKey{
+				Key: object.Key{
 					GroupKind: schema.GroupKind{Group: definition.defines.Group, Kind: definition.kind},
 					Namespace: list.Items[i].Namespace, Name: list.Items[i].Name,
 				},

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
@@ -24,7 +25,7 @@ type ConflictError struct {
 
 // Conflict is one object that cannot be taken over.
 type Conflict struct {
-	Object ObjectKey
+	Object object.Key
 
 	// Holder says to whom the object belongs, as far as it tells.
 	Holder Holder
@@ -121,7 +122,7 @@ type ObjectsError struct {
 // ObjectFailure is what the API server said about one object.
 type ObjectFailure struct {
 	Action string
-	Object ObjectKey
+	Object object.Key
 	Err    error
 }
 
@@ -170,7 +171,7 @@ func newObjectsError(failures []ObjectFailure) error {
 	if len(failures) == 0 {
 		return nil
 	}
-	slices.SortFunc(failures, func(a, b ObjectFailure) int { return compareKeys(a.Object, b.Object) })
+	slices.SortFunc(failures, func(a, b ObjectFailure) int { return a.Object.Compare(b.Object) })
 	return &ObjectsError{Failures: failures}
 }
 

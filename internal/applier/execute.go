@@ -10,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // Change says what became of one object.
@@ -28,15 +30,15 @@ type outcome struct {
 	// began says that something was written, or may have been.
 	began bool
 
-	changes map[ObjectKey]Change
-	live    map[ObjectKey]*unstructured.Unstructured
+	changes map[object.Key]Change
+	live    map[object.Key]*unstructured.Unstructured
 
 	// left are the fingerprints of objects that were not looked at.
-	left map[ObjectKey]string
+	left map[object.Key]string
 }
 
 // fingerprints are those of all objects, as they were found or left.
-func (o outcome) fingerprints() map[ObjectKey]string {
+func (o outcome) fingerprints() map[object.Key]string {
 	prints := fingerprints(o.live)
 	maps.Copy(prints, o.left)
 	return prints
@@ -52,9 +54,9 @@ type executor struct {
 
 func newExecutor(writer writer) *executor {
 	return &executor{writer: writer, outcome: outcome{
-		changes: map[ObjectKey]Change{},
-		live:    map[ObjectKey]*unstructured.Unstructured{},
-		left:    map[ObjectKey]string{},
+		changes: map[object.Key]Change{},
+		live:    map[object.Key]*unstructured.Unstructured{},
+		left:    map[object.Key]string{},
 	}}
 }
 
@@ -145,7 +147,7 @@ func (e *executor) leave(s *step) {
 	e.outcome.left[s.key] = s.left
 }
 
-func (e *executor) note(key ObjectKey, change Change, live *unstructured.Unstructured) {
+func (e *executor) note(key object.Key, change Change, live *unstructured.Unstructured) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.outcome.changes[key] = change

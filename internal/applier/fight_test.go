@@ -9,11 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // contest is the key of a ConfigMap of the fixture, as text.
 func (f *fixture) contest(name string, rivals ...string) string {
-	key := applier.ObjectKey{Namespace: f.owner.Namespace, Name: name}
+	key := object.Key{Namespace: f.owner.Namespace, Name: name}
 	key.Kind = "ConfigMap"
 	return applier.Contested{Object: key, Rivals: rivals}.String()
 }

@@ -8,6 +8,8 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // FuzzManifest: a manifest of whatever text ends in objects or in an error, and what is
@@ -45,10 +47,10 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-func keysOf(objects []*unstructured.Unstructured) []ObjectKey {
-	keys := make([]ObjectKey, 0, len(objects))
-	for _, object := range objects {
-		keys = append(keys, writtenKey(object))
+func keysOf(objects []*unstructured.Unstructured) []object.Key {
+	keys := make([]object.Key, 0, len(objects))
+	for _, obj := range objects {
+		keys = append(keys, object.KeyOf(obj))
 	}
 	return keys
 }

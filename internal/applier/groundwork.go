@@ -9,13 +9,15 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // groundwork is what a revision brings that the API server judges its other
 // objects by. What rests on it cannot be tried: the API server would judge by
 // what is there before the revision.
 type groundwork struct {
-	objects map[ObjectKey]struct{}
+	objects map[object.Key]struct{}
 
 	// kinds are those that the revision's CustomResourceDefinitions define.
 	kinds map[schema.GroupKind]struct{}
@@ -29,7 +31,7 @@ type groundwork struct {
 
 func groundworkOf(steps []step) groundwork {
 	made := groundwork{
-		objects: map[ObjectKey]struct{}{},
+		objects: map[object.Key]struct{}{},
 		kinds:   map[schema.GroupKind]struct{}{},
 		limited: map[string]struct{}{},
 	}
@@ -59,7 +61,7 @@ func (g groundwork) carries(s *step) bool {
 }
 
 func (g groundwork) has(group, kind, namespace, name string) bool {
-	_, found := g.objects[ObjectKey{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name}]
+	_, found := g.objects[object.Key{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name}]
 	return found
 }
 

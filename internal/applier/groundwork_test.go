@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 func TestGroundwork(t *testing.T) {
@@ -53,10 +55,10 @@ func TestGroundwork(t *testing.T) {
 
 func stepOf(t *testing.T, text string) step {
 	t.Helper()
-	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+	obj := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &obj.Object); err != nil {
 		t.Fatal(err)
 	}
-	key := ObjectKey{GroupKind: object.GroupVersionKind().GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
-	return step{item: item{key: key, object: object}}
+	key := object.Key{GroupKind: obj.GroupVersionKind().GroupKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	return step{item: item{key: key, object: obj}}
 }

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // entry is one revision of a release: what its index says without its data, and
@@ -195,7 +197,7 @@ func (h *history) triedAfter(
 	ctx context.Context, revision int, whole func(*unstructured.Unstructured) bool,
 ) ([]*unstructured.Unstructured, error) {
 	var tried [][]*unstructured.Unstructured
-	given := map[ObjectKey]struct{}{}
+	given := map[object.Key]struct{}{}
 	for i := range slices.Backward(h.entries) {
 		if h.entries[i].revision <= revision {
 			break
@@ -227,7 +229,7 @@ func (h *history) residueIn(ctx context.Context, e *entry) ([]*unstructured.Unst
 // remains gives the objects of one revision, of which those that were given before, of
 // a later one, are left out unless they give rights.
 func (h *history) remains(
-	ctx context.Context, e *entry, whole func(*unstructured.Unstructured) bool, given map[ObjectKey]struct{},
+	ctx context.Context, e *entry, whole func(*unstructured.Unstructured) bool, given map[object.Key]struct{},
 ) ([]*unstructured.Unstructured, error) {
 	// The last one is what Helm goes on from.
 	if isLast := e.revision == h.entries[len(h.entries)-1].revision; !isLast && e.release == nil {
@@ -237,9 +239,9 @@ func (h *history) remains(
 	if err != nil {
 		return nil, err
 	}
-	isMissing := func(object *unstructured.Unstructured) bool {
-		_, found := given[writtenKey(object)]
-		return !found && whole(object)
+	isMissing := func(obj *unstructured.Unstructured) bool {
+		_, found := given[object.KeyOf(obj)]
+		return !found && whole(obj)
 	}
 	if slices.ContainsFunc(objects, isMissing) {
 		all, err := h.objectsIn(ctx, e)
@@ -252,13 +254,13 @@ func (h *history) remains(
 			}
 		}
 	}
-	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
-		_, found := given[writtenKey(object)]
-		return found && object.GroupVersionKind().Group != rbacv1.GroupName
+	objects = slices.DeleteFunc(objects, func(obj *unstructured.Unstructured) bool {
+		_, found := given[object.KeyOf(obj)]
+		return found && obj.GroupVersionKind().Group != rbacv1.GroupName
 	})
-	for _, object := range objects {
-		if whole(object) {
-			given[writtenKey(object)] = struct{}{}
+	for _, obj := range objects {
+		if whole(obj) {
+			given[object.KeyOf(obj)] = struct{}{}
 		}
 	}
 	return objects, nil

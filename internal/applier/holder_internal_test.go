@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 const handOver = "label it olm.operatorframework.io/owner-name=mine and " +
@@ -103,7 +105,7 @@ func TestConflictSummary(t *testing.T) {
 	t.Parallel()
 	extension := func(name string) Holder { return Holder{Kind: ownerKind, Name: name} }
 	conflict := func(n int, holder Holder) Conflict {
-		return Conflict{Object: ObjectKey{GroupKind: schema.GroupKind{Kind: "Thing"}, Name: fmt.Sprint(n)}, Holder: holder}
+		return Conflict{Object: object.Key{GroupKind: schema.GroupKind{Kind: "Thing"}, Name: fmt.Sprint(n)}, Holder: holder}
 	}
 	var many []Conflict
 	for i := range 1000 {

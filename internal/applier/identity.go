@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -150,7 +151,7 @@ func (c *identityClients) open(ctx context.Context, key watchKey, kind schema.Gr
 	}
 	accept := runtime.ContentTypeJSON
 	switch {
-	case kind == deploymentKind:
+	case kind == health.DeploymentKind:
 	case options.Watch:
 		accept = fmt.Sprintf(onlyMetadata, "PartialObjectMetadata")
 	default:

@@ -4,6 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // annotationCertificate is on every Secret that cert-manager makes, and names the
@@ -18,18 +20,18 @@ var (
 // legacies are the Secrets that Certificates of earlier revisions had made for them,
 // with the names of those Certificates. Nobody deletes such a Secret: it stays when
 // the Certificate goes, and even cert-manager as a whole.
-func legacies(owner Extension, before []*unstructured.Unstructured) map[ObjectKey]string {
-	found := map[ObjectKey]string{}
-	for _, object := range before {
-		name := textIn(object, "spec", "secretName")
-		if object.GroupVersionKind().GroupKind() != certificateKind || name == "" {
+func legacies(owner Extension, before []*unstructured.Unstructured) map[object.Key]string {
+	found := map[object.Key]string{}
+	for _, obj := range before {
+		name := textIn(obj, "spec", "secretName")
+		if obj.GroupVersionKind().GroupKind() != certificateKind || name == "" {
 			continue
 		}
-		namespace := object.GetNamespace()
+		namespace := obj.GetNamespace()
 		if namespace == "" {
 			namespace = owner.Namespace
 		}
-		found[ObjectKey{GroupKind: secretKind, Namespace: namespace, Name: name}] = object.GetName()
+		found[object.Key{GroupKind: secretKind, Namespace: namespace, Name: name}] = obj.GetName()
 	}
 	return found
 }

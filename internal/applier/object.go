@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // Labels and annotations on every object of an extension. They are part of the
@@ -31,33 +33,10 @@ var ownerGroupVersion = schema.GroupVersion{Group: "olm.operatorframework.io", V
 
 var ownerResource = ownerGroupVersion.WithResource("clusterextensions")
 
-// ObjectKey names an object whatever version it is written in.
-type ObjectKey struct {
-	schema.GroupKind
-
-	Namespace string
-	Name      string
-}
-
-// String is the form that messages use: Deployment "x" in namespace "y".
-func (k ObjectKey) String() string {
-	if k.Namespace == "" {
-		return fmt.Sprintf("%s %q", k.Kind, k.Name)
-	}
-	return fmt.Sprintf("%s %q in namespace %q", k.Kind, k.Name, k.Namespace)
-}
-
-func compareKeys(a, b ObjectKey) int {
-	return cmp.Or(
-		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group),
-	)
-}
-
 // item is an object of a release together with what the cluster says about its
 // kind.
 type item struct {
-	key     ObjectKey
+	key     object.Key
 	mapping *meta.RESTMapping
 	object  *unstructured.Unstructured
 }
@@ -84,32 +63,32 @@ func itemsOf(mapper meta.RESTMapper, release Extension, objects []*unstructured.
 		return nil, newUnknownKindsError(unknown)
 	}
 	slices.SortFunc(items, func(a, b item) int {
-		return cmp.Or(cmp.Compare(waveOf(a.key.GroupKind), waveOf(b.key.GroupKind)), compareKeys(a.key, b.key))
+		return cmp.Or(cmp.Compare(waveOf(a.key.GroupKind), waveOf(b.key.GroupKind)), a.key.Compare(b.key))
 	})
 	return items, nil
 }
 
-func newItem(mapping *meta.RESTMapping, release Extension, object *unstructured.Unstructured) item {
-	object = object.DeepCopy()
+func newItem(mapping *meta.RESTMapping, release Extension, obj *unstructured.Unstructured) item {
+	obj = obj.DeepCopy()
 	// A manifest has the owner of its time. An earlier extension of the same name
 	// would have the garbage collector delete the object.
-	object.SetOwnerReferences([]metav1.OwnerReference{*release.reference()})
+	obj.SetOwnerReferences([]metav1.OwnerReference{*release.reference()})
 	// Neither is the revision's to say, though some manifests have them.
-	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(object.Object, "status")
+	unstructured.RemoveNestedField(obj.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(obj.Object, "status")
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		object.SetNamespace("")
-	} else if object.GetNamespace() == "" {
-		object.SetNamespace(release.Namespace)
+		obj.SetNamespace("")
+	} else if obj.GetNamespace() == "" {
+		obj.SetNamespace(release.Namespace)
 	}
 	return item{
-		key: ObjectKey{
+		key: object.Key{
 			GroupKind: mapping.GroupVersionKind.GroupKind(),
-			Namespace: object.GetNamespace(),
-			Name:      object.GetName(),
+			Namespace: obj.GetNamespace(),
+			Name:      obj.GetName(),
 		},
 		mapping: mapping,
-		object:  object,
+		object:  obj,
 	}
 }
 

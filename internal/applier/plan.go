@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -126,7 +127,7 @@ func (p *planner) outline(wanted, before []*unstructured.Unstructured) (*plan, e
 	for _, item := range old {
 		result.prune = append(result.prune, step{item: item})
 	}
-	slices.SortFunc(result.prune, func(a, b step) int { return compareKeys(a.key, b.key) })
+	slices.SortFunc(result.prune, func(a, b step) int { return a.key.Compare(b.key) })
 	result.ground = groundworkOf(result.steps)
 	return result, nil
 }
@@ -134,8 +135,8 @@ func (p *planner) outline(wanted, before []*unstructured.Unstructured) (*plan, e
 // known maps the objects of earlier revisions. Later revisions win; kinds that
 // the cluster no longer serves have no objects left. Where that cannot be found out it
 // fails: an object that is left out is in no record any more.
-func (p *planner) known(objects []*unstructured.Unstructured) (map[ObjectKey]item, error) {
-	known := map[ObjectKey]item{}
+func (p *planner) known(objects []*unstructured.Unstructured) (map[object.Key]item, error) {
+	known := map[object.Key]item{}
 	for _, object := range objects {
 		items, err := itemsOf(p.mapper, p.owner, []*unstructured.Unstructured{object})
 		if _, unserved := errors.AsType[*UnknownKindsError](err); unserved {
@@ -206,7 +207,7 @@ func (p *planner) checkOwnership(plan *plan) error {
 	if len(conflicts) == 0 {
 		return nil
 	}
-	slices.SortFunc(conflicts, func(a, b Conflict) int { return compareKeys(a.Object, b.Object) })
+	slices.SortFunc(conflicts, func(a, b Conflict) int { return a.Object.Compare(b.Object) })
 	return &ConflictError{Claimant: p.owner, Conflicts: conflicts}
 }
 

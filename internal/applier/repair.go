@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -81,7 +82,7 @@ type extent struct {
 	tried []*unstructured.Unstructured
 
 	// suspects are those to look at, unless all is set.
-	suspects []ObjectKey
+	suspects []object.Key
 	all      bool
 
 	// watched says that the watches of the objects were just begun.
@@ -153,7 +154,7 @@ func (a *Applier) installed(ctx context.Context, owner Extension, of *extent) (*
 }
 
 // only gives the objects of these keys.
-func (p *planner) only(objects []*unstructured.Unstructured, keys []ObjectKey) ([]*unstructured.Unstructured, error) {
+func (p *planner) only(objects []*unstructured.Unstructured, keys []object.Key) ([]*unstructured.Unstructured, error) {
 	known, err := p.known(objects)
 	if err != nil {
 		return nil, err

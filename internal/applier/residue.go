@@ -7,6 +7,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // residueOf gives the objects of a revision as far as it matters what they were when
@@ -69,21 +71,14 @@ func keepVersions(from, to *unstructured.Unstructured) {
 	_ = unstructured.SetNestedSlice(to.Object, kept, "spec", "versions")
 }
 
-// writtenKey is the key of an object as it is written, which may leave the namespace out.
-func writtenKey(object *unstructured.Unstructured) ObjectKey {
-	return ObjectKey{
-		GroupKind: object.GroupVersionKind().GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-	}
-}
-
 // called selects objects that are called as one of these, in whatever namespace.
 func called(objects []*unstructured.Unstructured) func(*unstructured.Unstructured) bool {
-	key := func(object *unstructured.Unstructured) ObjectKey {
-		key := writtenKey(object)
+	key := func(obj *unstructured.Unstructured) object.Key {
+		key := object.KeyOf(obj)
 		key.Namespace = ""
 		return key
 	}
-	names := make(map[ObjectKey]struct{}, len(objects))
+	names := make(map[object.Key]struct{}, len(objects))
 	for _, object := range objects {
 		names[key(object)] = struct{}{}
 	}

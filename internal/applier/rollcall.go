@@ -6,6 +6,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // maxRollCall is how long watches may take to report what is there. After that
@@ -16,7 +18,7 @@ const maxRollCall = 5 * time.Second
 // rollCall is the wait for every object that a record tells of to be reported by
 // a watch, present or gone.
 type rollCall struct {
-	missing map[ObjectKey]struct{}
+	missing map[object.Key]struct{}
 
 	// failed says that some objects cannot be watched.
 	failed bool
@@ -25,8 +27,8 @@ type rollCall struct {
 	over chan struct{}
 }
 
-func newRollCall(prints map[ObjectKey]string) *rollCall {
-	made := &rollCall{missing: make(map[ObjectKey]struct{}, len(prints)), over: make(chan struct{})}
+func newRollCall(prints map[object.Key]string) *rollCall {
+	made := &rollCall{missing: make(map[object.Key]struct{}, len(prints)), over: make(chan struct{})}
 	for key := range prints {
 		made.missing[key] = struct{}{}
 	}
@@ -37,7 +39,7 @@ func newRollCall(prints map[ObjectKey]string) *rollCall {
 }
 
 // answer is for an object that was reported.
-func (r *rollCall) answer(key ObjectKey) {
+func (r *rollCall) answer(key object.Key) {
 	if _, awaited := r.missing[key]; !awaited {
 		return
 	}
@@ -68,7 +70,7 @@ func (a *Applier) recognize(
 	if err != nil {
 		return false // said by whoever reads the objects
 	}
-	keys := make([]ObjectKey, 0, len(items))
+	keys := make([]object.Key, 0, len(items))
 	steps := make([]step, 0, len(items))
 	for _, item := range items {
 		keys, steps = append(keys, item.key), append(steps, step{item: item})

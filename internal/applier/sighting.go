@@ -11,25 +11,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // sighting is what is taken from an object that a watch reports.
 type sighting struct {
 	event       apiwatch.EventType
-	key         ObjectKey
+	key         object.Key
 	owner       string
 	version     string
 	fingerprint string
-	workload    *Workload // nil for what does not run anything
-	endsList    bool      // of a bookmark: all that was there has been reported
+	workload    *health.Workload // nil for what does not run anything
+	endsList    bool             // of a bookmark: all that was there has been reported
 }
 
 // sightingOf reads what a watch of the kind reports. What the API server reports
 // as an error is returned as one.
-func sightingOf(kind schema.GroupKind, event apiwatch.EventType, object json.RawMessage) (sighting, error) {
+func sightingOf(kind schema.GroupKind, event apiwatch.EventType, obj json.RawMessage) (sighting, error) {
 	if event == apiwatch.Error {
 		status := metav1.Status{}
-		if err := json.Unmarshal(object, &status); err != nil {
+		if err := json.Unmarshal(obj, &status); err != nil {
 			return sighting{}, fmt.Errorf("reading the error of a watch: %w", err)
 		}
 		return sighting{}, apierrors.FromObject(&status)
@@ -37,17 +40,17 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, object json.Raw
 	// Of most kinds only the metadata is there.
 	full := appsv1.Deployment{}
 	into := any(&full)
-	if kind != deploymentKind {
+	if kind != health.DeploymentKind {
 		into = &struct {
 			*metav1.ObjectMeta `json:"metadata"`
 		}{&full.ObjectMeta}
 	}
-	if err := json.Unmarshal(object, into); err != nil {
+	if err := json.Unmarshal(obj, into); err != nil {
 		return sighting{}, fmt.Errorf("reading an object of a watch: %w", err)
 	}
 	seen := sighting{
 		event:       event,
-		key:         ObjectKey{GroupKind: kind, Namespace: full.Namespace, Name: full.Name},
+		key:         object.Key{GroupKind: kind, Namespace: full.Namespace, Name: full.Name},
 		owner:       full.Labels[LabelOwnerName],
 		version:     full.ResourceVersion,
 		fingerprint: fingerprint(kind, &full),
@@ -56,8 +59,8 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, object json.Raw
 	if event == apiwatch.Deleted {
 		return sightingOfNothing(seen), nil
 	}
-	if kind == deploymentKind {
-		seen.workload = new(healthOf(seen.key, &full))
+	if kind == health.DeploymentKind {
+		seen.workload = new(health.OfDeployment(seen.key, &full))
 	}
 	return seen, nil
 }
@@ -66,8 +69,8 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, object json.Raw
 // not exist any more.
 func sightingOfNothing(last sighting) sighting {
 	last.fingerprint = gone
-	if last.key.GroupKind == deploymentKind {
-		last.workload = new(missingWorkload(last.key))
+	if last.key.GroupKind == health.DeploymentKind {
+		last.workload = new(health.Missing(last.key))
 	}
 	return last
 }

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 const (
@@ -33,33 +36,33 @@ func TestSightingOf(t *testing.T) {
 	}{
 		"metadata": {
 			kind: configMap, event: apiwatch.Modified, object: seenConfigMap,
-			want: sighting{key: ObjectKey{configMap, "ns", "c"}, owner: "x", version: "7", fingerprint: fingerprintOf(t, seenConfigMap)},
+			want: sighting{key: object.Key{GroupKind: configMap, Namespace: "ns", Name: "c"}, owner: "x", version: "7", fingerprint: fingerprintOf(t, seenConfigMap)},
 		},
 		"deleted": {
 			kind: configMap, event: apiwatch.Deleted, object: seenConfigMap,
-			want: sighting{key: ObjectKey{configMap, "ns", "c"}, owner: "x", version: "7", fingerprint: gone},
+			want: sighting{key: object.Key{GroupKind: configMap, Namespace: "ns", Name: "c"}, owner: "x", version: "7", fingerprint: gone},
 		},
 		"workload": {
-			kind: deploymentKind, event: apiwatch.Added, object: seenDeployment,
+			kind: health.DeploymentKind, event: apiwatch.Added, object: seenDeployment,
 			want: sighting{
-				key: ObjectKey{deploymentKind, "ns", "d"}, owner: "x", version: "7", fingerprint: fingerprintOf(t, seenDeployment),
-				workload: &Workload{
-					Key:       ObjectKey{deploymentKind, "ns", "d"},
+				key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, owner: "x", version: "7", fingerprint: fingerprintOf(t, seenDeployment),
+				workload: &health.Workload{
+					Key:       object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"},
 					Available: metav1.ConditionUnknown, RollingOut: true, Reason: "its last change has not been taken up yet",
 				},
 			},
 		},
 		"deleted workload": {
-			kind: deploymentKind, event: apiwatch.Deleted, object: seenDeployment,
+			kind: health.DeploymentKind, event: apiwatch.Deleted, object: seenDeployment,
 			want: sighting{
-				key: ObjectKey{deploymentKind, "ns", "d"}, owner: "x", version: "7", fingerprint: gone,
-				workload: &Workload{Key: ObjectKey{deploymentKind, "ns", "d"}, Available: metav1.ConditionFalse, Reason: "it does not exist"},
+				key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, owner: "x", version: "7", fingerprint: gone,
+				workload: &health.Workload{Key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, Available: metav1.ConditionFalse, Reason: "it does not exist"},
 			},
 		},
 		"end of the list": {
 			kind: configMap, event: apiwatch.Bookmark,
 			object: `{"metadata": {"resourceVersion": "8", "annotations": {"k8s.io/initial-events-end": "true"}}}`,
-			want:   sighting{key: ObjectKey{GroupKind: configMap}, version: "8", fingerprint: "/8", endsList: true},
+			want:   sighting{key: object.Key{GroupKind: configMap}, version: "8", fingerprint: "/8", endsList: true},
 		},
 	}
 	for name, tc := range tests {
@@ -89,7 +92,7 @@ func fingerprintOf(t *testing.T, object string) string {
 
 func TestErrorsOfAWatch(t *testing.T) {
 	t.Parallel()
-	_, err := sightingOf(deploymentKind, apiwatch.Error, []byte(`{"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410}`))
+	_, err := sightingOf(health.DeploymentKind, apiwatch.Error, []byte(`{"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410}`))
 	if !apierrors.IsResourceExpired(err) {
 		t.Errorf("error = %v, want that the version is too old", err)
 	}

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // state is what is known about one extension between passes. It spares the
@@ -30,16 +33,16 @@ type state struct {
 	size int
 
 	// settled holds a fingerprint of every object as it was found or left.
-	settled map[ObjectKey]string
+	settled map[object.Key]string
 
 	// workloads are those of the objects that run something, as seen last.
-	workloads map[ObjectKey]Workload
+	workloads map[object.Key]health.Workload
 
 	// sighted are workloads as watches saw them since the last operation was settled.
-	sighted map[ObjectKey]sightedWorkload
+	sighted map[object.Key]sightedWorkload
 
 	// suspect are objects of which something else was seen since.
-	suspect map[ObjectKey]string
+	suspect map[object.Key]string
 
 	// all says that every object is to be looked at; looked is when that was
 	// done last.
@@ -66,10 +69,10 @@ func newState(uid types.UID) *state {
 	return &state{
 		uid:       uid,
 		all:       true,
-		settled:   map[ObjectKey]string{},
-		workloads: map[ObjectKey]Workload{},
-		sighted:   map[ObjectKey]sightedWorkload{},
-		suspect:   map[ObjectKey]string{},
+		settled:   map[object.Key]string{},
+		workloads: map[object.Key]health.Workload{},
+		sighted:   map[object.Key]sightedWorkload{},
+		suspect:   map[object.Key]string{},
 		contests:  contests{},
 	}
 }
@@ -107,7 +110,7 @@ func (s *state) unsettle() {
 // expect takes for known how a record says that the objects were left, and gives
 // what is closed when there is nothing left to wait for: each of them was seen, or
 // some cannot be.
-func (s *state) expect(prints map[ObjectKey]string) <-chan struct{} {
+func (s *state) expect(prints map[object.Key]string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled, s.rollCall = prints, newRollCall(prints)
@@ -142,8 +145,8 @@ func (s *state) settle(done outcome, kept certificates, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled = done.fingerprints()
-	maps.DeleteFunc(s.workloads, func(key ObjectKey, _ Workload) bool { return done.left[key] == "" })
-	maps.Copy(s.workloads, workloads(done.live))
+	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool { return done.left[key] == "" })
+	maps.Copy(s.workloads, health.Of(done.live))
 	s.catchUp()
 	clear(s.sighted)
 	s.certificates = kept
@@ -156,7 +159,7 @@ func (s *state) settle(done outcome, kept certificates, now time.Time) {
 // revision before the next one left them. After one that was not finished there are
 // none: repair leaves objects as the installed one wants them. What has to do with
 // certificates changes with time and is not among them.
-func (s *state) undisturbed() map[ObjectKey]string {
+func (s *state) undisturbed() map[object.Key]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all || s.recorded == nil || s.recorded.Unfinished {
@@ -193,12 +196,12 @@ func (s *state) lookedAt() time.Time {
 
 // settleSome takes over how a repair left single objects, and all of those that
 // have to do with certificates if any of them was one.
-func (s *state) settleSome(live map[ObjectKey]*unstructured.Unstructured, kept certificates) {
+func (s *state) settleSome(live map[object.Key]*unstructured.Unstructured, kept certificates) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(s.settled, fingerprints(live))
-	maps.DeleteFunc(s.workloads, func(key ObjectKey, _ Workload) bool { return live[key] != nil })
-	maps.Copy(s.workloads, workloads(live))
+	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool { return live[key] != nil })
+	maps.Copy(s.workloads, health.Of(live))
 	s.catchUp()
 	for key := range live {
 		delete(s.sighted, key)
@@ -212,14 +215,14 @@ func (s *state) settleSome(live map[ObjectKey]*unstructured.Unstructured, kept c
 // forgetSelfMade drops suspicions that were raised by our own writes, whose
 // events may come before the answers to them.
 func (s *state) forgetSelfMade() {
-	maps.DeleteFunc(s.suspect, func(key ObjectKey, seen string) bool {
+	maps.DeleteFunc(s.suspect, func(key object.Key, seen string) bool {
 		settled, known := s.settled[key]
 		return !known || seen == settled
 	})
 }
 
 // see notes how an object looks now, and reports whether that is news.
-func (s *state) see(key ObjectKey, fingerprint string) bool {
+func (s *state) see(key object.Key, fingerprint string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rollCall != nil {
@@ -240,7 +243,7 @@ const maxSighted = 1000
 // sightedWorkload is a workload together with how its object looked.
 type sightedWorkload struct {
 	fingerprint string
-	workload    Workload
+	workload    health.Workload
 }
 
 // catchUp takes what watches saw during an operation for newer than what the
@@ -257,7 +260,7 @@ func (s *state) catchUp() {
 
 // seeWorkload notes how an object that runs something is doing, and reports
 // whether that is news.
-func (s *state) seeWorkload(workload Workload, fingerprint string) bool {
+func (s *state) seeWorkload(workload health.Workload, fingerprint string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ours := s.settled[workload.Key]
@@ -274,20 +277,20 @@ func (s *state) seeWorkload(workload Workload, fingerprint string) bool {
 }
 
 // knownWorkloads in the order of their names.
-func (s *state) knownWorkloads() []Workload {
+func (s *state) knownWorkloads() []health.Workload {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return sortedWorkloads(s.workloads)
+	return health.Sorted(s.workloads)
 }
 
 // suspects are the objects to look at; all means every one of the release. What
 // has to do with certificates is looked at together, or not at all.
-func (s *state) suspects(now time.Time) (keys []ObjectKey, all bool) {
+func (s *state) suspects(now time.Time) (keys []object.Key, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	suspect := maps.Clone(s.suspect)
 	s.contests.sift(suspect, now)
-	isSuspect := func(key ObjectKey) bool {
+	isSuspect := func(key object.Key) bool {
 		_, ok := suspect[key]
 		return ok
 	}
@@ -296,11 +299,11 @@ func (s *state) suspects(now time.Time) (keys []ObjectKey, all bool) {
 			suspect[key] = ""
 		}
 	}
-	return slices.SortedFunc(maps.Keys(suspect), compareKeys), s.all
+	return slices.SortedFunc(maps.Keys(suspect), object.Key.Compare), s.all
 }
 
 // noteRepairs takes over what a repair has done, as far as it came.
-func (s *state) noteRepairs(steps []step, changes map[ObjectKey]Change, now time.Time) {
+func (s *state) noteRepairs(steps []step, changes map[object.Key]Change, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.contests.note(steps, changes, now)
@@ -328,7 +331,7 @@ func (s *state) renewal() time.Time {
 	return s.certificates.renewal
 }
 
-func (s *state) settledKeys() []ObjectKey {
+func (s *state) settledKeys() []object.Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.settled))

@@ -7,13 +7,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // TestWatchesThatAreAheadOfAnOperation has a cluster take a change up before the
 // operation is over that made it.
 func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 	t.Parallel()
-	key := ObjectKey{GroupKind: deploymentKind, Namespace: "ns", Name: "op"}
+	key := object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "op"}
 	deployment := func(generation int64) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apps/v1", "kind": "Deployment",
@@ -21,7 +24,7 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 			"status":   map[string]any{"observedGeneration": int64(1)},
 		}}
 	}
-	up := Workload{Key: key, Available: metav1.ConditionTrue}
+	up := health.Workload{Key: key, Available: metav1.ConditionTrue}
 	tests := map[string]struct {
 		reason string
 		seen   *unstructured.Unstructured
@@ -34,22 +37,22 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for operation, settle := range map[string]func(*state, map[ObjectKey]*unstructured.Unstructured){
-				"of all objects": func(s *state, live map[ObjectKey]*unstructured.Unstructured) {
+			for operation, settle := range map[string]func(*state, map[object.Key]*unstructured.Unstructured){
+				"of all objects": func(s *state, live map[object.Key]*unstructured.Unstructured) {
 					s.settle(outcome{live: live}, certificates{}, time.Now())
 				},
-				"of some": func(s *state, live map[ObjectKey]*unstructured.Unstructured) { s.settleSome(live, certificates{}) },
+				"of some": func(s *state, live map[object.Key]*unstructured.Unstructured) { s.settleSome(live, certificates{}) },
 			} {
 				s := newState("uid")
-				s.settle(outcome{live: map[ObjectKey]*unstructured.Unstructured{key: deployment(1)}}, certificates{}, time.Now())
+				s.settle(outcome{live: map[object.Key]*unstructured.Unstructured{key: deployment(1)}}, certificates{}, time.Now())
 				if test.seen != nil {
-					s.seeWorkload(up, fingerprint(deploymentKind, test.seen))
+					s.seeWorkload(up, fingerprint(health.DeploymentKind, test.seen))
 				}
-				settle(s, map[ObjectKey]*unstructured.Unstructured{key: deployment(2)})
+				settle(s, map[object.Key]*unstructured.Unstructured{key: deployment(2)})
 				if got := !s.knownWorkloads()[0].RollingOut; got != test.want {
 					t.Errorf("operation %s: rolled out is %t: %s", operation, got, test.reason)
 				}
-				s.settle(outcome{live: map[ObjectKey]*unstructured.Unstructured{key: deployment(2)}}, certificates{}, time.Now())
+				s.settle(outcome{live: map[object.Key]*unstructured.Unstructured{key: deployment(2)}}, certificates{}, time.Now())
 				if !s.knownWorkloads()[0].RollingOut {
 					t.Errorf("operation %s: what was seen before the last operation counts in the next", operation)
 				}
@@ -65,7 +68,7 @@ func TestWorkloadsOfOthersAreNotRemembered(t *testing.T) {
 	s := newState("uid")
 	see := func() {
 		for i := range 2 * maxSighted {
-			s.seeWorkload(missingWorkload(ObjectKey{GroupKind: deploymentKind, Name: fmt.Sprint(i)}), gone)
+			s.seeWorkload(health.Missing(object.Key{GroupKind: health.DeploymentKind, Name: fmt.Sprint(i)}), gone)
 		}
 	}
 	if see(); len(s.sighted) > maxSighted {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
@@ -32,13 +33,13 @@ type stream struct {
 	see func(sighting)
 
 	// listed is told, each time the stream begins anew, what is there.
-	listed func(map[ObjectKey]struct{})
+	listed func(map[object.Key]struct{})
 
 	// version is where to go on after an interruption; empty to begin anew.
 	version string
 
 	// found is what the list at the beginning has so far; nil after it.
-	found map[ObjectKey]struct{}
+	found map[object.Key]struct{}
 
 	// plain says that the API server does not stream lists.
 	plain bool
@@ -111,7 +112,7 @@ func (s *stream) open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	s.found = nil
 	if s.version == "" {
-		s.found = map[ObjectKey]struct{}{}
+		s.found = map[object.Key]struct{}{}
 	}
 	return s.clients.open(ctx, s.key, s.kind, s.watchOptions())
 }
@@ -185,7 +186,7 @@ const pageSize = 500
 
 // list is for API servers that do not stream lists.
 func (s *stream) list(ctx context.Context) error {
-	found := map[ObjectKey]struct{}{}
+	found := map[object.Key]struct{}{}
 	options := metav1.ListOptions{LabelSelector: s.selector, Limit: pageSize}
 	for {
 		page, err := s.page(ctx, options, found)
@@ -202,7 +203,7 @@ func (s *stream) list(ctx context.Context) error {
 }
 
 // page passes on the objects of a page as they come.
-func (s *stream) page(ctx context.Context, options metav1.ListOptions, found map[ObjectKey]struct{}) (metav1.ListMeta, error) {
+func (s *stream) page(ctx context.Context, options metav1.ListOptions, found map[object.Key]struct{}) (metav1.ListMeta, error) {
 	body, err := s.clients.open(ctx, s.key, s.kind, options)
 	if err != nil {
 		return metav1.ListMeta{}, err
@@ -211,7 +212,7 @@ func (s *stream) page(ctx context.Context, options metav1.ListOptions, found map
 	return s.readPage(body, found)
 }
 
-func (s *stream) readPage(body io.Reader, found map[ObjectKey]struct{}) (metav1.ListMeta, error) {
+func (s *stream) readPage(body io.Reader, found map[object.Key]struct{}) (metav1.ListMeta, error) {
 	left := int64(math.MaxInt64) // nothing of it stays
 	return objectlist.Read(body, maxSeen, &left, func(object []byte) error {
 		seen, err := sightingOf(s.kind, apiwatch.Added, object)

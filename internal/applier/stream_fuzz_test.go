@@ -9,6 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // FuzzStream reads any bytes as the events of a watch: it comes to an end, which is
@@ -20,14 +23,14 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, deployments bool) {
 		kind := schema.GroupKind{Kind: "ConfigMap"}
 		if deployments {
-			kind = deploymentKind
+			kind = health.DeploymentKind
 		}
 		atOnce := readStream(t, kind, bytes.NewReader(data))
 		slowly := readStream(t, kind, iotest.OneByteReader(bytes.NewReader(data)))
 		if diff := cmp.Diff(atOnce, slowly, cmp.AllowUnexported(streamed{}, sighting{})); diff != "" {
 			t.Errorf("at once and byte by byte differ:\n%s", diff)
 		}
-		listed := map[ObjectKey]struct{}{}
+		listed := map[object.Key]struct{}{}
 		s := &stream{kind: kind, see: func(seen sighting) {
 			checkSighting(t, kind, seen)
 			if _, known := listed[seen.key]; !known {
@@ -41,7 +44,7 @@ func FuzzStream(f *testing.F) {
 // streamed is what comes of a stream.
 type streamed struct {
 	seen     []sighting
-	listed   []map[ObjectKey]struct{}
+	listed   []map[object.Key]struct{}
 	version  string
 	progress bool
 	err      string
@@ -53,8 +56,8 @@ func readStream(t *testing.T, kind schema.GroupKind, from io.Reader) streamed {
 	s := &stream{
 		kind:   kind,
 		see:    func(seen sighting) { got.seen = append(got.seen, seen) },
-		listed: func(found map[ObjectKey]struct{}) { got.listed = append(got.listed, found) },
-		found:  map[ObjectKey]struct{}{},
+		listed: func(found map[object.Key]struct{}) { got.listed = append(got.listed, found) },
+		found:  map[object.Key]struct{}{},
 	}
 	progress, err := s.read(newEvents(from))
 	if err == nil {
@@ -67,7 +70,7 @@ func readStream(t *testing.T, kind schema.GroupKind, from io.Reader) streamed {
 	if len(got.listed) > 1 || len(got.listed) == 0 && got.version != "" {
 		t.Errorf("the list ended %d times, and the stream goes on at %q", len(got.listed), got.version)
 	}
-	reported := map[ObjectKey]bool{}
+	reported := map[object.Key]bool{}
 	for _, seen := range got.seen {
 		checkSighting(t, kind, seen)
 		reported[seen.key] = true
@@ -92,7 +95,7 @@ func checkSighting(t *testing.T, kind schema.GroupKind, seen sighting) {
 	if (seen.event == apiwatch.Deleted) != (seen.fingerprint == gone) {
 		t.Errorf("%s has the fingerprint %q after %s", seen.key, seen.fingerprint, seen.event)
 	}
-	if (seen.workload != nil) != (kind == deploymentKind) {
+	if (seen.workload != nil) != (kind == health.DeploymentKind) {
 		t.Errorf("%s of %s has the health %+v", seen.key, kind, seen.workload)
 	}
 }

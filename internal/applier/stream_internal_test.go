@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
@@ -85,7 +86,7 @@ func TestListsAreReadInPages(t *testing.T) {
 				seen <- s.key.Name
 			}
 		},
-		listed: func(found map[ObjectKey]struct{}) { listed = len(found) },
+		listed: func(found map[object.Key]struct{}) { listed = len(found) },
 	}
 	if err := s.list(t.Context()); err != nil {
 		t.Fatal(err)
@@ -132,7 +133,7 @@ func TestLargeObjectsOfAListAreRefused(t *testing.T) {
 	t.Parallel()
 	body := `{"items":[{"metadata":{"name":"c"}},{"metadata":{"name":"` + strings.Repeat("x", 2*maxSeen) + `"}}]}`
 	s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, see: func(sighting) {}}
-	found := map[ObjectKey]struct{}{}
+	found := map[object.Key]struct{}{}
 	if meta, err := s.readPage(strings.NewReader(body), found); !errors.Is(err, objectlist.ErrLargeObject) || meta != (metav1.ListMeta{}) || len(found) != 1 {
 		t.Errorf("read %v of %d objects, err = %v", meta, len(found), err)
 	}

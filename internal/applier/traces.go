@@ -11,6 +11,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
@@ -54,7 +55,7 @@ func tracesOf(manifest string, done outcome) (string, error) {
 
 // tracesIn gives the fingerprints in a record if they are those of exactly these
 // objects of its manifest; nil if not.
-func tracesIn(rel *release.Release, keys []ObjectKey) map[ObjectKey]string {
+func tracesIn(rel *release.Release, keys []object.Key) map[object.Key]string {
 	var found traces
 	if err := json.Unmarshal([]byte(rel.Labels[labelTraces]), &found); err != nil {
 		return nil
@@ -62,7 +63,7 @@ func tracesIn(rel *release.Release, keys []ObjectKey) map[ObjectKey]string {
 	if found.Format != tracesFormat || found.Manifest != manifestDigest(rel.Manifest) {
 		return nil
 	}
-	prints := make(map[ObjectKey]string, len(keys))
+	prints := make(map[object.Key]string, len(keys))
 	for _, key := range keys {
 		prints[key] = found.Objects[traceKey(key)]
 	}
@@ -78,6 +79,6 @@ func manifestDigest(manifest string) string {
 }
 
 // traceKey is unique: none of the parts can have a slash.
-func traceKey(key ObjectKey) string {
+func traceKey(key object.Key) string {
 	return strings.Join([]string{key.Group, key.Kind, key.Namespace, key.Name}, "/")
 }

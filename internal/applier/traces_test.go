@@ -11,17 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
 func TestTracesAreThoseOfOneManifest(t *testing.T) {
 	t.Parallel()
-	live := map[ObjectKey]*unstructured.Unstructured{}
+	live := map[object.Key]*unstructured.Unstructured{}
 	for _, name := range []string{"a", "b"} {
-		object := &unstructured.Unstructured{}
-		object.SetUID("u-" + "1")
-		object.SetResourceVersion("7")
-		live[ObjectKey{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: name}] = object
+		obj := &unstructured.Unstructured{}
+		obj.SetUID("u-" + "1")
+		obj.SetResourceVersion("7")
+		live[object.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: name}] = obj
 	}
 	keys := slices.Collect(maps.Keys(live))
 	text, err := tracesOf("manifest", outcome{live: live})
@@ -32,8 +33,8 @@ func TestTracesAreThoseOfOneManifest(t *testing.T) {
 		reason   string
 		manifest string
 		text     string
-		keys     []ObjectKey
-		want     map[ObjectKey]string
+		keys     []object.Key
+		want     map[object.Key]string
 	}{
 		"as they were left": {manifest: "manifest", text: text, keys: keys, want: fingerprints(live)},
 		"carried over":      {reason: "Helm keeps labels that the next writer does not name", manifest: "other", text: text, keys: keys},
@@ -45,7 +46,7 @@ func TestTracesAreThoseOfOneManifest(t *testing.T) {
 		"one less": {reason: "kinds may have become others", manifest: "manifest", text: text, keys: keys[:1]},
 		"other objects": {
 			reason: "kinds may have become others", manifest: "manifest", text: text,
-			keys: []ObjectKey{keys[0], {GroupKind: schema.GroupKind{Kind: "Secret"}, Namespace: "ns", Name: "b"}},
+			keys: []object.Key{keys[0], {GroupKind: schema.GroupKind{Kind: "Secret"}, Namespace: "ns", Name: "b"}},
 		},
 	}
 	for name, tc := range tests {
@@ -63,7 +64,7 @@ func TestCertificatesLeaveNoTraces(t *testing.T) {
 	t.Parallel()
 	secret := &unstructured.Unstructured{}
 	secret.SetAnnotations(map[string]string{bundle.AnnotationCertificateNames: "a.test"})
-	text, err := tracesOf("manifest", outcome{live: map[ObjectKey]*unstructured.Unstructured{{Name: "s"}: secret}})
+	text, err := tracesOf("manifest", outcome{live: map[object.Key]*unstructured.Unstructured{{Name: "s"}: secret}})
 	if err != nil || text != "" {
 		t.Errorf("traces = %q, %v, want none: a certificate is looked after by its content", text, err)
 	}
@@ -71,14 +72,14 @@ func TestCertificatesLeaveNoTraces(t *testing.T) {
 
 func TestRollCall(t *testing.T) {
 	t.Parallel()
-	a, b := ObjectKey{Name: "a"}, ObjectKey{Name: "b"}
+	a, b := object.Key{Name: "a"}, object.Key{Name: "b"}
 	tests := map[string]struct {
 		answer   func(*rollCall)
 		over     bool
 		complete bool
 	}{
 		"nobody yet":       {answer: func(*rollCall) {}},
-		"some":             {answer: func(r *rollCall) { r.answer(a); r.answer(a); r.answer(ObjectKey{Name: "c"}) }},
+		"some":             {answer: func(r *rollCall) { r.answer(a); r.answer(a); r.answer(object.Key{Name: "c"}) }},
 		"all":              {answer: func(r *rollCall) { r.answer(a); r.answer(b); r.answer(b) }, over: true, complete: true},
 		"one is not seen":  {answer: func(r *rollCall) { r.answer(a); r.fail(); r.fail(); r.answer(b) }, over: true},
 		"failed after all": {answer: func(r *rollCall) { r.answer(a); r.answer(b); r.fail() }, over: true, complete: true},
@@ -86,7 +87,7 @@ func TestRollCall(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRollCall(map[ObjectKey]string{a: "1", b: "1"})
+			r := newRollCall(map[object.Key]string{a: "1", b: "1"})
 			tc.answer(r)
 			over := false
 			select {

@@ -10,6 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // watchKey is what one watch covers. Extensions with the same ServiceAccount
@@ -42,10 +45,10 @@ func (w *watch) covers(extension string) bool {
 
 // observer is told what the watches see.
 type observer interface {
-	see(extension string, key ObjectKey, fingerprint string)
-	seeWorkload(extension string, workload Workload, fingerprint string)
+	see(extension string, key object.Key, fingerprint string)
+	seeWorkload(extension string, workload health.Workload, fingerprint string)
 	blind(extension string)
-	settledKeys(extension string) []ObjectKey
+	settledKeys(extension string) []object.Key
 }
 
 // watches are all that run in this process.
@@ -144,7 +147,7 @@ func (w *watches) start(key watchKey, running *watch) {
 		kind:     running.kind,
 		selector: selector,
 		see:      w.see,
-		listed:   func(found map[ObjectKey]struct{}) { w.audit(key, running, found) },
+		listed:   func(found map[object.Key]struct{}) { w.audit(key, running, found) },
 	}
 	go func() {
 		if stream.run(ctx) {
@@ -199,7 +202,7 @@ func (w *watches) see(seen sighting) {
 }
 
 // audit finds objects that went away while there was no watch.
-func (w *watches) audit(key watchKey, running *watch, found map[ObjectKey]struct{}) {
+func (w *watches) audit(key watchKey, running *watch, found map[object.Key]struct{}) {
 	w.mu.Lock()
 	users := slices.Collect(maps.Keys(running.users))
 	w.mu.Unlock()

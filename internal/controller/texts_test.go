@@ -207,8 +207,8 @@ func TestTextsAreBounded(t *testing.T) {
 		offenders, kinds, problems = append(offenders, name), append(kinds, name), append(problems, name)
 		violations = append(violations, bundle.Violation{File: name, Message: name})
 		gains = append(gains, permission.Gain{Subject: "s", Rule: sampleRule("", "", fmt.Sprint("things-", i), "get")})
-		failures = append(failures, applier.ObjectFailure{Action: "creating", Object: object("Thing", "", name), Err: forbiddenTo("create")})
-		conflicts = append(conflicts, applier.Conflict{Object: object("Thing", "", name), Holder: applier.Holder{Kind: "Widget", Name: name}})
+		failures = append(failures, applier.ObjectFailure{Action: "creating", Object: keyOf("Thing", "", name), Err: forbiddenTo("create")})
+		conflicts = append(conflicts, applier.Conflict{Object: keyOf("Thing", "", name), Holder: applier.Holder{Kind: "Widget", Name: name}})
 		workloads = append(workloads, Workload{Name: name, Available: metav1.ConditionFalse, Reason: long})
 	}
 	tests := map[string]situation{

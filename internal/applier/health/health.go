@@ -1,4 +1,4 @@
-package applier
+package health
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // Workload is how an object of the release that runs something is doing, or any object
 // that is on its way out.
 type Workload struct {
-	Key ObjectKey
+	Key object.Key
 
 	// Available says whether it serves, if only with pods of the last revision.
 	Available metav1.ConditionStatus
@@ -35,64 +36,46 @@ type Workload struct {
 	Reason string
 }
 
-var deploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+// DeploymentKind is the one kind whose status is read.
+var DeploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
 
-// Workloads are the objects of the installed release that run something, sorted,
-// as they were seen last; false if they were not looked at in this process yet.
-// It makes no request.
-func (a *Applier) Workloads(owner Extension) ([]Workload, bool) {
-	known := a.state(owner)
-	looked := known.lookedAt()
-	if looked.IsZero() {
-		return known.knownWorkloads(), false
-	}
-	if a.config.Now().Sub(looked) > maxUnseen && slices.Contains(a.watches.denied(owner.Name), deploymentKind.String()) {
-		return unseenWorkloads(known.knownWorkloads()), true
-	}
-	return known.knownWorkloads(), true
-}
-
-// maxUnseen is how long workloads that are not watched are taken to be as they were.
-// By then the look that follows after [recheckInterval] has failed.
-const maxUnseen = recheckInterval + time.Minute
-
-// workloads are those among the objects; what they say is as old as the objects.
-func workloads(live map[ObjectKey]*unstructured.Unstructured) map[ObjectKey]Workload {
-	found := map[ObjectKey]Workload{}
+// Of gives the workloads among live objects, as they were when the objects were read.
+func Of(live map[object.Key]*unstructured.Unstructured) map[object.Key]Workload {
+	found := map[object.Key]Workload{}
 	for key, object := range live {
 		switch {
 		case object.GetDeletionTimestamp() != nil:
-			found[key] = goingWorkload(key, object)
-		case key.GroupKind == deploymentKind:
+			found[key] = terminating(key, object)
+		case key.GroupKind == DeploymentKind:
 			found[key] = workloadOf(key, object)
 		}
 	}
 	return found
 }
 
-func workloadOf(key ObjectKey, object *unstructured.Unstructured) Workload {
+func workloadOf(key object.Key, object *unstructured.Unstructured) Workload {
 	deployment := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
 		return Workload{Key: key, Available: metav1.ConditionUnknown, Reason: "its status cannot be read"}
 	}
-	return healthOf(key, deployment)
+	return OfDeployment(key, deployment)
 }
 
-// goingWorkload is an object that somebody has deleted and that is still there. It
+// terminating is an object that somebody has deleted and that is still there. It
 // counts whatever its kind: a definition takes its custom resources along.
-func goingWorkload(key ObjectKey, object *unstructured.Unstructured) Workload {
+func terminating(key object.Key, object *unstructured.Unstructured) Workload {
 	return Workload{Key: key, Available: metav1.ConditionFalse, Reason: fmt.Sprintf(
 		"it was deleted, and is put back when it is gone, for which it waits for finalizers [%s]",
 		strings.Join(object.GetFinalizers(), " "))}
 }
 
-// missingWorkload is one whose object was seen to be deleted.
-func missingWorkload(key ObjectKey) Workload {
+// Missing is the workload of an object that was deleted.
+func Missing(key object.Key) Workload {
 	return Workload{Key: key, Available: metav1.ConditionFalse, Reason: "it does not exist"}
 }
 
-// unseenWorkloads may have changed since they were seen.
-func unseenWorkloads(last []Workload) []Workload {
+// Unseen gives workloads that may have changed since they were seen.
+func Unseen(last []Workload) []Workload {
 	unseen := make([]Workload, 0, len(last))
 	for _, workload := range last {
 		unseen = append(unseen, Workload{
@@ -103,9 +86,9 @@ func unseenWorkloads(last []Workload) []Workload {
 	return unseen
 }
 
-// healthOf follows the rules of kubectl rollout status, and those of the cluster
+// OfDeployment follows the rules of kubectl rollout status, and those of the cluster
 // where it knows more: a rollout that is over stays over when pods go away later.
-func healthOf(key ObjectKey, deployment *appsv1.Deployment) Workload {
+func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 	workload := Workload{Key: key, Available: metav1.ConditionUnknown}
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		workload.RollingOut = true
@@ -174,7 +157,7 @@ func conditionOf(deployment *appsv1.Deployment, kind appsv1.DeploymentConditionT
 	return appsv1.DeploymentCondition{}
 }
 
-// sortedWorkloads in the order of their names.
-func sortedWorkloads(found map[ObjectKey]Workload) []Workload {
-	return slices.SortedFunc(maps.Values(found), func(a, b Workload) int { return compareKeys(a.Key, b.Key) })
+// Sorted gives workloads in the order of their keys.
+func Sorted(found map[object.Key]Workload) []Workload {
+	return slices.SortedFunc(maps.Values(found), func(a, b Workload) int { return a.Key.Compare(b.Key) })
 }

@@ -1,4 +1,4 @@
-package applier
+package health
 
 import (
 	"strings"
@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 func TestWorkloadOf(t *testing.T) {
@@ -149,13 +151,13 @@ status: {replicas: many}`,
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			object := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(strings.TrimSpace(tc.deployment)), &object.Object); err != nil {
+			obj := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(strings.TrimSpace(tc.deployment)), &obj.Object); err != nil {
 				t.Fatal(err)
 			}
-			key := ObjectKey{GroupKind: deploymentKind, Namespace: "ns", Name: "d"}
+			key := object.Key{GroupKind: DeploymentKind, Namespace: "ns", Name: "d"}
 			tc.want.Key = key
-			if diff := cmp.Diff(tc.want, workloadOf(key, object)); diff != "" {
+			if diff := cmp.Diff(tc.want, workloadOf(key, obj)); diff != "" {
 				t.Errorf("workloadOf() (-want +got):\n%s", diff)
 			}
 		})

@@ -1,0 +1,27 @@
+package applier
+
+import (
+	"slices"
+	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+)
+
+// Workloads are the objects of the installed release that run something, sorted,
+// as they were seen last; false if they were not looked at in this process yet.
+// It makes no request.
+func (a *Applier) Workloads(owner Extension) ([]health.Workload, bool) {
+	known := a.state(owner)
+	looked := known.lookedAt()
+	if looked.IsZero() {
+		return known.knownWorkloads(), false
+	}
+	if a.config.Now().Sub(looked) > maxUnseen && slices.Contains(a.watches.denied(owner.Name), health.DeploymentKind.String()) {
+		return health.Unseen(known.knownWorkloads()), true
+	}
+	return known.knownWorkloads(), true
+}
+
+// maxUnseen is how long workloads that are not watched are taken to be as they were.
+// By then the look that follows after [recheckInterval] has failed.
+const maxUnseen = recheckInterval + time.Minute
