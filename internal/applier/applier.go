@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
 // Config is what an [Applier] needs. All fields are required.
@@ -43,7 +44,7 @@ type Config struct {
 type Applier struct {
 	config    Config
 	histories *histories
-	clients   *identityClients
+	clients   *impersonation.Clients
 	watches   *watches
 	owners    owners
 
@@ -58,15 +59,15 @@ func New(config Config) (*Applier, error) {
 	if config.REST == nil || config.Mapper == nil || config.SystemNamespace == "" || config.Changed == nil || config.Now == nil {
 		return nil, errors.New("applier: every field of the configuration is required")
 	}
-	clients, err := newIdentityClients(config.REST)
+	clients, err := impersonation.New(config.REST)
 	if err != nil {
 		return nil, err
 	}
-	core, err := corev1client.NewForConfigAndClient(config.REST, clients.own())
+	core, err := corev1client.NewForConfigAndClient(config.REST, clients.Own())
 	if err != nil {
 		return nil, fmt.Errorf("building a client for release records: %w", err)
 	}
-	names, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config.REST), clients.own())
+	names, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config.REST), clients.Own())
 	if err != nil {
 		return nil, fmt.Errorf("building a client for release records: %w", err)
 	}

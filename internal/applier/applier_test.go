@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
@@ -97,7 +98,7 @@ func TestUnnamedServiceAccountSendsNothing(t *testing.T) {
 	nobody := f.owner
 	nobody.ServiceAccount = ""
 	_, err := f.applier.Apply(t.Context(), nobody, f.desired("1.0.0", configMap("a", "1")))
-	if !errors.Is(err, applier.ErrNoIdentity) {
+	if !errors.Is(err, impersonation.ErrNoIdentity) {
 		t.Errorf("err = %v, want ErrNoIdentity", err)
 	}
 	for _, line := range f.requests.take() {

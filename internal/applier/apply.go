@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -36,7 +38,7 @@ type Desired struct {
 // [*ObjectsError], [*RecordTooLargeError] or [ErrOwnerGone]; other errors are those
 // of the API server.
 func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (Result, error) {
-	client, err := a.clients.dynamic(owner.account())
+	client, err := impersonation.As(a.clients, owner.account(), dynamic.NewForConfigAndClient)
 	if err != nil {
 		return Result{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
 // Departure is what becomes of the content of an extension that is being deleted.
@@ -89,7 +90,7 @@ var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "C
 // Depart says what goes with an extension, before any of it does, and what does not. It
 // reads as the ServiceAccount.
 func (a *Applier) Depart(ctx context.Context, owner Extension) (Departure, error) {
-	client, err := a.clients.metadata(owner.account())
+	client, err := impersonation.As(a.clients, owner.account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return Departure{}, err
 	}
@@ -207,7 +208,7 @@ func countOf(ctx context.Context, client metadata.Interface, resource schema.Gro
 // deleted, and what they wait for: first those of which that is known. Each is asked for
 // until it is gone. It knows none if no [Applier.Depart] in this process has.
 func (a *Applier) Remaining(ctx context.Context, owner Extension) ([]Remaining, error) {
-	client, err := a.clients.metadata(owner.account())
+	client, err := impersonation.As(a.clients, owner.account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return nil, err
 	}

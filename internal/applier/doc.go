@@ -2,7 +2,7 @@
 // release: objects + owner -> release record + what is live.
 //
 // Content is read and written only as the ServiceAccount that the extension
-// declares, see [identityTransport]. The release record is the controller's
+// declares, see [impersonation]. The release record is the controller's
 // own: Secrets in the system namespace, written crash-safe.
 //
 // Every object is read or tried, and checked, before the first write, see [plan]. What

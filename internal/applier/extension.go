@@ -47,8 +47,8 @@ func (e Extension) isOfEarlier(object metav1.Object) bool {
 	return controller != nil && controller.Kind == ownerKind && controller.Name == e.Name && controller.UID != e.UID
 }
 
-func (e Extension) account() ServiceAccount {
-	return ServiceAccount{Namespace: e.Namespace, Name: e.ServiceAccount}
+func (e Extension) account() types.NamespacedName {
+	return types.NamespacedName{Namespace: e.Namespace, Name: e.ServiceAccount}
 }
 
 func (e Extension) reference() *metav1.OwnerReference {

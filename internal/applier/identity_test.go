@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
 // departure is a request as it leaves the process.
@@ -343,10 +344,10 @@ func TestNobodyTouchesContent(t *testing.T) { //nolint:tparallel // see below
 			}
 			object := configMap("a", "2")
 			object.SetNamespace(f.owner.Namespace)
-			if _, err := f.applier.Apply(t.Context(), nobody, f.desired("2.0.0", object)); !errors.Is(err, applier.ErrNoIdentity) {
+			if _, err := f.applier.Apply(t.Context(), nobody, f.desired("2.0.0", object)); !errors.Is(err, impersonation.ErrNoIdentity) {
 				t.Errorf("applying: %v, want ErrNoIdentity", err)
 			}
-			if _, err := f.applier.Repair(t.Context(), nobody); !errors.Is(err, applier.ErrNoIdentity) {
+			if _, err := f.applier.Repair(t.Context(), nobody); !errors.Is(err, impersonation.ErrNoIdentity) {
 				t.Errorf("repairing: %v, want ErrNoIdentity", err)
 			}
 			for _, d := range gate.departures() {

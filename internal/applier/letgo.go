@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -23,7 +24,7 @@ import (
 // Beside an object that was being replaced, it is the one write to content after an
 // extension was deleted.
 func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
-	client, err := a.clients.dynamic(owner.account())
+	client, err := impersonation.As(a.clients, owner.account(), dynamic.NewForConfigAndClient)
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,15 @@ package applier
 
 import (
 	"context"
-	"fmt"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
@@ -29,23 +32,21 @@ func (a *Applier) checkPermissions(ctx context.Context, owner Extension, desired
 	})
 }
 
-func (a *Applier) permissionClients(account ServiceAccount) (permission.Clients, error) {
-	http := a.clients.http(account)
-	authorization, err := authorizationv1client.NewForConfigAndClient(a.clients.config, http)
+func (a *Applier) permissionClients(account types.NamespacedName) (permission.Clients, error) {
+	authorization, err := impersonation.As(a.clients, account, authorizationv1client.NewForConfigAndClient)
 	if err != nil {
-		return permission.Clients{}, fmt.Errorf("building a client for %q: %w", account.User(), err)
+		return permission.Clients{}, err
 	}
-	rbac, err := rbacv1client.NewForConfigAndClient(a.clients.config, http)
-	if err != nil {
-		return permission.Clients{}, fmt.Errorf("building a client for %q: %w", account.User(), err)
-	}
-	return permission.Clients{Authorization: authorization, RBAC: rbac}, nil
+	rbac, err := impersonation.As(a.clients, account, rbacv1client.NewForConfigAndClient)
+	return permission.Clients{Authorization: authorization, RBAC: rbac}, err
 }
 
 // checkDefinitions asks what the plan does to definitions that exist and to what
 // is stored.
 func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy, plan *plan) (notes []string, err error) {
-	client, err := a.clients.reader(plan.owner.account())
+	client, err := impersonation.As(a.clients, plan.owner.account(), func(config *rest.Config, through *http.Client) (rest.Interface, error) {
+		return rest.RESTClientForConfigAndClient(preflight.ConfigFor(config), through)
+	})
 	if err != nil {
 		return nil, err
 	}

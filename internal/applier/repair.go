@@ -8,8 +8,10 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -38,7 +40,7 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 			return Result{}, err
 		}
 	}
-	client, err := a.clients.dynamic(owner.account())
+	client, err := impersonation.As(a.clients, owner.account(), dynamic.NewForConfigAndClient)
 	if err != nil {
 		return Result{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
@@ -24,7 +25,7 @@ import (
 // it. There can be thousands, so one is one goroutine, which holds neither a
 // client nor a buffer while it waits.
 type stream struct {
-	clients  *identityClients
+	clients  *impersonation.Clients
 	key      watchKey
 	kind     schema.GroupKind
 	selector string
@@ -88,7 +89,7 @@ func (s *stream) interrupted(ctx context.Context, err error) {
 		s.version = ""
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 	default:
-		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", s.key.account.User())
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", impersonation.User(s.key.account))
 	}
 }
 
@@ -114,7 +115,7 @@ func (s *stream) open(ctx context.Context) (io.ReadCloser, error) {
 	if s.version == "" {
 		s.found = map[object.Key]struct{}{}
 	}
-	return s.clients.open(ctx, s.key, s.kind, s.watchOptions())
+	return open(ctx, s.clients, s.key, s.kind, s.watchOptions())
 }
 
 // read is where streams wait, nearly all of the time. What is on the stack then
@@ -204,7 +205,7 @@ func (s *stream) list(ctx context.Context) error {
 
 // page passes on the objects of a page as they come.
 func (s *stream) page(ctx context.Context, options metav1.ListOptions, found map[object.Key]struct{}) (metav1.ListMeta, error) {
-	body, err := s.clients.open(ctx, s.key, s.kind, options)
+	body, err := open(ctx, s.clients, s.key, s.kind, options)
 	if err != nil {
 		return metav1.ListMeta{}, err
 	}

@@ -13,9 +13,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
@@ -66,7 +68,7 @@ func TestListsAreReadInPages(t *testing.T) {
 		fmt.Fprintf(w, `],"metadata":{"resourceVersion":"77","continue":%q}}`, next)
 	}))
 	t.Cleanup(server.Close)
-	clients, err := newIdentityClients(&rest.Config{Host: server.URL})
+	clients, err := impersonation.New(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func TestListsAreReadInPages(t *testing.T) {
 	last := -1
 	s := &stream{
 		clients:  clients,
-		key:      watchKey{account: ServiceAccount{Namespace: "ns", Name: "sa"}, resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
+		key:      watchKey{account: types.NamespacedName{Namespace: "ns", Name: "sa"}, resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
 		kind:     schema.GroupKind{Kind: "ConfigMap"},
 		selector: "a=b",
 		see: func(s sighting) {

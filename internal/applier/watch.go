@@ -9,16 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
 // watchKey is what one watch covers. Extensions with the same ServiceAccount
 // share it.
 type watchKey struct {
-	account   ServiceAccount
+	account   types.NamespacedName
 	resource  schema.GroupVersionResource
 	namespace string // empty for cluster-scoped kinds
 }
@@ -53,14 +55,14 @@ type observer interface {
 
 // watches are all that run in this process.
 type watches struct {
-	clients  *identityClients
+	clients  *impersonation.Clients
 	observer observer
 
 	mu     sync.Mutex
 	active map[watchKey]*watch
 }
 
-func newWatches(clients *identityClients, observer observer) *watches {
+func newWatches(clients *impersonation.Clients, observer observer) *watches {
 	return &watches{clients: clients, observer: observer, active: map[watchKey]*watch{}}
 }
 

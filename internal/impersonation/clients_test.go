@@ -1,17 +1,11 @@
-package applier
+package impersonation
 
 import (
 	"context"
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,13 +27,13 @@ func (f answer) RoundTrip(req *http.Request) (*http.Response, error) { return f(
 
 func TestUser(t *testing.T) {
 	t.Parallel()
-	for account, want := range map[ServiceAccount]string{
+	for account, want := range map[types.NamespacedName]string{
 		{Namespace: "ns", Name: "installer"}: "system:serviceaccount:ns:installer",
 		{Namespace: "ns"}:                    "",
 		{Name: "installer"}:                  "",
 		{}:                                   "",
 	} {
-		if got := account.User(); got != want {
+		if got := User(account); got != want {
 			t.Errorf("%+v is %q, want %q", account, got, want)
 		}
 	}
@@ -65,7 +59,7 @@ func TestCallersDoNotChooseAnIdentity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var sent http.Header
-			transport := &identityTransport{user: "system:serviceaccount:ns:installer", next: answer(func(req *http.Request) (*http.Response, error) {
+			transport := &roundTripper{user: "system:serviceaccount:ns:installer", next: answer(func(req *http.Request) (*http.Response, error) {
 				sent = req.Header
 				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 			})}
@@ -97,7 +91,7 @@ func TestIdentityOfTheControllerMustBeItsOwn(t *testing.T) {
 		"group": {Groups: []string{"system:masters"}},
 		"extra": {Extra: map[string][]string{"scopes": {"all"}}},
 	} {
-		if _, err := newIdentityClients(&rest.Config{Impersonate: impersonate}); err == nil {
+		if _, err := New(&rest.Config{Impersonate: impersonate}); err == nil {
 			t.Errorf("%s: a connection that impersonates was accepted", name)
 		}
 	}
@@ -118,9 +112,9 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 
 // everyRequest makes each kind of request that there is to content, and gives the
 // errors by its name.
-func everyRequest(ctx context.Context, t *testing.T, clients *identityClients, account ServiceAccount) map[string]error {
+func everyRequest(ctx context.Context, t *testing.T, clients *Clients, account types.NamespacedName) map[string]error {
 	t.Helper()
-	client, err := clients.dynamic(account)
+	client, err := As(clients, account, dynamic.NewForConfigAndClient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,14 +132,6 @@ func everyRequest(ctx context.Context, t *testing.T, clients *identityClients, a
 		_, errs["patch "+scope] = resource.Patch(ctx, "a", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 		errs["delete "+scope] = resource.Delete(ctx, "a", metav1.DeleteOptions{})
 	}
-	for name, watch := range map[string]bool{"open a list": false, "open a watch": true} {
-		key := watchKey{account: account, resource: configMaps, namespace: "ns"}
-		body, err := clients.open(ctx, key, schema.GroupKind{Kind: "ConfigMap"}, metav1.ListOptions{Watch: watch})
-		if err == nil {
-			_ = body.Close()
-		}
-		errs[name] = err
-	}
 	return errs
 }
 
@@ -155,11 +141,11 @@ func TestNothingIsSentWithoutAnIdentity(t *testing.T) {
 		t.Errorf("%s %s was sent as %q", req.Method, req.URL, req.Header.Values("Impersonate-User"))
 	}))
 	defer server.Close()
-	clients, err := newIdentityClients(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
+	clients, err := New(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, account := range []ServiceAccount{{}, {Namespace: "ns"}, {Name: "installer"}} {
+	for _, account := range []types.NamespacedName{{}, {Namespace: "ns"}, {Name: "installer"}} {
 		for name, err := range everyRequest(t.Context(), t, clients, account) {
 			if !errors.Is(err, ErrNoIdentity) {
 				t.Errorf("%s as %+v: %v, want ErrNoIdentity", name, account, err)
@@ -168,7 +154,7 @@ func TestNothingIsSentWithoutAnIdentity(t *testing.T) {
 	}
 	body := &closeNoter{Reader: strings.NewReader("{}")}
 	req := httptest.NewRequest(http.MethodPost, server.URL, body)
-	if _, err := (&identityTransport{next: http.DefaultTransport}).RoundTrip(req); !errors.Is(err, ErrNoIdentity) || !body.closed.Load() {
+	if _, err := (&roundTripper{next: http.DefaultTransport}).RoundTrip(req); !errors.Is(err, ErrNoIdentity) || !body.closed.Load() {
 		t.Errorf("err = %v, body closed: %t", err, body.closed.Load())
 	}
 }
@@ -198,11 +184,11 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 					http.Redirect(writer, req, location, status)
 				}))
 				defer server.Close()
-				clients, err := newIdentityClients(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
+				clients, err := New(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				errs := everyRequest(t.Context(), t, clients, ServiceAccount{Namespace: "ns", Name: "installer"})
+				errs := everyRequest(t.Context(), t, clients, types.NamespacedName{Namespace: "ns", Name: "installer"})
 				for request, err := range errs {
 					if err == nil {
 						t.Errorf("%s: a redirect is a success", request)
@@ -225,7 +211,7 @@ func TestOwnRequestsFollowNoRedirects(t *testing.T) {
 	defer elsewhere.Close()
 	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	clients, err := newIdentityClients(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
+	clients, err := New(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,87 +219,11 @@ func TestOwnRequestsFollowNoRedirects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := clients.own().Do(req)
+	answer, err := clients.Own().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusTemporaryRedirect {
 		t.Errorf("got %s (%v), want the redirect itself", answer.Status, err)
 	}
-}
-
-// opensConnections are the functions that make a connection of their own, other
-// than those that are given a client to use.
-var opensConnections = regexp.MustCompile(`^(.*ForConfig(OrDie)?|.*(HTTPClient|RESTClient|Transport)For|Default(Client|Transport)|Get|Head|Post|PostForm)$`)
-
-// sendsRequests are the packages that have such functions, or types.
-var sendsRequests = regexp.MustCompile(`^(net/http|k8s\.io/(client-go|cli-runtime)/.*|helm\.sh/helm/v3/pkg/kube|sigs\.k8s\.io/controller-runtime/.*)$`)
-
-// TestConnectionsAreMadeInOnePlace: what touches content goes through identity.go.
-// To add a line here is to add a way around it.
-func TestConnectionsAreMadeInOnePlace(t *testing.T) {
-	t.Parallel()
-	want := map[string][]string{
-		// To a snapshot, which is answered from memory.
-		"engine.go":   {"http.Client"},
-		"identity.go": {"http.Client", "rest.TransportFor"},
-	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string][]string{}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		if found := connectionsIn(t, file); len(found) > 0 {
-			got[file] = found
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what opens connections (-allowed +found):\n%s", diff)
-	}
-}
-
-// connectionsIn names what a file uses to open connections, sorted.
-func connectionsIn(t *testing.T, file string) []string {
-	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	imported := map[string]bool{}
-	for _, spec := range parsed.Imports {
-		path, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := filepath.Base(path)
-		if spec.Name != nil {
-			name = spec.Name.Name
-		}
-		imported[name] = sendsRequests.MatchString(path)
-	}
-	found := map[string]struct{}{}
-	ast.Inspect(parsed, func(node ast.Node) bool {
-		literal, isLiteral := node.(*ast.CompositeLit)
-		if isLiteral {
-			node = literal.Type
-		}
-		selector, ok := node.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		from, ok := selector.X.(*ast.Ident)
-		if !ok || !imported[from.Name] {
-			return true
-		}
-		// The types are harmless where they are only named.
-		if name := selector.Sel.Name; opensConnections.MatchString(name) || isLiteral && (name == "Client" || name == "Transport") {
-			found[from.Name+"."+name] = struct{}{}
-		}
-		return true
-	})
-	return slices.Sorted(maps.Keys(found))
 }
