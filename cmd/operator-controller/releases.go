@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
 
@@ -22,7 +23,7 @@ var (
 )
 
 func (r releases) Observe(ctx context.Context, owner controller.Owner) (controller.Installation, error) {
-	state, err := r.applier.Observe(ctx, applier.Extension(owner))
+	state, err := r.applier.Observe(ctx, object.Owner(owner))
 	if err != nil {
 		return controller.Installation{}, portError(err)
 	}
@@ -36,7 +37,7 @@ func (r releases) Observe(ctx context.Context, owner controller.Owner) (controll
 }
 
 func (r releases) Apply(ctx context.Context, owner controller.Owner, revision controller.Revision) (controller.Applied, error) {
-	result, err := r.applier.Apply(ctx, applier.Extension(owner), applier.Desired{
+	result, err := r.applier.Apply(ctx, object.Owner(owner), applier.Desired{
 		Revision:    applier.Revision(revision.Installed),
 		Objects:     revision.Objects,
 		Annotations: revision.Annotations,
@@ -50,7 +51,7 @@ func (r releases) Apply(ctx context.Context, owner controller.Owner, revision co
 }
 
 func (r releases) Repair(ctx context.Context, owner controller.Owner) (controller.Applied, error) {
-	result, err := r.applier.Repair(ctx, applier.Extension(owner))
+	result, err := r.applier.Repair(ctx, object.Owner(owner))
 	applied := appliedFrom(result)
 	for key, change := range result.Changes {
 		if change == applier.Unchanged {
@@ -67,7 +68,7 @@ func (r releases) Repair(ctx context.Context, owner controller.Owner) (controlle
 }
 
 func (r releases) LetGo(ctx context.Context, owner controller.Owner) error {
-	return r.applier.LetGo(ctx, applier.Extension(owner))
+	return r.applier.LetGo(ctx, object.Owner(owner))
 }
 
 func (r releases) Departed(extension string) { r.applier.Departed(extension) }
@@ -98,7 +99,7 @@ func appliedFrom(result applier.Result) controller.Applied {
 }
 
 func (r releases) Workloads(owner controller.Owner) ([]controller.Workload, bool) {
-	found, seen := r.applier.Workloads(applier.Extension(owner))
+	found, seen := r.applier.Workloads(object.Owner(owner))
 	workloads := make([]controller.Workload, 0, len(found))
 	for _, workload := range found {
 		workloads = append(workloads, controller.Workload{
@@ -113,7 +114,7 @@ func (r releases) Workloads(owner controller.Owner) ([]controller.Workload, bool
 }
 
 func (r releases) Depart(ctx context.Context, owner controller.Owner) (controller.Departure, error) {
-	found, err := r.applier.Depart(ctx, applier.Extension(owner))
+	found, err := r.applier.Depart(ctx, object.Owner(owner))
 	var departure controller.Departure
 	for _, resources := range found.CustomResources {
 		departure.CustomResources = append(departure.CustomResources, controller.CustomResources(resources))
@@ -125,7 +126,7 @@ func (r releases) Depart(ctx context.Context, owner controller.Owner) (controlle
 }
 
 func (r releases) Remaining(ctx context.Context, owner controller.Owner) ([]string, error) {
-	found, err := r.applier.Remaining(ctx, applier.Extension(owner))
+	found, err := r.applier.Remaining(ctx, object.Owner(owner))
 	texts := make([]string, 0, len(found))
 	for _, remaining := range found {
 		texts = append(texts, remaining.String())

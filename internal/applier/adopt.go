@@ -6,6 +6,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // adopt takes over the records of an earlier extension of the same name that was
@@ -114,13 +116,13 @@ func (h *history) leaveOthers(ctx context.Context) error {
 }
 
 // namesOwner says that all objects of a manifest carry the name of the extension.
-func namesOwner(manifest string, owner Extension) bool {
+func namesOwner(manifest string, owner object.Owner) bool {
 	objects, err := objectsOf(manifest)
-	return err == nil && len(objects) > 0 && !slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool {
-		return object.GetLabels()[LabelOwnerName] != owner.Name
+	return err == nil && len(objects) > 0 && !slices.ContainsFunc(objects, func(obj *unstructured.Unstructured) bool {
+		return obj.GetLabels()[object.LabelOwnerName] != owner.Name
 	})
 }
 
-func isReleaseOf(owner Extension, rel *release.Release) bool {
+func isReleaseOf(owner object.Owner, rel *release.Release) bool {
 	return rel.Namespace == owner.Namespace && revisionFrom(rel).Bundle.Package == owner.Package
 }

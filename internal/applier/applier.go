@@ -71,7 +71,7 @@ func New(config Config) (*Applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building a client for release records: %w", err)
 	}
-	owners := owners{extensions: names.Resource(ownerResource)}
+	owners := owners{extensions: names.Resource(object.OwnerResource)}
 	applier := &Applier{
 		config: config,
 		owners: owners,
@@ -123,7 +123,7 @@ type Result struct {
 const recheckInterval = 2 * time.Minute
 
 // result is that of an operation that succeeded.
-func (a *Applier) result(owner Extension, done outcome) Result {
+func (a *Applier) result(owner object.Owner, done outcome) Result {
 	result := Result{
 		Changes:   done.changes,
 		Began:     done.began,
@@ -160,14 +160,14 @@ func (a *Applier) Forget(extension string) {
 }
 
 // follow has the objects of an extension watched, and remembered for when they go.
-func (a *Applier) follow(owner Extension, steps []step) (fresh bool) {
+func (a *Applier) follow(owner object.Owner, steps []step) (fresh bool) {
 	a.state(owner).setContent(departingSteps(steps))
 	return a.watches.follow(owner, steps)
 }
 
 // state belongs to one incarnation of an extension: one that was deleted and
 // made again starts anew.
-func (a *Applier) state(owner Extension) *state {
+func (a *Applier) state(owner object.Owner) *state {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known, ok := a.states[owner.Name]

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
@@ -428,7 +429,7 @@ func TestForeignObjectsAreNotTakenOver(t *testing.T) {
 	result, err := f.applier.Apply(t.Context(), f.owner,
 		f.desired("1.0.0", configMap("ours", "1"), configMap("theirs", "1"), configMap("also-theirs", "1")))
 
-	var conflict *applier.ConflictError
+	var conflict *object.ConflictError
 	if !errors.As(err, &conflict) || len(conflict.Conflicts) != 2 {
 		t.Fatalf("err = %v, want a conflict about both objects", err)
 	}
@@ -448,7 +449,7 @@ func TestObjectsOfAnotherExtensionAreNotTakenOver(t *testing.T) {
 	first.apply(t, "1.0.0", configMap("shared", "1"))
 	second := newOwner(t, "second", first.owner.Namespace)
 	_, err := first.applier.Apply(t.Context(), second, first.desired("1.0.0", configMap("shared", "2")))
-	var conflict *applier.ConflictError
+	var conflict *object.ConflictError
 	if !errors.As(err, &conflict) || conflict.Extension() != "first" {
 		t.Fatalf("err = %#v, want a conflict that names the owner", err)
 	}
@@ -476,7 +477,7 @@ func TestUnknownKindsAreNamedBeforeAnyWrite(t *testing.T) {
 		"apiVersion": "nowhere.test/v1", "kind": "Stranger", "metadata": map[string]any{"name": "x"},
 	}}
 	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.0.0", configMap("a", "1"), stranger))
-	var unknown *applier.UnknownKindsError
+	var unknown *object.UnknownKindsError
 	if !errors.As(err, &unknown) || !slices.Equal(unknown.Kinds, []string{"Stranger (nowhere.test/v1)"}) {
 		t.Errorf("err = %v, want it to name the kind", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
@@ -33,12 +34,12 @@ type Desired struct {
 // every object first, except for those of which watches have told no change since
 // the last revision; errors before the first write leave Result.Began false.
 //
-// It fails with [*UnknownKindsError], [*permission.MissingError],
-// [*preflight.ApprovalError], [*ConflictError], [*preflight.UnsafeError],
+// It fails with [*object.UnknownKindsError], [*permission.MissingError],
+// [*preflight.ApprovalError], [*object.ConflictError], [*preflight.UnsafeError],
 // [*ObjectsError], [*RecordTooLargeError] or [ErrOwnerGone]; other errors are those
 // of the API server.
-func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (Result, error) {
-	client, err := impersonation.As(a.clients, owner.account(), dynamic.NewForConfigAndClient)
+func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired) (Result, error) {
+	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
 	if err != nil {
 		return Result{}, err
 	}
@@ -91,7 +92,7 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 func (a *Applier) prepare(ctx context.Context, planner planner, history *history, desired Desired) (_ *operation, notes []string, err error) {
 	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
 	for _, object := range desired.Objects {
-		owned = append(owned, own(planner.owner, object))
+		owned = append(owned, planner.owner.Own(object))
 	}
 	before, err := history.objects(ctx, called(owned))
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +21,7 @@ import (
 func (p *plan) assume(known map[object.Key]string) {
 	for i := range p.steps {
 		s := &p.steps[i]
-		left, ok := known[s.key]
+		left, ok := known[s.Key]
 		switch {
 		case !ok || s.before == nil:
 		case s.repeats(p.owner):
@@ -33,35 +32,35 @@ func (p *plan) assume(known map[object.Key]string) {
 	}
 	for i := range p.prune {
 		s := &p.prune[i]
-		s.take(p.owner, s.object, known[s.key])
+		s.take(p.owner, s.Object, known[s.Key])
 	}
 }
 
 // repeats says that the new revision wants of the object what the one before did.
 // Both are compared as JSON: numbers from a manifest can be of another type.
-func (s *step) repeats(owner Extension) bool {
+func (s *step) repeats(owner object.Owner) bool {
 	before := s.before.DeepCopy()
-	stamp(owner, before)
+	owner.Stamp(before)
 	was, err := json.Marshal(before.Object)
 	if err != nil {
 		return false
 	}
-	is, err := json.Marshal(s.object.Object)
+	is, err := json.Marshal(s.Object.Object)
 	return err == nil && bytes.Equal(was, is)
 }
 
 // take assumes that the object is what a revision wanted, unless the fingerprint
 // has no version, or it would not be the owner's.
-func (s *step) take(owner Extension, wanted *unstructured.Unstructured, fingerprint string) {
+func (s *step) take(owner object.Owner, wanted *unstructured.Unstructured, fingerprint string) {
 	uid, version := versionIn(fingerprint)
 	if version == "" {
 		return
 	}
 	live := wanted.DeepCopy()
-	stamp(owner, live)
+	owner.Stamp(live)
 	live.SetUID(uid)
 	live.SetResourceVersion(version)
-	if owns(owner, live) {
+	if owner.Owns(live) {
 		s.live, s.assumed = live, true
 	}
 }
@@ -76,17 +75,6 @@ func versionIn(fingerprint string) (uid types.UID, version string) {
 	return types.UID(parts[0]), parts[1]
 }
 
-// onlyFor has the API server refuse the patch for any other version of the object.
-func (p patch) onlyFor(version string) (patch, error) {
-	document := unstructured.Unstructured{}
-	if err := json.Unmarshal(p.data, &document.Object); err != nil {
-		return patch{}, fmt.Errorf("adding the version to a patch: %w", err)
-	}
-	document.SetResourceVersion(version)
-	data, err := json.Marshal(document.Object)
-	return patch{kind: p.kind, data: data}, err
-}
-
 // isMistaken says that the API server may have refused a request because the object
 // is not what it was assumed to be: watches tell of changes a little later than they
 // happen.
@@ -95,14 +83,14 @@ func (s *step) isMistaken(err error) bool {
 }
 
 // ascertain reads an object that was assumed, or that has changed since it was read. It
-// fails with [*ConflictError] where somebody else has it now.
+// fails with [*object.ConflictError] where somebody else has it now.
 func (w writer) ascertain(ctx context.Context, s *step) error {
 	s.assumed = false
 	if err := s.read(ctx, w.client); err != nil {
 		return err
 	}
-	if s.live != nil && !owns(w.owner, s.live) && !s.inherits() {
-		return &ConflictError{Claimant: w.owner, Conflicts: []Conflict{{Object: s.key, Holder: holderOf(s.live)}}}
+	if s.live != nil && !w.owner.Owns(s.live) && !s.inherits() {
+		return &object.ConflictError{Claimant: w.owner, Conflicts: []object.Conflict{{Object: s.Key, Holder: object.HolderOf(s.live)}}}
 	}
 	return nil
 }

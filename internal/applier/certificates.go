@@ -39,9 +39,9 @@ func (a *Applier) certify(ctx context.Context, e *executor, steps []step) (certi
 	var kept certificates
 	var concerned []*step
 	for i := range steps {
-		if webhookcert.Concerns(steps[i].object) {
+		if webhookcert.Concerns(steps[i].Object) {
 			concerned = append(concerned, &steps[i])
-			kept.keys = append(kept.keys, steps[i].key)
+			kept.keys = append(kept.keys, steps[i].Key)
 		}
 	}
 	for range maxCertificateSteps {
@@ -81,7 +81,7 @@ func (e *executor) liveOf(steps []*step) []*unstructured.Unstructured {
 	defer e.mu.Unlock()
 	live := make([]*unstructured.Unstructured, len(steps))
 	for i, s := range steps {
-		live[i] = e.outcome.live[s.key]
+		live[i] = e.outcome.live[s.Key]
 	}
 	return live
 }
@@ -91,11 +91,11 @@ func (e *executor) patchEach(ctx context.Context, parts map[string]map[*step][]b
 	var failures []ObjectFailure
 	for part, patches := range parts {
 		failures = append(failures, eachStep(ctx, slices.Collect(maps.Keys(patches)), func(ctx context.Context, s *step) error {
-			live, err := e.writer.patch(ctx, s, patch{kind: types.StrategicMergePatchType, data: patches[s]})
+			live, err := e.writer.patch(ctx, s, object.Patch{Kind: types.StrategicMergePatchType, Data: patches[s]})
 			if err != nil {
 				return err
 			}
-			e.complete(s.key, live)
+			e.complete(s.Key, live)
 			return nil
 		}, "writing "+part+" into")...)
 	}

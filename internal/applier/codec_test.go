@@ -161,26 +161,9 @@ func TestChunkNameVector(t *testing.T) {
 	}
 }
 
-func TestNamesAreBoundedAndStayUnique(t *testing.T) {
-	t.Parallel()
-	short := strings.Repeat("a", maxReleaseName)
-	if got := releaseName(short); got != short {
-		t.Errorf("releaseName(%q) = %q: names that fit are the reference implementation's", short, got)
-	}
-	one, two := releaseName(short+"b"), releaseName(short+"c")
-	if len(one) != maxReleaseName || len(two) != maxReleaseName || one == two {
-		t.Errorf("long names become %q and %q", one, two)
-	}
-	if key := keyLabel(recordKey(short, 10)); len(key) > maxLabelValue {
-		t.Errorf("label %q has %d characters", key, len(key))
-	}
-}
-
-// TestRecordsOfLongNamesAreNobodyElses: no extension can be called as the records of one
-// whose name is too long for Helm.
 func TestRecordsOfLongNamesAreNobodyElses(t *testing.T) {
 	t.Parallel()
-	short := strings.Repeat("a", maxReleaseName)
+	short := strings.Repeat("a", object.MaxReleaseName)
 	for _, name := range []string{"x", short} {
 		if got := recordName(name); got != name {
 			t.Errorf("recordName(%q) = %q: names that fit are the reference implementation's", name, got)
@@ -192,7 +175,7 @@ func TestRecordsOfLongNamesAreNobodyElses(t *testing.T) {
 		strings.Repeat("a", 253), strings.Repeat("a.", 100) + "a", strings.Repeat("a-", 100) + "a",
 	} {
 		got := recordName(name)
-		if other, found := seen[got]; found || recordName(got) == got || got == releaseName(name) {
+		if other, found := seen[got]; found || recordName(got) == got || got == object.ReleaseName(name) {
 			t.Errorf("recordName(%q) = %q, as that of %q", name, got, other)
 		}
 		seen[got] = name
@@ -206,16 +189,6 @@ func TestRecordsOfLongNamesAreNobodyElses(t *testing.T) {
 		}
 		if key := recordKey(got, 12); releaseIn(key) != got {
 			t.Errorf("releaseIn(%q) = %q", key, releaseIn(key))
-		}
-	}
-}
-
-func TestWavesPutFirstWhatOthersReferTo(t *testing.T) {
-	t.Parallel()
-	order := []string{"ServiceAccount", "CustomResourceDefinition", "ClusterRole", "RoleBinding", "Service", "Deployment", "ValidatingWebhookConfiguration"}
-	for i, kind := range order[1:] {
-		if waveOf(schema.GroupKind{Kind: kind}) <= waveOf(schema.GroupKind{Kind: order[i]}) {
-			t.Errorf("%s does not come after %s", kind, order[i])
 		}
 	}
 }
@@ -315,7 +288,7 @@ func TestManifestsOfEveryKind(t *testing.T) {
 
 // What tests of other packages' view have to know about names.
 var (
-	ReleaseName = releaseName
+	ReleaseName = object.ReleaseName
 	RecordName  = recordName
 	KeyLabel    = keyLabel
 )

@@ -3,7 +3,6 @@ package applier
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -38,7 +37,7 @@ func (c Contested) String() string {
 	if len(c.Rivals) == 0 {
 		return c.Object.String()
 	}
-	return fmt.Sprintf("%s (by %s)", c.Object, strings.Join(quoted(c.Rivals), " and "))
+	return fmt.Sprintf("%s (by %s)", c.Object, object.NameManagers(c.Rivals))
 }
 
 // contest is how often one object was repaired lately.
@@ -118,8 +117,8 @@ func (c contests) sift(suspect map[object.Key]string, now time.Time) {
 func (c contests) note(steps []step, changes map[object.Key]Change, now time.Time) {
 	for i := range steps {
 		s := &steps[i]
-		if change := changes[s.key]; change == Created || change == Updated {
-			c[s.key] = c[s.key].repaired(now, rivalsOf(s))
+		if change := changes[s.Key]; change == Created || change == Updated {
+			c[s.Key] = c[s.Key].repaired(now, s.threeWay().FieldManagers())
 		}
 	}
 }

@@ -92,7 +92,7 @@ func contend(drift []time.Duration) (repairs []time.Duration, end time.Duration)
 			if wrong {
 				change, repairs = Updated, append(repairs, at)
 			}
-			known.note([]step{{item: item{key: key}}}, map[object.Key]Change{key: change}, now)
+			known.note([]step{{Item: object.Item{Key: key}}}, map[object.Key]Change{key: change}, now)
 			known.rest(now)
 			delete(suspect, key)
 			wrong = false

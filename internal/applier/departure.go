@@ -85,12 +85,10 @@ type Held struct {
 // maxHeld is how many custom resources of a definition are looked at for finalizers.
 const maxHeld = 50
 
-var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
-
 // Depart says what goes with an extension, before any of it does, and what does not. It
 // reads as the ServiceAccount.
-func (a *Applier) Depart(ctx context.Context, owner Extension) (Departure, error) {
-	client, err := impersonation.As(a.clients, owner.account(), metadata.NewForConfigAndClient)
+func (a *Applier) Depart(ctx context.Context, owner object.Owner) (Departure, error) {
+	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return Departure{}, err
 	}
@@ -114,10 +112,10 @@ func (a *Applier) Depart(ctx context.Context, owner Extension) (Departure, error
 
 // ownedOf leaves out objects that are there and that an extension does not own. What
 // cannot be read is taken to be owned.
-func ownedOf(ctx context.Context, client metadata.Interface, owner Extension, content []departing) (owned []departing, others []object.Key) {
+func ownedOf(ctx context.Context, client metadata.Interface, owner object.Owner, content []departing) (owned []departing, others []object.Key) {
 	for _, object := range content {
 		live, err := object.read(ctx, client)
-		if err == nil && !owner.owns(live) {
+		if err == nil && !owner.IsOwnerOf(live) {
 			others = append(others, object.key)
 			continue
 		}
@@ -132,7 +130,7 @@ func (d departing) read(ctx context.Context, client metadata.Interface) (*metav1
 
 // recordedContent is for an extension that this process has not looked at. The records
 // may be gone already: the garbage collector does not wait for anybody.
-func (a *Applier) recordedContent(ctx context.Context, owner Extension) ([]departing, error) {
+func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]departing, error) {
 	records := a.histories.records
 	records.owner = owner
 	history, err := loadHistory(ctx, &records) // as it is: nothing is adopted any more
@@ -150,8 +148,8 @@ func (a *Applier) recordedContent(ctx context.Context, owner Extension) ([]depar
 func departingSteps(steps []step) []departing {
 	content := make([]departing, 0, len(steps))
 	for i := range steps {
-		defines, kind := definedBy(steps[i].object)
-		content = append(content, departing{key: steps[i].key, resource: steps[i].mapping.Resource, defines: defines, kind: kind})
+		defines, kind := definedBy(steps[i].Object)
+		content = append(content, departing{key: steps[i].Key, resource: steps[i].Mapping.Resource, defines: defines, kind: kind})
 	}
 	slices.SortFunc(content, func(a, b departing) int { return a.key.Compare(b.key) })
 	return content
@@ -165,17 +163,17 @@ func departingFrom(planner planner, objects []*unstructured.Unstructured) ([]dep
 	}
 	steps := make([]step, 0, len(known))
 	for _, item := range known {
-		steps = append(steps, step{item: item})
+		steps = append(steps, step{Item: item})
 	}
 	return departingSteps(steps), nil
 }
 
 // definedBy is the resource of a definition, in a version that is served, and its
 // kind; empty for other objects, and for definitions that make no sense.
-func definedBy(object *unstructured.Unstructured) (resource schema.GroupVersionResource, kind string) {
+func definedBy(obj *unstructured.Unstructured) (resource schema.GroupVersionResource, kind string) {
 	definition := apiextensionsv1.CustomResourceDefinition{}
-	if object.GroupVersionKind().GroupKind() != definitionKind ||
-		runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &definition) != nil {
+	if obj.GroupVersionKind().GroupKind() != object.DefinitionKind ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &definition) != nil {
 		return resource, ""
 	}
 	for _, version := range definition.Spec.Versions {
@@ -207,8 +205,8 @@ func countOf(ctx context.Context, client metadata.Interface, resource schema.Gro
 // Remaining says which objects have not gone yet of an extension that is being
 // deleted, and what they wait for: first those of which that is known. Each is asked for
 // until it is gone. It knows none if no [Applier.Depart] in this process has.
-func (a *Applier) Remaining(ctx context.Context, owner Extension) ([]Remaining, error) {
-	client, err := impersonation.As(a.clients, owner.account(), metadata.NewForConfigAndClient)
+func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]Remaining, error) {
+	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +228,7 @@ func (a *Applier) Remaining(ctx context.Context, owner Extension) ([]Remaining, 
 
 // remainingOf is nil for what is gone. What was made anew, or has another owner by
 // now, stays.
-func remainingOf(ctx context.Context, client metadata.Interface, owner Extension, object departing) (*Remaining, error) {
+func remainingOf(ctx context.Context, client metadata.Interface, owner object.Owner, object departing) (*Remaining, error) {
 	live, err := object.read(ctx, client)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -238,7 +236,7 @@ func remainingOf(ctx context.Context, client metadata.Interface, owner Extension
 	if err != nil {
 		return nil, err
 	}
-	if !owner.owns(live) {
+	if !owner.IsOwnerOf(live) {
 		return nil, nil
 	}
 	found := &Remaining{Key: object.key, Finalizers: theirFinalizers(live)}
@@ -251,13 +249,13 @@ func remainingOf(ctx context.Context, client metadata.Interface, owner Extension
 // Departed drops what is remembered of an extension that is gone.
 func (a *Applier) Departed(extension string) { a.departures.forget(extension) }
 
-func (d *departures) set(owner Extension, objects []departing) {
+func (d *departures) set(owner object.Owner, objects []departing) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.known[owner.Name] = departure{uid: owner.UID, objects: objects}
 }
 
-func (d *departures) of(owner Extension) []departing {
+func (d *departures) of(owner object.Owner) []departing {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if known := d.known[owner.Name]; known.uid == owner.UID {

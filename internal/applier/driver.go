@@ -6,6 +6,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // storageDriver lets Helm work on a history. Helm's interface knows no context,
@@ -94,7 +96,7 @@ func (d *storageDriver) Get(key string) (*release.Release, error) {
 
 // byKey takes a key of Helm, which is not always the name of a record.
 func (d *storageDriver) byKey(key string) (*entry, error) {
-	release := releaseName(d.history.records.owner.Name)
+	release := object.ReleaseName(d.history.records.owner.Name)
 	for i := range d.history.entries {
 		if recordKey(release, d.history.entries[i].revision) == key {
 			return &d.history.entries[i], nil
@@ -140,7 +142,7 @@ func (d *storageDriver) summary(e *entry) (*release.Release, error) {
 		return d.history.read(d.ctx, e)
 	}
 	return &release.Release{
-		Name:      releaseName(d.history.records.owner.Name),
+		Name:      object.ReleaseName(d.history.records.owner.Name),
 		Namespace: d.history.records.owner.Namespace,
 		Version:   e.revision,
 		Info:      &release.Info{Status: e.status},

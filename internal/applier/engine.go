@@ -57,10 +57,10 @@ func (e *engine) Build(io.Reader, bool) (kube.ResourceList, error) {
 		}
 		list = append(list, &resource.Info{
 			Client:    client,
-			Mapping:   s.mapping,
-			Namespace: s.key.Namespace,
-			Name:      s.key.Name,
-			Object:    s.object.DeepCopy(), // Helm stamps it
+			Mapping:   s.Mapping,
+			Namespace: s.Key.Namespace,
+			Name:      s.Key.Name,
+			Object:    s.Object.DeepCopy(), // Helm stamps it
 		})
 	}
 	return list, nil

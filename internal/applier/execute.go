@@ -79,8 +79,8 @@ func (e *executor) execute(ctx context.Context, plan *plan) error {
 func wavesOf(steps []step) [][]*step {
 	var waves [][]*step
 	for i := range steps {
-		wave := waveOf(steps[i].key.GroupKind)
-		if i == 0 || wave != waveOf(steps[i-1].key.GroupKind) {
+		wave := object.WaveOf(steps[i].Key.GroupKind)
+		if i == 0 || wave != object.WaveOf(steps[i-1].Key.GroupKind) {
 			waves = append(waves, nil)
 		}
 		last := len(waves) - 1
@@ -106,7 +106,7 @@ func (e *executor) write(ctx context.Context, s *step) error {
 	case live.GetResourceVersion() == s.live.GetResourceVersion():
 		change = Unchanged
 	}
-	e.note(s.key, change, live)
+	e.note(s.Key, change, live)
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (e *executor) remove(ctx context.Context, s *step) error {
 		return err
 	}
 	if deleted {
-		e.note(s.key, Deleted, nil)
+		e.note(s.Key, Deleted, nil)
 	}
 	return nil
 }
@@ -143,8 +143,8 @@ func isRefusal(err error) bool {
 func (e *executor) leave(s *step) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.outcome.changes[s.key] = Unchanged
-	e.outcome.left[s.key] = s.left
+	e.outcome.changes[s.Key] = Unchanged
+	e.outcome.left[s.Key] = s.left
 }
 
 func (e *executor) note(key object.Key, change Change, live *unstructured.Unstructured) {

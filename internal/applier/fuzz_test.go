@@ -1,13 +1,11 @@
 package applier
 
 import (
-	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -71,83 +69,11 @@ func FuzzRelease(f *testing.F) {
 		}
 		revisionFrom(rel)
 		tracesIn(rel, nil)
-		isReleaseOf(Extension{Name: "x"}, rel)
-		namesOwner(rel.Manifest, Extension{Name: "x"})
+		isReleaseOf(object.Owner{Name: "x"}, rel)
+		namesOwner(rel.Manifest, object.Owner{Name: "x"})
 		rel.Info.Status = release.StatusSuperseded
 		if _, err := encodeWhole(rel, chunkSize); err != nil {
 			t.Errorf("a release that was read cannot be stored: %v", err)
 		}
 	})
-}
-
-// FuzzPatch: what is sent for a change makes of the live object what is wanted, so that
-// nothing changes if it is sent for that again.
-func FuzzPatch(f *testing.F) {
-	f.Add(`{"a":"x","b":"y"}`, `{"a":"z"}`, `{"a":"x","b":"y","c":"theirs"}`)
-	f.Add(`{"l":[{"a":1}]}`, `{"l":[{"a":1}]}`, `{"l":[{"a":1,"d":2},{"b":1}]}`)
-	f.Add(`{"l":[1]}`, `{"l":{"a":1}}`, `{"l":"x"}`)
-	f.Add(`{}`, `{"a":null}`, `{"a":{"b":null}}`)
-	f.Fuzz(func(t *testing.T, before, wanted, live string) {
-		s := &step{item: item{object: fuzzedObject(wanted)}, before: fuzzedObject(before), live: fuzzedObject(live)}
-		if s.object == nil || s.before == nil || s.live == nil {
-			return
-		}
-		change, err := patchOf(s)
-		if err != nil || change.isEmpty() {
-			return
-		}
-		rivalsOf(s)
-		s.live = patched(t, s.live, change)
-		again, err := patchOf(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again.isEmpty() {
-			return
-		}
-		if diff := cmp.Diff(s.live.Object, patched(t, s.live, again).Object); diff != "" {
-			t.Errorf("the patch %s is followed by %s (-before +after):\n%s", change.data, again.data, diff)
-		}
-	})
-}
-
-// patched is what the API server makes of a merge patch.
-func patched(t *testing.T, live *unstructured.Unstructured, change patch) *unstructured.Unstructured {
-	t.Helper()
-	var document map[string]any
-	if err := utiljson.Unmarshal(change.data, &document); err != nil {
-		t.Fatalf("the patch %s: %v", change.data, err)
-	}
-	object, _ := mergePatched(live.Object, document).(map[string]any)
-	return &unstructured.Unstructured{Object: object}
-}
-
-// mergePatched is the algorithm of RFC 7396, section 2.
-func mergePatched(target, change any) any {
-	fields, ok := change.(map[string]any)
-	if !ok {
-		return change
-	}
-	old, _ := target.(map[string]any)
-	merged := maps.Clone(old)
-	if merged == nil {
-		merged = map[string]any{}
-	}
-	for key, value := range fields {
-		if value == nil {
-			delete(merged, key)
-		} else {
-			merged[key] = mergePatched(merged[key], value)
-		}
-	}
-	return merged
-}
-
-// fuzzedObject is nil where the text is no JSON object.
-func fuzzedObject(spec string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	if object.UnmarshalJSON([]byte(`{"apiVersion":"example.com/v1","kind":"X","metadata":{"name":"a"},"spec":`+spec+`}`)) != nil {
-		return nil
-	}
-	return object
 }

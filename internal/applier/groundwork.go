@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -36,11 +35,11 @@ func groundworkOf(steps []step) groundwork {
 		limited: map[string]struct{}{},
 	}
 	for i := range steps {
-		key, object := steps[i].key, steps[i].object
+		key, obj := steps[i].Key, steps[i].Object
 		made.objects[key] = struct{}{}
 		switch {
 		case key.Group == apiextensionsv1.GroupName && key.Kind == "CustomResourceDefinition":
-			made.kinds[schema.GroupKind{Group: textIn(object, "spec", "group"), Kind: textIn(object, "spec", "names", "kind")}] = struct{}{}
+			made.kinds[schema.GroupKind{Group: object.TextIn(obj, "spec", "group"), Kind: object.TextIn(obj, "spec", "names", "kind")}] = struct{}{}
 		case key.Group == corev1.GroupName && (key.Kind == "ResourceQuota" || key.Kind == "LimitRange"):
 			made.limited[key.Namespace] = struct{}{}
 		case key.Group == admissionregistrationv1.GroupName && strings.Contains(key.Kind, "AdmissionPolicy"):
@@ -53,10 +52,10 @@ func groundworkOf(steps []step) groundwork {
 // carries says whether an object rests on the groundwork. Webhooks are written
 // last, so nothing rests on those.
 func (g groundwork) carries(s *step) bool {
-	_, ownKind := g.kinds[s.key.GroupKind]
-	_, limited := g.limited[s.key.Namespace]
+	_, ownKind := g.kinds[s.Key.GroupKind]
+	_, limited := g.limited[s.Key.Namespace]
 	return g.policies || ownKind || limited ||
-		g.has(corev1.GroupName, "Namespace", "", s.key.Namespace) ||
+		g.has(corev1.GroupName, "Namespace", "", s.Key.Namespace) ||
 		g.hasRoleOf(s) || g.hasAccountOf(s)
 }
 
@@ -67,12 +66,12 @@ func (g groundwork) has(group, kind, namespace, name string) bool {
 
 // hasRoleOf is about bindings: who binds a role must have all that it grants.
 func (g groundwork) hasRoleOf(s *step) bool {
-	if s.key.Group != rbacv1.GroupName || !strings.HasSuffix(s.key.Kind, "RoleBinding") {
+	if s.Key.Group != rbacv1.GroupName || !strings.HasSuffix(s.Key.Kind, "RoleBinding") {
 		return false
 	}
-	kind, name := textIn(s.object, "roleRef", "kind"), textIn(s.object, "roleRef", "name")
-	namespace := s.key.Namespace
-	if kind == clusterRoleKind.Kind {
+	kind, name := object.TextIn(s.Object, "roleRef", "kind"), object.TextIn(s.Object, "roleRef", "name")
+	namespace := s.Key.Namespace
+	if kind == object.ClusterRoleKind.Kind {
 		namespace = ""
 	}
 	return g.has(rbacv1.GroupName, kind, namespace, name)
@@ -80,11 +79,6 @@ func (g groundwork) hasRoleOf(s *step) bool {
 
 // hasAccountOf is about bare pods: those of workloads are made later.
 func (g groundwork) hasAccountOf(s *step) bool {
-	return s.key.Group == corev1.GroupName && s.key.Kind == "Pod" &&
-		g.has(corev1.GroupName, "ServiceAccount", s.key.Namespace, textIn(s.object, "spec", "serviceAccountName"))
-}
-
-func textIn(object *unstructured.Unstructured, fields ...string) string {
-	text, _, _ := unstructured.NestedString(object.Object, fields...)
-	return text
+	return s.Key.Group == corev1.GroupName && s.Key.Kind == "Pod" &&
+		g.has(corev1.GroupName, "ServiceAccount", s.Key.Namespace, object.TextIn(s.Object, "spec", "serviceAccountName"))
 }

@@ -60,5 +60,5 @@ func stepOf(t *testing.T, text string) step {
 		t.Fatal(err)
 	}
 	key := object.Key{GroupKind: obj.GroupVersionKind().GroupKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
-	return step{item: item{key: key, object: obj}}
+	return step{Item: object.Item{Key: key, Object: obj}}
 }

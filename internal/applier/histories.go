@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/pager"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // histories are the records of all extensions as this process knows them. They
@@ -51,7 +53,7 @@ func newHistories(owners owners, records records) *histories {
 
 // of gives the history of one incarnation of an extension. What an earlier one of the
 // same name has left behind becomes part of it, see [history.adopt].
-func (h *histories) of(ctx context.Context, owner Extension) (*history, error) {
+func (h *histories) of(ctx context.Context, owner object.Owner) (*history, error) {
 	if found := h.find(owner); found != nil {
 		return found, nil
 	}
@@ -78,7 +80,7 @@ func (h *histories) of(ctx context.Context, owner Extension) (*history, error) {
 
 // all gives the records of an extension that lets go of them: those that it owns, and
 // those whose owner was already taken off.
-func (h *histories) all(ctx context.Context, owner Extension) (*history, error) {
+func (h *histories) all(ctx context.Context, owner object.Owner) (*history, error) {
 	records := h.records
 	records.owner = owner
 	history, err := loadHistory(ctx, &records)
@@ -92,7 +94,7 @@ func (h *histories) all(ctx context.Context, owner Extension) (*history, error) 
 	return history, nil
 }
 
-func (h *histories) find(owner Extension) *history {
+func (h *histories) find(owner object.Owner) *history {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, ok := h.known[owner.Name]
@@ -184,7 +186,7 @@ func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *hi
 	made := &history{records: records, taken: indexes.taken(recordName(records.owner.Name))}
 	for i := range indexes.others {
 		key := keyLabel(indexes.others[i].Name)
-		if records.owner.isOfEarlier(&indexes.others[i]) {
+		if records.owner.IsOfEarlier(&indexes.others[i]) {
 			made.doomed = append(made.doomed, namesOf(chunks[key], "")...)
 		}
 		delete(chunks, key)

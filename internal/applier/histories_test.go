@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // TestRecordsThatSomebodyElseWrote has a process that takes its history for
@@ -96,7 +97,7 @@ func annotateRecords(t *testing.T, f *fixture) {
 
 // giveRecords makes the records those of another extension, which there is: the
 // garbage collector lets them be.
-func giveRecords(t *testing.T, f *fixture, owner applier.Extension) {
+func giveRecords(t *testing.T, f *fixture, owner object.Owner) {
 	t.Helper()
 	for _, record := range f.records(t) {
 		for i := range record.OwnerReferences {

@@ -125,7 +125,7 @@ func (h *history) read(ctx context.Context, e *entry) (*release.Release, error) 
 	rel, size, err := h.records.read(ctx, index)
 	if unreadable, ok := errors.AsType[*UnreadableRecordError](err); ok {
 		rel, err = &release.Release{
-			Name:      releaseName(h.records.owner.Name),
+			Name:      object.ReleaseName(h.records.owner.Name),
 			Namespace: h.records.owner.Namespace,
 			Version:   e.revision,
 			Info:      &release.Info{Status: release.StatusFailed, Description: unreadable.Error()},

@@ -13,6 +13,8 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 func objectFrom(t *testing.T, text string) *unstructured.Unstructured {
@@ -83,7 +85,7 @@ func historyOf(t *testing.T, secrets *fake.Clientset, manifests ...string) *hist
 	t.Helper()
 	h := &history{records: &records{
 		secrets: secrets.CoreV1().Secrets("system"), now: time.Now, chunkBytes: chunkSize,
-		owner: Extension{Name: "x", UID: "u", Namespace: "ns", Package: "p"},
+		owner: object.Owner{Name: "x", UID: "u", Namespace: "ns", Package: "p"},
 	}}
 	status := release.StatusDeployed
 	for i, manifest := range manifests {

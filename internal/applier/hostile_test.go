@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -140,7 +141,7 @@ func TestWhatOthersTakeOverMeanwhileIsTheirs(t *testing.T) {
 		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 			t.Fatal(err)
 		}
-		if conflict := (*applier.ConflictError)(nil); !errors.As(err, &conflict) || live.GetLabels()["is"] != "theirs" {
+		if conflict := (*object.ConflictError)(nil); !errors.As(err, &conflict) || live.GetLabels()["is"] != "theirs" {
 			t.Errorf("err = %v, the object is %+v", err, live)
 		}
 	})

@@ -3,7 +3,6 @@ package applier
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -12,26 +11,21 @@ import (
 // Certificate that it is for.
 const annotationCertificate = "cert-manager.io/certificate-name"
 
-var (
-	certificateKind = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
-	secretKind      = schema.GroupKind{Kind: "Secret"}
-)
-
 // legacies are the Secrets that Certificates of earlier revisions had made for them,
 // with the names of those Certificates. Nobody deletes such a Secret: it stays when
 // the Certificate goes, and even cert-manager as a whole.
-func legacies(owner Extension, before []*unstructured.Unstructured) map[object.Key]string {
+func legacies(owner object.Owner, before []*unstructured.Unstructured) map[object.Key]string {
 	found := map[object.Key]string{}
 	for _, obj := range before {
-		name := textIn(obj, "spec", "secretName")
-		if obj.GroupVersionKind().GroupKind() != certificateKind || name == "" {
+		name := object.TextIn(obj, "spec", "secretName")
+		if obj.GroupVersionKind().GroupKind() != object.CertificateKind || name == "" {
 			continue
 		}
 		namespace := obj.GetNamespace()
 		if namespace == "" {
 			namespace = owner.Namespace
 		}
-		found[object.Key{GroupKind: secretKind, Namespace: namespace, Name: name}] = obj.GetName()
+		found[object.Key{GroupKind: object.SecretKind, Namespace: namespace, Name: name}] = obj.GetName()
 	}
 	return found
 }
@@ -43,5 +37,5 @@ func (s *step) inherits() bool {
 		return false
 	}
 	controller := metav1.GetControllerOfNoCopy(s.live)
-	return controller == nil || controller.Kind == certificateKind.Kind && controller.Name == s.legacy
+	return controller == nil || controller.Kind == object.CertificateKind.Kind && controller.Name == s.legacy
 }

@@ -2,15 +2,13 @@ package applier
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
@@ -23,8 +21,8 @@ import (
 //
 // Beside an object that was being replaced, it is the one write to content after an
 // extension was deleted.
-func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
-	client, err := impersonation.As(a.clients, owner.account(), dynamic.NewForConfigAndClient)
+func (a *Applier) LetGo(ctx context.Context, owner object.Owner) error {
+	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
 	if err != nil {
 		return err
 	}
@@ -48,7 +46,7 @@ func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
 	}
 	var steps []*step
 	for _, item := range known {
-		steps = append(steps, &step{item: item})
+		steps = append(steps, &step{Item: item})
 	}
 	if err := newObjectsError(eachStep(ctx, steps, planner.disown, "letting go of")); err != nil {
 		return err
@@ -65,18 +63,18 @@ func (p *planner) disown(ctx context.Context, s *step) error {
 
 // disown tries again when the object is changed at the same time, most likely by the
 // garbage collector.
-func disown(ctx context.Context, client dynamic.Interface, owner Extension, s *step) error {
+func disown(ctx context.Context, client dynamic.Interface, owner object.Owner, s *step) error {
 	for range maxRereads {
-		left := owner.without(s.live)
+		left := owner.OtherReferences(s.live)
 		if len(left) == len(s.live.GetOwnerReferences()) {
 			return nil
 		}
-		data, err := ownersPatch(s.live, left)
+		patch, err := object.OwnersPatch(s.live, left)
 		if err != nil {
 			return err
 		}
-		options := metav1.PatchOptions{FieldManager: fieldManager}
-		_, err = resourceOf(client, s.item).Patch(ctx, s.key.Name, types.MergePatchType, data, options)
+		options := metav1.PatchOptions{FieldManager: object.FieldManager}
+		_, err = resourceOf(client, s.Item).Patch(ctx, s.Key.Name, patch.Kind, patch.Data, options)
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -87,21 +85,7 @@ func disown(ctx context.Context, client dynamic.Interface, owner Extension, s *s
 			return err
 		}
 	}
-	return fmt.Errorf("%s is changed all the time", s.key)
-}
-
-// ownersPatch replaces the owners of exactly the object that was read.
-func ownersPatch(live *unstructured.Unstructured, owners []metav1.OwnerReference) ([]byte, error) {
-	document := map[string]any{"metadata": map[string]any{
-		"uid":             live.GetUID(),
-		"resourceVersion": live.GetResourceVersion(),
-		"ownerReferences": owners,
-	}}
-	data, err := json.Marshal(document)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a patch of owners: %w", err)
-	}
-	return data, nil
+	return fmt.Errorf("%s is changed all the time", s.Key)
 }
 
 // disown takes the owner off all records.

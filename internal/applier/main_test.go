@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/webhook"
@@ -199,7 +200,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 
 // fixture is one extension in a namespace of its own.
 type fixture struct {
-	owner    applier.Extension
+	owner    object.Owner
 	applier  *applier.Applier
 	requests *requests
 	changed  chan string
@@ -257,7 +258,7 @@ func newPowerlessFixture(t *testing.T, name string) *fixture {
 	return f
 }
 
-func newOwner(t *testing.T, name, namespace string) applier.Extension {
+func newOwner(t *testing.T, name, namespace string) object.Owner {
 	t.Helper()
 	extension := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{
@@ -270,7 +271,7 @@ func newOwner(t *testing.T, name, namespace string) applier.Extension {
 	extension.SetKind("ClusterExtension")
 	extension.SetName(name)
 	create(t, extension)
-	return applier.Extension{Name: name, UID: extension.GetUID(), Namespace: namespace, ServiceAccount: account, Package: "p"}
+	return object.Owner{Name: name, UID: extension.GetUID(), Namespace: namespace, ServiceAccount: account, Package: "p"}
 }
 
 // restart gives the fixture an applier that knows nothing, as a new process

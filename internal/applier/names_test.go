@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // beside is the fixture of another extension for the same ServiceAccount, with a
@@ -27,7 +28,7 @@ func (f *fixture) beside(t *testing.T, name string) *fixture {
 
 // secretsOf names the Secrets in the system namespace that an extension owns, or nobody
 // for an empty one, as far as their names begin like those of records of either name.
-func secretsOf(t *testing.T, owner applier.Extension, like ...string) []string {
+func secretsOf(t *testing.T, owner object.Owner, like ...string) []string {
 	t.Helper()
 	list := &corev1.SecretList{}
 	if err := admin.List(t.Context(), list, client.InNamespace(systemNamespace)); err != nil {
@@ -48,7 +49,7 @@ func secretsOf(t *testing.T, owner applier.Extension, like ...string) []string {
 
 // rename writes the records of an extension under another name, as processes did that
 // knew no difference between the name of a release and that of its records.
-func rename(t *testing.T, owner applier.Extension, from, to string) {
+func rename(t *testing.T, owner object.Owner, from, to string) {
 	t.Helper()
 	for _, name := range secretsOf(t, owner, from) {
 		secret := &corev1.Secret{}
@@ -150,7 +151,7 @@ func TestNamesThatBecomeTheSame(t *testing.T) {
 					newer(f)
 				}
 			}
-			same := func(*applier.Extension) {}
+			same := func(*object.Owner) {}
 			var known map[string][]string
 			note := func() {
 				known = map[string][]string{}
@@ -198,7 +199,7 @@ func TestNamesThatBecomeTheSame(t *testing.T) {
 				gone.replaceExtension(t, same)
 				is(stays, "1.3.0", "the other one was deleted without its content")
 				untouched(stays, "the other one was deleted without its content")
-				nobodys := secretsOf(t, applier.Extension{}, applier.RecordName(longName), short.owner.Name)
+				nobodys := secretsOf(t, object.Owner{}, applier.RecordName(longName), short.owner.Name)
 				if diff := cmp.Diff(known[gone.owner.Name], nobodys); diff != "" {
 					t.Errorf("records of %q that stay (-before +after):\n%s", gone.owner.Name, diff)
 				}

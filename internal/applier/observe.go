@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"helm.sh/helm/v3/pkg/release"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // State is what the records say about an extension.
@@ -19,7 +21,7 @@ type State struct {
 // Observe says what is installed. It asks the API server only when this process
 // does not know it already. Of what an earlier process was doing when it died,
 // it removes the parts of records that nothing refers to.
-func (a *Applier) Observe(ctx context.Context, owner Extension) (State, error) {
+func (a *Applier) Observe(ctx context.Context, owner object.Owner) (State, error) {
 	known := a.state(owner)
 	if state, ok := known.record(); ok {
 		return state, nil

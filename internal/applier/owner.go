@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // ErrOwnerGone says that an extension is being deleted, or that another one has its
@@ -20,13 +22,13 @@ type owners struct{ extensions metadata.ResourceInterface }
 
 // confirm fails with [ErrOwnerGone] unless the extension is there and is to stay. A
 // cache does not do: what it has not heard of yet is what matters.
-func (o owners) confirm(ctx context.Context, owner Extension) error {
+func (o owners) confirm(ctx context.Context, owner object.Owner) error {
 	found, err := o.extensions.Get(ctx, owner.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return ErrOwnerGone
 	case err != nil:
-		return fmt.Errorf("reading %s %q before writing for it: %w", ownerKind, owner.Name, err)
+		return fmt.Errorf("reading %s %q before writing for it: %w", object.OwnerKind, owner.Name, err)
 	case found.UID != owner.UID || !found.DeletionTimestamp.IsZero():
 		return ErrOwnerGone
 	}
@@ -37,7 +39,7 @@ func (o owners) confirm(ctx context.Context, owner Extension) error {
 // and its extension can be deleted in each of them.
 type guard struct {
 	owners owners
-	owner  Extension
+	owner  object.Owner
 
 	mu        sync.Mutex
 	confirmed bool
@@ -68,4 +70,4 @@ func (g *guard) askAgain(ctx context.Context) error {
 }
 
 // guard is for one operation.
-func (a *Applier) guard(owner Extension) *guard { return &guard{owners: a.owners, owner: owner} }
+func (a *Applier) guard(owner object.Owner) *guard { return &guard{owners: a.owners, owner: owner} }

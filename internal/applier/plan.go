@@ -26,7 +26,7 @@ const parallelLarge = 4
 
 // step is what is to be done about one object.
 type step struct {
-	item
+	object.Item
 
 	// live is nil when the object does not exist.
 	live *unstructured.Unstructured
@@ -56,10 +56,14 @@ type step struct {
 	left string
 }
 
+func (s *step) threeWay() object.ThreeWay {
+	return object.ThreeWay{Wanted: s.Object, Before: s.before, Live: s.live}
+}
+
 // plan is made without a write. It is whole: an operation that starts to write
 // has seen every object or knows it, and whatever could be tried would be allowed.
 type plan struct {
-	owner Extension
+	owner object.Owner
 	steps []step
 	prune []step // dropped by the new revision and still there
 
@@ -70,14 +74,14 @@ type plan struct {
 type planner struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
-	owner  Extension
+	owner  object.Owner
 	guard  *guard
 }
 
 // writer carries out what was planned.
 func (p *planner) writer() writer { return writer{client: p.client, owner: p.owner, guard: p.guard} }
 
-// survey holds an outline against the cluster. It fails with [*ConflictError] or
+// survey holds an outline against the cluster. It fails with [*object.ConflictError] or
 // [*ObjectsError], each of which names every object concerned.
 func (p *planner) survey(ctx context.Context, plan *plan) error {
 	if err := p.look(ctx, plan); err != nil {
@@ -107,9 +111,9 @@ func (p *planner) review(ctx context.Context, installed, tried []*unstructured.U
 }
 
 // outline holds the objects of a new revision against those of the ones before it,
-// and asks the cluster nothing but its kinds. It fails with [*UnknownKindsError].
+// and asks the cluster nothing but its kinds. It fails with [*object.UnknownKindsError].
 func (p *planner) outline(wanted, before []*unstructured.Unstructured) (*plan, error) {
-	items, err := itemsOf(p.mapper, p.owner, wanted)
+	items, err := object.Items(p.mapper, p.owner, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +124,14 @@ func (p *planner) outline(wanted, before []*unstructured.Unstructured) (*plan, e
 	left := legacies(p.owner, before)
 	result := &plan{owner: p.owner}
 	for _, item := range items {
-		stamp(p.owner, item.object)
-		result.steps = append(result.steps, step{item: item, before: old[item.key].object, legacy: left[item.key]})
-		delete(old, item.key)
+		p.owner.Stamp(item.Object)
+		result.steps = append(result.steps, step{Item: item, before: old[item.Key].Object, legacy: left[item.Key]})
+		delete(old, item.Key)
 	}
 	for _, item := range old {
-		result.prune = append(result.prune, step{item: item})
+		result.prune = append(result.prune, step{Item: item})
 	}
-	slices.SortFunc(result.prune, func(a, b step) int { return a.key.Compare(b.key) })
+	slices.SortFunc(result.prune, func(a, b step) int { return a.Key.Compare(b.Key) })
 	result.ground = groundworkOf(result.steps)
 	return result, nil
 }
@@ -135,17 +139,17 @@ func (p *planner) outline(wanted, before []*unstructured.Unstructured) (*plan, e
 // known maps the objects of earlier revisions. Later revisions win; kinds that
 // the cluster no longer serves have no objects left. Where that cannot be found out it
 // fails: an object that is left out is in no record any more.
-func (p *planner) known(objects []*unstructured.Unstructured) (map[object.Key]item, error) {
-	known := map[object.Key]item{}
-	for _, object := range objects {
-		items, err := itemsOf(p.mapper, p.owner, []*unstructured.Unstructured{object})
-		if _, unserved := errors.AsType[*UnknownKindsError](err); unserved {
+func (p *planner) known(objects []*unstructured.Unstructured) (map[object.Key]object.Item, error) {
+	known := map[object.Key]object.Item{}
+	for _, obj := range objects {
+		items, err := object.Items(p.mapper, p.owner, []*unstructured.Unstructured{obj})
+		if _, unserved := errors.AsType[*object.UnknownKindsError](err); unserved {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		known[items[0].key] = items[0]
+		known[items[0].Key] = items[0]
 	}
 	return known, nil
 }
@@ -154,7 +158,7 @@ func (p *planner) read(ctx context.Context, s *step) error { return s.read(ctx, 
 
 // read leaves live nil when there is no such object.
 func (s *step) read(ctx context.Context, client dynamic.Interface) error {
-	live, err := resourceOf(client, s.item).Get(ctx, s.key.Name, metav1.GetOptions{})
+	live, err := resourceOf(client, s.Item).Get(ctx, s.Key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		live, err = nil, nil
 	}
@@ -180,47 +184,33 @@ func eachStep(ctx context.Context, steps []*step, act func(context.Context, *ste
 	var failures []ObjectFailure
 	for i, err := range errs {
 		if err != nil {
-			failures = append(failures, ObjectFailure{Action: action, Object: steps[i].key, Err: err})
+			failures = append(failures, ObjectFailure{Action: action, Object: steps[i].Key, Err: err})
 		}
 	}
 	return failures
 }
 
-func resourceOf(client dynamic.Interface, i item) dynamic.ResourceInterface {
-	resource := client.Resource(i.mapping.Resource)
-	if i.key.Namespace == "" {
-		return resource
-	}
-	return resource.Namespace(i.key.Namespace)
-}
-
 // checkOwnership refuses objects that are not the extension's own, and leaves
 // dropped objects alone that are gone, or that somebody else has taken over.
 func (p *planner) checkOwnership(plan *plan) error {
-	var conflicts []Conflict
+	var conflicts []object.Conflict
 	for _, s := range plan.steps {
-		if s.live != nil && !owns(p.owner, s.live) && !s.inherits() {
-			conflicts = append(conflicts, Conflict{Object: s.key, Holder: holderOf(s.live)})
+		if s.live != nil && !p.owner.Owns(s.live) && !s.inherits() {
+			conflicts = append(conflicts, object.Conflict{Object: s.Key, Holder: object.HolderOf(s.live)})
 		}
 	}
-	plan.prune = slices.DeleteFunc(plan.prune, func(s step) bool { return s.live == nil || !owns(p.owner, s.live) })
+	plan.prune = slices.DeleteFunc(plan.prune, func(s step) bool { return s.live == nil || !p.owner.Owns(s.live) })
 	if len(conflicts) == 0 {
 		return nil
 	}
-	slices.SortFunc(conflicts, func(a, b Conflict) int { return a.Object.Compare(b.Object) })
-	return &ConflictError{Claimant: p.owner, Conflicts: conflicts}
+	slices.SortFunc(conflicts, func(a, b object.Conflict) int { return a.Object.Compare(b.Object) })
+	return &object.ConflictError{Claimant: p.owner, Conflicts: conflicts}
 }
 
-// owns reports whether an object belongs to the extension. What counts is the
-// uid in the controller reference; labels and annotations anybody can write. An
-// object without a controller is one that an earlier extension of this name
-// left behind, if it carries all the marks of that release.
-func owns(owner Extension, live *unstructured.Unstructured) bool {
-	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
-		return controller.UID == owner.UID
+func resourceOf(client dynamic.Interface, i object.Item) dynamic.ResourceInterface {
+	resource := client.Resource(i.Mapping.Resource)
+	if i.Key.Namespace == "" {
+		return resource
 	}
-	annotations := live.GetAnnotations()
-	return live.GetLabels()[LabelOwnerName] == owner.Name &&
-		annotations[annotationReleaseName] == releaseName(owner.Name) &&
-		annotations[annotationReleaseNamespace] == owner.Namespace
+	return resource.Namespace(i.Key.Namespace)
 }

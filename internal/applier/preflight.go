@@ -10,6 +10,7 @@ import (
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -17,8 +18,8 @@ import (
 
 // checkPermissions asks, as the ServiceAccount, for the rights to all of an
 // operation.
-func (a *Applier) checkPermissions(ctx context.Context, owner Extension, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
-	clients, err := a.permissionClients(owner.account())
+func (a *Applier) checkPermissions(ctx context.Context, owner object.Owner, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+	clients, err := a.permissionClients(owner.Account())
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (a *Applier) permissionClients(account types.NamespacedName) (permission.Cl
 // checkDefinitions asks what the plan does to definitions that exist and to what
 // is stored.
 func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy, plan *plan) (notes []string, err error) {
-	client, err := impersonation.As(a.clients, plan.owner.account(), func(config *rest.Config, through *http.Client) (rest.Interface, error) {
+	client, err := impersonation.As(a.clients, plan.owner.Account(), func(config *rest.Config, through *http.Client) (rest.Interface, error) {
 		return rest.RESTClientForConfigAndClient(preflight.ConfigFor(config), through)
 	})
 	if err != nil {
@@ -55,7 +56,7 @@ func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy,
 		if s.left != "" {
 			continue
 		}
-		changes = append(changes, preflight.Change{Live: s.live, Wanted: s.object})
+		changes = append(changes, preflight.Change{Live: s.live, Wanted: s.Object})
 	}
 	for _, s := range plan.prune {
 		changes = append(changes, preflight.Change{Live: s.live})

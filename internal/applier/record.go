@@ -23,6 +23,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -60,7 +61,7 @@ const (
 type records struct {
 	secrets corev1client.SecretInterface
 	names   metadata.ResourceInterface // the same Secrets without their data
-	owner   Extension
+	owner   object.Owner
 	now     func() time.Time
 
 	// chunkBytes is chunkSize, or less in tests: to compress takes time.
@@ -77,7 +78,7 @@ func releaseIn(key string) string {
 	return release[:max(strings.LastIndex(release, ".v"), 0)]
 }
 
-func keyLabel(key string) string { return bounded(key, maxLabelValue) }
+func keyLabel(key string) string { return object.Shortened(key, maxLabelValue) }
 
 // indexes lists the index of every revision of every extension that has, or has had,
 // records under one of the names, without its data.
@@ -120,7 +121,7 @@ func (r *records) sort(indexes []metav1.ObjectMeta) sorted {
 		index := &indexes[i]
 		switch {
 		case revisionOf(index) == 0 || index.Name != recordKey(index.Labels[labelName], revisionOf(index)):
-		case r.owner.controls(index):
+		case r.owner.Controls(index):
 			result.own = append(result.own, *index)
 		case isOrphaned(index):
 			result.orphaned = append(result.orphaned, *index)
@@ -170,21 +171,21 @@ func chunkOf(secret metav1.Object) chunk {
 func (r *records) takeOver(ctx context.Context, name string, confirm func(context.Context) error) (*corev1.Secret, error) {
 	secret, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("reading %q of the release records of an earlier %s: %w", name, ownerKind, err)
+		return nil, fmt.Errorf("reading %q of the release records of an earlier %s: %w", name, object.OwnerKind, err)
 	}
 	switch {
-	case r.owner.controls(secret):
+	case r.owner.Controls(secret):
 		return secret, nil
 	case !isOrphaned(secret):
-		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, ownerKind, ErrOwnerGone)
+		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, object.OwnerKind, ErrOwnerGone)
 	}
 	if err := confirm(ctx); err != nil {
 		return nil, err
 	}
-	secret.OwnerReferences = append(secret.OwnerReferences, *r.owner.reference())
+	secret.OwnerReferences = append(secret.OwnerReferences, *r.owner.Reference())
 	taken, err := r.secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, ownerKind, err)
+		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, object.OwnerKind, err)
 	}
 	return taken, nil
 }
@@ -198,7 +199,7 @@ func (r *records) disown(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading %q of the release records: %w", name, err)
 	}
-	left := r.owner.without(secret)
+	left := r.owner.OtherReferences(secret)
 	if len(left) == len(secret.OwnerReferences) {
 		return nil
 	}
@@ -378,7 +379,7 @@ func (r *records) createChunk(ctx context.Context, wanted *corev1.Secret) error 
 		return err
 	}
 	isSame := found.Type == secretTypeChunk && found.Labels[labelKey] == wanted.Labels[labelKey] &&
-		r.owner.controls(found) && bytes.Equal(found.Data[dataChunk], wanted.Data[dataChunk])
+		r.owner.Controls(found) && bytes.Equal(found.Data[dataChunk], wanted.Data[dataChunk])
 	if !isSame {
 		return errors.New("somebody else has a Secret of this name: delete it")
 	}
@@ -407,7 +408,7 @@ func (r *records) secret(name, key, kind string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Name:            name,
 		Labels:          map[string]string{labelOwner: recordOwner, labelKey: keyLabel(key), labelType: kind},
-		OwnerReferences: []metav1.OwnerReference{*r.owner.reference()},
+		OwnerReferences: []metav1.OwnerReference{*r.owner.Reference()},
 	}}
 }
 

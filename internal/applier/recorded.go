@@ -10,12 +10,14 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // Recorded gives the objects that the release records of an extension say may be on
 // the cluster: those of what is installed, and of each revision that was tried after
 // it: each as the last of these has it. It reads, once, as whoever config is, for a process that applies nothing.
-func Recorded(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner Extension) ([]*unstructured.Unstructured, error) {
+func Recorded(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) ([]*unstructured.Unstructured, error) {
 	core, err := corev1client.NewForConfigAndClient(config, through)
 	if err != nil {
 		return nil, fmt.Errorf("building a client for release records: %w", err)

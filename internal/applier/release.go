@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
@@ -191,7 +192,7 @@ func (b *manifestBounds) objectsIn(document []byte) ([]*unstructured.Unstructure
 
 // operation is one install or upgrade.
 type operation struct {
-	owner   Extension
+	owner   object.Owner
 	history *history
 	plan    *plan
 	chart   *chart.Chart
@@ -218,7 +219,7 @@ func (o *operation) run(ctx context.Context, executor *executor) error {
 }
 
 func (o *operation) act(ctx context.Context, config *action.Configuration) error {
-	name := releaseName(o.owner.Name)
+	name := object.ReleaseName(o.owner.Name)
 	if len(o.history.entries) == 0 {
 		install := action.NewInstall(config)
 		install.ReleaseName = name

@@ -21,12 +21,12 @@ import (
 // which it waits some seconds at most.
 //
 // Fields that others have set stay, as do objects that the extension no longer
-// owns, which it reports as [*ConflictError]. Objects that are changed again each
+// owns, which it reports as [*object.ConflictError]. Objects that are changed again each
 // time are repaired ever more seldom, see [Result]. Objects of kinds that the cluster
 // does not serve any more cannot be put back: when all others are, it fails with
-// [*UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [ErrOwnerGone] where there is something to write
+// [*object.UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [ErrOwnerGone] where there is something to write
 // for an extension that is on its way out.
-func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
+func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error) {
 	known, now := a.state(owner), a.config.Now()
 	extent, err := a.extentOf(ctx, owner, now)
 	if err != nil {
@@ -40,12 +40,12 @@ func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
 			return Result{}, err
 		}
 	}
-	client, err := impersonation.As(a.clients, owner.account(), dynamic.NewForConfigAndClient)
+	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
 	if err != nil {
 		return Result{}, err
 	}
 	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: a.guard(owner)}
-	objects, unserved := planner.served(extent.objects)
+	objects, unserved := object.Served(a.config.Mapper, extent.objects)
 	if !extent.all {
 		if objects, err = planner.only(objects, extent.suspects); err != nil {
 			return Result{}, err
@@ -104,7 +104,7 @@ func (e extent) size() int {
 
 func (e extent) isEmpty() bool { return !e.all && len(e.suspects) == 0 }
 
-func (a *Applier) extentOf(ctx context.Context, owner Extension, now time.Time) (extent, error) {
+func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Time) (extent, error) {
 	known := a.state(owner)
 	var found extent
 	found.suspects, found.all = known.suspects(now)
@@ -134,7 +134,7 @@ func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (
 
 // installed gives the revision that is installed, and puts its objects and those that
 // were tried after it into the extent.
-func (a *Applier) installed(ctx context.Context, owner Extension, of *extent) (*release.Release, error) {
+func (a *Applier) installed(ctx context.Context, owner object.Owner, of *extent) (*release.Release, error) {
 	history, err := a.histories.of(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (p *planner) only(objects []*unstructured.Unstructured, keys []object.Key) 
 	var found []*unstructured.Unstructured
 	for key, item := range known {
 		if slices.Contains(keys, key) {
-			found = append(found, item.object)
+			found = append(found, item.Object)
 		}
 	}
 	return found, nil

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -26,7 +27,7 @@ const replaceTimeout = 30 * time.Second
 // deletion, in a trial as in earnest. A process that dies between the two leaves no
 // object, which the next pass creates.
 func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstructured.Unstructured, error) {
-	immutable := preflight.Immutable(s.key.GroupKind, s.live, refusal)
+	immutable := preflight.Immutable(s.Key.GroupKind, s.live, refusal)
 	if immutable == nil {
 		return nil, refusal
 	}
@@ -62,14 +63,14 @@ func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstruc
 // tryAnother has the API server judge an object that is like the wanted one, beside
 // the live one: under another name, and without what no two can have.
 func (w writer) tryAnother(ctx context.Context, s *step) error {
-	other := s.object.DeepCopy()
+	other := s.Object.DeepCopy()
 	// A name that is made up by the API server would make another text of each refusal.
-	other.SetName(bounded(other.GetName()+"-anew", maxLabelValue))
-	if s.key.Group == corev1.GroupName && s.key.Kind == "Service" {
+	other.SetName(object.Shortened(other.GetName()+"-anew", maxLabelValue))
+	if s.Key.Group == corev1.GroupName && s.Key.Kind == "Service" {
 		withoutAddresses(other)
 	}
-	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}}
-	_, err := resourceOf(w.client, s.item).Create(ctx, other, options)
+	options := metav1.CreateOptions{FieldManager: object.FieldManager, DryRun: []string{metav1.DryRunAll}}
+	_, err := resourceOf(w.client, s.Item).Create(ctx, other, options)
 	if isUntriable(err) || isBeside(err) {
 		return nil
 	}
@@ -85,7 +86,7 @@ func isBeside(err error) bool { return apierrors.IsForbidden(err) && besides.Mat
 // withoutAddresses drops what the API server gives to one Service only.
 func withoutAddresses(service *unstructured.Unstructured) {
 	for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
-		if text := textIn(service, "spec", field); text != corev1.ClusterIPNone {
+		if text := object.TextIn(service, "spec", field); text != corev1.ClusterIPNone {
 			unstructured.RemoveNestedField(service.Object, "spec", field)
 		}
 	}
@@ -106,7 +107,7 @@ func (p *plan) replacements() []string {
 	var notes []string
 	for i := range p.steps {
 		if s := &p.steps[i]; len(s.fixed) > 0 {
-			notes = append(notes, fmt.Sprintf("%s is deleted and created again, as %s cannot be changed", s.key, strings.Join(s.fixed, ", ")))
+			notes = append(notes, fmt.Sprintf("%s is deleted and created again, as %s cannot be changed", s.Key, strings.Join(s.fixed, ", ")))
 		}
 	}
 	return notes

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -188,7 +189,7 @@ func TestDeathBetweenDeletionAndCreation(t *testing.T) {
 		t.Fatalf("state is %+v", state)
 	}
 	f.apply(t, "1.1.0", selecting(t, "b"))
-	if got := f.get(t, selecting(t, "b")).GetLabels()[applier.LabelOwnerName]; got != f.owner.Name {
+	if got := f.get(t, selecting(t, "b")).GetLabels()[object.LabelOwnerName]; got != f.owner.Name {
 		t.Errorf("the object is of %q", got)
 	}
 }

@@ -26,24 +26,24 @@ func residueOf(objects []*unstructured.Unstructured) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-func residual(object *unstructured.Unstructured) *unstructured.Unstructured {
-	kind := object.GroupVersionKind()
+func residual(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	kind := obj.GroupVersionKind()
 	if kind.Group == rbacv1.GroupName {
-		return object
+		return obj
 	}
 	rest := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
-	rest.SetAPIVersion(object.GetAPIVersion())
-	rest.SetKind(object.GetKind())
-	rest.SetNamespace(object.GetNamespace())
-	rest.SetName(object.GetName())
+	rest.SetAPIVersion(obj.GetAPIVersion())
+	rest.SetKind(obj.GetKind())
+	rest.SetNamespace(obj.GetNamespace())
+	rest.SetName(obj.GetName())
 	switch kind.GroupKind() {
-	case certificateKind:
-		keep(object, rest, "spec", "secretName")
-	case definitionKind:
+	case object.CertificateKind:
+		keep(obj, rest, "spec", "secretName")
+	case object.DefinitionKind:
 		for _, field := range []string{"group", "scope", "names"} {
-			keep(object, rest, "spec", field)
+			keep(obj, rest, "spec", field)
 		}
-		keepVersions(object, rest)
+		keepVersions(obj, rest)
 	}
 	return rest
 }

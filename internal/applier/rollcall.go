@@ -64,16 +64,16 @@ func (r *rollCall) isComplete() bool { return len(r.missing) == 0 && !r.failed }
 // other request. If that does not come to be known of every object, all of them
 // stay to be looked at. It reports whether the watches were begun.
 func (a *Applier) recognize(
-	ctx context.Context, owner Extension, installed *release.Release, objects []*unstructured.Unstructured,
+	ctx context.Context, owner object.Owner, installed *release.Release, objects []*unstructured.Unstructured,
 ) (watched bool) {
-	items, err := itemsOf(a.config.Mapper, owner, objects)
+	items, err := object.Items(a.config.Mapper, owner, objects)
 	if err != nil {
 		return false // said by whoever reads the objects
 	}
 	keys := make([]object.Key, 0, len(items))
 	steps := make([]step, 0, len(items))
 	for _, item := range items {
-		keys, steps = append(keys, item.key), append(steps, step{item: item})
+		keys, steps = append(keys, item.Key), append(steps, step{Item: item})
 	}
 	prints := tracesIn(installed, keys)
 	if prints == nil {

@@ -51,7 +51,7 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, obj json.RawMes
 	seen := sighting{
 		event:       event,
 		key:         object.Key{GroupKind: kind, Namespace: full.Namespace, Name: full.Name},
-		owner:       full.Labels[LabelOwnerName],
+		owner:       full.Labels[object.LabelOwnerName],
 		version:     full.ResourceVersion,
 		fingerprint: fingerprint(kind, &full),
 		endsList:    full.Annotations[metav1.InitialEventsAnnotationKey] == "true",

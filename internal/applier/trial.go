@@ -75,10 +75,10 @@ func (p *planner) rehearse(ctx context.Context, plan *plan) error {
 // isWorthATrial leaves out changes to plain data. Hardly anything but an object that
 // declares itself immutable can be in their way, and bundles have many.
 func isWorthATrial(s *step) bool {
-	if s.live == nil || s.key.Group != corev1.GroupName {
+	if s.live == nil || s.Key.Group != corev1.GroupName {
 		return true
 	}
-	switch s.key.Kind {
+	switch s.Key.Kind {
 	case "ConfigMap", "Secret", "ServiceAccount":
 		immutable, _, _ := unstructured.NestedBool(s.live.Object, "immutable")
 		return immutable

@@ -69,11 +69,11 @@ func newWatches(clients *impersonation.Clients, observer observer) *watches {
 // follow makes the watches of an extension those of the given objects. It does
 // not wait for them, and begins those anew that were denied before. It reports
 // whether all of them begin now, and so with what is there.
-func (w *watches) follow(owner Extension, steps []step) (fresh bool) {
+func (w *watches) follow(owner object.Owner, steps []step) (fresh bool) {
 	wanted := map[watchKey]schema.GroupKind{}
 	for _, s := range steps {
-		key := watchKey{account: owner.account(), resource: s.mapping.Resource, namespace: s.key.Namespace}
-		wanted[key] = s.key.GroupKind
+		key := watchKey{account: owner.Account(), resource: s.Mapping.Resource, namespace: s.Key.Namespace}
+		wanted[key] = s.Key.GroupKind
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,12 +166,12 @@ const maxSelected = 50
 // selectorOf is what selects the objects of the users, and which users those are;
 // nil for every extension.
 func selectorOf(users map[string]struct{}) (selector string, covered []string) {
-	ours := labels.SelectorFromSet(labels.Set{LabelOwnerKind: ownerKind})
+	ours := labels.SelectorFromSet(labels.Set{object.LabelOwnerKind: object.OwnerKind})
 	if len(users) > maxSelected {
 		return ours.String(), nil
 	}
 	names := slices.Sorted(maps.Keys(users))
-	byName, err := labels.NewRequirement(LabelOwnerName, selection.In, names)
+	byName, err := labels.NewRequirement(object.LabelOwnerName, selection.In, names)
 	if err != nil {
 		return ours.String(), nil // a name that is no label cannot be selected
 	}

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // Workloads are the objects of the installed release that run something, sorted,
 // as they were seen last; false if they were not looked at in this process yet.
 // It makes no request.
-func (a *Applier) Workloads(owner Extension) ([]health.Workload, bool) {
+func (a *Applier) Workloads(owner object.Owner) ([]health.Workload, bool) {
 	known := a.state(owner)
 	looked := known.lookedAt()
 	if looked.IsZero() {

@@ -9,17 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-)
 
-// fieldManager is that of the reference implementation, so that its objects
-// change hands without a trace.
-const fieldManager = "operator-controller"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
 
 // writer writes single objects, or has the API server say what it would make of
 // that.
 type writer struct {
 	client dynamic.Interface
-	owner  Extension
+	owner  object.Owner
 
 	// guard is asked before each write; nil only for trials.
 	guard *guard
@@ -43,7 +41,7 @@ func (w writer) allow(ctx context.Context) error {
 func (w writer) isTrial() bool { return len(w.dryRun) > 0 }
 
 // write brings one object to what a revision wants, and gives the object after it.
-// It sends nothing when there is nothing to change. It fails with [*ConflictError]
+// It sends nothing when there is nothing to change. It fails with [*object.ConflictError]
 // where an object that was assumed turns out to be somebody else's.
 func (w writer) write(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	live, err := w.bring(ctx, s)
@@ -66,18 +64,18 @@ func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured,
 	if s.live == nil {
 		return w.create(ctx, s)
 	}
-	patch, err := patchOf(s)
+	patch, err := s.threeWay().Patch()
 	if err != nil {
 		return nil, err
 	}
-	if patch.isEmpty() {
+	if patch.IsEmpty() {
 		return s.live, nil
 	}
 	live, err := w.send(ctx, s, patch)
-	if !s.assumed && apierrors.IsInvalid(err) && patch.kind == types.StrategicMergePatchType {
+	if !s.assumed && apierrors.IsInvalid(err) && patch.Kind == types.StrategicMergePatchType {
 		// An entry of a list whose key somebody changed looks like one that they
 		// have added, and can clash with ours.
-		if patch, err = listReplacingPatchOf(s); err == nil {
+		if patch, err = s.threeWay().ListReplacingPatch(); err == nil {
 			live, err = w.send(ctx, s, patch)
 		}
 	}
@@ -87,27 +85,27 @@ func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured,
 // send has a patch refused for any other version of the object than the one that it was
 // made from. What somebody changed in between would otherwise stay as it is, and be taken
 // for what was written. Trials of what was read need not be that exact.
-func (w writer) send(ctx context.Context, s *step, patch patch) (*unstructured.Unstructured, error) {
-	if !w.isTrial() && patch.setsOwner() {
+func (w writer) send(ctx context.Context, s *step, patch object.Patch) (*unstructured.Unstructured, error) {
+	if !w.isTrial() && patch.SetsOwner() {
 		if err := w.guard.askAgain(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if s.assumed || !w.isTrial() {
 		var err error
-		if patch, err = patch.onlyFor(s.live.GetResourceVersion()); err != nil {
+		if patch, err = patch.OnlyFor(s.live.GetResourceVersion()); err != nil {
 			return nil, err
 		}
 	}
 	return w.patch(ctx, s, patch)
 }
 
-func (w writer) patch(ctx context.Context, s *step, patch patch) (*unstructured.Unstructured, error) {
+func (w writer) patch(ctx context.Context, s *step, patch object.Patch) (*unstructured.Unstructured, error) {
 	if err := w.allow(ctx); err != nil {
 		return nil, err
 	}
-	options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: w.dryRun}
-	return resourceOf(w.client, s.item).Patch(ctx, s.key.Name, patch.kind, patch.data, options)
+	options := metav1.PatchOptions{FieldManager: object.FieldManager, DryRun: w.dryRun}
+	return resourceOf(w.client, s.Item).Patch(ctx, s.Key.Name, patch.Kind, patch.Data, options)
 }
 
 // create lets an object that appeared since the plan be: the next pass sees it
@@ -116,22 +114,22 @@ func (w writer) create(ctx context.Context, s *step) (*unstructured.Unstructured
 	if err := w.allow(ctx); err != nil {
 		return nil, err
 	}
-	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: w.dryRun}
-	return resourceOf(w.client, s.item).Create(ctx, s.object, options)
+	options := metav1.CreateOptions{FieldManager: object.FieldManager, DryRun: w.dryRun}
+	return resourceOf(w.client, s.Item).Create(ctx, s.Object, options)
 }
 
 // remove deletes exactly the object that is known, in the background. It leaves an
 // object that turns out to be somebody else's by now to them.
 func (w writer) remove(ctx context.Context, s *step) (deleted bool, err error) {
 	err = w.deleteOwned(ctx, s)
-	if _, theirs := errors.AsType[*ConflictError](err); theirs {
+	if _, theirs := errors.AsType[*object.ConflictError](err); theirs {
 		return false, nil
 	}
 	return err == nil, err
 }
 
 // deleteOwned reads an object that was changed since it was read last once more, and
-// deletes it if it is still the extension's. It fails with [*ConflictError] if not.
+// deletes it if it is still the extension's. It fails with [*object.ConflictError] if not.
 func (w writer) deleteOwned(ctx context.Context, s *step) error {
 	err := w.delete(ctx, s)
 	for range maxRereads {
@@ -158,7 +156,7 @@ func (w writer) delete(ctx context.Context, s *step) error {
 		}
 	}
 	conditions := &metav1.Preconditions{UID: new(s.live.GetUID()), ResourceVersion: new(s.live.GetResourceVersion())}
-	return resourceOf(w.client, s.item).Delete(ctx, s.key.Name, metav1.DeleteOptions{
+	return resourceOf(w.client, s.Item).Delete(ctx, s.Key.Name, metav1.DeleteOptions{
 		DryRun:            w.dryRun,
 		Preconditions:     conditions,
 		PropagationPolicy: new(metav1.DeletePropagationBackground),

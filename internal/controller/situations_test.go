@@ -117,10 +117,10 @@ func refused(action string, object object.Key, err error) error {
 	return &applier.ObjectsError{Failures: []applier.ObjectFailure{{Action: action, Object: object, Err: err}}}
 }
 
-func conflicting(holder applier.Holder, objects ...object.Key) error {
-	err := &applier.ConflictError{Claimant: applier.Extension{Name: sampleName, Namespace: sampleName}}
-	for _, object := range objects {
-		err.Conflicts = append(err.Conflicts, applier.Conflict{Object: object, Holder: holder})
+func conflicting(holder object.Holder, objects ...object.Key) error {
+	err := &object.ConflictError{Claimant: object.Owner{Name: sampleName, Namespace: sampleName}}
+	for _, obj := range objects {
+		err.Conflicts = append(err.Conflicts, object.Conflict{Object: obj, Holder: holder})
 	}
 	return err
 }
@@ -274,7 +274,7 @@ func imagesAndBundles() map[string]situation {
 func checks() map[string]situation {
 	const widgets = "widgets.sample.clusterextensions.dev"
 	definition := keyOf("CustomResourceDefinition", "", widgets)
-	neighbour := upgrading(StageApply, conflicting(applier.Holder{Kind: "ClusterExtension", Name: "sample"}, definition, keyOf("ClusterRole", "", "sample-operator-manager")))
+	neighbour := upgrading(StageApply, conflicting(object.Holder{Kind: "ClusterExtension", Name: "sample"}, definition, keyOf("ClusterRole", "", "sample-operator-manager")))
 	neighbour.Installed = nil
 	neighbour.Observed.Surroundings.Neighbours = []Neighbour{{Name: "sample", Bundle: sampleBundle("1.0.0")}}
 	approval := atRest(Outcome{Pending: &preflight.ApprovalError{Version: "1.2.0", Gains: []permission.Gain{
@@ -297,15 +297,15 @@ func checks() map[string]situation {
 		},
 		"Another extension has the package": {outcome: neighbour, next: "delete one of the two extensions"},
 		"An object belongs to a Helm release": {
-			outcome: failing(StageApply, conflicting(applier.Holder{Kind: "Helm release", Namespace: "sample", Name: "sample"}, definition)),
+			outcome: failing(StageApply, conflicting(object.Holder{Kind: "Helm release", Namespace: "sample", Name: "sample"}, definition)),
 			next:    "helm uninstall sample -n sample",
 		},
 		"An object belongs to nobody": {
-			outcome: failing(StageApply, conflicting(applier.Holder{Managers: []string{"kubectl-create"}}, keyOf("ConfigMap", sampleName, "settings"))),
+			outcome: failing(StageApply, conflicting(object.Holder{Managers: []string{"kubectl-create"}}, keyOf("ConfigMap", sampleName, "settings"))),
 			next:    "delete the object, or hand it over",
 		},
 		"The cluster does not know a kind": {
-			outcome: failing(StageApply, &applier.UnknownKindsError{Kinds: []string{"Certificate (cert-manager.io/v1)", "ServiceMonitor (monitoring.coreos.com/v1)"}}),
+			outcome: failing(StageApply, &object.UnknownKindsError{Kinds: []string{"Certificate (cert-manager.io/v1)", "ServiceMonitor (monitoring.coreos.com/v1)"}}),
 			next:    "install what provides them",
 		},
 		"An upgrade waits for approval": {outcome: approval, next: "approvedVersion"},

@@ -18,6 +18,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
@@ -198,7 +199,7 @@ func TestTextsAreBounded(t *testing.T) {
 		violations []bundle.Violation
 		gains      []permission.Gain
 		failures   []applier.ObjectFailure
-		conflicts  []applier.Conflict
+		conflicts  []object.Conflict
 		workloads  []Workload
 	)
 	for i := range 1000 {
@@ -208,17 +209,17 @@ func TestTextsAreBounded(t *testing.T) {
 		violations = append(violations, bundle.Violation{File: name, Message: name})
 		gains = append(gains, permission.Gain{Subject: "s", Rule: sampleRule("", "", fmt.Sprint("things-", i), "get")})
 		failures = append(failures, applier.ObjectFailure{Action: "creating", Object: keyOf("Thing", "", name), Err: forbiddenTo("create")})
-		conflicts = append(conflicts, applier.Conflict{Object: keyOf("Thing", "", name), Holder: applier.Holder{Kind: "Widget", Name: name}})
+		conflicts = append(conflicts, object.Conflict{Object: keyOf("Thing", "", name), Holder: object.Holder{Kind: "Widget", Name: name}})
 		workloads = append(workloads, Workload{Name: name, Available: metav1.ConditionFalse, Reason: long})
 	}
 	tests := map[string]situation{
 		"rights":      {outcome: upgrading(StageApply, missingRights(1000)), next: "1000 rights are missing"},
 		"definitions": {outcome: upgrading(StageApply, &preflight.UnsafeError{Findings: findings, Offenders: offenders}), next: "convert it"},
-		"kinds":       {outcome: upgrading(StageApply, &applier.UnknownKindsError{Kinds: kinds}), next: "install what provides them"},
+		"kinds":       {outcome: upgrading(StageApply, &object.UnknownKindsError{Kinds: kinds}), next: "install what provides them"},
 		"config":      {outcome: upgrading(StageRender, &bundle.ConfigError{Problems: problems}), next: "and 999 more"},
 		"bundle":      {outcome: upgrading(StageRender, &bundle.InvalidError{Violations: violations}), next: "choose another version"},
 		"objects":     {outcome: upgrading(StageApply, &applier.ObjectsError{Failures: failures}), next: "999 more objects; `operator-controller bundle rbac"},
-		"conflicts":   {outcome: upgrading(StageApply, &applier.ConflictError{Conflicts: conflicts}), next: "delete that owner"},
+		"conflicts":   {outcome: upgrading(StageApply, &object.ConflictError{Conflicts: conflicts}), next: "delete that owner"},
 		"gains":       {outcome: atRest(Outcome{Pending: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}}), next: `approvedVersion to "1.2.0"`},
 		"workloads":   {outcome: atRest(Outcome{Workloads: workloads}), next: "more"},
 		"everything else": {

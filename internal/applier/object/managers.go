@@ -1,29 +1,36 @@
-package applier
+package object
 
 import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// rivalsOf names the field managers that wrote any of what a step is to change,
+// FieldManager is that of the reference implementation, so that its objects
+// change hands without a trace.
+const FieldManager = "operator-controller"
+
+// FieldManagers names the other field managers that wrote any of what is to change,
 // sorted. It tells of fields that were set; who removed one cannot be known.
-func rivalsOf(s *step) []string {
-	if s.live == nil {
+func (w ThreeWay) FieldManagers() []string {
+	if w.Live == nil {
 		return nil
 	}
-	patch, err := patchOf(s)
-	if err != nil || patch.isEmpty() {
+	patch, err := w.Patch()
+	if err != nil || patch.IsEmpty() {
 		return nil
 	}
 	var change map[string]any
-	if err := json.Unmarshal(patch.data, &change); err != nil {
+	if err := json.Unmarshal(patch.Data, &change); err != nil {
 		return nil
 	}
 	found := map[string]struct{}{}
-	for _, entry := range s.live.GetManagedFields() {
-		if entry.Manager == fieldManager || entry.FieldsV1 == nil {
+	for _, entry := range w.Live.GetManagedFields() {
+		if entry.Manager == FieldManager || entry.FieldsV1 == nil {
 			continue
 		}
 		var fields map[string]any
@@ -86,3 +93,27 @@ func restOf(item, key map[string]any) map[string]any {
 }
 
 func isLeaf(fields map[string]any) bool { return len(fields) == 0 }
+
+// maxManagers bounds the field managers that are named.
+const maxManagers = 3
+
+// managersOf names the first of those that wrote an object, sorted.
+func managersOf(live *unstructured.Unstructured) []string {
+	found := map[string]struct{}{}
+	for _, entry := range live.GetManagedFields() {
+		if entry.Subresource == "" && entry.Manager != "" {
+			found[entry.Manager] = struct{}{}
+		}
+	}
+	managers := slices.Sorted(maps.Keys(found))
+	return managers[:min(len(managers), maxManagers)]
+}
+
+// NameManagers names field managers for people.
+func NameManagers(managers []string) string {
+	quoted := make([]string, len(managers))
+	for i, manager := range managers {
+		quoted[i] = strconv.Quote(manager)
+	}
+	return strings.Join(quoted, " and ")
+}

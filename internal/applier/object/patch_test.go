@@ -1,4 +1,4 @@
-package applier
+package object
 
 import (
 	"testing"
@@ -80,16 +80,16 @@ func TestPatchOf(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &step{item: item{object: parse(t, tc.kind, tc.wanted)}, live: parse(t, tc.kind, tc.live)}
+			s := ThreeWay{Wanted: parse(t, tc.kind, tc.wanted), Live: parse(t, tc.kind, tc.live)}
 			if tc.before != "" {
-				s.before = parse(t, tc.kind, tc.before)
+				s.Before = parse(t, tc.kind, tc.before)
 			}
-			got, err := patchOf(s)
+			got, err := s.Patch()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.isEmpty() != (tc.want == "") || (tc.want != "" && string(got.data) != tc.want) {
-				t.Errorf("patch = %s, want %s: %s", got.data, tc.want, tc.reason)
+			if got.IsEmpty() != (tc.want == "") || (tc.want != "" && string(got.Data) != tc.want) {
+				t.Errorf("patch = %s, want %s: %s", got.Data, tc.want, tc.reason)
 			}
 		})
 	}

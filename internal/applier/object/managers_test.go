@@ -1,4 +1,4 @@
-package applier
+package object
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestRivalsOf(t *testing.T) {
+func TestFieldManagersOfAChange(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		kind, wanted, live string
@@ -30,7 +30,7 @@ func TestRivalsOf(t *testing.T) {
 		},
 		"ourselves": {
 			kind: configMapKind, wanted: "data: {a: x}", live: "data: {a: y}",
-			managers: map[string]string{fieldManager: `{"f:data":{"f:a":{}}}`},
+			managers: map[string]string{FieldManager: `{"f:data":{"f:a":{}}}`},
 		},
 		"field that is missing": {
 			kind: configMapKind, wanted: "data: {a: x}", live: "data: {b: y}",
@@ -65,13 +65,13 @@ func TestRivalsOf(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &step{item: item{object: parse(t, tc.kind, tc.wanted)}, live: parse(t, tc.kind, tc.live)}
+			s := ThreeWay{Wanted: parse(t, tc.kind, tc.wanted), Live: parse(t, tc.kind, tc.live)}
 			var managed []metav1.ManagedFieldsEntry
 			for manager, fields := range tc.managers {
 				managed = append(managed, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)})
 			}
-			s.live.SetManagedFields(managed)
-			if diff := cmp.Diff(tc.want, rivalsOf(s)); diff != "" {
+			s.Live.SetManagedFields(managed)
+			if diff := cmp.Diff(tc.want, s.FieldManagers()); diff != "" {
 				t.Errorf("rivals (-want +got):\n%s", diff)
 			}
 		})

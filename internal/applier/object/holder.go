@@ -1,11 +1,8 @@
-package applier
+package object
 
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,27 +39,24 @@ const (
 )
 
 const (
-	// maxManagers bounds the field managers that are named.
-	maxManagers = 3
-
 	// maxName is more than nearly all names have, in bytes: in annotations they can
 	// be as long as one likes.
 	maxName = 64
 )
 
-// holderOf reads the owner that controls an object, then the marks of Helm and of
+// HolderOf reads the owner that controls an object, then the marks of Helm and of
 // OLM, and who wrote it in any case.
-func holderOf(live *unstructured.Unstructured) Holder {
+func HolderOf(live *unstructured.Unstructured) Holder {
 	holder := Holder{Managers: managersOf(live), Deleted: live.GetDeletionTimestamp() != nil, Finalizers: live.GetFinalizers()}
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	controller := metav1.GetControllerOfNoCopy(live)
 	switch {
 	case controller != nil:
 		holder.Kind, holder.Name = controller.Kind, controller.Name
-		if holder.Kind != ownerKind {
+		if holder.Kind != OwnerKind {
 			holder.Namespace = live.GetNamespace()
 		}
-	case labels[LabelOwnerKind] == ownerKind && labels[LabelOwnerName] != "":
+	case labels[LabelOwnerKind] == OwnerKind && labels[LabelOwnerName] != "":
 		holder.Kind, holder.Name = kindOrphaned, labels[LabelOwnerName]
 	case annotations[annotationReleaseName] != "":
 		holder.Kind, holder.Name = kindRelease, annotations[annotationReleaseName]
@@ -74,17 +68,6 @@ func holderOf(live *unstructured.Unstructured) Holder {
 	return holder
 }
 
-func managersOf(live *unstructured.Unstructured) []string {
-	found := map[string]struct{}{}
-	for _, entry := range live.GetManagedFields() {
-		if entry.Subresource == "" && entry.Manager != "" {
-			found[entry.Manager] = struct{}{}
-		}
-	}
-	managers := slices.Sorted(maps.Keys(found))
-	return managers[:min(len(managers), maxManagers)]
-}
-
 // String names the holder for people.
 func (h Holder) String() string {
 	name := excerpt.Line(h.Name, maxName)
@@ -94,15 +77,15 @@ func (h Holder) String() string {
 	case h.Kind != "":
 		return fmt.Sprintf("%s %q", h.Kind, name)
 	case len(h.Managers) > 0:
-		return fmt.Sprintf("nobody that it names (written by %s)", strings.Join(quoted(h.Managers), " and "))
+		return fmt.Sprintf("nobody that it names (written by %s)", NameManagers(h.Managers))
 	}
 	return "nobody that it names"
 }
 
 // wayOut is what somebody can do so that the extension gets the object.
-func (h Holder) wayOut(claimant Extension) string {
+func (h Holder) wayOut(claimant Owner) string {
 	switch h.Kind {
-	case ownerKind, kindOrphaned:
+	case OwnerKind, kindOrphaned:
 		if text := h.waitsFor(claimant); text != "" {
 			return text
 		}
@@ -122,14 +105,14 @@ func (h Holder) wayOut(claimant Extension) string {
 }
 
 // waitsFor is for what an earlier extension of the same name has not let go of yet.
-func (h Holder) waitsFor(claimant Extension) string {
+func (h Holder) waitsFor(claimant Owner) string {
 	switch {
 	case h.Deleted && len(h.Finalizers) > 0:
 		return fmt.Sprintf("it is being deleted, and waits for finalizers [%s]: `kubectl describe` says more; it goes on by itself then",
 			excerpt.Of(h.Finalizers, maxListed))
 	case h.Deleted:
 		return "it is being deleted; it goes on by itself then"
-	case h.Kind == ownerKind && h.Name == claimant.Name:
+	case h.Kind == OwnerKind && h.Name == claimant.Name:
 		return "it goes with the extension that had the name before; it goes on by itself then"
 	}
 	return ""
@@ -137,15 +120,7 @@ func (h Holder) waitsFor(claimant Extension) string {
 
 // marksOf is what makes an object that nobody controls one of the extension, see
 // [owns].
-func marksOf(claimant Extension) string {
+func marksOf(claimant Owner) string {
 	return fmt.Sprintf("label it %s=%s and annotate it %s=%s %s=%s", LabelOwnerName, claimant.Name,
-		annotationReleaseName, releaseName(claimant.Name), annotationReleaseNamespace, claimant.Namespace)
-}
-
-func quoted(names []string) []string {
-	texts := make([]string, len(names))
-	for i, name := range names {
-		texts[i] = fmt.Sprintf("%q", name)
-	}
-	return texts
+		annotationReleaseName, ReleaseName(claimant.Name), annotationReleaseNamespace, claimant.Namespace)
 }

@@ -1,4 +1,4 @@
-package applier
+package object
 
 import (
 	"fmt"
@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 const handOver = "label it olm.operatorframework.io/owner-name=mine and " +
@@ -75,11 +73,11 @@ func TestHolderOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := holderOf(&unstructured.Unstructured{Object: content})
+			got := HolderOf(&unstructured.Unstructured{Object: content})
 			if got.String() != tc.want {
 				t.Errorf("holder = %s, want %s (%s)", got, tc.want, tc.reason)
 			}
-			if diff := cmp.Diff(tc.wantWays, got.wayOut(Extension{Name: "mine", Namespace: "ns"})); diff != "" {
+			if diff := cmp.Diff(tc.wantWays, got.wayOut(Owner{Name: "mine", Namespace: "ns"})); diff != "" {
 				t.Errorf("ways out (-want +got):\n%s", diff)
 			}
 		})
@@ -89,23 +87,23 @@ func TestHolderOf(t *testing.T) {
 // TestHandedOver does what the ways out say.
 func TestHandedOver(t *testing.T) {
 	t.Parallel()
-	mine := Extension{Name: "mine", UID: "1", Namespace: "ns"}
+	mine := Owner{Name: "mine", UID: "1", Namespace: "ns"}
 	live := &unstructured.Unstructured{Object: map[string]any{}}
-	if owns(mine, live) {
+	if mine.Owns(live) {
 		t.Fatal("an object without marks is taken")
 	}
 	live.SetLabels(map[string]string{LabelOwnerName: "mine"})
 	live.SetAnnotations(map[string]string{annotationReleaseName: "mine", annotationReleaseNamespace: "ns"})
-	if !owns(mine, live) {
+	if !mine.Owns(live) {
 		t.Error("an object that was handed over is not taken")
 	}
 }
 
 func TestConflictSummary(t *testing.T) {
 	t.Parallel()
-	extension := func(name string) Holder { return Holder{Kind: ownerKind, Name: name} }
+	extension := func(name string) Holder { return Holder{Kind: OwnerKind, Name: name} }
 	conflict := func(n int, holder Holder) Conflict {
-		return Conflict{Object: object.Key{GroupKind: schema.GroupKind{Kind: "Thing"}, Name: fmt.Sprint(n)}, Holder: holder}
+		return Conflict{Object: Key{GroupKind: schema.GroupKind{Kind: "Thing"}, Name: fmt.Sprint(n)}, Holder: holder}
 	}
 	var many []Conflict
 	for i := range 1000 {

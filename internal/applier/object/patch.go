@@ -1,4 +1,4 @@
-package applier
+package object
 
 import (
 	"encoding/json"
@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -31,21 +30,44 @@ func newBuiltins() *runtime.Scheme {
 	return scheme
 }
 
-// patch is what brings a live object to what a revision wants.
-type patch struct {
-	kind types.PatchType
-	data []byte
+// ThreeWay is a three-way merge of one object.
+type ThreeWay struct {
+	// Wanted is the object as a revision wants it.
+	Wanted *unstructured.Unstructured
+
+	// Before is the object as the last revision wanted it; nil if there is none.
+	Before *unstructured.Unstructured
+
+	// Live is the object as the cluster has it.
+	Live *unstructured.Unstructured
 }
 
-// isEmpty reports that there is nothing to send.
-func (p patch) isEmpty() bool { return len(p.data) == 0 || string(p.data) == "{}" }
+// Patch is what brings a live object to what a revision wants.
+type Patch struct {
+	Kind types.PatchType
+	Data []byte
+}
 
-// setsOwner says that the patch is about the owners of the object.
-func (p patch) setsOwner() bool {
+// IsEmpty reports that there is nothing to send.
+func (p Patch) IsEmpty() bool { return len(p.Data) == 0 || string(p.Data) == "{}" }
+
+// OnlyFor has the API server refuse the patch for any other version of the object.
+func (p Patch) OnlyFor(version string) (Patch, error) {
+	document := unstructured.Unstructured{}
+	if err := json.Unmarshal(p.Data, &document.Object); err != nil {
+		return Patch{}, fmt.Errorf("adding the version to a patch: %w", err)
+	}
+	document.SetResourceVersion(version)
+	data, err := json.Marshal(document.Object)
+	return Patch{Kind: p.Kind, Data: data}, err
+}
+
+// SetsOwner says that the patch is about the owners of the object.
+func (p Patch) SetsOwner() bool {
 	var document struct {
 		Metadata map[string]json.RawMessage `json:"metadata"`
 	}
-	if err := json.Unmarshal(p.data, &document); err != nil {
+	if err := json.Unmarshal(p.Data, &document); err != nil {
 		return true // refused by the API server, whatever it is
 	}
 	// Merge patches of built-in kinds have directives beside the field.
@@ -57,76 +79,74 @@ func (p patch) setsOwner() bool {
 	return false
 }
 
-// patchOf merges three ways: fields that the revision sets are set, fields that
+// Patch is what brings the live object to what is wanted: fields that the revision sets are set, fields that
 // the revision before set and this one does not are removed, and all others
 // belong to whoever wrote them. Lists of built-in kinds merge by their keys,
 // those of other kinds are replaced whole.
-func patchOf(s *step) (patch, error) {
-	typed, err := builtins.New(s.object.GroupVersionKind())
+func (w ThreeWay) Patch() (Patch, error) {
+	typed, err := builtins.New(w.Wanted.GroupVersionKind())
 	if runtime.IsNotRegisteredError(err) {
-		return listReplacingPatchOf(s)
+		return w.ListReplacingPatch()
 	}
 	if err != nil {
-		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
+		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
 	lookup, err := strategicpatch.NewPatchMetaFromStruct(typed)
 	if err != nil {
-		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
+		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
-	documents, err := documentsOf(s)
+	documents, err := w.documents()
 	if err != nil {
-		return patch{}, err
+		return Patch{}, err
 	}
 	data, err := strategicpatch.CreateThreeWayMergePatch(documents.before, documents.wanted, documents.live, lookup, true)
 	if err != nil {
-		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
+		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
-	return patch{kind: types.StrategicMergePatchType, data: data}, nil
+	return Patch{Kind: types.StrategicMergePatchType, Data: data}, nil
 }
 
-// listReplacingPatchOf is [patchOf] with every list replaced whole.
-func listReplacingPatchOf(s *step) (patch, error) {
-	documents, err := documentsOf(s)
+// ListReplacingPatch is [ThreeWay.Patch] with every list replaced whole.
+func (w ThreeWay) ListReplacingPatch() (Patch, error) {
+	documents, err := w.documents()
 	if err != nil {
-		return patch{}, err
+		return Patch{}, err
 	}
 	data, err := jsonmergepatch.CreateThreeWayJSONMergePatch(documents.before, documents.wanted, documents.live)
 	if err != nil {
-		return patch{}, fmt.Errorf("comparing %s: %w", s.key, err)
+		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
-	return patch{kind: types.MergePatchType, data: data}, nil
+	return Patch{Kind: types.MergePatchType, Data: data}, nil
 }
 
 // documents are what is merged, as JSON.
 type documents struct{ before, wanted, live []byte }
 
-func documentsOf(s *step) (documents, error) {
-	before := s.before
+func (w ThreeWay) documents() (documents, error) {
+	before := w.Before
 	if before == nil {
-		before = s.object
+		before = w.Wanted
 	}
-	wanted := s.object.DeepCopy()
+	wanted := w.Wanted.DeepCopy()
 	if isAggregated(wanted) {
 		wanted, before = withoutRules(wanted), withoutRules(before)
 	}
-	keepLists(wanted.Object, before.Object, s.live.Object)
+	keepLists(wanted.Object, before.Object, w.Live.Object)
 	var result documents
 	var errs [3]error
 	result.before, errs[0] = json.Marshal(before.Object)
 	result.wanted, errs[1] = json.Marshal(wanted.Object)
-	result.live, errs[2] = json.Marshal(s.live.Object)
+	result.live, errs[2] = json.Marshal(w.Live.Object)
 	if err := errors.Join(errs[:]...); err != nil {
-		return documents{}, fmt.Errorf("comparing %s: %w", s.key, err)
+		return documents{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
 	return result, nil
 }
 
-var clusterRoleKind = schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}
-
 // isAggregated says that the cluster fills in the rules of a ClusterRole from
 // those of others, and would undo every change to them.
 func isAggregated(object *unstructured.Unstructured) bool {
-	return object.GroupVersionKind().GroupKind() == clusterRoleKind && object.Object["aggregationRule"] != nil
+	return object.GroupVersionKind().GroupKind() == ClusterRoleKind && object.Object["aggregationRule"] != nil
 }
 
 // withoutRules shares all the rest with the role.
@@ -175,4 +195,18 @@ func covers(live, wanted any) bool {
 	default:
 		return reflect.DeepEqual(live, wanted)
 	}
+}
+
+// OwnersPatch replaces the owners of exactly the object that was read.
+func OwnersPatch(live *unstructured.Unstructured, owners []metav1.OwnerReference) (Patch, error) {
+	document := map[string]any{"metadata": map[string]any{
+		"uid":             live.GetUID(),
+		"resourceVersion": live.GetResourceVersion(),
+		"ownerReferences": owners,
+	}}
+	data, err := json.Marshal(document)
+	if err != nil {
+		return Patch{}, fmt.Errorf("encoding a patch of owners: %w", err)
+	}
+	return Patch{Kind: types.MergePatchType, Data: data}, nil
 }
