@@ -179,7 +179,7 @@ func (a *Applier) state(owner object.Owner) *state {
 }
 
 // see is told by the watches how an object looks.
-func (a *Applier) see(extension string, key object.Key, fingerprint string) {
+func (a *Applier) see(extension string, key object.Key, fingerprint object.Fingerprint) {
 	a.mu.Lock()
 	known := a.states[extension]
 	a.mu.Unlock()
@@ -189,7 +189,7 @@ func (a *Applier) see(extension string, key object.Key, fingerprint string) {
 }
 
 // seeWorkload is told by the watches how an object that runs something is doing.
-func (a *Applier) seeWorkload(extension string, workload health.Workload, fingerprint string) {
+func (a *Applier) seeWorkload(extension string, workload health.Workload, fingerprint object.Fingerprint) {
 	a.mu.Lock()
 	known := a.states[extension]
 	a.mu.Unlock()
@@ -219,10 +219,10 @@ func (a *Applier) settledKeys(extension string) []object.Key {
 	return known.settledKeys()
 }
 
-func fingerprints(live map[object.Key]*unstructured.Unstructured) map[object.Key]string {
-	prints := make(map[object.Key]string, len(live))
-	for key, object := range live {
-		prints[key] = fingerprint(key.GroupKind, object)
+func fingerprints(live map[object.Key]*unstructured.Unstructured) map[object.Key]object.Fingerprint {
+	prints := make(map[object.Key]object.Fingerprint, len(live))
+	for key, obj := range live {
+		prints[key] = object.FingerprintOf(key.GroupKind, obj)
 	}
 	return prints
 }

@@ -103,7 +103,7 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *history
 		return nil, nil, err
 	}
 	if len(a.watches.denied(planner.owner.Name)) == 0 {
-		plan.assume(a.state(planner.owner).undisturbed())
+		plan.useCache(a.state(planner.owner).undisturbed())
 	}
 	notes, err = a.check(ctx, planner, plan, desired, before)
 	if err != nil {

@@ -102,13 +102,13 @@ type contests map[object.Key]contest
 
 // sift takes the objects that are held from those to look at, and adds those
 // that are due.
-func (c contests) sift(suspect map[object.Key]string, now time.Time) {
+func (c contests) sift(suspect map[object.Key]struct{}, now time.Time) {
 	for key, contest := range c {
 		switch {
 		case contest.isHeld(now):
 			delete(suspect, key)
 		case contest.isDue(now):
-			suspect[key] = ""
+			suspect[key] = struct{}{}
 		}
 	}
 }

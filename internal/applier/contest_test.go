@@ -79,11 +79,11 @@ func times(from, to, each time.Duration) []time.Duration {
 // contend has an object changed at some times, with a pass each second.
 func contend(drift []time.Duration) (repairs []time.Duration, end time.Duration) {
 	key, begin := object.Key{Name: "x"}, time.Unix(1000, 0)
-	known, suspect, wrong := contests{}, map[object.Key]string{}, false
+	known, suspect, wrong := contests{}, map[object.Key]struct{}{}, false
 	for at := range slices.Values(times(0, time.Hour, time.Second)) {
 		now := begin.Add(at)
 		if slices.Contains(drift, at) {
-			suspect[key], wrong = "changed", true
+			suspect[key], wrong = struct{}{}, true
 		}
 		look := maps.Clone(suspect)
 		known.sift(look, now)

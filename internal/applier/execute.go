@@ -34,11 +34,11 @@ type outcome struct {
 	live    map[object.Key]*unstructured.Unstructured
 
 	// left are the fingerprints of objects that were not looked at.
-	left map[object.Key]string
+	left map[object.Key]object.Fingerprint
 }
 
 // fingerprints are those of all objects, as they were found or left.
-func (o outcome) fingerprints() map[object.Key]string {
+func (o outcome) fingerprints() map[object.Key]object.Fingerprint {
 	prints := fingerprints(o.live)
 	maps.Copy(prints, o.left)
 	return prints
@@ -56,7 +56,7 @@ func newExecutor(writer writer) *executor {
 	return &executor{writer: writer, outcome: outcome{
 		changes: map[object.Key]Change{},
 		live:    map[object.Key]*unstructured.Unstructured{},
-		left:    map[object.Key]string{},
+		left:    map[object.Key]object.Fingerprint{},
 	}}
 }
 
@@ -90,7 +90,7 @@ func wavesOf(steps []step) [][]*step {
 }
 
 func (e *executor) write(ctx context.Context, s *step) error {
-	if s.left != "" {
+	if s.state == untouched {
 		e.leave(s)
 		return nil
 	}
@@ -101,7 +101,7 @@ func (e *executor) write(ctx context.Context, s *step) error {
 	}
 	change := Updated
 	switch {
-	case s.live == nil:
+	case s.state == absent:
 		change = Created
 	case live.GetResourceVersion() == s.live.GetResourceVersion():
 		change = Unchanged
@@ -144,7 +144,7 @@ func (e *executor) leave(s *step) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.outcome.changes[s.Key] = Unchanged
-	e.outcome.left[s.Key] = s.left
+	e.outcome.left[s.Key] = s.lastApplied
 }
 
 func (e *executor) note(key object.Key, change Change, live *unstructured.Unstructured) {

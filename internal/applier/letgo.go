@@ -55,7 +55,7 @@ func (a *Applier) LetGo(ctx context.Context, owner object.Owner) error {
 }
 
 func (p *planner) disown(ctx context.Context, s *step) error {
-	if err := s.read(ctx, p.client); err != nil || s.live == nil {
+	if err := s.read(ctx, p.client); err != nil || s.state == absent {
 		return err
 	}
 	return disown(ctx, p.client, p.owner, s)
@@ -81,7 +81,7 @@ func disown(ctx context.Context, client dynamic.Interface, owner object.Owner, s
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		if err := s.read(ctx, client); err != nil || s.live == nil {
+		if err := s.read(ctx, client); err != nil || s.state == absent {
 			return err
 		}
 	}

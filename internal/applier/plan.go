@@ -28,11 +28,14 @@ const parallelLarge = 4
 type step struct {
 	object.Item
 
-	// live is nil when the object does not exist.
+	// state says what is known of the object on the cluster.
+	state stepState
+
+	// live is the object that was read, or the one that is cached; nil otherwise.
 	live *unstructured.Unstructured
 
-	// assumed says that live was not read but is taken from what is known.
-	assumed bool
+	// lastApplied is of an object that is untouched.
+	lastApplied object.Fingerprint
 
 	// before is the object as the last revision had it, which tells a field
 	// that the bundle dropped from one that somebody else added. It is nil when
@@ -47,14 +50,31 @@ type step struct {
 	// its certificates in this Secret. It is empty for all else.
 	legacy string
 
-	// tried says that the API server was asked whether it would create the object.
-	tried bool
-
-	// left is the fingerprint of an object that is known to be as the revision
-	// before left it, and that the new one wants to be the same: it is neither read
-	// nor written. It is empty for all others.
-	left string
+	// dryRun says that the API server was asked whether it would create the object.
+	dryRun bool
 }
+
+// stepState is what is known of an object on the cluster.
+type stepState int
+
+const (
+	// unread: nothing is known yet.
+	unread stepState = iota
+
+	// read: the object was read.
+	read
+
+	// absent: there is no such object.
+	absent
+
+	// cached: the object is taken for what the last revision wanted, in the version that
+	// watches told of.
+	cached
+
+	// untouched: the object is known to be as the last revision left it, and the new one
+	// wants it to be the same. It is neither read nor written.
+	untouched
+)
 
 func (s *step) threeWay() object.ThreeWay {
 	return object.ThreeWay{Wanted: s.Object, Before: s.before, Live: s.live}
@@ -156,13 +176,13 @@ func (p *planner) known(objects []*unstructured.Unstructured) (map[object.Key]ob
 
 func (p *planner) read(ctx context.Context, s *step) error { return s.read(ctx, p.client) }
 
-// read leaves live nil when there is no such object.
+// read finds out whether there is such an object.
 func (s *step) read(ctx context.Context, client dynamic.Interface) error {
 	live, err := resourceOf(client, s.Item).Get(ctx, s.Key.Name, metav1.GetOptions{})
+	s.state, s.live = read, live
 	if apierrors.IsNotFound(err) {
-		live, err = nil, nil
+		s.state, s.live, err = absent, nil, nil
 	}
-	s.live = live
 	return err
 }
 

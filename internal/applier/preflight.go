@@ -53,7 +53,7 @@ func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy,
 	}
 	changes := make([]preflight.Change, 0, len(plan.steps)+len(plan.prune))
 	for _, s := range plan.steps {
-		if s.left != "" {
+		if s.state == untouched {
 			continue
 		}
 		changes = append(changes, preflight.Change{Live: s.live, Wanted: s.Object})

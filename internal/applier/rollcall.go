@@ -27,7 +27,7 @@ type rollCall struct {
 	over chan struct{}
 }
 
-func newRollCall(prints map[object.Key]string) *rollCall {
+func newRollCall(prints map[object.Key]object.Fingerprint) *rollCall {
 	made := &rollCall{missing: make(map[object.Key]struct{}, len(prints)), over: make(chan struct{})}
 	for key := range prints {
 		made.missing[key] = struct{}{}

@@ -22,7 +22,7 @@ type sighting struct {
 	key         object.Key
 	owner       string
 	version     string
-	fingerprint string
+	fingerprint object.Fingerprint
 	workload    *health.Workload // nil for what does not run anything
 	endsList    bool             // of a bookmark: all that was there has been reported
 }
@@ -53,7 +53,7 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, obj json.RawMes
 		key:         object.Key{GroupKind: kind, Namespace: full.Namespace, Name: full.Name},
 		owner:       full.Labels[object.LabelOwnerName],
 		version:     full.ResourceVersion,
-		fingerprint: fingerprint(kind, &full),
+		fingerprint: object.FingerprintOf(kind, &full),
 		endsList:    full.Annotations[metav1.InitialEventsAnnotationKey] == "true",
 	}
 	if event == apiwatch.Deleted {
@@ -68,7 +68,7 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, obj json.RawMes
 // sightingOfNothing is for an object that was seen, or should have been, and does
 // not exist any more.
 func sightingOfNothing(last sighting) sighting {
-	last.fingerprint = gone
+	last.fingerprint = object.Fingerprint{Deleted: true}
 	if last.key.GroupKind == health.DeploymentKind {
 		last.workload = new(health.Missing(last.key))
 	}

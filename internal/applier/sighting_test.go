@@ -40,7 +40,7 @@ func TestSightingOf(t *testing.T) {
 		},
 		"deleted": {
 			kind: configMap, event: apiwatch.Deleted, object: seenConfigMap,
-			want: sighting{key: object.Key{GroupKind: configMap, Namespace: "ns", Name: "c"}, owner: "x", version: "7", fingerprint: gone},
+			want: sighting{key: object.Key{GroupKind: configMap, Namespace: "ns", Name: "c"}, owner: "x", version: "7", fingerprint: object.Fingerprint{Deleted: true}},
 		},
 		"workload": {
 			kind: health.DeploymentKind, event: apiwatch.Added, object: seenDeployment,
@@ -55,14 +55,14 @@ func TestSightingOf(t *testing.T) {
 		"deleted workload": {
 			kind: health.DeploymentKind, event: apiwatch.Deleted, object: seenDeployment,
 			want: sighting{
-				key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, owner: "x", version: "7", fingerprint: gone,
+				key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, owner: "x", version: "7", fingerprint: object.Fingerprint{Deleted: true},
 				workload: &health.Workload{Key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, Available: metav1.ConditionFalse, Reason: "it does not exist"},
 			},
 		},
 		"end of the list": {
 			kind: configMap, event: apiwatch.Bookmark,
 			object: `{"metadata": {"resourceVersion": "8", "annotations": {"k8s.io/initial-events-end": "true"}}}`,
-			want:   sighting{key: object.Key{GroupKind: configMap}, version: "8", fingerprint: "/8", endsList: true},
+			want:   sighting{key: object.Key{GroupKind: configMap}, version: "8", fingerprint: object.Fingerprint{ResourceVersion: "8"}, endsList: true},
 		},
 	}
 	for name, tc := range tests {
@@ -81,13 +81,13 @@ func TestSightingOf(t *testing.T) {
 }
 
 // fingerprintOf is what a pass that reads the object makes of it.
-func fingerprintOf(t *testing.T, object string) string {
+func fingerprintOf(t *testing.T, text string) object.Fingerprint {
 	t.Helper()
 	read := &unstructured.Unstructured{}
-	if err := read.UnmarshalJSON([]byte(object)); err != nil {
+	if err := read.UnmarshalJSON([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	return fingerprint(read.GroupVersionKind().GroupKind(), read)
+	return object.FingerprintOf(read.GroupVersionKind().GroupKind(), read)
 }
 
 func TestErrorsOfAWatch(t *testing.T) {

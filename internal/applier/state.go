@@ -1,17 +1,12 @@
 package applier
 
 import (
-	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
@@ -33,7 +28,7 @@ type state struct {
 	size int
 
 	// settled holds a fingerprint of every object as it was found or left.
-	settled map[object.Key]string
+	settled map[object.Key]object.Fingerprint
 
 	// workloads are those of the objects that run something, as seen last.
 	workloads map[object.Key]health.Workload
@@ -41,8 +36,9 @@ type state struct {
 	// sighted are workloads as watches saw them since the last operation was settled.
 	sighted map[object.Key]sightedWorkload
 
-	// suspect are objects of which something else was seen since.
-	suspect map[object.Key]string
+	// drifted are objects of which something else was seen since: what was seen
+	// last.
+	drifted map[object.Key]object.Fingerprint
 
 	// all says that every object is to be looked at; looked is when that was
 	// done last.
@@ -62,17 +58,14 @@ type state struct {
 	contests contests
 }
 
-// gone is the fingerprint of an object that was seen to be deleted.
-const gone = "gone"
-
 func newState(uid types.UID) *state {
 	return &state{
 		uid:       uid,
 		all:       true,
-		settled:   map[object.Key]string{},
+		settled:   map[object.Key]object.Fingerprint{},
 		workloads: map[object.Key]health.Workload{},
 		sighted:   map[object.Key]sightedWorkload{},
-		suspect:   map[object.Key]string{},
+		drifted:   map[object.Key]object.Fingerprint{},
 		contests:  contests{},
 	}
 }
@@ -110,7 +103,7 @@ func (s *state) unsettle() {
 // expect takes for known how a record says that the objects were left, and gives
 // what is closed when there is nothing left to wait for: each of them was seen, or
 // some cannot be.
-func (s *state) expect(prints map[object.Key]string) <-chan struct{} {
+func (s *state) expect(prints map[object.Key]object.Fingerprint) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled, s.rollCall = prints, newRollCall(prints)
@@ -145,7 +138,10 @@ func (s *state) settle(done outcome, kept certificates, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled = done.fingerprints()
-	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool { return done.left[key] == "" })
+	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool {
+		_, untouched := done.left[key]
+		return !untouched
+	})
 	maps.Copy(s.workloads, health.Of(done.live))
 	s.catchUp()
 	clear(s.sighted)
@@ -159,14 +155,14 @@ func (s *state) settle(done outcome, kept certificates, now time.Time) {
 // revision before the next one left them. After one that was not finished there are
 // none: repair leaves objects as the installed one wants them. What has to do with
 // certificates changes with time and is not among them.
-func (s *state) undisturbed() map[object.Key]string {
+func (s *state) undisturbed() map[object.Key]object.Fingerprint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all || s.recorded == nil || s.recorded.Unfinished {
 		return nil
 	}
 	prints := maps.Clone(s.settled)
-	for key := range s.suspect {
+	for key := range s.drifted {
 		delete(prints, key)
 	}
 	for _, key := range s.certificates.keys {
@@ -215,14 +211,14 @@ func (s *state) settleSome(live map[object.Key]*unstructured.Unstructured, kept 
 // forgetSelfMade drops suspicions that were raised by our own writes, whose
 // events may come before the answers to them.
 func (s *state) forgetSelfMade() {
-	maps.DeleteFunc(s.suspect, func(key object.Key, seen string) bool {
+	maps.DeleteFunc(s.drifted, func(key object.Key, seen object.Fingerprint) bool {
 		settled, known := s.settled[key]
 		return !known || seen == settled
 	})
 }
 
 // see notes how an object looks now, and reports whether that is news.
-func (s *state) see(key object.Key, fingerprint string) bool {
+func (s *state) see(key object.Key, fingerprint object.Fingerprint) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rollCall != nil {
@@ -230,10 +226,10 @@ func (s *state) see(key object.Key, fingerprint string) bool {
 	}
 	settled, known := s.settled[key]
 	if !known || settled == fingerprint {
-		delete(s.suspect, key)
+		delete(s.drifted, key)
 		return false
 	}
-	s.suspect[key] = fingerprint
+	s.drifted[key] = fingerprint
 	return s.rollCall == nil // or else whoever waits for all will see
 }
 
@@ -242,7 +238,7 @@ const maxSighted = 1000
 
 // sightedWorkload is a workload together with how its object looked.
 type sightedWorkload struct {
-	fingerprint string
+	fingerprint object.Fingerprint
 	workload    health.Workload
 }
 
@@ -260,7 +256,7 @@ func (s *state) catchUp() {
 
 // seeWorkload notes how an object that runs something is doing, and reports
 // whether that is news.
-func (s *state) seeWorkload(workload health.Workload, fingerprint string) bool {
+func (s *state) seeWorkload(workload health.Workload, fingerprint object.Fingerprint) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ours := s.settled[workload.Key]
@@ -288,7 +284,10 @@ func (s *state) knownWorkloads() []health.Workload {
 func (s *state) suspects(now time.Time) (keys []object.Key, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	suspect := maps.Clone(s.suspect)
+	suspect := make(map[object.Key]struct{}, len(s.drifted))
+	for key := range s.drifted {
+		suspect[key] = struct{}{}
+	}
 	s.contests.sift(suspect, now)
 	isSuspect := func(key object.Key) bool {
 		_, ok := suspect[key]
@@ -296,7 +295,7 @@ func (s *state) suspects(now time.Time) (keys []object.Key, all bool) {
 	}
 	if s.certificates.isDue(now) || slices.ContainsFunc(s.certificates.keys, isSuspect) {
 		for _, key := range s.certificates.keys {
-			suspect[key] = ""
+			suspect[key] = struct{}{}
 		}
 	}
 	return slices.SortedFunc(maps.Keys(suspect), object.Key.Compare), s.all
@@ -335,38 +334,4 @@ func (s *state) settledKeys() []object.Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.settled))
-}
-
-// priorityClassKind has a generation that never changes.
-var priorityClassKind = schema.GroupKind{Group: schedulingv1.GroupName, Kind: "PriorityClass"}
-
-// fingerprint changes when an object differs in anything that a revision may
-// set. Kinds that count generations change that number with their spec; for the
-// others every write counts. Status updates of the former go unnoticed.
-func fingerprint(kind schema.GroupKind, object metav1.Object) string {
-	if object.GetGeneration() == 0 || kind == priorityClassKind {
-		return fmt.Sprintf("%s/%s", object.GetUID(), object.GetResourceVersion())
-	}
-	digest := fnv.New64a()
-	// fmt prints maps in the order of their keys.
-	_, _ = fmt.Fprint(digest, object.GetLabels(), withoutRevision(object.GetAnnotations()))
-	for _, owner := range object.GetOwnerReferences() {
-		_, _ = fmt.Fprint(digest, owner.UID, owner.Controller != nil && *owner.Controller)
-	}
-	if object.GetDeletionTimestamp() != nil {
-		_, _ = fmt.Fprint(digest, "deleted")
-	}
-	return fmt.Sprintf("%s/%d/%x", object.GetUID(), object.GetGeneration(), digest.Sum64())
-}
-
-// annotationRevision is set by the cluster on every Deployment, at each rollout.
-const annotationRevision = "deployment.kubernetes.io/revision"
-
-func withoutRevision(annotations map[string]string) map[string]string {
-	if _, found := annotations[annotationRevision]; !found {
-		return annotations
-	}
-	rest := maps.Clone(annotations)
-	delete(rest, annotationRevision)
-	return rest
 }

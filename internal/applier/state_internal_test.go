@@ -46,7 +46,7 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 				s := newState("uid")
 				s.settle(outcome{live: map[object.Key]*unstructured.Unstructured{key: deployment(1)}}, certificates{}, time.Now())
 				if test.seen != nil {
-					s.seeWorkload(up, fingerprint(health.DeploymentKind, test.seen))
+					s.seeWorkload(up, object.FingerprintOf(health.DeploymentKind, test.seen))
 				}
 				settle(s, map[object.Key]*unstructured.Unstructured{key: deployment(2)})
 				if got := !s.knownWorkloads()[0].RollingOut; got != test.want {
@@ -68,7 +68,7 @@ func TestWorkloadsOfOthersAreNotRemembered(t *testing.T) {
 	s := newState("uid")
 	see := func() {
 		for i := range 2 * maxSighted {
-			s.seeWorkload(health.Missing(object.Key{GroupKind: health.DeploymentKind, Name: fmt.Sprint(i)}), gone)
+			s.seeWorkload(health.Missing(object.Key{GroupKind: health.DeploymentKind, Name: fmt.Sprint(i)}), object.Fingerprint{Deleted: true})
 		}
 	}
 	if see(); len(s.sighted) > maxSighted {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
-// tracesFormat is raised with every change to [fingerprint], to what [stamp] adds
+// tracesFormat is raised with every change to [object.FingerprintOf], to what [object.Owner.Stamp] adds
 // or to what a patch covers: traces of an earlier format are then not believed,
 // and objects are compared anew.
 const tracesFormat = 1
@@ -31,7 +31,7 @@ type traces struct {
 	Manifest string `json:"manifest"`
 
 	// Objects has fingerprints by the text of their keys.
-	Objects map[string]string `json:"objects"`
+	Objects map[string]object.Fingerprint `json:"objects"`
 }
 
 // tracesOf gives the text of traces. It is empty where certificates of webhooks
@@ -42,7 +42,7 @@ func tracesOf(manifest string, done outcome) (string, error) {
 			return "", nil
 		}
 	}
-	made := traces{Format: tracesFormat, Manifest: manifestDigest(manifest), Objects: map[string]string{}}
+	made := traces{Format: tracesFormat, Manifest: manifestDigest(manifest), Objects: map[string]object.Fingerprint{}}
 	for key, left := range done.fingerprints() {
 		made.Objects[traceKey(key)] = left
 	}
@@ -55,7 +55,7 @@ func tracesOf(manifest string, done outcome) (string, error) {
 
 // tracesIn gives the fingerprints in a record if they are those of exactly these
 // objects of its manifest; nil if not.
-func tracesIn(rel *release.Release, keys []object.Key) map[object.Key]string {
+func tracesIn(rel *release.Release, keys []object.Key) map[object.Key]object.Fingerprint {
 	var found traces
 	if err := json.Unmarshal([]byte(rel.Labels[labelTraces]), &found); err != nil {
 		return nil
@@ -63,11 +63,11 @@ func tracesIn(rel *release.Release, keys []object.Key) map[object.Key]string {
 	if found.Format != tracesFormat || found.Manifest != manifestDigest(rel.Manifest) {
 		return nil
 	}
-	prints := make(map[object.Key]string, len(keys))
+	prints := make(map[object.Key]object.Fingerprint, len(keys))
 	for _, key := range keys {
 		prints[key] = found.Objects[traceKey(key)]
 	}
-	if len(prints) != len(found.Objects) || slices.Contains(slices.Collect(maps.Values(prints)), "") {
+	if len(prints) != len(found.Objects) || slices.Contains(slices.Collect(maps.Values(prints)), object.Fingerprint{}) {
 		return nil
 	}
 	return prints

@@ -34,7 +34,7 @@ func TestTracesAreThoseOfOneManifest(t *testing.T) {
 		manifest string
 		text     string
 		keys     []object.Key
-		want     map[object.Key]string
+		want     map[object.Key]object.Fingerprint
 	}{
 		"as they were left": {manifest: "manifest", text: text, keys: keys, want: fingerprints(live)},
 		"carried over":      {reason: "Helm keeps labels that the next writer does not name", manifest: "other", text: text, keys: keys},
@@ -87,7 +87,7 @@ func TestRollCall(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRollCall(map[object.Key]string{a: "1", b: "1"})
+			r := newRollCall(map[object.Key]object.Fingerprint{a: {UID: "1"}, b: {UID: "1"}})
 			tc.answer(r)
 			over := false
 			select {

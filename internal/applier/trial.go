@@ -23,7 +23,7 @@ func (p *planner) look(ctx context.Context, plan *plan) error {
 	for i := range plan.steps {
 		s := &plan.steps[i]
 		switch {
-		case s.left != "" || s.assumed:
+		case s.state != unread:
 		case s.before == nil && !plan.ground.carries(s):
 			unheard = append(unheard, s)
 		default:
@@ -31,7 +31,7 @@ func (p *planner) look(ctx context.Context, plan *plan) error {
 		}
 	}
 	for i := range plan.prune {
-		if s := &plan.prune[i]; !s.assumed {
+		if s := &plan.prune[i]; s.state == unread {
 			known = append(known, s)
 		}
 	}
@@ -42,10 +42,11 @@ func (p *planner) look(ctx context.Context, plan *plan) error {
 // tryNew reads an object after all if it is there, or if it cannot be tried.
 func (p *planner) tryNew(ctx context.Context, s *step) error {
 	_, err := p.trial().create(ctx, s)
-	s.tried = !apierrors.IsAlreadyExists(err)
-	if !s.tried || isUntriable(err) {
+	s.dryRun = !apierrors.IsAlreadyExists(err)
+	if !s.dryRun || isUntriable(err) {
 		return p.read(ctx, s)
 	}
+	s.state = absent
 	return err
 }
 
@@ -58,7 +59,7 @@ func isUntriable(err error) bool { return apierrors.IsBadRequest(err) }
 func (p *planner) rehearse(ctx context.Context, plan *plan) error {
 	var untried []*step
 	for i := range plan.steps {
-		if s := &plan.steps[i]; s.left == "" && !s.tried && isWorthATrial(s) && !plan.ground.carries(s) {
+		if s := &plan.steps[i]; s.state != untouched && !s.dryRun && isWorthATrial(s) && !plan.ground.carries(s) {
 			untried = append(untried, s)
 		}
 	}
@@ -75,7 +76,7 @@ func (p *planner) rehearse(ctx context.Context, plan *plan) error {
 // isWorthATrial leaves out changes to plain data. Hardly anything but an object that
 // declares itself immutable can be in their way, and bundles have many.
 func isWorthATrial(s *step) bool {
-	if s.live == nil || s.Key.Group != corev1.GroupName {
+	if s.state == absent || s.Key.Group != corev1.GroupName {
 		return true
 	}
 	switch s.Key.Kind {

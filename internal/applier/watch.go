@@ -47,8 +47,8 @@ func (w *watch) covers(extension string) bool {
 
 // observer is told what the watches see.
 type observer interface {
-	see(extension string, key object.Key, fingerprint string)
-	seeWorkload(extension string, workload health.Workload, fingerprint string)
+	see(extension string, key object.Key, fingerprint object.Fingerprint)
+	seeWorkload(extension string, workload health.Workload, fingerprint object.Fingerprint)
 	blind(extension string)
 	settledKeys(extension string) []object.Key
 }

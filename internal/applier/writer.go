@@ -42,14 +42,14 @@ func (w writer) isTrial() bool { return len(w.dryRun) > 0 }
 
 // write brings one object to what a revision wants, and gives the object after it.
 // It sends nothing when there is nothing to change. It fails with [*object.ConflictError]
-// where an object that was assumed turns out to be somebody else's.
+// where an object that is cached turns out to be somebody else's.
 func (w writer) write(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	live, err := w.bring(ctx, s)
 	for range maxRereads {
-		if !s.isMistaken(err) && (s.live == nil || !apierrors.IsConflict(err)) {
+		if !s.isStale(err) && (s.state == absent || !apierrors.IsConflict(err)) {
 			break
 		}
-		if err := w.ascertain(ctx, s); err != nil {
+		if err := w.reread(ctx, s); err != nil {
 			return nil, err
 		}
 		live, err = w.bring(ctx, s)
@@ -61,7 +61,7 @@ func (w writer) write(ctx context.Context, s *step) (*unstructured.Unstructured,
 }
 
 func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
-	if s.live == nil {
+	if s.state == absent {
 		return w.create(ctx, s)
 	}
 	patch, err := s.threeWay().Patch()
@@ -72,7 +72,7 @@ func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured,
 		return s.live, nil
 	}
 	live, err := w.send(ctx, s, patch)
-	if !s.assumed && apierrors.IsInvalid(err) && patch.Kind == types.StrategicMergePatchType {
+	if s.state != cached && apierrors.IsInvalid(err) && patch.Kind == types.StrategicMergePatchType {
 		// An entry of a list whose key somebody changed looks like one that they
 		// have added, and can clash with ours.
 		if patch, err = s.threeWay().ListReplacingPatch(); err == nil {
@@ -91,7 +91,7 @@ func (w writer) send(ctx context.Context, s *step, patch object.Patch) (*unstruc
 			return nil, err
 		}
 	}
-	if s.assumed || !w.isTrial() {
+	if s.state == cached || !w.isTrial() {
 		var err error
 		if patch, err = patch.OnlyFor(s.live.GetResourceVersion()); err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (w writer) deleteOwned(ctx context.Context, s *step) error {
 		if !apierrors.IsConflict(err) {
 			break
 		}
-		if err := w.ascertain(ctx, s); err != nil || s.live == nil {
+		if err := w.reread(ctx, s); err != nil || s.state == absent {
 			return err
 		}
 		err = w.delete(ctx, s)
