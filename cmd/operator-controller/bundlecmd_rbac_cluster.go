@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/image"
@@ -173,7 +173,7 @@ func (o *bundleRBAC) installed(ctx context.Context, reader *clusterReader, ext *
 	if ext.UID == "" {
 		return nil, nil
 	}
-	recorded, recordErr := applier.Recorded(ctx, reader.config, reader.through, o.access.systemNamespace, object.Owner(plan.Owner))
+	recorded, recordErr := release.Recorded(ctx, reader.config, reader.through, o.access.systemNamespace, object.Owner(plan.Owner))
 	if recordErr == nil {
 		return recorded, nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
 
@@ -38,7 +39,7 @@ func (r releases) Observe(ctx context.Context, owner controller.Owner) (controll
 
 func (r releases) Apply(ctx context.Context, owner controller.Owner, revision controller.Revision) (controller.Applied, error) {
 	result, err := r.applier.Apply(ctx, object.Owner(owner), applier.Desired{
-		Revision:    applier.Revision(revision.Installed),
+		Revision:    release.Revision(revision.Installed),
 		Objects:     revision.Objects,
 		Annotations: revision.Annotations,
 		Preflight:   revision.Preflight,
@@ -81,7 +82,7 @@ func (r releases) forget(ctx context.Context, extension string) {
 
 // portError is an error of the applier as the controller knows it.
 func portError(err error) error {
-	if errors.Is(err, applier.ErrOwnerGone) {
+	if errors.Is(err, object.ErrOwnerGone) {
 		return controller.ErrOwnerGone
 	}
 	return err

@@ -1,20 +1,20 @@
 package applier
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
@@ -43,10 +43,10 @@ type Config struct {
 // may be called at the same time for different extensions.
 type Applier struct {
 	config    Config
-	histories *histories
+	histories *release.Histories
 	clients   *impersonation.Clients
 	watches   *watches
-	owners    owners
+	confirm   func(context.Context, object.Owner) error
 
 	departures departures
 
@@ -63,31 +63,33 @@ func New(config Config) (*Applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	core, err := corev1client.NewForConfigAndClient(config.REST, clients.Own())
+	records, err := recordsOf(config, clients)
 	if err != nil {
-		return nil, fmt.Errorf("building a client for release records: %w", err)
+		return nil, err
 	}
-	names, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config.REST), clients.Own())
-	if err != nil {
-		return nil, fmt.Errorf("building a client for release records: %w", err)
-	}
-	owners := owners{extensions: names.Resource(object.OwnerResource)}
 	applier := &Applier{
-		config: config,
-		owners: owners,
-		histories: newHistories(owners, records{
-			secrets:    core.Secrets(config.SystemNamespace),
-			names:      names.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(config.SystemNamespace),
-			now:        config.Now,
-			chunkBytes: chunkSize,
-		}),
-		clients: clients,
-		states:  map[string]*state{},
+		config:    config,
+		confirm:   records.Confirm,
+		histories: release.NewHistories(records),
+		clients:   clients,
+		states:    map[string]*state{},
 
 		departures: departures{known: map[string]departure{}},
 	}
 	applier.watches = newWatches(clients, applier)
 	return applier, nil
+}
+
+// recordsOf says where the release records are, and who confirms that extensions are there.
+func recordsOf(config Config, clients *impersonation.Clients) (release.Config, error) {
+	names, err := metadata.NewForConfigAndClient(config.REST, clients.Own())
+	if err != nil {
+		return release.Config{}, fmt.Errorf("building a client for extensions: %w", err)
+	}
+	records, err := release.NewConfig(config.REST, clients.Own(), config.SystemNamespace)
+	records.Confirm = owners{extensions: names.Resource(object.OwnerResource)}.confirm
+	records.Now = config.Now
+	return records, err
 }
 
 // Result is what an operation did.
@@ -153,7 +155,7 @@ func (a *Applier) result(owner object.Owner, done outcome) Result {
 // garbage collection.
 func (a *Applier) Forget(extension string) {
 	a.watches.unfollow(extension)
-	a.histories.drop(extension)
+	a.histories.Drop(extension)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.states, extension)

@@ -25,8 +25,10 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 func TestInstall(t *testing.T) {
@@ -65,7 +67,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := f.desired("1.0.0").Revision
-	if diff := cmp.Diff(applier.State{Installed: &want}, state); diff != "" {
+	if diff := cmp.Diff(release.State{Installed: &want}, state); diff != "" {
 		t.Errorf("state as read from the record (-want +got):\n%s", diff)
 	}
 }
@@ -573,7 +575,7 @@ func TestLargeReleasesAreRecordedInChunks(t *testing.T) {
 	f := newFixture(t, "large")
 	// A ConfigMap is limited to 1 MiB. A release holds every object twice: as a
 	// file and in its manifest.
-	text := applier.Noise(t, 500_000)
+	text := testkit.Noise(t, 500_000)
 	size := f.apply(t, "1.0.0", configMap("large", text)).ReleaseBytes
 	chunks := &corev1.SecretList{}
 	err := admin.List(t.Context(), chunks, client.InNamespace(systemNamespace),
@@ -635,11 +637,11 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 		t.Run(fmt.Sprint(writes), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, fmt.Sprintf("chunky-%d", writes))
-			f.applier.UseSmallChunks()
+			f.applier.UseSmallChunks(t)
 			before, after := f.desired("1.0.0", configMap("a", "1")), f.desired("1.1.0", configMap("a", "2"))
 			// Large objects would make the record large too, but are also rendered,
 			// compared and sent.
-			before.Revision.Inputs, after.Revision.Inputs = applier.Noise(t, 4_000), applier.Noise(t, 4_100)
+			before.Revision.Inputs, after.Revision.Inputs = testkit.Noise(t, 4_000), testkit.Noise(t, 4_100)
 			f.applyDesired(t, before)
 			var sent atomic.Int64
 			f.requests.setStop(func(req *http.Request) error {
@@ -652,7 +654,7 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 				t.Fatalf("err = %v, want the process to die: the operation has fewer writes", err)
 			}
 			f.restart(t)
-			f.applier.UseSmallChunks()
+			f.applier.UseSmallChunks(t)
 			if state := f.observe(t); state.Unfinished || installed(state) != "1.1.0" {
 				f.applyDesired(t, after)
 			}

@@ -8,13 +8,15 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
 // Desired is a revision with the objects it consists of.
 type Desired struct {
-	Revision Revision
+	Revision release.Revision
 
 	// Objects are not changed. They carry no marks of an owner.
 	Objects []*unstructured.Unstructured
@@ -36,19 +38,19 @@ type Desired struct {
 //
 // It fails with [*object.UnknownKindsError], [*permission.MissingError],
 // [*preflight.ApprovalError], [*object.ConflictError], [*preflight.UnsafeError],
-// [*ObjectsError], [*RecordTooLargeError] or [ErrOwnerGone]; other errors are those
+// [*ObjectsError], [*release.RecordTooLargeError] or [object.ErrOwnerGone]; other errors are those
 // of the API server.
 func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired) (Result, error) {
 	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
 	if err != nil {
 		return Result{}, err
 	}
-	history, err := a.histories.of(ctx, owner)
+	history, err := a.histories.Of(ctx, owner)
 	if err != nil {
 		return Result{}, err
 	}
 	defer a.reconsider(history)
-	defer history.trim()
+	defer history.Trim()
 	guard := a.guard(owner)
 	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: guard}
 	operation, notes, err := a.prepare(ctx, planner, history, desired)
@@ -65,18 +67,18 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 	}
 	known := a.state(owner)
 	known.unsettle()
-	if err := history.sweep(ctx); err != nil {
+	if err := history.Sweep(ctx); err != nil {
 		return Result{}, err
 	}
-	if err := history.recover(ctx); err != nil {
+	if err := history.Recover(ctx); err != nil {
 		return Result{}, err
 	}
 	executor := newExecutor(planner.writer())
-	if err := operation.run(ctx, executor); err != nil {
+	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor}); err != nil {
 		return Result{Changes: executor.outcome.changes, Began: executor.outcome.began}, err
 	}
 	revision := desired.Revision // a pointer into desired would keep all the objects in memory
-	known.setRecord(State{Installed: &revision}, history.deployedSize())
+	known.setRecord(release.State{Installed: &revision}, history.DeployedSize())
 	kept, err := a.certify(ctx, executor, operation.plan.steps)
 	if err != nil {
 		return Result{Changes: executor.outcome.changes, Began: true}, err
@@ -89,12 +91,12 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 }
 
 // prepare makes every check. Notes are what they have found and let pass.
-func (a *Applier) prepare(ctx context.Context, planner planner, history *history, desired Desired) (_ *operation, notes []string, err error) {
+func (a *Applier) prepare(ctx context.Context, planner planner, history *release.History, desired Desired) (_ *operation, notes []string, err error) {
 	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
 	for _, object := range desired.Objects {
 		owned = append(owned, planner.owner.Own(object))
 	}
-	before, err := history.objects(ctx, called(owned))
+	before, err := history.Objects(ctx, release.Called(owned))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,17 +111,43 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *history
 	if err != nil {
 		return nil, nil, err
 	}
-	chart, err := chartOf(owned, desired.Annotations)
-	if err != nil {
-		return nil, nil, err
+	release, err := history.NewOperation(desired.Revision, owned, desired.Annotations)
+	return &operation{plan: plan, release: release}, notes, err
+}
+
+// operation is an install or upgrade that has been checked.
+type operation struct {
+	plan    *plan
+	release *release.Operation
+}
+
+// content is how an operation appears to Helm.
+type content struct {
+	plan     *plan
+	executor *executor
+}
+
+// Objects implements [release.Content].
+func (c content) Objects() []release.Object {
+	objects := make([]release.Object, 0, len(c.plan.steps))
+	for i := range c.plan.steps {
+		objects = append(objects, release.Object{Item: c.plan.steps[i].Item, Live: c.plan.steps[i].live})
 	}
-	return &operation{
-		owner:   planner.owner,
-		history: history,
-		plan:    plan,
-		chart:   chart,
-		labels:  labelsOf(desired.Revision),
-	}, notes, nil
+	return objects
+}
+
+// Write implements [release.Content].
+func (c content) Write(ctx context.Context) error { return c.executor.execute(ctx, c.plan) }
+
+// LastApplied implements [release.Content]. It gives none where certificates of webhooks are
+// ours to keep: those are looked after by their content.
+func (c content) LastApplied() map[object.Key]object.Fingerprint {
+	for _, obj := range c.executor.outcome.live {
+		if webhookcert.Concerns(obj) {
+			return nil
+		}
+	}
+	return c.executor.outcome.fingerprints()
 }
 
 // check asks the questions in an order in which each answer makes sense: who may not

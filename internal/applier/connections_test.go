@@ -29,8 +29,8 @@ func TestConnectionsAreMadeInOnePlace(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{
 		// To a snapshot, which is answered from memory.
-		"applier/engine.go":        {"http.Client"},
-		"impersonation/clients.go": {"http.Client", "rest.TransportFor"},
+		"applier/release/engine.go": {"http.Client"},
+		"impersonation/clients.go":  {"http.Client", "rest.TransportFor"},
 	}
 	got := map[string][]string{}
 	for _, pattern := range []string{"../applier/*.go", "../applier/*/*.go", "../impersonation/*.go"} {

@@ -12,12 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
@@ -131,13 +131,11 @@ func (d departing) read(ctx context.Context, client metadata.Interface) (*metav1
 // recordedContent is for an extension that this process has not looked at. The records
 // may be gone already: the garbage collector does not wait for anybody.
 func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]departing, error) {
-	records := a.histories.records
-	records.owner = owner
-	history, err := loadHistory(ctx, &records) // as it is: nothing is adopted any more
+	history, err := a.histories.AsIs(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := history.objects(ctx, none)
+	objects, err := history.Objects(ctx, release.None)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +146,7 @@ func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]de
 func departingSteps(steps []step) []departing {
 	content := make([]departing, 0, len(steps))
 	for i := range steps {
-		defines, kind := definedBy(steps[i].Object)
+		defines, kind := object.DefinedBy(steps[i].Object)
 		content = append(content, departing{key: steps[i].Key, resource: steps[i].Mapping.Resource, defines: defines, kind: kind})
 	}
 	slices.SortFunc(content, func(a, b departing) int { return a.key.Compare(b.key) })
@@ -166,24 +164,6 @@ func departingFrom(planner planner, objects []*unstructured.Unstructured) ([]dep
 		steps = append(steps, step{Item: item})
 	}
 	return departingSteps(steps), nil
-}
-
-// definedBy is the resource of a definition, in a version that is served, and its
-// kind; empty for other objects, and for definitions that make no sense.
-func definedBy(obj *unstructured.Unstructured) (resource schema.GroupVersionResource, kind string) {
-	definition := apiextensionsv1.CustomResourceDefinition{}
-	if obj.GroupVersionKind().GroupKind() != object.DefinitionKind ||
-		runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &definition) != nil {
-		return resource, ""
-	}
-	for _, version := range definition.Spec.Versions {
-		if version.Served {
-			return schema.GroupVersionResource{
-				Group: definition.Spec.Group, Version: version.Name, Resource: definition.Spec.Names.Plural,
-			}, definition.Spec.Names.Kind
-		}
-	}
-	return resource, ""
 }
 
 // countOf asks for one object; the API server says how many more there are.

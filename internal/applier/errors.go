@@ -70,22 +70,3 @@ func newObjectsError(failures []ObjectFailure) error {
 	slices.SortFunc(failures, func(a, b ObjectFailure) int { return a.Object.Compare(b.Object) })
 	return &ObjectsError{Failures: failures}
 }
-
-// RecordTooLargeError says that a release does not fit into the chunks that a
-// record may have. Nothing was written.
-type RecordTooLargeError struct {
-	Release string
-	Needed  int
-	Allowed int
-
-	// Expands says that the bound is one of bytes before they are compressed. How many
-	// it would need is not known.
-	Expands bool
-}
-
-func (e *RecordTooLargeError) Error() string {
-	if e.Expands {
-		return fmt.Sprintf("release %q is too large to be recorded: it may have %d bytes with all of its objects", e.Release, e.Allowed)
-	}
-	return fmt.Sprintf("release %q is too large to be recorded: it needs %d chunks and may have %d", e.Release, e.Needed, e.Allowed)
-}

@@ -133,7 +133,7 @@ func (e *executor) fail(err error) {
 // isRefusal says that the API server has answered that the request is at fault, or
 // was not asked.
 func isRefusal(err error) bool {
-	if errors.Is(err, ErrOwnerGone) {
+	if errors.Is(err, object.ErrOwnerGone) {
 		return true
 	}
 	status := apierrors.APIStatus(nil)

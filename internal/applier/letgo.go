@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
@@ -26,11 +27,11 @@ func (a *Applier) LetGo(ctx context.Context, owner object.Owner) error {
 	if err != nil {
 		return err
 	}
-	history, err := a.histories.all(ctx, owner)
+	history, err := a.histories.All(ctx, owner)
 	if err != nil {
 		return err
 	}
-	before, err := history.objects(ctx, none)
+	before, err := history.Objects(ctx, release.None)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (a *Applier) LetGo(ctx context.Context, owner object.Owner) error {
 	if err := newObjectsError(eachStep(ctx, steps, planner.disown, "letting go of")); err != nil {
 		return err
 	}
-	return history.disown(ctx)
+	return history.Disown(ctx)
 }
 
 func (p *planner) disown(ctx context.Context, s *step) error {
@@ -86,16 +87,4 @@ func disown(ctx context.Context, client dynamic.Interface, owner object.Owner, s
 		}
 	}
 	return fmt.Errorf("%s is changed all the time", s.Key)
-}
-
-// disown takes the owner off all records.
-func (h *history) disown(ctx context.Context) error {
-	for i := range h.entries {
-		for _, name := range append([]string{h.entries[i].name}, h.entries[i].chunks...) {
-			if err := h.records.disown(ctx, name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -32,6 +32,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/webhook"
@@ -323,7 +324,7 @@ func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
 
 func (f *fixture) desired(version string, objects ...*unstructured.Unstructured) applier.Desired {
 	return applier.Desired{
-		Revision: applier.Revision{
+		Revision: release.Revision{
 			Bundle: bundle.Identity{Package: "p", Name: "p.v" + version, Version: version},
 			Image:  "registry.test/p:v" + version,
 			Inputs: "sha256:inputs",
@@ -346,7 +347,7 @@ func (f *fixture) applyDesired(t *testing.T, desired applier.Desired) applier.Re
 	return result
 }
 
-func (f *fixture) observe(t *testing.T) applier.State {
+func (f *fixture) observe(t *testing.T) release.State {
 	t.Helper()
 	state, err := f.applier.Observe(t.Context(), f.owner)
 	if err != nil {

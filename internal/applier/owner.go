@@ -2,7 +2,6 @@ package applier
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -13,24 +12,20 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// ErrOwnerGone says that an extension is being deleted, or that another one has its
-// name by now. Nothing is written for it any more.
-var ErrOwnerGone = errors.New("the ClusterExtension is being deleted or was replaced")
-
 // owners asks the API server, as the controller, whether extensions are still there.
 type owners struct{ extensions metadata.ResourceInterface }
 
-// confirm fails with [ErrOwnerGone] unless the extension is there and is to stay. A
+// confirm fails with [object.ErrOwnerGone] unless the extension is there and is to stay. A
 // cache does not do: what it has not heard of yet is what matters.
 func (o owners) confirm(ctx context.Context, owner object.Owner) error {
 	found, err := o.extensions.Get(ctx, owner.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return ErrOwnerGone
+		return object.ErrOwnerGone
 	case err != nil:
 		return fmt.Errorf("reading %s %q before writing for it: %w", object.OwnerKind, owner.Name, err)
 	case found.UID != owner.UID || !found.DeletionTimestamp.IsZero():
-		return ErrOwnerGone
+		return object.ErrOwnerGone
 	}
 	return nil
 }
@@ -38,8 +33,8 @@ func (o owners) confirm(ctx context.Context, owner object.Owner) error {
 // guard stands before the writes of one operation. An operation can take minutes,
 // and its extension can be deleted in each of them.
 type guard struct {
-	owners owners
-	owner  object.Owner
+	confirm func(context.Context, object.Owner) error
+	owner   object.Owner
 
 	mu        sync.Mutex
 	confirmed bool
@@ -52,7 +47,7 @@ func (g *guard) ask(ctx context.Context) error {
 	if g.confirmed {
 		return nil
 	}
-	if err := g.owners.confirm(ctx, g.owner); err != nil {
+	if err := g.confirm(ctx, g.owner); err != nil {
 		return err
 	}
 	g.confirmed = true
@@ -66,8 +61,8 @@ func (g *guard) ask(ctx context.Context) error {
 // back then takes the object with it. If that had begun when the object was read,
 // the extension says so now; if it began later, the object has changed.
 func (g *guard) askAgain(ctx context.Context) error {
-	return g.owners.confirm(ctx, g.owner)
+	return g.confirm(ctx, g.owner)
 }
 
 // guard is for one operation.
-func (a *Applier) guard(owner object.Owner) *guard { return &guard{owners: a.owners, owner: owner} }
+func (a *Applier) guard(owner object.Owner) *guard { return &guard{confirm: a.confirm, owner: owner} }

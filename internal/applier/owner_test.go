@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // collectorPatience is how long the garbage collector may take to let go of content. It
@@ -266,10 +266,10 @@ func TestTakingOverRecordsEndsAndTheIndexIsSlowToGo(t *testing.T) {
 // applyInChunks looks at what there is, and installs a revision whose record has chunks.
 func (f *fixture) applyInChunks(t *testing.T, version string, noise int) {
 	t.Helper()
-	f.applier.UseSmallChunks()
+	f.applier.UseSmallChunks(t)
 	f.observe(t)
 	desired := f.desired(version, configMap("a", version))
-	desired.Revision.Inputs = applier.Noise(t, noise)
+	desired.Revision.Inputs = testkit.Noise(t, noise)
 	f.applyDesired(t, desired)
 }
 
@@ -357,15 +357,15 @@ func TestNothingIsWrittenForAnExtensionOnItsWayOut(t *testing.T) {
 				return nil
 			})
 			_, err := f.applier.Repair(t.Context(), f.owner)
-			if !errors.Is(err, applier.ErrOwnerGone) || !happened.Load() {
-				t.Errorf("err = %v, want %v; it happened: %t", err, applier.ErrOwnerGone, happened.Load())
+			if !errors.Is(err, object.ErrOwnerGone) || !happened.Load() {
+				t.Errorf("err = %v, want %v; it happened: %t", err, object.ErrOwnerGone, happened.Load())
 			}
 			if diff := cmp.Diff([]types.UID{""}, controllers(f.live(t, "a"))); diff != "" {
 				t.Errorf("controllers (-want +got):\n%s", diff)
 			}
 			f.requests.setStop(nil)
-			if _, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("a", "2"))); !errors.Is(err, applier.ErrOwnerGone) {
-				t.Errorf("an upgrade fails with %v, want %v", err, applier.ErrOwnerGone)
+			if _, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("a", "2"))); !errors.Is(err, object.ErrOwnerGone) {
+				t.Errorf("an upgrade fails with %v, want %v", err, object.ErrOwnerGone)
 			}
 			if live := f.live(t, "a"); live.Data["key"] != "1" {
 				t.Errorf("a = %+v", live)

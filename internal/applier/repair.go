@@ -2,15 +2,14 @@ package applier
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
@@ -24,7 +23,7 @@ import (
 // owns, which it reports as [*object.ConflictError]. Objects that are changed again each
 // time are repaired ever more seldom, see [Result]. Objects of kinds that the cluster
 // does not serve any more cannot be put back: when all others are, it fails with
-// [*object.UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [ErrOwnerGone] where there is something to write
+// [*object.UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [object.ErrOwnerGone] where there is something to write
 // for an extension that is on its way out.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error) {
 	known, now := a.state(owner), a.config.Now()
@@ -80,7 +79,7 @@ type extent struct {
 	// objects are all of the revision; none if there is nothing to look at.
 	objects []*unstructured.Unstructured
 
-	// tried are those of later revisions, which have failed; see [history.triedAfter].
+	// tried are those of later revisions, which have failed; see [release.History.triedAfter].
 	tried []*unstructured.Unstructured
 
 	// suspects are those to look at, unless all is set.
@@ -114,12 +113,13 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	if found.isEmpty() {
 		return found, nil
 	}
-	installed, err := a.installed(ctx, owner, &found)
+	installed, err := a.installed(ctx, owner)
 	if err != nil {
 		return extent{}, err
 	}
+	found.objects, found.tried = installed.Objects, installed.Tried
 	if known.lookedAt().IsZero() {
-		found.watched = a.recognize(ctx, owner, installed, found.objects)
+		found.watched = a.recognize(ctx, owner, installed)
 		found.suspects, found.all = known.suspects(now)
 	}
 	return found, nil
@@ -132,27 +132,14 @@ func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (
 	return a.certify(ctx, executor, plan.steps)
 }
 
-// installed gives the revision that is installed, and puts its objects and those that
-// were tried after it into the extent.
-func (a *Applier) installed(ctx context.Context, owner object.Owner, of *extent) (*release.Release, error) {
-	history, err := a.histories.of(ctx, owner)
+func (a *Applier) installed(ctx context.Context, owner object.Owner) (*release.Installed, error) {
+	history, err := a.histories.Of(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
 	defer a.reconsider(history)
-	defer history.trim()
-	installed, err := history.installed(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if installed == nil {
-		return nil, fmt.Errorf("nothing is recorded as installed for %q", owner.Name)
-	}
-	if of.objects, err = objectsOf(installed.Manifest); err != nil {
-		return nil, err
-	}
-	of.tried, err = history.triedAfter(ctx, installed.Version, called(of.objects))
-	return installed, err
+	defer history.Trim()
+	return history.Installed(ctx)
 }
 
 // only gives the objects of these keys.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -65,7 +66,7 @@ func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstruc
 func (w writer) tryAnother(ctx context.Context, s *step) error {
 	other := s.Object.DeepCopy()
 	// A name that is made up by the API server would make another text of each refusal.
-	other.SetName(object.Shortened(other.GetName()+"-anew", maxLabelValue))
+	other.SetName(object.Shortened(other.GetName()+"-anew", validation.DNS1123LabelMaxLength))
 	if s.Key.Group == corev1.GroupName && s.Key.Kind == "Service" {
 		withoutAddresses(other)
 	}

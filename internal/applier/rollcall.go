@@ -4,10 +4,8 @@ import (
 	"context"
 	"time"
 
-	"helm.sh/helm/v3/pkg/release"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
 // maxRollCall is how long watches may take to report what is there. After that
@@ -64,9 +62,9 @@ func (r *rollCall) isComplete() bool { return len(r.missing) == 0 && !r.failed }
 // other request. If that does not come to be known of every object, all of them
 // stay to be looked at. It reports whether the watches were begun.
 func (a *Applier) recognize(
-	ctx context.Context, owner object.Owner, installed *release.Release, objects []*unstructured.Unstructured,
+	ctx context.Context, owner object.Owner, installed *release.Installed,
 ) (watched bool) {
-	items, err := object.Items(a.config.Mapper, owner, objects)
+	items, err := object.Items(a.config.Mapper, owner, installed.Objects)
 	if err != nil {
 		return false // said by whoever reads the objects
 	}
@@ -75,7 +73,7 @@ func (a *Applier) recognize(
 	for _, item := range items {
 		keys, steps = append(keys, item.Key), append(steps, step{Item: item})
 	}
-	prints := tracesIn(installed, keys)
+	prints := installed.LastApplied(keys)
 	if prints == nil {
 		return false
 	}

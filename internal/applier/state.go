@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
 // state is what is known about one extension between passes. It spares the
@@ -22,7 +23,7 @@ type state struct {
 	uid types.UID
 
 	// recorded is what the release records say; nil until they were read.
-	recorded *State
+	recorded *release.State
 
 	// size is that of the record of what is installed, in bytes.
 	size int
@@ -70,16 +71,16 @@ func newState(uid types.UID) *state {
 	}
 }
 
-func (s *state) record() (State, bool) {
+func (s *state) record() (release.State, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.recorded == nil {
-		return State{}, false
+		return release.State{}, false
 	}
 	return *s.recorded, true
 }
 
-func (s *state) setRecord(recorded State, size int) {
+func (s *state) setRecord(recorded release.State, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recorded, s.size = &recorded, size

@@ -1,10 +1,8 @@
-package applier
+package release
 
 import (
-	"encoding/base64"
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -43,34 +40,31 @@ func TestRecordsRoundTrip(t *testing.T) {
 // smallChunk is the size of chunks in tests, in bytes.
 const smallChunk = 4 << 10
 
-// UseSmallChunks has records take several chunks that would fit into one.
-func (a *Applier) UseSmallChunks() { a.histories.records.chunkBytes = smallChunk }
-
 func TestRecordsAreBounded(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		reason   string
 		manifest int // bytes, compressed
-		traces   int // likewise
+		prints   int // likewise
 		chunks   int // none: an error
 		kept     bool
 	}{
 		"one chunk": {manifest: smallChunk / 2, chunks: 1},
-		"several":   {manifest: 2 * smallChunk, traces: smallChunk / 2, chunks: 3, kept: true},
-		"too many with traces": {
+		"several":   {manifest: 2 * smallChunk, prints: smallChunk / 2, chunks: 3, kept: true},
+		"too many with fingerprints": {
 			reason:   "without them it has as many as there may be",
-			manifest: (maxChunks - 1) * smallChunk, traces: smallChunk, chunks: maxChunks,
+			manifest: (maxChunks - 1) * smallChunk, prints: smallChunk, chunks: maxChunks,
 		},
 		"too many": {manifest: maxChunks * smallChunk},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := &release.Release{Name: "x", Manifest: Noise(t, tc.manifest), Info: &release.Info{}, Labels: map[string]string{labelInputs: "i"}}
+			want := &release.Release{Name: "x", Manifest: testkit.Noise(t, tc.manifest), Info: &release.Info{}, Labels: map[string]string{labelInputs: "i"}}
 			given := *want
 			given.Labels = maps.Clone(want.Labels)
-			if tc.traces > 0 {
-				given.Labels[labelTraces] = Noise(t, tc.traces)
+			if tc.prints > 0 {
+				given.Labels[labelLastApplied] = testkit.Noise(t, tc.prints)
 			}
 			if tc.kept {
 				want.Labels = maps.Clone(given.Labels)
@@ -92,18 +86,6 @@ func TestRecordsAreBounded(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Noise is text that compresses to about size bytes, the same each time. JSON
-// escapes none of it: escapes repeat themselves, which would cost the compressor
-// much time.
-func Noise(t *testing.T, size int) string {
-	t.Helper()
-	data := make([]byte, size)
-	if _, err := rand.NewChaCha8([32]byte{}).Read(data); err != nil {
-		t.Fatal(err)
-	}
-	return base64.StdEncoding.EncodeToString(data)
 }
 
 func TestDamagedRecordsAreErrors(t *testing.T) {
@@ -165,8 +147,8 @@ func TestRecordsOfLongNamesAreNobodyElses(t *testing.T) {
 	t.Parallel()
 	short := strings.Repeat("a", object.MaxReleaseName)
 	for _, name := range []string{"x", short} {
-		if got := recordName(name); got != name {
-			t.Errorf("recordName(%q) = %q: names that fit are the reference implementation's", name, got)
+		if got := RecordName(name); got != name {
+			t.Errorf("RecordName(%q) = %q: names that fit are the reference implementation's", name, got)
 		}
 	}
 	seen := map[string]string{}
@@ -174,9 +156,9 @@ func TestRecordsOfLongNamesAreNobodyElses(t *testing.T) {
 		short + "b", short + "c", strings.Repeat("a", maxLabelValue), strings.Repeat("a", maxLabelValue+1),
 		strings.Repeat("a", 253), strings.Repeat("a.", 100) + "a", strings.Repeat("a-", 100) + "a",
 	} {
-		got := recordName(name)
-		if other, found := seen[got]; found || recordName(got) == got || got == object.ReleaseName(name) {
-			t.Errorf("recordName(%q) = %q, as that of %q", name, got, other)
+		got := RecordName(name)
+		if other, found := seen[got]; found || RecordName(got) == got || got == object.ReleaseName(name) {
+			t.Errorf("RecordName(%q) = %q, as that of %q", name, got, other)
 		}
 		seen[got] = name
 		for what, problems := range map[string][]string{
@@ -184,7 +166,7 @@ func TestRecordsOfLongNamesAreNobodyElses(t *testing.T) {
 			"label":            validation.IsValidLabelValue(got),
 		} {
 			if len(problems) > 0 {
-				t.Errorf("recordName(%q) = %q is no %s: %q", name, got, what, problems)
+				t.Errorf("RecordName(%q) = %q is no %s: %q", name, got, what, problems)
 			}
 		}
 		if key := recordKey(got, 12); releaseIn(key) != got {
@@ -236,21 +218,6 @@ func TestRevisionsAreRemembered(t *testing.T) {
 	}
 }
 
-func TestErrorsNameEveryObjectInOrder(t *testing.T) {
-	t.Parallel()
-	key := func(name string) object.Key {
-		return object.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: name}
-	}
-	err := newObjectsError([]ObjectFailure{
-		{Action: "applying", Object: key("b"), Err: errors.New("two")},
-		{Action: "applying", Object: key("a"), Err: errors.New("one")},
-	})
-	want := `applying ConfigMap "a" in namespace "ns": one; applying ConfigMap "b" in namespace "ns": two`
-	if err.Error() != want {
-		t.Errorf("message = %s\nwant      %s", err, want)
-	}
-}
-
 func TestManifestsOfEveryKind(t *testing.T) {
 	t.Parallel()
 	const a, b = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"---\n# no comment"}}`,
@@ -285,10 +252,3 @@ func TestManifestsOfEveryKind(t *testing.T) {
 		})
 	}
 }
-
-// What tests of other packages' view have to know about names.
-var (
-	ReleaseName = object.ReleaseName
-	RecordName  = recordName
-	KeyLabel    = keyLabel
-)

@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"bytes"
@@ -167,7 +167,7 @@ func chunkOf(secret metav1.Object) chunk {
 
 // takeOver makes the extension the owner of a Secret that was orphaned. The caller
 // confirms that the extension is there after it has seen the Secret without an
-// owner: see [guard.askAgain].
+// owner: see [applier.guard.askAgain].
 func (r *records) takeOver(ctx context.Context, name string, confirm func(context.Context) error) (*corev1.Secret, error) {
 	secret, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *records) takeOver(ctx context.Context, name string, confirm func(contex
 	case r.owner.Controls(secret):
 		return secret, nil
 	case !isOrphaned(secret):
-		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, object.OwnerKind, ErrOwnerGone)
+		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, object.OwnerKind, object.ErrOwnerGone)
 	}
 	if err := confirm(ctx); err != nil {
 		return nil, err
@@ -301,7 +301,7 @@ type stored struct {
 // create stores a new revision. It fails with an AlreadyExists error of the API
 // server when the revision is there.
 func (r *records) create(ctx context.Context, rel *release.Release) (stored, error) {
-	made, err := r.prepare(ctx, recordKey(recordName(r.owner.Name), rel.Version), rel)
+	made, err := r.prepare(ctx, recordKey(RecordName(r.owner.Name), rel.Version), rel)
 	if err != nil {
 		return stored{}, err
 	}

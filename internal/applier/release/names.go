@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"crypto/sha256"
@@ -8,10 +8,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// recordName is the extension's name in names and labels of its release records. A
+// RecordName is the extension's name in names and labels of its release records. A
 // name that Helm does not take becomes one that is too long for Helm as well: no
 // other extension has its records there.
-func recordName(extension string) string {
+func RecordName(extension string) string {
 	if len(extension) <= object.MaxReleaseName {
 		return extension
 	}
@@ -27,7 +27,7 @@ func recordNames(extension string) []string {
 	if len(extension) <= object.MaxReleaseName {
 		return []string{extension}
 	}
-	return []string{recordName(extension), object.ReleaseName(extension)}
+	return []string{RecordName(extension), object.ReleaseName(extension)}
 }
 
 // isShared says that records of two extensions may be called so: one of that name, and

@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 //
 // A process that ends in between leaves some of them without an owner, or chunks of a
 // revision that is taken over: the next one goes on with them.
-func (h *history) adopt(ctx context.Context, owners owners) error {
+func (h *History) adopt(ctx context.Context, confirmOwner func(context.Context, object.Owner) error) error {
 	if err := h.leaveOthers(ctx); err != nil {
 		return err
 	}
@@ -31,19 +31,19 @@ func (h *history) adopt(ctx context.Context, owners owners) error {
 			h.orphaned = nil
 		}
 	}
-	confirm := func(ctx context.Context) error { return owners.confirm(ctx, h.records.owner) }
-	for _, name := range h.loose {
+	confirm := func(ctx context.Context) error { return confirmOwner(ctx, h.records.owner) }
+	for _, name := range h.orphanedChunks {
 		if _, err := h.records.takeOver(ctx, name, confirm); err != nil {
 			return err
 		}
 	}
-	h.loose = nil
-	if len(h.doomed) > 0 {
+	h.orphanedChunks = nil
+	if len(h.unadopted) > 0 {
 		// The extension is there, and so is no other of its name that could yet take them over.
 		if err := confirm(ctx); err != nil {
 			return err
 		}
-		h.strays, h.doomed = append(h.strays, h.doomed...), nil
+		h.unreferenced, h.unadopted = append(h.unreferenced, h.unadopted...), nil
 	}
 	taken := make([]entry, len(h.orphaned))
 	for i := range h.orphaned {
@@ -57,7 +57,7 @@ func (h *history) adopt(ctx context.Context, owners owners) error {
 }
 
 // merge takes revisions that were orphaned for part of the history.
-func (h *history) merge(orphaned []entry) {
+func (h *History) merge(orphaned []entry) {
 	h.entries, h.orphaned = append(h.entries, orphaned...), nil
 	slices.SortFunc(h.entries, func(a, b entry) int { return a.revision - b.revision })
 }
@@ -65,7 +65,7 @@ func (h *history) merge(orphaned []entry) {
 // adoptRevision takes over the index first. If the extension goes before all of its
 // chunks are taken over, the index goes with it, and the chunks that stay are swept as
 // those of no revision. The other way round an index would stay without its chunks.
-func (h *history) adoptRevision(ctx context.Context, found *entry, confirm func(context.Context) error) (entry, error) {
+func (h *History) adoptRevision(ctx context.Context, found *entry, confirm func(context.Context) error) (entry, error) {
 	index, err := h.records.takeOver(ctx, found.name, confirm)
 	if err != nil {
 		return entry{}, err
@@ -82,9 +82,9 @@ func (h *history) adoptRevision(ctx context.Context, found *entry, confirm func(
 
 // isSameRelease says whether what was left behind is what the extension would have
 // made itself. The revision that is installed tells, or the last one if none is.
-func (h *history) isSameRelease(ctx context.Context) (bool, error) {
-	left := history{records: h.records, entries: h.orphaned}
-	found, err := left.installed(ctx)
+func (h *History) isSameRelease(ctx context.Context) (bool, error) {
+	left := History{records: h.records, entries: h.orphaned}
+	found, err := left.installedRelease(ctx)
 	if err == nil && found == nil {
 		found, err = left.read(ctx, &left.entries[len(left.entries)-1])
 	}
@@ -96,7 +96,7 @@ func (h *history) isSameRelease(ctx context.Context) (bool, error) {
 
 // leaveOthers forgets orphaned revisions that another extension has left behind, whose
 // name was made the same. Their objects tell. One that tells nothing is left alone too.
-func (h *history) leaveOthers(ctx context.Context) error {
+func (h *History) leaveOthers(ctx context.Context) error {
 	kept := make([]entry, 0, len(h.orphaned))
 	for _, found := range h.orphaned {
 		if isShared(releaseIn(found.name)) {

@@ -1,36 +1,42 @@
-package applier
+package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// histories are the records of all extensions as this process knows them. They
+// Histories are the records of all extensions as this process knows them. They
 // are listed once, and from then on known by what this process itself writes:
 // whoever leads is the only one to write records. A history that turns out to
 // be wrong is dropped, and listed again when it is next asked for.
-type histories struct {
-	owners  owners
-	records records // of no extension
+type Histories struct {
+	config Config
 
-	// surveying is held to list the records of all extensions.
-	surveying chan struct{}
-	surveyed  bool
+	// listing is held to list the records of all extensions.
+	listing  chan struct{}
+	isListed bool
 
 	mu    sync.Mutex
-	known map[string]*history // by extension
+	known map[string]*History // by extension
 
 	// indexes, by the name in their labels, and chunks, by the label of their index, are
 	// what was listed and not asked for yet; asked are the extensions that were.
@@ -39,37 +45,73 @@ type histories struct {
 	asked   map[string]struct{}
 }
 
-func newHistories(owners owners, records records) *histories {
-	return &histories{
-		owners:    owners,
-		records:   records,
-		surveying: make(chan struct{}, 1),
-		known:     map[string]*history{},
-		indexes:   map[string][]metav1.ObjectMeta{},
-		chunks:    map[string][]chunk{},
-		asked:     map[string]struct{}{},
+// Config is where release records are. All fields but the last
+// are required.
+type Config struct {
+	Secrets corev1client.SecretInterface
+
+	// Names gives the same Secrets without their data.
+	Names metadata.ResourceInterface
+
+	// Confirm fails with [object.ErrOwnerGone] unless the extension is there and is to stay.
+	Confirm func(context.Context, object.Owner) error
+
+	// Now is the clock.
+	Now func() time.Time
+
+	// ChunkBytes is how many bytes of a record a Secret may have; zero for as many as
+	// there is room for.
+	ChunkBytes int
+}
+
+// NewConfig has the records in a namespace, and is to be completed.
+func NewConfig(config *rest.Config, through *http.Client, namespace string) (Config, error) {
+	core, err := corev1client.NewForConfigAndClient(config, through)
+	if err != nil {
+		return Config{}, fmt.Errorf("building a client for release records: %w", err)
+	}
+	names, err := metadata.NewForConfigAndClient(config, through)
+	if err != nil {
+		return Config{}, fmt.Errorf("building a client for release records: %w", err)
+	}
+	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
+	return Config{Secrets: core.Secrets(namespace), Names: names.Resource(secrets).Namespace(namespace)}, nil
+}
+
+func (c Config) records(owner object.Owner) *records {
+	return &records{secrets: c.Secrets, names: c.Names, now: c.Now, owner: owner, chunkBytes: cmp.Or(c.ChunkBytes, chunkSize)}
+}
+
+// NewHistories has made no request yet.
+func NewHistories(config Config) *Histories {
+	return &Histories{
+		config:  config,
+		listing: make(chan struct{}, 1),
+		known:   map[string]*History{},
+		indexes: map[string][]metav1.ObjectMeta{},
+		chunks:  map[string][]chunk{},
+		asked:   map[string]struct{}{},
 	}
 }
 
-// of gives the history of one incarnation of an extension. What an earlier one of the
-// same name has left behind becomes part of it, see [history.adopt].
-func (h *histories) of(ctx context.Context, owner object.Owner) (*history, error) {
+// Of gives the history of one incarnation of an extension. What an earlier one of the
+// same name has left behind becomes part of it, see [History.adopt].
+func (h *Histories) Of(ctx context.Context, owner object.Owner) (*History, error) {
 	if found := h.find(owner); found != nil {
 		return found, nil
 	}
-	if err := h.survey(ctx); err != nil {
+	if err := h.list(ctx); err != nil {
 		return nil, err
 	}
-	records := h.records
-	records.owner = owner
-	loaded := h.take(&records)
+	records := h.config.records(owner)
+	loaded := h.listed(records)
 	if loaded == nil {
 		var err error
-		if loaded, err = loadHistory(ctx, &records); err != nil {
+		if loaded, err = loadHistory(ctx, records); err != nil {
 			return nil, err
 		}
 	}
-	if err := loaded.adopt(ctx, h.owners); err != nil {
+	if err := loaded.adopt(ctx, h.config.Confirm); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
@@ -78,12 +120,10 @@ func (h *histories) of(ctx context.Context, owner object.Owner) (*history, error
 	return loaded, nil
 }
 
-// all gives the records of an extension that lets go of them: those that it owns, and
+// All gives the records of an extension that lets go of them: those that it owns, and
 // those whose owner was already taken off.
-func (h *histories) all(ctx context.Context, owner object.Owner) (*history, error) {
-	records := h.records
-	records.owner = owner
-	history, err := loadHistory(ctx, &records)
+func (h *Histories) All(ctx context.Context, owner object.Owner) (*History, error) {
+	history, err := h.AsIs(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +134,12 @@ func (h *histories) all(ctx context.Context, owner object.Owner) (*history, erro
 	return history, nil
 }
 
-func (h *histories) find(owner object.Owner) *history {
+// AsIs gives the records of an extension without taking anything over.
+func (h *Histories) AsIs(ctx context.Context, owner object.Owner) (*History, error) {
+	return loadHistory(ctx, h.config.records(owner))
+}
+
+func (h *Histories) find(owner object.Owner) *History {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found, ok := h.known[owner.Name]
@@ -104,31 +149,31 @@ func (h *histories) find(owner object.Owner) *history {
 	return found
 }
 
-// drop makes the next one to ask list the records of the extension. What was listed of
+// Drop makes the next one to ask list the records of the extension. What was listed of
 // all is older than whatever made this necessary: the garbage collector may have taken
 // the owner off records since, or deleted them.
-func (h *histories) drop(extension string) {
+func (h *Histories) Drop(extension string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.known, extension)
 	h.asked[extension] = struct{}{}
 }
 
-// survey lists all records, without their data, if that was not done yet.
-func (h *histories) survey(ctx context.Context) error {
+// list lists all records, without their data, if that was not done yet.
+func (h *Histories) list(ctx context.Context) error {
 	select {
-	case h.surveying <- struct{}{}:
+	case h.listing <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-h.surveying }()
-	if h.surveyed {
+	defer func() { <-h.listing }()
+	if h.isListed {
 		return nil
 	}
-	list := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return h.records.names.List(ctx, options)
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return h.config.Names.List(ctx, options)
 	})
-	all, _, err := list.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelOwner: recordOwner}.String()})
+	all, _, err := pages.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelOwner: recordOwner}.String()})
 	if err != nil {
 		return fmt.Errorf("listing the release records: %w", err)
 	}
@@ -154,14 +199,14 @@ func (h *histories) survey(ctx context.Context) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.indexes, h.chunks, h.surveyed = indexes, chunks, true
+	h.indexes, h.chunks, h.isListed = indexes, chunks, true
 	return nil
 }
 
-// take makes a history of what the survey found. It gives nil when an extension was
-// asked for before: what the survey found of it is no longer the news. Neither is it
+// listed makes a history of what was listed of all extensions. It gives nil when an extension was
+// asked for before: what was listed of it is no longer the news. Neither is it
 // of records that another extension may have written since.
-func (h *histories) take(records *records) *history {
+func (h *Histories) listed(records *records) *History {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := records.owner.Name
@@ -182,19 +227,19 @@ func (h *histories) take(records *records) *history {
 }
 
 // newHistory puts chunks to their indexes. Those of other extensions are left out.
-func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *history {
-	made := &history{records: records, taken: indexes.taken(recordName(records.owner.Name))}
+func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *History {
+	made := &History{records: records, taken: indexes.taken(RecordName(records.owner.Name))}
 	for i := range indexes.others {
 		key := keyLabel(indexes.others[i].Name)
 		if records.owner.IsOfEarlier(&indexes.others[i]) {
-			made.doomed = append(made.doomed, namesOf(chunks[key], "")...)
+			made.unadopted = append(made.unadopted, namesOf(chunks[key], "")...)
 		}
 		delete(chunks, key)
 	}
 	made.entries = entriesOf(indexes.own, func(key string) []string {
 		found := chunks[key]
 		delete(chunks, key)
-		made.loose = append(made.loose, namesOf(found, "")...)
+		made.orphanedChunks = append(made.orphanedChunks, namesOf(found, "")...)
 		return append(namesOf(found, records.owner.UID), namesOf(found, "")...)
 	})
 	made.orphaned = entriesOf(indexes.orphaned, func(key string) []string {
@@ -204,8 +249,8 @@ func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *hi
 	})
 	// Without its index a chunk is of no use to anybody, also if it was orphaned.
 	for _, key := range slices.Sorted(maps.Keys(chunks)) {
-		made.strays = append(made.strays, namesOf(chunks[key], records.owner.UID)...)
-		made.strays = append(made.strays, namesOf(chunks[key], "")...)
+		made.unreferenced = append(made.unreferenced, namesOf(chunks[key], records.owner.UID)...)
+		made.unreferenced = append(made.unreferenced, namesOf(chunks[key], "")...)
 	}
 	return made
 }
@@ -232,7 +277,7 @@ func namesOf(chunks []chunk, owner types.UID) []string {
 }
 
 // loadHistory lists the records of one extension, without their data.
-func loadHistory(ctx context.Context, records *records) (*history, error) {
+func loadHistory(ctx context.Context, records *records) (*History, error) {
 	found, err := records.indexes(ctx)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"bytes"
@@ -108,14 +108,14 @@ func (w *boundedWriter) Write(data []byte) (int, error) {
 	return w.to.Write(data)
 }
 
-// encodeWhole is [encode] of a release that does without traces if it is too large
+// encodeWhole is [encode] of a release that does without fingerprints if it is too large
 // with them: they come when the content is written, and it must not fail then.
 func encodeWhole(rel *release.Release, chunkBytes int) ([][]byte, error) {
 	chunks, err := encode(rel, chunkBytes)
-	if _, tooLarge := errors.AsType[*RecordTooLargeError](err); !tooLarge || rel.Labels[labelTraces] == "" {
+	if _, tooLarge := errors.AsType[*RecordTooLargeError](err); !tooLarge || rel.Labels[labelLastApplied] == "" {
 		return chunks, err
 	}
-	delete(rel.Labels, labelTraces)
+	delete(rel.Labels, labelLastApplied)
 	return encode(rel, chunkBytes)
 }
 
@@ -222,4 +222,23 @@ func chunkName(key string, owner types.UID, chunk []byte) string {
 	_, _ = digest.Write([]byte(owner))
 	_, _ = digest.Write(chunk)
 	return key + "-" + chunkAlphabet.EncodeToString(digest.Sum(nil))
+}
+
+// RecordTooLargeError says that a release does not fit into the chunks that a
+// record may have. Nothing was written.
+type RecordTooLargeError struct {
+	Release string
+	Needed  int
+	Allowed int
+
+	// Expands says that the bound is one of bytes before they are compressed. How many
+	// it would need is not known.
+	Expands bool
+}
+
+func (e *RecordTooLargeError) Error() string {
+	if e.Expands {
+		return fmt.Sprintf("release %q is too large to be recorded: it may have %d bytes with all of its objects", e.Release, e.Allowed)
+	}
+	return fmt.Sprintf("release %q is too large to be recorded: it needs %d chunks and may have %d", e.Release, e.Needed, e.Allowed)
 }

@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"context"
@@ -51,8 +51,8 @@ func entryOf(index metav1.Object) entry {
 	}
 }
 
-// history is the record of one extension, kept up to date by its own writes.
-type history struct {
+// History is the record of one extension, kept up to date by its own writes.
+type History struct {
 	records *records
 	entries []entry // oldest first
 
@@ -60,53 +60,56 @@ type history struct {
 	taken map[int]struct{}
 
 	// orphaned are revisions that an earlier extension of the name has left behind,
-	// oldest first, and loose are chunks of our own revisions that nobody owns: to be
-	// taken over, or left alone.
+	// oldest first. They are taken over, or left alone.
 	orphaned []entry
-	loose    []string
 
-	// strays are chunks of revisions that have no index, and doomed are those that an
-	// earlier extension of the name has not taken over together with their index, which
-	// the garbage collector is about to delete.
-	strays, doomed []string
+	// orphanedChunks are those of our own revisions that nobody owns.
+	orphanedChunks []string
+
+	// unreferenced are chunks of revisions that have no index.
+	unreferenced []string
+
+	// unadopted are chunks that an earlier extension of the name has not taken over
+	// together with their index, which the garbage collector is about to delete.
+	unadopted []string
 
 	// swept says that there are no other chunks than those that are used.
 	swept bool
 
-	// doubtful says that the records may not be what they are taken for: a write
+	// invalid says that the records may not be what they are taken for: a write
 	// has failed, which tells not how far it came, or somebody else has written.
-	doubtful bool
+	invalid bool
 }
 
-// doubt passes on the error of a write.
-func (h *history) doubt(err error) error {
+// invalidate passes on the error of a write.
+func (h *History) invalidate(err error) error {
 	if err != nil {
-		h.doubtful = true
+		h.invalid = true
 	}
 	return err
 }
 
-// trim drops what is too large to be kept between operations.
-func (h *history) trim() {
+// Trim drops what is too large to be kept between operations.
+func (h *History) Trim() {
 	for i := range h.entries {
 		h.entries[i].index, h.entries[i].release = nil, nil
 	}
 }
 
 // fetch gives the index of a revision with its data.
-func (h *history) fetch(ctx context.Context, e *entry) (*corev1.Secret, error) {
+func (h *History) fetch(ctx context.Context, e *entry) (*corev1.Secret, error) {
 	if e.index != nil {
 		return e.index, nil
 	}
 	index, err := h.records.index(ctx, e.name)
 	if apierrors.IsNotFound(err) {
-		return nil, h.doubt(err)
+		return nil, h.invalidate(err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if now := entryOf(index); now.revision != e.revision || now.status != e.status {
-		return nil, h.doubt(fmt.Errorf("release record %q was changed by somebody else", e.name))
+		return nil, h.invalidate(fmt.Errorf("release record %q was changed by somebody else", e.name))
 	}
 	e.index, e.resourceVersion = index, index.ResourceVersion
 	return index, nil
@@ -114,7 +117,7 @@ func (h *history) fetch(ctx context.Context, e *entry) (*corev1.Secret, error) {
 
 // read gives the release of a revision. One that is unreadable shows as failed
 // and without a manifest, so that it neither stops the others nor is lost.
-func (h *history) read(ctx context.Context, e *entry) (*release.Release, error) {
+func (h *History) read(ctx context.Context, e *entry) (*release.Release, error) {
 	if e.release != nil {
 		return e.release, nil
 	}
@@ -138,11 +141,11 @@ func (h *history) read(ctx context.Context, e *entry) (*release.Release, error) 
 	return rel, nil
 }
 
-// installed is the revision whose content is on the cluster: the newest one
+// installedRelease is the revision whose content is on the cluster: the newest one
 // that is deployed. A process that died between superseding the old revision
 // and deploying its successor leaves none deployed; then it is the newest that
 // once was.
-func (h *history) installed(ctx context.Context) (*release.Release, error) {
+func (h *History) installedRelease(ctx context.Context) (*release.Release, error) {
 	for _, wanted := range []release.Status{release.StatusDeployed, release.StatusSuperseded} {
 		for i := range slices.Backward(h.entries) {
 			if h.entries[i].status != wanted {
@@ -160,9 +163,9 @@ func (h *history) installed(ctx context.Context) (*release.Release, error) {
 	return nil, nil //nolint:nilnil // nothing installed is not an error
 }
 
-// deployedSize is how large the record of the deployed revision is, in bytes; zero
+// DeployedSize is how large the record of the deployed revision is, in bytes; zero
 // if there is none, or if it was not read yet.
-func (h *history) deployedSize() int {
+func (h *History) DeployedSize() int {
 	for i := range slices.Backward(h.entries) {
 		if h.entries[i].status == release.StatusDeployed {
 			return h.entries[i].size
@@ -171,10 +174,10 @@ func (h *history) deployedSize() int {
 	return 0
 }
 
-// objects gives those of every revision that may have left something on the cluster:
-// of the installed one, and what [history.triedAfter] gives of all later ones.
-func (h *history) objects(ctx context.Context, whole func(*unstructured.Unstructured) bool) ([]*unstructured.Unstructured, error) {
-	installed, err := h.installed(ctx)
+// Objects gives those of every revision that may have left something on the cluster:
+// of the installed one, and what [History.triedAfter] gives of all later ones.
+func (h *History) Objects(ctx context.Context, whole func(*unstructured.Unstructured) bool) ([]*unstructured.Unstructured, error) {
+	installed, err := h.installedRelease(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +196,7 @@ func (h *history) objects(ctx context.Context, whole func(*unstructured.Unstruct
 // selected whole, as the last of these revisions has them, and [residueOf] of all
 // others. Revisions are read one at a time, and not again as long as no object of
 // theirs is to be whole: there can be ten, each as large as a record may be.
-func (h *history) triedAfter(
+func (h *History) triedAfter(
 	ctx context.Context, revision int, whole func(*unstructured.Unstructured) bool,
 ) ([]*unstructured.Unstructured, error) {
 	var tried [][]*unstructured.Unstructured
@@ -213,7 +216,7 @@ func (h *history) triedAfter(
 }
 
 // residueIn gives the objects of one revision as far as they are remembered.
-func (h *history) residueIn(ctx context.Context, e *entry) ([]*unstructured.Unstructured, error) {
+func (h *History) residueIn(ctx context.Context, e *entry) ([]*unstructured.Unstructured, error) {
 	if e.residue == nil {
 		objects, err := h.objectsIn(ctx, e)
 		if err != nil {
@@ -228,7 +231,7 @@ func (h *history) residueIn(ctx context.Context, e *entry) ([]*unstructured.Unst
 
 // remains gives the objects of one revision, of which those that were given before, of
 // a later one, are left out unless they give rights.
-func (h *history) remains(
+func (h *History) remains(
 	ctx context.Context, e *entry, whole func(*unstructured.Unstructured) bool, given map[object.Key]struct{},
 ) ([]*unstructured.Unstructured, error) {
 	// The last one is what Helm goes on from.
@@ -267,7 +270,7 @@ func (h *history) remains(
 }
 
 // objectsIn are those of one revision.
-func (h *history) objectsIn(ctx context.Context, e *entry) ([]*unstructured.Unstructured, error) {
+func (h *History) objectsIn(ctx context.Context, e *entry) ([]*unstructured.Unstructured, error) {
 	rel, err := h.read(ctx, e)
 	if err != nil {
 		return nil, err
@@ -275,9 +278,9 @@ func (h *history) objectsIn(ctx context.Context, e *entry) ([]*unstructured.Unst
 	return objectsOf(rel.Manifest)
 }
 
-// recover marks revisions as failed that an operation of this controller, now
+// Recover marks revisions as failed that an operation of this controller, now
 // dead, left pending. The caller holds the lead, so nobody is working on them.
-func (h *history) recover(ctx context.Context) error {
+func (h *History) Recover(ctx context.Context) error {
 	for i := range h.entries {
 		if !h.entries[i].status.IsPending() {
 			continue
@@ -295,9 +298,9 @@ func (h *history) recover(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes what a process that died has left beside the records: the chunks
+// Sweep removes what a process that died has left beside the records: the chunks
 // that no index refers to. It asks nothing when there are no chunks.
-func (h *history) sweep(ctx context.Context) error {
+func (h *History) Sweep(ctx context.Context) error {
 	if h.swept {
 		return nil
 	}
@@ -306,14 +309,14 @@ func (h *history) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := h.records.deleteChunks(ctx, h.strays); err != nil {
-		return h.doubt(err)
+	if err := h.records.deleteChunks(ctx, h.unreferenced); err != nil {
+		return h.invalidate(err)
 	}
-	h.strays, h.swept = nil, true
+	h.unreferenced, h.swept = nil, true
 	return nil
 }
 
-func (h *history) sweepRevision(ctx context.Context, e *entry) error {
+func (h *History) sweepRevision(ctx context.Context, e *entry) error {
 	if len(e.chunks) == 0 {
 		return nil
 	}
@@ -327,14 +330,14 @@ func (h *history) sweepRevision(ctx context.Context, e *entry) error {
 	}
 	unused := without(e.chunks, used)
 	if err := h.records.deleteChunks(ctx, unused); err != nil {
-		return h.doubt(err)
+		return h.invalidate(err)
 	}
 	// An index can name whatever it likes. Only what is a chunk of it is ever deleted.
 	e.chunks = without(e.chunks, unused)
 	return nil
 }
 
-func (h *history) find(revision int) *entry {
+func (h *History) find(revision int) *entry {
 	for i := range h.entries {
 		if h.entries[i].revision == revision {
 			return &h.entries[i]
@@ -343,17 +346,17 @@ func (h *history) find(revision int) *entry {
 	return nil
 }
 
-func (h *history) create(ctx context.Context, rel *release.Release) error {
+func (h *History) create(ctx context.Context, rel *release.Release) error {
 	stored, err := h.records.create(ctx, rel)
 	if apierrors.IsAlreadyExists(err) {
 		err = errors.Join(driver.ErrReleaseExists, err)
 	}
 	if err != nil {
-		return h.doubt(err)
+		return h.invalidate(err)
 	}
 	created, err := written(stored, rel)
 	if err != nil {
-		return h.doubt(err)
+		return h.invalidate(err)
 	}
 	h.entries = append(h.entries, created)
 	return nil
@@ -363,7 +366,7 @@ func (h *history) create(ctx context.Context, rel *release.Release) error {
 // before the first of them is seen to change: between the moment in which one is no
 // longer deployed and that in which its successor is, there are two small writes and
 // nothing else.
-func (h *history) update(ctx context.Context, releases ...*release.Release) error {
+func (h *History) update(ctx context.Context, releases ...*release.Release) error {
 	entries, prepared := make([]*entry, len(releases)), make([]stored, len(releases))
 	for i, rel := range releases {
 		if entries[i] = h.find(rel.Version); entries[i] == nil {
@@ -371,23 +374,23 @@ func (h *history) update(ctx context.Context, releases ...*release.Release) erro
 		}
 		var err error
 		if prepared[i], err = h.records.prepare(ctx, entries[i].name, rel); err != nil {
-			return h.doubt(err)
+			return h.invalidate(err)
 		}
 	}
 	var replaced []string
 	for i, rel := range releases {
 		stored, err := h.records.replace(ctx, entries[i], prepared[i])
 		if err != nil {
-			return h.doubt(err)
+			return h.invalidate(err)
 		}
 		updated, err := written(stored, rel)
 		if err != nil {
-			return h.doubt(err)
+			return h.invalidate(err)
 		}
 		replaced = append(replaced, without(entries[i].chunks, updated.chunks)...)
 		*entries[i] = updated
 	}
-	return h.doubt(h.records.deleteChunks(ctx, replaced))
+	return h.invalidate(h.records.deleteChunks(ctx, replaced))
 }
 
 // written is the entry of a record that was just stored.
@@ -402,17 +405,17 @@ func written(record stored, rel *release.Release) (entry, error) {
 }
 
 // delete removes the index first, so that a half-deleted revision is not seen.
-func (h *history) delete(ctx context.Context, revision int) (*release.Release, error) {
+func (h *History) delete(ctx context.Context, revision int) (*release.Release, error) {
 	found := h.find(revision)
 	if found == nil {
 		return nil, driver.ErrReleaseNotFound
 	}
 	rel := found.release
 	if err := h.records.delete(ctx, found.name); err != nil {
-		return nil, h.doubt(err)
+		return nil, h.invalidate(err)
 	}
 	if err := h.records.deleteChunks(ctx, found.chunks); err != nil {
-		return nil, h.doubt(err)
+		return nil, h.invalidate(err)
 	}
 	h.entries = slices.DeleteFunc(h.entries, func(e entry) bool { return e.revision == revision })
 	return rel, nil
@@ -426,4 +429,16 @@ func without(names, kept []string) []string {
 		}
 	}
 	return rest
+}
+
+// Disown takes the owner off all records.
+func (h *History) Disown(ctx context.Context) error {
+	for i := range h.entries {
+		for _, name := range append([]string{h.entries[i].name}, h.entries[i].chunks...) {
+			if err := h.records.disown(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

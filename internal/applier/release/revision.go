@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"

@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"bytes"
@@ -71,8 +71,8 @@ func keepVersions(from, to *unstructured.Unstructured) {
 	_ = unstructured.SetNestedSlice(to.Object, kept, "spec", "versions")
 }
 
-// called selects objects that are called as one of these, in whatever namespace.
-func called(objects []*unstructured.Unstructured) func(*unstructured.Unstructured) bool {
+// Called selects objects that are called as one of these, in whatever namespace.
+func Called(objects []*unstructured.Unstructured) func(*unstructured.Unstructured) bool {
 	key := func(obj *unstructured.Unstructured) object.Key {
 		key := object.KeyOf(obj)
 		key.Namespace = ""
@@ -89,5 +89,5 @@ func called(objects []*unstructured.Unstructured) func(*unstructured.Unstructure
 }
 
 // Which objects are to be given whole.
-func none(*unstructured.Unstructured) bool  { return false }
+func None(*unstructured.Unstructured) bool  { return false }
 func every(*unstructured.Unstructured) bool { return true }

@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"fmt"
@@ -81,9 +81,9 @@ func TestResidue(t *testing.T) {
 
 // historyOf has revisions with these manifests, of which the first is deployed and all
 // others have failed.
-func historyOf(t *testing.T, secrets *fake.Clientset, manifests ...string) *history {
+func historyOf(t *testing.T, secrets *fake.Clientset, manifests ...string) *History {
 	t.Helper()
-	h := &history{records: &records{
+	h := &History{records: &records{
 		secrets: secrets.CoreV1().Secrets("system"), now: time.Now, chunkBytes: chunkSize,
 		owner: object.Owner{Name: "x", UID: "u", Namespace: "ns", Package: "p"},
 	}}
@@ -95,7 +95,7 @@ func historyOf(t *testing.T, secrets *fake.Clientset, manifests ...string) *hist
 		}
 		status = release.StatusFailed
 	}
-	h.trim()
+	h.Trim()
 	secrets.ClearActions()
 	return h
 }
@@ -162,14 +162,14 @@ func TestTriedObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			for pass := range 2 {
-				objects, err := h.objects(t.Context(), called(wanted))
+				objects, err := h.Objects(t.Context(), Called(wanted))
 				if err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(append([]string{"installed with 0"}, tc.want...), described(objects)); diff != "" {
 					t.Errorf("objects in pass %d (-want +got): %s\n%s", pass, tc.reason, diff)
 				}
-				h.trim()
+				h.Trim()
 			}
 		})
 	}
@@ -205,7 +205,7 @@ func TestTriedRevisionsAreReadOneAtATime(t *testing.T) { //nolint:paralleltest /
 	for pass, reads := range []int{tried + 1, 2, 2} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		objects, err := h.objects(t.Context(), called(wanted))
+		objects, err := h.Objects(t.Context(), Called(wanted))
 		runtime.ReadMemStats(&after)
 		if err != nil || len(objects) != 2+tried+1 {
 			t.Fatalf("%d objects, %v", len(objects), err)
@@ -217,7 +217,7 @@ func TestTriedRevisionsAreReadOneAtATime(t *testing.T) { //nolint:paralleltest /
 			t.Errorf("%d bytes in pass %d, of %d that are read", allocated, pass, reads*size)
 		}
 		secrets.ClearActions()
-		h.trim()
+		h.Trim()
 	}
 	remembered := 0
 	for i := range h.entries {

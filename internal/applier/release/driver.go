@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // storageDriver lets Helm work on a history. Helm's interface knows no context,
 // so the driver lives for one operation and holds that operation's.
 type storageDriver struct {
-	ctx      context.Context //nolint:containedctx // see above
-	history  *history
-	executor *executor
+	ctx     context.Context //nolint:containedctx // see above
+	history *History
+	content Content
 
 	// superseded is to be stored together with its successor.
 	superseded *release.Release
@@ -46,7 +46,7 @@ func (d *storageDriver) Create(_ string, rel *release.Release) error {
 // Update keeps back the revision that Helm supersedes until its successor is deployed,
 // which Helm says next.
 func (d *storageDriver) Update(_ string, rel *release.Release) error {
-	if err := d.trace(rel); err != nil {
+	if err := d.noteLastApplied(rel); err != nil {
 		return d.note(err)
 	}
 	switch {
@@ -59,19 +59,19 @@ func (d *storageDriver) Update(_ string, rel *release.Release) error {
 	return d.note(d.history.update(d.ctx, rel))
 }
 
-// trace adds to the record of the revision that is being completed how it left
+// noteLastApplied adds to the record of the revision that is being completed how it left
 // its objects, and takes that from records of revisions that are over.
-func (d *storageDriver) trace(rel *release.Release) error {
+func (d *storageDriver) noteLastApplied(rel *release.Release) error {
 	last := d.history.entries[len(d.history.entries)-1]
 	switch {
 	case rel.Info.Status != release.StatusDeployed:
-		delete(rel.Labels, labelTraces)
+		delete(rel.Labels, labelLastApplied)
 	case rel.Version == last.revision:
-		text, err := tracesOf(rel.Manifest, d.executor.outcome)
+		text, err := encodeLastApplied(rel.Manifest, d.content.LastApplied())
 		if err != nil {
 			return err
 		}
-		rel.Labels[labelTraces] = text
+		rel.Labels[labelLastApplied] = text
 	}
 	return nil
 }

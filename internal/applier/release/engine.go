@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"bytes"
@@ -22,16 +22,15 @@ import (
 )
 
 // engine is the cluster as Helm sees it during one operation. Helm keeps the
-// record and decides what follows what; reading and writing are the plan's and
-// the executor's. Everything that Helm asks about the cluster is answered from
-// what the plan has read, so no object is read twice.
+// record and decides what follows what; reading and writing are the content's.
+// Everything that Helm asks about the cluster is answered from what was read of the
+// content, so no object is read twice.
 //
 // Helm's interface knows no context, so the engine lives for one operation and
 // holds that operation's.
 type engine struct {
-	ctx      context.Context //nolint:containedctx // see above
-	plan     *plan
-	executor *executor
+	ctx     context.Context //nolint:containedctx // see above
+	content Content
 }
 
 var (
@@ -42,25 +41,25 @@ var (
 // errNoHooks answers what only hooks and waits would ask; there are none.
 var errNoHooks = errors.New("releases of bundles have no hooks and are not waited for")
 
-// IsReachable asks nothing: the plan has just read the cluster.
+// IsReachable asks nothing: the cluster was read just before.
 func (e *engine) IsReachable() error { return nil }
 
-// Build gives the objects of the plan. The manifest that Helm hands over is the
+// Build gives the objects of the content. The manifest that Helm hands over is the
 // text of the same objects.
 func (e *engine) Build(io.Reader, bool) (kube.ResourceList, error) {
-	list := make(kube.ResourceList, 0, len(e.plan.steps))
-	for i := range e.plan.steps {
-		s := &e.plan.steps[i]
-		client, err := snapshot{live: s.live}.client()
+	objects := e.content.Objects()
+	list := make(kube.ResourceList, 0, len(objects))
+	for _, found := range objects {
+		client, err := snapshot{live: found.Live}.client()
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, &resource.Info{
 			Client:    client,
-			Mapping:   s.Mapping,
-			Namespace: s.Key.Namespace,
-			Name:      s.Key.Name,
-			Object:    s.Object.DeepCopy(), // Helm stamps it
+			Mapping:   found.Mapping,
+			Namespace: found.Key.Namespace,
+			Name:      found.Key.Name,
+			Object:    found.Object.DeepCopy(), // Helm stamps it
 		})
 	}
 	return list, nil
@@ -68,17 +67,17 @@ func (e *engine) Build(io.Reader, bool) (kube.ResourceList, error) {
 
 // Create is the first install, when nothing of it is there yet.
 func (e *engine) Create(list kube.ResourceList) (*kube.Result, error) {
-	return &kube.Result{Created: list}, e.executor.execute(e.ctx, e.plan)
+	return &kube.Result{Created: list}, e.content.Write(e.ctx)
 }
 
-// Update is an upgrade. The executor tells creates, patches and deletes apart.
+// Update is an upgrade. Creates, patches and deletes are told apart by [Content.Write].
 func (e *engine) Update(_, target kube.ResourceList, _ bool) (*kube.Result, error) {
-	return &kube.Result{Updated: target}, e.executor.execute(e.ctx, e.plan)
+	return &kube.Result{Updated: target}, e.content.Write(e.ctx)
 }
 
 // UpdateThreeWayMerge is a first install that finds some of its objects.
 func (e *engine) UpdateThreeWayMerge(_, target kube.ResourceList, _ bool) (*kube.Result, error) {
-	return &kube.Result{Updated: target}, e.executor.execute(e.ctx, e.plan)
+	return &kube.Result{Updated: target}, e.content.Write(e.ctx)
 }
 
 // Delete is for Helm's uninstall, which is not used: objects go with their
@@ -101,7 +100,7 @@ func (e *engine) WaitAndGetCompletedPodPhase(string, time.Duration) (corev1.PodP
 	return "", errNoHooks
 }
 
-// snapshot answers every request for one object with what the plan has read.
+// snapshot answers every request for one object with what was read of it.
 // live is nil for an object that does not exist.
 type snapshot struct {
 	live *unstructured.Unstructured

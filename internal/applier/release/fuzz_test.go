@@ -1,4 +1,4 @@
-package applier
+package release
 
 import (
 	"testing"
@@ -39,8 +39,8 @@ func FuzzManifest(f *testing.F) {
 		if diff := cmp.Diff(keysOf(objects), keysOf(rest)); diff != "" {
 			t.Errorf("remembered objects (-all +got):\n%s", diff)
 		}
-		for _, object := range objects {
-			definedBy(object)
+		for _, obj := range objects {
+			object.DefinedBy(obj)
 		}
 	})
 }
@@ -68,7 +68,7 @@ func FuzzRelease(f *testing.F) {
 			return
 		}
 		revisionFrom(rel)
-		tracesIn(rel, nil)
+		(&Installed{release: rel}).LastApplied(nil)
 		isReleaseOf(object.Owner{Name: "x"}, rel)
 		namesOwner(rel.Manifest, object.Owner{Name: "x"})
 		rel.Info.Status = release.StatusSuperseded
