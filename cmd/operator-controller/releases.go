@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/controller"
@@ -59,7 +60,7 @@ func (r releases) Repair(ctx context.Context, owner controller.Owner) (controlle
 			continue
 		}
 		applied.Repaired = append(applied.Repaired, key.String())
-		if !slices.ContainsFunc(result.Contested, func(c applier.Contested) bool { return c.Object == key }) {
+		if !slices.ContainsFunc(result.Flapping, func(c drift.Flapping) bool { return c.Object == key }) {
 			applied.Restored = append(applied.Restored, key.String())
 		}
 	}
@@ -93,7 +94,7 @@ func appliedFrom(result applier.Result) controller.Applied {
 		Began: result.Began, RecheckAfter: result.RecheckAfter, Unwatched: result.Unwatched,
 		ReleaseBytes: result.ReleaseBytes, Notes: result.Notes,
 	}
-	for _, contested := range result.Contested {
+	for _, contested := range result.Flapping {
 		applied.Contested = append(applied.Contested, contested.String())
 	}
 	return applied

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
@@ -45,13 +44,11 @@ type Applier struct {
 	config    Config
 	histories *release.Histories
 	clients   *impersonation.Clients
-	watches   *watches
+	watches   *drift.Watches
 	confirm   func(context.Context, object.Owner) error
 
-	departures departures
-
-	mu     sync.Mutex
-	states map[string]*state
+	mu       sync.Mutex
+	memories map[string]*memory // by extension
 }
 
 // New returns an applier that has made no request yet.
@@ -72,11 +69,9 @@ func New(config Config) (*Applier, error) {
 		confirm:   records.Confirm,
 		histories: release.NewHistories(records),
 		clients:   clients,
-		states:    map[string]*state{},
-
-		departures: departures{known: map[string]departure{}},
+		memories:  map[string]*memory{},
 	}
-	applier.watches = newWatches(clients, applier)
+	applier.watches = drift.NewWatches(drift.Config{Clients: clients, Find: applier.known, Changed: config.Changed})
 	return applier, nil
 }
 
@@ -109,12 +104,12 @@ type Result struct {
 	Unwatched []string
 
 	// RecheckAfter is when to look again, because something is not watched or
-	// contested, or a certificate is to be renewed; zero for no need.
+	// flapping, or a certificate is to be renewed; zero for no need.
 	RecheckAfter time.Duration
 
-	// Contested are objects that somebody else changes again as often as they are
+	// Flapping are objects that somebody else changes again as often as they are
 	// repaired, sorted. They are left as they are for some time after each repair.
-	Contested []Contested
+	Flapping []drift.Flapping
 
 	// ReleaseBytes is how large the record of what is installed is; zero if the
 	// operation failed, or if records were not read yet.
@@ -126,20 +121,21 @@ const recheckInterval = 2 * time.Minute
 
 // result is that of an operation that succeeded.
 func (a *Applier) result(owner object.Owner, done outcome) Result {
+	known := a.memory(owner)
 	result := Result{
 		Changes:   done.changes,
 		Began:     done.began,
-		Unwatched: a.watches.denied(owner.Name),
+		Unwatched: a.watches.Denied(owner.Name),
 
-		ReleaseBytes: a.state(owner).recordSize(),
+		ReleaseBytes: known.recordSize(),
 	}
 	if len(result.Unwatched) > 0 {
 		result.RecheckAfter = recheckInterval
 	}
 	now := a.config.Now()
-	contested, next := a.state(owner).contested(now)
-	result.Contested = contested
-	for _, at := range []time.Time{a.state(owner).renewal(), next} {
+	flapping, next := known.drift.Flapping(now)
+	result.Flapping = flapping
+	for _, at := range []time.Time{known.drift.Renewal(), next} {
 		if at.IsZero() {
 			continue
 		}
@@ -148,83 +144,4 @@ func (a *Applier) result(owner object.Owner, done outcome) Result {
 		}
 	}
 	return result
-}
-
-// Forget drops everything held for an extension that is being deleted, but for what
-// [Applier.Depart] has found out. Its content and records go with it, by the cluster's
-// garbage collection.
-func (a *Applier) Forget(extension string) {
-	a.watches.unfollow(extension)
-	a.histories.Drop(extension)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.states, extension)
-}
-
-// follow has the objects of an extension watched, and remembered for when they go.
-func (a *Applier) follow(owner object.Owner, steps []step) (fresh bool) {
-	a.state(owner).setContent(departingSteps(steps))
-	return a.watches.follow(owner, steps)
-}
-
-// state belongs to one incarnation of an extension: one that was deleted and
-// made again starts anew.
-func (a *Applier) state(owner object.Owner) *state {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known, ok := a.states[owner.Name]
-	if !ok || known.uid != owner.UID {
-		known = newState(owner.UID)
-		a.states[owner.Name] = known
-	}
-	return known
-}
-
-// see is told by the watches how an object looks.
-func (a *Applier) see(extension string, key object.Key, fingerprint object.Fingerprint) {
-	a.mu.Lock()
-	known := a.states[extension]
-	a.mu.Unlock()
-	if known != nil && known.see(key, fingerprint) {
-		a.config.Changed(extension)
-	}
-}
-
-// seeWorkload is told by the watches how an object that runs something is doing.
-func (a *Applier) seeWorkload(extension string, workload health.Workload, fingerprint object.Fingerprint) {
-	a.mu.Lock()
-	known := a.states[extension]
-	a.mu.Unlock()
-	if known != nil && known.seeWorkload(workload, fingerprint) {
-		a.config.Changed(extension)
-	}
-}
-
-// blind is told by the watches when one is not allowed.
-func (a *Applier) blind(extension string) {
-	a.mu.Lock()
-	known := a.states[extension]
-	a.mu.Unlock()
-	if known == nil || !known.failRollCall() {
-		a.config.Changed(extension)
-	}
-}
-
-// settledKeys are the objects that a watch should find.
-func (a *Applier) settledKeys(extension string) []object.Key {
-	a.mu.Lock()
-	known := a.states[extension]
-	a.mu.Unlock()
-	if known == nil {
-		return nil
-	}
-	return known.settledKeys()
-}
-
-func fingerprints(live map[object.Key]*unstructured.Unstructured) map[object.Key]object.Fingerprint {
-	prints := make(map[object.Key]object.Fingerprint, len(live))
-	for key, obj := range live {
-		prints[key] = object.FingerprintOf(key.GroupKind, obj)
-	}
-	return prints
 }

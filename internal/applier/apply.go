@@ -65,7 +65,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 			return Result{}, err
 		}
 	}
-	known := a.state(owner)
+	known := a.memory(owner)
 	known.unsettle()
 	if err := history.Sweep(ctx); err != nil {
 		return Result{}, err
@@ -83,8 +83,8 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 	if err != nil {
 		return Result{Changes: executor.outcome.changes, Began: true}, err
 	}
-	known.settle(executor.outcome, kept, a.config.Now())
-	a.follow(owner, operation.plan.steps)
+	known.drift.Settle(executor.outcome.left, kept, a.config.Now())
+	a.follow(owner, operation.plan.items())
 	result := a.result(owner, executor.outcome)
 	result.Notes = notes
 	return result, nil
@@ -104,8 +104,8 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *release
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(a.watches.denied(planner.owner.Name)) == 0 {
-		plan.useCache(a.state(planner.owner).undisturbed())
+	if len(a.watches.Denied(planner.owner.Name)) == 0 {
+		plan.useCache(a.memory(planner.owner).undisturbed())
 	}
 	notes, err = a.check(ctx, planner, plan, desired, before)
 	if err != nil {
@@ -142,12 +142,12 @@ func (c content) Write(ctx context.Context) error { return c.executor.execute(ct
 // LastApplied implements [release.Content]. It gives none where certificates of webhooks are
 // ours to keep: those are looked after by their content.
 func (c content) LastApplied() map[object.Key]object.Fingerprint {
-	for _, obj := range c.executor.outcome.live {
+	for _, obj := range c.executor.outcome.left.Live {
 		if webhookcert.Concerns(obj) {
 			return nil
 		}
 	}
-	return c.executor.outcome.fingerprints()
+	return c.executor.outcome.left.LastApplied()
 }
 
 // check asks the questions in an order in which each answer makes sense: who may not

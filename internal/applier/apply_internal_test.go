@@ -14,7 +14,7 @@ func TestCertificatesAreNotAmongLastApplied(t *testing.T) {
 	secret := &unstructured.Unstructured{}
 	secret.SetAnnotations(map[string]string{bundle.AnnotationCertificateNames: "a.test"})
 	executor := newExecutor(writer{})
-	executor.outcome.live[object.Key{Name: "s"}] = secret
+	executor.outcome.left.Live[object.Key{Name: "s"}] = secret
 	if prints := (content{executor: executor}).LastApplied(); prints != nil {
 		t.Errorf("fingerprints = %v, want none: a certificate is looked after by its content", prints)
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
@@ -21,27 +21,15 @@ const maxCertificateSteps = 8
 // errUnsettledCertificates says that each step called for another one.
 var errUnsettledCertificates = errors.New("the certificates of webhooks do not settle")
 
-// certificates are the objects of a release that [webhookcert] looks after.
-type certificates struct {
-	keys []object.Key
-
-	// renewal is when to look at them again; zero for never.
-	renewal time.Time
-}
-
-func (c certificates) isDue(now time.Time) bool {
-	return !c.renewal.IsZero() && !now.Before(c.renewal)
-}
-
 // certify writes to the objects of an execution what no revision says: the
 // certificates of webhooks that nobody else issues. Nothing of it is recorded.
-func (a *Applier) certify(ctx context.Context, e *executor, steps []step) (certificates, error) {
-	var kept certificates
+func (a *Applier) certify(ctx context.Context, e *executor, steps []step) (drift.Certificates, error) {
+	var kept drift.Certificates
 	var concerned []*step
 	for i := range steps {
 		if webhookcert.Concerns(steps[i].Object) {
 			concerned = append(concerned, &steps[i])
-			kept.keys = append(kept.keys, steps[i].Key)
+			kept.Keys = append(kept.Keys, steps[i].Key)
 		}
 	}
 	for range maxCertificateSteps {
@@ -49,11 +37,11 @@ func (a *Applier) certify(ctx context.Context, e *executor, steps []step) (certi
 		live := e.liveOf(concerned)
 		next, err := webhookcert.Next(live, now)
 		if err != nil {
-			return certificates{}, err
+			return drift.Certificates{}, err
 		}
 		if len(next.Patches) == 0 {
 			if next.Wait > 0 {
-				kept.renewal = now.Add(next.Wait)
+				kept.Renewal = now.Add(next.Wait)
 			}
 			return kept, nil
 		}
@@ -69,10 +57,10 @@ func (a *Applier) certify(ctx context.Context, e *executor, steps []step) (certi
 			parts[patch.Part][of[patch.Object]] = patch.Data
 		}
 		if err := e.patchEach(ctx, parts); err != nil {
-			return certificates{}, err
+			return drift.Certificates{}, err
 		}
 	}
-	return certificates{}, errUnsettledCertificates
+	return drift.Certificates{}, errUnsettledCertificates
 }
 
 // liveOf gives the objects as the execution found or left them.
@@ -81,7 +69,7 @@ func (e *executor) liveOf(steps []*step) []*unstructured.Unstructured {
 	defer e.mu.Unlock()
 	live := make([]*unstructured.Unstructured, len(steps))
 	for i, s := range steps {
-		live[i] = e.outcome.live[s.Key]
+		live[i] = e.outcome.left.Live[s.Key]
 	}
 	return live
 }
@@ -109,5 +97,5 @@ func (e *executor) complete(key object.Key, live *unstructured.Unstructured) {
 	if e.outcome.changes[key] == Unchanged {
 		e.outcome.changes[key] = Updated
 	}
-	e.outcome.live[key] = live
+	e.outcome.left.Live[key] = live
 }

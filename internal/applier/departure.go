@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -38,18 +37,6 @@ type CustomResources struct {
 
 	// Err says that they could not be counted.
 	Err error
-}
-
-// departures are the objects that extensions which are being deleted leave behind,
-// for as long as they are there.
-type departures struct {
-	mu    sync.Mutex
-	known map[string]departure // by extension
-}
-
-type departure struct {
-	uid     types.UID
-	objects []departing
 }
 
 // departing is an object of a release that is to go.
@@ -93,14 +80,15 @@ func (a *Applier) Depart(ctx context.Context, owner object.Owner) (Departure, er
 		return Departure{}, err
 	}
 	var departure Departure
-	leaving := a.state(owner).knownContent()
+	known := a.memory(owner)
+	leaving := known.knownContent()
 	if leaving == nil {
 		if leaving, err = a.recordedContent(ctx, owner); err != nil {
 			return Departure{}, err
 		}
 		leaving, departure.Staying = ownedOf(ctx, client, owner, leaving)
 	}
-	a.departures.set(owner, leaving)
+	known.setLeaving(leaving)
 	for _, object := range leaving {
 		if !object.defines.Empty() {
 			count, err := countOf(ctx, client, object.defines)
@@ -142,12 +130,12 @@ func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]de
 	return departingFrom(planner{mapper: a.config.Mapper, owner: owner}, objects)
 }
 
-// departingSteps are the objects of steps.
-func departingSteps(steps []step) []departing {
-	content := make([]departing, 0, len(steps))
-	for i := range steps {
-		defines, kind := object.DefinedBy(steps[i].Object)
-		content = append(content, departing{key: steps[i].Key, resource: steps[i].Mapping.Resource, defines: defines, kind: kind})
+// departingItems are sorted by their keys.
+func departingItems(items []object.Item) []departing {
+	content := make([]departing, 0, len(items))
+	for _, item := range items {
+		defines, kind := object.DefinedBy(item.Object)
+		content = append(content, departing{key: item.Key, resource: item.Mapping.Resource, defines: defines, kind: kind})
 	}
 	slices.SortFunc(content, func(a, b departing) int { return a.key.Compare(b.key) })
 	return content
@@ -159,11 +147,7 @@ func departingFrom(planner planner, objects []*unstructured.Unstructured) ([]dep
 	if err != nil {
 		return nil, err
 	}
-	steps := make([]step, 0, len(known))
-	for _, item := range known {
-		steps = append(steps, step{Item: item})
-	}
-	return departingSteps(steps), nil
+	return departingItems(slices.Collect(maps.Values(known))), nil
 }
 
 // countOf asks for one object; the API server says how many more there are.
@@ -190,9 +174,10 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]Remainin
 	if err != nil {
 		return nil, err
 	}
+	known := a.memory(owner)
 	var left []departing
 	var remaining []Remaining
-	for _, object := range a.departures.of(owner) {
+	for _, object := range known.leaving() {
 		found, err := remainingOf(ctx, client, owner, object)
 		if err != nil {
 			found = &Remaining{Key: object.key, Err: err}
@@ -201,7 +186,7 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]Remainin
 			left, remaining = append(left, object), append(remaining, *found)
 		}
 	}
-	a.departures.set(owner, left)
+	known.setLeaving(left)
 	slices.SortStableFunc(remaining, func(a, b Remaining) int { return cmp.Compare(a.rank(), b.rank()) })
 	return remaining, nil
 }
@@ -224,30 +209,6 @@ func remainingOf(ctx context.Context, client metadata.Interface, owner object.Ow
 		found.Held = held(ctx, client, object)
 	}
 	return found, nil
-}
-
-// Departed drops what is remembered of an extension that is gone.
-func (a *Applier) Departed(extension string) { a.departures.forget(extension) }
-
-func (d *departures) set(owner object.Owner, objects []departing) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known[owner.Name] = departure{uid: owner.UID, objects: objects}
-}
-
-func (d *departures) of(owner object.Owner) []departing {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if known := d.known[owner.Name]; known.uid == owner.UID {
-		return known.objects
-	}
-	return nil
-}
-
-func (d *departures) forget(extension string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.known, extension)
 }
 
 // theirFinalizers leaves out those by which the cluster waits for what an object

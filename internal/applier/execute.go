@@ -3,7 +3,6 @@ package applier
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
@@ -31,17 +31,7 @@ type outcome struct {
 	began bool
 
 	changes map[object.Key]Change
-	live    map[object.Key]*unstructured.Unstructured
-
-	// left are the fingerprints of objects that were not looked at.
-	left map[object.Key]object.Fingerprint
-}
-
-// fingerprints are those of all objects, as they were found or left.
-func (o outcome) fingerprints() map[object.Key]object.Fingerprint {
-	prints := fingerprints(o.live)
-	maps.Copy(prints, o.left)
-	return prints
+	left    drift.Left
 }
 
 // executor writes what a plan says, as the ServiceAccount of one extension.
@@ -55,8 +45,10 @@ type executor struct {
 func newExecutor(writer writer) *executor {
 	return &executor{writer: writer, outcome: outcome{
 		changes: map[object.Key]Change{},
-		live:    map[object.Key]*unstructured.Unstructured{},
-		left:    map[object.Key]object.Fingerprint{},
+		left: drift.Left{
+			Live:      map[object.Key]*unstructured.Unstructured{},
+			Untouched: map[object.Key]object.Fingerprint{},
+		},
 	}}
 }
 
@@ -144,7 +136,7 @@ func (e *executor) leave(s *step) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.outcome.changes[s.Key] = Unchanged
-	e.outcome.left[s.Key] = s.lastApplied
+	e.outcome.left.Untouched[s.Key] = s.lastApplied
 }
 
 func (e *executor) note(key object.Key, change Change, live *unstructured.Unstructured) {
@@ -153,6 +145,6 @@ func (e *executor) note(key object.Key, change Change, live *unstructured.Unstru
 	e.outcome.changes[key] = change
 	e.outcome.began = e.outcome.began || change != Unchanged
 	if live != nil {
-		e.outcome.live[key] = live
+		e.outcome.left.Live[key] = live
 	}
 }

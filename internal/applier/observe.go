@@ -11,7 +11,7 @@ import (
 // does not know it already. Of what an earlier process was doing when it died,
 // it removes the parts of records that nothing refers to.
 func (a *Applier) Observe(ctx context.Context, owner object.Owner) (release.State, error) {
-	known := a.state(owner)
+	known := a.memory(owner)
 	if state, ok := known.record(); ok {
 		return state, nil
 	}
@@ -43,5 +43,5 @@ func (a *Applier) reconsider(history *release.History) {
 		return
 	}
 	a.histories.Drop(history.Owner().Name)
-	a.state(history.Owner()).unsettle()
+	a.memory(history.Owner()).unsettle()
 }

@@ -90,6 +90,15 @@ type plan struct {
 	ground groundwork
 }
 
+// items are the objects of the revision.
+func (p *plan) items() []object.Item {
+	items := make([]object.Item, 0, len(p.steps))
+	for i := range p.steps {
+		items = append(items, p.steps[i].Item)
+	}
+	return items
+}
+
 // planner makes plans as the ServiceAccount of one extension.
 type planner struct {
 	client dynamic.Interface

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
@@ -26,7 +27,7 @@ import (
 // [*object.UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [object.ErrOwnerGone] where there is something to write
 // for an extension that is on its way out.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error) {
-	known, now := a.state(owner), a.config.Now()
+	known, now := a.memory(owner).drift, a.config.Now()
 	extent, err := a.extentOf(ctx, owner, now)
 	if err != nil {
 		return Result{}, err
@@ -46,7 +47,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error
 	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: a.guard(owner)}
 	objects, unserved := object.Served(a.config.Mapper, extent.objects)
 	if !extent.all {
-		if objects, err = planner.only(objects, extent.suspects); err != nil {
+		if objects, err = planner.only(objects, extent.some); err != nil {
 			return Result{}, err
 		}
 	}
@@ -56,20 +57,20 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error
 	}
 	executor := newExecutor(planner.writer())
 	kept, err := a.restore(ctx, executor, plan)
-	known.noteRepairs(plan.steps, executor.outcome.changes, now)
+	known.NoteRepairs(repaired(plan.steps, executor.outcome.changes), now)
 	if err != nil {
 		return Result{Changes: executor.outcome.changes, Began: true}, err
 	}
-	known.rest(now)
+	known.Rest(now)
 	switch {
 	case extent.all && unserved != nil: // until all of them are known, none is
 	case extent.all:
-		known.settle(executor.outcome, kept, a.config.Now())
+		known.Settle(executor.outcome.left, kept, a.config.Now())
 	default:
-		known.settleSome(executor.outcome.live, kept)
+		known.SettleSome(executor.outcome.left.Live, kept)
 	}
 	if extent.all && !extent.watched {
-		a.follow(owner, plan.steps)
+		a.follow(owner, plan.items())
 	}
 	return a.result(owner, executor.outcome), unserved
 }
@@ -82,9 +83,9 @@ type extent struct {
 	// tried are those of later revisions, which have failed; see [release.History.triedAfter].
 	tried []*unstructured.Unstructured
 
-	// suspects are those to look at, unless all is set.
-	suspects []object.Key
-	all      bool
+	// some are those to look at, unless all is set.
+	some []object.Key
+	all  bool
 
 	// watched says that the watches of the objects were just begun.
 	watched bool
@@ -98,16 +99,16 @@ func (e extent) size() int {
 	if e.all {
 		return len(e.objects)
 	}
-	return len(e.suspects)
+	return len(e.some)
 }
 
-func (e extent) isEmpty() bool { return !e.all && len(e.suspects) == 0 }
+func (e extent) isEmpty() bool { return !e.all && len(e.some) == 0 }
 
 func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Time) (extent, error) {
-	known := a.state(owner)
+	known := a.memory(owner).drift
 	var found extent
-	found.suspects, found.all = known.suspects(now)
-	if len(a.watches.denied(owner.Name)) > 0 && now.Sub(known.lookedAt()) >= recheckInterval {
+	found.some, found.all = known.ToLookAt(now)
+	if len(a.watches.Denied(owner.Name)) > 0 && now.Sub(known.LookedAt()) >= recheckInterval {
 		found.all = true
 	}
 	if found.isEmpty() {
@@ -118,16 +119,29 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 		return extent{}, err
 	}
 	found.objects, found.tried = installed.Objects, installed.Tried
-	if known.lookedAt().IsZero() {
-		found.watched = a.recognize(ctx, owner, installed)
-		found.suspects, found.all = known.suspects(now)
+	if known.LookedAt().IsZero() {
+		found.watched = a.sync(ctx, owner, installed)
+		found.some, found.all = known.ToLookAt(now)
 	}
 	return found, nil
 }
 
-func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (certificates, error) {
+// repaired are the objects that were put back, with the field managers that had written
+// what was not as it should be.
+func repaired(steps []step, changes map[object.Key]Change) map[object.Key][]string {
+	found := map[object.Key][]string{}
+	for i := range steps {
+		s := &steps[i]
+		if change := changes[s.Key]; change == Created || change == Updated {
+			found[s.Key] = s.threeWay().FieldManagers()
+		}
+	}
+	return found
+}
+
+func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (drift.Certificates, error) {
 	if err := executor.execute(ctx, plan); err != nil {
-		return certificates{}, err
+		return drift.Certificates{}, err
 	}
 	return a.certify(ctx, executor, plan.steps)
 }

@@ -12,15 +12,15 @@ import (
 // as they were seen last; false if they were not looked at in this process yet.
 // It makes no request.
 func (a *Applier) Workloads(owner object.Owner) ([]health.Workload, bool) {
-	known := a.state(owner)
-	looked := known.lookedAt()
+	known := a.memory(owner).drift
+	looked := known.LookedAt()
 	if looked.IsZero() {
-		return known.knownWorkloads(), false
+		return known.Workloads(), false
 	}
-	if a.config.Now().Sub(looked) > maxUnseen && slices.Contains(a.watches.denied(owner.Name), health.DeploymentKind.String()) {
-		return health.Unseen(known.knownWorkloads()), true
+	if a.config.Now().Sub(looked) > maxUnseen && slices.Contains(a.watches.Denied(owner.Name), health.DeploymentKind.String()) {
+		return health.Unseen(known.Workloads()), true
 	}
-	return known.knownWorkloads(), true
+	return known.Workloads(), true
 }
 
 // maxUnseen is how long workloads that are not watched are taken to be as they were.

@@ -1,4 +1,4 @@
-package applier
+package drift
 
 import (
 	"fmt"
@@ -37,23 +37,23 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for operation, settle := range map[string]func(*state, map[object.Key]*unstructured.Unstructured){
-				"of all objects": func(s *state, live map[object.Key]*unstructured.Unstructured) {
-					s.settle(outcome{live: live}, certificates{}, time.Now())
+			for operation, settle := range map[string]func(*State, map[object.Key]*unstructured.Unstructured){
+				"of all objects": func(s *State, live map[object.Key]*unstructured.Unstructured) {
+					s.Settle(Left{Live: live}, Certificates{}, time.Now())
 				},
-				"of some": func(s *state, live map[object.Key]*unstructured.Unstructured) { s.settleSome(live, certificates{}) },
+				"of some": func(s *State, live map[object.Key]*unstructured.Unstructured) { s.SettleSome(live, Certificates{}) },
 			} {
-				s := newState("uid")
-				s.settle(outcome{live: map[object.Key]*unstructured.Unstructured{key: deployment(1)}}, certificates{}, time.Now())
+				s := NewState()
+				s.Settle(Left{Live: map[object.Key]*unstructured.Unstructured{key: deployment(1)}}, Certificates{}, time.Now())
 				if test.seen != nil {
 					s.seeWorkload(up, object.FingerprintOf(health.DeploymentKind, test.seen))
 				}
 				settle(s, map[object.Key]*unstructured.Unstructured{key: deployment(2)})
-				if got := !s.knownWorkloads()[0].RollingOut; got != test.want {
+				if got := !s.Workloads()[0].RollingOut; got != test.want {
 					t.Errorf("operation %s: rolled out is %t: %s", operation, got, test.reason)
 				}
-				s.settle(outcome{live: map[object.Key]*unstructured.Unstructured{key: deployment(2)}}, certificates{}, time.Now())
-				if !s.knownWorkloads()[0].RollingOut {
+				s.Settle(Left{Live: map[object.Key]*unstructured.Unstructured{key: deployment(2)}}, Certificates{}, time.Now())
+				if !s.Workloads()[0].RollingOut {
 					t.Errorf("operation %s: what was seen before the last operation counts in the next", operation)
 				}
 			}
@@ -65,17 +65,17 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 // look like content.
 func TestWorkloadsOfOthersAreNotRemembered(t *testing.T) {
 	t.Parallel()
-	s := newState("uid")
+	s := NewState()
 	see := func() {
-		for i := range 2 * maxSighted {
+		for i := range 2 * maxSeenWorkloads {
 			s.seeWorkload(health.Missing(object.Key{GroupKind: health.DeploymentKind, Name: fmt.Sprint(i)}), object.Fingerprint{Deleted: true})
 		}
 	}
-	if see(); len(s.sighted) > maxSighted {
-		t.Errorf("during an operation %d are remembered, want at most %d", len(s.sighted), maxSighted)
+	if see(); len(s.seen) > maxSeenWorkloads {
+		t.Errorf("during an operation %d are remembered, want at most %d", len(s.seen), maxSeenWorkloads)
 	}
-	s.settle(outcome{}, certificates{}, time.Now())
-	if see(); len(s.sighted) > 0 {
-		t.Errorf("at rest %d are remembered, want none", len(s.sighted))
+	s.Settle(Left{}, Certificates{}, time.Now())
+	if see(); len(s.seen) > 0 {
+		t.Errorf("at rest %d are remembered, want none", len(s.seen))
 	}
 }

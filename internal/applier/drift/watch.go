@@ -1,4 +1,4 @@
-package applier
+package drift
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
@@ -45,35 +44,40 @@ func (w *watch) covers(extension string) bool {
 	return found
 }
 
-// observer is told what the watches see.
-type observer interface {
-	see(extension string, key object.Key, fingerprint object.Fingerprint)
-	seeWorkload(extension string, workload health.Workload, fingerprint object.Fingerprint)
-	blind(extension string)
-	settledKeys(extension string) []object.Key
+// Config is what [Watches] need. All fields are required.
+type Config struct {
+	// Clients are those of the ServiceAccounts that watch.
+	Clients *impersonation.Clients
+
+	// Find gives the state of an extension; nil for one that is not known.
+	Find func(extension string) *State
+
+	// Changed is called when objects of an extension do not look any more as they were
+	// last applied, or are doing otherwise, or cannot be watched.
+	Changed func(extension string)
 }
 
-// watches are all that run in this process.
-type watches struct {
-	clients  *impersonation.Clients
-	observer observer
+// Watches are all that run in this process.
+type Watches struct {
+	config Config
 
 	mu     sync.Mutex
 	active map[watchKey]*watch
 }
 
-func newWatches(clients *impersonation.Clients, observer observer) *watches {
-	return &watches{clients: clients, observer: observer, active: map[watchKey]*watch{}}
+// NewWatches has begun no watch yet.
+func NewWatches(config Config) *Watches {
+	return &Watches{config: config, active: map[watchKey]*watch{}}
 }
 
-// follow makes the watches of an extension those of the given objects. It does
+// Follow makes the watches of an extension those of the given objects. It does
 // not wait for them, and begins those anew that were denied before. It reports
 // whether all of them begin now, and so with what is there.
-func (w *watches) follow(owner object.Owner, steps []step) (fresh bool) {
+func (w *Watches) Follow(owner object.Owner, items []object.Item) (fresh bool) {
 	wanted := map[watchKey]schema.GroupKind{}
-	for _, s := range steps {
-		key := watchKey{account: owner.Account(), resource: s.Mapping.Resource, namespace: s.Key.Namespace}
-		wanted[key] = s.Key.GroupKind
+	for _, item := range items {
+		key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, namespace: item.Key.Namespace}
+		wanted[key] = item.Key.GroupKind
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,13 +102,14 @@ func (w *watches) follow(owner object.Owner, steps []step) (fresh bool) {
 	return fresh
 }
 
-func (w *watches) unfollow(extension string) {
+// Unfollow ends the watches that no other extension uses.
+func (w *Watches) Unfollow(extension string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.release(extension, func(watchKey) bool { return false })
 }
 
-func (w *watches) release(extension string, keep func(watchKey) bool) {
+func (w *Watches) release(extension string, keep func(watchKey) bool) {
 	maps.DeleteFunc(w.active, func(key watchKey, running *watch) bool {
 		if keep(key) {
 			return false
@@ -118,9 +123,9 @@ func (w *watches) release(extension string, keep func(watchKey) bool) {
 	})
 }
 
-// denied names the kinds of an extension that its ServiceAccount may not watch,
+// Denied names the kinds of an extension that its ServiceAccount may not watch,
 // sorted.
-func (w *watches) denied(extension string) []string {
+func (w *Watches) Denied(extension string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	kinds := map[string]struct{}{}
@@ -135,7 +140,7 @@ func (w *watches) denied(extension string) []string {
 // start runs a watch until it is stopped or denied, long after the pass that
 // starts it, of which it keeps nothing, and instead of one that runs for fewer
 // users.
-func (w *watches) start(key watchKey, running *watch) {
+func (w *Watches) start(key watchKey, running *watch) {
 	if running.stop != nil {
 		running.stop()
 	}
@@ -144,12 +149,12 @@ func (w *watches) start(key watchKey, running *watch) {
 	var selector string
 	selector, running.covered = selectorOf(running.users)
 	stream := &stream{
-		clients:  w.clients,
+		clients:  w.config.Clients,
 		key:      key,
 		kind:     running.kind,
 		selector: selector,
 		see:      w.see,
-		listed:   func(found map[object.Key]struct{}) { w.audit(key, running, found) },
+		listed:   func(found map[object.Key]struct{}) { w.findDeleted(key, running, found) },
 	}
 	go func() {
 		if stream.run(ctx) {
@@ -180,7 +185,7 @@ func selectorOf(users map[string]struct{}) (selector string, covered []string) {
 
 // deny ends a watch, unless it was stopped. Its users get a pass that plans to
 // look by itself.
-func (w *watches) deny(ctx context.Context, running *watch) {
+func (w *Watches) deny(ctx context.Context, running *watch) {
 	w.mu.Lock()
 	if ctx.Err() != nil {
 		w.mu.Unlock()
@@ -191,30 +196,40 @@ func (w *watches) deny(ctx context.Context, running *watch) {
 	users := slices.Collect(maps.Keys(running.users))
 	w.mu.Unlock()
 	for _, extension := range users {
-		w.observer.blind(extension)
+		if found := w.config.Find(extension); found == nil || !found.failInitialSync() {
+			w.config.Changed(extension)
+		}
 	}
 }
 
-func (w *watches) see(seen sighting) {
+func (w *Watches) see(seen event) {
+	known := w.config.Find(seen.owner)
+	if known == nil {
+		return
+	}
 	// How it is doing comes first: an object that was seen is known in full.
-	if seen.workload != nil {
-		w.observer.seeWorkload(seen.owner, *seen.workload, seen.fingerprint)
+	news := seen.workload != nil && known.seeWorkload(*seen.workload, seen.fingerprint)
+	if known.see(seen.key, seen.fingerprint) || news {
+		w.config.Changed(seen.owner)
 	}
-	w.observer.see(seen.owner, seen.key, seen.fingerprint)
 }
 
-// audit finds objects that went away while there was no watch.
-func (w *watches) audit(key watchKey, running *watch, found map[object.Key]struct{}) {
+// findDeleted finds objects that went away while there was no watch.
+func (w *Watches) findDeleted(key watchKey, running *watch, found map[object.Key]struct{}) {
 	w.mu.Lock()
 	users := slices.Collect(maps.Keys(running.users))
 	w.mu.Unlock()
 	for _, extension := range users {
-		for _, object := range w.observer.settledKeys(extension) {
+		known := w.config.Find(extension)
+		if known == nil {
+			continue
+		}
+		for _, object := range known.keys() {
 			if object.GroupKind != running.kind || object.Namespace != key.namespace {
 				continue
 			}
 			if _, exists := found[object]; !exists {
-				w.see(sightingOfNothing(sighting{owner: extension, key: object}))
+				w.see(event{owner: extension, key: object}.deleted())
 			}
 		}
 	}

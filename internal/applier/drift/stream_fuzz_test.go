@@ -1,4 +1,4 @@
-package applier
+package drift
 
 import (
 	"bytes"
@@ -27,12 +27,12 @@ func FuzzStream(f *testing.F) {
 		}
 		atOnce := readStream(t, kind, bytes.NewReader(data))
 		slowly := readStream(t, kind, iotest.OneByteReader(bytes.NewReader(data)))
-		if diff := cmp.Diff(atOnce, slowly, cmp.AllowUnexported(streamed{}, sighting{})); diff != "" {
+		if diff := cmp.Diff(atOnce, slowly, cmp.AllowUnexported(streamed{}, event{})); diff != "" {
 			t.Errorf("at once and byte by byte differ:\n%s", diff)
 		}
 		listed := map[object.Key]struct{}{}
-		s := &stream{kind: kind, see: func(seen sighting) {
-			checkSighting(t, kind, seen)
+		s := &stream{kind: kind, see: func(seen event) {
+			checkEvent(t, kind, seen)
 			if _, known := listed[seen.key]; !known {
 				t.Errorf("%s is seen and not listed", seen.key)
 			}
@@ -43,7 +43,7 @@ func FuzzStream(f *testing.F) {
 
 // streamed is what comes of a stream.
 type streamed struct {
-	seen     []sighting
+	seen     []event
 	listed   []map[object.Key]struct{}
 	version  string
 	progress bool
@@ -55,11 +55,11 @@ func readStream(t *testing.T, kind schema.GroupKind, from io.Reader) streamed {
 	var got streamed
 	s := &stream{
 		kind:   kind,
-		see:    func(seen sighting) { got.seen = append(got.seen, seen) },
+		see:    func(seen event) { got.seen = append(got.seen, seen) },
 		listed: func(found map[object.Key]struct{}) { got.listed = append(got.listed, found) },
 		found:  map[object.Key]struct{}{},
 	}
-	progress, err := s.read(newEvents(from))
+	progress, err := s.read(newEventReader(from))
 	if err == nil {
 		t.Fatal("the stream ends without an error: it would not be opened again")
 	}
@@ -72,7 +72,7 @@ func readStream(t *testing.T, kind schema.GroupKind, from io.Reader) streamed {
 	}
 	reported := map[object.Key]bool{}
 	for _, seen := range got.seen {
-		checkSighting(t, kind, seen)
+		checkEvent(t, kind, seen)
 		reported[seen.key] = true
 	}
 	for _, found := range got.listed {
@@ -85,15 +85,15 @@ func readStream(t *testing.T, kind schema.GroupKind, from io.Reader) streamed {
 	return got
 }
 
-// checkSighting checks what those who are told of an object rely on.
-func checkSighting(t *testing.T, kind schema.GroupKind, seen sighting) {
+// checkEvent checks what those who are told of an object rely on.
+func checkEvent(t *testing.T, kind schema.GroupKind, seen event) {
 	t.Helper()
-	isObject := seen.event != apiwatch.Bookmark && seen.event != apiwatch.Error
+	isObject := seen.kind != apiwatch.Bookmark && seen.kind != apiwatch.Error
 	if !isObject || seen.key.GroupKind != kind || seen.fingerprint == (object.Fingerprint{}) && seen.version != "" {
 		t.Errorf("saw %+v in a watch of %s", seen, kind)
 	}
-	if (seen.event == apiwatch.Deleted) != seen.fingerprint.Deleted {
-		t.Errorf("%s has the fingerprint %+v after %s", seen.key, seen.fingerprint, seen.event)
+	if (seen.kind == apiwatch.Deleted) != seen.fingerprint.Deleted {
+		t.Errorf("%s has the fingerprint %+v after %s", seen.key, seen.fingerprint, seen.kind)
 	}
 	if (seen.workload != nil) != (kind == health.DeploymentKind) {
 		t.Errorf("%s of %s has the health %+v", seen.key, kind, seen.workload)

@@ -1,4 +1,4 @@
-package applier
+package drift
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type stream struct {
 	selector string
 
 	// see is told of every object that is there, and of every change.
-	see func(sighting)
+	see func(event)
 
 	// listed is told, each time the stream begins anew, what is there.
 	listed func(map[object.Key]struct{})
@@ -101,7 +101,7 @@ func (s *stream) follow(ctx context.Context) (progress bool, err error) {
 		return false, err
 	}
 	defer body.Close()
-	return s.read(newEvents(body))
+	return s.read(newEventReader(body))
 }
 
 // open begins the stream where it was interrupted, or with what is there.
@@ -120,7 +120,7 @@ func (s *stream) open(ctx context.Context) (io.ReadCloser, error) {
 
 // read is where streams wait, nearly all of the time. What is on the stack then
 // counts thousands of times, so it keeps nothing there.
-func (s *stream) read(events *events) (progress bool, err error) {
+func (s *stream) read(events *eventReader) (progress bool, err error) {
 	for ; ; progress = true {
 		if err := events.wait(); err != nil {
 			return progress, err
@@ -132,22 +132,22 @@ func (s *stream) read(events *events) (progress bool, err error) {
 }
 
 // take passes on one event.
-func (s *stream) take(events *events) error {
+func (s *stream) take(events *eventReader) error {
 	kind, object, err := events.next()
 	if err != nil {
 		return err
 	}
-	seen, err := sightingOf(s.kind, kind, object)
+	seen, err := eventOf(s.kind, kind, object)
 	if err != nil {
 		return err
 	}
-	if seen.event == apiwatch.Bookmark {
+	if seen.kind == apiwatch.Bookmark {
 		s.mark(seen)
 		return nil
 	}
 	if s.found == nil {
 		s.version = seen.version
-	} else if seen.event != apiwatch.Deleted {
+	} else if seen.kind != apiwatch.Deleted {
 		s.found[seen.key] = struct{}{}
 	}
 	s.see(seen)
@@ -155,7 +155,7 @@ func (s *stream) take(events *events) error {
 }
 
 // mark takes note of how far the stream has come.
-func (s *stream) mark(bookmark sighting) {
+func (s *stream) mark(bookmark event) {
 	if s.found != nil && !bookmark.endsList {
 		return
 	}
@@ -215,8 +215,8 @@ func (s *stream) page(ctx context.Context, options metav1.ListOptions, found map
 
 func (s *stream) readPage(body io.Reader, found map[object.Key]struct{}) (metav1.ListMeta, error) {
 	left := int64(math.MaxInt64) // nothing of it stays
-	return objectlist.Read(body, maxSeen, &left, func(object []byte) error {
-		seen, err := sightingOf(s.kind, apiwatch.Added, object)
+	return objectlist.Read(body, maxEvent, &left, func(object []byte) error {
+		seen, err := eventOf(s.kind, apiwatch.Added, object)
 		if err != nil {
 			return err
 		}

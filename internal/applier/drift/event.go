@@ -1,4 +1,4 @@
-package applier
+package drift
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// sighting is what is taken from an object that a watch reports.
-type sighting struct {
-	event       apiwatch.EventType
+// event is what is taken from what a watch reports.
+type event struct {
+	kind        apiwatch.EventType
 	key         object.Key
 	owner       string
 	version     string
@@ -27,15 +27,15 @@ type sighting struct {
 	endsList    bool             // of a bookmark: all that was there has been reported
 }
 
-// sightingOf reads what a watch of the kind reports. What the API server reports
+// eventOf reads what a watch of the kind reports. What the API server reports
 // as an error is returned as one.
-func sightingOf(kind schema.GroupKind, event apiwatch.EventType, obj json.RawMessage) (sighting, error) {
-	if event == apiwatch.Error {
+func eventOf(kind schema.GroupKind, of apiwatch.EventType, obj json.RawMessage) (event, error) {
+	if of == apiwatch.Error {
 		status := metav1.Status{}
 		if err := json.Unmarshal(obj, &status); err != nil {
-			return sighting{}, fmt.Errorf("reading the error of a watch: %w", err)
+			return event{}, fmt.Errorf("reading the error of a watch: %w", err)
 		}
-		return sighting{}, apierrors.FromObject(&status)
+		return event{}, apierrors.FromObject(&status)
 	}
 	// Of most kinds only the metadata is there.
 	full := appsv1.Deployment{}
@@ -46,18 +46,18 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, obj json.RawMes
 		}{&full.ObjectMeta}
 	}
 	if err := json.Unmarshal(obj, into); err != nil {
-		return sighting{}, fmt.Errorf("reading an object of a watch: %w", err)
+		return event{}, fmt.Errorf("reading an object of a watch: %w", err)
 	}
-	seen := sighting{
-		event:       event,
+	seen := event{
+		kind:        of,
 		key:         object.Key{GroupKind: kind, Namespace: full.Namespace, Name: full.Name},
 		owner:       full.Labels[object.LabelOwnerName],
 		version:     full.ResourceVersion,
 		fingerprint: object.FingerprintOf(kind, &full),
 		endsList:    full.Annotations[metav1.InitialEventsAnnotationKey] == "true",
 	}
-	if event == apiwatch.Deleted {
-		return sightingOfNothing(seen), nil
+	if of == apiwatch.Deleted {
+		return seen.deleted(), nil
 	}
 	if kind == health.DeploymentKind {
 		seen.workload = new(health.OfDeployment(seen.key, &full))
@@ -65,54 +65,56 @@ func sightingOf(kind schema.GroupKind, event apiwatch.EventType, obj json.RawMes
 	return seen, nil
 }
 
-// sightingOfNothing is for an object that was seen, or should have been, and does
+// deleted is the event of an object that was reported, or should have been, and does
 // not exist any more.
-func sightingOfNothing(last sighting) sighting {
-	last.fingerprint = object.Fingerprint{Deleted: true}
-	if last.key.GroupKind == health.DeploymentKind {
-		last.workload = new(health.Missing(last.key))
+func (e event) deleted() event {
+	e.fingerprint = object.Fingerprint{Deleted: true}
+	if e.key.GroupKind == health.DeploymentKind {
+		e.workload = new(health.Missing(e.key))
 	}
-	return last
+	return e
 }
 
 // jsonSpace is all that may stand between two events.
 const jsonSpace = " \t\r\n"
 
-// maxSeen is how many bytes an object in a list or an event of a watch may have as JSON.
+// maxEvent is how many bytes an object in a list or an event of a watch may have as JSON.
 // The API server takes 3 MiB and etcd 1.5 MiB, by default.
-const maxSeen = 4 << 20
+const maxEvent = 4 << 20
 
 // errLargeEvent says that an event is larger than what is held of a watch.
-var errLargeEvent = fmt.Errorf("an event has more than %d bytes", maxSeen)
+var errLargeEvent = fmt.Errorf("an event has more than %d bytes", maxEvent)
 
-// events reads a stream of events. It has a buffer only while there is something
+// eventReader reads a stream of events. It has a buffer only while there is something
 // to read.
-type events struct {
+type eventReader struct {
 	body    io.LimitedReader // what may be read of one event
 	first   [1]byte
 	decoder *json.Decoder // nil while there is nothing
 }
 
-func newEvents(body io.Reader) *events { return &events{body: io.LimitedReader{R: body}} }
+func newEventReader(body io.Reader) *eventReader {
+	return &eventReader{body: io.LimitedReader{R: body}}
+}
 
-// next reads the event that [events.wait] has waited for.
-func (e *events) next() (apiwatch.EventType, json.RawMessage, error) {
-	var event struct {
+// next reads the event that [eventReader.wait] has waited for.
+func (e *eventReader) next() (apiwatch.EventType, json.RawMessage, error) {
+	var next struct {
 		Type   apiwatch.EventType `json:"type"`
 		Object json.RawMessage    `json:"object"`
 	}
-	e.body.N = maxSeen
-	if err := e.decoder.Decode(&event); err != nil {
+	e.body.N = maxEvent
+	if err := e.decoder.Decode(&next); err != nil {
 		if e.body.N <= 0 {
 			err = errLargeEvent
 		}
 		return "", nil, fmt.Errorf("reading an event: %w", err)
 	}
-	return event.Type, event.Object, nil
+	return next.Type, next.Object, nil
 }
 
 // wait returns when there is something to read.
-func (e *events) wait() error {
+func (e *eventReader) wait() error {
 	if e.hasMore() {
 		return nil
 	}
@@ -131,7 +133,7 @@ func (e *events) wait() error {
 }
 
 // hasMore says whether the decoder has read beyond the last event.
-func (e *events) hasMore() bool {
+func (e *eventReader) hasMore() bool {
 	if e.decoder == nil {
 		return false
 	}

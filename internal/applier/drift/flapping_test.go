@@ -1,4 +1,4 @@
-package applier
+package drift
 
 import (
 	"maps"
@@ -11,14 +11,14 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-func TestContests(t *testing.T) {
+func TestFlapping(t *testing.T) {
 	t.Parallel()
 	const s, m = time.Second, time.Minute
 	tests := map[string]struct {
 		reason  string
 		drift   []time.Duration // when somebody changes the object
 		repairs []time.Duration
-		end     time.Duration // of the contest; zero if there is none
+		end     time.Duration // of the flapping; zero if there is none
 	}{
 		"seldom": {
 			reason:  "each is a repair like any other",
@@ -57,12 +57,12 @@ func TestContests(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			repairs, end := contend(tc.drift)
+			repairs, end := fight(tc.drift)
 			if diff := cmp.Diff(tc.repairs, repairs); diff != "" {
 				t.Errorf("repairs (-want +got): %s\n%s", tc.reason, diff)
 			}
 			if end != tc.end {
-				t.Errorf("the contest ends after %s, want %s", end, tc.end)
+				t.Errorf("it ends after %s, want %s", end, tc.end)
 			}
 		})
 	}
@@ -76,31 +76,30 @@ func times(from, to, each time.Duration) []time.Duration {
 	return all
 }
 
-// contend has an object changed at some times, with a pass each second.
-func contend(drift []time.Duration) (repairs []time.Duration, end time.Duration) {
+// fight has an object changed at some times, with a pass each second.
+func fight(changes []time.Duration) (repaired []time.Duration, end time.Duration) {
 	key, begin := object.Key{Name: "x"}, time.Unix(1000, 0)
-	known, suspect, wrong := contests{}, map[object.Key]struct{}{}, false
+	known, drifted, wrong := repairs{}, map[object.Key]struct{}{}, false
 	for at := range slices.Values(times(0, time.Hour, time.Second)) {
 		now := begin.Add(at)
-		if slices.Contains(drift, at) {
-			suspect[key], wrong = struct{}{}, true
+		if slices.Contains(changes, at) {
+			drifted[key], wrong = struct{}{}, true
 		}
-		look := maps.Clone(suspect)
-		known.sift(look, now)
+		look := maps.Clone(drifted)
+		known.holdBack(look, now)
 		if _, looked := look[key]; looked {
-			change := Unchanged
 			if wrong {
-				change, repairs = Updated, append(repairs, at)
+				repaired = append(repaired, at)
+				known.note(map[object.Key][]string{key: nil}, now)
 			}
-			known.note([]step{{Item: object.Item{Key: key}}}, map[object.Key]Change{key: change}, now)
 			known.rest(now)
-			delete(suspect, key)
+			delete(drifted, key)
 			wrong = false
 		}
 		before := len(known)
-		found, next := known.contested(now)
+		found, next := known.flapping(now)
 		if len(found) > 0 && next.Before(now) {
-			return repairs, -1 // it would be looked at again and again
+			return repaired, -1 // it would be looked at again and again
 		}
 		if len(found) > 0 {
 			end = -1
@@ -108,26 +107,26 @@ func contend(drift []time.Duration) (repairs []time.Duration, end time.Duration)
 			end = at
 		}
 	}
-	return repairs, end
+	return repaired, end
 }
 
-func TestContestNamesRivals(t *testing.T) {
+func TestFlappingNamesFieldManagers(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	var c contest
-	for _, rivals := range [][]string{{"b"}, nil, {"a"}, {"b"}, {"a", "b"}, {"c", "d", "e", "f"}, {"c"}} {
-		c = c.repaired(now, rivals)
+	var r repair
+	for _, managers := range [][]string{{"b"}, nil, {"a"}, {"b"}, {"a", "b"}, {"c", "d", "e", "f"}, {"c"}} {
+		r = r.again(now, managers)
 	}
-	if diff := cmp.Diff([]string{"a", "b", "c"}, c.rivals); diff != "" {
-		t.Errorf("rivals (-want +got): all of those that would be too many are left out\n%s", diff)
+	if diff := cmp.Diff([]string{"a", "b", "c"}, r.managers); diff != "" {
+		t.Errorf("field managers (-want +got): all of those that would be too many are left out\n%s", diff)
 	}
 	key := object.Key{Namespace: "n", Name: "x"}
 	key.Kind = "ConfigMap"
-	for want, contested := range map[string]Contested{
+	for want, flapping := range map[string]Flapping{
 		`ConfigMap "x" in namespace "n"`:                    {Object: key},
-		`ConfigMap "x" in namespace "n" (by "a" and "b c")`: {Object: key, Rivals: []string{"a", "b c"}},
+		`ConfigMap "x" in namespace "n" (by "a" and "b c")`: {Object: key, Managers: []string{"a", "b c"}},
 	} {
-		if got := contested.String(); got != want {
+		if got := flapping.String(); got != want {
 			t.Errorf("String() = %s, want %s", got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package applier
+package drift
 
 import (
 	"io"
@@ -25,26 +25,26 @@ const (
 		"annotations": {"a": "b", "deployment.kubernetes.io/revision": "2"}}, "spec": {"replicas": 1}, "status": {"observedGeneration": 1}}`
 )
 
-func TestSightingOf(t *testing.T) {
+func TestEventOf(t *testing.T) {
 	t.Parallel()
 	configMap := schema.GroupKind{Kind: "ConfigMap"}
 	tests := map[string]struct {
 		kind   schema.GroupKind
 		event  apiwatch.EventType
 		object string
-		want   sighting
+		want   event
 	}{
 		"metadata": {
 			kind: configMap, event: apiwatch.Modified, object: seenConfigMap,
-			want: sighting{key: object.Key{GroupKind: configMap, Namespace: "ns", Name: "c"}, owner: "x", version: "7", fingerprint: fingerprintOf(t, seenConfigMap)},
+			want: event{key: object.Key{GroupKind: configMap, Namespace: "ns", Name: "c"}, owner: "x", version: "7", fingerprint: fingerprintOf(t, seenConfigMap)},
 		},
 		"deleted": {
 			kind: configMap, event: apiwatch.Deleted, object: seenConfigMap,
-			want: sighting{key: object.Key{GroupKind: configMap, Namespace: "ns", Name: "c"}, owner: "x", version: "7", fingerprint: object.Fingerprint{Deleted: true}},
+			want: event{key: object.Key{GroupKind: configMap, Namespace: "ns", Name: "c"}, owner: "x", version: "7", fingerprint: object.Fingerprint{Deleted: true}},
 		},
 		"workload": {
 			kind: health.DeploymentKind, event: apiwatch.Added, object: seenDeployment,
-			want: sighting{
+			want: event{
 				key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, owner: "x", version: "7", fingerprint: fingerprintOf(t, seenDeployment),
 				workload: &health.Workload{
 					Key:       object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"},
@@ -54,7 +54,7 @@ func TestSightingOf(t *testing.T) {
 		},
 		"deleted workload": {
 			kind: health.DeploymentKind, event: apiwatch.Deleted, object: seenDeployment,
-			want: sighting{
+			want: event{
 				key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, owner: "x", version: "7", fingerprint: object.Fingerprint{Deleted: true},
 				workload: &health.Workload{Key: object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "d"}, Available: metav1.ConditionFalse, Reason: "it does not exist"},
 			},
@@ -62,19 +62,19 @@ func TestSightingOf(t *testing.T) {
 		"end of the list": {
 			kind: configMap, event: apiwatch.Bookmark,
 			object: `{"metadata": {"resourceVersion": "8", "annotations": {"k8s.io/initial-events-end": "true"}}}`,
-			want:   sighting{key: object.Key{GroupKind: configMap}, version: "8", fingerprint: object.Fingerprint{ResourceVersion: "8"}, endsList: true},
+			want:   event{key: object.Key{GroupKind: configMap}, version: "8", fingerprint: object.Fingerprint{ResourceVersion: "8"}, endsList: true},
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen, err := sightingOf(tc.kind, tc.event, []byte(tc.object))
+			seen, err := eventOf(tc.kind, tc.event, []byte(tc.object))
 			if err != nil {
 				t.Fatal(err)
 			}
-			tc.want.event = tc.event
-			if diff := cmp.Diff(tc.want, seen, cmp.AllowUnexported(sighting{})); diff != "" {
-				t.Errorf("sightingOf() (-want +got):\n%s", diff)
+			tc.want.kind = tc.event
+			if diff := cmp.Diff(tc.want, seen, cmp.AllowUnexported(event{})); diff != "" {
+				t.Errorf("eventOf() (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func fingerprintOf(t *testing.T, text string) object.Fingerprint {
 
 func TestErrorsOfAWatch(t *testing.T) {
 	t.Parallel()
-	_, err := sightingOf(health.DeploymentKind, apiwatch.Error, []byte(`{"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410}`))
+	_, err := eventOf(health.DeploymentKind, apiwatch.Error, []byte(`{"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410}`))
 	if !apierrors.IsResourceExpired(err) {
 		t.Errorf("error = %v, want that the version is too old", err)
 	}
@@ -109,7 +109,7 @@ func TestEventsAreReadHoweverTheyArrive(t *testing.T) {
 	for name, arrive := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			events := newEvents(arrive(strings.NewReader(stream)))
+			events := newEventReader(arrive(strings.NewReader(stream)))
 			var got []string
 			for {
 				if err := events.wait(); err != nil {

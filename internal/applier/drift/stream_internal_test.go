@@ -1,4 +1,4 @@
-package applier
+package drift
 
 import (
 	"errors"
@@ -79,7 +79,7 @@ func TestListsAreReadInPages(t *testing.T) {
 		key:      watchKey{account: types.NamespacedName{Namespace: "ns", Name: "sa"}, resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
 		kind:     schema.GroupKind{Kind: "ConfigMap"},
 		selector: "a=b",
-		see: func(s sighting) {
+		see: func(s event) {
 			number, _ := strconv.Atoi(s.version)
 			if number != last+1 {
 				t.Errorf("%d is seen after %d", number, last)
@@ -115,10 +115,10 @@ func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures m
 	for name, tc := range tests { //nolint:paralleltest // it measures memory
 		t.Run(name, func(t *testing.T) {
 			seen := 0
-			s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, see: func(sighting) { seen++ }}
+			s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, see: func(event) { seen++ }}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := s.read(newEvents(strings.NewReader(tc.stream)))
+			_, err := s.read(newEventReader(strings.NewReader(tc.stream)))
 			runtime.ReadMemStats(&after)
 			if seen != tc.seen || !errors.Is(err, tc.err) {
 				t.Errorf("%d events are seen, and %v; want %d and %v", seen, err, tc.seen, tc.err)
@@ -133,8 +133,8 @@ func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures m
 // TestLargeObjectsOfAListAreRefused has an object that does not end.
 func TestLargeObjectsOfAListAreRefused(t *testing.T) {
 	t.Parallel()
-	body := `{"items":[{"metadata":{"name":"c"}},{"metadata":{"name":"` + strings.Repeat("x", 2*maxSeen) + `"}}]}`
-	s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, see: func(sighting) {}}
+	body := `{"items":[{"metadata":{"name":"c"}},{"metadata":{"name":"` + strings.Repeat("x", 2*maxEvent) + `"}}]}`
+	s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, see: func(event) {}}
 	found := map[object.Key]struct{}{}
 	if meta, err := s.readPage(strings.NewReader(body), found); !errors.Is(err, objectlist.ErrLargeObject) || meta != (metav1.ListMeta{}) || len(found) != 1 {
 		t.Errorf("read %v of %d objects, err = %v", meta, len(found), err)

@@ -1,0 +1,146 @@
+package applier
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+)
+
+// memory is all that this process remembers of one incarnation of an extension.
+type memory struct {
+	uid   types.UID
+	drift *drift.State
+
+	mu sync.Mutex
+
+	// recorded is what the release records say; nil until they were read.
+	recorded *release.State
+
+	// size is that of the record of what is installed, in bytes.
+	size int
+
+	// content are the objects of the installed release, for when it goes; nil until
+	// they were looked at.
+	content []departing
+
+	// departing are the objects that have not gone yet of an extension that is being
+	// deleted.
+	departing []departing
+}
+
+// memory belongs to one incarnation of an extension: one that was deleted and
+// made again starts anew.
+func (a *Applier) memory(owner object.Owner) *memory {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known, ok := a.memories[owner.Name]
+	if !ok || known.uid != owner.UID {
+		known = &memory{uid: owner.UID, drift: drift.NewState()}
+		a.memories[owner.Name] = known
+	}
+	return known
+}
+
+// known is what is known of the objects of an extension; nil if nothing is.
+func (a *Applier) known(extension string) *drift.State {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known := a.memories[extension]; known != nil {
+		return known.drift
+	}
+	return nil
+}
+
+// Forget drops everything held for an extension that is being deleted, but for what
+// [Applier.Depart] has found out. Its content and records go with it, by the cluster's
+// garbage collection.
+func (a *Applier) Forget(extension string) {
+	a.watches.Unfollow(extension)
+	a.histories.Drop(extension)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known := a.memories[extension]; known != nil {
+		a.memories[extension] = &memory{uid: known.uid, drift: drift.NewState(), departing: known.departing}
+	}
+}
+
+// Departed drops what is left in memory of an extension that is gone.
+func (a *Applier) Departed(extension string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.memories, extension)
+}
+
+// follow has the objects of an extension watched, and remembered for when they go.
+func (a *Applier) follow(owner object.Owner, items []object.Item) (fresh bool) {
+	known := a.memory(owner)
+	known.mu.Lock()
+	known.content = departingItems(items)
+	known.mu.Unlock()
+	return a.watches.Follow(owner, items)
+}
+
+func (m *memory) record() (release.State, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.recorded == nil {
+		return release.State{}, false
+	}
+	return *m.recorded, true
+}
+
+func (m *memory) setRecord(recorded release.State, size int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recorded, m.size = &recorded, size
+}
+
+// recordSize is that of the installed revision; zero if it is not known.
+func (m *memory) recordSize() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.size
+}
+
+// unsettle is for the start of an operation, and for records that somebody else has
+// written: neither the record nor any object is taken for known any more.
+func (m *memory) unsettle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recorded = nil
+	m.drift.LookAtAll()
+}
+
+// undisturbed gives the fingerprints of the objects that are known to be as the
+// installed revision left them. After one that was not finished there are none: repair
+// leaves objects as the installed one wants them.
+func (m *memory) undisturbed() map[object.Key]object.Fingerprint {
+	if recorded, ok := m.record(); !ok || recorded.Unfinished {
+		return nil
+	}
+	return m.drift.Undisturbed()
+}
+
+// leaving are the objects that have not gone yet.
+func (m *memory) leaving() []departing {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.departing
+}
+
+func (m *memory) setLeaving(objects []departing) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.departing = objects
+}
+
+// knownContent is nil if the objects were not looked at.
+func (m *memory) knownContent() []departing {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.content
+}
