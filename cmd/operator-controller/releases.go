@@ -8,6 +8,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
@@ -56,7 +57,7 @@ func (r releases) Repair(ctx context.Context, owner controller.Owner) (controlle
 	result, err := r.applier.Repair(ctx, object.Owner(owner))
 	applied := appliedFrom(result)
 	for key, change := range result.Changes {
-		if change == applier.Unchanged {
+		if change == plan.Unchanged {
 			continue
 		}
 		applied.Repaired = append(applied.Repaired, key.String())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
@@ -90,7 +91,7 @@ func recordsOf(config Config, clients *impersonation.Clients) (release.Config, e
 // Result is what an operation did.
 type Result struct {
 	// Changes says what became of each object that was looked at.
-	Changes map[object.Key]Change
+	Changes map[object.Key]plan.Change
 
 	// Began says that the operation came as far as writing content.
 	Began bool
@@ -120,11 +121,11 @@ type Result struct {
 const recheckInterval = 2 * time.Minute
 
 // result is that of an operation that succeeded.
-func (a *Applier) result(owner object.Owner, done outcome) Result {
+func (a *Applier) result(owner object.Owner, done plan.Progress) Result {
 	known := a.memory(owner)
 	result := Result{
-		Changes:   done.changes,
-		Began:     done.began,
+		Changes:   done.Changes,
+		Began:     done.Began,
 		Unwatched: a.watches.Denied(owner.Name),
 
 		ReleaseBytes: known.recordSize(),

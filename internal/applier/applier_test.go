@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -174,11 +174,11 @@ func TestUpgradePrunes(t *testing.T) {
 	f.apply(t, "1.0.0", configMap("kept", "1"), configMap("dropped", "1"))
 	result := f.apply(t, "1.1.0", configMap("kept", "2"), configMap("added", "1"))
 
-	changes := map[string]applier.Change{}
+	changes := map[string]plan.Change{}
 	for key, change := range result.Changes {
 		changes[key.Name] = change
 	}
-	want := map[string]applier.Change{"kept": applier.Updated, "added": applier.Created, "dropped": applier.Deleted}
+	want := map[string]plan.Change{"kept": plan.Updated, "added": plan.Created, "dropped": plan.Deleted}
 	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
@@ -362,7 +362,7 @@ func TestAggregatedRules(t *testing.T) {
 	for _, repair := range []func(){func() {}, func() { f.restart(t) }, func() { f.apply(t, "1.1.0", role("2")...) }} {
 		repair()
 		for key, change := range f.repair(t).Changes {
-			if change != applier.Unchanged {
+			if change != plan.Unchanged {
 				t.Errorf("%s was %s", key, change)
 			}
 		}
@@ -411,7 +411,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	f.restart(t)
 	f.observe(t)
 	for key, change := range f.repair(t).Changes {
-		if change != applier.Unchanged {
+		if change != plan.Unchanged {
 			t.Errorf("%s was %s", key, change)
 		}
 	}

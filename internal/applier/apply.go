@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -38,7 +39,7 @@ type Desired struct {
 //
 // It fails with [*object.UnknownKindsError], [*permission.MissingError],
 // [*preflight.ApprovalError], [*object.ConflictError], [*preflight.UnsafeError],
-// [*ObjectsError], [*release.RecordTooLargeError] or [object.ErrOwnerGone]; other errors are those
+// [*plan.ObjectsError], [*release.RecordTooLargeError] or [object.ErrOwnerGone]; other errors are those
 // of the API server.
 func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired) (Result, error) {
 	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
@@ -51,13 +52,13 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 	}
 	defer a.reconsider(history)
 	defer history.Trim()
-	guard := a.guard(owner)
-	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: guard}
+	guard := plan.NewGuard(a.confirm, owner)
+	planner := plan.NewPlanner(client, a.config.Mapper, owner, guard)
 	operation, notes, err := a.prepare(ctx, planner, history, desired)
 	if err != nil {
 		return Result{}, err
 	}
-	if err := guard.ask(ctx); err != nil {
+	if err := guard.Ask(ctx); err != nil {
 		return Result{}, err
 	}
 	if desired.BeforeWrite != nil {
@@ -73,39 +74,39 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 	if err := history.Recover(ctx); err != nil {
 		return Result{}, err
 	}
-	executor := newExecutor(planner.writer())
+	executor := planner.Executor()
 	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor}); err != nil {
-		return Result{Changes: executor.outcome.changes, Began: executor.outcome.began}, err
+		return Result{Changes: executor.Progress.Changes, Began: executor.Progress.Began}, err
 	}
 	revision := desired.Revision // a pointer into desired would keep all the objects in memory
 	known.setRecord(release.State{Installed: &revision}, history.DeployedSize())
-	kept, err := a.certify(ctx, executor, operation.plan.steps)
+	kept, err := a.certify(ctx, executor, operation.plan.Steps)
 	if err != nil {
-		return Result{Changes: executor.outcome.changes, Began: true}, err
+		return Result{Changes: executor.Progress.Changes, Began: true}, err
 	}
-	known.drift.Settle(executor.outcome.left, kept, a.config.Now())
-	a.follow(owner, operation.plan.items())
-	result := a.result(owner, executor.outcome)
+	known.drift.Settle(executor.Progress.Left, kept, a.config.Now())
+	a.follow(owner, operation.plan.Items())
+	result := a.result(owner, executor.Progress)
 	result.Notes = notes
 	return result, nil
 }
 
 // prepare makes every check. Notes are what they have found and let pass.
-func (a *Applier) prepare(ctx context.Context, planner planner, history *release.History, desired Desired) (_ *operation, notes []string, err error) {
+func (a *Applier) prepare(ctx context.Context, planner *plan.Planner, history *release.History, desired Desired) (_ *operation, notes []string, err error) {
 	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
 	for _, object := range desired.Objects {
-		owned = append(owned, planner.owner.Own(object))
+		owned = append(owned, planner.Owner.Own(object))
 	}
 	before, err := history.Objects(ctx, release.Called(owned))
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := planner.outline(owned, before)
+	plan, err := planner.Outline(owned, before)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(a.watches.Denied(planner.owner.Name)) == 0 {
-		plan.useCache(a.memory(planner.owner).undisturbed())
+	if len(a.watches.Denied(planner.Owner.Name)) == 0 {
+		plan.UseCache(a.memory(planner.Owner).undisturbed())
 	}
 	notes, err = a.check(ctx, planner, plan, desired, before)
 	if err != nil {
@@ -117,55 +118,55 @@ func (a *Applier) prepare(ctx context.Context, planner planner, history *release
 
 // operation is an install or upgrade that has been checked.
 type operation struct {
-	plan    *plan
+	plan    *plan.Plan
 	release *release.Operation
 }
 
 // content is how an operation appears to Helm.
 type content struct {
-	plan     *plan
-	executor *executor
+	plan     *plan.Plan
+	executor *plan.Executor
 }
 
 // Objects implements [release.Content].
 func (c content) Objects() []release.Object {
-	objects := make([]release.Object, 0, len(c.plan.steps))
-	for i := range c.plan.steps {
-		objects = append(objects, release.Object{Item: c.plan.steps[i].Item, Live: c.plan.steps[i].live})
+	objects := make([]release.Object, 0, len(c.plan.Steps))
+	for i := range c.plan.Steps {
+		objects = append(objects, release.Object{Item: c.plan.Steps[i].Item, Live: c.plan.Steps[i].Live})
 	}
 	return objects
 }
 
 // Write implements [release.Content].
-func (c content) Write(ctx context.Context) error { return c.executor.execute(ctx, c.plan) }
+func (c content) Write(ctx context.Context) error { return c.executor.Execute(ctx, c.plan) }
 
 // LastApplied implements [release.Content]. It gives none where certificates of webhooks are
 // ours to keep: those are looked after by their content.
 func (c content) LastApplied() map[object.Key]object.Fingerprint {
-	for _, obj := range c.executor.outcome.left.Live {
+	for _, obj := range c.executor.Progress.Left.Live {
 		if webhookcert.Concerns(obj) {
 			return nil
 		}
 	}
-	return c.executor.outcome.left.LastApplied()
+	return c.executor.Progress.Left.LastApplied()
 }
 
 // check asks the questions in an order in which each answer makes sense: who may not
 // read an object is to hear of all rights that are missing; definitions of others
 // are none of our business; and what the API server would refuse is said in our
 // words where we have better ones.
-func (a *Applier) check(ctx context.Context, planner planner, plan *plan, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
-	onPermissions, err := a.checkPermissions(ctx, planner.owner, desired, before)
+func (a *Applier) check(ctx context.Context, planner *plan.Planner, plan *plan.Plan, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+	onPermissions, err := a.checkPermissions(ctx, planner.Owner, desired, before)
 	if err != nil {
 		return nil, err
 	}
-	if err := planner.survey(ctx, plan); err != nil {
+	if err := planner.Inspect(ctx, plan); err != nil {
 		return nil, err
 	}
 	onDefinitions, err := a.checkDefinitions(ctx, desired.Preflight, plan)
 	if err != nil {
 		return nil, err
 	}
-	err = planner.rehearse(ctx, plan)
-	return slices.Concat(onPermissions, onDefinitions, plan.replacements()), err
+	err = planner.DryRun(ctx, plan)
+	return slices.Concat(onPermissions, onDefinitions, plan.Replacements()), err
 }

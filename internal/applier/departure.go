@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
@@ -127,7 +128,7 @@ func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]de
 	if err != nil {
 		return nil, err
 	}
-	return departingFrom(planner{mapper: a.config.Mapper, owner: owner}, objects)
+	return departingFrom(plan.Planner{Mapper: a.config.Mapper, Owner: owner}, objects)
 }
 
 // departingItems are sorted by their keys.
@@ -142,8 +143,8 @@ func departingItems(items []object.Item) []departing {
 }
 
 // departingFrom leaves out kinds that the cluster does not serve.
-func departingFrom(planner planner, objects []*unstructured.Unstructured) ([]departing, error) {
-	known, err := planner.known(objects)
+func departingFrom(planner plan.Planner, objects []*unstructured.Unstructured) ([]departing, error) {
+	known, err := planner.Known(objects)
 	if err != nil {
 		return nil, err
 	}

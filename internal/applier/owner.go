@@ -3,7 +3,6 @@ package applier
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,40 +28,3 @@ func (o owners) confirm(ctx context.Context, owner object.Owner) error {
 	}
 	return nil
 }
-
-// guard stands before the writes of one operation. An operation can take minutes,
-// and its extension can be deleted in each of them.
-type guard struct {
-	confirm func(context.Context, object.Owner) error
-	owner   object.Owner
-
-	mu        sync.Mutex
-	confirmed bool
-}
-
-// ask asks once, at the first write of the operation.
-func (g *guard) ask(ctx context.Context) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.confirmed {
-		return nil
-	}
-	if err := g.confirm(ctx, g.owner); err != nil {
-		return err
-	}
-	g.confirmed = true
-	return nil
-}
-
-// askAgain asks before each deletion, and before each write that makes the extension
-// the owner of an object that exists. In the latter case the object must have been read before, and the write must be
-// refused if it was changed since: whoever deletes an extension and keeps its
-// content has the garbage collector take the owner off, and an owner that is put
-// back then takes the object with it. If that had begun when the object was read,
-// the extension says so now; if it began later, the object has changed.
-func (g *guard) askAgain(ctx context.Context) error {
-	return g.confirm(ctx, g.owner)
-}
-
-// guard is for one operation.
-func (a *Applier) guard(owner object.Owner) *guard { return &guard{confirm: a.confirm, owner: owner} }

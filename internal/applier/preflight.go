@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -44,24 +45,14 @@ func (a *Applier) permissionClients(account types.NamespacedName) (permission.Cl
 
 // checkDefinitions asks what the plan does to definitions that exist and to what
 // is stored.
-func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy, plan *plan) (notes []string, err error) {
-	client, err := impersonation.As(a.clients, plan.owner.Account(), func(config *rest.Config, through *http.Client) (rest.Interface, error) {
+func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy, plan *plan.Plan) (notes []string, err error) {
+	client, err := impersonation.As(a.clients, plan.Owner.Account(), func(config *rest.Config, through *http.Client) (rest.Interface, error) {
 		return rest.RESTClientForConfigAndClient(preflight.ConfigFor(config), through)
 	})
 	if err != nil {
 		return nil, err
 	}
-	changes := make([]preflight.Change, 0, len(plan.steps)+len(plan.prune))
-	for _, s := range plan.steps {
-		if s.state == untouched {
-			continue
-		}
-		changes = append(changes, preflight.Change{Live: s.live, Wanted: s.Object})
-	}
-	for _, s := range plan.prune {
-		changes = append(changes, preflight.Change{Live: s.live})
-	}
-	verdict, err := preflight.Definitions(ctx, preflight.ListerOf(client), policy.Definitions, changes)
+	verdict, err := preflight.Definitions(ctx, preflight.ListerOf(client), policy.Definitions, plan.Changes())
 	if err != nil {
 		return nil, err
 	}

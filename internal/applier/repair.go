@@ -2,7 +2,6 @@ package applier
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
@@ -33,7 +33,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error
 		return Result{}, err
 	}
 	if extent.isEmpty() {
-		return a.result(owner, outcome{}), nil
+		return a.result(owner, plan.Progress{}), nil
 	}
 	if extent.size() > largeRepair {
 		if err := turn.Take(ctx); err != nil {
@@ -44,35 +44,35 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: a.guard(owner)}
+	planner := plan.NewPlanner(client, a.config.Mapper, owner, plan.NewGuard(a.confirm, owner))
 	objects, unserved := object.Served(a.config.Mapper, extent.objects)
 	if !extent.all {
-		if objects, err = planner.only(objects, extent.some); err != nil {
+		if objects, err = planner.Only(objects, extent.some); err != nil {
 			return Result{}, err
 		}
 	}
-	plan, err := planner.review(ctx, objects, extent.tried)
+	plan, err := planner.Review(ctx, objects, extent.tried)
 	if err != nil {
 		return Result{}, err
 	}
-	executor := newExecutor(planner.writer())
+	executor := planner.Executor()
 	kept, err := a.restore(ctx, executor, plan)
-	known.NoteRepairs(repaired(plan.steps, executor.outcome.changes), now)
+	known.NoteRepairs(executor.Repaired(plan), now)
 	if err != nil {
-		return Result{Changes: executor.outcome.changes, Began: true}, err
+		return Result{Changes: executor.Progress.Changes, Began: true}, err
 	}
 	known.Rest(now)
 	switch {
 	case extent.all && unserved != nil: // until all of them are known, none is
 	case extent.all:
-		known.Settle(executor.outcome.left, kept, a.config.Now())
+		known.Settle(executor.Progress.Left, kept, a.config.Now())
 	default:
-		known.SettleSome(executor.outcome.left.Live, kept)
+		known.SettleSome(executor.Progress.Left.Live, kept)
 	}
 	if extent.all && !extent.watched {
-		a.follow(owner, plan.items())
+		a.follow(owner, plan.Items())
 	}
-	return a.result(owner, executor.outcome), unserved
+	return a.result(owner, executor.Progress), unserved
 }
 
 // extent is what a repair has to look at.
@@ -126,24 +126,11 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	return found, nil
 }
 
-// repaired are the objects that were put back, with the field managers that had written
-// what was not as it should be.
-func repaired(steps []step, changes map[object.Key]Change) map[object.Key][]string {
-	found := map[object.Key][]string{}
-	for i := range steps {
-		s := &steps[i]
-		if change := changes[s.Key]; change == Created || change == Updated {
-			found[s.Key] = s.threeWay().FieldManagers()
-		}
-	}
-	return found
-}
-
-func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (drift.Certificates, error) {
-	if err := executor.execute(ctx, plan); err != nil {
+func (a *Applier) restore(ctx context.Context, executor *plan.Executor, plan *plan.Plan) (drift.Certificates, error) {
+	if err := executor.Execute(ctx, plan); err != nil {
 		return drift.Certificates{}, err
 	}
-	return a.certify(ctx, executor, plan.steps)
+	return a.certify(ctx, executor, plan.Steps)
 }
 
 func (a *Applier) installed(ctx context.Context, owner object.Owner) (*release.Installed, error) {
@@ -154,19 +141,4 @@ func (a *Applier) installed(ctx context.Context, owner object.Owner) (*release.I
 	defer a.reconsider(history)
 	defer history.Trim()
 	return history.Installed(ctx)
-}
-
-// only gives the objects of these keys.
-func (p *planner) only(objects []*unstructured.Unstructured, keys []object.Key) ([]*unstructured.Unstructured, error) {
-	known, err := p.known(objects)
-	if err != nil {
-		return nil, err
-	}
-	var found []*unstructured.Unstructured
-	for key, item := range known {
-		if slices.Contains(keys, key) {
-			found = append(found, item.Object)
-		}
-	}
-	return found, nil
 }

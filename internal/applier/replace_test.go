@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -115,7 +115,7 @@ func TestImmutableFields(t *testing.T) {
 			f.settle(t)
 			rested, err := f.applier.Repair(t.Context(), f.owner)
 			for key, change := range rested.Changes {
-				if change != applier.Unchanged {
+				if change != plan.Unchanged {
 					t.Errorf("it does not come to rest: %s was %s", key, change)
 				}
 			}

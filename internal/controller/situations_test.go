@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -114,7 +114,7 @@ func keyOf(kind, namespace, name string) object.Key {
 }
 
 func refused(action string, object object.Key, err error) error {
-	return &applier.ObjectsError{Failures: []applier.ObjectFailure{{Action: action, Object: object, Err: err}}}
+	return &plan.ObjectsError{Failures: []plan.ObjectFailure{{Action: action, Object: object, Err: err}}}
 }
 
 func conflicting(holder object.Holder, objects ...object.Key) error {

@@ -37,8 +37,8 @@ func encodeLastApplied(manifest string, prints map[object.Key]object.Fingerprint
 		return "", nil
 	}
 	made := lastApplied{Format: lastAppliedFormat, Manifest: manifestDigest(manifest), Objects: map[string]object.Fingerprint{}}
-	for key, print := range prints {
-		made.Objects[textOf(key)] = print
+	for key, left := range prints {
+		made.Objects[textOf(key)] = left
 	}
 	text, err := json.Marshal(made)
 	if err != nil {

@@ -88,6 +88,7 @@ func Called(objects []*unstructured.Unstructured) func(*unstructured.Unstructure
 	}
 }
 
-// Which objects are to be given whole.
-func None(*unstructured.Unstructured) bool  { return false }
+// None selects no object to be given whole.
+func None(*unstructured.Unstructured) bool { return false }
+
 func every(*unstructured.Unstructured) bool { return true }

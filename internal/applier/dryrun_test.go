@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
@@ -45,7 +46,7 @@ func service(t *testing.T) *unstructured.Unstructured {
 // checkRefused expects the refusal of one object and no trace of the others.
 func (f *fixture) checkRefused(t *testing.T, result applier.Result, err error, object string) {
 	t.Helper()
-	var failures *applier.ObjectsError
+	var failures *plan.ObjectsError
 	if !errors.As(err, &failures) || len(failures.Failures) != 1 || failures.Failures[0].Object.Name != object {
 		t.Fatalf("err = %v, want it to be about %s alone", err, object)
 	}

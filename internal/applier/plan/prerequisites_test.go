@@ -1,4 +1,4 @@
-package applier
+package plan
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-func TestGroundwork(t *testing.T) {
+func TestPrerequisites(t *testing.T) {
 	t.Parallel()
 	const (
 		pod       = `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ns}, spec: {serviceAccountName: a}}`
@@ -45,20 +45,20 @@ func TestGroundwork(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steps := []step{stepOf(t, tc.brings), stepOf(t, tc.object)}
-			if got := groundworkOf(steps).carries(&steps[1]); got != tc.want {
-				t.Errorf("carries() = %t, want %t: %s", got, tc.want, tc.reason)
+			steps := []Step{stepOf(t, tc.brings), stepOf(t, tc.object)}
+			if got := prerequisitesOf(steps).concern(&steps[1]); got != tc.want {
+				t.Errorf("concern() = %t, want %t: %s", got, tc.want, tc.reason)
 			}
 		})
 	}
 }
 
-func stepOf(t *testing.T, text string) step {
+func stepOf(t *testing.T, text string) Step {
 	t.Helper()
 	obj := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &obj.Object); err != nil {
 		t.Fatal(err)
 	}
 	key := object.Key{GroupKind: obj.GroupVersionKind().GroupKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
-	return step{Item: object.Item{Key: key, Object: obj}}
+	return Step{Item: object.Item{Key: key, Object: obj}}
 }

@@ -1,4 +1,4 @@
-package applier
+package plan
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,10 +32,10 @@ func legacies(owner object.Owner, before []*unstructured.Unstructured) map[objec
 
 // inherits says that the live object is one that cert-manager has made for the
 // extension, and that nobody needs any more but who issues certificates in its place.
-func (s *step) inherits() bool {
-	if s.legacy == "" || s.live == nil || s.live.GetAnnotations()[annotationCertificate] != s.legacy {
+func (s *Step) inherits() bool {
+	if s.legacy == "" || s.Live == nil || s.Live.GetAnnotations()[annotationCertificate] != s.legacy {
 		return false
 	}
-	controller := metav1.GetControllerOfNoCopy(s.live)
+	controller := metav1.GetControllerOfNoCopy(s.Live)
 	return controller == nil || controller.Kind == object.CertificateKind.Kind && controller.Name == s.legacy
 }

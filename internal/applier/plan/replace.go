@@ -1,4 +1,4 @@
-package applier
+package plan
 
 import (
 	"context"
@@ -25,10 +25,10 @@ const replaceTimeout = 30 * time.Second
 // created again. It fails with [*preflight.ImmutableError] where nobody has agreed.
 //
 // Whether the cluster would take an object like the wanted one is asked before the
-// deletion, in a trial as in earnest. A process that dies between the two leaves no
+// deletion, in a dry run as in earnest. A process that dies between the two leaves no
 // object, which the next pass creates.
-func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstructured.Unstructured, error) {
-	immutable := preflight.Immutable(s.Key.GroupKind, s.live, refusal)
+func (w writer) orReplace(ctx context.Context, s *Step, refusal error) (*unstructured.Unstructured, error) {
+	immutable := preflight.Immutable(s.Key.GroupKind, s.Live, refusal)
 	if immutable == nil {
 		return nil, refusal
 	}
@@ -36,10 +36,10 @@ func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstruc
 		return nil, immutable
 	}
 	s.fixed = immutable.Fields
-	if err := w.tryAnother(ctx, s); err != nil {
+	if err := w.dryRunAnother(ctx, s); err != nil {
 		return nil, fmt.Errorf("creating it again, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
 	}
-	if !w.isTrial() {
+	if !w.isDryRun() {
 		// An extension that is deleted between the two requests is there until this pass
 		// has ended: the object is made again, and let go of with all others.
 		var cancel context.CancelFunc
@@ -50,20 +50,20 @@ func (w writer) orReplace(ctx context.Context, s *step, refusal error) (*unstruc
 	if err := w.deleteOwned(ctx, s); err != nil {
 		return nil, fmt.Errorf("deleting it, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
 	}
-	if w.isTrial() {
-		return s.live, nil
+	if w.isDryRun() {
+		return s.Live, nil
 	}
 	made, err := w.create(ctx, s)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("it is created again when it is gone, for which it waits for finalizers [%s]: %w",
-			strings.Join(s.live.GetFinalizers(), ", "), err)
+			strings.Join(s.Live.GetFinalizers(), ", "), err)
 	}
 	return made, err
 }
 
-// tryAnother has the API server judge an object that is like the wanted one, beside
+// dryRunAnother has the API server judge an object that is like the wanted one, beside
 // the live one: under another name, and without what no two can have.
-func (w writer) tryAnother(ctx context.Context, s *step) error {
+func (w writer) dryRunAnother(ctx context.Context, s *Step) error {
 	other := s.Object.DeepCopy()
 	// A name that is made up by the API server would make another text of each refusal.
 	other.SetName(object.Shortened(other.GetName()+"-anew", validation.DNS1123LabelMaxLength))
@@ -72,7 +72,7 @@ func (w writer) tryAnother(ctx context.Context, s *step) error {
 	}
 	options := metav1.CreateOptions{FieldManager: object.FieldManager, DryRun: []string{metav1.DryRunAll}}
 	_, err := resourceOf(w.client, s.Item).Create(ctx, other, options)
-	if isUntriable(err) || isBeside(err) {
+	if isInconclusive(err) || isBeside(err) {
 		return nil
 	}
 	return err
@@ -102,12 +102,12 @@ func withoutAddresses(service *unstructured.Unstructured) {
 	}
 }
 
-// replacements say which objects a plan deletes and creates again, as far as that was
+// Replacements say which objects a plan deletes and creates again, as far as that was
 // found out.
-func (p *plan) replacements() []string {
+func (p *Plan) Replacements() []string {
 	var notes []string
-	for i := range p.steps {
-		if s := &p.steps[i]; len(s.fixed) > 0 {
+	for i := range p.Steps {
+		if s := &p.Steps[i]; len(s.fixed) > 0 {
 			notes = append(notes, fmt.Sprintf("%s is deleted and created again, as %s cannot be changed", s.Key, strings.Join(s.fixed, ", ")))
 		}
 	}

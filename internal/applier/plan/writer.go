@@ -1,4 +1,4 @@
-package applier
+package plan
 
 import (
 	"context"
@@ -19,8 +19,8 @@ type writer struct {
 	client dynamic.Interface
 	owner  object.Owner
 
-	// guard is asked before each write; nil only for trials.
-	guard *guard
+	// guard is asked before each write; nil only for dry runs.
+	guard *Guard
 
 	// dryRun is that of the requests' options: nothing to write.
 	dryRun []string
@@ -30,20 +30,20 @@ type writer struct {
 // time.
 const maxRereads = 3
 
-// allow asks whether the extension is still there to write for. Trials may always.
+// allow asks whether the extension is still there to write for. Dry runs may always.
 func (w writer) allow(ctx context.Context) error {
-	if w.isTrial() {
+	if w.isDryRun() {
 		return nil
 	}
-	return w.guard.ask(ctx)
+	return w.guard.Ask(ctx)
 }
 
-func (w writer) isTrial() bool { return len(w.dryRun) > 0 }
+func (w writer) isDryRun() bool { return len(w.dryRun) > 0 }
 
 // write brings one object to what a revision wants, and gives the object after it.
 // It sends nothing when there is nothing to change. It fails with [*object.ConflictError]
 // where an object that is cached turns out to be somebody else's.
-func (w writer) write(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+func (w writer) write(ctx context.Context, s *Step) (*unstructured.Unstructured, error) {
 	live, err := w.bring(ctx, s)
 	for range maxRereads {
 		if !s.isStale(err) && (s.state == absent || !apierrors.IsConflict(err)) {
@@ -60,7 +60,7 @@ func (w writer) write(ctx context.Context, s *step) (*unstructured.Unstructured,
 	return live, nil
 }
 
-func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+func (w writer) bring(ctx context.Context, s *Step) (*unstructured.Unstructured, error) {
 	if s.state == absent {
 		return w.create(ctx, s)
 	}
@@ -69,7 +69,7 @@ func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured,
 		return nil, err
 	}
 	if patch.IsEmpty() {
-		return s.live, nil
+		return s.Live, nil
 	}
 	live, err := w.send(ctx, s, patch)
 	if s.state != cached && apierrors.IsInvalid(err) && patch.Kind == types.StrategicMergePatchType {
@@ -84,23 +84,23 @@ func (w writer) bring(ctx context.Context, s *step) (*unstructured.Unstructured,
 
 // send has a patch refused for any other version of the object than the one that it was
 // made from. What somebody changed in between would otherwise stay as it is, and be taken
-// for what was written. Trials of what was read need not be that exact.
-func (w writer) send(ctx context.Context, s *step, patch object.Patch) (*unstructured.Unstructured, error) {
-	if !w.isTrial() && patch.SetsOwner() {
+// for what was written. Dry runs of what was read need not be that exact.
+func (w writer) send(ctx context.Context, s *Step, patch object.Patch) (*unstructured.Unstructured, error) {
+	if !w.isDryRun() && patch.SetsOwner() {
 		if err := w.guard.askAgain(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if s.state == cached || !w.isTrial() {
+	if s.state == cached || !w.isDryRun() {
 		var err error
-		if patch, err = patch.OnlyFor(s.live.GetResourceVersion()); err != nil {
+		if patch, err = patch.OnlyFor(s.Live.GetResourceVersion()); err != nil {
 			return nil, err
 		}
 	}
 	return w.patch(ctx, s, patch)
 }
 
-func (w writer) patch(ctx context.Context, s *step, patch object.Patch) (*unstructured.Unstructured, error) {
+func (w writer) patch(ctx context.Context, s *Step, patch object.Patch) (*unstructured.Unstructured, error) {
 	if err := w.allow(ctx); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (w writer) patch(ctx context.Context, s *step, patch object.Patch) (*unstru
 
 // create lets an object that appeared since the plan be: the next pass sees it
 // and decides whose it is.
-func (w writer) create(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+func (w writer) create(ctx context.Context, s *Step) (*unstructured.Unstructured, error) {
 	if err := w.allow(ctx); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (w writer) create(ctx context.Context, s *step) (*unstructured.Unstructured
 
 // remove deletes exactly the object that is known, in the background. It leaves an
 // object that turns out to be somebody else's by now to them.
-func (w writer) remove(ctx context.Context, s *step) (deleted bool, err error) {
+func (w writer) remove(ctx context.Context, s *Step) (deleted bool, err error) {
 	err = w.deleteOwned(ctx, s)
 	if _, theirs := errors.AsType[*object.ConflictError](err); theirs {
 		return false, nil
@@ -130,7 +130,7 @@ func (w writer) remove(ctx context.Context, s *step) (deleted bool, err error) {
 
 // deleteOwned reads an object that was changed since it was read last once more, and
 // deletes it if it is still the extension's. It fails with [*object.ConflictError] if not.
-func (w writer) deleteOwned(ctx context.Context, s *step) error {
+func (w writer) deleteOwned(ctx context.Context, s *Step) error {
 	err := w.delete(ctx, s)
 	for range maxRereads {
 		if !apierrors.IsConflict(err) {
@@ -149,13 +149,13 @@ func (w writer) deleteOwned(ctx context.Context, s *step) error {
 
 // delete asks for the extension once more, and for exactly the object that is known:
 // what is deleted does not come back.
-func (w writer) delete(ctx context.Context, s *step) error {
-	if !w.isTrial() {
+func (w writer) delete(ctx context.Context, s *Step) error {
+	if !w.isDryRun() {
 		if err := w.guard.askAgain(ctx); err != nil {
 			return err
 		}
 	}
-	conditions := &metav1.Preconditions{UID: new(s.live.GetUID()), ResourceVersion: new(s.live.GetResourceVersion())}
+	conditions := &metav1.Preconditions{UID: new(s.Live.GetUID()), ResourceVersion: new(s.Live.GetResourceVersion())}
 	return resourceOf(w.client, s.Item).Delete(ctx, s.Key.Name, metav1.DeleteOptions{
 		DryRun:            w.dryRun,
 		Preconditions:     conditions,

@@ -1,4 +1,4 @@
-package applier
+package plan
 
 import (
 	"strings"
@@ -12,10 +12,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// groundwork is what a revision brings that the API server judges its other
-// objects by. What rests on it cannot be tried: the API server would judge by
-// what is there before the revision.
-type groundwork struct {
+// prerequisites are what a revision brings that the API server judges its other
+// objects by. A dry run of those tells nothing: the API server would judge by what is
+// there before the revision.
+type prerequisites struct {
 	objects map[object.Key]struct{}
 
 	// kinds are those that the revision's CustomResourceDefinitions define.
@@ -28,8 +28,8 @@ type groundwork struct {
 	policies bool
 }
 
-func groundworkOf(steps []step) groundwork {
-	made := groundwork{
+func prerequisitesOf(steps []Step) prerequisites {
+	made := prerequisites{
 		objects: map[object.Key]struct{}{},
 		kinds:   map[schema.GroupKind]struct{}{},
 		limited: map[string]struct{}{},
@@ -49,23 +49,23 @@ func groundworkOf(steps []step) groundwork {
 	return made
 }
 
-// carries says whether an object rests on the groundwork. Webhooks are written
-// last, so nothing rests on those.
-func (g groundwork) carries(s *step) bool {
-	_, ownKind := g.kinds[s.Key.GroupKind]
-	_, limited := g.limited[s.Key.Namespace]
-	return g.policies || ownKind || limited ||
-		g.has(corev1.GroupName, "Namespace", "", s.Key.Namespace) ||
-		g.hasRoleOf(s) || g.hasAccountOf(s)
+// concern says whether an object is judged by any of them. Webhooks are written last,
+// so nothing is judged by those.
+func (p prerequisites) concern(s *Step) bool {
+	_, ownKind := p.kinds[s.Key.GroupKind]
+	_, limited := p.limited[s.Key.Namespace]
+	return p.policies || ownKind || limited ||
+		p.has(corev1.GroupName, "Namespace", "", s.Key.Namespace) ||
+		p.hasRoleOf(s) || p.hasAccountOf(s)
 }
 
-func (g groundwork) has(group, kind, namespace, name string) bool {
-	_, found := g.objects[object.Key{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name}]
+func (p prerequisites) has(group, kind, namespace, name string) bool {
+	_, found := p.objects[object.Key{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name}]
 	return found
 }
 
 // hasRoleOf is about bindings: who binds a role must have all that it grants.
-func (g groundwork) hasRoleOf(s *step) bool {
+func (p prerequisites) hasRoleOf(s *Step) bool {
 	if s.Key.Group != rbacv1.GroupName || !strings.HasSuffix(s.Key.Kind, "RoleBinding") {
 		return false
 	}
@@ -74,11 +74,11 @@ func (g groundwork) hasRoleOf(s *step) bool {
 	if kind == object.ClusterRoleKind.Kind {
 		namespace = ""
 	}
-	return g.has(rbacv1.GroupName, kind, namespace, name)
+	return p.has(rbacv1.GroupName, kind, namespace, name)
 }
 
 // hasAccountOf is about bare pods: those of workloads are made later.
-func (g groundwork) hasAccountOf(s *step) bool {
+func (p prerequisites) hasAccountOf(s *Step) bool {
 	return s.Key.Group == corev1.GroupName && s.Key.Kind == "Pod" &&
-		g.has(corev1.GroupName, "ServiceAccount", s.Key.Namespace, object.TextIn(s.Object, "spec", "serviceAccountName"))
+		p.has(corev1.GroupName, "ServiceAccount", s.Key.Namespace, object.TextIn(s.Object, "spec", "serviceAccountName"))
 }
