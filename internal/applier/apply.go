@@ -46,7 +46,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 	if err != nil {
 		return Result{}, err
 	}
-	history, err := a.histories.Of(ctx, owner)
+	history, err := a.history(ctx, owner)
 	if err != nil {
 		return Result{}, err
 	}

@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,9 @@ type memory struct {
 	drift *drift.State
 
 	mu sync.Mutex
+
+	// history are the release records; nil until they were listed.
+	history *release.History
 
 	// recorded is what the release records say; nil until they were read.
 	recorded *release.State
@@ -82,6 +86,34 @@ func (a *Applier) follow(owner object.Owner, items []object.Item) (fresh bool) {
 	known.content = departingItems(items)
 	known.mu.Unlock()
 	return a.watches.Follow(owner, items)
+}
+
+// history gives the release records of an extension. They are listed once, and from then
+// on known by what this process itself writes: whoever leads is the only one to write
+// records. Records that turn out to be wrong are listed again when next asked for.
+func (a *Applier) history(ctx context.Context, owner object.Owner) (*release.History, error) {
+	known := a.memory(owner)
+	if found := known.knownHistory(); found != nil {
+		return found, nil
+	}
+	loaded, err := a.histories.Load(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	known.setHistory(loaded)
+	return loaded, nil
+}
+
+func (m *memory) knownHistory() *release.History {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.history
+}
+
+func (m *memory) setHistory(history *release.History) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.history = history
 }
 
 func (m *memory) record() (release.State, bool) {

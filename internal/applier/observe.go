@@ -15,7 +15,7 @@ func (a *Applier) Observe(ctx context.Context, owner object.Owner) (release.Stat
 	if state, ok := known.record(); ok {
 		return state, nil
 	}
-	history, err := a.histories.Of(ctx, owner)
+	history, err := a.history(ctx, owner)
 	if err != nil {
 		return release.State{}, err
 	}
@@ -43,5 +43,7 @@ func (a *Applier) reconsider(history *release.History) {
 		return
 	}
 	a.histories.Drop(history.Owner().Name)
-	a.memory(history.Owner()).unsettle()
+	known := a.memory(history.Owner())
+	known.setHistory(nil)
+	known.unsettle()
 }

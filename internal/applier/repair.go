@@ -134,7 +134,7 @@ func (a *Applier) restore(ctx context.Context, executor *plan.Executor, plan *pl
 }
 
 func (a *Applier) installed(ctx context.Context, owner object.Owner) (*release.Installed, error) {
-	history, err := a.histories.Of(ctx, owner)
+	history, err := a.history(ctx, owner)
 	if err != nil {
 		return nil, err
 	}

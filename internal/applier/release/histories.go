@@ -24,10 +24,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Histories are the records of all extensions as this process knows them. They
-// are listed once, and from then on known by what this process itself writes:
-// whoever leads is the only one to write records. A history that turns out to
-// be wrong is dropped, and listed again when it is next asked for.
+// Histories loads the records of extensions. Those of all are listed once in the life of
+// a process. An extension that is asked for again has its own listed.
 type Histories struct {
 	config Config
 
@@ -35,8 +33,7 @@ type Histories struct {
 	listing  chan struct{}
 	isListed bool
 
-	mu    sync.Mutex
-	known map[string]*History // by extension
+	mu sync.Mutex
 
 	// indexes, by the name in their labels, and chunks, by the label of their index, are
 	// what was listed and not asked for yet; asked are the extensions that were.
@@ -45,8 +42,7 @@ type Histories struct {
 	asked   map[string]struct{}
 }
 
-// Config is where release records are. All fields but the last
-// are required.
+// Config is where release records are. All fields but the last are required.
 type Config struct {
 	Secrets corev1client.SecretInterface
 
@@ -87,19 +83,15 @@ func NewHistories(config Config) *Histories {
 	return &Histories{
 		config:  config,
 		listing: make(chan struct{}, 1),
-		known:   map[string]*History{},
 		indexes: map[string][]metav1.ObjectMeta{},
 		chunks:  map[string][]chunk{},
 		asked:   map[string]struct{}{},
 	}
 }
 
-// Of gives the history of one incarnation of an extension. What an earlier one of the
+// Load gives the history of one incarnation of an extension. What an earlier one of the
 // same name has left behind becomes part of it, see [History.adopt].
-func (h *Histories) Of(ctx context.Context, owner object.Owner) (*History, error) {
-	if found := h.find(owner); found != nil {
-		return found, nil
-	}
+func (h *Histories) Load(ctx context.Context, owner object.Owner) (*History, error) {
 	if err := h.list(ctx); err != nil {
 		return nil, err
 	}
@@ -111,13 +103,8 @@ func (h *Histories) Of(ctx context.Context, owner object.Owner) (*History, error
 			return nil, err
 		}
 	}
-	if err := loaded.adopt(ctx, h.config.Confirm); err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.known[owner.Name] = loaded
-	return loaded, nil
+	err := loaded.adopt(ctx, h.config.Confirm)
+	return loaded, err
 }
 
 // All gives the records of an extension that lets go of them: those that it owns, and
@@ -139,23 +126,12 @@ func (h *Histories) AsIs(ctx context.Context, owner object.Owner) (*History, err
 	return loadHistory(ctx, h.config.records(owner))
 }
 
-func (h *Histories) find(owner object.Owner) *History {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	found, ok := h.known[owner.Name]
-	if !ok || found.records.owner.UID != owner.UID {
-		return nil
-	}
-	return found
-}
-
 // Drop makes the next one to ask list the records of the extension. What was listed of
 // all is older than whatever made this necessary: the garbage collector may have taken
 // the owner off records since, or deleted them.
 func (h *Histories) Drop(extension string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.known, extension)
 	h.asked[extension] = struct{}{}
 }
 
