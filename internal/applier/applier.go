@@ -1,13 +1,13 @@
 package applier
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -46,7 +46,7 @@ type Applier struct {
 	histories *release.Histories
 	clients   *impersonation.Clients
 	watches   *drift.Watches
-	confirm   func(context.Context, object.Owner) error
+	confirm   plan.Confirm
 
 	mu       sync.Mutex
 	memories map[string]*memory // by extension
@@ -86,6 +86,12 @@ func recordsOf(config Config, clients *impersonation.Clients) (release.Config, e
 	records.Confirm = owners{extensions: names.Resource(object.OwnerResource)}.confirm
 	records.Now = config.Now
 	return records, err
+}
+
+// planner reads and writes as the ServiceAccount of an extension.
+func (a *Applier) planner(owner object.Owner) (*plan.Planner, error) {
+	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	return plan.NewPlanner(client, a.config.Mapper, owner, a.confirm), err
 }
 
 // Result is what an operation did.
@@ -128,7 +134,7 @@ func (a *Applier) result(owner object.Owner, done plan.Progress) Result {
 		Began:     done.Began,
 		Unwatched: a.watches.Denied(owner.Name),
 
-		ReleaseBytes: known.recordSize(),
+		ReleaseBytes: known.size,
 	}
 	if len(result.Unwatched) > 0 {
 		result.RecheckAfter = recheckInterval

@@ -5,12 +5,10 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
-	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
@@ -42,7 +40,7 @@ type Desired struct {
 // [*plan.ObjectsError], [*release.RecordTooLargeError] or [object.ErrOwnerGone]; other errors are those
 // of the API server.
 func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired) (Result, error) {
-	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	planner, err := a.planner(owner)
 	if err != nil {
 		return Result{}, err
 	}
@@ -52,13 +50,11 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 	}
 	defer a.reconsider(history)
 	defer history.Trim()
-	guard := plan.NewGuard(a.confirm, owner)
-	planner := plan.NewPlanner(client, a.config.Mapper, owner, guard)
 	operation, notes, err := a.prepare(ctx, planner, history, desired)
 	if err != nil {
 		return Result{}, err
 	}
-	if err := guard.Ask(ctx); err != nil {
+	if err := planner.Guard.Ask(ctx); err != nil {
 		return Result{}, err
 	}
 	if desired.BeforeWrite != nil {
@@ -79,7 +75,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 		return Result{Changes: executor.Progress.Changes, Began: executor.Progress.Began}, err
 	}
 	revision := desired.Revision // a pointer into desired would keep all the objects in memory
-	known.setRecord(release.State{Installed: &revision}, history.DeployedSize())
+	known.recorded, known.size = &release.State{Installed: &revision}, history.DeployedSize()
 	kept, err := a.certify(ctx, executor, operation.plan.Steps)
 	if err != nil {
 		return Result{Changes: executor.Progress.Changes, Began: true}, err

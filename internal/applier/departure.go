@@ -11,12 +11,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
@@ -82,14 +80,14 @@ func (a *Applier) Depart(ctx context.Context, owner object.Owner) (Departure, er
 	}
 	var departure Departure
 	known := a.memory(owner)
-	leaving := known.knownContent()
+	leaving := known.content
 	if leaving == nil {
 		if leaving, err = a.recordedContent(ctx, owner); err != nil {
 			return Departure{}, err
 		}
 		leaving, departure.Staying = ownedOf(ctx, client, owner, leaving)
 	}
-	known.setLeaving(leaving)
+	known.departing = leaving
 	for _, object := range leaving {
 		if !object.defines.Empty() {
 			count, err := countOf(ctx, client, object.defines)
@@ -128,7 +126,8 @@ func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]de
 	if err != nil {
 		return nil, err
 	}
-	return departingFrom(plan.Planner{Mapper: a.config.Mapper, Owner: owner}, objects)
+	known, err := object.Known(a.config.Mapper, owner, objects) // without kinds that the cluster does not serve
+	return departingItems(slices.Collect(maps.Values(known))), err
 }
 
 // departingItems are sorted by their keys.
@@ -140,15 +139,6 @@ func departingItems(items []object.Item) []departing {
 	}
 	slices.SortFunc(content, func(a, b departing) int { return a.key.Compare(b.key) })
 	return content
-}
-
-// departingFrom leaves out kinds that the cluster does not serve.
-func departingFrom(planner plan.Planner, objects []*unstructured.Unstructured) ([]departing, error) {
-	known, err := planner.Known(objects)
-	if err != nil {
-		return nil, err
-	}
-	return departingItems(slices.Collect(maps.Values(known))), nil
 }
 
 // countOf asks for one object; the API server says how many more there are.
@@ -178,7 +168,7 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]Remainin
 	known := a.memory(owner)
 	var left []departing
 	var remaining []Remaining
-	for _, object := range known.leaving() {
+	for _, object := range known.departing {
 		found, err := remainingOf(ctx, client, owner, object)
 		if err != nil {
 			found = &Remaining{Key: object.key, Err: err}
@@ -187,7 +177,7 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]Remainin
 			left, remaining = append(left, object), append(remaining, *found)
 		}
 	}
-	known.setLeaving(left)
+	known.departing = left
 	slices.SortStableFunc(remaining, func(a, b Remaining) int { return cmp.Compare(a.rank(), b.rank()) })
 	return remaining, nil
 }

@@ -5,12 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/client-go/dynamic"
-
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
-	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -23,7 +19,7 @@ import (
 // Beside an object that was being replaced, it is the one write to content after an
 // extension was deleted.
 func (a *Applier) LetGo(ctx context.Context, owner object.Owner) error {
-	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	planner, err := a.planner(owner)
 	if err != nil {
 		return err
 	}
@@ -35,8 +31,7 @@ func (a *Applier) LetGo(ctx context.Context, owner object.Owner) error {
 	if err != nil {
 		return err
 	}
-	planner := plan.NewPlanner(client, a.config.Mapper, owner, nil)
-	known, err := planner.Known(before)
+	known, err := object.Known(a.config.Mapper, owner, before)
 	if err != nil {
 		return err
 	}

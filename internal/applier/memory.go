@@ -2,7 +2,6 @@ package applier
 
 import (
 	"context"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -11,12 +10,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
-// memory is all that this process remembers of one incarnation of an extension.
+// memory is all that this process remembers of one incarnation of an extension. One
+// thing at a time is done for it; only watches tell of what they see beside that, and
+// they tell drift, which has a lock of its own.
 type memory struct {
 	uid   types.UID
 	drift *drift.State
-
-	mu sync.Mutex
 
 	// history are the release records; nil until they were listed.
 	history *release.History
@@ -81,10 +80,7 @@ func (a *Applier) Departed(extension string) {
 
 // follow has the objects of an extension watched, and remembered for when they go.
 func (a *Applier) follow(owner object.Owner, items []object.Item) (fresh bool) {
-	known := a.memory(owner)
-	known.mu.Lock()
-	known.content = departingItems(items)
-	known.mu.Unlock()
+	a.memory(owner).content = departingItems(items)
 	return a.watches.Follow(owner, items)
 }
 
@@ -93,56 +89,20 @@ func (a *Applier) follow(owner object.Owner, items []object.Item) (fresh bool) {
 // records. Records that turn out to be wrong are listed again when next asked for.
 func (a *Applier) history(ctx context.Context, owner object.Owner) (*release.History, error) {
 	known := a.memory(owner)
-	if found := known.knownHistory(); found != nil {
-		return found, nil
+	if known.history != nil {
+		return known.history, nil
 	}
 	loaded, err := a.histories.Load(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	known.setHistory(loaded)
+	known.history = loaded
 	return loaded, nil
 }
 
-func (m *memory) knownHistory() *release.History {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.history
-}
-
-func (m *memory) setHistory(history *release.History) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.history = history
-}
-
-func (m *memory) record() (release.State, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.recorded == nil {
-		return release.State{}, false
-	}
-	return *m.recorded, true
-}
-
-func (m *memory) setRecord(recorded release.State, size int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.recorded, m.size = &recorded, size
-}
-
-// recordSize is that of the installed revision; zero if it is not known.
-func (m *memory) recordSize() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.size
-}
-
 // unsettle is for the start of an operation, and for records that somebody else has
-// written: neither the record nor any object is taken for known any more.
+// written: neither what is installed nor any object is taken for known any more.
 func (m *memory) unsettle() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.recorded = nil
 	m.drift.LookAtAll()
 }
@@ -151,28 +111,8 @@ func (m *memory) unsettle() {
 // installed revision left them. After one that was not finished there are none: repair
 // leaves objects as the installed one wants them.
 func (m *memory) undisturbed() map[object.Key]object.Fingerprint {
-	if recorded, ok := m.record(); !ok || recorded.Unfinished {
+	if m.recorded == nil || m.recorded.Unfinished {
 		return nil
 	}
 	return m.drift.Undisturbed()
-}
-
-// leaving are the objects that have not gone yet.
-func (m *memory) leaving() []departing {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.departing
-}
-
-func (m *memory) setLeaving(objects []departing) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.departing = objects
-}
-
-// knownContent is nil if the objects were not looked at.
-func (m *memory) knownContent() []departing {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.content
 }

@@ -12,8 +12,8 @@ import (
 // it removes the parts of records that nothing refers to.
 func (a *Applier) Observe(ctx context.Context, owner object.Owner) (release.State, error) {
 	known := a.memory(owner)
-	if state, ok := known.record(); ok {
-		return state, nil
+	if known.recorded != nil {
+		return *known.recorded, nil
 	}
 	history, err := a.history(ctx, owner)
 	if err != nil {
@@ -23,7 +23,7 @@ func (a *Applier) Observe(ctx context.Context, owner object.Owner) (release.Stat
 	if err != nil {
 		return release.State{}, err
 	}
-	known.setRecord(state, history.DeployedSize())
+	known.recorded, known.size = &state, history.DeployedSize()
 	return state, nil
 }
 
@@ -44,6 +44,6 @@ func (a *Applier) reconsider(history *release.History) {
 	}
 	a.histories.Drop(history.Owner().Name)
 	known := a.memory(history.Owner())
-	known.setHistory(nil)
+	known.history = nil
 	known.unsettle()
 }

@@ -5,13 +5,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
-	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -40,11 +38,10 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error
 			return Result{}, err
 		}
 	}
-	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	planner, err := a.planner(owner)
 	if err != nil {
 		return Result{}, err
 	}
-	planner := plan.NewPlanner(client, a.config.Mapper, owner, plan.NewGuard(a.confirm, owner))
 	objects, unserved := object.Served(a.config.Mapper, extent.objects)
 	if !extent.all {
 		if objects, err = planner.Only(objects, extent.some); err != nil {

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,4 +69,22 @@ func Served(mapper meta.RESTMapper, objects []*unstructured.Unstructured) (serve
 		unserved = newUnknownKindsError(unknown)
 	}
 	return served, unserved
+}
+
+// Known maps the objects of earlier revisions to their resources. Later revisions win; kinds that
+// the cluster no longer serves have no objects left. Where that cannot be found out it
+// fails: an object that is left out is in no record any more.
+func Known(mapper meta.RESTMapper, owner Owner, objects []*unstructured.Unstructured) (map[Key]Item, error) {
+	known := map[Key]Item{}
+	for _, obj := range objects {
+		items, err := Items(mapper, owner, []*unstructured.Unstructured{obj})
+		if _, unserved := errors.AsType[*UnknownKindsError](err); unserved {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		known[items[0].Key] = items[0]
+	}
+	return known, nil
 }

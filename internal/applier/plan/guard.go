@@ -20,11 +20,6 @@ type Guard struct {
 	confirmed bool
 }
 
-// NewGuard is for one operation.
-func NewGuard(confirm Confirm, owner object.Owner) *Guard {
-	return &Guard{confirm: confirm, owner: owner}
-}
-
 // Ask asks once, at the first write of the operation.
 func (g *Guard) Ask(ctx context.Context) error {
 	g.mu.Lock()

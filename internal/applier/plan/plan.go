@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -103,21 +102,23 @@ func (p *Plan) Items() []object.Item {
 
 // Planner makes plans as the ServiceAccount of one extension.
 type Planner struct {
+	Owner object.Owner
+
+	// Guard is asked before whatever the planner and its executor write.
+	Guard *Guard
+
 	client dynamic.Interface
-	Mapper meta.RESTMapper
-	Owner  object.Owner
-	guard  *Guard
+	mapper meta.RESTMapper
 }
 
-// NewPlanner works with what a client may do. The guard may be nil if nothing is to be
-// written.
-func NewPlanner(client dynamic.Interface, mapper meta.RESTMapper, owner object.Owner, guard *Guard) *Planner {
-	return &Planner{client: client, Mapper: mapper, Owner: owner, guard: guard}
+// NewPlanner is for one operation.
+func NewPlanner(client dynamic.Interface, mapper meta.RESTMapper, owner object.Owner, confirm Confirm) *Planner {
+	return &Planner{client: client, mapper: mapper, Owner: owner, Guard: &Guard{confirm: confirm, owner: owner}}
 }
 
 // Executor carries out what was planned.
 func (p *Planner) Executor() *Executor {
-	return newExecutor(writer{client: p.client, owner: p.Owner, guard: p.guard})
+	return newExecutor(writer{client: p.client, owner: p.Owner, guard: p.Guard})
 }
 
 // Inspect holds an outline against the cluster. It fails with [*object.ConflictError] or
@@ -152,11 +153,11 @@ func (p *Planner) Review(ctx context.Context, installed, tried []*unstructured.U
 // Outline holds the objects of a new revision against those of the ones before it,
 // and asks the cluster nothing but its kinds. It fails with [*object.UnknownKindsError].
 func (p *Planner) Outline(wanted, before []*unstructured.Unstructured) (*Plan, error) {
-	items, err := object.Items(p.Mapper, p.Owner, wanted)
+	items, err := object.Items(p.mapper, p.Owner, wanted)
 	if err != nil {
 		return nil, err
 	}
-	old, err := p.Known(before)
+	old, err := object.Known(p.mapper, p.Owner, before)
 	if err != nil {
 		return nil, err
 	}
@@ -173,24 +174,6 @@ func (p *Planner) Outline(wanted, before []*unstructured.Unstructured) (*Plan, e
 	slices.SortFunc(result.prune, func(a, b Step) int { return a.Key.Compare(b.Key) })
 	result.prerequisites = prerequisitesOf(result.Steps)
 	return result, nil
-}
-
-// Known maps the objects of earlier revisions. Later revisions win; kinds that
-// the cluster no longer serves have no objects left. Where that cannot be found out it
-// fails: an object that is left out is in no record any more.
-func (p *Planner) Known(objects []*unstructured.Unstructured) (map[object.Key]object.Item, error) {
-	known := map[object.Key]object.Item{}
-	for _, obj := range objects {
-		items, err := object.Items(p.Mapper, p.Owner, []*unstructured.Unstructured{obj})
-		if _, unserved := errors.AsType[*object.UnknownKindsError](err); unserved {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		known[items[0].Key] = items[0]
-	}
-	return known, nil
 }
 
 func (p *Planner) read(ctx context.Context, s *Step) error { return s.read(ctx, p.client) }
@@ -256,7 +239,7 @@ func resourceOf(client dynamic.Interface, i object.Item) dynamic.ResourceInterfa
 
 // Only gives the objects of these keys.
 func (p *Planner) Only(objects []*unstructured.Unstructured, keys []object.Key) ([]*unstructured.Unstructured, error) {
-	known, err := p.Known(objects)
+	known, err := object.Known(p.mapper, p.Owner, objects)
 	if err != nil {
 		return nil, err
 	}
