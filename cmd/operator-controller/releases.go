@@ -6,6 +6,10 @@ import (
 	"slices"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/bundleimage"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
@@ -23,7 +27,7 @@ var (
 )
 
 func (r releases) Observe(ctx context.Context, owner controller.Owner) (controller.Installation, error) {
-	state, err := r.applier.Observe(ctx, applier.Extension(owner))
+	state, err := r.applier.Observe(ctx, object.Owner(owner))
 	if err != nil {
 		return controller.Installation{}, portError(err)
 	}
@@ -37,8 +41,8 @@ func (r releases) Observe(ctx context.Context, owner controller.Owner) (controll
 }
 
 func (r releases) Apply(ctx context.Context, owner controller.Owner, revision controller.Revision) (controller.Applied, error) {
-	result, err := r.applier.Apply(ctx, applier.Extension(owner), applier.Desired{
-		Revision:    applier.Revision(revision.Installed),
+	result, err := r.applier.Apply(ctx, object.Owner(owner), applier.Desired{
+		Revision:    release.Revision(revision.Installed),
 		Objects:     revision.Objects,
 		Annotations: revision.Annotations,
 		Preflight:   revision.Preflight,
@@ -51,14 +55,14 @@ func (r releases) Apply(ctx context.Context, owner controller.Owner, revision co
 }
 
 func (r releases) Repair(ctx context.Context, owner controller.Owner) (controller.Applied, error) {
-	result, err := r.applier.Repair(ctx, applier.Extension(owner))
+	result, err := r.applier.Repair(ctx, object.Owner(owner))
 	applied := appliedFrom(result)
 	for key, change := range result.Changes {
-		if change == applier.Unchanged {
+		if change == plan.Unchanged {
 			continue
 		}
 		applied.Repaired = append(applied.Repaired, key.String())
-		if !slices.ContainsFunc(result.Contested, func(c applier.Contested) bool { return c.Object == key }) {
+		if !slices.ContainsFunc(result.Flapping, func(c drift.Flapping) bool { return c.Object == key }) {
 			applied.Restored = append(applied.Restored, key.String())
 		}
 	}
@@ -68,7 +72,7 @@ func (r releases) Repair(ctx context.Context, owner controller.Owner) (controlle
 }
 
 func (r releases) LetGo(ctx context.Context, owner controller.Owner) error {
-	return r.applier.LetGo(ctx, applier.Extension(owner))
+	return r.applier.LetGo(ctx, object.Owner(owner))
 }
 
 func (r releases) Departed(extension string) { r.applier.Departed(extension) }
@@ -81,7 +85,7 @@ func (r releases) forget(ctx context.Context, extension string) {
 
 // portError is an error of the applier as the controller knows it.
 func portError(err error) error {
-	if errors.Is(err, applier.ErrOwnerGone) {
+	if errors.Is(err, object.ErrOwnerGone) {
 		return controller.ErrOwnerGone
 	}
 	return err
@@ -92,14 +96,14 @@ func appliedFrom(result applier.Result) controller.Applied {
 		Began: result.Began, RecheckAfter: result.RecheckAfter, Unwatched: result.Unwatched,
 		ReleaseBytes: result.ReleaseBytes, Notes: result.Notes,
 	}
-	for _, contested := range result.Contested {
+	for _, contested := range result.Flapping {
 		applied.Contested = append(applied.Contested, contested.String())
 	}
 	return applied
 }
 
 func (r releases) Workloads(owner controller.Owner) ([]controller.Workload, bool) {
-	found, seen := r.applier.Workloads(applier.Extension(owner))
+	found, seen := r.applier.Workloads(object.Owner(owner))
 	workloads := make([]controller.Workload, 0, len(found))
 	for _, workload := range found {
 		workloads = append(workloads, controller.Workload{
@@ -114,7 +118,7 @@ func (r releases) Workloads(owner controller.Owner) ([]controller.Workload, bool
 }
 
 func (r releases) Depart(ctx context.Context, owner controller.Owner) (controller.Departure, error) {
-	found, err := r.applier.Depart(ctx, applier.Extension(owner))
+	found, err := r.applier.Depart(ctx, object.Owner(owner))
 	var departure controller.Departure
 	for _, resources := range found.CustomResources {
 		departure.CustomResources = append(departure.CustomResources, controller.CustomResources(resources))
@@ -126,7 +130,7 @@ func (r releases) Depart(ctx context.Context, owner controller.Owner) (controlle
 }
 
 func (r releases) Remaining(ctx context.Context, owner controller.Owner) ([]string, error) {
-	found, err := r.applier.Remaining(ctx, applier.Extension(owner))
+	found, err := r.applier.Remaining(ctx, object.Owner(owner))
 	texts := make([]string, 0, len(found))
 	for _, remaining := range found {
 		texts = append(texts, remaining.String())

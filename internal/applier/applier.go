@@ -6,12 +6,16 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
 // Config is what an [Applier] needs. All fields are required.
@@ -39,15 +43,13 @@ type Config struct {
 // may be called at the same time for different extensions.
 type Applier struct {
 	config    Config
-	histories *histories
-	clients   *identityClients
-	watches   *watches
-	owners    owners
+	histories *release.Histories
+	clients   *impersonation.Clients
+	watches   *drift.Watches
+	confirm   plan.Confirm
 
-	departures departures
-
-	mu     sync.Mutex
-	states map[string]*state
+	mu       sync.Mutex
+	memories map[string]*memory // by extension
 }
 
 // New returns an applier that has made no request yet.
@@ -55,41 +57,47 @@ func New(config Config) (*Applier, error) {
 	if config.REST == nil || config.Mapper == nil || config.SystemNamespace == "" || config.Changed == nil || config.Now == nil {
 		return nil, errors.New("applier: every field of the configuration is required")
 	}
-	clients, err := newIdentityClients(config.REST)
+	clients, err := impersonation.New(config.REST)
 	if err != nil {
 		return nil, err
 	}
-	core, err := corev1client.NewForConfigAndClient(config.REST, clients.own())
+	records, err := recordsOf(config, clients)
 	if err != nil {
-		return nil, fmt.Errorf("building a client for release records: %w", err)
+		return nil, err
 	}
-	names, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config.REST), clients.own())
-	if err != nil {
-		return nil, fmt.Errorf("building a client for release records: %w", err)
-	}
-	owners := owners{extensions: names.Resource(ownerResource)}
 	applier := &Applier{
-		config: config,
-		owners: owners,
-		histories: newHistories(owners, records{
-			secrets:    core.Secrets(config.SystemNamespace),
-			names:      names.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(config.SystemNamespace),
-			now:        config.Now,
-			chunkBytes: chunkSize,
-		}),
-		clients: clients,
-		states:  map[string]*state{},
-
-		departures: departures{known: map[string]departure{}},
+		config:    config,
+		confirm:   records.Confirm,
+		histories: release.NewHistories(records),
+		clients:   clients,
+		memories:  map[string]*memory{},
 	}
-	applier.watches = newWatches(clients, applier)
+	applier.watches = drift.NewWatches(drift.Config{Clients: clients, Find: applier.known, Changed: config.Changed})
 	return applier, nil
+}
+
+// recordsOf says where the release records are, and who confirms that extensions are there.
+func recordsOf(config Config, clients *impersonation.Clients) (release.Config, error) {
+	names, err := metadata.NewForConfigAndClient(config.REST, clients.Own())
+	if err != nil {
+		return release.Config{}, fmt.Errorf("building a client for extensions: %w", err)
+	}
+	records, err := release.NewConfig(config.REST, clients.Own(), config.SystemNamespace)
+	records.Confirm = owners{extensions: names.Resource(object.OwnerResource)}.confirm
+	records.Now = config.Now
+	return records, err
+}
+
+// planner reads and writes as the ServiceAccount of an extension.
+func (a *Applier) planner(owner object.Owner) (*plan.Planner, error) {
+	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	return plan.NewPlanner(client, a.config.Mapper, owner, a.confirm), err
 }
 
 // Result is what an operation did.
 type Result struct {
 	// Changes says what became of each object that was looked at.
-	Changes map[ObjectKey]Change
+	Changes map[object.Key]plan.Change
 
 	// Began says that the operation came as far as writing content.
 	Began bool
@@ -103,12 +111,12 @@ type Result struct {
 	Unwatched []string
 
 	// RecheckAfter is when to look again, because something is not watched or
-	// contested, or a certificate is to be renewed; zero for no need.
+	// flapping, or a certificate is to be renewed; zero for no need.
 	RecheckAfter time.Duration
 
-	// Contested are objects that somebody else changes again as often as they are
+	// Flapping are objects that somebody else changes again as often as they are
 	// repaired, sorted. They are left as they are for some time after each repair.
-	Contested []Contested
+	Flapping []drift.Flapping
 
 	// ReleaseBytes is how large the record of what is installed is; zero if the
 	// operation failed, or if records were not read yet.
@@ -119,21 +127,22 @@ type Result struct {
 const recheckInterval = 2 * time.Minute
 
 // result is that of an operation that succeeded.
-func (a *Applier) result(owner Extension, done outcome) Result {
+func (a *Applier) result(owner object.Owner, done plan.Progress) Result {
+	known := a.memory(owner)
 	result := Result{
-		Changes:   done.changes,
-		Began:     done.began,
-		Unwatched: a.watches.denied(owner.Name),
+		Changes:   done.Changes,
+		Began:     done.Began,
+		Unwatched: a.watches.Denied(owner.Name),
 
-		ReleaseBytes: a.state(owner).recordSize(),
+		ReleaseBytes: known.size,
 	}
 	if len(result.Unwatched) > 0 {
 		result.RecheckAfter = recheckInterval
 	}
 	now := a.config.Now()
-	contested, next := a.state(owner).contested(now)
-	result.Contested = contested
-	for _, at := range []time.Time{a.state(owner).renewal(), next} {
+	flapping, next := known.drift.Flapping(now)
+	result.Flapping = flapping
+	for _, at := range []time.Time{known.drift.Renewal(), next} {
 		if at.IsZero() {
 			continue
 		}
@@ -142,83 +151,4 @@ func (a *Applier) result(owner Extension, done outcome) Result {
 		}
 	}
 	return result
-}
-
-// Forget drops everything held for an extension that is being deleted, but for what
-// [Applier.Depart] has found out. Its content and records go with it, by the cluster's
-// garbage collection.
-func (a *Applier) Forget(extension string) {
-	a.watches.unfollow(extension)
-	a.histories.drop(extension)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.states, extension)
-}
-
-// follow has the objects of an extension watched, and remembered for when they go.
-func (a *Applier) follow(owner Extension, steps []step) (fresh bool) {
-	a.state(owner).setContent(departingSteps(steps))
-	return a.watches.follow(owner, steps)
-}
-
-// state belongs to one incarnation of an extension: one that was deleted and
-// made again starts anew.
-func (a *Applier) state(owner Extension) *state {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known, ok := a.states[owner.Name]
-	if !ok || known.uid != owner.UID {
-		known = newState(owner.UID)
-		a.states[owner.Name] = known
-	}
-	return known
-}
-
-// see is told by the watches how an object looks.
-func (a *Applier) see(extension string, key ObjectKey, fingerprint string) {
-	a.mu.Lock()
-	known := a.states[extension]
-	a.mu.Unlock()
-	if known != nil && known.see(key, fingerprint) {
-		a.config.Changed(extension)
-	}
-}
-
-// seeWorkload is told by the watches how an object that runs something is doing.
-func (a *Applier) seeWorkload(extension string, workload Workload, fingerprint string) {
-	a.mu.Lock()
-	known := a.states[extension]
-	a.mu.Unlock()
-	if known != nil && known.seeWorkload(workload, fingerprint) {
-		a.config.Changed(extension)
-	}
-}
-
-// blind is told by the watches when one is not allowed.
-func (a *Applier) blind(extension string) {
-	a.mu.Lock()
-	known := a.states[extension]
-	a.mu.Unlock()
-	if known == nil || !known.failRollCall() {
-		a.config.Changed(extension)
-	}
-}
-
-// settledKeys are the objects that a watch should find.
-func (a *Applier) settledKeys(extension string) []ObjectKey {
-	a.mu.Lock()
-	known := a.states[extension]
-	a.mu.Unlock()
-	if known == nil {
-		return nil
-	}
-	return known.settledKeys()
-}
-
-func fingerprints(live map[ObjectKey]*unstructured.Unstructured) map[ObjectKey]string {
-	prints := make(map[ObjectKey]string, len(live))
-	for key, object := range live {
-		prints[key] = fingerprint(key.GroupKind, object)
-	}
-	return prints
 }

@@ -23,8 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 func TestInstall(t *testing.T) {
@@ -63,7 +67,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := f.desired("1.0.0").Revision
-	if diff := cmp.Diff(applier.State{Installed: &want}, state); diff != "" {
+	if diff := cmp.Diff(release.State{Installed: &want}, state); diff != "" {
 		t.Errorf("state as read from the record (-want +got):\n%s", diff)
 	}
 }
@@ -97,7 +101,7 @@ func TestUnnamedServiceAccountSendsNothing(t *testing.T) {
 	nobody := f.owner
 	nobody.ServiceAccount = ""
 	_, err := f.applier.Apply(t.Context(), nobody, f.desired("1.0.0", configMap("a", "1")))
-	if !errors.Is(err, applier.ErrNoIdentity) {
+	if !errors.Is(err, impersonation.ErrNoIdentity) {
 		t.Errorf("err = %v, want ErrNoIdentity", err)
 	}
 	for _, line := range f.requests.take() {
@@ -170,11 +174,11 @@ func TestUpgradePrunes(t *testing.T) {
 	f.apply(t, "1.0.0", configMap("kept", "1"), configMap("dropped", "1"))
 	result := f.apply(t, "1.1.0", configMap("kept", "2"), configMap("added", "1"))
 
-	changes := map[string]applier.Change{}
+	changes := map[string]plan.Change{}
 	for key, change := range result.Changes {
 		changes[key.Name] = change
 	}
-	want := map[string]applier.Change{"kept": applier.Updated, "added": applier.Created, "dropped": applier.Deleted}
+	want := map[string]plan.Change{"kept": plan.Updated, "added": plan.Created, "dropped": plan.Deleted}
 	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
@@ -358,7 +362,7 @@ func TestAggregatedRules(t *testing.T) {
 	for _, repair := range []func(){func() {}, func() { f.restart(t) }, func() { f.apply(t, "1.1.0", role("2")...) }} {
 		repair()
 		for key, change := range f.repair(t).Changes {
-			if change != applier.Unchanged {
+			if change != plan.Unchanged {
 				t.Errorf("%s was %s", key, change)
 			}
 		}
@@ -407,7 +411,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	f.restart(t)
 	f.observe(t)
 	for key, change := range f.repair(t).Changes {
-		if change != applier.Unchanged {
+		if change != plan.Unchanged {
 			t.Errorf("%s was %s", key, change)
 		}
 	}
@@ -427,7 +431,7 @@ func TestForeignObjectsAreNotTakenOver(t *testing.T) {
 	result, err := f.applier.Apply(t.Context(), f.owner,
 		f.desired("1.0.0", configMap("ours", "1"), configMap("theirs", "1"), configMap("also-theirs", "1")))
 
-	var conflict *applier.ConflictError
+	var conflict *object.ConflictError
 	if !errors.As(err, &conflict) || len(conflict.Conflicts) != 2 {
 		t.Fatalf("err = %v, want a conflict about both objects", err)
 	}
@@ -447,7 +451,7 @@ func TestObjectsOfAnotherExtensionAreNotTakenOver(t *testing.T) {
 	first.apply(t, "1.0.0", configMap("shared", "1"))
 	second := newOwner(t, "second", first.owner.Namespace)
 	_, err := first.applier.Apply(t.Context(), second, first.desired("1.0.0", configMap("shared", "2")))
-	var conflict *applier.ConflictError
+	var conflict *object.ConflictError
 	if !errors.As(err, &conflict) || conflict.Extension() != "first" {
 		t.Fatalf("err = %#v, want a conflict that names the owner", err)
 	}
@@ -475,7 +479,7 @@ func TestUnknownKindsAreNamedBeforeAnyWrite(t *testing.T) {
 		"apiVersion": "nowhere.test/v1", "kind": "Stranger", "metadata": map[string]any{"name": "x"},
 	}}
 	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.0.0", configMap("a", "1"), stranger))
-	var unknown *applier.UnknownKindsError
+	var unknown *object.UnknownKindsError
 	if !errors.As(err, &unknown) || !slices.Equal(unknown.Kinds, []string{"Stranger (nowhere.test/v1)"}) {
 		t.Errorf("err = %v, want it to name the kind", err)
 	}
@@ -571,7 +575,7 @@ func TestLargeReleasesAreRecordedInChunks(t *testing.T) {
 	f := newFixture(t, "large")
 	// A ConfigMap is limited to 1 MiB. A release holds every object twice: as a
 	// file and in its manifest.
-	text := applier.Noise(t, 500_000)
+	text := testkit.Noise(t, 500_000)
 	size := f.apply(t, "1.0.0", configMap("large", text)).ReleaseBytes
 	chunks := &corev1.SecretList{}
 	err := admin.List(t.Context(), chunks, client.InNamespace(systemNamespace),
@@ -633,11 +637,11 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 		t.Run(fmt.Sprint(writes), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, fmt.Sprintf("chunky-%d", writes))
-			f.applier.UseSmallChunks()
+			f.applier.UseSmallChunks(t)
 			before, after := f.desired("1.0.0", configMap("a", "1")), f.desired("1.1.0", configMap("a", "2"))
 			// Large objects would make the record large too, but are also rendered,
 			// compared and sent.
-			before.Revision.Inputs, after.Revision.Inputs = applier.Noise(t, 4_000), applier.Noise(t, 4_100)
+			before.Revision.Inputs, after.Revision.Inputs = testkit.Noise(t, 4_000), testkit.Noise(t, 4_100)
 			f.applyDesired(t, before)
 			var sent atomic.Int64
 			f.requests.setStop(func(req *http.Request) error {
@@ -650,7 +654,7 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 				t.Fatalf("err = %v, want the process to die: the operation has fewer writes", err)
 			}
 			f.restart(t)
-			f.applier.UseSmallChunks()
+			f.applier.UseSmallChunks(t)
 			if state := f.observe(t); state.Unfinished || installed(state) != "1.1.0" {
 				f.applyDesired(t, after)
 			}

@@ -6,12 +6,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
 // Desired is a revision with the objects it consists of.
 type Desired struct {
-	Revision Revision
+	Revision release.Revision
 
 	// Objects are not changed. They carry no marks of an owner.
 	Objects []*unstructured.Unstructured
@@ -31,28 +35,26 @@ type Desired struct {
 // every object first, except for those of which watches have told no change since
 // the last revision; errors before the first write leave Result.Began false.
 //
-// It fails with [*UnknownKindsError], [*permission.MissingError],
-// [*preflight.ApprovalError], [*ConflictError], [*preflight.UnsafeError],
-// [*ObjectsError], [*RecordTooLargeError] or [ErrOwnerGone]; other errors are those
+// It fails with [*object.UnknownKindsError], [*permission.MissingError],
+// [*preflight.ApprovalError], [*object.ConflictError], [*preflight.UnsafeError],
+// [*plan.ObjectsError], [*release.RecordTooLargeError] or [object.ErrOwnerGone]; other errors are those
 // of the API server.
-func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (Result, error) {
-	client, err := a.clients.dynamic(owner.account())
+func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired) (Result, error) {
+	planner, err := a.planner(owner)
 	if err != nil {
 		return Result{}, err
 	}
-	history, err := a.histories.of(ctx, owner)
+	history, err := a.history(ctx, owner)
 	if err != nil {
 		return Result{}, err
 	}
 	defer a.reconsider(history)
-	defer history.trim()
-	guard := a.guard(owner)
-	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: guard}
+	defer history.Trim()
 	operation, notes, err := a.prepare(ctx, planner, history, desired)
 	if err != nil {
 		return Result{}, err
 	}
-	if err := guard.ask(ctx); err != nil {
+	if err := planner.Guard.Ask(ctx); err != nil {
 		return Result{}, err
 	}
 	if desired.BeforeWrite != nil {
@@ -60,81 +62,107 @@ func (a *Applier) Apply(ctx context.Context, owner Extension, desired Desired) (
 			return Result{}, err
 		}
 	}
-	known := a.state(owner)
+	known := a.memory(owner)
 	known.unsettle()
-	if err := history.sweep(ctx); err != nil {
+	if err := history.Sweep(ctx); err != nil {
 		return Result{}, err
 	}
-	if err := history.recover(ctx); err != nil {
+	if err := history.Recover(ctx); err != nil {
 		return Result{}, err
 	}
-	executor := newExecutor(planner.writer())
-	if err := operation.run(ctx, executor); err != nil {
-		return Result{Changes: executor.outcome.changes, Began: executor.outcome.began}, err
+	executor := planner.Executor()
+	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor}); err != nil {
+		return Result{Changes: executor.Progress.Changes, Began: executor.Progress.Began}, err
 	}
 	revision := desired.Revision // a pointer into desired would keep all the objects in memory
-	known.setRecord(State{Installed: &revision}, history.deployedSize())
-	kept, err := a.certify(ctx, executor, operation.plan.steps)
+	known.recorded, known.size = &release.State{Installed: &revision}, history.DeployedSize()
+	kept, err := a.certify(ctx, executor, operation.plan.Steps)
 	if err != nil {
-		return Result{Changes: executor.outcome.changes, Began: true}, err
+		return Result{Changes: executor.Progress.Changes, Began: true}, err
 	}
-	known.settle(executor.outcome, kept, a.config.Now())
-	a.follow(owner, operation.plan.steps)
-	result := a.result(owner, executor.outcome)
+	known.drift.Settle(executor.Progress.Left, kept, a.config.Now())
+	a.follow(owner, operation.plan.Items())
+	result := a.result(owner, executor.Progress)
 	result.Notes = notes
 	return result, nil
 }
 
 // prepare makes every check. Notes are what they have found and let pass.
-func (a *Applier) prepare(ctx context.Context, planner planner, history *history, desired Desired) (_ *operation, notes []string, err error) {
+func (a *Applier) prepare(ctx context.Context, planner *plan.Planner, history *release.History, desired Desired) (_ *operation, notes []string, err error) {
 	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
 	for _, object := range desired.Objects {
-		owned = append(owned, own(planner.owner, object))
+		owned = append(owned, planner.Owner.Own(object))
 	}
-	before, err := history.objects(ctx, called(owned))
+	before, err := history.Objects(ctx, release.Called(owned))
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := planner.outline(owned, before)
+	plan, err := planner.Outline(owned, before)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(a.watches.denied(planner.owner.Name)) == 0 {
-		plan.assume(a.state(planner.owner).undisturbed())
+	if len(a.watches.Denied(planner.Owner.Name)) == 0 {
+		plan.UseCache(a.memory(planner.Owner).undisturbed())
 	}
 	notes, err = a.check(ctx, planner, plan, desired, before)
 	if err != nil {
 		return nil, nil, err
 	}
-	chart, err := chartOf(owned, desired.Annotations)
-	if err != nil {
-		return nil, nil, err
+	release, err := history.NewOperation(desired.Revision, owned, desired.Annotations)
+	return &operation{plan: plan, release: release}, notes, err
+}
+
+// operation is an install or upgrade that has been checked.
+type operation struct {
+	plan    *plan.Plan
+	release *release.Operation
+}
+
+// content is how an operation appears to Helm.
+type content struct {
+	plan     *plan.Plan
+	executor *plan.Executor
+}
+
+// Objects implements [release.Content].
+func (c content) Objects() []release.Object {
+	objects := make([]release.Object, 0, len(c.plan.Steps))
+	for i := range c.plan.Steps {
+		objects = append(objects, release.Object{Item: c.plan.Steps[i].Item, Live: c.plan.Steps[i].Live})
 	}
-	return &operation{
-		owner:   planner.owner,
-		history: history,
-		plan:    plan,
-		chart:   chart,
-		labels:  labelsOf(desired.Revision),
-	}, notes, nil
+	return objects
+}
+
+// Write implements [release.Content].
+func (c content) Write(ctx context.Context) error { return c.executor.Execute(ctx, c.plan) }
+
+// LastApplied implements [release.Content]. It gives none where certificates of webhooks are
+// ours to keep: those are looked after by their content.
+func (c content) LastApplied() map[object.Key]object.Fingerprint {
+	for _, obj := range c.executor.Progress.Left.Live {
+		if webhookcert.Concerns(obj) {
+			return nil
+		}
+	}
+	return c.executor.Progress.Left.LastApplied()
 }
 
 // check asks the questions in an order in which each answer makes sense: who may not
 // read an object is to hear of all rights that are missing; definitions of others
 // are none of our business; and what the API server would refuse is said in our
 // words where we have better ones.
-func (a *Applier) check(ctx context.Context, planner planner, plan *plan, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
-	onPermissions, err := a.checkPermissions(ctx, planner.owner, desired, before)
+func (a *Applier) check(ctx context.Context, planner *plan.Planner, plan *plan.Plan, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+	onPermissions, err := a.checkPermissions(ctx, planner.Owner, desired, before)
 	if err != nil {
 		return nil, err
 	}
-	if err := planner.survey(ctx, plan); err != nil {
+	if err := planner.Inspect(ctx, plan); err != nil {
 		return nil, err
 	}
 	onDefinitions, err := a.checkDefinitions(ctx, desired.Preflight, plan)
 	if err != nil {
 		return nil, err
 	}
-	err = planner.rehearse(ctx, plan)
-	return slices.Concat(onPermissions, onDefinitions, plan.replacements()), err
+	err = planner.DryRun(ctx, plan)
+	return slices.Concat(onPermissions, onDefinitions, plan.Replacements()), err
 }

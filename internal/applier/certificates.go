@@ -3,13 +3,11 @@ package applier
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
@@ -20,93 +18,44 @@ const maxCertificateSteps = 8
 // errUnsettledCertificates says that each step called for another one.
 var errUnsettledCertificates = errors.New("the certificates of webhooks do not settle")
 
-// certificates are the objects of a release that [webhookcert] looks after.
-type certificates struct {
-	keys []ObjectKey
-
-	// renewal is when to look at them again; zero for never.
-	renewal time.Time
-}
-
-func (c certificates) isDue(now time.Time) bool {
-	return !c.renewal.IsZero() && !now.Before(c.renewal)
-}
-
 // certify writes to the objects of an execution what no revision says: the
 // certificates of webhooks that nobody else issues. Nothing of it is recorded.
-func (a *Applier) certify(ctx context.Context, e *executor, steps []step) (certificates, error) {
-	var kept certificates
-	var concerned []*step
+func (a *Applier) certify(ctx context.Context, e *plan.Executor, steps []plan.Step) (drift.Certificates, error) {
+	var kept drift.Certificates
+	var concerned []*plan.Step
 	for i := range steps {
-		if webhookcert.Concerns(steps[i].object) {
+		if webhookcert.Concerns(steps[i].Object) {
 			concerned = append(concerned, &steps[i])
-			kept.keys = append(kept.keys, steps[i].key)
+			kept.Keys = append(kept.Keys, steps[i].Key)
 		}
 	}
 	for range maxCertificateSteps {
 		now := a.config.Now()
-		live := e.liveOf(concerned)
+		live := e.LiveOf(concerned)
 		next, err := webhookcert.Next(live, now)
 		if err != nil {
-			return certificates{}, err
+			return drift.Certificates{}, err
 		}
 		if len(next.Patches) == 0 {
 			if next.Wait > 0 {
-				kept.renewal = now.Add(next.Wait)
+				kept.Renewal = now.Add(next.Wait)
 			}
 			return kept, nil
 		}
-		of := make(map[*unstructured.Unstructured]*step, len(live))
+		of := make(map[*unstructured.Unstructured]*plan.Step, len(live))
 		for i, object := range live {
 			of[object] = concerned[i]
 		}
-		parts := map[string]map[*step][]byte{}
+		parts := map[string]map[*plan.Step][]byte{}
 		for _, patch := range next.Patches {
 			if parts[patch.Part] == nil {
-				parts[patch.Part] = map[*step][]byte{}
+				parts[patch.Part] = map[*plan.Step][]byte{}
 			}
 			parts[patch.Part][of[patch.Object]] = patch.Data
 		}
-		if err := e.patchEach(ctx, parts); err != nil {
-			return certificates{}, err
+		if err := e.PatchEach(ctx, parts); err != nil {
+			return drift.Certificates{}, err
 		}
 	}
-	return certificates{}, errUnsettledCertificates
-}
-
-// liveOf gives the objects as the execution found or left them.
-func (e *executor) liveOf(steps []*step) []*unstructured.Unstructured {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	live := make([]*unstructured.Unstructured, len(steps))
-	for i, s := range steps {
-		live[i] = e.outcome.live[s.key]
-	}
-	return live
-}
-
-// patchEach writes patches, by what they write, and gives all failures.
-func (e *executor) patchEach(ctx context.Context, parts map[string]map[*step][]byte) error {
-	var failures []ObjectFailure
-	for part, patches := range parts {
-		failures = append(failures, eachStep(ctx, slices.Collect(maps.Keys(patches)), func(ctx context.Context, s *step) error {
-			live, err := e.writer.patch(ctx, s, patch{kind: types.StrategicMergePatchType, data: patches[s]})
-			if err != nil {
-				return err
-			}
-			e.complete(s.key, live)
-			return nil
-		}, "writing "+part+" into")...)
-	}
-	return newObjectsError(failures)
-}
-
-// complete notes an object that was written after the revision was.
-func (e *executor) complete(key ObjectKey, live *unstructured.Unstructured) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.outcome.changes[key] == Unchanged {
-		e.outcome.changes[key] = Updated
-	}
-	e.outcome.live[key] = live
+	return drift.Certificates{}, errUnsettledCertificates
 }

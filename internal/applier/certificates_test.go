@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
@@ -502,7 +503,7 @@ func TestCertificateRights(t *testing.T) {
 
 	refused := func(err error, part, kind, resource string) {
 		t.Helper()
-		failed, ok := errors.AsType[*applier.ObjectsError](err)
+		failed, ok := errors.AsType[*plan.ObjectsError](err)
 		if !ok || len(failed.Failures) != 1 || failed.Failures[0].Object.Kind != kind || !apierrors.IsForbidden(failed.Failures[0].Err) {
 			t.Fatalf("got %v", err)
 		}

@@ -4,18 +4,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
 // Departure is what becomes of the content of an extension that is being deleted.
@@ -25,7 +26,7 @@ type Departure struct {
 
 	// Staying are objects that do not go, sorted: those of an earlier extension of the
 	// name that this one never came to own.
-	Staying []ObjectKey
+	Staying []object.Key
 }
 
 // CustomResources are all objects that a definition defines.
@@ -37,21 +38,9 @@ type CustomResources struct {
 	Err error
 }
 
-// departures are the objects that extensions which are being deleted leave behind,
-// for as long as they are there.
-type departures struct {
-	mu    sync.Mutex
-	known map[string]departure // by extension
-}
-
-type departure struct {
-	uid     types.UID
-	objects []departing
-}
-
 // departing is an object of a release that is to go.
 type departing struct {
-	key      ObjectKey
+	key      object.Key
 	resource schema.GroupVersionResource
 
 	// defines and kind are what a CustomResourceDefinition defines.
@@ -61,7 +50,7 @@ type departing struct {
 
 // Remaining is an object that has not gone yet.
 type Remaining struct {
-	Key ObjectKey
+	Key object.Key
 
 	// Finalizers are what it waits for, besides those by which the cluster waits for
 	// what the object owns. Held are custom resources that have some, if the object is
@@ -75,31 +64,30 @@ type Remaining struct {
 
 // Held is a custom resource that has finalizers.
 type Held struct {
-	Key        ObjectKey
+	Key        object.Key
 	Finalizers []string
 }
 
 // maxHeld is how many custom resources of a definition are looked at for finalizers.
 const maxHeld = 50
 
-var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
-
 // Depart says what goes with an extension, before any of it does, and what does not. It
 // reads as the ServiceAccount.
-func (a *Applier) Depart(ctx context.Context, owner Extension) (Departure, error) {
-	client, err := a.clients.metadata(owner.account())
+func (a *Applier) Depart(ctx context.Context, owner object.Owner) (Departure, error) {
+	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return Departure{}, err
 	}
 	var departure Departure
-	leaving := a.state(owner).knownContent()
+	known := a.memory(owner)
+	leaving := known.content
 	if leaving == nil {
 		if leaving, err = a.recordedContent(ctx, owner); err != nil {
 			return Departure{}, err
 		}
 		leaving, departure.Staying = ownedOf(ctx, client, owner, leaving)
 	}
-	a.departures.set(owner, leaving)
+	known.departing = leaving
 	for _, object := range leaving {
 		if !object.defines.Empty() {
 			count, err := countOf(ctx, client, object.defines)
@@ -111,10 +99,10 @@ func (a *Applier) Depart(ctx context.Context, owner Extension) (Departure, error
 
 // ownedOf leaves out objects that are there and that an extension does not own. What
 // cannot be read is taken to be owned.
-func ownedOf(ctx context.Context, client metadata.Interface, owner Extension, content []departing) (owned []departing, others []ObjectKey) {
+func ownedOf(ctx context.Context, client metadata.Interface, owner object.Owner, content []departing) (owned []departing, others []object.Key) {
 	for _, object := range content {
 		live, err := object.read(ctx, client)
-		if err == nil && !owner.owns(live) {
+		if err == nil && !owner.IsOwnerOf(live) {
 			others = append(others, object.key)
 			continue
 		}
@@ -129,60 +117,28 @@ func (d departing) read(ctx context.Context, client metadata.Interface) (*metav1
 
 // recordedContent is for an extension that this process has not looked at. The records
 // may be gone already: the garbage collector does not wait for anybody.
-func (a *Applier) recordedContent(ctx context.Context, owner Extension) ([]departing, error) {
-	records := a.histories.records
-	records.owner = owner
-	history, err := loadHistory(ctx, &records) // as it is: nothing is adopted any more
+func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]departing, error) {
+	history, err := a.histories.AsIs(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := history.objects(ctx, none)
+	objects, err := history.Objects(ctx, release.None)
 	if err != nil {
 		return nil, err
 	}
-	return departingFrom(planner{mapper: a.config.Mapper, owner: owner}, objects)
+	known, err := object.Known(a.config.Mapper, owner, objects) // without kinds that the cluster does not serve
+	return departingItems(slices.Collect(maps.Values(known))), err
 }
 
-// departingSteps are the objects of steps.
-func departingSteps(steps []step) []departing {
-	content := make([]departing, 0, len(steps))
-	for i := range steps {
-		defines, kind := definedBy(steps[i].object)
-		content = append(content, departing{key: steps[i].key, resource: steps[i].mapping.Resource, defines: defines, kind: kind})
+// departingItems are sorted by their keys.
+func departingItems(items []object.Item) []departing {
+	content := make([]departing, 0, len(items))
+	for _, item := range items {
+		defines, kind := object.DefinedBy(item.Object)
+		content = append(content, departing{key: item.Key, resource: item.Mapping.Resource, defines: defines, kind: kind})
 	}
-	slices.SortFunc(content, func(a, b departing) int { return compareKeys(a.key, b.key) })
+	slices.SortFunc(content, func(a, b departing) int { return a.key.Compare(b.key) })
 	return content
-}
-
-// departingFrom leaves out kinds that the cluster does not serve.
-func departingFrom(planner planner, objects []*unstructured.Unstructured) ([]departing, error) {
-	known, err := planner.known(objects)
-	if err != nil {
-		return nil, err
-	}
-	steps := make([]step, 0, len(known))
-	for _, item := range known {
-		steps = append(steps, step{item: item})
-	}
-	return departingSteps(steps), nil
-}
-
-// definedBy is the resource of a definition, in a version that is served, and its
-// kind; empty for other objects, and for definitions that make no sense.
-func definedBy(object *unstructured.Unstructured) (resource schema.GroupVersionResource, kind string) {
-	definition := apiextensionsv1.CustomResourceDefinition{}
-	if object.GroupVersionKind().GroupKind() != definitionKind ||
-		runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &definition) != nil {
-		return resource, ""
-	}
-	for _, version := range definition.Spec.Versions {
-		if version.Served {
-			return schema.GroupVersionResource{
-				Group: definition.Spec.Group, Version: version.Name, Resource: definition.Spec.Names.Plural,
-			}, definition.Spec.Names.Kind
-		}
-	}
-	return resource, ""
 }
 
 // countOf asks for one object; the API server says how many more there are.
@@ -204,14 +160,15 @@ func countOf(ctx context.Context, client metadata.Interface, resource schema.Gro
 // Remaining says which objects have not gone yet of an extension that is being
 // deleted, and what they wait for: first those of which that is known. Each is asked for
 // until it is gone. It knows none if no [Applier.Depart] in this process has.
-func (a *Applier) Remaining(ctx context.Context, owner Extension) ([]Remaining, error) {
-	client, err := a.clients.metadata(owner.account())
+func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]Remaining, error) {
+	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return nil, err
 	}
+	known := a.memory(owner)
 	var left []departing
 	var remaining []Remaining
-	for _, object := range a.departures.of(owner) {
+	for _, object := range known.departing {
 		found, err := remainingOf(ctx, client, owner, object)
 		if err != nil {
 			found = &Remaining{Key: object.key, Err: err}
@@ -220,14 +177,14 @@ func (a *Applier) Remaining(ctx context.Context, owner Extension) ([]Remaining, 
 			left, remaining = append(left, object), append(remaining, *found)
 		}
 	}
-	a.departures.set(owner, left)
+	known.departing = left
 	slices.SortStableFunc(remaining, func(a, b Remaining) int { return cmp.Compare(a.rank(), b.rank()) })
 	return remaining, nil
 }
 
 // remainingOf is nil for what is gone. What was made anew, or has another owner by
 // now, stays.
-func remainingOf(ctx context.Context, client metadata.Interface, owner Extension, object departing) (*Remaining, error) {
+func remainingOf(ctx context.Context, client metadata.Interface, owner object.Owner, object departing) (*Remaining, error) {
 	live, err := object.read(ctx, client)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -235,7 +192,7 @@ func remainingOf(ctx context.Context, client metadata.Interface, owner Extension
 	if err != nil {
 		return nil, err
 	}
-	if !owner.owns(live) {
+	if !owner.IsOwnerOf(live) {
 		return nil, nil
 	}
 	found := &Remaining{Key: object.key, Finalizers: theirFinalizers(live)}
@@ -243,30 +200,6 @@ func remainingOf(ctx context.Context, client metadata.Interface, owner Extension
 		found.Held = held(ctx, client, object)
 	}
 	return found, nil
-}
-
-// Departed drops what is remembered of an extension that is gone.
-func (a *Applier) Departed(extension string) { a.departures.forget(extension) }
-
-func (d *departures) set(owner Extension, objects []departing) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known[owner.Name] = departure{uid: owner.UID, objects: objects}
-}
-
-func (d *departures) of(owner Extension) []departing {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if known := d.known[owner.Name]; known.uid == owner.UID {
-		return known.objects
-	}
-	return nil
-}
-
-func (d *departures) forget(extension string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.known, extension)
 }
 
 // theirFinalizers leaves out those by which the cluster waits for what an object
@@ -290,7 +223,7 @@ func held(ctx context.Context, client metadata.Interface, definition departing) 
 	for i := range list.Items {
 		if finalizers := theirFinalizers(&list.Items[i]); len(finalizers) > 0 {
 			found = append(found, Held{
-				Key: ObjectKey{
+				Key: object.Key{
 					GroupKind: schema.GroupKind{Group: definition.defines.Group, Kind: definition.kind},
 					Namespace: list.Items[i].Namespace, Name: list.Items[i].Name,
 				},

@@ -9,13 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// contest is the key of a ConfigMap of the fixture, as text.
-func (f *fixture) contest(name string, rivals ...string) string {
-	key := applier.ObjectKey{Namespace: f.owner.Namespace, Name: name}
+// flapping is the key of a ConfigMap of the fixture, as text.
+func (f *fixture) flapping(name string, managers ...string) string {
+	key := object.Key{Namespace: f.owner.Namespace, Name: name}
 	key.Kind = "ConfigMap"
-	return applier.Contested{Object: key, Rivals: rivals}.String()
+	return drift.Flapping{Object: key, Managers: managers}.String()
 }
 
 // provoke changes a ConfigMap in somebody else's name.
@@ -41,10 +43,10 @@ func (f *fixture) regain(t *testing.T, name string) applier.Result {
 	}
 }
 
-func contested(result applier.Result) []string {
+func flapping(result applier.Result) []string {
 	var texts []string
-	for _, contested := range result.Contested {
-		texts = append(texts, contested.String())
+	for _, object := range result.Flapping {
+		texts = append(texts, object.String())
 	}
 	return texts
 }
@@ -56,15 +58,15 @@ func TestFightsAreSlowedDown(t *testing.T) {
 	f.settle(t)
 	var result applier.Result
 	for i := range 6 {
-		if got := contested(result); len(got) > 0 {
-			t.Fatalf("after %d repairs: contested = %v", i, got)
+		if got := flapping(result); len(got) > 0 {
+			t.Fatalf("after %d repairs: flapping = %v", i, got)
 		}
 		f.provoke(t, "a")
 		result = f.regain(t, "a")
 	}
-	want := []string{f.contest("a", "rival")}
-	if diff := cmp.Diff(want, contested(result)); diff != "" {
-		t.Fatalf("contested (-want +got):\n%s", diff)
+	want := []string{f.flapping("a", "rival")}
+	if diff := cmp.Diff(want, flapping(result)); diff != "" {
+		t.Fatalf("flapping (-want +got):\n%s", diff)
 	}
 
 	f.provoke(t, "a")
@@ -90,17 +92,17 @@ func TestFightsAreSlowedDown(t *testing.T) {
 	if got := f.live(t, "a").Data["key"]; got != "1" {
 		t.Errorf("after the pause it has %q", got)
 	}
-	if diff := cmp.Diff(want, contested(result)); diff != "" {
-		t.Errorf("after the pause contested (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, flapping(result)); diff != "" {
+		t.Errorf("after the pause flapping (-want +got):\n%s", diff)
 	}
 
 	f.requests.take()
-	for range 2 { // the end of the pause, and that of the contest
+	for range 2 { // the end of the pause, and that of the flapping
 		f.later.Add(int64(result.RecheckAfter))
 		result = f.repair(t)
 	}
-	if got := contested(result); len(got) > 0 || result.RecheckAfter > 0 {
-		t.Errorf("at rest contested = %v, and it is looked at again after %s", got, result.RecheckAfter)
+	if got := flapping(result); len(got) > 0 || result.RecheckAfter > 0 {
+		t.Errorf("at rest flapping = %v, and it is looked at again after %s", got, result.RecheckAfter)
 	}
 	for _, line := range f.requests.take() {
 		if strings.Contains(line, " PATCH ") {

@@ -8,7 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
 // TestRecordsThatSomebodyElseWrote has a process that takes its history for
@@ -58,7 +59,7 @@ func TestRecordsThatSomebodyElseWrote(t *testing.T) {
 	}
 }
 
-func installed(state applier.State) string {
+func installed(state release.State) string {
 	if state.Installed == nil {
 		return ""
 	}
@@ -96,7 +97,7 @@ func annotateRecords(t *testing.T, f *fixture) {
 
 // giveRecords makes the records those of another extension, which there is: the
 // garbage collector lets them be.
-func giveRecords(t *testing.T, f *fixture, owner applier.Extension) {
+func giveRecords(t *testing.T, f *fixture, owner object.Owner) {
 	t.Helper()
 	for _, record := range f.records(t) {
 		for i := range record.OwnerReferences {

@@ -26,7 +26,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -92,8 +92,8 @@ func TestNothingIsDeletedForAnExtensionThatIsDeletedMeanwhile(t *testing.T) {
 	f.restart(t)
 	f.during(func() { f.beginRemoval(t) })
 	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("a", "2")))
-	if !errors.Is(err, applier.ErrOwnerGone) || f.live(t, "dropped") == nil {
-		t.Errorf("err = %v, want %v; the dropped object is %+v", err, applier.ErrOwnerGone, f.live(t, "dropped"))
+	if !errors.Is(err, object.ErrOwnerGone) || f.live(t, "dropped") == nil {
+		t.Errorf("err = %v, want %v; the dropped object is %+v", err, object.ErrOwnerGone, f.live(t, "dropped"))
 	}
 }
 
@@ -140,7 +140,7 @@ func TestWhatOthersTakeOverMeanwhileIsTheirs(t *testing.T) {
 		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 			t.Fatal(err)
 		}
-		if conflict := (*applier.ConflictError)(nil); !errors.As(err, &conflict) || live.GetLabels()["is"] != "theirs" {
+		if conflict := (*object.ConflictError)(nil); !errors.As(err, &conflict) || live.GetLabels()["is"] != "theirs" {
 			t.Errorf("err = %v, the object is %+v", err, live)
 		}
 	})
@@ -336,7 +336,7 @@ func TestIndexesThatNameSecretsOfOthers(t *testing.T) {
 func TestChunksInTheWay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "in-the-way")
-	f.applier.UseSmallChunks()
+	f.applier.UseSmallChunks(t)
 	var squatted string
 	f.requests.setStop(func(req *http.Request) error {
 		if req.Method != http.MethodPost || squatted != "" || !strings.HasSuffix(req.URL.Path, "/namespaces/"+systemNamespace+"/secrets") {

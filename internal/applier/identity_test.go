@@ -19,7 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
 // departure is a request as it leaves the process.
@@ -328,10 +329,10 @@ func TestNobodyTouchesContent(t *testing.T) { //nolint:tparallel // see below
 	t.Parallel()
 	f := newFixture(t, "nobody")
 	f.apply(t, "1.0.0", configMap("a", "1"))
-	for name, take := range map[string]func(*applier.Extension){ //nolint:paralleltest // one process after the other
-		"no name":      func(e *applier.Extension) { e.ServiceAccount = "" },
-		"no namespace": func(e *applier.Extension) { e.Namespace = "" },
-		"neither":      func(e *applier.Extension) { e.Namespace, e.ServiceAccount = "", "" },
+	for name, take := range map[string]func(*object.Owner){ //nolint:paralleltest // one process after the other
+		"no name":      func(e *object.Owner) { e.ServiceAccount = "" },
+		"no namespace": func(e *object.Owner) { e.Namespace = "" },
+		"neither":      func(e *object.Owner) { e.Namespace, e.ServiceAccount = "", "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := &gate{}
@@ -343,10 +344,10 @@ func TestNobodyTouchesContent(t *testing.T) { //nolint:tparallel // see below
 			}
 			object := configMap("a", "2")
 			object.SetNamespace(f.owner.Namespace)
-			if _, err := f.applier.Apply(t.Context(), nobody, f.desired("2.0.0", object)); !errors.Is(err, applier.ErrNoIdentity) {
+			if _, err := f.applier.Apply(t.Context(), nobody, f.desired("2.0.0", object)); !errors.Is(err, impersonation.ErrNoIdentity) {
 				t.Errorf("applying: %v, want ErrNoIdentity", err)
 			}
-			if _, err := f.applier.Repair(t.Context(), nobody); !errors.Is(err, applier.ErrNoIdentity) {
+			if _, err := f.applier.Repair(t.Context(), nobody); !errors.Is(err, impersonation.ErrNoIdentity) {
 				t.Errorf("repairing: %v, want ErrNoIdentity", err)
 			}
 			for _, d := range gate.departures() {

@@ -2,15 +2,11 @@ package applier
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"maps"
+	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -22,21 +18,20 @@ import (
 //
 // Beside an object that was being replaced, it is the one write to content after an
 // extension was deleted.
-func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
-	client, err := a.clients.dynamic(owner.account())
+func (a *Applier) LetGo(ctx context.Context, owner object.Owner) error {
+	planner, err := a.planner(owner)
 	if err != nil {
 		return err
 	}
-	history, err := a.histories.all(ctx, owner)
+	history, err := a.histories.All(ctx, owner)
 	if err != nil {
 		return err
 	}
-	before, err := history.objects(ctx, none)
+	before, err := history.Objects(ctx, release.None)
 	if err != nil {
 		return err
 	}
-	planner := planner{client: client, mapper: a.config.Mapper, owner: owner}
-	known, err := planner.known(before)
+	known, err := object.Known(a.config.Mapper, owner, before)
 	if err != nil {
 		return err
 	}
@@ -45,72 +40,8 @@ func (a *Applier) LetGo(ctx context.Context, owner Extension) error {
 			return err
 		}
 	}
-	var steps []*step
-	for _, item := range known {
-		steps = append(steps, &step{item: item})
-	}
-	if err := newObjectsError(eachStep(ctx, steps, planner.disown, "letting go of")); err != nil {
+	if err := planner.Disown(ctx, slices.Collect(maps.Values(known))); err != nil {
 		return err
 	}
-	return history.disown(ctx)
-}
-
-func (p *planner) disown(ctx context.Context, s *step) error {
-	if err := s.read(ctx, p.client); err != nil || s.live == nil {
-		return err
-	}
-	return disown(ctx, p.client, p.owner, s)
-}
-
-// disown tries again when the object is changed at the same time, most likely by the
-// garbage collector.
-func disown(ctx context.Context, client dynamic.Interface, owner Extension, s *step) error {
-	for range maxRereads {
-		left := owner.without(s.live)
-		if len(left) == len(s.live.GetOwnerReferences()) {
-			return nil
-		}
-		data, err := ownersPatch(s.live, left)
-		if err != nil {
-			return err
-		}
-		options := metav1.PatchOptions{FieldManager: fieldManager}
-		_, err = resourceOf(client, s.item).Patch(ctx, s.key.Name, types.MergePatchType, data, options)
-		if err == nil || apierrors.IsNotFound(err) {
-			return nil
-		}
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-		if err := s.read(ctx, client); err != nil || s.live == nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%s is changed all the time", s.key)
-}
-
-// ownersPatch replaces the owners of exactly the object that was read.
-func ownersPatch(live *unstructured.Unstructured, owners []metav1.OwnerReference) ([]byte, error) {
-	document := map[string]any{"metadata": map[string]any{
-		"uid":             live.GetUID(),
-		"resourceVersion": live.GetResourceVersion(),
-		"ownerReferences": owners,
-	}}
-	data, err := json.Marshal(document)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a patch of owners: %w", err)
-	}
-	return data, nil
-}
-
-// disown takes the owner off all records.
-func (h *history) disown(ctx context.Context) error {
-	for i := range h.entries {
-		for _, name := range append([]string{h.entries[i].name}, h.entries[i].chunks...) {
-			if err := h.records.disown(ctx, name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return history.Disown(ctx)
 }

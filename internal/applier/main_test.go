@@ -31,6 +31,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/webhook"
@@ -199,7 +201,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 
 // fixture is one extension in a namespace of its own.
 type fixture struct {
-	owner    applier.Extension
+	owner    object.Owner
 	applier  *applier.Applier
 	requests *requests
 	changed  chan string
@@ -257,7 +259,7 @@ func newPowerlessFixture(t *testing.T, name string) *fixture {
 	return f
 }
 
-func newOwner(t *testing.T, name, namespace string) applier.Extension {
+func newOwner(t *testing.T, name, namespace string) object.Owner {
 	t.Helper()
 	extension := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{
@@ -270,7 +272,7 @@ func newOwner(t *testing.T, name, namespace string) applier.Extension {
 	extension.SetKind("ClusterExtension")
 	extension.SetName(name)
 	create(t, extension)
-	return applier.Extension{Name: name, UID: extension.GetUID(), Namespace: namespace, ServiceAccount: account, Package: "p"}
+	return object.Owner{Name: name, UID: extension.GetUID(), Namespace: namespace, ServiceAccount: account, Package: "p"}
 }
 
 // restart gives the fixture an applier that knows nothing, as a new process
@@ -322,7 +324,7 @@ func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
 
 func (f *fixture) desired(version string, objects ...*unstructured.Unstructured) applier.Desired {
 	return applier.Desired{
-		Revision: applier.Revision{
+		Revision: release.Revision{
 			Bundle: bundle.Identity{Package: "p", Name: "p.v" + version, Version: version},
 			Image:  "registry.test/p:v" + version,
 			Inputs: "sha256:inputs",
@@ -345,7 +347,7 @@ func (f *fixture) applyDesired(t *testing.T, desired applier.Desired) applier.Re
 	return result
 }
 
-func (f *fixture) observe(t *testing.T) applier.State {
+func (f *fixture) observe(t *testing.T) release.State {
 	t.Helper()
 	state, err := f.applier.Observe(t.Context(), f.owner)
 	if err != nil {

@@ -11,9 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // beside is the fixture of another extension for the same ServiceAccount, with a
@@ -27,7 +30,7 @@ func (f *fixture) beside(t *testing.T, name string) *fixture {
 
 // secretsOf names the Secrets in the system namespace that an extension owns, or nobody
 // for an empty one, as far as their names begin like those of records of either name.
-func secretsOf(t *testing.T, owner applier.Extension, like ...string) []string {
+func secretsOf(t *testing.T, owner object.Owner, like ...string) []string {
 	t.Helper()
 	list := &corev1.SecretList{}
 	if err := admin.List(t.Context(), list, client.InNamespace(systemNamespace)); err != nil {
@@ -48,7 +51,7 @@ func secretsOf(t *testing.T, owner applier.Extension, like ...string) []string {
 
 // rename writes the records of an extension under another name, as processes did that
 // knew no difference between the name of a release and that of its records.
-func rename(t *testing.T, owner applier.Extension, from, to string) {
+func rename(t *testing.T, owner object.Owner, from, to string) {
 	t.Helper()
 	for _, name := range secretsOf(t, owner, from) {
 		secret := &corev1.Secret{}
@@ -65,7 +68,7 @@ func rename(t *testing.T, owner applier.Extension, from, to string) {
 		if isChunk != (secret.Labels["type"] == "chunk") {
 			t.Fatalf("%s is neither an index nor a chunk", name)
 		}
-		secret.Labels["key"] = applier.KeyLabel(key)
+		secret.Labels["key"] = object.Shortened(key, validation.LabelValueMaxLength)
 		var chunks []string
 		if raw := secret.Data["extraChunks"]; len(raw) > 0 {
 			if err := json.Unmarshal([]byte(strings.ReplaceAll(string(raw), from, to)), &chunks); err != nil {
@@ -104,7 +107,7 @@ func deleteSecrets(t *testing.T, names ...string) {
 // contentOf is what an extension has, large enough for a record of several chunks.
 func contentOf(t *testing.T, name, value string) []*unstructured.Unstructured {
 	t.Helper()
-	return []*unstructured.Unstructured{configMap(name, value), configMap(name+"-large", applier.Noise(t, 16<<10))}
+	return []*unstructured.Unstructured{configMap(name, value), configMap(name+"-large", testkit.Noise(t, 16<<10))}
 }
 
 // TestNamesThatBecomeTheSame has two extensions, one of which is called as the name of
@@ -125,12 +128,12 @@ func TestNamesThatBecomeTheSame(t *testing.T) {
 			t.Parallel()
 			longName := strings.NewReplacer(" ", "-", ",", "").Replace(tc.name) + "-" + strings.Repeat("x", 58-len(tc.name))
 			long := newFixture(t, longName)
-			short := long.beside(t, applier.ReleaseName(longName))
-			long.applier.UseSmallChunks()
-			short.applier.UseSmallChunks()
+			short := long.beside(t, object.ReleaseName(longName))
+			long.applier.UseSmallChunks(t)
+			short.applier.UseSmallChunks(t)
 			newer := func(f *fixture) *fixture { // than those records
 				f.restart(t)
-				f.applier.UseSmallChunks()
+				f.applier.UseSmallChunks(t)
 				return f
 			}
 
@@ -144,23 +147,23 @@ func TestNamesThatBecomeTheSame(t *testing.T) {
 					if tc.shortFirst {
 						// The first revision of the short name has taken its number.
 						f.apply(t, "1.0.0", contentOf(t, f.owner.Name[:5]+f.kind(), "2")...)
-						deleteSecrets(t, secretsOf(t, f.owner, applier.RecordName(longName)+".v1")...)
+						deleteSecrets(t, secretsOf(t, f.owner, release.RecordName(longName)+".v1")...)
 					}
-					rename(t, f.owner, applier.RecordName(longName), short.owner.Name)
+					rename(t, f.owner, release.RecordName(longName), short.owner.Name)
 					newer(f)
 				}
 			}
-			same := func(*applier.Extension) {}
+			same := func(*object.Owner) {}
 			var known map[string][]string
 			note := func() {
 				known = map[string][]string{}
 				for _, f := range []*fixture{first, second} {
-					known[f.owner.Name] = secretsOf(t, f.owner, applier.RecordName(longName), short.owner.Name)
+					known[f.owner.Name] = secretsOf(t, f.owner, release.RecordName(longName), short.owner.Name)
 				}
 			}
 			untouched := func(f *fixture, when string) {
 				t.Helper()
-				if diff := cmp.Diff(known[f.owner.Name], secretsOf(t, f.owner, applier.RecordName(longName), short.owner.Name)); diff != "" {
+				if diff := cmp.Diff(known[f.owner.Name], secretsOf(t, f.owner, release.RecordName(longName), short.owner.Name)); diff != "" {
 					t.Errorf("records of %q after %s (-before +after):\n%s", f.owner.Name, when, diff)
 				}
 			}
@@ -198,7 +201,7 @@ func TestNamesThatBecomeTheSame(t *testing.T) {
 				gone.replaceExtension(t, same)
 				is(stays, "1.3.0", "the other one was deleted without its content")
 				untouched(stays, "the other one was deleted without its content")
-				nobodys := secretsOf(t, applier.Extension{}, applier.RecordName(longName), short.owner.Name)
+				nobodys := secretsOf(t, object.Owner{}, release.RecordName(longName), short.owner.Name)
 				if diff := cmp.Diff(known[gone.owner.Name], nobodys); diff != "" {
 					t.Errorf("records of %q that stay (-before +after):\n%s", gone.owner.Name, diff)
 				}

@@ -20,7 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // collectorPatience is how long the garbage collector may take to let go of content. It
@@ -85,7 +86,7 @@ func (f *fixture) extension() *unstructured.Unstructured {
 
 // replaceExtension makes another extension of the same name in a process that knows
 // nothing of the first.
-func (f *fixture) replaceExtension(t *testing.T, change func(*applier.Extension)) {
+func (f *fixture) replaceExtension(t *testing.T, change func(*object.Owner)) {
 	t.Helper()
 	if err := admin.Delete(t.Context(), f.extension(), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 		t.Fatal(err)
@@ -119,14 +120,14 @@ func controllers(objects ...metav1.Object) []types.UID {
 // it is the same release, and never the owner of its time.
 func TestAnotherExtensionOfTheSameName(t *testing.T) {
 	t.Parallel()
-	same := func(*applier.Extension) {}
+	same := func(*object.Owner) {}
 	tests := map[string]struct {
-		change    func(*applier.Extension)
+		change    func(*object.Owner)
 		installed string
 		revisions []string // of all records after an upgrade
 	}{
 		"same release":    {change: same, installed: "1.1.0", revisions: []string{"1", "2", "3"}},
-		"another package": {change: func(e *applier.Extension) { e.Package = "q" }, revisions: []string{"1", "2", "3"}},
+		"another package": {change: func(e *object.Owner) { e.Package = "q" }, revisions: []string{"1", "2", "3"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +189,7 @@ func TestTakingOverRecordsEndsInBetween(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, fmt.Sprintf("half-taken-%d", writes))
 			f.applyInChunks(t, "1.0.0", 4_000)
-			f.replaceExtension(t, func(*applier.Extension) {})
+			f.replaceExtension(t, func(*object.Owner) {})
 			f.endTakingOver(t, writes)
 			f.applyInChunks(t, "1.1.0", 4_100)
 			checkChunks(t, f)
@@ -207,7 +208,7 @@ func TestTakingOverRecordsEndsAgainAndAgain(t *testing.T) {
 	f.applyInChunks(t, "1.0.0", 4_000)
 	f.applyInChunks(t, "1.1.0", 4_100)
 	f.applyInChunks(t, "1.2.0", 4_200)
-	f.replaceExtension(t, func(*applier.Extension) {})
+	f.replaceExtension(t, func(*object.Owner) {})
 	for range 2 {
 		f.endTakingOver(t, 1)
 	}
@@ -228,7 +229,7 @@ func TestTakingOverRevisionsEndsInBetween(t *testing.T) {
 			if found := len(f.allRecords(t)); found != 4 {
 				t.Fatalf("%d Secrets, want 4", found)
 			}
-			f.replaceExtension(t, func(*applier.Extension) {})
+			f.replaceExtension(t, func(*object.Owner) {})
 			f.endTakingOver(t, writes)
 			f.applyInChunks(t, "1.2.0", 4_200)
 			f.applyInChunks(t, "1.3.0", 4_300)
@@ -252,7 +253,7 @@ func TestTakingOverRecordsEndsAndTheIndexIsSlowToGo(t *testing.T) {
 		}
 	}
 	hold(`"test.test/hold"`)
-	f.replaceExtension(t, func(*applier.Extension) {})
+	f.replaceExtension(t, func(*object.Owner) {})
 	f.endTakingOverOf(t, 1, func(secret *corev1.Secret) bool { return secret.DeletionTimestamp != nil })
 	f.applyInChunks(t, "1.1.0", 4_100)
 	hold()
@@ -265,10 +266,10 @@ func TestTakingOverRecordsEndsAndTheIndexIsSlowToGo(t *testing.T) {
 // applyInChunks looks at what there is, and installs a revision whose record has chunks.
 func (f *fixture) applyInChunks(t *testing.T, version string, noise int) {
 	t.Helper()
-	f.applier.UseSmallChunks()
+	f.applier.UseSmallChunks(t)
 	f.observe(t)
 	desired := f.desired(version, configMap("a", version))
-	desired.Revision.Inputs = applier.Noise(t, noise)
+	desired.Revision.Inputs = testkit.Noise(t, noise)
 	f.applyDesired(t, desired)
 }
 
@@ -317,7 +318,7 @@ func TestAnotherExtensionInAProcessThatSawTheFirstGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	process := f.applier
-	f.replaceExtension(t, func(*applier.Extension) {})
+	f.replaceExtension(t, func(*object.Owner) {})
 	process.Forget(f.owner.Name)
 	f.applier = process
 	if got := installed(f.observe(t)); got != "1.0.0" {
@@ -356,15 +357,15 @@ func TestNothingIsWrittenForAnExtensionOnItsWayOut(t *testing.T) {
 				return nil
 			})
 			_, err := f.applier.Repair(t.Context(), f.owner)
-			if !errors.Is(err, applier.ErrOwnerGone) || !happened.Load() {
-				t.Errorf("err = %v, want %v; it happened: %t", err, applier.ErrOwnerGone, happened.Load())
+			if !errors.Is(err, object.ErrOwnerGone) || !happened.Load() {
+				t.Errorf("err = %v, want %v; it happened: %t", err, object.ErrOwnerGone, happened.Load())
 			}
 			if diff := cmp.Diff([]types.UID{""}, controllers(f.live(t, "a"))); diff != "" {
 				t.Errorf("controllers (-want +got):\n%s", diff)
 			}
 			f.requests.setStop(nil)
-			if _, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("a", "2"))); !errors.Is(err, applier.ErrOwnerGone) {
-				t.Errorf("an upgrade fails with %v, want %v", err, applier.ErrOwnerGone)
+			if _, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("a", "2"))); !errors.Is(err, object.ErrOwnerGone) {
+				t.Errorf("an upgrade fails with %v, want %v", err, object.ErrOwnerGone)
 			}
 			if live := f.live(t, "a"); live.Data["key"] != "1" {
 				t.Errorf("a = %+v", live)

@@ -2,20 +2,25 @@ package applier
 
 import (
 	"context"
-	"fmt"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
 // checkPermissions asks, as the ServiceAccount, for the rights to all of an
 // operation.
-func (a *Applier) checkPermissions(ctx context.Context, owner Extension, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
-	clients, err := a.permissionClients(owner.account())
+func (a *Applier) checkPermissions(ctx context.Context, owner object.Owner, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+	clients, err := a.permissionClients(owner.Account())
 	if err != nil {
 		return nil, err
 	}
@@ -29,37 +34,25 @@ func (a *Applier) checkPermissions(ctx context.Context, owner Extension, desired
 	})
 }
 
-func (a *Applier) permissionClients(account ServiceAccount) (permission.Clients, error) {
-	http := a.clients.http(account)
-	authorization, err := authorizationv1client.NewForConfigAndClient(a.clients.config, http)
+func (a *Applier) permissionClients(account types.NamespacedName) (permission.Clients, error) {
+	authorization, err := impersonation.As(a.clients, account, authorizationv1client.NewForConfigAndClient)
 	if err != nil {
-		return permission.Clients{}, fmt.Errorf("building a client for %q: %w", account.User(), err)
+		return permission.Clients{}, err
 	}
-	rbac, err := rbacv1client.NewForConfigAndClient(a.clients.config, http)
-	if err != nil {
-		return permission.Clients{}, fmt.Errorf("building a client for %q: %w", account.User(), err)
-	}
-	return permission.Clients{Authorization: authorization, RBAC: rbac}, nil
+	rbac, err := impersonation.As(a.clients, account, rbacv1client.NewForConfigAndClient)
+	return permission.Clients{Authorization: authorization, RBAC: rbac}, err
 }
 
 // checkDefinitions asks what the plan does to definitions that exist and to what
 // is stored.
-func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy, plan *plan) (notes []string, err error) {
-	client, err := a.clients.reader(plan.owner.account())
+func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy, plan *plan.Plan) (notes []string, err error) {
+	client, err := impersonation.As(a.clients, plan.Owner.Account(), func(config *rest.Config, through *http.Client) (rest.Interface, error) {
+		return rest.RESTClientForConfigAndClient(preflight.ConfigFor(config), through)
+	})
 	if err != nil {
 		return nil, err
 	}
-	changes := make([]preflight.Change, 0, len(plan.steps)+len(plan.prune))
-	for _, s := range plan.steps {
-		if s.left != "" {
-			continue
-		}
-		changes = append(changes, preflight.Change{Live: s.live, Wanted: s.object})
-	}
-	for _, s := range plan.prune {
-		changes = append(changes, preflight.Change{Live: s.live})
-	}
-	verdict, err := preflight.Definitions(ctx, preflight.ListerOf(client), policy.Definitions, changes)
+	verdict, err := preflight.Definitions(ctx, preflight.ListerOf(client), policy.Definitions, plan.Changes())
 	if err != nil {
 		return nil, err
 	}

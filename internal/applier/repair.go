@@ -2,13 +2,14 @@ package applier
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
-	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -18,58 +19,57 @@ import (
 // which it waits some seconds at most.
 //
 // Fields that others have set stay, as do objects that the extension no longer
-// owns, which it reports as [*ConflictError]. Objects that are changed again each
+// owns, which it reports as [*object.ConflictError]. Objects that are changed again each
 // time are repaired ever more seldom, see [Result]. Objects of kinds that the cluster
 // does not serve any more cannot be put back: when all others are, it fails with
-// [*UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [ErrOwnerGone] where there is something to write
+// [*object.UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [object.ErrOwnerGone] where there is something to write
 // for an extension that is on its way out.
-func (a *Applier) Repair(ctx context.Context, owner Extension) (Result, error) {
-	known, now := a.state(owner), a.config.Now()
+func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error) {
+	known, now := a.memory(owner).drift, a.config.Now()
 	extent, err := a.extentOf(ctx, owner, now)
 	if err != nil {
 		return Result{}, err
 	}
 	if extent.isEmpty() {
-		return a.result(owner, outcome{}), nil
+		return a.result(owner, plan.Progress{}), nil
 	}
 	if extent.size() > largeRepair {
 		if err := turn.Take(ctx); err != nil {
 			return Result{}, err
 		}
 	}
-	client, err := a.clients.dynamic(owner.account())
+	planner, err := a.planner(owner)
 	if err != nil {
 		return Result{}, err
 	}
-	planner := planner{client: client, mapper: a.config.Mapper, owner: owner, guard: a.guard(owner)}
-	objects, unserved := planner.served(extent.objects)
+	objects, unserved := object.Served(a.config.Mapper, extent.objects)
 	if !extent.all {
-		if objects, err = planner.only(objects, extent.suspects); err != nil {
+		if objects, err = planner.Only(objects, extent.some); err != nil {
 			return Result{}, err
 		}
 	}
-	plan, err := planner.review(ctx, objects, extent.tried)
+	plan, err := planner.Review(ctx, objects, extent.tried)
 	if err != nil {
 		return Result{}, err
 	}
-	executor := newExecutor(planner.writer())
+	executor := planner.Executor()
 	kept, err := a.restore(ctx, executor, plan)
-	known.noteRepairs(plan.steps, executor.outcome.changes, now)
+	known.NoteRepairs(executor.Repaired(plan), now)
 	if err != nil {
-		return Result{Changes: executor.outcome.changes, Began: true}, err
+		return Result{Changes: executor.Progress.Changes, Began: true}, err
 	}
-	known.rest(now)
+	known.Rest(now)
 	switch {
 	case extent.all && unserved != nil: // until all of them are known, none is
 	case extent.all:
-		known.settle(executor.outcome, kept, a.config.Now())
+		known.Settle(executor.Progress.Left, kept, a.config.Now())
 	default:
-		known.settleSome(executor.outcome.live, kept)
+		known.SettleSome(executor.Progress.Left.Live, kept)
 	}
 	if extent.all && !extent.watched {
-		a.follow(owner, plan.steps)
+		a.follow(owner, plan.Items())
 	}
-	return a.result(owner, executor.outcome), unserved
+	return a.result(owner, executor.Progress), unserved
 }
 
 // extent is what a repair has to look at.
@@ -77,12 +77,12 @@ type extent struct {
 	// objects are all of the revision; none if there is nothing to look at.
 	objects []*unstructured.Unstructured
 
-	// tried are those of later revisions, which have failed; see [history.triedAfter].
+	// tried are those of later revisions, which have failed; see [release.History.triedAfter].
 	tried []*unstructured.Unstructured
 
-	// suspects are those to look at, unless all is set.
-	suspects []ObjectKey
-	all      bool
+	// some are those to look at, unless all is set.
+	some []object.Key
+	all  bool
 
 	// watched says that the watches of the objects were just begun.
 	watched bool
@@ -96,73 +96,46 @@ func (e extent) size() int {
 	if e.all {
 		return len(e.objects)
 	}
-	return len(e.suspects)
+	return len(e.some)
 }
 
-func (e extent) isEmpty() bool { return !e.all && len(e.suspects) == 0 }
+func (e extent) isEmpty() bool { return !e.all && len(e.some) == 0 }
 
-func (a *Applier) extentOf(ctx context.Context, owner Extension, now time.Time) (extent, error) {
-	known := a.state(owner)
+func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Time) (extent, error) {
+	known := a.memory(owner).drift
 	var found extent
-	found.suspects, found.all = known.suspects(now)
-	if len(a.watches.denied(owner.Name)) > 0 && now.Sub(known.lookedAt()) >= recheckInterval {
+	found.some, found.all = known.ToLookAt(now)
+	if len(a.watches.Denied(owner.Name)) > 0 && now.Sub(known.LookedAt()) >= recheckInterval {
 		found.all = true
 	}
 	if found.isEmpty() {
 		return found, nil
 	}
-	installed, err := a.installed(ctx, owner, &found)
+	installed, err := a.installed(ctx, owner)
 	if err != nil {
 		return extent{}, err
 	}
-	if known.lookedAt().IsZero() {
-		found.watched = a.recognize(ctx, owner, installed, found.objects)
-		found.suspects, found.all = known.suspects(now)
+	found.objects, found.tried = installed.Objects, installed.Tried
+	if known.LookedAt().IsZero() {
+		found.watched = a.sync(ctx, owner, installed)
+		found.some, found.all = known.ToLookAt(now)
 	}
 	return found, nil
 }
 
-func (a *Applier) restore(ctx context.Context, executor *executor, plan *plan) (certificates, error) {
-	if err := executor.execute(ctx, plan); err != nil {
-		return certificates{}, err
+func (a *Applier) restore(ctx context.Context, executor *plan.Executor, plan *plan.Plan) (drift.Certificates, error) {
+	if err := executor.Execute(ctx, plan); err != nil {
+		return drift.Certificates{}, err
 	}
-	return a.certify(ctx, executor, plan.steps)
+	return a.certify(ctx, executor, plan.Steps)
 }
 
-// installed gives the revision that is installed, and puts its objects and those that
-// were tried after it into the extent.
-func (a *Applier) installed(ctx context.Context, owner Extension, of *extent) (*release.Release, error) {
-	history, err := a.histories.of(ctx, owner)
+func (a *Applier) installed(ctx context.Context, owner object.Owner) (*release.Installed, error) {
+	history, err := a.history(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
 	defer a.reconsider(history)
-	defer history.trim()
-	installed, err := history.installed(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if installed == nil {
-		return nil, fmt.Errorf("nothing is recorded as installed for %q", owner.Name)
-	}
-	if of.objects, err = objectsOf(installed.Manifest); err != nil {
-		return nil, err
-	}
-	of.tried, err = history.triedAfter(ctx, installed.Version, called(of.objects))
-	return installed, err
-}
-
-// only gives the objects of these keys.
-func (p *planner) only(objects []*unstructured.Unstructured, keys []ObjectKey) ([]*unstructured.Unstructured, error) {
-	known, err := p.known(objects)
-	if err != nil {
-		return nil, err
-	}
-	var found []*unstructured.Unstructured
-	for key, item := range known {
-		if slices.Contains(keys, key) {
-			found = append(found, item.object)
-		}
-	}
-	return found, nil
+	defer history.Trim()
+	return history.Installed(ctx)
 }

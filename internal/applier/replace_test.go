@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -114,7 +115,7 @@ func TestImmutableFields(t *testing.T) {
 			f.settle(t)
 			rested, err := f.applier.Repair(t.Context(), f.owner)
 			for key, change := range rested.Changes {
-				if change != applier.Unchanged {
+				if change != plan.Unchanged {
 					t.Errorf("it does not come to rest: %s was %s", key, change)
 				}
 			}
@@ -188,7 +189,7 @@ func TestDeathBetweenDeletionAndCreation(t *testing.T) {
 		t.Fatalf("state is %+v", state)
 	}
 	f.apply(t, "1.1.0", selecting(t, "b"))
-	if got := f.get(t, selecting(t, "b")).GetLabels()[applier.LabelOwnerName]; got != f.owner.Name {
+	if got := f.get(t, selecting(t, "b")).GetLabels()[object.LabelOwnerName]; got != f.owner.Name {
 		t.Errorf("the object is of %q", got)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const labelTraces = "olm.operatorframework.io/traces"
+const labelLastApplied = "olm.operatorframework.io/traces"
 
 // editRecord changes the release of the newest record.
 func (f *fixture) editRecord(t *testing.T, edit func(record map[string]any)) {
@@ -53,7 +53,7 @@ func (f *fixture) editRecord(t *testing.T, edit func(record map[string]any)) {
 
 func setTraces(record map[string]any, text string) {
 	labels, _ := record["labels"].(map[string]any)
-	labels[labelTraces] = text
+	labels[labelLastApplied] = text
 }
 
 func priorityClass() *unstructured.Unstructured {
@@ -193,7 +193,7 @@ func TestRecordsThatTellTooLittle(t *testing.T) {
 	tests := map[string]func(record map[string]any){
 		"of the reference implementation": func(record map[string]any) {
 			labels, _ := record["labels"].(map[string]any)
-			delete(labels, labelTraces)
+			delete(labels, labelLastApplied)
 		},
 		"of another manifest": func(record map[string]any) {
 			manifest, _ := record["manifest"].(string)

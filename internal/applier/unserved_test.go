@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/platform"
 )
@@ -128,7 +128,7 @@ func TestAKindGoesAndComesBack(t *testing.T) {
 			}
 			f.eventually(t, "a repair of all else", func() bool {
 				_, err := f.applier.Repair(t.Context(), f.owner)
-				unknown, ok := errors.AsType[*applier.UnknownKindsError](err)
+				unknown, ok := errors.AsType[*object.UnknownKindsError](err)
 				return ok && slices.Equal(unknown.Kinds, []string{"Certificate (" + group + "/v1)"}) && meta.IsNoMatchError(err) && f.live(t, "a") != nil
 			})
 			if _, err := f.applier.Repair(t.Context(), f.owner); !meta.IsNoMatchError(err) {
@@ -140,7 +140,7 @@ func TestAKindGoesAndComesBack(t *testing.T) {
 				_, err := f.applier.Repair(t.Context(), f.owner)
 				return err == nil
 			})
-			if f.get(t, thing).GetLabels()[applier.LabelOwnerName] != f.owner.Name {
+			if f.get(t, thing).GetLabels()[object.LabelOwnerName] != f.owner.Name {
 				t.Error("it is not back")
 			}
 		})
@@ -181,7 +181,7 @@ func TestCertManagerGoes(t *testing.T) {
 	secret := parse(t, `{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: serving-cert}}`)
 	secret.SetAnnotations(map[string]string{bundle.AnnotationCertificateNames: "serving." + f.owner.Namespace + ".svc"})
 	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.0.0", secret, configMap("a", "1")))
-	if _, ok := errors.AsType[*applier.ConflictError](err); !ok {
+	if _, ok := errors.AsType[*object.ConflictError](err); !ok {
 		t.Fatalf("err = %v, want that the Secret of another Certificate is not taken", err)
 	}
 	left.Annotations["cert-manager.io/certificate-name"] = "serving"

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 )
 
 func deployment(t *testing.T) *unstructured.Unstructured {
@@ -70,7 +71,7 @@ func TestWorkloadThatIsGone(t *testing.T) {
 	if _, err := f.applier.Repair(t.Context(), f.owner); err == nil {
 		t.Error("it was put back without the right to do so")
 	}
-	want := applier.Workload{Available: metav1.ConditionFalse, Reason: "it does not exist"}
+	want := health.Workload{Available: metav1.ConditionFalse, Reason: "it does not exist"}
 	if got := f.workloads(t)[0]; got.Available != want.Available || got.Reason != want.Reason || got.RollingOut || got.Stuck {
 		t.Errorf("the workload is %+v, want %+v", got, want)
 	}
@@ -137,11 +138,11 @@ func (f *fixture) deleteDeployment(t *testing.T) {
 	}
 }
 
-func settledAs(workloads []applier.Workload, available metav1.ConditionStatus) bool {
+func settledAs(workloads []health.Workload, available metav1.ConditionStatus) bool {
 	return len(workloads) == 1 && workloads[0].Available == available
 }
 
-func (f *fixture) workloads(t *testing.T) []applier.Workload {
+func (f *fixture) workloads(t *testing.T) []health.Workload {
 	t.Helper()
 	workloads, known := f.applier.Workloads(f.owner)
 	if !known {

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -108,18 +109,18 @@ func (malformedError) Error() string {
 
 func (malformedError) Malformed() bool { return true }
 
-func object(kind, namespace, name string) applier.ObjectKey {
-	return applier.ObjectKey{GroupKind: schema.GroupKind{Kind: kind}, Namespace: namespace, Name: name}
+func keyOf(kind, namespace, name string) object.Key {
+	return object.Key{GroupKind: schema.GroupKind{Kind: kind}, Namespace: namespace, Name: name}
 }
 
-func refused(action string, object applier.ObjectKey, err error) error {
-	return &applier.ObjectsError{Failures: []applier.ObjectFailure{{Action: action, Object: object, Err: err}}}
+func refused(action string, object object.Key, err error) error {
+	return &plan.ObjectsError{Failures: []plan.ObjectFailure{{Action: action, Object: object, Err: err}}}
 }
 
-func conflicting(holder applier.Holder, objects ...applier.ObjectKey) error {
-	err := &applier.ConflictError{Claimant: applier.Extension{Name: sampleName, Namespace: sampleName}}
-	for _, object := range objects {
-		err.Conflicts = append(err.Conflicts, applier.Conflict{Object: object, Holder: holder})
+func conflicting(holder object.Holder, objects ...object.Key) error {
+	err := &object.ConflictError{Claimant: object.Owner{Name: sampleName, Namespace: sampleName}}
+	for _, obj := range objects {
+		err.Conflicts = append(err.Conflicts, object.Conflict{Object: obj, Holder: holder})
 	}
 	return err
 }
@@ -272,8 +273,8 @@ func imagesAndBundles() map[string]situation {
 
 func checks() map[string]situation {
 	const widgets = "widgets.sample.clusterextensions.dev"
-	definition := object("CustomResourceDefinition", "", widgets)
-	neighbour := upgrading(StageApply, conflicting(applier.Holder{Kind: "ClusterExtension", Name: "sample"}, definition, object("ClusterRole", "", "sample-operator-manager")))
+	definition := keyOf("CustomResourceDefinition", "", widgets)
+	neighbour := upgrading(StageApply, conflicting(object.Holder{Kind: "ClusterExtension", Name: "sample"}, definition, keyOf("ClusterRole", "", "sample-operator-manager")))
 	neighbour.Installed = nil
 	neighbour.Observed.Surroundings.Neighbours = []Neighbour{{Name: "sample", Bundle: sampleBundle("1.0.0")}}
 	approval := atRest(Outcome{Pending: &preflight.ApprovalError{Version: "1.2.0", Gains: []permission.Gain{
@@ -296,15 +297,15 @@ func checks() map[string]situation {
 		},
 		"Another extension has the package": {outcome: neighbour, next: "delete one of the two extensions"},
 		"An object belongs to a Helm release": {
-			outcome: failing(StageApply, conflicting(applier.Holder{Kind: "Helm release", Namespace: "sample", Name: "sample"}, definition)),
+			outcome: failing(StageApply, conflicting(object.Holder{Kind: "Helm release", Namespace: "sample", Name: "sample"}, definition)),
 			next:    "helm uninstall sample -n sample",
 		},
 		"An object belongs to nobody": {
-			outcome: failing(StageApply, conflicting(applier.Holder{Managers: []string{"kubectl-create"}}, object("ConfigMap", sampleName, "settings"))),
+			outcome: failing(StageApply, conflicting(object.Holder{Managers: []string{"kubectl-create"}}, keyOf("ConfigMap", sampleName, "settings"))),
 			next:    "delete the object, or hand it over",
 		},
 		"The cluster does not know a kind": {
-			outcome: failing(StageApply, &applier.UnknownKindsError{Kinds: []string{"Certificate (cert-manager.io/v1)", "ServiceMonitor (monitoring.coreos.com/v1)"}}),
+			outcome: failing(StageApply, &object.UnknownKindsError{Kinds: []string{"Certificate (cert-manager.io/v1)", "ServiceMonitor (monitoring.coreos.com/v1)"}}),
 			next:    "install what provides them",
 		},
 		"An upgrade waits for approval": {outcome: approval, next: "approvedVersion"},
@@ -312,8 +313,8 @@ func checks() map[string]situation {
 }
 
 func refusals() map[string]situation {
-	deployment := object("Deployment", sampleName, sampleName)
-	role := object("ClusterRole", "", "sample-operator-manager")
+	deployment := keyOf("Deployment", sampleName, sampleName)
+	role := keyOf("ClusterRole", "", "sample-operator-manager")
 	repair := atRest(failing(StageRepair, refused("reading", deployment, forbiddenTo("get"))))
 	repair.RepairErr = repair.Err
 	return map[string]situation{
@@ -340,12 +341,12 @@ func refusals() map[string]situation {
 			next: "has to let the object pass",
 		},
 		"A quota is used up": {
-			outcome: failing(StageApply, refused("creating", object("ConfigMap", sampleName, "settings"), statusError(http.StatusForbidden,
+			outcome: failing(StageApply, refused("creating", keyOf("ConfigMap", sampleName, "settings"), statusError(http.StatusForbidden,
 				`configmaps "settings" is forbidden: exceeded quota: small, requested: count/configmaps=1, used: count/configmaps=5, limited: count/configmaps=5`))),
 			next: "raise the quota",
 		},
 		"The namespace of an object does not exist": {
-			outcome: failing(StageApply, refused("creating", object("RoleBinding", "monitoring", sampleName),
+			outcome: failing(StageApply, refused("creating", keyOf("RoleBinding", "monitoring", sampleName),
 				apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "monitoring"))),
 			next: `create namespace "monitoring"`,
 		},
@@ -405,7 +406,7 @@ func immutableSelector() error {
 		Kind: deployment, Fields: []string{"spec.selector"},
 		Err: statusError(http.StatusUnprocessableEntity, `Deployment.apps "sample-operator" is invalid: spec.selector: field is immutable`),
 	}
-	return refused("trying to write", applier.ObjectKey{GroupKind: deployment, Namespace: sampleName, Name: sampleName}, err)
+	return refused("trying to write", object.Key{GroupKind: deployment, Namespace: sampleName, Name: sampleName}, err)
 }
 
 func statusError(code int32, message string) error {

@@ -17,7 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
@@ -197,8 +198,8 @@ func TestTextsAreBounded(t *testing.T) {
 		problems   []string
 		violations []bundle.Violation
 		gains      []permission.Gain
-		failures   []applier.ObjectFailure
-		conflicts  []applier.Conflict
+		failures   []plan.ObjectFailure
+		conflicts  []object.Conflict
 		workloads  []Workload
 	)
 	for i := range 1000 {
@@ -207,18 +208,18 @@ func TestTextsAreBounded(t *testing.T) {
 		offenders, kinds, problems = append(offenders, name), append(kinds, name), append(problems, name)
 		violations = append(violations, bundle.Violation{File: name, Message: name})
 		gains = append(gains, permission.Gain{Subject: "s", Rule: sampleRule("", "", fmt.Sprint("things-", i), "get")})
-		failures = append(failures, applier.ObjectFailure{Action: "creating", Object: object("Thing", "", name), Err: forbiddenTo("create")})
-		conflicts = append(conflicts, applier.Conflict{Object: object("Thing", "", name), Holder: applier.Holder{Kind: "Widget", Name: name}})
+		failures = append(failures, plan.ObjectFailure{Action: "creating", Object: keyOf("Thing", "", name), Err: forbiddenTo("create")})
+		conflicts = append(conflicts, object.Conflict{Object: keyOf("Thing", "", name), Holder: object.Holder{Kind: "Widget", Name: name}})
 		workloads = append(workloads, Workload{Name: name, Available: metav1.ConditionFalse, Reason: long})
 	}
 	tests := map[string]situation{
 		"rights":      {outcome: upgrading(StageApply, missingRights(1000)), next: "1000 rights are missing"},
 		"definitions": {outcome: upgrading(StageApply, &preflight.UnsafeError{Findings: findings, Offenders: offenders}), next: "convert it"},
-		"kinds":       {outcome: upgrading(StageApply, &applier.UnknownKindsError{Kinds: kinds}), next: "install what provides them"},
+		"kinds":       {outcome: upgrading(StageApply, &object.UnknownKindsError{Kinds: kinds}), next: "install what provides them"},
 		"config":      {outcome: upgrading(StageRender, &bundle.ConfigError{Problems: problems}), next: "and 999 more"},
 		"bundle":      {outcome: upgrading(StageRender, &bundle.InvalidError{Violations: violations}), next: "choose another version"},
-		"objects":     {outcome: upgrading(StageApply, &applier.ObjectsError{Failures: failures}), next: "999 more objects; `kubectl extension bundle rbac"},
-		"conflicts":   {outcome: upgrading(StageApply, &applier.ConflictError{Conflicts: conflicts}), next: "delete that owner"},
+		"objects":     {outcome: upgrading(StageApply, &plan.ObjectsError{Failures: failures}), next: "999 more objects; `kubectl extension bundle rbac"},
+		"conflicts":   {outcome: upgrading(StageApply, &object.ConflictError{Conflicts: conflicts}), next: "delete that owner"},
 		"gains":       {outcome: atRest(Outcome{Pending: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}}), next: `approvedVersion to "1.2.0"`},
 		"workloads":   {outcome: atRest(Outcome{Workloads: workloads}), next: "more"},
 		"everything else": {

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/controller"
@@ -131,7 +132,7 @@ func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource
 	if ext.UID == "" {
 		return nil, ""
 	}
-	recorded, recordErr := applier.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, applier.Extension(plan.Owner))
+	recorded, recordErr := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, object.Owner(plan.Owner))
 	if recordErr == nil {
 		return recorded, ""
 	}

@@ -1,0 +1,142 @@
+package drift
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// event is what is taken from what a watch reports.
+type event struct {
+	kind        apiwatch.EventType
+	key         object.Key
+	owner       string
+	version     string
+	fingerprint object.Fingerprint
+	workload    *health.Workload // nil for what does not run anything
+	endsList    bool             // of a bookmark: all that was there has been reported
+}
+
+// eventOf reads what a watch of the kind reports. What the API server reports
+// as an error is returned as one.
+func eventOf(kind schema.GroupKind, of apiwatch.EventType, obj json.RawMessage) (event, error) {
+	if of == apiwatch.Error {
+		status := metav1.Status{}
+		if err := json.Unmarshal(obj, &status); err != nil {
+			return event{}, fmt.Errorf("reading the error of a watch: %w", err)
+		}
+		return event{}, apierrors.FromObject(&status)
+	}
+	// Of most kinds only the metadata is there.
+	full := appsv1.Deployment{}
+	into := any(&full)
+	if kind != health.DeploymentKind {
+		into = &struct {
+			*metav1.ObjectMeta `json:"metadata"`
+		}{&full.ObjectMeta}
+	}
+	if err := json.Unmarshal(obj, into); err != nil {
+		return event{}, fmt.Errorf("reading an object of a watch: %w", err)
+	}
+	seen := event{
+		kind:        of,
+		key:         object.Key{GroupKind: kind, Namespace: full.Namespace, Name: full.Name},
+		owner:       full.Labels[object.LabelOwnerName],
+		version:     full.ResourceVersion,
+		fingerprint: object.FingerprintOf(kind, &full),
+		endsList:    full.Annotations[metav1.InitialEventsAnnotationKey] == "true",
+	}
+	if of == apiwatch.Deleted {
+		return seen.deleted(), nil
+	}
+	if kind == health.DeploymentKind {
+		seen.workload = new(health.OfDeployment(seen.key, &full))
+	}
+	return seen, nil
+}
+
+// deleted is the event of an object that was reported, or should have been, and does
+// not exist any more.
+func (e event) deleted() event {
+	e.fingerprint = object.Fingerprint{Deleted: true}
+	if e.key.GroupKind == health.DeploymentKind {
+		e.workload = new(health.Missing(e.key))
+	}
+	return e
+}
+
+// jsonSpace is all that may stand between two events.
+const jsonSpace = " \t\r\n"
+
+// maxEvent is how many bytes an object in a list or an event of a watch may have as JSON.
+// The API server takes 3 MiB and etcd 1.5 MiB, by default.
+const maxEvent = 4 << 20
+
+// errLargeEvent says that an event is larger than what is held of a watch.
+var errLargeEvent = fmt.Errorf("an event has more than %d bytes", maxEvent)
+
+// eventReader reads a stream of events. It has a buffer only while there is something
+// to read.
+type eventReader struct {
+	body    io.LimitedReader // what may be read of one event
+	first   [1]byte
+	decoder *json.Decoder // nil while there is nothing
+}
+
+func newEventReader(body io.Reader) *eventReader {
+	return &eventReader{body: io.LimitedReader{R: body}}
+}
+
+// next reads the event that [eventReader.wait] has waited for.
+func (e *eventReader) next() (apiwatch.EventType, json.RawMessage, error) {
+	var next struct {
+		Type   apiwatch.EventType `json:"type"`
+		Object json.RawMessage    `json:"object"`
+	}
+	e.body.N = maxEvent
+	if err := e.decoder.Decode(&next); err != nil {
+		if e.body.N <= 0 {
+			err = errLargeEvent
+		}
+		return "", nil, fmt.Errorf("reading an event: %w", err)
+	}
+	return next.Type, next.Object, nil
+}
+
+// wait returns when there is something to read.
+func (e *eventReader) wait() error {
+	if e.hasMore() {
+		return nil
+	}
+	e.decoder = nil
+	for {
+		e.body.N = 1
+		if _, err := io.ReadFull(&e.body, e.first[:]); err != nil {
+			return err
+		}
+		if len(bytes.TrimLeft(e.first[:], jsonSpace)) > 0 {
+			break
+		}
+	}
+	e.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(e.first[:]), &e.body))
+	return nil
+}
+
+// hasMore says whether the decoder has read beyond the last event.
+func (e *eventReader) hasMore() bool {
+	if e.decoder == nil {
+		return false
+	}
+	rest, err := io.ReadAll(e.decoder.Buffered()) // of bytes in memory
+	return err == nil && len(bytes.TrimLeft(rest, jsonSpace)) > 0
+}

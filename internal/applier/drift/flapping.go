@@ -1,0 +1,149 @@
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// Somebody who changes an object as often as we repair it is let win for a
+// while, each time for longer: neither side gives in, and the API server pays.
+const (
+	// flappingLimit is how many repairs within flappingWindow are not yet a repair.
+	flappingLimit  = 5
+	flappingWindow = 2 * time.Minute
+
+	// The first and the longest time for which a flapping object stays as it is.
+	minPause = 15 * time.Second
+	maxPause = 4 * time.Minute
+
+	// maxManagers bounds what is said of one object.
+	maxManagers = 5
+)
+
+// Flapping is an object that is changed again as often as it is repaired.
+type Flapping struct {
+	Object object.Key
+
+	// Managers are the field managers that wrote what was repaired, sorted. There
+	// are none if they cannot be told, as of an object that is deleted.
+	Managers []string
+}
+
+// String names the object and who changes it.
+func (c Flapping) String() string {
+	if len(c.Managers) == 0 {
+		return c.Object.String()
+	}
+	return fmt.Sprintf("%s (by %s)", c.Object, object.NameManagers(c.Managers))
+}
+
+// repair is how often one object was repaired lately.
+type repair struct {
+	// times are those within the window before the last one, oldest first.
+	times []time.Time
+
+	// pause is for how long the object is left as it is after the last repair;
+	// zero as long as it is not flapping.
+	pause time.Duration
+
+	// rested says that the object was found as it should be after the pause.
+	rested bool
+
+	managers []string
+}
+
+// again is one more repair, of what the field managers had written.
+func (r repair) again(now time.Time, managers []string) repair {
+	recent := slices.DeleteFunc(slices.Clone(r.times), func(at time.Time) bool { return now.Sub(at) >= flappingWindow })
+	next := repair{times: append(recent, now), managers: r.managers}
+	all := slices.Concat(r.managers, managers)
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) <= maxManagers {
+		next.managers = all
+	}
+	switch {
+	case r.pause > 0:
+		next.pause = min(2*r.pause, maxPause)
+	case len(next.times) > flappingLimit:
+		next.pause = minPause
+	}
+	return next
+}
+
+// due is the end of the pause. An object is looked at then even if nothing was
+// seen of it: what was seen before has been passed over.
+func (r repair) due() time.Time { return r.times[len(r.times)-1].Add(r.pause) }
+
+// isHeld says that the object is to stay as it is for now.
+func (r repair) isHeld(now time.Time) bool { return r.pause > 0 && now.Before(r.due()) }
+
+// isDue says that the object is to be looked at.
+func (r repair) isDue(now time.Time) bool { return r.pause > 0 && !r.rested && !now.Before(r.due()) }
+
+// isOver says that the object has needed no repair for a whole window.
+func (r repair) isOver(now time.Time) bool {
+	return (r.pause == 0 || r.rested) && now.Sub(r.due()) >= flappingWindow
+}
+
+// next is when there is something to do about an object that is flapping, or
+// to tell.
+func (r repair) next() time.Time {
+	if r.rested {
+		return r.due().Add(flappingWindow)
+	}
+	return r.due()
+}
+
+// repairs are those of one extension, by object.
+type repairs map[object.Key]repair
+
+// holdBack takes the objects that are paused from those to look at, and adds those
+// that are due.
+func (r repairs) holdBack(toLookAt map[object.Key]struct{}, now time.Time) {
+	for key, repair := range r {
+		switch {
+		case repair.isHeld(now):
+			delete(toLookAt, key)
+		case repair.isDue(now):
+			toLookAt[key] = struct{}{}
+		}
+	}
+}
+
+// note takes over which objects a repair has put back.
+func (r repairs) note(repaired map[object.Key][]string, now time.Time) {
+	for key, managers := range repaired {
+		r[key] = r[key].again(now, managers)
+	}
+}
+
+// rest is for after a repair, which has looked at all that was due.
+func (r repairs) rest(now time.Time) {
+	for key, repair := range r {
+		if repair.isDue(now) {
+			repair.rested = true
+			r[key] = repair
+		}
+	}
+}
+
+// flapping drops what is over. It gives the objects that are flapping, sorted,
+// and when to look at one of them again; zero if there are none.
+func (r repairs) flapping(now time.Time) (found []Flapping, next time.Time) {
+	for key, repair := range r {
+		switch {
+		case repair.isOver(now):
+			delete(r, key)
+		case repair.pause > 0:
+			found = append(found, Flapping{Object: key, Managers: repair.managers})
+			if at := repair.next(); next.IsZero() || at.Before(next) {
+				next = at
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Flapping) int { return a.Object.Compare(b.Object) })
+	return found, next
+}

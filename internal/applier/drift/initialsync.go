@@ -1,0 +1,49 @@
+package drift
+
+import (
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// initialSync is the wait for every object that a record tells of to be reported by
+// a watch, present or gone.
+type initialSync struct {
+	missing map[object.Key]struct{}
+
+	// failed says that some objects cannot be watched.
+	failed bool
+
+	// done is closed when there is nothing left to wait for.
+	done chan struct{}
+}
+
+func newInitialSync(prints map[object.Key]object.Fingerprint) *initialSync {
+	made := &initialSync{missing: make(map[object.Key]struct{}, len(prints)), done: make(chan struct{})}
+	for key := range prints {
+		made.missing[key] = struct{}{}
+	}
+	if len(prints) == 0 {
+		close(made.done)
+	}
+	return made
+}
+
+// report is for an object that was reported.
+func (r *initialSync) report(key object.Key) {
+	if _, awaited := r.missing[key]; !awaited {
+		return
+	}
+	delete(r.missing, key)
+	if len(r.missing) == 0 {
+		close(r.done)
+	}
+}
+
+// fail is for a watch that is not allowed.
+func (r *initialSync) fail() {
+	if len(r.missing) > 0 {
+		r.missing, r.failed = nil, true
+		close(r.done)
+	}
+}
+
+func (r *initialSync) isComplete() bool { return len(r.missing) == 0 && !r.failed }

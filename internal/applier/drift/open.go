@@ -1,0 +1,54 @@
+package drift
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
+)
+
+// onlyMetadata is how to ask for no more of objects, with what a server answers
+// that knows no such thing as second choice.
+const onlyMetadata = "application/json;as=%s;g=meta.k8s.io;v=v1,application/json"
+
+// open begins to read a list or a watch as JSON: of Deployments whole objects,
+// of all else the metadata.
+func open(ctx context.Context, clients *impersonation.Clients, key watchKey, kind schema.GroupKind, options metav1.ListOptions) (io.ReadCloser, error) {
+	client, err := impersonation.As(clients, key.account, func(config *rest.Config, through *http.Client) (rest.Interface, error) {
+		config = metadata.ConfigFor(config)
+		config.GroupVersion = &schema.GroupVersion{}
+		config.APIPath = "/"
+		return rest.RESTClientForConfigAndClient(config, through)
+	})
+	if err != nil {
+		return nil, err
+	}
+	accept := runtime.ContentTypeJSON
+	switch {
+	case kind == health.DeploymentKind:
+	case options.Watch:
+		accept = fmt.Sprintf(onlyMetadata, "PartialObjectMetadata")
+	default:
+		accept = fmt.Sprintf(onlyMetadata, "PartialObjectMetadataList")
+	}
+	root := []string{"apis", key.resource.Group, key.resource.Version}
+	if key.resource.Group == "" {
+		root = []string{"api", key.resource.Version}
+	}
+	return client.Get().
+		AbsPath(root...).
+		NamespaceIfScoped(key.namespace, key.namespace != "").
+		Resource(key.resource.Resource).
+		SpecificallyVersionedParams(&options, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).
+		SetHeader("Accept", accept).
+		Stream(ctx)
+}

@@ -1,0 +1,227 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
+	"github.com/clusterextensions/operator-controller/internal/objectlist"
+)
+
+// stream reads what becomes of the objects of one watch and keeps nothing of
+// it. There can be thousands, so one is one goroutine, which holds neither a
+// client nor a buffer while it waits.
+type stream struct {
+	clients  *impersonation.Clients
+	key      watchKey
+	kind     schema.GroupKind
+	selector string
+
+	// see is told of every object that is there, and of every change.
+	see func(event)
+
+	// listed is told, each time the stream begins anew, what is there.
+	listed func(map[object.Key]struct{})
+
+	// version is where to go on after an interruption; empty to begin anew.
+	version string
+
+	// found is what the list at the beginning has so far; nil after it.
+	found map[object.Key]struct{}
+
+	// plain says that the API server does not stream lists.
+	plain bool
+}
+
+// streamSpan is the least time after which a stream is opened again, so that one
+// that has died unnoticed on the way is not waited for. It can be twice as long.
+const streamSpan = 10 * time.Minute
+
+// newStreamPauses are those between two attempts. The first one spreads what was
+// cut off at the same time.
+func newStreamPauses() *wait.Backoff {
+	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
+}
+
+// run reads until ctx ends or the ServiceAccount may not, which is returned.
+// Whatever else is in the way is tried again.
+func (s *stream) run(ctx context.Context) (denied bool) {
+	pauses := newStreamPauses()
+	for {
+		progress, err := s.follow(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case apierrors.IsForbidden(err):
+			return true
+		case apierrors.IsInvalid(err) && s.version == "" && !s.plain:
+			s.plain = true
+			continue
+		}
+		s.interrupted(ctx, err)
+		if progress && !errors.Is(err, errLargeEvent) {
+			pauses = newStreamPauses()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauses.Step()):
+		}
+	}
+}
+
+// interrupted decides where to go on, and tells of what was in the way.
+func (s *stream) interrupted(ctx context.Context, err error) {
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		s.version = ""
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	default:
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", impersonation.User(s.key.account))
+	}
+}
+
+// follow opens the stream once and reads it to its end, which is always an error.
+// It reports whether anything was read.
+func (s *stream) follow(ctx context.Context) (progress bool, err error) {
+	body, err := s.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer body.Close()
+	return s.read(newEventReader(body))
+}
+
+// open begins the stream where it was interrupted, or with what is there.
+func (s *stream) open(ctx context.Context) (io.ReadCloser, error) {
+	if s.version == "" && s.plain {
+		if err := s.list(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.found = nil
+	if s.version == "" {
+		s.found = map[object.Key]struct{}{}
+	}
+	return open(ctx, s.clients, s.key, s.kind, s.watchOptions())
+}
+
+// read is where streams wait, nearly all of the time. What is on the stack then
+// counts thousands of times, so it keeps nothing there.
+func (s *stream) read(events *eventReader) (progress bool, err error) {
+	for ; ; progress = true {
+		if err := events.wait(); err != nil {
+			return progress, err
+		}
+		if err := s.take(events); err != nil {
+			return progress, err
+		}
+	}
+}
+
+// take passes on one event.
+func (s *stream) take(events *eventReader) error {
+	kind, object, err := events.next()
+	if err != nil {
+		return err
+	}
+	seen, err := eventOf(s.kind, kind, object)
+	if err != nil {
+		return err
+	}
+	if seen.kind == apiwatch.Bookmark {
+		s.mark(seen)
+		return nil
+	}
+	if s.found == nil {
+		s.version = seen.version
+	} else if seen.kind != apiwatch.Deleted {
+		s.found[seen.key] = struct{}{}
+	}
+	s.see(seen)
+	return nil
+}
+
+// mark takes note of how far the stream has come.
+func (s *stream) mark(bookmark event) {
+	if s.found != nil && !bookmark.endsList {
+		return
+	}
+	if s.found != nil {
+		s.listed(s.found)
+	}
+	s.found, s.version = nil, bookmark.version
+}
+
+// watchOptions ask for a list first, unless the stream goes on.
+func (s *stream) watchOptions() metav1.ListOptions {
+	seconds := int64((streamSpan + rand.N(streamSpan)).Seconds()) //nolint:gosec // spreads load
+	options := metav1.ListOptions{
+		LabelSelector:       s.selector,
+		ResourceVersion:     s.version,
+		AllowWatchBookmarks: true,
+		TimeoutSeconds:      &seconds,
+		Watch:               true,
+	}
+	if s.version == "" {
+		options.SendInitialEvents = new(true)
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	}
+	return options
+}
+
+// pageSize is how many objects are asked for at a time.
+const pageSize = 500
+
+// list is for API servers that do not stream lists.
+func (s *stream) list(ctx context.Context) error {
+	found := map[object.Key]struct{}{}
+	options := metav1.ListOptions{LabelSelector: s.selector, Limit: pageSize}
+	for {
+		page, err := s.page(ctx, options, found)
+		if err != nil {
+			return fmt.Errorf("reading the list of %s: %w", s.key.resource, err)
+		}
+		if page.Continue == "" {
+			s.listed(found)
+			s.version = page.ResourceVersion
+			return nil
+		}
+		options.Continue = page.Continue
+	}
+}
+
+// page passes on the objects of a page as they come.
+func (s *stream) page(ctx context.Context, options metav1.ListOptions, found map[object.Key]struct{}) (metav1.ListMeta, error) {
+	body, err := open(ctx, s.clients, s.key, s.kind, options)
+	if err != nil {
+		return metav1.ListMeta{}, err
+	}
+	defer body.Close()
+	return s.readPage(body, found)
+}
+
+func (s *stream) readPage(body io.Reader, found map[object.Key]struct{}) (metav1.ListMeta, error) {
+	left := int64(math.MaxInt64) // nothing of it stays
+	return objectlist.Read(body, maxEvent, &left, func(object []byte) error {
+		seen, err := eventOf(s.kind, apiwatch.Added, object)
+		if err != nil {
+			return err
+		}
+		found[seen.key] = struct{}{}
+		s.see(seen)
+		return nil
+	})
+}

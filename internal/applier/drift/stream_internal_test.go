@@ -1,0 +1,142 @@
+package drift
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
+	"github.com/clusterextensions/operator-controller/internal/objectlist"
+)
+
+// TestListsAreReadInPages: however many objects there are, a page of them is asked for,
+// and each is looked at as it comes.
+func TestListsAreReadInPages(t *testing.T) {
+	t.Parallel()
+	const count = 1234
+	seen, pages := make(chan string, count), 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		limit, err := strconv.Atoi(query.Get("limit"))
+		if err != nil || limit > 500 || query.Get("labelSelector") != "a=b" {
+			t.Errorf("the list is asked for with %s", r.URL.RawQuery)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		pages++
+		first, _ := strconv.Atoi(query.Get("continue"))
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind":"PartialObjectMetadataList","items":[`)
+		for i := first; i < min(first+limit, count); i++ {
+			comma := ","
+			if i == first {
+				comma = ""
+			}
+			fmt.Fprintf(w, `%s{"metadata":{"name":"c%d","resourceVersion":"%d"}}`, comma, i, i)
+			if i != first {
+				continue
+			}
+			// The rest is written when the first one has been looked at.
+			fmt.Fprint(w, " ")
+			w.(http.Flusher).Flush()
+			select {
+			case name := <-seen:
+				if want := fmt.Sprintf("c%d", i); name != want {
+					t.Errorf("%s is seen, want %s", name, want)
+				}
+			case <-r.Context().Done():
+				t.Error("the page is not looked at as it comes")
+				return
+			}
+		}
+		next := ""
+		if first+limit < count {
+			next = strconv.Itoa(first + limit)
+		}
+		fmt.Fprintf(w, `],"metadata":{"resourceVersion":"77","continue":%q}}`, next)
+	}))
+	t.Cleanup(server.Close)
+	clients, err := impersonation.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	last := -1
+	s := &stream{
+		clients:  clients,
+		key:      watchKey{account: types.NamespacedName{Namespace: "ns", Name: "sa"}, resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
+		kind:     schema.GroupKind{Kind: "ConfigMap"},
+		selector: "a=b",
+		see: func(s event) {
+			number, _ := strconv.Atoi(s.version)
+			if number != last+1 {
+				t.Errorf("%d is seen after %d", number, last)
+			}
+			if last = number; number%500 == 0 {
+				seen <- s.key.Name
+			}
+		},
+		listed: func(found map[object.Key]struct{}) { listed = len(found) },
+	}
+	if err := s.list(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if listed != count || pages != 3 || s.version != "77" {
+		t.Errorf("%d objects are listed on %d pages, and the stream goes on at %q", listed, pages, s.version)
+	}
+}
+
+// TestEventsAreBounded has an event that does not end.
+func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	object := func(size int) string {
+		return `{"type":"ADDED","object":{"metadata":{"name":"c","annotations":{"a":"` + strings.Repeat("x", size) + `"}}}}`
+	}
+	tests := map[string]struct {
+		stream string
+		seen   int
+		err    error
+	}{
+		"as large as there are": {stream: strings.Repeat(object(3<<20), 5), seen: 5, err: io.EOF},
+		"many small ones":       {stream: strings.Repeat(object(1<<10), 8<<10), seen: 8 << 10, err: io.EOF},
+		"larger":                {stream: object(1) + object(64<<20), seen: 1, err: errLargeEvent},
+	}
+	for name, tc := range tests { //nolint:paralleltest // it measures memory
+		t.Run(name, func(t *testing.T) {
+			seen := 0
+			s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, see: func(event) { seen++ }}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := s.read(newEventReader(strings.NewReader(tc.stream)))
+			runtime.ReadMemStats(&after)
+			if seen != tc.seen || !errors.Is(err, tc.err) {
+				t.Errorf("%d events are seen, and %v; want %d and %v", seen, err, tc.seen, tc.err)
+			}
+			if taken, limit := after.TotalAlloc-before.TotalAlloc, uint64(256<<20); taken > limit {
+				t.Errorf("it takes %d bytes, at most %d are right", taken, limit)
+			}
+		})
+	}
+}
+
+// TestLargeObjectsOfAListAreRefused has an object that does not end.
+func TestLargeObjectsOfAListAreRefused(t *testing.T) {
+	t.Parallel()
+	body := `{"items":[{"metadata":{"name":"c"}},{"metadata":{"name":"` + strings.Repeat("x", 2*maxEvent) + `"}}]}`
+	s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, see: func(event) {}}
+	found := map[object.Key]struct{}{}
+	if meta, err := s.readPage(strings.NewReader(body), found); !errors.Is(err, objectlist.ErrLargeObject) || meta != (metav1.ListMeta{}) || len(found) != 1 {
+		t.Errorf("read %v of %d objects, err = %v", meta, len(found), err)
+	}
+}

@@ -1,0 +1,236 @@
+package drift
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
+)
+
+// watchKey is what one watch covers. Extensions with the same ServiceAccount
+// share it.
+type watchKey struct {
+	account   types.NamespacedName
+	resource  schema.GroupVersionResource
+	namespace string // empty for cluster-scoped kinds
+}
+
+// watch follows one kind as one ServiceAccount: its metadata and, of Deployments,
+// the status too.
+type watch struct {
+	kind   schema.GroupKind
+	users  map[string]struct{} // extensions
+	denied bool
+	stop   context.CancelFunc
+
+	// covered are the extensions whose objects it is told of, sorted; nil for all.
+	covered []string
+}
+
+func (w *watch) covers(extension string) bool {
+	if w.covered == nil {
+		return true
+	}
+	_, found := slices.BinarySearch(w.covered, extension)
+	return found
+}
+
+// Config is what [Watches] need. All fields are required.
+type Config struct {
+	// Clients are those of the ServiceAccounts that watch.
+	Clients *impersonation.Clients
+
+	// Find gives the state of an extension; nil for one that is not known.
+	Find func(extension string) *State
+
+	// Changed is called when objects of an extension do not look any more as they were
+	// last applied, or are doing otherwise, or cannot be watched.
+	Changed func(extension string)
+}
+
+// Watches are all that run in this process.
+type Watches struct {
+	config Config
+
+	mu     sync.Mutex
+	active map[watchKey]*watch
+}
+
+// NewWatches has begun no watch yet.
+func NewWatches(config Config) *Watches {
+	return &Watches{config: config, active: map[watchKey]*watch{}}
+}
+
+// Follow makes the watches of an extension those of the given objects. It does
+// not wait for them, and begins those anew that were denied before. It reports
+// whether all of them begin now, and so with what is there.
+func (w *Watches) Follow(owner object.Owner, items []object.Item) (fresh bool) {
+	wanted := map[watchKey]schema.GroupKind{}
+	for _, item := range items {
+		key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, namespace: item.Key.Namespace}
+		wanted[key] = item.Key.GroupKind
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.release(owner.Name, func(key watchKey) bool {
+		_, keep := wanted[key]
+		return keep
+	})
+	fresh = true
+	for key, kind := range wanted {
+		running, ok := w.active[key]
+		if !ok {
+			running = &watch{kind: kind, users: map[string]struct{}{}}
+			w.active[key] = running
+		}
+		running.users[owner.Name] = struct{}{}
+		if !ok || running.denied || !running.covers(owner.Name) {
+			w.start(key, running)
+		} else {
+			fresh = false
+		}
+	}
+	return fresh
+}
+
+// Unfollow ends the watches that no other extension uses.
+func (w *Watches) Unfollow(extension string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.release(extension, func(watchKey) bool { return false })
+}
+
+func (w *Watches) release(extension string, keep func(watchKey) bool) {
+	maps.DeleteFunc(w.active, func(key watchKey, running *watch) bool {
+		if keep(key) {
+			return false
+		}
+		delete(running.users, extension)
+		if len(running.users) > 0 {
+			return false
+		}
+		running.stop()
+		return true
+	})
+}
+
+// Denied names the kinds of an extension that its ServiceAccount may not watch,
+// sorted.
+func (w *Watches) Denied(extension string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kinds := map[string]struct{}{}
+	for _, running := range w.active {
+		if _, used := running.users[extension]; used && running.denied {
+			kinds[running.kind.String()] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(kinds))
+}
+
+// start runs a watch until it is stopped or denied, long after the pass that
+// starts it, of which it keeps nothing, and instead of one that runs for fewer
+// users.
+func (w *Watches) start(key watchKey, running *watch) {
+	if running.stop != nil {
+		running.stop()
+	}
+	ctx, cancel := context.WithCancel(log.IntoContext(context.Background(), log.Log.WithName("watches"))) //nolint:forbidigo // see above
+	running.stop, running.denied = cancel, false
+	var selector string
+	selector, running.covered = selectorOf(running.users)
+	stream := &stream{
+		clients:  w.config.Clients,
+		key:      key,
+		kind:     running.kind,
+		selector: selector,
+		see:      w.see,
+		listed:   func(found map[object.Key]struct{}) { w.findDeleted(key, running, found) },
+	}
+	go func() {
+		if stream.run(ctx) {
+			w.deny(ctx, running)
+		}
+	}()
+}
+
+// maxSelected is how many extensions are selected by their names; a request
+// cannot be of any length. Above that, a watch is told of those of other
+// ServiceAccounts too.
+const maxSelected = 50
+
+// selectorOf is what selects the objects of the users, and which users those are;
+// nil for every extension.
+func selectorOf(users map[string]struct{}) (selector string, covered []string) {
+	ours := labels.SelectorFromSet(labels.Set{object.LabelOwnerKind: object.OwnerKind})
+	if len(users) > maxSelected {
+		return ours.String(), nil
+	}
+	names := slices.Sorted(maps.Keys(users))
+	byName, err := labels.NewRequirement(object.LabelOwnerName, selection.In, names)
+	if err != nil {
+		return ours.String(), nil // a name that is no label cannot be selected
+	}
+	return ours.Add(*byName).String(), names
+}
+
+// deny ends a watch, unless it was stopped. Its users get a pass that plans to
+// look by itself.
+func (w *Watches) deny(ctx context.Context, running *watch) {
+	w.mu.Lock()
+	if ctx.Err() != nil {
+		w.mu.Unlock()
+		return
+	}
+	running.stop()
+	running.denied = true
+	users := slices.Collect(maps.Keys(running.users))
+	w.mu.Unlock()
+	for _, extension := range users {
+		if found := w.config.Find(extension); found == nil || !found.failInitialSync() {
+			w.config.Changed(extension)
+		}
+	}
+}
+
+func (w *Watches) see(seen event) {
+	known := w.config.Find(seen.owner)
+	if known == nil {
+		return
+	}
+	// How it is doing comes first: an object that was seen is known in full.
+	news := seen.workload != nil && known.seeWorkload(*seen.workload, seen.fingerprint)
+	if known.see(seen.key, seen.fingerprint) || news {
+		w.config.Changed(seen.owner)
+	}
+}
+
+// findDeleted finds objects that went away while there was no watch.
+func (w *Watches) findDeleted(key watchKey, running *watch, found map[object.Key]struct{}) {
+	w.mu.Lock()
+	users := slices.Collect(maps.Keys(running.users))
+	w.mu.Unlock()
+	for _, extension := range users {
+		known := w.config.Find(extension)
+		if known == nil {
+			continue
+		}
+		for _, object := range known.keys() {
+			if object.GroupKind != running.kind || object.Namespace != key.namespace {
+				continue
+			}
+			if _, exists := found[object]; !exists {
+				w.see(event{owner: extension, key: object}.deleted())
+			}
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// Workload is how an object of the release that runs something is doing, or any object
+// that is on its way out.
+type Workload struct {
+	Key object.Key
+
+	// Available says whether it serves, if only with pods of the last revision.
+	Available metav1.ConditionStatus
+
+	// RollingOut says that it is on its way to its last change.
+	RollingOut bool
+
+	// Stuck says that a rollout has begun and gets no further.
+	Stuck bool
+
+	// Reason is why it is not available or not rolled out, or what it lacks
+	// although it is, in one line.
+	Reason string
+}
+
+// DeploymentKind is the one kind whose status is read.
+var DeploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+
+// Of gives the workloads among live objects, as they were when the objects were read.
+func Of(live map[object.Key]*unstructured.Unstructured) map[object.Key]Workload {
+	found := map[object.Key]Workload{}
+	for key, object := range live {
+		switch {
+		case object.GetDeletionTimestamp() != nil:
+			found[key] = terminating(key, object)
+		case key.GroupKind == DeploymentKind:
+			found[key] = workloadOf(key, object)
+		}
+	}
+	return found
+}
+
+func workloadOf(key object.Key, object *unstructured.Unstructured) Workload {
+	deployment := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+		return Workload{Key: key, Available: metav1.ConditionUnknown, Reason: "its status cannot be read"}
+	}
+	return OfDeployment(key, deployment)
+}
+
+// terminating is an object that somebody has deleted and that is still there. It
+// counts whatever its kind: a definition takes its custom resources along.
+func terminating(key object.Key, object *unstructured.Unstructured) Workload {
+	return Workload{Key: key, Available: metav1.ConditionFalse, Reason: fmt.Sprintf(
+		"it was deleted, and is put back when it is gone, for which it waits for finalizers [%s]",
+		strings.Join(object.GetFinalizers(), " "))}
+}
+
+// Missing is the workload of an object that was deleted.
+func Missing(key object.Key) Workload {
+	return Workload{Key: key, Available: metav1.ConditionFalse, Reason: "it does not exist"}
+}
+
+// Unseen gives workloads that may have changed since they were seen.
+func Unseen(last []Workload) []Workload {
+	unseen := make([]Workload, 0, len(last))
+	for _, workload := range last {
+		unseen = append(unseen, Workload{
+			Key: workload.Key, Available: metav1.ConditionUnknown,
+			Reason: "it cannot be looked at: give the ServiceAccount get, list and watch for it",
+		})
+	}
+	return unseen
+}
+
+// OfDeployment follows the rules of kubectl rollout status, and those of the cluster
+// where it knows more: a rollout that is over stays over when pods go away later.
+func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
+	workload := Workload{Key: key, Available: metav1.ConditionUnknown}
+	if deployment.Status.ObservedGeneration < deployment.Generation {
+		workload.RollingOut = true
+		workload.Reason = "its last change has not been taken up yet"
+		return workload
+	}
+	available := conditionOf(deployment, appsv1.DeploymentAvailable)
+	progressing := conditionOf(deployment, appsv1.DeploymentProgressing)
+	failing := conditionOf(deployment, appsv1.DeploymentReplicaFailure)
+	if available.Status != "" {
+		workload.Available = metav1.ConditionStatus(available.Status)
+	}
+	lacking := lackingReplicas(deployment)
+	paused := deployment.Spec.Paused && lacking != ""
+	workload.Stuck = progressing.Status == corev1.ConditionFalse || paused
+	workload.RollingOut = lacking != "" && !workload.Stuck && !isRolledOut(deployment, progressing)
+	switch {
+	case failing.Status == corev1.ConditionTrue:
+		workload.Reason = failing.Message
+	case paused:
+		workload.Reason = "it is paused, until `kubectl rollout resume`: " + lacking
+	case workload.Stuck:
+		workload.Reason = progressing.Message
+	case lacking != "":
+		workload.Reason = lacking
+	case workload.Available != metav1.ConditionTrue:
+		workload.Reason = cmp.Or(available.Message, "its status does not say whether it is available")
+	}
+	return workload
+}
+
+// reasonRolledOut is that of the condition Progressing of a Deployment that has
+// come to the end of a rollout. It stays until the next one.
+const reasonRolledOut = "NewReplicaSetAvailable"
+
+// isRolledOut says that the cluster has seen all replicas of the last change serve.
+// Its deadline does not run any more, whatever becomes of them.
+func isRolledOut(deployment *appsv1.Deployment, progressing appsv1.DeploymentCondition) bool {
+	return progressing.Reason == reasonRolledOut && deployment.Status.Replicas == deployment.Status.UpdatedReplicas
+}
+
+// lackingReplicas says which replicas are not as wanted; nothing if all are.
+func lackingReplicas(deployment *appsv1.Deployment) string {
+	wanted, status := int32(1), deployment.Status
+	if deployment.Spec.Replicas != nil {
+		wanted = *deployment.Spec.Replicas
+	}
+	switch {
+	case status.UpdatedReplicas < wanted:
+		return fmt.Sprintf("%d of %d replicas are of the new version", status.UpdatedReplicas, wanted)
+	case status.Replicas > status.UpdatedReplicas:
+		return fmt.Sprintf("replicas of the old version that are left: %d", status.Replicas-status.UpdatedReplicas)
+	case status.AvailableReplicas < status.UpdatedReplicas:
+		return fmt.Sprintf("%d of %d replicas are available", status.AvailableReplicas, status.UpdatedReplicas)
+	}
+	return ""
+}
+
+// conditionOf is zero if there is no such condition.
+func conditionOf(deployment *appsv1.Deployment, kind appsv1.DeploymentConditionType) appsv1.DeploymentCondition {
+	for _, condition := range deployment.Status.Conditions {
+		if condition.Type == kind {
+			return condition
+		}
+	}
+	return appsv1.DeploymentCondition{}
+}
+
+// Sorted gives workloads in the order of their keys.
+func Sorted(found map[object.Key]Workload) []Workload {
+	return slices.SortedFunc(maps.Values(found), func(a, b Workload) int { return a.Key.Compare(b.Key) })
+}

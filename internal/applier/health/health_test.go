@@ -1,0 +1,165 @@
+package health
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+func TestWorkloadOf(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		deployment string // generation, spec and status
+		want       Workload
+	}{
+		"all there": {
+			deployment: `
+metadata: {generation: 2}
+spec: {replicas: 2}
+status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True"}]}`,
+			want: Workload{Available: metav1.ConditionTrue},
+		},
+		"scaled to zero": {
+			deployment: `
+metadata: {generation: 1}
+spec: {replicas: 0}
+status: {observedGeneration: 1, conditions: [{type: Available, status: "True"}]}`,
+			want: Workload{Available: metav1.ConditionTrue},
+		},
+		"just made": {
+			deployment: `
+metadata: {generation: 1}
+spec: {}`,
+			want: Workload{Available: metav1.ConditionUnknown, RollingOut: true, Reason: "its last change has not been taken up yet"},
+		},
+		"status of the generation before": {
+			deployment: `
+metadata: {generation: 3}
+spec: {replicas: 1}
+status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: "True"}]}`,
+			want: Workload{Available: metav1.ConditionUnknown, RollingOut: true, Reason: "its last change has not been taken up yet"},
+		},
+		"half-way, the old pods serve": {
+			deployment: `
+metadata: {generation: 2}
+spec: {replicas: 2}
+status: {observedGeneration: 2, replicas: 3, updatedReplicas: 1, availableReplicas: 2, conditions: [{type: Available, status: "True"}]}`,
+			want: Workload{Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"},
+		},
+		"old pods linger": {
+			deployment: `
+metadata: {generation: 2}
+spec: {replicas: 1}
+status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 2, conditions: [{type: Available, status: "True"}]}`,
+			want: Workload{Available: metav1.ConditionTrue, RollingOut: true, Reason: "replicas of the old version that are left: 1"},
+		},
+		"crashing": {
+			deployment: `
+metadata: {generation: 1}
+spec: {replicas: 1}
+status:
+  {observedGeneration: 1, replicas: 1, updatedReplicas: 1, conditions: [{type: Available, status: "False", message: no minimum availability}]}`,
+			want: Workload{Available: metav1.ConditionFalse, RollingOut: true, Reason: "0 of 1 replicas are available"},
+		},
+		"given up": {
+			deployment: `
+metadata: {generation: 1}
+spec: {replicas: 1}
+status:
+  observedGeneration: 1
+  replicas: 1
+  updatedReplicas: 1
+  conditions: [{type: Available, status: "False"}, {type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: timed out}]`,
+			want: Workload{Available: metav1.ConditionFalse, Stuck: true, Reason: "timed out"},
+		},
+		"failed, and the old pods serve": {
+			deployment: `
+metadata: {generation: 2}
+spec: {replicas: 1}
+status:
+  observedGeneration: 2
+  replicas: 2
+  updatedReplicas: 1
+  availableReplicas: 1
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: timed out}]`,
+			want: Workload{Available: metav1.ConditionTrue, Stuck: true, Reason: "timed out"},
+		},
+		"a pod dies after the rollout": {
+			deployment: `
+metadata: {generation: 1}
+spec: {replicas: 1}
+status:
+  observedGeneration: 1
+  replicas: 1
+  updatedReplicas: 1
+  conditions: [{type: Available, status: "False"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]`,
+			want: Workload{Available: metav1.ConditionFalse, Reason: "0 of 1 replicas are available"},
+		},
+		"one pod of three dies after the rollout": {
+			deployment: `
+metadata: {generation: 1}
+spec: {replicas: 3}
+status:
+  observedGeneration: 1
+  replicas: 3
+  updatedReplicas: 3
+  availableReplicas: 2
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]`,
+			want: Workload{Available: metav1.ConditionTrue, Reason: "2 of 3 replicas are available"},
+		},
+		"back to an earlier template": {
+			deployment: `
+metadata: {generation: 3}
+spec: {replicas: 1}
+status:
+  observedGeneration: 3
+  replicas: 1
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]`,
+			want: Workload{Available: metav1.ConditionTrue, RollingOut: true, Reason: "0 of 1 replicas are of the new version"},
+		},
+		"paused half-way": {
+			deployment: `
+metadata: {generation: 2}
+spec: {replicas: 1, paused: true}
+status:
+  observedGeneration: 2
+  replicas: 1
+  availableReplicas: 1
+  conditions: [{type: Available, status: "True"}, {type: Progressing, status: Unknown, reason: DeploymentPaused}]`,
+			want: Workload{Available: metav1.ConditionTrue, Stuck: true, Reason: "it is paused, until `kubectl rollout resume`: 0 of 1 replicas are of the new version"},
+		},
+		"no pods can be made": {
+			deployment: `
+metadata: {generation: 1}
+spec: {replicas: 1}
+status: {observedGeneration: 1, conditions: [{type: Available, status: "False"}, {type: ReplicaFailure, status: "True", message: quota exceeded}]}`,
+			want: Workload{Available: metav1.ConditionFalse, RollingOut: true, Reason: "quota exceeded"},
+		},
+		"unreadable": {
+			deployment: `
+metadata: {generation: 1}
+status: {replicas: many}`,
+			want: Workload{Available: metav1.ConditionUnknown, Reason: "its status cannot be read"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			obj := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(strings.TrimSpace(tc.deployment)), &obj.Object); err != nil {
+				t.Fatal(err)
+			}
+			key := object.Key{GroupKind: DeploymentKind, Namespace: "ns", Name: "d"}
+			tc.want.Key = key
+			if diff := cmp.Diff(tc.want, workloadOf(key, obj)); diff != "" {
+				t.Errorf("workloadOf() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package object
+
+import (
+	"cmp"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
+
+// Holder is to whom an object belongs, as far as it tells. The zero value is nobody.
+type Holder struct {
+	// Kind and Name are those of the controller of the object, or of who has put
+	// its marks on it. Namespace is empty where it does not matter.
+	Kind, Namespace, Name string
+
+	// Deleted says that the object is on its way out, and waits for Finalizers.
+	Deleted    bool
+	Finalizers []string
+
+	// Managers are the field managers that wrote the object, sorted.
+	Managers []string
+}
+
+// Kinds of holders that are told by marks.
+const (
+	kindRelease        = "Helm release"
+	kindOrphaned       = "nobody since the deletion of ClusterExtension"
+	kindServiceVersion = "ClusterServiceVersion"
+)
+
+// Labels with which OLM v0 says which ClusterServiceVersion brought an object.
+const (
+	labelServiceVersion          = "olm.owner"
+	labelServiceVersionKind      = "olm.owner.kind"
+	labelServiceVersionNamespace = "olm.owner.namespace"
+)
+
+const (
+	// maxName is more than nearly all names have, in bytes: in annotations they can
+	// be as long as one likes.
+	maxName = 64
+)
+
+// HolderOf reads the owner that controls an object, then the marks of Helm and of
+// OLM, and who wrote it in any case.
+func HolderOf(live *unstructured.Unstructured) Holder {
+	holder := Holder{Managers: managersOf(live), Deleted: live.GetDeletionTimestamp() != nil, Finalizers: live.GetFinalizers()}
+	labels, annotations := live.GetLabels(), live.GetAnnotations()
+	controller := metav1.GetControllerOfNoCopy(live)
+	switch {
+	case controller != nil:
+		holder.Kind, holder.Name = controller.Kind, controller.Name
+		if holder.Kind != OwnerKind {
+			holder.Namespace = live.GetNamespace()
+		}
+	case labels[LabelOwnerKind] == OwnerKind && labels[LabelOwnerName] != "":
+		holder.Kind, holder.Name = kindOrphaned, labels[LabelOwnerName]
+	case annotations[annotationReleaseName] != "":
+		holder.Kind, holder.Name = kindRelease, annotations[annotationReleaseName]
+		holder.Namespace = annotations[annotationReleaseNamespace]
+	case labels[labelServiceVersionKind] == kindServiceVersion:
+		holder.Kind, holder.Name = kindServiceVersion, labels[labelServiceVersion]
+		holder.Namespace = labels[labelServiceVersionNamespace]
+	}
+	return holder
+}
+
+// String names the holder for people.
+func (h Holder) String() string {
+	name := excerpt.Line(h.Name, maxName)
+	switch {
+	case h.Kind != "" && h.Namespace != "":
+		return fmt.Sprintf("%s %q in namespace %q", h.Kind, name, h.Namespace)
+	case h.Kind != "":
+		return fmt.Sprintf("%s %q", h.Kind, name)
+	case len(h.Managers) > 0:
+		return fmt.Sprintf("nobody that it names (written by %s)", NameManagers(h.Managers))
+	}
+	return "nobody that it names"
+}
+
+// wayOut is what somebody can do so that the extension gets the object.
+func (h Holder) wayOut(claimant Owner) string {
+	switch h.Kind {
+	case OwnerKind, kindOrphaned:
+		if text := h.waitsFor(claimant); text != "" {
+			return text
+		}
+		if h.Kind == kindOrphaned {
+			return "make that extension again, which takes it over, or delete the object"
+		}
+		return "delete one of the two extensions"
+	case kindRelease:
+		return fmt.Sprintf("uninstall the release (helm uninstall %s -n %s), or hand the object over: %s",
+			excerpt.Line(h.Name, maxName), cmp.Or(h.Namespace, "NAMESPACE"), marksOf(claimant))
+	case kindServiceVersion:
+		return "remove its Subscription and the ClusterServiceVersion"
+	case "":
+		return "delete the object, or hand it over: " + marksOf(claimant)
+	}
+	return "delete that owner, and the object with it"
+}
+
+// waitsFor is for what an earlier extension of the same name has not let go of yet.
+func (h Holder) waitsFor(claimant Owner) string {
+	switch {
+	case h.Deleted && len(h.Finalizers) > 0:
+		return fmt.Sprintf("it is being deleted, and waits for finalizers [%s]: `kubectl describe` says more; it goes on by itself then",
+			excerpt.Of(h.Finalizers, maxListed))
+	case h.Deleted:
+		return "it is being deleted; it goes on by itself then"
+	case h.Kind == OwnerKind && h.Name == claimant.Name:
+		return "it goes with the extension that had the name before; it goes on by itself then"
+	}
+	return ""
+}
+
+// marksOf is what makes an object that nobody controls one of the extension, see
+// [owns].
+func marksOf(claimant Owner) string {
+	return fmt.Sprintf("label it %s=%s and annotate it %s=%s %s=%s", LabelOwnerName, claimant.Name,
+		annotationReleaseName, ReleaseName(claimant.Name), annotationReleaseNamespace, claimant.Namespace)
+}

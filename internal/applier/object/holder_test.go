@@ -1,0 +1,156 @@
+package object
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const handOver = "label it olm.operatorframework.io/owner-name=mine and " +
+	"annotate it meta.helm.sh/release-name=mine meta.helm.sh/release-namespace=ns"
+
+func TestHolderOf(t *testing.T) {
+	t.Parallel()
+	controlledBy := func(kind, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, Controller: new(true)}}}
+	}
+	written := []metav1.ManagedFieldsEntry{
+		{Manager: "kubectl-create"}, {Manager: "argocd-controller"}, {Manager: "status-writer", Subresource: "status"}, {Manager: "kubectl-create"},
+	}
+	tests := map[string]struct {
+		reason         string
+		live           metav1.ObjectMeta
+		want, wantWays string
+	}{
+		"another extension": {
+			live: controlledBy("ClusterExtension", "k"),
+			want: `ClusterExtension "k"`, wantWays: "delete one of the two extensions",
+		},
+		"another controller": {
+			live: controlledBy("Widget", "w"),
+			want: `Widget "w" in namespace "there"`, wantWays: "delete that owner, and the object with it",
+		},
+		"a Helm release": {
+			live: metav1.ObjectMeta{Annotations: map[string]string{annotationReleaseName: "r", annotationReleaseNamespace: "n"}},
+			want: `Helm release "r" in namespace "n"`, wantWays: "uninstall the release (helm uninstall r -n n), or hand the object over: " + handOver,
+		},
+		"OLM v0": {
+			reason: "its owner references do not control",
+			live: metav1.ObjectMeta{Labels: map[string]string{
+				labelServiceVersion: "p.v1.0.0", labelServiceVersionKind: kindServiceVersion, labelServiceVersionNamespace: "operators",
+			}},
+			want: `ClusterServiceVersion "p.v1.0.0" in namespace "operators"`, wantWays: "remove its Subscription and the ClusterServiceVersion",
+		},
+		"a controller and marks": {
+			reason: "marks can be written by anybody",
+			live: func() metav1.ObjectMeta {
+				live := controlledBy("ClusterExtension", "k")
+				live.Annotations = map[string]string{annotationReleaseName: "r"}
+				return live
+			}(),
+			want: `ClusterExtension "k"`, wantWays: "delete one of the two extensions",
+		},
+		"nobody": {
+			reason: "who wrote the status owns nothing",
+			live:   metav1.ObjectMeta{ManagedFields: written},
+			want:   `nobody that it names (written by "argocd-controller" and "kubectl-create")`, wantWays: "delete the object, or hand it over: " + handOver,
+		},
+		"nothing at all": {
+			want: "nobody that it names", wantWays: "delete the object, or hand it over: " + handOver,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.live.Name, tc.live.Namespace = "x", "there"
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.ConfigMap{ObjectMeta: tc.live})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := HolderOf(&unstructured.Unstructured{Object: content})
+			if got.String() != tc.want {
+				t.Errorf("holder = %s, want %s (%s)", got, tc.want, tc.reason)
+			}
+			if diff := cmp.Diff(tc.wantWays, got.wayOut(Owner{Name: "mine", Namespace: "ns"})); diff != "" {
+				t.Errorf("ways out (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestHandedOver does what the ways out say.
+func TestHandedOver(t *testing.T) {
+	t.Parallel()
+	mine := Owner{Name: "mine", UID: "1", Namespace: "ns"}
+	live := &unstructured.Unstructured{Object: map[string]any{}}
+	if mine.Owns(live) {
+		t.Fatal("an object without marks is taken")
+	}
+	live.SetLabels(map[string]string{LabelOwnerName: "mine"})
+	live.SetAnnotations(map[string]string{annotationReleaseName: "mine", annotationReleaseNamespace: "ns"})
+	if !mine.Owns(live) {
+		t.Error("an object that was handed over is not taken")
+	}
+}
+
+func TestConflictSummary(t *testing.T) {
+	t.Parallel()
+	extension := func(name string) Holder { return Holder{Kind: OwnerKind, Name: name} }
+	conflict := func(n int, holder Holder) Conflict {
+		return Conflict{Object: Key{GroupKind: schema.GroupKind{Kind: "Thing"}, Name: fmt.Sprint(n)}, Holder: holder}
+	}
+	var many []Conflict
+	for i := range 1000 {
+		many = append(many, conflict(i, Holder{Kind: "Widget", Name: fmt.Sprint(i)}))
+	}
+	tests := map[string]struct {
+		conflicts     []Conflict
+		want          string
+		wantExtension string
+	}{
+		"one": {
+			conflicts:     []Conflict{conflict(1, extension("k"))},
+			want:          `Thing "1" exists already and belongs to ClusterExtension "k": delete one of the two extensions`,
+			wantExtension: "k",
+		},
+		"several of one": {
+			conflicts:     []Conflict{conflict(1, extension("k")), conflict(2, extension("k"))},
+			want:          `Thing "1", Thing "2" exist already and belong to ClusterExtension "k": delete one of the two extensions`,
+			wantExtension: "k",
+		},
+		"two holders": {
+			conflicts: []Conflict{conflict(1, extension("k")), conflict(2, extension("l")), conflict(3, extension("k"))},
+			want: `Thing "1", Thing "3" exist already and belong to ClusterExtension "k": delete one of the two extensions; ` +
+				`other objects belong to ClusterExtension "l"`,
+		},
+		"of an extension and of nobody": {
+			conflicts: []Conflict{conflict(1, extension("k")), conflict(2, Holder{})},
+			want: `Thing "1" exists already and belongs to ClusterExtension "k": delete one of the two extensions; ` +
+				`other objects belong to nobody that it names`,
+		},
+		"very many": {
+			conflicts: many,
+			want: `Thing "0" exists already and belongs to Widget "0": delete that owner, and the object with it; other objects belong to ` +
+				`Widget "1", Widget "10", Widget "100", Widget "101", Widget "102", Widget "103", Widget "104", Widget "105", ` +
+				`Widget "106", Widget "107", Widget "108", Widget "109", Widget "11" and 986 more`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := &ConflictError{Conflicts: tc.conflicts}
+			if diff := cmp.Diff(tc.want, err.Summary()); diff != "" {
+				t.Errorf("summary (-want +got):\n%s", diff)
+			}
+			if got := err.Extension(); got != tc.wantExtension {
+				t.Errorf("extension = %q, want %q", got, tc.wantExtension)
+			}
+		})
+	}
+}

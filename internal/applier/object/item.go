@@ -1,0 +1,71 @@
+package object
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Item is an object of a release together with what the cluster says about its
+// kind.
+type Item struct {
+	Key     Key
+	Mapping *meta.RESTMapping
+	Object  *unstructured.Unstructured
+}
+
+// Items maps every object to its resource, and puts namespaced objects that
+// name no namespace into that of the release. The error names every kind that
+// the cluster does not serve.
+func Items(mapper meta.RESTMapper, release Owner, objects []*unstructured.Unstructured) ([]Item, error) {
+	items := make([]Item, 0, len(objects))
+	unknown := map[schema.GroupVersionKind]struct{}{}
+	for _, object := range objects {
+		gvk := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if meta.IsNoMatchError(err) {
+			unknown[gvk] = struct{}{}
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking up the resource of %s: %w", gvk, err)
+		}
+		items = append(items, newItem(mapping, release, object))
+	}
+	if len(unknown) > 0 {
+		return nil, newUnknownKindsError(unknown)
+	}
+	slices.SortFunc(items, func(a, b Item) int {
+		return cmp.Or(cmp.Compare(WaveOf(a.Key.GroupKind), WaveOf(b.Key.GroupKind)), a.Key.Compare(b.Key))
+	})
+	return items, nil
+}
+
+func newItem(mapping *meta.RESTMapping, release Owner, obj *unstructured.Unstructured) Item {
+	obj = obj.DeepCopy()
+	// A manifest has the owner of its time. An earlier extension of the same name
+	// would have the garbage collector delete the object.
+	obj.SetOwnerReferences([]metav1.OwnerReference{*release.Reference()})
+	// Neither is the revision's to say, though some manifests have them.
+	unstructured.RemoveNestedField(obj.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(obj.Object, "status")
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		obj.SetNamespace("")
+	} else if obj.GetNamespace() == "" {
+		obj.SetNamespace(release.Namespace)
+	}
+	return Item{
+		Key: Key{
+			GroupKind: mapping.GroupVersionKind.GroupKind(),
+			Namespace: obj.GetNamespace(),
+			Name:      obj.GetName(),
+		},
+		Mapping: mapping,
+		Object:  obj,
+	}
+}

@@ -1,0 +1,22 @@
+package object
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kinds of which more is known than their names.
+var (
+	CertificateKind = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
+	SecretKind      = schema.GroupKind{Kind: "Secret"}
+	DefinitionKind  = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+	ClusterRoleKind = schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}
+)
+
+// TextIn gives a field that is text; empty if there is none.
+func TextIn(object *unstructured.Unstructured, fields ...string) string {
+	text, _, _ := unstructured.NestedString(object.Object, fields...)
+	return text
+}

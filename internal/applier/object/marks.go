@@ -1,0 +1,74 @@
+package object
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Labels and annotations on every object of an extension. They are part of the
+// contract with the reference implementation.
+const (
+	LabelOwnerKind = "olm.operatorframework.io/owner-kind"
+	LabelOwnerName = "olm.operatorframework.io/owner-name"
+
+	// OwnerKind is the kind of all owners.
+	OwnerKind = "ClusterExtension"
+
+	labelManagedBy             = "app.kubernetes.io/managed-by"
+	managedByHelm              = "Helm"
+	annotationReleaseName      = "meta.helm.sh/release-name"
+	annotationReleaseNamespace = "meta.helm.sh/release-namespace"
+)
+
+// ownerGroupVersion is the API version under which owners are referenced.
+var ownerGroupVersion = schema.GroupVersion{Group: "olm.operatorframework.io", Version: "v1"}
+
+// OwnerResource is where owners are read.
+var OwnerResource = ownerGroupVersion.WithResource("clusterextensions")
+
+// Own returns a copy of the object that carries the owner's labels and
+// controller reference, which is how it is stored in the release.
+func (o Owner) Own(object *unstructured.Unstructured) *unstructured.Unstructured {
+	owned := object.DeepCopy()
+	owned.SetLabels(with(owned.GetLabels(), map[string]string{
+		LabelOwnerKind: OwnerKind,
+		LabelOwnerName: o.Name,
+	}))
+	owned.SetOwnerReferences([]metav1.OwnerReference{*o.Reference()})
+	return owned
+}
+
+// Stamp adds what Helm puts on the objects of a release when it writes them. A
+// bundle that says itself what manages an object has the last word, as it had
+// with the reference implementation after its first look.
+func (o Owner) Stamp(object *unstructured.Unstructured) {
+	object.SetLabels(with(map[string]string{labelManagedBy: managedByHelm}, object.GetLabels()))
+	object.SetAnnotations(with(object.GetAnnotations(), map[string]string{
+		annotationReleaseName:      ReleaseName(o.Name),
+		annotationReleaseNamespace: o.Namespace,
+	}))
+}
+
+func with(values, added map[string]string) map[string]string {
+	merged := make(map[string]string, len(values)+len(added))
+	maps.Copy(merged, values)
+	maps.Copy(merged, added)
+	return merged
+}
+
+// Owns reports whether an object belongs to the extension. What counts is the
+// uid in the controller reference; labels and annotations anybody can write. An
+// object without a controller is one that an earlier extension of this name
+// left behind, if it carries all the marks of that release.
+func (o Owner) Owns(live *unstructured.Unstructured) bool {
+	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
+		return controller.UID == o.UID
+	}
+	annotations := live.GetAnnotations()
+	return live.GetLabels()[LabelOwnerName] == o.Name &&
+		annotations[annotationReleaseName] == ReleaseName(o.Name) &&
+		annotations[annotationReleaseNamespace] == o.Namespace
+}

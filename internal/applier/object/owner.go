@@ -1,0 +1,94 @@
+package object
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Owner is the ClusterExtension that owns a release: whose objects they are, where they go
+// and as whom they are written.
+type Owner struct {
+	Name string
+	UID  types.UID
+
+	// Namespace is that of the release and of its ServiceAccount.
+	Namespace string
+
+	// ServiceAccount is the name of the identity that touches the content.
+	ServiceAccount string
+
+	// Package is what the extension installs. Records of an earlier extension of the
+	// same name are taken over only if they are of the same package.
+	Package string
+
+	// Replaceable are the kinds whose objects may be deleted and created again when a
+	// field of them cannot be changed.
+	Replaceable []schema.GroupKind
+}
+
+// Controls says whether the extension is the controller of an object by its owner
+// references.
+func (o Owner) Controls(object metav1.Object) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.UID == o.UID
+}
+
+// IsOfEarlier says that an earlier extension of the same name controls an object.
+func (o Owner) IsOfEarlier(object metav1.Object) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.Kind == OwnerKind && controller.Name == o.Name && controller.UID != o.UID
+}
+
+// Account is the ServiceAccount that touches the content.
+func (o Owner) Account() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.ServiceAccount}
+}
+
+// Reference makes the extension the controller of an object.
+func (o Owner) Reference() *metav1.OwnerReference {
+	yes := true
+	return &metav1.OwnerReference{
+		APIVersion:         ownerGroupVersion.String(),
+		Kind:               OwnerKind,
+		Name:               o.Name,
+		UID:                o.UID,
+		Controller:         &yes,
+		BlockOwnerDeletion: &yes,
+	}
+}
+
+// IsOwnerOf reports whether an object has the extension as one of its owners.
+func (o Owner) IsOwnerOf(object metav1.Object) bool {
+	return len(o.OtherReferences(object)) < len(object.GetOwnerReferences())
+}
+
+// OtherReferences are the owner references of an object less those to the extension.
+func (o Owner) OtherReferences(object metav1.Object) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(owner metav1.OwnerReference) bool {
+		return owner.UID == o.UID
+	})
+}
+
+// MaxReleaseName is what Helm allows for the name of a release.
+const MaxReleaseName = 53
+
+// ReleaseName is the extension's name wherever Helm takes it, as in the
+// reference implementation; longer names are cut and told apart by a digest. What
+// comes of that can be the name of another extension, so nothing is found by it
+// without asking whose it is: package release.
+func ReleaseName(extension string) string { return Shortened(extension, MaxReleaseName) }
+
+// Shortened shortens a name to at most limit characters, keeping it unique.
+func Shortened(name string, limit int) string {
+	if len(name) <= limit {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	suffix := "-" + hex.EncodeToString(sum[:])[:16]
+	return name[:limit-len(suffix)] + suffix
+}

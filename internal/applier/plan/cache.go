@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// UseCache spares the reading of objects that are known to be as the last revision
+// left them. Those that are to stay the same are untouched. The others are taken
+// for what that revision wanted, if their version is known: the requests that
+// change or delete them carry it, and where they are refused the object is read after
+// all.
+func (p *Plan) UseCache(lastApplied map[object.Key]object.Fingerprint) {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		left, ok := lastApplied[s.Key]
+		switch {
+		case !ok || s.before == nil:
+		case s.wantsTheSame(p.Owner):
+			s.state, s.lastApplied = untouched, left
+		default:
+			s.cache(p.Owner, s.before, left)
+		}
+	}
+	for i := range p.prune {
+		s := &p.prune[i]
+		s.cache(p.Owner, s.Object, lastApplied[s.Key])
+	}
+}
+
+// wantsTheSame says that the new revision wants of the object what the one before did.
+// Both are compared as JSON: numbers from a manifest can be of another type.
+func (s *Step) wantsTheSame(owner object.Owner) bool {
+	before := s.before.DeepCopy()
+	owner.Stamp(before)
+	was, err := json.Marshal(before.Object)
+	if err != nil {
+		return false
+	}
+	is, err := json.Marshal(s.Object.Object)
+	return err == nil && bytes.Equal(was, is)
+}
+
+// cache takes the object for what a revision wanted, unless its version is not known,
+// or it would not be the owner's.
+func (s *Step) cache(owner object.Owner, wanted *unstructured.Unstructured, left object.Fingerprint) {
+	if left.ResourceVersion == "" {
+		return
+	}
+	live := wanted.DeepCopy()
+	owner.Stamp(live)
+	live.SetUID(left.UID)
+	live.SetResourceVersion(left.ResourceVersion)
+	if owner.Owns(live) {
+		s.state, s.Live = cached, live
+	}
+}
+
+// isStale says that the API server may have refused a request because the object
+// is not what is cached: watches tell of changes a little later than they
+// happen.
+func (s *Step) isStale(err error) bool {
+	return s.state == cached && (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err))
+}
+
+// reread reads an object that is cached, or that has changed since it was read. It
+// fails with [*object.ConflictError] where somebody else has it now.
+func (w writer) reread(ctx context.Context, s *Step) error {
+	if err := s.read(ctx, w.client); err != nil {
+		return err
+	}
+	if s.state == read && !w.owner.Owns(s.Live) && !s.inherits() {
+		return &object.ConflictError{Claimant: w.owner, Conflicts: []object.Conflict{{Object: s.Key, Holder: object.HolderOf(s.Live)}}}
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// Disown takes the owner off objects. Of those that have it not it only reads that.
+func (p *Planner) Disown(ctx context.Context, items []object.Item) error {
+	steps := make([]*Step, 0, len(items))
+	for _, item := range items {
+		steps = append(steps, &Step{Item: item})
+	}
+	return newObjectsError(eachStep(ctx, steps, p.disownOne, "letting go of"))
+}
+
+// disownOne tries again when the object is changed at the same time, most likely by the
+// garbage collector.
+func (p *Planner) disownOne(ctx context.Context, s *Step) error {
+	for range maxRereads {
+		if err := p.read(ctx, s); err != nil || s.state == absent {
+			return err
+		}
+		left := p.Owner.OtherReferences(s.Live)
+		if len(left) == len(s.Live.GetOwnerReferences()) {
+			return nil
+		}
+		patch, err := object.OwnersPatch(s.Live, left)
+		if err != nil {
+			return err
+		}
+		options := metav1.PatchOptions{FieldManager: object.FieldManager}
+		_, err = resourceOf(p.client, s.Item).Patch(ctx, s.Key.Name, patch.Kind, patch.Data, options)
+		if err == nil || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("%s is changed all the time", s.Key)
+}

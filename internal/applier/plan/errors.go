@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
+
+// ObjectsError collects what went wrong with single objects of one wave.
+type ObjectsError struct {
+	// Failures is sorted by object and never empty.
+	Failures []ObjectFailure
+}
+
+// ObjectFailure is what the API server said about one object.
+type ObjectFailure struct {
+	Action string
+	Object object.Key
+	Err    error
+}
+
+func (e *ObjectsError) Error() string {
+	lines := make([]string, 0, len(e.Failures))
+	for _, failure := range e.Failures {
+		lines = append(lines, fmt.Sprintf("%s %s: %v", failure.Action, failure.Object, failure.Err))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// Summary has the first failure and how many objects there are besides.
+func (e *ObjectsError) Summary() string {
+	first := e.Failures[0]
+	text := excerpt.Line(fmt.Sprintf("%s %s: %s", first.Action, first.Object, toThePoint(first.Err)), maxFailure)
+	if more := len(e.Failures) - 1; more > 0 {
+		text += fmt.Sprintf("; so it is with %d more objects", more)
+	}
+	return text
+}
+
+// toThePoint leaves out of a refusal to grant rights who asked, with all groups, so
+// that there is room for the rights.
+func toThePoint(err error) string {
+	const header = "attempting to grant RBAC permissions not currently held:"
+	text := err.Error()
+	if _, rights, found := strings.Cut(text, header); found {
+		return "the ServiceAccount may not grant what it does not hold: " + rights
+	}
+	return text
+}
+
+// maxFailure bounds what a summary says of one object, in bytes.
+const maxFailure = 320
+
+// Unwrap gives the errors of the API server.
+func (e *ObjectsError) Unwrap() []error {
+	errs := make([]error, 0, len(e.Failures))
+	for _, failure := range e.Failures {
+		errs = append(errs, failure.Err)
+	}
+	return errs
+}
+
+func newObjectsError(failures []ObjectFailure) error {
+	if len(failures) == 0 {
+		return nil
+	}
+	slices.SortFunc(failures, func(a, b ObjectFailure) int { return a.Object.Compare(b.Object) })
+	return &ObjectsError{Failures: failures}
+}

@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// Change says what became of one object.
+type Change string
+
+// What an operation can do to an object.
+const (
+	Created   Change = "created"
+	Updated   Change = "updated"
+	Unchanged Change = "unchanged"
+	Deleted   Change = "deleted"
+)
+
+// Progress is what an execution did, as far as it came.
+type Progress struct {
+	// Began says that something was written, or may have been.
+	Began bool
+
+	Changes map[object.Key]Change
+	Left    drift.Left
+}
+
+// Executor writes what a plan says, as the ServiceAccount of one extension.
+type Executor struct {
+	writer writer
+
+	mu       sync.Mutex
+	Progress Progress
+}
+
+func newExecutor(writer writer) *Executor {
+	return &Executor{writer: writer, Progress: Progress{
+		Changes: map[object.Key]Change{},
+		Left: drift.Left{
+			Live:      map[object.Key]*unstructured.Unstructured{},
+			Untouched: map[object.Key]object.Fingerprint{},
+		},
+	}}
+}
+
+// Execute writes wave by wave and stops after the wave in which anything went
+// wrong. What the revision dropped is deleted last, when all else is in place.
+func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
+	for _, wave := range wavesOf(plan.Steps) {
+		if failures := eachStep(ctx, wave, e.write, "applying"); len(failures) > 0 {
+			return newObjectsError(failures)
+		}
+	}
+	prune := make([]*Step, 0, len(plan.prune))
+	for i := range plan.prune {
+		prune = append(prune, &plan.prune[i])
+	}
+	return newObjectsError(eachStep(ctx, prune, e.remove, "deleting"))
+}
+
+// wavesOf expects the steps in the order of their waves.
+func wavesOf(steps []Step) [][]*Step {
+	var waves [][]*Step
+	for i := range steps {
+		wave := object.WaveOf(steps[i].Key.GroupKind)
+		if i == 0 || wave != object.WaveOf(steps[i-1].Key.GroupKind) {
+			waves = append(waves, nil)
+		}
+		last := len(waves) - 1
+		waves[last] = append(waves[last], &steps[i])
+	}
+	return slices.Clip(waves)
+}
+
+func (e *Executor) write(ctx context.Context, s *Step) error {
+	if s.state == untouched {
+		e.leave(s)
+		return nil
+	}
+	live, err := e.writer.write(ctx, s)
+	if err != nil {
+		e.fail(err)
+		return err
+	}
+	change := Updated
+	switch {
+	case s.state == absent:
+		change = Created
+	case live.GetResourceVersion() == s.Live.GetResourceVersion():
+		change = Unchanged
+	}
+	e.note(s.Key, change, live)
+	return nil
+}
+
+func (e *Executor) remove(ctx context.Context, s *Step) error {
+	deleted, err := e.writer.remove(ctx, s)
+	if err != nil {
+		e.fail(err)
+		return err
+	}
+	if deleted {
+		e.note(s.Key, Deleted, nil)
+	}
+	return nil
+}
+
+// fail takes for done what was not refused: answers get lost, and servers fail
+// after the deed.
+func (e *Executor) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Progress.Began = e.Progress.Began || !isRefusal(err)
+}
+
+// isRefusal says that the API server has answered that the request is at fault, or
+// was not asked.
+func isRefusal(err error) bool {
+	if errors.Is(err, object.ErrOwnerGone) {
+		return true
+	}
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
+}
+
+func (e *Executor) leave(s *Step) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Progress.Changes[s.Key] = Unchanged
+	e.Progress.Left.Untouched[s.Key] = s.lastApplied
+}
+
+func (e *Executor) note(key object.Key, change Change, live *unstructured.Unstructured) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Progress.Changes[key] = change
+	e.Progress.Began = e.Progress.Began || change != Unchanged
+	if live != nil {
+		e.Progress.Left.Live[key] = live
+	}
+}
+
+// LiveOf gives the objects as the execution found or left them.
+func (e *Executor) LiveOf(steps []*Step) []*unstructured.Unstructured {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	live := make([]*unstructured.Unstructured, len(steps))
+	for i, s := range steps {
+		live[i] = e.Progress.Left.Live[s.Key]
+	}
+	return live
+}
+
+// PatchEach writes patches, by what they write, and gives all failures.
+func (e *Executor) PatchEach(ctx context.Context, parts map[string]map[*Step][]byte) error {
+	var failures []ObjectFailure
+	for part, patches := range parts {
+		failures = append(failures, eachStep(ctx, slices.Collect(maps.Keys(patches)), func(ctx context.Context, s *Step) error {
+			live, err := e.writer.patch(ctx, s, object.Patch{Kind: types.StrategicMergePatchType, Data: patches[s]})
+			if err != nil {
+				return err
+			}
+			e.complete(s.Key, live)
+			return nil
+		}, "writing "+part+" into")...)
+	}
+	return newObjectsError(failures)
+}
+
+// complete notes an object that was written after the revision was.
+func (e *Executor) complete(key object.Key, live *unstructured.Unstructured) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.Progress.Changes[key] == Unchanged {
+		e.Progress.Changes[key] = Updated
+	}
+	e.Progress.Left.Live[key] = live
+}
+
+// Repaired are the objects of a plan that were put back, with the field managers that
+// had written what was not as it should be.
+func (e *Executor) Repaired(plan *Plan) map[object.Key][]string {
+	found := map[object.Key][]string{}
+	for i := range plan.Steps {
+		s := &plan.Steps[i]
+		if change := e.Progress.Changes[s.Key]; change == Created || change == Updated {
+			found[s.Key] = s.threeWay().FieldManagers()
+		}
+	}
+	return found
+}

@@ -1,0 +1,268 @@
+package plan
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/turn"
+)
+
+// parallel is how many requests one operation has under way at a time. It keeps
+// one large bundle from taking the API server's whole share of an identity.
+const parallel = 16
+
+// parallelLarge is parallel for who has taken a turn. There are many of them, and other
+// extensions send theirs to the same API server.
+const parallelLarge = 4
+
+// Step is what is to be done about one object.
+type Step struct {
+	object.Item
+
+	// state says what is known of the object on the cluster.
+	state state
+
+	// Live is the object that was read, or the one that is cached; nil otherwise.
+	Live *unstructured.Unstructured
+
+	// lastApplied is of an object that is untouched.
+	lastApplied object.Fingerprint
+
+	// before is the object as the last revision had it, which tells a field
+	// that the bundle dropped from one that somebody else added. It is nil when
+	// there is no such revision.
+	before *unstructured.Unstructured
+
+	// fixed are fields that cannot be changed, for which the object is deleted and
+	// created again. It is nil for most objects.
+	fixed []string
+
+	// legacy is the Certificate of an earlier revision for which cert-manager keeps
+	// its certificates in this Secret. It is empty for all else.
+	legacy string
+
+	// judged says that the API server was asked, in a dry run, whether it would create
+	// the object.
+	judged bool
+}
+
+// state is what is known of an object on the cluster.
+type state int
+
+const (
+	// unread: nothing is known yet.
+	unread state = iota
+
+	// read: the object was read.
+	read
+
+	// absent: there is no such object.
+	absent
+
+	// cached: the object is taken for what the last revision wanted, in the version that
+	// watches told of.
+	cached
+
+	// untouched: the object is known to be as the last revision left it, and the new one
+	// wants it to be the same. It is neither read nor written.
+	untouched
+)
+
+func (s *Step) threeWay() object.ThreeWay {
+	return object.ThreeWay{Wanted: s.Object, Before: s.before, Live: s.Live}
+}
+
+// Plan is made without a write. It is whole: an operation that starts to write
+// has seen every object or knows it, and whatever could be tried would be allowed.
+type Plan struct {
+	Owner object.Owner
+	Steps []Step
+	prune []Step // dropped by the new revision and still there
+
+	prerequisites prerequisites
+}
+
+// Items are the objects of the revision.
+func (p *Plan) Items() []object.Item {
+	items := make([]object.Item, 0, len(p.Steps))
+	for i := range p.Steps {
+		items = append(items, p.Steps[i].Item)
+	}
+	return items
+}
+
+// Planner makes plans as the ServiceAccount of one extension.
+type Planner struct {
+	Owner object.Owner
+
+	// Guard is asked before whatever the planner and its executor write.
+	Guard *Guard
+
+	client dynamic.Interface
+	mapper meta.RESTMapper
+}
+
+// NewPlanner is for one operation.
+func NewPlanner(client dynamic.Interface, mapper meta.RESTMapper, owner object.Owner, confirm Confirm) *Planner {
+	return &Planner{client: client, mapper: mapper, Owner: owner, Guard: &Guard{confirm: confirm, owner: owner}}
+}
+
+// Executor carries out what was planned.
+func (p *Planner) Executor() *Executor {
+	return newExecutor(writer{client: p.client, owner: p.Owner, guard: p.Guard})
+}
+
+// Inspect holds an outline against the cluster. It fails with [*object.ConflictError] or
+// [*ObjectsError], each of which names every object concerned.
+func (p *Planner) Inspect(ctx context.Context, plan *Plan) error {
+	if err := p.readLive(ctx, plan); err != nil {
+		return err
+	}
+	return p.checkOwnership(plan)
+}
+
+// Review is outline and inspect for objects of the revision that is installed. What
+// later revisions have added to them goes; objects that only those have stay. It
+// tries nothing: each object that is put back is a step ahead, whatever becomes of
+// the others.
+func (p *Planner) Review(ctx context.Context, installed, tried []*unstructured.Unstructured) (*Plan, error) {
+	plan, err := p.Outline(installed, tried)
+	if err != nil {
+		return nil, err
+	}
+	plan.prune = nil
+	steps := make([]*Step, 0, len(plan.Steps))
+	for i := range plan.Steps {
+		steps = append(steps, &plan.Steps[i])
+	}
+	if err := newObjectsError(eachStep(ctx, steps, p.read, "reading")); err != nil {
+		return nil, err
+	}
+	return plan, p.checkOwnership(plan)
+}
+
+// Outline holds the objects of a new revision against those of the ones before it,
+// and asks the cluster nothing but its kinds. It fails with [*object.UnknownKindsError].
+func (p *Planner) Outline(wanted, before []*unstructured.Unstructured) (*Plan, error) {
+	items, err := object.Items(p.mapper, p.Owner, wanted)
+	if err != nil {
+		return nil, err
+	}
+	old, err := object.Known(p.mapper, p.Owner, before)
+	if err != nil {
+		return nil, err
+	}
+	left := legacies(p.Owner, before)
+	result := &Plan{Owner: p.Owner}
+	for _, item := range items {
+		p.Owner.Stamp(item.Object)
+		result.Steps = append(result.Steps, Step{Item: item, before: old[item.Key].Object, legacy: left[item.Key]})
+		delete(old, item.Key)
+	}
+	for _, item := range old {
+		result.prune = append(result.prune, Step{Item: item})
+	}
+	slices.SortFunc(result.prune, func(a, b Step) int { return a.Key.Compare(b.Key) })
+	result.prerequisites = prerequisitesOf(result.Steps)
+	return result, nil
+}
+
+func (p *Planner) read(ctx context.Context, s *Step) error { return s.read(ctx, p.client) }
+
+// read finds out whether there is such an object.
+func (s *Step) read(ctx context.Context, client dynamic.Interface) error {
+	live, err := resourceOf(client, s.Item).Get(ctx, s.Key.Name, metav1.GetOptions{})
+	s.state, s.Live = read, live
+	if apierrors.IsNotFound(err) {
+		s.state, s.Live, err = absent, nil, nil
+	}
+	return err
+}
+
+// eachStep runs act on every step, some at a time, and gives all failures.
+func eachStep(ctx context.Context, steps []*Step, act func(context.Context, *Step) error, action string) []ObjectFailure {
+	errs := make([]error, len(steps))
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	if turn.Taken(ctx) {
+		group.SetLimit(parallelLarge)
+	}
+	for i, s := range steps {
+		group.Go(func() error {
+			errs[i] = act(ctx, s)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	var failures []ObjectFailure
+	for i, err := range errs {
+		if err != nil {
+			failures = append(failures, ObjectFailure{Action: action, Object: steps[i].Key, Err: err})
+		}
+	}
+	return failures
+}
+
+// checkOwnership refuses objects that are not the extension's own, and leaves
+// dropped objects alone that are gone, or that somebody else has taken over.
+func (p *Planner) checkOwnership(plan *Plan) error {
+	var conflicts []object.Conflict
+	for _, s := range plan.Steps {
+		if s.Live != nil && !p.Owner.Owns(s.Live) && !s.inherits() {
+			conflicts = append(conflicts, object.Conflict{Object: s.Key, Holder: object.HolderOf(s.Live)})
+		}
+	}
+	plan.prune = slices.DeleteFunc(plan.prune, func(s Step) bool { return s.Live == nil || !p.Owner.Owns(s.Live) })
+	if len(conflicts) == 0 {
+		return nil
+	}
+	slices.SortFunc(conflicts, func(a, b object.Conflict) int { return a.Object.Compare(b.Object) })
+	return &object.ConflictError{Claimant: p.Owner, Conflicts: conflicts}
+}
+
+func resourceOf(client dynamic.Interface, i object.Item) dynamic.ResourceInterface {
+	resource := client.Resource(i.Mapping.Resource)
+	if i.Key.Namespace == "" {
+		return resource
+	}
+	return resource.Namespace(i.Key.Namespace)
+}
+
+// Only gives the objects of these keys.
+func (p *Planner) Only(objects []*unstructured.Unstructured, keys []object.Key) ([]*unstructured.Unstructured, error) {
+	known, err := object.Known(p.mapper, p.Owner, objects)
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
+	for key, item := range known {
+		if slices.Contains(keys, key) {
+			found = append(found, item.Object)
+		}
+	}
+	return found, nil
+}
+
+// Changes are what the plan does to objects that exist or are to exist.
+func (p *Plan) Changes() []preflight.Change {
+	changes := make([]preflight.Change, 0, len(p.Steps)+len(p.prune))
+	for _, s := range p.Steps {
+		if s.state == untouched {
+			continue
+		}
+		changes = append(changes, preflight.Change{Live: s.Live, Wanted: s.Object})
+	}
+	for _, s := range p.prune {
+		changes = append(changes, preflight.Change{Live: s.Live})
+	}
+	return changes
+}

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// prerequisites are what a revision brings that the API server judges its other
+// objects by. A dry run of those tells nothing: the API server would judge by what is
+// there before the revision.
+type prerequisites struct {
+	objects map[object.Key]struct{}
+
+	// kinds are those that the revision's CustomResourceDefinitions define.
+	kinds map[schema.GroupKind]struct{}
+
+	// limited are namespaces for which it has a quota or limits.
+	limited map[string]struct{}
+
+	// policies says that it has policies of admission, which can be about anything.
+	policies bool
+}
+
+func prerequisitesOf(steps []Step) prerequisites {
+	made := prerequisites{
+		objects: map[object.Key]struct{}{},
+		kinds:   map[schema.GroupKind]struct{}{},
+		limited: map[string]struct{}{},
+	}
+	for i := range steps {
+		key, obj := steps[i].Key, steps[i].Object
+		made.objects[key] = struct{}{}
+		switch {
+		case key.Group == apiextensionsv1.GroupName && key.Kind == "CustomResourceDefinition":
+			made.kinds[schema.GroupKind{Group: object.TextIn(obj, "spec", "group"), Kind: object.TextIn(obj, "spec", "names", "kind")}] = struct{}{}
+		case key.Group == corev1.GroupName && (key.Kind == "ResourceQuota" || key.Kind == "LimitRange"):
+			made.limited[key.Namespace] = struct{}{}
+		case key.Group == admissionregistrationv1.GroupName && strings.Contains(key.Kind, "AdmissionPolicy"):
+			made.policies = true
+		}
+	}
+	return made
+}
+
+// concern says whether an object is judged by any of them. Webhooks are written last,
+// so nothing is judged by those.
+func (p prerequisites) concern(s *Step) bool {
+	_, ownKind := p.kinds[s.Key.GroupKind]
+	_, limited := p.limited[s.Key.Namespace]
+	return p.policies || ownKind || limited ||
+		p.has(corev1.GroupName, "Namespace", "", s.Key.Namespace) ||
+		p.hasRoleOf(s) || p.hasAccountOf(s)
+}
+
+func (p prerequisites) has(group, kind, namespace, name string) bool {
+	_, found := p.objects[object.Key{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name}]
+	return found
+}
+
+// hasRoleOf is about bindings: who binds a role must have all that it grants.
+func (p prerequisites) hasRoleOf(s *Step) bool {
+	if s.Key.Group != rbacv1.GroupName || !strings.HasSuffix(s.Key.Kind, "RoleBinding") {
+		return false
+	}
+	kind, name := object.TextIn(s.Object, "roleRef", "kind"), object.TextIn(s.Object, "roleRef", "name")
+	namespace := s.Key.Namespace
+	if kind == object.ClusterRoleKind.Kind {
+		namespace = ""
+	}
+	return p.has(rbacv1.GroupName, kind, namespace, name)
+}
+
+// hasAccountOf is about bare pods: those of workloads are made later.
+func (p prerequisites) hasAccountOf(s *Step) bool {
+	return s.Key.Group == corev1.GroupName && s.Key.Kind == "Pod" &&
+		p.has(corev1.GroupName, "ServiceAccount", s.Key.Namespace, object.TextIn(s.Object, "spec", "serviceAccountName"))
+}

@@ -1,0 +1,124 @@
+package release
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/storage"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// Content is what an operation is about: what Helm is told of the cluster, and what it
+// has done.
+type Content interface {
+	// Objects are those of the revision, with what the cluster has of them.
+	Objects() []Object
+
+	// Write makes the cluster have them, and what earlier revisions had go.
+	Write(ctx context.Context) error
+
+	// LastApplied are the fingerprints of the objects as they were written; nil if they
+	// are not to be remembered.
+	LastApplied() map[object.Key]object.Fingerprint
+}
+
+// Object is an object of a revision. Live is nil if the cluster has none.
+type Object struct {
+	object.Item
+
+	Live *unstructured.Unstructured
+}
+
+// Operation is one install or upgrade.
+type Operation struct {
+	history *History
+	chart   *chart.Chart
+	labels  map[string]string
+}
+
+// NewOperation wraps the objects of a revision for Helm. Annotations go into the
+// metadata of the chart.
+func (h *History) NewOperation(revision Revision, objects []*unstructured.Unstructured, annotations map[string]string) (*Operation, error) {
+	chart, err := chartOf(objects, annotations)
+	return &Operation{history: h, chart: chart, labels: labelsOf(revision)}, err
+}
+
+// Run hands the operation to Helm. When it fails half-way, the record says so
+// and the next operation goes on from there.
+func (o *Operation) Run(ctx context.Context, content Content) error {
+	// Helm lets go of an operation when its context ends, but does not stop it.
+	// The engine and the driver end with the context; Helm waits for them.
+	helmCtx := context.WithoutCancel(ctx)
+	driver := &storageDriver{ctx: ctx, history: o.history, content: content}
+	config := &action.Configuration{
+		Releases:     storage.Init(driver),
+		KubeClient:   &engine{ctx: ctx, content: content},
+		Capabilities: chartutil.DefaultCapabilities,
+		Log:          func(string, ...any) {},
+	}
+	if err := o.act(helmCtx, config); err != nil {
+		return err
+	}
+	return driver.failed
+}
+
+func (o *Operation) act(ctx context.Context, config *action.Configuration) error {
+	name := object.ReleaseName(o.history.Owner().Name)
+	if len(o.history.entries) == 0 {
+		install := action.NewInstall(config)
+		install.ReleaseName = name
+		install.Namespace = o.history.Owner().Namespace
+		install.Labels = o.labels
+		install.DisableHooks = true
+		install.DisableOpenAPIValidation = true
+		// Ownership is decided by the plan, more strictly than Helm does.
+		install.TakeOwnership = true
+		_, err := install.RunWithContext(ctx, o.chart, map[string]any{})
+		return err
+	}
+	upgrade := action.NewUpgrade(config)
+	upgrade.Namespace = o.history.Owner().Namespace
+	upgrade.Labels = o.labels
+	upgrade.MaxHistory = maxHistory
+	upgrade.DisableHooks = true
+	upgrade.DisableOpenAPIValidation = true
+	upgrade.TakeOwnership = true
+	_, err := upgrade.RunWithContext(ctx, name, o.chart, map[string]any{})
+	return err
+}
+
+// chartOf wraps objects for Helm. An object is a file of the chart, which Helm
+// never reads as a template; the template beside it does no more than include
+// the file. So text such as "{{ }}" inside an object stays what it is.
+//
+// Objects that could not be read back from a record are refused.
+func chartOf(objects []*unstructured.Unstructured, annotations map[string]string) (*chart.Chart, error) {
+	result := &chart.Chart{Metadata: &chart.Metadata{Annotations: annotations}}
+	bounds := jsonBounds{values: maxManifestValues, depth: maxManifestDepth}
+	for _, object := range objects {
+		data, err := json.Marshal(object.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+		}
+		if err := bounds.check(data); err != nil {
+			return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+		}
+		sum := sha256.Sum256(data)
+		name := "object-" + hex.EncodeToString(sum[:8]) + ".json"
+		result.Files = append(result.Files, &chart.File{Name: name, Data: data})
+		result.Templates = append(result.Templates, &chart.File{
+			Name: path.Join("templates", name),
+			Data: []byte(fmt.Sprintf("{{ .Files.Get %q }}", name)),
+		})
+	}
+	return result, nil
+}

@@ -1,0 +1,229 @@
+package release
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+func objectFrom(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := objectsOf(text)
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%d objects, %v in %s", len(objects), err, text)
+	}
+	return objects[0]
+}
+
+func TestResidue(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason string
+		object string
+		want   string // the same if empty
+	}{
+		"plain": {
+			reason: "only which object it was matters",
+			object: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns","labels":{"l":"v"}},"data":{"k":"v"}}`,
+			want:   `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"}}`,
+		},
+		"no namespace": {
+			object: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`,
+		},
+		"a role": {
+			reason: "what it gave is not given by the next revision for the first time",
+			object: `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"a"},"rules":[{"verbs":["get"]}]}`,
+		},
+		"a Certificate": {
+			reason: "its Secret may be taken over",
+			object: `{"apiVersion":"cert-manager.io/v1","kind":"Certificate","metadata":{"name":"a"},"spec":{"secretName":"s","dnsNames":["x"]}}`,
+			want:   `{"apiVersion":"cert-manager.io/v1","kind":"Certificate","metadata":{"name":"a"},"spec":{"secretName":"s"}}`,
+		},
+		"a definition": {
+			reason: "its objects may be counted",
+			object: `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"group":"g",
+				"scope":"Cluster","names":{"plural":"p","kind":"K"},"conversion":{},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"x":"y"}}]}}`,
+			want: `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"group":"g",
+				"scope":"Cluster","names":{"plural":"p","kind":"K"},"versions":[{"name":"v1","served":true,"storage":true}]}}`,
+		},
+		"a definition that is none": {
+			object: `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"versions":[7]}}`,
+			want:   `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"versions":[]}}`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.want == "" {
+				tc.want = tc.object
+			}
+			text, err := residueOf([]*unstructured.Unstructured{objectFrom(t, tc.object)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(objectFrom(t, tc.want).Object, objectFrom(t, string(text)).Object); diff != "" {
+				t.Errorf("residue (-want +got): %s\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// historyOf has revisions with these manifests, of which the first is deployed and all
+// others have failed.
+func historyOf(t *testing.T, secrets *fake.Clientset, manifests ...string) *History {
+	t.Helper()
+	h := &History{records: &records{
+		secrets: secrets.CoreV1().Secrets("system"), now: time.Now, chunkBytes: chunkSize,
+		owner: object.Owner{Name: "x", UID: "u", Namespace: "ns", Package: "p"},
+	}}
+	status := release.StatusDeployed
+	for i, manifest := range manifests {
+		rel := &release.Release{Name: "x", Version: i + 1, Info: &release.Info{Status: status}, Manifest: manifest}
+		if err := h.create(t.Context(), rel); err != nil {
+			t.Fatal(err)
+		}
+		status = release.StatusFailed
+	}
+	h.Trim()
+	secrets.ClearActions()
+	return h
+}
+
+// described are objects with what tells which revision they are of.
+func described(objects []*unstructured.Unstructured) []string {
+	var lines []string
+	for _, object := range objects {
+		line := strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+		if data, found, _ := unstructured.NestedString(object.Object, "data", "k"); found {
+			line += " with " + data[:1]
+		}
+		if rules, found, _ := unstructured.NestedSlice(object.Object, "rules"); found {
+			line += fmt.Sprint(" with ", rules)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestTriedObjects(t *testing.T) {
+	t.Parallel()
+	config := func(name, value string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{%s},"data":{"k":%q}}`+"\n", name, value)
+	}
+	role := func(rule string) string {
+		return fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r"},"rules":[%q]}`+"\n", rule)
+	}
+	const a, b = `"name":"a"`, `"name":"b"`
+	tests := map[string]struct {
+		reason string
+		wanted string
+		tried  []string
+		want   []string
+	}{
+		"nothing": {},
+		"wanted again": {
+			reason: "a field that was dropped is told from one of somebody else by what was tried last",
+			wanted: config(a, "x"), tried: []string{config(a, "1"), config(a, "2")}, want: []string{"a with 2"},
+		},
+		"wanted no more": {
+			reason: "it is deleted, whatever it was",
+			wanted: config(b, "x"), tried: []string{config(a, "1"), config(a, "2")}, want: []string{"a", "a"},
+		},
+		"last tried before another": {
+			wanted: config(a, "x"), tried: []string{config(a, "1"), config(a, "2"), config(b, "3")}, want: []string{"a with 2", "b"},
+		},
+		"in another namespace": {
+			reason: "it is another object",
+			wanted: config(a, "x"), tried: []string{config(a+`,"namespace":"n"`, "1"), config(a, "2")},
+			want: []string{"n/a with 1", "a with 2"},
+		},
+		"rights": {
+			reason: "all that was given was given",
+			wanted: role("x"), tried: []string{role("1"), role("2")}, want: []string{"r with [1]", "r with [2]"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := historyOf(t, fake.NewClientset(), append([]string{config(`"name":"installed"`, "0")}, tc.tried...)...)
+			wanted, err := objectsOf(tc.wanted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for pass := range 2 {
+				objects, err := h.Objects(t.Context(), Called(wanted))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(append([]string{"installed with 0"}, tc.want...), described(objects)); diff != "" {
+					t.Errorf("objects in pass %d (-want +got): %s\n%s", pass, tc.reason, diff)
+				}
+				h.Trim()
+			}
+		})
+	}
+}
+
+// TestTriedRevisionsAreReadOneAtATime: of what has failed, no more than one revision is
+// held, and it is read once.
+func TestTriedRevisionsAreReadOneAtATime(t *testing.T) { //nolint:paralleltest // it measures memory
+	const tried, size = 9, 1 << 20
+	var manifests []string
+	for revision := range tried + 1 {
+		manifests = append(manifests, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"%s"}}
+			{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"only-%d"},"data":{"k":"%[1]s"}}`, strings.Repeat("x", size/2), revision))
+	}
+	secrets := fake.NewClientset()
+	h := historyOf(t, secrets, manifests...)
+	secrets.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, kruntime.Object, error) {
+		held := 0
+		for i := range h.entries {
+			if h.entries[i].release != nil {
+				held++
+			}
+		}
+		if held > 2 { // the installed one, and the last or another one
+			t.Errorf("%d revisions are held at the same time", held)
+		}
+		return false, nil, nil
+	})
+	wanted, err := objectsOf(manifests[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pass, reads := range []int{tried + 1, 2, 2} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		objects, err := h.Objects(t.Context(), Called(wanted))
+		runtime.ReadMemStats(&after)
+		if err != nil || len(objects) != 2+tried+1 {
+			t.Fatalf("%d objects, %v", len(objects), err)
+		}
+		if gets := len(secrets.Actions()); gets != reads {
+			t.Errorf("%d reads in pass %d, want %d", gets, pass, reads)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > uint64(reads)*20*size {
+			t.Errorf("%d bytes in pass %d, of %d that are read", allocated, pass, reads*size)
+		}
+		secrets.ClearActions()
+		h.Trim()
+	}
+	remembered := 0
+	for i := range h.entries {
+		remembered += len(h.entries[i].residue)
+	}
+	if remembered == 0 || remembered > tried*1000 {
+		t.Errorf("%d bytes are remembered", remembered)
+	}
+}

@@ -1,0 +1,69 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// State is what the records say about an extension.
+type State struct {
+	// Installed is the revision whose content is on the cluster; nil for none.
+	Installed *Revision
+
+	// Unfinished says that a revision after the installed one was begun and has
+	// left the content somewhere between the two.
+	Unfinished bool
+}
+
+// State says what is installed.
+func (h *History) State(ctx context.Context) (State, error) {
+	installed, err := h.installedRelease(ctx)
+	if err != nil || installed == nil {
+		return State{Unfinished: len(h.entries) > 0}, err
+	}
+	revision := revisionFrom(installed)
+	last := h.entries[len(h.entries)-1]
+	return State{
+		Installed:  &revision,
+		Unfinished: last.revision != installed.Version || last.status != release.StatusDeployed,
+	}, nil
+}
+
+// Installed is the revision whose content is on the cluster, with its objects.
+type Installed struct {
+	// Objects are all of the revision.
+	Objects []*unstructured.Unstructured
+
+	// Tried are those of later revisions, which have failed; see [History.triedAfter].
+	Tried []*unstructured.Unstructured
+
+	release *release.Release
+}
+
+// Installed fails if there is no such revision.
+func (h *History) Installed(ctx context.Context) (*Installed, error) {
+	found, err := h.installedRelease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, fmt.Errorf("nothing is recorded as installed for %q", h.records.owner.Name)
+	}
+	objects, err := objectsOf(found.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	tried, err := h.triedAfter(ctx, found.Version, Called(objects))
+	return &Installed{Objects: objects, Tried: tried, release: found}, err
+}
+
+// IsInvalid says that the history has to be read anew.
+func (h *History) IsInvalid() bool { return h.invalid }
+
+// Owner is the extension whose records these are.
+func (h *History) Owner() object.Owner { return h.records.owner }

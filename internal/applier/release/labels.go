@@ -1,0 +1,79 @@
+package release
+
+import (
+	"strings"
+
+	"helm.sh/helm/v3/pkg/release"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
+)
+
+// Labels inside a release record: how what is installed is remembered. All but
+// the last three are those of the reference implementation.
+const (
+	labelBundleName      = "olm.operatorframework.io/bundle-name"
+	labelPackageName     = "olm.operatorframework.io/package-name"
+	labelBundleVersion   = "olm.operatorframework.io/bundle-version"
+	labelBundleRelease   = "olm.operatorframework.io/bundle-release"
+	labelBundleReference = "olm.operatorframework.io/bundle-reference"
+	labelBundleResolved  = "olm.operatorframework.io/bundle-resolved-reference"
+	labelInputs          = "olm.operatorframework.io/inputs"
+	labelLastApplied     = "olm.operatorframework.io/traces"
+)
+
+// maxHistory is how many revisions are kept, the installed one always among
+// them.
+const maxHistory = 10
+
+// labelsOf gives every label of a record. Helm keeps labels of the last
+// revision that the new one does not name, so none is left out.
+func labelsOf(revision Revision) map[string]string {
+	return map[string]string{
+		labelBundleName:      revision.Bundle.Name,
+		labelPackageName:     revision.Bundle.Package,
+		labelBundleVersion:   revision.Bundle.Version,
+		labelBundleReference: revision.Image,
+		labelBundleResolved:  resolved(revision.Image, revision.Digest),
+		labelInputs:          revision.Inputs,
+		labelLastApplied:     "", // known when the revision is complete
+	}
+}
+
+// resolved is a reference with the digest that it stood for. The reference is
+// part of it because other writers of records carry this label over to
+// revisions of other images.
+func resolved(image, digest string) string {
+	if digest == "" || imageref.Digest(image) != "" {
+		return image
+	}
+	return image + "@" + digest
+}
+
+// digestIn gives the digest in what [resolved] made for the same image.
+func digestIn(resolved, image string) string {
+	name, digest, _ := strings.Cut(resolved, "@")
+	if resolved != image && name != image {
+		return ""
+	}
+	return digest
+}
+
+// revisionFrom reads back what [labelsOf] wrote, or what the reference
+// implementation did: it may keep the release of a bundle beside the version.
+func revisionFrom(rel *release.Release) Revision {
+	version := rel.Labels[labelBundleVersion]
+	if part := rel.Labels[labelBundleRelease]; part != "" && !strings.Contains(version, "+") {
+		version += "+" + part
+	}
+	return Revision{
+		Bundle: bundle.Identity{
+			Package: rel.Labels[labelPackageName],
+			Name:    rel.Labels[labelBundleName],
+			Version: version,
+		},
+		Image:  rel.Labels[labelBundleReference],
+		Digest: digestIn(rel.Labels[labelBundleResolved], rel.Labels[labelBundleReference]),
+		Inputs: rel.Labels[labelInputs],
+	}
+}

@@ -1,0 +1,83 @@
+package release
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// objectsOf reads the objects of a release back from its manifest: YAML
+// documents, most of which are JSON, or JSON values one after the other, as the
+// reference implementation writes them. How much of it is read is bounded.
+func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	bounds := manifestBounds{json: jsonBounds{values: maxManifestValues, depth: maxManifestDepth}, yaml: maxManifestYAML}
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
+		}
+		some, err := bounds.objectsIn(withoutComments(document))
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
+		}
+		objects = append(objects, some...)
+	}
+}
+
+func withoutComments(document []byte) []byte {
+	for {
+		document = bytes.TrimSpace(document)
+		if !bytes.HasPrefix(document, []byte("#")) {
+			return document
+		}
+		_, document, _ = bytes.Cut(document, []byte("\n"))
+	}
+}
+
+// manifestBounds is what may yet be read of a manifest.
+type manifestBounds struct {
+	json jsonBounds
+	yaml int // bytes
+}
+
+// objectsIn spares JSON the YAML parser, which is many times slower.
+func (b *manifestBounds) objectsIn(document []byte) ([]*unstructured.Unstructured, error) {
+	if !bytes.HasPrefix(document, []byte("{")) {
+		if b.yaml -= len(document); b.yaml < 0 {
+			return nil, fmt.Errorf("more than %d bytes that are not JSON", maxManifestYAML)
+		}
+		var err error
+		if document, err = utilyaml.ToJSON(document); err != nil || string(document) == "null" {
+			return nil, err
+		}
+	}
+	if err := b.json.check(document); err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	for decoder.More() {
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return nil, err
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(raw); err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}

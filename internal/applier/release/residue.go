@@ -1,0 +1,94 @@
+package release
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// residueOf gives the objects of a revision as far as it matters what they were when
+// others have been tried after it: which they are, what rights they gave, what they
+// defined, and whose Secrets cert-manager has made. It is a manifest that [objectsOf]
+// reads, with the objects in the same order.
+func residueOf(objects []*unstructured.Unstructured) ([]byte, error) {
+	text := bytes.NewBuffer([]byte{})
+	encoder := json.NewEncoder(text)
+	for _, object := range objects {
+		if err := encoder.Encode(residual(object).Object); err != nil {
+			return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return text.Bytes(), nil
+}
+
+func residual(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	kind := obj.GroupVersionKind()
+	if kind.Group == rbacv1.GroupName {
+		return obj
+	}
+	rest := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
+	rest.SetAPIVersion(obj.GetAPIVersion())
+	rest.SetKind(obj.GetKind())
+	rest.SetNamespace(obj.GetNamespace())
+	rest.SetName(obj.GetName())
+	switch kind.GroupKind() {
+	case object.CertificateKind:
+		keep(obj, rest, "spec", "secretName")
+	case object.DefinitionKind:
+		for _, field := range []string{"group", "scope", "names"} {
+			keep(obj, rest, "spec", field)
+		}
+		keepVersions(obj, rest)
+	}
+	return rest
+}
+
+// keep copies a field.
+func keep(from, to *unstructured.Unstructured, field ...string) {
+	if value, found, err := unstructured.NestedFieldNoCopy(from.Object, field...); err == nil && found {
+		_ = unstructured.SetNestedField(to.Object, value, field...) // all above it is made here
+	}
+}
+
+// keepVersions copies which versions a definition has, without their schemas.
+func keepVersions(from, to *unstructured.Unstructured) {
+	versions, _, _ := unstructured.NestedSlice(from.Object, "spec", "versions")
+	kept := make([]any, 0, len(versions))
+	for _, version := range versions {
+		version, ok := version.(map[string]any)
+		if !ok {
+			continue
+		}
+		kept = append(kept, map[string]any{
+			"name": version["name"], "served": version["served"], "storage": version["storage"],
+		})
+	}
+	_ = unstructured.SetNestedSlice(to.Object, kept, "spec", "versions")
+}
+
+// Called selects objects that are called as one of these, in whatever namespace.
+func Called(objects []*unstructured.Unstructured) func(*unstructured.Unstructured) bool {
+	key := func(obj *unstructured.Unstructured) object.Key {
+		key := object.KeyOf(obj)
+		key.Namespace = ""
+		return key
+	}
+	names := make(map[object.Key]struct{}, len(objects))
+	for _, object := range objects {
+		names[key(object)] = struct{}{}
+	}
+	return func(object *unstructured.Unstructured) bool {
+		_, found := names[key(object)]
+		return found
+	}
+}
+
+// None selects no object to be given whole.
+func None(*unstructured.Unstructured) bool { return false }
+
+func every(*unstructured.Unstructured) bool { return true }

@@ -1,0 +1,28 @@
+package applier
+
+import (
+	"slices"
+	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// Workloads are the objects of the installed release that run something, sorted,
+// as they were seen last; false if they were not looked at in this process yet.
+// It makes no request.
+func (a *Applier) Workloads(owner object.Owner) ([]health.Workload, bool) {
+	known := a.memory(owner).drift
+	looked := known.LookedAt()
+	if looked.IsZero() {
+		return known.Workloads(), false
+	}
+	if a.config.Now().Sub(looked) > maxUnseen && slices.Contains(a.watches.Denied(owner.Name), health.DeploymentKind.String()) {
+		return health.Unseen(known.Workloads()), true
+	}
+	return known.Workloads(), true
+}
+
+// maxUnseen is how long workloads that are not watched are taken to be as they were.
+// By then the look that follows after [recheckInterval] has failed.
+const maxUnseen = recheckInterval + time.Minute

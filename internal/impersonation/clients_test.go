@@ -1,0 +1,229 @@
+package impersonation
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+type answer func(*http.Request) (*http.Response, error)
+
+func (f answer) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func TestUser(t *testing.T) {
+	t.Parallel()
+	for account, want := range map[types.NamespacedName]string{
+		{Namespace: "ns", Name: "installer"}: "system:serviceaccount:ns:installer",
+		{Namespace: "ns"}:                    "",
+		{Name: "installer"}:                  "",
+		{}:                                   "",
+	} {
+		if got := User(account); got != want {
+			t.Errorf("%+v is %q, want %q", account, got, want)
+		}
+	}
+}
+
+// TestCallersDoNotChooseAnIdentity: the one header is ours, whatever the request
+// came with.
+func TestCallersDoNotChooseAnIdentity(t *testing.T) {
+	t.Parallel()
+	tests := map[string]http.Header{
+		"nothing":                 {},
+		"another user":            {"Impersonate-User": {"admin"}},
+		"two users":               {"Impersonate-User": {"admin", "root"}},
+		"a group":                 {"Impersonate-Group": {"system:masters"}},
+		"a uid":                   {"Impersonate-Uid": {"1"}},
+		"extra":                   {"Impersonate-Extra-Scopes": {"all"}},
+		"more extra":              {"Impersonate-Extra-A": {"1"}, "Impersonate-Extra-B%2fC": {"2"}},
+		"lower case":              {"impersonate-user": {"admin"}, "impersonate-group": {"system:masters"}},
+		"mixed case":              {"IMPERSONATE-User": {"admin"}, "iMpersonate-eXtra-a": {"b"}},
+		"what does not exist yet": {"Impersonate-Whatever": {"admin"}},
+	}
+	for name, headers := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sent http.Header
+			transport := &roundTripper{user: "system:serviceaccount:ns:installer", next: answer(func(req *http.Request) (*http.Response, error) {
+				sent = req.Header
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+			})}
+			req := httptest.NewRequest(http.MethodGet, "https://api.test/", nil)
+			req.Header = headers.Clone()
+			req.Header.Set("Accept", "application/json")
+			before := req.Header.Clone()
+			response, err := transport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			want := http.Header{"Accept": {"application/json"}, "Impersonate-User": {"system:serviceaccount:ns:installer"}}
+			if diff := cmp.Diff(want, sent); diff != "" {
+				t.Errorf("headers (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, req.Header); diff != "" {
+				t.Errorf("the caller's request was changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestIdentityOfTheControllerMustBeItsOwn(t *testing.T) {
+	t.Parallel()
+	for name, impersonate := range map[string]rest.ImpersonationConfig{
+		"user":  {UserName: "somebody"},
+		"uid":   {UID: "1"},
+		"group": {Groups: []string{"system:masters"}},
+		"extra": {Extra: map[string][]string{"scopes": {"all"}}},
+	} {
+		if _, err := New(&rest.Config{Impersonate: impersonate}); err == nil {
+			t.Errorf("%s: a connection that impersonates was accepted", name)
+		}
+	}
+}
+
+// closeNoter is a body that tells that it was closed.
+type closeNoter struct {
+	io.Reader
+	closed atomic.Bool
+}
+
+func (c *closeNoter) Close() error {
+	c.closed.Store(true)
+	return nil
+}
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+// everyRequest makes each kind of request that there is to content, and gives the
+// errors by its name.
+func everyRequest(ctx context.Context, t *testing.T, clients *Clients, account types.NamespacedName) map[string]error {
+	t.Helper()
+	client, err := As(clients, account, dynamic.NewForConfigAndClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"},
+	}}
+	errs := map[string]error{}
+	for scope, resource := range map[string]dynamic.ResourceInterface{
+		"namespaced": client.Resource(configMaps).Namespace("ns"), "cluster": client.Resource(configMaps),
+	} {
+		_, errs["get "+scope] = resource.Get(ctx, "a", metav1.GetOptions{})
+		_, errs["list "+scope] = resource.List(ctx, metav1.ListOptions{})
+		_, errs["watch "+scope] = resource.Watch(ctx, metav1.ListOptions{})
+		_, errs["create "+scope] = resource.Create(ctx, object, metav1.CreateOptions{})
+		_, errs["patch "+scope] = resource.Patch(ctx, "a", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+		errs["delete "+scope] = resource.Delete(ctx, "a", metav1.DeleteOptions{})
+	}
+	return errs
+}
+
+func TestNothingIsSentWithoutAnIdentity(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		t.Errorf("%s %s was sent as %q", req.Method, req.URL, req.Header.Values("Impersonate-User"))
+	}))
+	defer server.Close()
+	clients, err := New(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, account := range []types.NamespacedName{{}, {Namespace: "ns"}, {Name: "installer"}} {
+		for name, err := range everyRequest(t.Context(), t, clients, account) {
+			if !errors.Is(err, ErrNoIdentity) {
+				t.Errorf("%s as %+v: %v, want ErrNoIdentity", name, account, err)
+			}
+		}
+	}
+	body := &closeNoter{Reader: strings.NewReader("{}")}
+	req := httptest.NewRequest(http.MethodPost, server.URL, body)
+	if _, err := (&roundTripper{next: http.DefaultTransport}).RoundTrip(req); !errors.Is(err, ErrNoIdentity) || !body.closed.Load() {
+		t.Errorf("err = %v, body closed: %t", err, body.closed.Load())
+	}
+}
+
+// TestRedirectsAreNotFollowed: neither the identity nor the credentials of the
+// controller go where an answer says.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		t.Errorf("%s %s was led elsewhere, with the headers %v", req.Method, req.URL, req.Header)
+	}))
+	t.Cleanup(elsewhere.Close)
+	const account = "system:serviceaccount:ns:installer"
+	for _, status := range []int{
+		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
+	} {
+		for name, location := range map[string]string{"host": elsewhere.URL + "/api", "path": "/led-astray"} {
+			t.Run(strconv.Itoa(status)+" to another "+name, func(t *testing.T) {
+				t.Parallel()
+				var requests atomic.Int64
+				server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, req *http.Request) {
+					requests.Add(1)
+					if got := req.Header.Values("Impersonate-User"); !slices.Equal(got, []string{account}) || req.URL.Path == location {
+						t.Errorf("%s %s as %q", req.Method, req.URL, got)
+					}
+					http.Redirect(writer, req, location, status)
+				}))
+				defer server.Close()
+				clients, err := New(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				errs := everyRequest(t.Context(), t, clients, types.NamespacedName{Namespace: "ns", Name: "installer"})
+				for request, err := range errs {
+					if err == nil {
+						t.Errorf("%s: a redirect is a success", request)
+					}
+				}
+				if got := requests.Load(); got != int64(len(errs)) {
+					t.Errorf("%d requests arrived, want %d", got, len(errs))
+				}
+			})
+		}
+	}
+}
+
+// TestOwnRequestsFollowNoRedirects is about release records.
+func TestOwnRequestsFollowNoRedirects(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		t.Errorf("%s %s was led elsewhere, with the headers %v", req.Method, req.URL, req.Header)
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	clients, err := New(&rest.Config{Host: server.URL, BearerToken: "of the controller"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := clients.Own().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusTemporaryRedirect {
+		t.Errorf("got %s (%v), want the redirect itself", answer.Status, err)
+	}
+}
