@@ -74,7 +74,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	content := releases{applier: applier, kept: bundles.Kept}
+	content := releases{Applier: applier, kept: bundles.Kept}
 	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
 		Releases:     content,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
@@ -94,42 +95,13 @@ func (a *Applier) planner(owner object.Owner) (*plan.Planner, error) {
 	return plan.NewPlanner(client, a.config.Mapper, owner, a.confirm), err
 }
 
-// Result is what an operation did.
-type Result struct {
-	// Changes says what became of each object that was looked at.
-	Changes map[object.Key]plan.Change
-
-	// Began says that the operation came as far as writing content.
-	Began bool
-
-	// Notes are what the checks before the first write have found and let pass, a
-	// line each.
-	Notes []string
-
-	// Unwatched are kinds whose objects the ServiceAccount may not list and
-	// watch, sorted. Changes to them are only found by looking again.
-	Unwatched []string
-
-	// RecheckAfter is when to look again, because something is not watched or
-	// flapping, or a certificate is to be renewed; zero for no need.
-	RecheckAfter time.Duration
-
-	// Flapping are objects that somebody else changes again as often as they are
-	// repaired, sorted. They are left as they are for some time after each repair.
-	Flapping []drift.Flapping
-
-	// ReleaseBytes is how large the record of what is installed is; zero if the
-	// operation failed, or if records were not read yet.
-	ReleaseBytes int
-}
-
 // recheckInterval is how long a change may go unnoticed that cannot be watched.
 const recheckInterval = 2 * time.Minute
 
 // result is that of an operation that succeeded.
-func (a *Applier) result(owner object.Owner, done plan.Progress) Result {
+func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Result {
 	known := a.memory(owner)
-	result := Result{
+	result := installation.Result{
 		Changes:   done.Changes,
 		Began:     done.Began,
 		Unwatched: a.watches.Denied(owner.Name),

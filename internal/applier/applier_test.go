@@ -23,9 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/applier/plan"
-	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
@@ -67,7 +66,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := f.desired("1.0.0").Revision
-	if diff := cmp.Diff(release.State{Installed: &want}, state); diff != "" {
+	if diff := cmp.Diff(installation.State{Installed: &want}, state); diff != "" {
 		t.Errorf("state as read from the record (-want +got):\n%s", diff)
 	}
 }
@@ -174,11 +173,11 @@ func TestUpgradePrunes(t *testing.T) {
 	f.apply(t, "1.0.0", configMap("kept", "1"), configMap("dropped", "1"))
 	result := f.apply(t, "1.1.0", configMap("kept", "2"), configMap("added", "1"))
 
-	changes := map[string]plan.Change{}
+	changes := map[string]object.Change{}
 	for key, change := range result.Changes {
 		changes[key.Name] = change
 	}
-	want := map[string]plan.Change{"kept": plan.Updated, "added": plan.Created, "dropped": plan.Deleted}
+	want := map[string]object.Change{"kept": object.Updated, "added": object.Created, "dropped": object.Deleted}
 	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
@@ -362,7 +361,7 @@ func TestAggregatedRules(t *testing.T) {
 	for _, repair := range []func(){func() {}, func() { f.restart(t) }, func() { f.apply(t, "1.1.0", role("2")...) }} {
 		repair()
 		for key, change := range f.repair(t).Changes {
-			if change != plan.Unchanged {
+			if change != object.Unchanged {
 				t.Errorf("%s was %s", key, change)
 			}
 		}
@@ -411,7 +410,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	f.restart(t)
 	f.observe(t)
 	for key, change := range f.repair(t).Changes {
-		if change != plan.Unchanged {
+		if change != object.Unchanged {
 			t.Errorf("%s was %s", key, change)
 		}
 	}
@@ -641,7 +640,7 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 			before, after := f.desired("1.0.0", configMap("a", "1")), f.desired("1.1.0", configMap("a", "2"))
 			// Large objects would make the record large too, but are also rendered,
 			// compared and sent.
-			before.Revision.Inputs, after.Revision.Inputs = testkit.Noise(t, 4_000), testkit.Noise(t, 4_100)
+			before.Inputs, after.Inputs = testkit.Noise(t, 4_000), testkit.Noise(t, 4_100)
 			f.applyDesired(t, before)
 			var sent atomic.Int64
 			f.requests.setStop(func(req *http.Request) error {

@@ -6,30 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
-	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
-
-// Desired is a revision with the objects it consists of.
-type Desired struct {
-	Revision release.Revision
-
-	// Objects are not changed. They carry no marks of an owner.
-	Objects []*unstructured.Unstructured
-
-	// Preflight is what is to be let pass of what speaks against it.
-	Preflight preflight.Policy
-
-	// Annotations go into the release's chart metadata.
-	Annotations map[string]string
-
-	// BeforeWrite is called after all checks and before the first write, of content
-	// or of records. If it fails, nothing is written. It may be nil.
-	BeforeWrite func(context.Context) error
-}
 
 // Apply makes a new revision: install or upgrade. It reads or tries, and checks,
 // every object first, except for those of which watches have told no change since
@@ -39,46 +21,46 @@ type Desired struct {
 // [*preflight.ApprovalError], [*object.ConflictError], [*preflight.UnsafeError],
 // [*plan.ObjectsError], [*release.RecordTooLargeError] or [object.ErrOwnerGone]; other errors are those
 // of the API server.
-func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired) (Result, error) {
+func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired installation.Desired) (installation.Result, error) {
 	planner, err := a.planner(owner)
 	if err != nil {
-		return Result{}, err
+		return installation.Result{}, err
 	}
 	history, err := a.history(ctx, owner)
 	if err != nil {
-		return Result{}, err
+		return installation.Result{}, err
 	}
 	defer a.reconsider(history)
 	defer history.Trim()
 	operation, notes, err := a.prepare(ctx, planner, history, desired)
 	if err != nil {
-		return Result{}, err
+		return installation.Result{}, err
 	}
 	if err := planner.Guard.Ask(ctx); err != nil {
-		return Result{}, err
+		return installation.Result{}, err
 	}
 	if desired.BeforeWrite != nil {
 		if err := desired.BeforeWrite(ctx); err != nil {
-			return Result{}, err
+			return installation.Result{}, err
 		}
 	}
 	known := a.memory(owner)
 	known.unsettle()
 	if err := history.Sweep(ctx); err != nil {
-		return Result{}, err
+		return installation.Result{}, err
 	}
 	if err := history.Recover(ctx); err != nil {
-		return Result{}, err
+		return installation.Result{}, err
 	}
 	executor := planner.Executor()
 	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor}); err != nil {
-		return Result{Changes: executor.Progress.Changes, Began: executor.Progress.Began}, err
+		return installation.Result{Changes: executor.Progress.Changes, Began: executor.Progress.Began}, err
 	}
 	revision := desired.Revision // a pointer into desired would keep all the objects in memory
-	known.recorded, known.size = &release.State{Installed: &revision}, history.DeployedSize()
+	known.recorded, known.size = &installation.State{Installed: &revision}, history.DeployedSize()
 	kept, err := a.certify(ctx, executor, operation.plan.Steps)
 	if err != nil {
-		return Result{Changes: executor.Progress.Changes, Began: true}, err
+		return installation.Result{Changes: executor.Progress.Changes, Began: true}, err
 	}
 	known.drift.Settle(executor.Progress.Left, kept, a.config.Now())
 	a.follow(owner, operation.plan.Items())
@@ -88,7 +70,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired Desired
 }
 
 // prepare makes every check. Notes are what they have found and let pass.
-func (a *Applier) prepare(ctx context.Context, planner *plan.Planner, history *release.History, desired Desired) (_ *operation, notes []string, err error) {
+func (a *Applier) prepare(ctx context.Context, planner *plan.Planner, history *release.History, desired installation.Desired) (_ *operation, notes []string, err error) {
 	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
 	for _, object := range desired.Objects {
 		owned = append(owned, planner.Owner.Own(object))
@@ -151,7 +133,7 @@ func (c content) LastApplied() map[object.Key]object.Fingerprint {
 // read an object is to hear of all rights that are missing; definitions of others
 // are none of our business; and what the API server would refuse is said in our
 // words where we have better ones.
-func (a *Applier) check(ctx context.Context, planner *plan.Planner, plan *plan.Plan, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+func (a *Applier) check(ctx context.Context, planner *plan.Planner, plan *plan.Plan, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
 	onPermissions, err := a.checkPermissions(ctx, planner.Owner, desired, before)
 	if err != nil {
 		return nil, err

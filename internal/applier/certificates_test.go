@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -96,12 +96,12 @@ func (w *webhookFixture) removeClusterObjects(t *testing.T) {
 	}
 }
 
-func (w *webhookFixture) install(t *testing.T) applier.Result {
+func (w *webhookFixture) install(t *testing.T) installation.Result {
 	t.Helper()
 	return w.apply(t, "1.0.0", w.objects...)
 }
 
-func (w *webhookFixture) repair(t *testing.T) applier.Result {
+func (w *webhookFixture) repair(t *testing.T) installation.Result {
 	t.Helper()
 	result, err := w.applier.Repair(t.Context(), w.owner)
 	if err != nil {

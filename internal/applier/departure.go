@@ -14,29 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
-
-// Departure is what becomes of the content of an extension that is being deleted.
-type Departure struct {
-	// CustomResources are those of definitions that go, sorted.
-	CustomResources []CustomResources
-
-	// Staying are objects that do not go, sorted: those of an earlier extension of the
-	// name that this one never came to own.
-	Staying []object.Key
-}
-
-// CustomResources are all objects that a definition defines.
-type CustomResources struct {
-	Definition string
-	Count      int64
-
-	// Err says that they could not be counted.
-	Err error
-}
 
 // departing is an object of a release that is to go.
 type departing struct {
@@ -48,22 +30,22 @@ type departing struct {
 	kind    string
 }
 
-// Remaining is an object that has not gone yet.
-type Remaining struct {
+// remainingObject is an object that has not gone yet.
+type remainingObject struct {
 	Key object.Key
 
 	// Finalizers are what it waits for, besides those by which the cluster waits for
 	// what the object owns. Held are custom resources that have some, if the object is
 	// their definition.
 	Finalizers []string
-	Held       []Held
+	Held       []heldObject
 
 	// Err says that it could not be read.
 	Err error
 }
 
-// Held is a custom resource that has finalizers.
-type Held struct {
+// heldObject is a custom resource that has finalizers.
+type heldObject struct {
 	Key        object.Key
 	Finalizers []string
 }
@@ -73,17 +55,17 @@ const maxHeld = 50
 
 // Depart says what goes with an extension, before any of it does, and what does not. It
 // reads as the ServiceAccount.
-func (a *Applier) Depart(ctx context.Context, owner object.Owner) (Departure, error) {
+func (a *Applier) Depart(ctx context.Context, owner object.Owner) (installation.Departure, error) {
 	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
-		return Departure{}, err
+		return installation.Departure{}, err
 	}
-	var departure Departure
+	var departure installation.Departure
 	known := a.memory(owner)
 	leaving := known.content
 	if leaving == nil {
 		if leaving, err = a.recordedContent(ctx, owner); err != nil {
-			return Departure{}, err
+			return installation.Departure{}, err
 		}
 		leaving, departure.Staying = ownedOf(ctx, client, owner, leaving)
 	}
@@ -91,7 +73,7 @@ func (a *Applier) Depart(ctx context.Context, owner object.Owner) (Departure, er
 	for _, object := range leaving {
 		if !object.defines.Empty() {
 			count, err := countOf(ctx, client, object.defines)
-			departure.CustomResources = append(departure.CustomResources, CustomResources{Definition: object.key.Name, Count: count, Err: err})
+			departure.CustomResources = append(departure.CustomResources, installation.CustomResources{Definition: object.key.Name, Count: count, Err: err})
 		}
 	}
 	return departure, nil
@@ -157,34 +139,38 @@ func countOf(ctx context.Context, client metadata.Interface, resource schema.Gro
 	return count, nil
 }
 
-// Remaining says which objects have not gone yet of an extension that is being
-// deleted, and what they wait for: first those of which that is known. Each is asked for
+// Remaining names, for people, the objects that have not gone yet of an extension that is
+// being deleted, and what they wait for: first those of which that is known. Each is asked for
 // until it is gone. It knows none if no [Applier.Depart] in this process has.
-func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]Remaining, error) {
+func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]string, error) {
 	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return nil, err
 	}
 	known := a.memory(owner)
 	var left []departing
-	var remaining []Remaining
+	var remaining []remainingObject
 	for _, object := range known.departing {
 		found, err := remainingOf(ctx, client, owner, object)
 		if err != nil {
-			found = &Remaining{Key: object.key, Err: err}
+			found = &remainingObject{Key: object.key, Err: err}
 		}
 		if found != nil {
 			left, remaining = append(left, object), append(remaining, *found)
 		}
 	}
 	known.departing = left
-	slices.SortStableFunc(remaining, func(a, b Remaining) int { return cmp.Compare(a.rank(), b.rank()) })
-	return remaining, nil
+	slices.SortStableFunc(remaining, func(a, b remainingObject) int { return cmp.Compare(a.rank(), b.rank()) })
+	texts := make([]string, len(remaining))
+	for i, object := range remaining {
+		texts[i] = object.String()
+	}
+	return texts, nil
 }
 
 // remainingOf is nil for what is gone. What was made anew, or has another owner by
 // now, stays.
-func remainingOf(ctx context.Context, client metadata.Interface, owner object.Owner, object departing) (*Remaining, error) {
+func remainingOf(ctx context.Context, client metadata.Interface, owner object.Owner, object departing) (*remainingObject, error) {
 	live, err := object.read(ctx, client)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -195,7 +181,7 @@ func remainingOf(ctx context.Context, client metadata.Interface, owner object.Ow
 	if !owner.IsOwnerOf(live) {
 		return nil, nil
 	}
-	found := &Remaining{Key: object.key, Finalizers: theirFinalizers(live)}
+	found := &remainingObject{Key: object.key, Finalizers: theirFinalizers(live)}
 	if live.DeletionTimestamp != nil && slices.Contains(found.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		found.Held = held(ctx, client, object)
 	}
@@ -211,7 +197,7 @@ func theirFinalizers(object metav1.Object) []string {
 }
 
 // held are custom resources with finalizers, as far as they can be read.
-func held(ctx context.Context, client metadata.Interface, definition departing) []Held {
+func held(ctx context.Context, client metadata.Interface, definition departing) []heldObject {
 	if definition.defines.Empty() {
 		return nil
 	}
@@ -219,10 +205,10 @@ func held(ctx context.Context, client metadata.Interface, definition departing) 
 	if err != nil {
 		return nil
 	}
-	var found []Held
+	var found []heldObject
 	for i := range list.Items {
 		if finalizers := theirFinalizers(&list.Items[i]); len(finalizers) > 0 {
-			found = append(found, Held{
+			found = append(found, heldObject{
 				Key: object.Key{
 					GroupKind: schema.GroupKind{Group: definition.defines.Group, Kind: definition.kind},
 					Namespace: list.Items[i].Namespace, Name: list.Items[i].Name,
@@ -235,7 +221,7 @@ func held(ctx context.Context, client metadata.Interface, definition departing) 
 }
 
 // rank is low for what tells most.
-func (r Remaining) rank() int {
+func (r remainingObject) rank() int {
 	switch {
 	case len(r.Held) > 0:
 		return 0
@@ -247,7 +233,7 @@ func (r Remaining) rank() int {
 }
 
 // String is the object with what it waits for.
-func (r Remaining) String() string {
+func (r remainingObject) String() string {
 	switch {
 	case apierrors.IsForbidden(r.Err):
 		return fmt.Sprintf("%s, unless it is gone: the ServiceAccount may not get it", r.Key)

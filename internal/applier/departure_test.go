@@ -164,11 +164,7 @@ func (f *fixture) remaining(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := make([]string, 0, len(found))
-	for _, remaining := range found {
-		texts = append(texts, remaining.String())
-	}
-	return texts
+	return found
 }
 
 func eventually(t *testing.T, what string, holds func() bool) {

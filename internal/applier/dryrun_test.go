@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
@@ -44,7 +44,7 @@ func service(t *testing.T) *unstructured.Unstructured {
 }
 
 // checkRefused expects the refusal of one object and no trace of the others.
-func (f *fixture) checkRefused(t *testing.T, result applier.Result, err error, object string) {
+func (f *fixture) checkRefused(t *testing.T, result installation.Result, err error, object string) {
 	t.Helper()
 	var failures *plan.ObjectsError
 	if !errors.As(err, &failures) || len(failures.Failures) != 1 || failures.Failures[0].Object.Name != object {

@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
-	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
@@ -17,7 +16,7 @@ import (
 func (f *fixture) flapping(name string, managers ...string) string {
 	key := object.Key{Namespace: f.owner.Namespace, Name: name}
 	key.Kind = "ConfigMap"
-	return drift.Flapping{Object: key, Managers: managers}.String()
+	return object.Flapping{Object: key, Managers: managers}.String()
 }
 
 // provoke changes a ConfigMap in somebody else's name.
@@ -32,7 +31,7 @@ func (f *fixture) provoke(t *testing.T, name string) {
 
 // regain repairs until a ConfigMap is as it should be: what a watch reports may
 // be an earlier change.
-func (f *fixture) regain(t *testing.T, name string) applier.Result {
+func (f *fixture) regain(t *testing.T, name string) installation.Result {
 	t.Helper()
 	for {
 		f.waitForChange(t)
@@ -43,7 +42,7 @@ func (f *fixture) regain(t *testing.T, name string) applier.Result {
 	}
 }
 
-func flapping(result applier.Result) []string {
+func flapping(result installation.Result) []string {
 	var texts []string
 	for _, object := range result.Flapping {
 		texts = append(texts, object.String())
@@ -56,7 +55,7 @@ func TestFightsAreSlowedDown(t *testing.T) {
 	f := newFixture(t, "fight")
 	f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
 	f.settle(t)
-	var result applier.Result
+	var result installation.Result
 	for i := range 6 {
 		if got := flapping(result); len(got) > 0 {
 			t.Fatalf("after %d repairs: flapping = %v", i, got)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
 // TestRecordsThatSomebodyElseWrote has a process that takes its history for
@@ -59,7 +59,7 @@ func TestRecordsThatSomebodyElseWrote(t *testing.T) {
 	}
 }
 
-func installed(state release.State) string {
+func installed(state installation.State) string {
 	if state.Installed == nil {
 		return ""
 	}

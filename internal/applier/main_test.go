@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/webhook"
@@ -322,9 +322,9 @@ func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
 	t.Cleanup(func() { current.Forget(f.owner.Name) })
 }
 
-func (f *fixture) desired(version string, objects ...*unstructured.Unstructured) applier.Desired {
-	return applier.Desired{
-		Revision: release.Revision{
+func (f *fixture) desired(version string, objects ...*unstructured.Unstructured) installation.Desired {
+	return installation.Desired{
+		Revision: installation.Revision{
 			Bundle: bundle.Identity{Package: "p", Name: "p.v" + version, Version: version},
 			Image:  "registry.test/p:v" + version,
 			Inputs: "sha256:inputs",
@@ -333,21 +333,21 @@ func (f *fixture) desired(version string, objects ...*unstructured.Unstructured)
 	}
 }
 
-func (f *fixture) apply(t *testing.T, version string, objects ...*unstructured.Unstructured) applier.Result {
+func (f *fixture) apply(t *testing.T, version string, objects ...*unstructured.Unstructured) installation.Result {
 	t.Helper()
 	return f.applyDesired(t, f.desired(version, objects...))
 }
 
-func (f *fixture) applyDesired(t *testing.T, desired applier.Desired) applier.Result {
+func (f *fixture) applyDesired(t *testing.T, desired installation.Desired) installation.Result {
 	t.Helper()
 	result, err := f.applier.Apply(t.Context(), f.owner, desired)
 	if err != nil {
-		t.Fatalf("applying %s: %v", desired.Revision.Bundle.Version, err)
+		t.Fatalf("applying %s: %v", desired.Bundle.Version, err)
 	}
 	return result
 }
 
-func (f *fixture) observe(t *testing.T) release.State {
+func (f *fixture) observe(t *testing.T) installation.State {
 	t.Helper()
 	state, err := f.applier.Observe(t.Context(), f.owner)
 	if err != nil {

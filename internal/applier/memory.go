@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
@@ -21,7 +22,7 @@ type memory struct {
 	history *release.History
 
 	// recorded is what the release records say; nil until they were read.
-	recorded *release.State
+	recorded *installation.State
 
 	// size is that of the record of what is installed, in bytes.
 	size int

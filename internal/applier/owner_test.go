@@ -269,7 +269,7 @@ func (f *fixture) applyInChunks(t *testing.T, version string, noise int) {
 	f.applier.UseSmallChunks(t)
 	f.observe(t)
 	desired := f.desired(version, configMap("a", version))
-	desired.Revision.Inputs = testkit.Noise(t, noise)
+	desired.Inputs = testkit.Noise(t, noise)
 	f.applyDesired(t, desired)
 }
 

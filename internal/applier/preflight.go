@@ -10,6 +10,7 @@ import (
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
@@ -19,7 +20,7 @@ import (
 
 // checkPermissions asks, as the ServiceAccount, for the rights to all of an
 // operation.
-func (a *Applier) checkPermissions(ctx context.Context, owner object.Owner, desired Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+func (a *Applier) checkPermissions(ctx context.Context, owner object.Owner, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
 	clients, err := a.permissionClients(owner.Account())
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (a *Applier) checkPermissions(ctx context.Context, owner object.Owner, desi
 			Extension: owner.Name, Namespace: owner.Namespace, ServiceAccount: owner.ServiceAccount,
 		},
 		Content: permission.Content{Wanted: desired.Objects, Before: before, Replaceable: owner.Replaceable},
-		Version: desired.Revision.Bundle.Version,
+		Version: desired.Bundle.Version,
 	})
 }
 

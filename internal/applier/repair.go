@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
@@ -24,39 +25,39 @@ import (
 // does not serve any more cannot be put back: when all others are, it fails with
 // [*object.UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [object.ErrOwnerGone] where there is something to write
 // for an extension that is on its way out.
-func (a *Applier) Repair(ctx context.Context, owner object.Owner) (Result, error) {
+func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.Result, error) {
 	known, now := a.memory(owner).drift, a.config.Now()
 	extent, err := a.extentOf(ctx, owner, now)
 	if err != nil {
-		return Result{}, err
+		return installation.Result{}, err
 	}
 	if extent.isEmpty() {
 		return a.result(owner, plan.Progress{}), nil
 	}
 	if extent.size() > largeRepair {
 		if err := turn.Take(ctx); err != nil {
-			return Result{}, err
+			return installation.Result{}, err
 		}
 	}
 	planner, err := a.planner(owner)
 	if err != nil {
-		return Result{}, err
+		return installation.Result{}, err
 	}
 	objects, unserved := object.Served(a.config.Mapper, extent.objects)
 	if !extent.all {
 		if objects, err = planner.Only(objects, extent.some); err != nil {
-			return Result{}, err
+			return installation.Result{}, err
 		}
 	}
 	plan, err := planner.Review(ctx, objects, extent.tried)
 	if err != nil {
-		return Result{}, err
+		return installation.Result{}, err
 	}
 	executor := planner.Executor()
 	kept, err := a.restore(ctx, executor, plan)
 	known.NoteRepairs(executor.Repaired(plan), now)
 	if err != nil {
-		return Result{Changes: executor.Progress.Changes, Began: true}, err
+		return installation.Result{Changes: executor.Progress.Changes, Began: true}, err
 	}
 	known.Rest(now)
 	switch {

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -115,7 +114,7 @@ func TestImmutableFields(t *testing.T) {
 			f.settle(t)
 			rested, err := f.applier.Repair(t.Context(), f.owner)
 			for key, change := range rested.Changes {
-				if change != plan.Unchanged {
+				if change != object.Unchanged {
 					t.Errorf("it does not come to rest: %s was %s", key, change)
 				}
 			}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
-	"github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // TestUpgradeReadsOnlyWhatIsNotKnown has two objects, of which the next version
@@ -27,11 +27,11 @@ func TestUpgradeReadsOnlyWhatIsNotKnown(t *testing.T) {
 	tests := map[string]struct {
 		before func(t *testing.T, f *fixture)
 		reads  int
-		change plan.Change // of the object that stays the same
+		change object.Change // of the object that stays the same
 	}{
 		"nothing happened": {
 			before: func(*testing.T, *fixture) {},
-			reads:  0, change: plan.Unchanged,
+			reads:  0, change: object.Unchanged,
 		},
 		"somebody changed it": {
 			before: func(t *testing.T, f *fixture) {
@@ -39,7 +39,7 @@ func TestUpgradeReadsOnlyWhatIsNotKnown(t *testing.T) {
 				touch(t, f)
 				f.waitForChange(t)
 			},
-			reads: 1, change: plan.Updated,
+			reads: 1, change: object.Updated,
 		},
 		"somebody deleted it": {
 			before: func(t *testing.T, f *fixture) {
@@ -49,7 +49,7 @@ func TestUpgradeReadsOnlyWhatIsNotKnown(t *testing.T) {
 				}
 				f.waitForChange(t)
 			},
-			reads: 1, change: plan.Created,
+			reads: 1, change: object.Created,
 		},
 		"it was changed and repaired": {
 			before: func(t *testing.T, f *fixture) {
@@ -59,7 +59,7 @@ func TestUpgradeReadsOnlyWhatIsNotKnown(t *testing.T) {
 				f.repair(t)
 				f.settle(t)
 			},
-			reads: 0, change: plan.Unchanged,
+			reads: 0, change: object.Unchanged,
 		},
 		"a process that knows nothing": {
 			before: func(t *testing.T, f *fixture) {
@@ -67,7 +67,7 @@ func TestUpgradeReadsOnlyWhatIsNotKnown(t *testing.T) {
 				f.restart(t)
 				f.observe(t)
 			},
-			reads: 2, change: plan.Unchanged,
+			reads: 2, change: object.Unchanged,
 		},
 		"a process that has recognized it": {
 			before: func(t *testing.T, f *fixture) {
@@ -76,7 +76,7 @@ func TestUpgradeReadsOnlyWhatIsNotKnown(t *testing.T) {
 				f.observe(t)
 				f.repair(t)
 			},
-			reads: 0, change: plan.Unchanged,
+			reads: 0, change: object.Unchanged,
 		},
 	}
 	for name, tc := range tests {
@@ -91,7 +91,7 @@ func TestUpgradeReadsOnlyWhatIsNotKnown(t *testing.T) {
 			if got := countsOf(f.requests.take())["GET content"]; got != tc.reads {
 				t.Errorf("%d objects were read, want %d", got, tc.reads)
 			}
-			if diff := cmp.Diff(map[string]plan.Change{"same": tc.change, "other": plan.Updated}, changesOf(result)); diff != "" {
+			if diff := cmp.Diff(map[string]object.Change{"same": tc.change, "other": object.Updated}, changesOf(result)); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 			if value := f.live(t, "same").Data["key"]; value != "1" {
@@ -149,8 +149,8 @@ func TestRetryAfterRepairWritesAgain(t *testing.T) {
 	}
 }
 
-func changesOf(result applier.Result) map[string]plan.Change {
-	changes := map[string]plan.Change{}
+func changesOf(result installation.Result) map[string]object.Change {
+	changes := map[string]object.Change{}
 	for key, change := range result.Changes {
 		changes[key.Name] = change
 	}

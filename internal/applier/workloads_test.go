@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterextensions/operator-controller/internal/applier"
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
 func deployment(t *testing.T) *unstructured.Unstructured {
@@ -151,7 +151,7 @@ func (f *fixture) workloads(t *testing.T) []health.Workload {
 	return workloads
 }
 
-func (f *fixture) repair(t *testing.T) applier.Result {
+func (f *fixture) repair(t *testing.T) installation.Result {
 	t.Helper()
 	result, err := f.applier.Repair(t.Context(), f.owner)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 )
@@ -25,8 +25,8 @@ type accountCredentials struct {
 	err   error // why some or all of them are not used
 }
 
-func credentialsFor(accounts *pullsecret.Accounts) func(controller.Owner) *accountCredentials {
-	return func(owner controller.Owner) *accountCredentials {
+func credentialsFor(accounts *pullsecret.Accounts) func(object.Owner) *accountCredentials {
+	return func(owner object.Owner) *accountCredentials {
 		return &accountCredentials{
 			accounts: accounts,
 			account:  types.NamespacedName{Namespace: owner.Namespace, Name: owner.ServiceAccount},

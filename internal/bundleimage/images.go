@@ -15,6 +15,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
@@ -60,7 +61,7 @@ type Images struct {
 	puller *image.Puller
 
 	// credentials are those of the ServiceAccount of an extension, for one fetch.
-	credentials func(controller.Owner) *accountCredentials
+	credentials func(object.Owner) *accountCredentials
 }
 
 // New pulls nothing yet.
@@ -93,7 +94,7 @@ func newFetches(wake func(extension string)) *fetch.Pool[fetchedBundle] {
 
 // Fetch gives what is cached at once, unless it is about a tag: whether that has moved
 // only the registry knows.
-func (i *Images) Fetch(ctx context.Context, owner controller.Owner, wanted controller.BundleImage) (controller.Files, error) {
+func (i *Images) Fetch(ctx context.Context, owner object.Owner, wanted controller.BundleImage) (controller.Files, error) {
 	request := image.Request{Ref: wanted.Ref, Select: image.BundleContent, Digest: digest.Digest(wanted.Digest)}
 	registry, err := image.Registry(wanted.Ref)
 	if err != nil {
@@ -128,7 +129,7 @@ func (i *Images) Fetch(ctx context.Context, owner controller.Owner, wanted contr
 // Abandon ends the pull for an extension that needs it no more.
 func (i *Images) Abandon(extension string) { i.Fetches.Abandon(extension) }
 
-func (i *Images) files(ctx context.Context, owner controller.Owner, fetched fetchedBundle) controller.Files {
+func (i *Images) files(ctx context.Context, owner object.Owner, fetched fetchedBundle) controller.Files {
 	i.Kept.fetched(ctx, owner.Name, fetched.image.Digest)
 	return controller.Files{
 		FS:     fetched.image.Files,
@@ -139,7 +140,7 @@ func (i *Images) files(ctx context.Context, owner controller.Owner, fetched fetc
 }
 
 // pull asks the registry. It is the work of a fetch.
-func (i *Images) pull(ctx context.Context, owner controller.Owner, request image.Request) (fetchedBundle, error) {
+func (i *Images) pull(ctx context.Context, owner object.Owner, request image.Request) (fetchedBundle, error) {
 	credentials := i.credentials(owner)
 	defer credentials.remove(ctx)
 	request.AuthFile = credentials.file

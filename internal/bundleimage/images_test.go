@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
@@ -44,7 +45,7 @@ type fetching struct {
 }
 
 // fetch is what an extension does: it asks, and asks again when it is woken.
-func (f *fetching) fetch(t *testing.T, owner controller.Owner, wanted controller.BundleImage) (controller.Files, error) {
+func (f *fetching) fetch(t *testing.T, owner object.Owner, wanted controller.BundleImage) (controller.Files, error) {
 	t.Helper()
 	files, err := f.bundles.Fetch(t.Context(), owner, wanted)
 	if !errors.Is(err, controller.ErrFetching) {
@@ -136,7 +137,7 @@ func TestFetch(t *testing.T) { //nolint:tparallel // one of them waits at a time
 	}
 	for name, tc := range tests { //nolint:paralleltest // see above
 		t.Run(name, func(t *testing.T) {
-			files, err := f.fetch(t, controller.Owner{Name: name}, controller.BundleImage{Ref: f.registry.Host() + tc.ref})
+			files, err := f.fetch(t, object.Owner{Name: name}, controller.BundleImage{Ref: f.registry.Host() + tc.ref})
 			if (err != nil) != tc.fails {
 				t.Fatalf("err = %v, want one: %t", err, tc.fails)
 			}
@@ -181,7 +182,7 @@ func TestMovedTag(t *testing.T) {
 			f := startFetching(t)
 			wanted := controller.BundleImage{Ref: f.registry.Host() + "/p:v1"}
 			f.push(t, "p:v1", "installed")
-			files, err := f.fetch(t, controller.Owner{Name: "x"}, wanted)
+			files, err := f.fetch(t, object.Owner{Name: "x"}, wanted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +197,7 @@ func TestMovedTag(t *testing.T) {
 				f.registry.Use(testkit.FailPath(tc.broken, tc.status))
 			}
 			wanted.Digest = files.Digest
-			files, err = f.fetch(t, controller.Owner{Name: "x"}, wanted)
+			files, err = f.fetch(t, object.Owner{Name: "x"}, wanted)
 			if (err != nil) != tc.fails {
 				t.Fatalf("err = %v: %s", err, tc.reason)
 			}
@@ -224,7 +225,7 @@ func TestWhatIsCachedWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	f := startFetching(t)
 	good := controller.BundleImage{Ref: f.registry.Host() + "/p@" + f.push(t, "p:v1", "x")}
-	first, err := f.fetch(t, controller.Owner{Name: "first"}, good)
+	first, err := f.fetch(t, object.Owner{Name: "first"}, good)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,13 +235,13 @@ func TestWhatIsCachedWaitsForNobody(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- f.bundles.Fetches.Start(ctx) }()
 	for i := range 2 * MaxPulls {
-		owner := controller.Owner{Name: fmt.Sprint("waits-", i), Namespace: fmt.Sprint(i)}
+		owner := object.Owner{Name: fmt.Sprint("waits-", i), Namespace: fmt.Sprint(i)}
 		if _, err := f.bundles.Fetch(t.Context(), owner, controller.BundleImage{Ref: f.registry.Host() + "/hangs:v1"}); !errors.Is(err, controller.ErrFetching) {
 			t.Fatalf("err = %v, want that it is on its way", err)
 		}
 	}
 	f.registry.ResetRequests()
-	files, err := f.bundles.Fetch(t.Context(), controller.Owner{Name: "second"}, good)
+	files, err := f.bundles.Fetch(t.Context(), object.Owner{Name: "second"}, good)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func TestAbandonedBundle(t *testing.T) {
 	t.Parallel()
 	f := startFetching(t)
 	wanted := controller.BundleImage{Ref: f.registry.Host() + "/p@" + f.push(t, "p:v1", "x")}
-	owner := controller.Owner{Name: "x"}
+	owner := object.Owner{Name: "x"}
 	if _, err := f.bundles.Fetch(t.Context(), owner, wanted); !errors.Is(err, controller.ErrFetching) {
 		t.Fatalf("err = %v, want that it is on its way", err)
 	}
@@ -338,7 +339,7 @@ func TestCredentialsOfTheServiceAccount(t *testing.T) {
 	f := startFetching(t)
 	pushed := f.push(t, "p:v1", "x")
 	f.registry.Use(testkit.RequireBasicAuth("robot", "own"))
-	owner := controller.Owner{Name: "x", Namespace: "ns", ServiceAccount: "sa"}
+	owner := object.Owner{Name: "x", Namespace: "ns", ServiceAccount: "sa"}
 	wanted := controller.BundleImage{Ref: f.registry.Host() + "/p@" + pushed}
 
 	_, err := f.fetch(t, owner, wanted)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
 // Kept knows which images extensions need, and has the others deleted: at
@@ -43,7 +43,7 @@ func newKept(sweep func(func(digest.Digest) bool) error, extensions func(context
 }
 
 // Observed notes what the records of an extension say is installed.
-func (k *Kept) Observed(ctx context.Context, extension string, installed *controller.Installed) {
+func (k *Kept) Observed(ctx context.Context, extension string, installed *installation.Revision) {
 	k.update(ctx, extension, func(needed *neededImages) {
 		needed.known, needed.installed = true, ""
 		if installed != nil {

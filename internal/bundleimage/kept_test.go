@@ -7,7 +7,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
 func nobody(context.Context) ([]string, error) { return nil, nil }
@@ -84,7 +84,7 @@ func TestKeptImages(t *testing.T) {
 			for _, step := range tc.steps {
 				switch step.does {
 				case has:
-					kept.Observed(t.Context(), step.extension, &controller.Installed{Digest: step.image})
+					kept.Observed(t.Context(), step.extension, &installation.Revision{Digest: step.image})
 				case fetches:
 					if !strings.Contains(cached, step.image) {
 						cached += step.image
@@ -106,7 +106,7 @@ func TestRestIsNotSwept(t *testing.T) {
 	sweeps := 0
 	kept := newKept(func(func(digest.Digest) bool) error { sweeps++; return nil }, nobody)
 	for range 3 {
-		kept.Observed(t.Context(), "x", &controller.Installed{Digest: "a"})
+		kept.Observed(t.Context(), "x", &installation.Revision{Digest: "a"})
 		kept.fetched(t.Context(), "x", "a")
 	}
 	if sweeps != 2 {

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
@@ -401,8 +403,8 @@ func TestLargeExtensionsTakeTurns(t *testing.T) {
 // recordsWait is a world in which it takes a turn to look at the records.
 type recordsWait struct{ *world }
 
-func (recordsWait) Observe(context.Context, Owner) (Installation, error) {
-	return Installation{}, turn.ErrWait
+func (recordsWait) Observe(context.Context, object.Owner) (installation.State, error) {
+	return installation.State{}, turn.ErrWait
 }
 
 // TestWhoWaitsToBeLookedAtSaysSo, once, where no status was about the spec: it could be

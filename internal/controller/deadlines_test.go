@@ -12,19 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // silent is a world in which nobody answers: what is asked ends with its context.
 type silent struct{ *world }
 
-func (silent) Fetch(ctx context.Context, _ Owner, _ BundleImage) (Files, error) {
+func (silent) Fetch(ctx context.Context, _ object.Owner, _ BundleImage) (Files, error) {
 	<-ctx.Done()
 	return Files{}, ctx.Err()
 }
 
-func (silent) Depart(ctx context.Context, _ Owner) (Departure, error) {
+func (silent) Depart(ctx context.Context, _ object.Owner) (installation.Departure, error) {
 	<-ctx.Done()
-	return Departure{}, ctx.Err()
+	return installation.Departure{}, ctx.Err()
 }
 
 // TestPassesEnd has a registry that is never done. The status says so, if the API

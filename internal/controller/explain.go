@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -41,7 +43,7 @@ type Explanation struct {
 type Plan struct {
 	Explanation
 
-	Owner Owner
+	Owner object.Owner
 
 	// Objects are those of the chosen bundle; nil if none was chosen.
 	Objects []*unstructured.Unstructured
@@ -86,7 +88,7 @@ func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (W
 	}
 	var observed Observed
 	if ext.Status.Install != nil && ext.Spec.Source.Catalog != nil {
-		observed.Installation.Installed = &Installed{Bundle: installedIdentity(ext)}
+		observed.Installation.Installed = &installation.Revision{Bundle: installedIdentity(ext)}
 	}
 	r.observeOffers(ctx, wanted, &observed)
 	outcome := Outcome{Observed: observed}

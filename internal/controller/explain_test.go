@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -75,7 +76,7 @@ func TestPlan(t *testing.T) {
 	if err != nil || plan.Resolution == nil || len(plan.Objects) == 0 {
 		t.Errorf("%d objects, resolution %v, error %v", len(plan.Objects), plan.Resolution, err)
 	}
-	if diff := cmp.Diff(Owner{Name: "not-there", Package: "p", UID: ext.UID, Namespace: "ns", ServiceAccount: "sa"}, plan.Owner); diff != "" {
+	if diff := cmp.Diff(object.Owner{Name: "not-there", Package: "p", UID: ext.UID, Namespace: "ns", ServiceAccount: "sa"}, plan.Owner); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.0.0", "close"}, w.take()); diff != "" {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
@@ -179,7 +180,7 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 	}
 	var observed Observed
 	r.observeOffers(ctx, wanted, &observed)
-	observed.Installation.Installed = &Installed{Bundle: installedIdentity(ext)}
+	observed.Installation.Installed = &installation.Revision{Bundle: installedIdentity(ext)}
 	r.tell(ext, removalOf(dependents(wanted.Request.Package, nil, observed)))
 }
 
@@ -193,7 +194,7 @@ func (r *Reconciler) warnDeparture(ctx context.Context, ext *ocv1.ClusterExtensi
 		return err
 	}
 	r.tell(ext, departureOf(departure.CustomResources, err))
-	r.tell(ext, stayingOf(departure.Staying))
+	r.tell(ext, stayingOf(textsOf(departure.Staying)))
 	return nil
 }
 
@@ -212,7 +213,7 @@ func stayingOf(objects []string) *transition {
 
 // departureOf is what to tell of the custom resources that go; nil if no definition
 // does.
-func departureOf(counts []CustomResources, err error) *transition {
+func departureOf(counts []installation.CustomResources, err error) *transition {
 	t := &transition{kind: corev1.EventTypeWarning, reason: eventCustomResources}
 	if err != nil {
 		t.note = fmt.Sprintf("deleted with all custom resources of its definitions; how many that are is not known: %v", err)

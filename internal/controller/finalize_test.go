@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
@@ -109,7 +111,7 @@ func TestDeletionLetsGo(t *testing.T) {
 			w := newWorld(t)
 			ext.DeletionTimestamp = &metav1.Time{Time: w.reconciler.Now().Add(-tc.age)}
 			w = newWorld(t, ext)
-			w.customResources = []CustomResources{{Definition: "widgets.p", Count: 3}}
+			w.customResources = []installation.CustomResources{{Definition: "widgets.p", Count: 3}}
 			w.remaining, w.departErr = tc.remaining, tc.departErr
 			result, err := w.reconcile(t)
 			if err != nil {
@@ -239,22 +241,22 @@ func TestCustomResourcesThatGoAreTold(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "", errors.New("no"))
 	tests := map[string]struct {
-		counts []CustomResources
+		counts []installation.CustomResources
 		err    error
 		want   *transition
 	}{
 		"no definitions": {},
 		"none": {
-			counts: []CustomResources{{Definition: "a"}, {Definition: "b"}},
+			counts: []installation.CustomResources{{Definition: "a"}, {Definition: "b"}},
 			want:   &transition{kind: corev1.EventTypeNormal, note: "deleted with its definitions, of which there are no custom resources"},
 		},
 		"some": {
-			counts: []CustomResources{{Definition: "a", Count: 2}, {Definition: "b"}, {Definition: "c", Count: 1}},
+			counts: []installation.CustomResources{{Definition: "a", Count: 2}, {Definition: "b"}, {Definition: "c", Count: 1}},
 			want: &transition{kind: corev1.EventTypeWarning, note: "deleted with 3 custom resources: 2 of a, 1 of c; " +
 				"those with finalizers stay, and hang, unless the operator removes them before it goes"},
 		},
 		"not all known": {
-			counts: []CustomResources{{Definition: "a", Err: forbidden}, {Definition: "b", Err: errors.New("boom")}},
+			counts: []installation.CustomResources{{Definition: "a", Err: forbidden}, {Definition: "b", Err: errors.New("boom")}},
 			want: &transition{
 				kind: corev1.EventTypeWarning,
 				note: "deleted with 0 custom resources; not known how many there are of a (the ServiceAccount may not list them), b (boom)",
@@ -298,7 +300,7 @@ func TestContentThatStaysIsTold(t *testing.T) {
 	w := newWorld(t)
 	ext.Finalizers, ext.DeletionTimestamp = slices.Clone(finalizers), &metav1.Time{Time: w.reconciler.Now()}
 	w = newWorld(t, ext)
-	w.staying = []string{`ConfigMap "a"`, `ConfigMap "b"`}
+	w.staying = []object.Key{keyOf("ConfigMap", "", "a"), keyOf("ConfigMap", "", "b")}
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}

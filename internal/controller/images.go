@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
 // BundleImage is an image as it is wanted.
@@ -18,7 +20,7 @@ type BundleImage struct {
 
 // imageOf makes sure that a bundle that is installed stays what it is. Only
 // another bundle, or another reference, leads to other content.
-func imageOf(target Target, installed *Installed) BundleImage {
+func imageOf(target Target, installed *installation.Revision) BundleImage {
 	image := BundleImage{Ref: target.Image}
 	if installed != nil && installed.Image == target.Image && installed.Bundle == target.Bundle {
 		image.Digest = installed.Digest

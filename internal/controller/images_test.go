@@ -5,16 +5,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
 func TestImageOf(t *testing.T) {
 	t.Parallel()
 	const image, digest = "registry.test/p:v1", "sha256:one"
-	before := &Installed{Bundle: identity("1.0.0"), Image: image, Digest: digest}
+	before := &installation.Revision{Bundle: identity("1.0.0"), Image: image, Digest: digest}
 	tests := map[string]struct {
 		reason    string
 		target    Target
-		installed *Installed
+		installed *installation.Revision
 		want      BundleImage
 	}{
 		"nothing installed": {
@@ -39,7 +41,7 @@ func TestImageOf(t *testing.T) {
 		},
 		"a record that does not say": {
 			reason: "as the reference implementation leaves them",
-			target: Target{Bundle: identity("1.0.0"), Image: image}, installed: &Installed{Bundle: identity("1.0.0"), Image: image},
+			target: Target{Bundle: identity("1.0.0"), Image: image}, installed: &installation.Revision{Bundle: identity("1.0.0"), Image: image},
 			want: BundleImage{Ref: image},
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
 // gather gives the series of metrics by name and labels, of those whose names
@@ -65,7 +66,7 @@ func TestMetricsOfAnExtension(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	w.mustReconcile(t)
-	w.repair = Applied{Repaired: []string{"a", "b", "c"}, ReleaseBytes: 1234}
+	w.repair = installation.Result{Changes: changesTo(keyOf("ConfigMap", "", "a"), keyOf("ConfigMap", "", "b"), keyOf("ConfigMap", "", "c")), ReleaseBytes: 1234}
 	w.mustReconcile(t)
 	want := map[string]float64{
 		"extension_installed_info x,1.0.0":  1,
@@ -93,7 +94,7 @@ func TestMetricsOfAnExtension(t *testing.T) {
 
 	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
 	w.fetchErr = errors.New("boom")
-	w.repair = Applied{} // which failed, too, and does not know
+	w.repair = installation.Result{} // which failed, too, and does not know
 	if _, err := w.reconcile(t); err == nil {
 		t.Fatal("want the error of the fetch")
 	}

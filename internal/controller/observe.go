@@ -14,13 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // Observed is the world as one pass sees it. Failures to read are values: what
 // they mean is decided later.
 type Observed struct {
-	Installation    Installation
+	Installation    installation.State
 	InstallationErr error
 
 	// ServiceAccountErr says that the declared ServiceAccount cannot act.
@@ -91,7 +93,7 @@ func (r *Reconciler) observeOffers(ctx context.Context, wanted Wanted, observed 
 	}
 }
 
-func (r *Reconciler) serviceAccount(ctx context.Context, owner Owner) error {
+func (r *Reconciler) serviceAccount(ctx context.Context, owner object.Owner) error {
 	key := types.NamespacedName{Namespace: owner.Namespace, Name: owner.ServiceAccount}
 	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
 	if apierrors.IsNotFound(err) {
@@ -106,7 +108,7 @@ func (r *Reconciler) serviceAccount(ctx context.Context, owner Owner) error {
 // lacksNamespace takes a namespace without any ServiceAccount for one that does not
 // exist: each has one called default from its first moment to its last. That needs
 // no right to read namespaces, and no request.
-func (r *Reconciler) lacksNamespace(ctx context.Context, owner Owner) bool {
+func (r *Reconciler) lacksNamespace(ctx context.Context, owner object.Owner) bool {
 	var accounts corev1.ServiceAccountList
 	err := r.Client.List(ctx, &accounts, client.InNamespace(owner.Namespace), client.Limit(1), client.UnsafeDisableDeepCopy)
 	return err == nil && len(accounts.Items) == 0

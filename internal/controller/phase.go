@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
@@ -127,7 +128,7 @@ func standingOf(outcome Outcome, v verdict) (phase, clocks) {
 		return phase{working: true, reason: ocv1.ReasonRollingOut, message: settledText(outcome)}, clocks{deadline: true}
 	case hasFailed(outcome):
 		return phase{stalled: true, reason: ocv1.ReasonRolloutFailed, message: "a rollout has failed: " + text}, clocks{deadline: true}
-	case slices.ContainsFunc(outcome.Workloads, func(w Workload) bool { return w.RollingOut }):
+	case slices.ContainsFunc(outcome.Workloads, func(w health.Workload) bool { return w.RollingOut }):
 		return phase{working: true, reason: ocv1.ReasonRollingOut, message: text}, clocks{deadline: true}
 	case available != metav1.ConditionTrue:
 		return phase{reason: availableReasons[available], message: text}, clocks{answer: true}
@@ -149,7 +150,7 @@ func workloadsText(outcome Outcome) string {
 
 // hasFailed says that a rollout gets no further.
 func hasFailed(outcome Outcome) bool {
-	return slices.ContainsFunc(outcome.Workloads, func(w Workload) bool { return w.Stuck })
+	return slices.ContainsFunc(outcome.Workloads, func(w health.Workload) bool { return w.Stuck })
 }
 
 func deadlineOf(ext *ocv1.ClusterExtension) time.Duration {
@@ -197,7 +198,7 @@ func availability(outcome Outcome) (metav1.ConditionStatus, []string) {
 			status = metav1.ConditionUnknown
 		}
 		if workload.Reason != "" {
-			reasons = append(reasons, fmt.Sprintf("%s: %s", workload.Name, workload.Reason))
+			reasons = append(reasons, fmt.Sprintf("%s: %s", workload.Key, workload.Reason))
 		}
 	}
 	return status, reasons

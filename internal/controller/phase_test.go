@@ -15,27 +15,34 @@ import (
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
-func running(name string) Workload {
-	return Workload{Name: name, Available: metav1.ConditionTrue}
+func deployment(name string) object.Key {
+	return object.Key{GroupKind: health.DeploymentKind, Name: name}
+}
+
+func running(name string) health.Workload {
+	return health.Workload{Key: deployment(name), Available: metav1.ConditionTrue}
 }
 
 func TestHealthInStatus(t *testing.T) {
 	t.Parallel()
-	atRest := func(workloads ...Workload) Outcome {
+	atRest := func(workloads ...health.Workload) Outcome {
 		return Outcome{
 			Installed: installed("1.0.0"), Workloads: workloads,
 			Target: Target{Action: Keep}, Onward: Target{Action: Keep},
 		}
 	}
-	failed := func(err error, stage Stage, workloads ...Workload) Outcome {
+	failed := func(err error, stage Stage, workloads ...health.Workload) Outcome {
 		outcome := atRest(workloads...)
 		outcome.Err, outcome.Stage = err, stage
 		return outcome
 	}
-	rolling := Workload{Name: "d", Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"}
+	rolling := health.Workload{Key: deployment("d"), Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"}
 	tests := map[string]struct {
 		reason  string
 		outcome Outcome
@@ -63,14 +70,14 @@ func TestHealthInStatus(t *testing.T) {
 			},
 		},
 		"just made": {
-			outcome: atRest(Workload{Name: "d", Available: metav1.ConditionUnknown, RollingOut: true, Reason: "r"}),
+			outcome: atRest(health.Workload{Key: deployment("d"), Available: metav1.ConditionUnknown, RollingOut: true, Reason: "r"}),
 			want: map[string]string{
 				ocv1.TypeReady: "Unknown RollingOut", ocv1.TypeAvailable: "Unknown AvailabilityUnknown", ocv1.TypeReconciling: "True RollingOut",
 			},
 		},
 		"the cluster gave up": {
 			reason:  "nothing is on its way any more, and somebody has to act; the content is applied all the same",
-			outcome: atRest(Workload{Name: "d", Available: metav1.ConditionFalse, Stuck: true, Reason: "r"}),
+			outcome: atRest(health.Workload{Key: deployment("d"), Available: metav1.ConditionFalse, Stuck: true, Reason: "r"}),
 			want: map[string]string{
 				ocv1.TypeProgressing: "True Succeeded",
 				ocv1.TypeReady:       "False RolloutFailed", ocv1.TypeAvailable: "False Unavailable",
@@ -78,7 +85,7 @@ func TestHealthInStatus(t *testing.T) {
 			},
 		},
 		"the cluster gave up, and the old pods serve": {
-			outcome: atRest(Workload{Name: "d", Available: metav1.ConditionTrue, Stuck: true, Reason: "r"}, rolling),
+			outcome: atRest(health.Workload{Key: deployment("d"), Available: metav1.ConditionTrue, Stuck: true, Reason: "r"}, rolling),
 			want: map[string]string{
 				ocv1.TypeReady: "False RolloutFailed", ocv1.TypeAvailable: "True Available",
 				ocv1.TypeReconciling: "", ocv1.TypeStalled: "True RolloutFailed",
@@ -86,13 +93,13 @@ func TestHealthInStatus(t *testing.T) {
 		},
 		"fewer than wanted after the rollout": {
 			reason:  "the cluster says that enough serve, as when a node is drained",
-			outcome: atRest(Workload{Name: "d", Available: metav1.ConditionTrue, Reason: "2 of 3 replicas are available"}),
+			outcome: atRest(health.Workload{Key: deployment("d"), Available: metav1.ConditionTrue, Reason: "2 of 3 replicas are available"}),
 			want: map[string]string{
 				ocv1.TypeReady: "True Succeeded", ocv1.TypeAvailable: "True Available", ocv1.TypeReconciling: "", ocv1.TypeStalled: "",
 			},
 		},
 		"one cannot be looked at": {
-			outcome: atRest(running("c"), Workload{Name: "d", Available: metav1.ConditionUnknown, Reason: "r"}),
+			outcome: atRest(running("c"), health.Workload{Key: deployment("d"), Available: metav1.ConditionUnknown, Reason: "r"}),
 			want: map[string]string{
 				ocv1.TypeReady: "Unknown AvailabilityUnknown", ocv1.TypeAvailable: "Unknown AvailabilityUnknown",
 				ocv1.TypeReconciling: "", ocv1.TypeStalled: "",
@@ -101,7 +108,7 @@ func TestHealthInStatus(t *testing.T) {
 		"one step of several is done": {
 			reason: "who waits for Succeeded must not take this version for the last one",
 			outcome: Outcome{
-				Installed: installed("1.0.0"), Workloads: []Workload{running("d")},
+				Installed: installed("1.0.0"), Workloads: []health.Workload{running("d")},
 				Target: Target{Action: Upgrade}, Onward: Target{Action: Upgrade, Bundle: identity("1.1.0")},
 			},
 			want: map[string]string{
@@ -110,7 +117,7 @@ func TestHealthInStatus(t *testing.T) {
 			},
 		},
 		"one fails after the rollout": {
-			outcome: atRest(running("c"), Workload{Name: "d", Available: metav1.ConditionFalse, Reason: "r"}),
+			outcome: atRest(running("c"), health.Workload{Key: deployment("d"), Available: metav1.ConditionFalse, Reason: "r"}),
 			want:    map[string]string{ocv1.TypeReady: "False Unavailable", ocv1.TypeAvailable: "False Unavailable", ocv1.TypeReconciling: ""},
 		},
 		"retrying": {
@@ -161,14 +168,14 @@ func TestPhasesOverTime(t *testing.T) {
 	t.Parallel()
 	failing := func(text string) Outcome { return Outcome{Err: errors.New(text), Stage: StageFetch} }
 	waiting := Outcome{Err: &resolve.Error{Kind: resolve.NoBundle, Package: "p"}, Stage: StageResolve}
-	settled := func(workloads ...Workload) Outcome {
+	settled := func(workloads ...health.Workload) Outcome {
 		return Outcome{
 			Installed: installed("1.0.0"), Workloads: workloads, Target: Target{Action: Keep}, Onward: Target{Action: Keep},
 		}
 	}
-	rolling := settled(Workload{Name: "d", Available: metav1.ConditionTrue, RollingOut: true, Reason: "r"})
-	stuck := settled(Workload{Name: "d", Available: metav1.ConditionTrue, Stuck: true, Reason: "r"})
-	down := settled(Workload{Name: "d", Available: metav1.ConditionFalse, Reason: "r"})
+	rolling := settled(health.Workload{Key: deployment("d"), Available: metav1.ConditionTrue, RollingOut: true, Reason: "r"})
+	stuck := settled(health.Workload{Key: deployment("d"), Available: metav1.ConditionTrue, Stuck: true, Reason: "r"})
+	down := settled(health.Workload{Key: deployment("d"), Available: metav1.ConditionFalse, Reason: "r"})
 	const (
 		second   = time.Second
 		minute   = time.Minute
@@ -343,15 +350,15 @@ func inShort(status *ocv1.ClusterExtensionStatus) string {
 func TestWorkloadsThatStopAreTold(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
-	w.workloads = []Workload{running("d")}
+	w.workloads = []health.Workload{running("d")}
 	w.mustReconcile(t)
-	w.workloads = []Workload{{Name: "d", Available: metav1.ConditionFalse, Reason: "no node"}}
+	w.workloads = []health.Workload{{Key: deployment("d"), Available: metav1.ConditionFalse, Reason: "no node"}}
 	w.mustReconcile(t)
 	ready := w.ready(t)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != ocv1.ReasonUnavailable {
 		t.Errorf("Ready is %s %s", ready.Status, ready.Reason)
 	}
-	want := `Warning Unavailable: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"; workloads: d: no node; ` +
+	want := `Warning Unavailable: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"; workloads: Deployment "d": no node; ` +
 		"`kubectl -n ns get pods,events` says more"
 	if len(w.told) != 3 || w.told[2] != want {
 		t.Errorf("told %q, want %q", w.told, want)
@@ -362,20 +369,20 @@ func TestWorkloadsThatStopAreTold(t *testing.T) {
 // the content, or while they do.
 func TestHealthIsNotClaimedUnseen(t *testing.T) {
 	t.Parallel()
-	down := Workload{Name: "d", Available: metav1.ConditionFalse, Reason: "no node"}
+	down := health.Workload{Key: deployment("d"), Available: metav1.ConditionFalse, Reason: "no node"}
 	tests := map[string]struct {
 		change func(*world)
 		want   metav1.ConditionStatus
 	}{
 		"never looked at":                {change: func(w *world) { w.unseen = true }, want: metav1.ConditionUnknown},
-		"seen down before repair failed": {change: func(w *world) { w.workloads = []Workload{down} }, want: metav1.ConditionFalse},
-		"seen well before repair failed": {change: func(w *world) { w.workloads = []Workload{running("d")} }, want: metav1.ConditionTrue},
+		"seen down before repair failed": {change: func(w *world) { w.workloads = []health.Workload{down} }, want: metav1.ConditionFalse},
+		"seen well before repair failed": {change: func(w *world) { w.workloads = []health.Workload{running("d")} }, want: metav1.ConditionTrue},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := sampleWorld(t)
-			w.installation.Installed = &Installed{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
+			w.installation.Installed = &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
 			w.repairErr = errors.New("forbidden")
 			tc.change(w)
 			if _, err := w.reconcile(t); err == nil {

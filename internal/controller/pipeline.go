@@ -3,8 +3,12 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -28,7 +32,7 @@ const (
 // Outcome is all that a pass found out: what the status tells is made of it and
 // of nothing else.
 type Outcome struct {
-	Owner    Owner
+	Owner    object.Owner
 	Observed Observed
 	Target   Target
 
@@ -42,7 +46,7 @@ type Outcome struct {
 
 	// Installed is what is on the cluster after the pass; nil for nothing, or
 	// when it could not be found out.
-	Installed *Installed
+	Installed *installation.Revision
 
 	// Stage and Err say where the way forward ended. Err is nil when the world
 	// is as wanted.
@@ -77,7 +81,7 @@ type Outcome struct {
 	RepairErr error
 
 	// Workloads are those of what is installed, as far as they were seen.
-	Workloads       []Workload
+	Workloads       []health.Workload
 	WorkloadsUnseen bool
 
 	// RecheckAfter, Contested, Repaired, Restored, Unwatched and ReleaseBytes are those of
@@ -91,10 +95,18 @@ type Outcome struct {
 }
 
 // take notes what was found out while the content was in hand.
-func (o *Outcome) take(applied Applied) {
+func (o *Outcome) take(applied installation.Result) {
 	o.RecheckAfter, o.Unwatched = applied.RecheckAfter, applied.Unwatched
-	o.Contested, o.ReleaseBytes = applied.Contested, applied.ReleaseBytes
-	o.Repaired, o.Restored = applied.Repaired, applied.Restored
+	o.Contested, o.ReleaseBytes = textsOf(applied.Flapping), applied.ReleaseBytes
+}
+
+// textsOf keeps the order.
+func textsOf[T fmt.Stringer](items []T) []string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = item.String()
+	}
+	return texts
 }
 
 // refused notes why nothing of a revision was written.
@@ -114,8 +126,8 @@ func (o *Outcome) unfinished() bool {
 
 // ownerGone says that the pass has ended because there is nobody left to do it for.
 func (o *Outcome) ownerGone() bool {
-	return errors.Is(o.Err, ErrOwnerGone) || errors.Is(o.RepairErr, ErrOwnerGone) ||
-		errors.Is(o.Observed.InstallationErr, ErrOwnerGone)
+	return errors.Is(o.Err, object.ErrOwnerGone) || errors.Is(o.RepairErr, object.ErrOwnerGone) ||
+		errors.Is(o.Observed.InstallationErr, object.ErrOwnerGone)
 }
 
 // pass carries one extension forward as far as it goes.
@@ -171,7 +183,7 @@ func onward(wanted Wanted, outcome Outcome) Target {
 		return outcome.Target
 	}
 	then := outcome.Observed
-	then.Installation, then.Issuer = Installation{Installed: outcome.Installed}, ""
+	then.Installation, then.Issuer = installation.State{Installed: outcome.Installed}, ""
 	return decide(wanted, nil, then)
 }
 
@@ -257,17 +269,17 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		outcome.Stage, outcome.Err, outcome.Began = StageApply, err, true
 		return
 	}
-	outcome.Installed, outcome.Notes = &revision.Installed, applied.Notes
+	outcome.Installed, outcome.Notes = &revision.Revision, applied.Notes
 	outcome.take(applied)
 }
 
-func (r *Reconciler) apply(ctx context.Context, owner Owner, revision Revision) (Applied, error) {
+func (r *Reconciler) apply(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Result, error) {
 	defer r.measure(StageApply)()
 	return r.Releases.Apply(ctx, owner, revision)
 }
 
 // fetch is measured from when it was asked for first, over all passes.
-func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage) (Files, error) {
+func (r *Reconciler) fetch(ctx context.Context, owner object.Owner, image BundleImage) (Files, error) {
 	begun := r.pullOf(owner.Name, image)
 	if begun.files != nil {
 		r.pulls.Delete(owner.Name)
@@ -285,27 +297,27 @@ func (r *Reconciler) fetch(ctx context.Context, owner Owner, image BundleImage) 
 
 // build makes the objects of the bundle that is to be installed. It fails with
 // [turn.ErrWait] if the bundle is large and others are worked on.
-func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome, files Files) (Revision, Stage, error) {
+func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome, files Files) (installation.Desired, Stage, error) {
 	target := outcome.Target
 	if err := takeTurnFor(ctx, files); err != nil {
-		return Revision{}, StageRender, err
+		return installation.Desired{}, StageRender, err
 	}
 	defer r.measure(StageRender)()
 	outcome.Moved = files.Moved
 	content, err := bundle.Parse(files)
 	if err != nil {
-		return Revision{}, StageRender, err
+		return installation.Desired{}, StageRender, err
 	}
 	if err := runsOn(outcome.Observed.Surroundings, content); err != nil {
-		return Revision{}, StageFetch, err
+		return installation.Desired{}, StageFetch, err
 	}
 	config, err := bundle.ParseConfig(content, wanted.Owner.Namespace, wanted.Config)
 	if err != nil {
-		return Revision{}, StageRender, err
+		return installation.Desired{}, StageRender, err
 	}
 	certificates, err := r.certificatesFor(content)
 	if err != nil {
-		return Revision{}, StageRender, err
+		return installation.Desired{}, StageRender, err
 	}
 	objects, err := bundle.Render(content, bundle.Options{
 		InstallNamespace: wanted.Owner.Namespace,
@@ -313,15 +325,15 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		Certificates:     certificates,
 	})
 	if err != nil {
-		return Revision{}, StageRender, err
+		return installation.Desired{}, StageRender, err
 	}
 	if len(objects) > largeObjects {
 		if err := turn.Take(ctx); err != nil {
-			return Revision{}, StageRender, err
+			return installation.Desired{}, StageRender, err
 		}
 	}
-	return Revision{
-		Installed:   Installed{Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs},
+	return installation.Desired{
+		Revision:    installation.Revision{Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs},
 		Objects:     objects,
 		Annotations: content.CSV.Annotations,
 		Preflight:   wanted.Preflight,
@@ -355,6 +367,7 @@ func (r *Reconciler) repair(ctx context.Context, wanted Wanted, outcome *Outcome
 	defer r.measure(StageRepair)()
 	applied, err := r.Releases.Repair(ctx, wanted.Owner)
 	outcome.take(applied)
+	outcome.Repaired, outcome.Restored = textsOf(applied.Repaired()), textsOf(applied.Restored())
 	switch {
 	case err == nil:
 		return

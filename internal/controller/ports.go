@@ -5,145 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/clusterextensions/operator-controller/internal/bundle"
-	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
-
-// Owner is the extension as those see it who touch its content.
-type Owner struct {
-	Name           string
-	UID            types.UID
-	Namespace      string
-	ServiceAccount string
-	Package        string
-
-	// Replaceable are the kinds whose objects may be deleted and created again when a
-	// field of them cannot be changed.
-	Replaceable []schema.GroupKind
-}
-
-// Installed is what a release record remembers.
-type Installed struct {
-	Bundle bundle.Identity
-
-	// Image is the reference of the bundle image as the catalog had it.
-	Image string
-
-	// Digest is what Image stood for when it was pulled; empty when the record
-	// does not say.
-	Digest string
-
-	// Inputs is a digest over the user's configuration of the bundle; empty when the
-	// record says nothing about it. Who issues certificates is no part of it: that is
-	// told to the controller, and a restart with another issuer upgrades nothing.
-	Inputs string
-}
-
-// Installation is what the release records of an extension say.
-type Installation struct {
-	// Installed is nil when nothing is.
-	Installed *Installed
-
-	// Unfinished says that a later revision was begun and not completed.
-	Unfinished bool
-}
-
-// Revision is what is to be installed.
-type Revision struct {
-	Installed
-
-	Objects     []*unstructured.Unstructured
-	Annotations map[string]string
-
-	// Preflight is what is to be let pass of what speaks against it.
-	Preflight preflight.Policy
-
-	// BeforeWrite is called after all checks and before the first write. If it
-	// fails, nothing is written.
-	BeforeWrite func(context.Context) error
-}
-
-// Applied is what an operation on the content came to.
-type Applied struct {
-	// Began says that content was written, even if the operation failed later.
-	Began bool
-
-	// RecheckAfter is when to repair again because changes to some objects
-	// cannot be watched, or are not to be repaired yet. Zero: no need.
-	RecheckAfter time.Duration
-
-	// Notes are what the checks before the first write have found and let pass,
-	// sorted, for people.
-	Notes []string
-
-	// Contested are objects that somebody changes again as often as they are
-	// repaired, and who, for people; sorted.
-	Contested []string
-
-	// Repaired are the objects that a repair has put back or changed, for people;
-	// sorted. Restored are those of them that are not contested.
-	Repaired, Restored []string
-
-	// Unwatched are those kinds of objects, sorted.
-	Unwatched []string
-
-	// ReleaseBytes is how large the record of what is installed is; zero if that
-	// is not known.
-	ReleaseBytes int
-}
-
-// Workload is how an object that runs something is doing.
-type Workload struct {
-	// Name with its kind and namespace, for people.
-	Name string
-
-	Available metav1.ConditionStatus
-
-	// RollingOut says that it is on its way to its last change.
-	RollingOut bool
-
-	// Stuck says that a rollout has begun and gets no further.
-	Stuck bool
-
-	// Reason is why it is not available or not rolled out, or what it lacks
-	// although it is, in one line.
-	Reason string
-}
-
-// ErrOwnerGone says that an extension is being deleted, or that another one has its
-// name by now: nothing more is to be done for it.
-var ErrOwnerGone = errors.New("the ClusterExtension is being deleted or was replaced")
 
 // Releases keeps the content of extensions, as their ServiceAccount. All errors are
 // worth a retry but [ErrOwnerGone], with which each fails that comes to write for an
 // extension that is on its way out.
 type Releases interface {
 	// Observe makes no request when nothing can have changed.
-	Observe(ctx context.Context, owner Owner) (Installation, error)
+	Observe(ctx context.Context, owner object.Owner) (installation.State, error)
 
 	// Apply installs or upgrades. It checks everything before it writes. It fails
 	// with [*preflight.ApprovalError] when there is nothing wrong but that
 	// somebody has to agree.
-	Apply(ctx context.Context, owner Owner, revision Revision) (Applied, error)
+	Apply(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Result, error)
 
 	// Repair restores the installed revision where it was changed; it makes no
 	// request when nothing was.
-	Repair(ctx context.Context, owner Owner) (Applied, error)
+	Repair(ctx context.Context, owner object.Owner) (installation.Result, error)
 
 	// Workloads are the objects of what is installed that run something, sorted,
 	// as they were seen last; false if nobody has looked at them yet. It makes no
 	// request.
-	Workloads(owner Owner) ([]Workload, bool)
+	Workloads(owner object.Owner) ([]health.Workload, bool)
 }
 
 // Departures look after the content of extensions that are being deleted, as their
@@ -151,11 +42,11 @@ type Releases interface {
 type Departures interface {
 	// LetGo is for an extension that is deleted and whose content is to stay: it sees
 	// to it that nothing has the extension as its owner any more.
-	LetGo(ctx context.Context, owner Owner) error
+	LetGo(ctx context.Context, owner object.Owner) error
 
 	// Depart says what goes with an extension, before any of it does, and what does
 	// not. It only reads.
-	Depart(ctx context.Context, owner Owner) (Departure, error)
+	Depart(ctx context.Context, owner object.Owner) (installation.Departure, error)
 
 	// Departed is for an extension that is gone.
 	Departed(extension string)
@@ -163,26 +54,7 @@ type Departures interface {
 	// Remaining names, for people, the objects that have not gone yet of an
 	// extension that is being deleted, and what they wait for. It knows none unless
 	// there was a Depart. It only reads.
-	Remaining(ctx context.Context, owner Owner) ([]string, error)
-}
-
-// Departure is what becomes of the content of an extension that is being deleted.
-type Departure struct {
-	// CustomResources are those of definitions that go, sorted.
-	CustomResources []CustomResources
-
-	// Staying names, for people, objects that do not go, sorted: those of an earlier
-	// extension of the name that this one never came to own.
-	Staying []string
-}
-
-// CustomResources are all objects that a definition defines.
-type CustomResources struct {
-	Definition string
-	Count      int64
-
-	// Err says that they could not be counted.
-	Err error
+	Remaining(ctx context.Context, owner object.Owner) ([]string, error)
 }
 
 // ErrFetching says that an image is on its way. The extension is woken when that has
@@ -197,7 +69,7 @@ type Bundles interface {
 	// answer. It fails with [*UnusableImageError] when the
 	// reference itself is the problem, and with [*MovedImageError] when the
 	// content that is wanted is gone.
-	Fetch(ctx context.Context, owner Owner, image BundleImage) (Files, error)
+	Fetch(ctx context.Context, owner object.Owner, image BundleImage) (Files, error)
 
 	// Abandon is for an extension that wants no image, or has what it wanted.
 	Abandon(extension string)

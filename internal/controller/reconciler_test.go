@@ -24,6 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -40,7 +43,7 @@ type world struct {
 	registry   *prometheus.Registry
 	writes     []string // to the API server
 
-	installation Installation
+	installation installation.State
 	catalog      map[string]*resolve.Prepared // packages of the one catalog
 	files        fs.FS                        // of the bundle; nil for one without webhooks
 	fetchErr     error
@@ -51,12 +54,12 @@ type world struct {
 	applyErr     error
 	began        bool
 	repairErr    error
-	workloads    []Workload
-	unseen       bool    // the workloads
-	repair       Applied // what comes of one
+	workloads    []health.Workload
+	unseen       bool                // the workloads
+	repair       installation.Result // what comes of one
 
-	customResources []CustomResources
-	staying         []string
+	customResources []installation.CustomResources
+	staying         []object.Key
 	remaining       []string
 	departErr       error
 
@@ -120,26 +123,28 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-func (w *world) Observe(context.Context, Owner) (Installation, error) { return w.installation, nil }
+func (w *world) Observe(context.Context, object.Owner) (installation.State, error) {
+	return w.installation, nil
+}
 
-func (w *world) Apply(ctx context.Context, _ Owner, revision Revision) (Applied, error) {
+func (w *world) Apply(ctx context.Context, _ object.Owner, revision installation.Desired) (installation.Result, error) {
 	w.did = append(w.did, "apply "+revision.Bundle.Version)
 	if w.applyErr != nil && !w.began {
-		return Applied{}, w.applyErr
+		return installation.Result{}, w.applyErr
 	}
 	if err := revision.BeforeWrite(ctx); err != nil {
-		return Applied{}, err
+		return installation.Result{}, err
 	}
 	w.did = append(w.did, "write")
 	w.during("apply")
 	if w.applyErr != nil {
-		return Applied{Began: true}, w.applyErr
+		return installation.Result{Began: true}, w.applyErr
 	}
-	w.installation.Installed = &revision.Installed
-	return Applied{Began: true}, nil
+	w.installation.Installed = &revision.Revision
+	return installation.Result{Began: true}, nil
 }
 
-func (w *world) Repair(context.Context, Owner) (Applied, error) {
+func (w *world) Repair(context.Context, object.Owner) (installation.Result, error) {
 	w.did = append(w.did, "repair")
 	applied := w.repair
 	return applied, w.repairErr
@@ -152,7 +157,7 @@ func (w *world) Abandon(string) {
 	w.fetching = false
 }
 
-func (w *world) Fetch(_ context.Context, _ Owner, image BundleImage) (Files, error) {
+func (w *world) Fetch(_ context.Context, _ object.Owner, image BundleImage) (Files, error) {
 	w.during("fetch")
 	if w.fetching {
 		return Files{}, ErrFetching
@@ -205,14 +210,14 @@ func (w *world) Event(_ runtime.Object, kind, reason, note string) {
 	w.told = append(w.told, kind+" "+reason+": "+note)
 }
 
-func (w *world) Workloads(Owner) ([]Workload, bool) { return w.workloads, !w.unseen }
+func (w *world) Workloads(object.Owner) ([]health.Workload, bool) { return w.workloads, !w.unseen }
 
-func (w *world) Depart(context.Context, Owner) (Departure, error) {
+func (w *world) Depart(context.Context, object.Owner) (installation.Departure, error) {
 	w.did = append(w.did, "depart")
-	return Departure{CustomResources: w.customResources, Staying: w.staying}, w.departErr
+	return installation.Departure{CustomResources: w.customResources, Staying: w.staying}, w.departErr
 }
 
-func (w *world) Remaining(context.Context, Owner) ([]string, error) {
+func (w *world) Remaining(context.Context, object.Owner) ([]string, error) {
 	w.did = append(w.did, "remaining")
 	return w.remaining, w.departErr
 }
@@ -469,7 +474,12 @@ func TestContestsAreTold(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	w.mustReconcile(t)
-	w.repair = Applied{Contested: []string{`ConfigMap "a" (by "rival")`, `Secret "b"`}, RecheckAfter: time.Minute}
+	w.repair = installation.Result{
+		Flapping: []object.Flapping{
+			{Object: keyOf("ConfigMap", "", "a"), Managers: []string{"rival"}}, {Object: keyOf("Secret", "", "b")},
+		},
+		RecheckAfter: time.Minute,
+	}
 	result, err := w.reconcile(t)
 	if err != nil || result.RequeueAfter != time.Minute {
 		t.Errorf("looked at again after %s (%v), want a minute", result.RequeueAfter, err)
@@ -479,7 +489,7 @@ func TestContestsAreTold(t *testing.T) {
 	if diff := cmp.Diff(want, w.ready(t).Message); diff != "" {
 		t.Errorf("Ready (-want +got):\n%s", diff)
 	}
-	w.repair = Applied{}
+	w.repair = installation.Result{}
 	w.mustReconcile(t)
 	if got := w.ready(t).Message; strings.Contains(got, "repair") {
 		t.Errorf("when it is over Ready says %q", got)
@@ -559,7 +569,7 @@ func TestDeletionWhileTheStatusIsWritten(t *testing.T) {
 	}
 }
 
-func (w *world) LetGo(context.Context, Owner) error {
+func (w *world) LetGo(context.Context, object.Owner) error {
 	w.did = append(w.did, "let go")
 	return w.letGoErr
 }

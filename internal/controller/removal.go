@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // letGoPatience is how long an extension that is deleted stays for its content to be
@@ -64,7 +65,7 @@ func (r *removals) note(extension client.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if cancel, running := r.passes[extension.GetUID()]; running {
-		cancel(ErrOwnerGone)
+		cancel(object.ErrOwnerGone)
 	}
 	if isOrphaning(extension) {
 		if r.orphans == nil {

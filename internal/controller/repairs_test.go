@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -23,16 +25,16 @@ func TestRepairsAreToldNowAndThen(t *testing.T) {
 	steps := []struct {
 		does     string
 		after    time.Duration
-		restored []string
+		restored []object.Key
 		told     []string
 		wait     time.Duration
 	}{
 		{does: "nothing", told: nil},
-		{does: "the first", restored: []string{`Service "b"`, `ConfigMap "a"`}, told: []string{
+		{does: "the first", restored: []object.Key{keyOf("Service", "", "b"), keyOf("ConfigMap", "", "a")}, told: []string{
 			`Normal Repaired: brought back to what is installed: ConfigMap "a", Service "b"`,
 		}},
-		{does: "another", after: time.Minute, restored: []string{`Service "b"`}, wait: 4 * time.Minute},
-		{does: "one more", after: time.Minute, restored: []string{`Secret "c"`}, wait: 3 * time.Minute},
+		{does: "another", after: time.Minute, restored: []object.Key{keyOf("Service", "", "b")}, wait: 4 * time.Minute},
+		{does: "one more", after: time.Minute, restored: []object.Key{keyOf("Secret", "", "c")}, wait: 3 * time.Minute},
 		{does: "they are told together", after: 3 * time.Minute, told: []string{
 			`Normal Repaired: brought back to what is installed: Secret "c", Service "b"`,
 		}},
@@ -40,7 +42,7 @@ func TestRepairsAreToldNowAndThen(t *testing.T) {
 	}
 	for _, step := range steps {
 		w.passed += step.after
-		w.repair = Applied{Repaired: step.restored, Restored: step.restored}
+		w.repair = installation.Result{Changes: changesTo(step.restored...)}
 		result, err := w.reconcile(t)
 		if err != nil || result.RequeueAfter != step.wait {
 			t.Errorf("%s: the next pass comes after %s (%v), want %s", step.does, result.RequeueAfter, err, step.wait)
@@ -117,4 +119,13 @@ func messageIn(t *testing.T, line string) string {
 		t.Fatal(err)
 	}
 	return entry.Msg
+}
+
+// changesTo are those of a repair.
+func changesTo(keys ...object.Key) map[object.Key]object.Change {
+	changes := map[object.Key]object.Change{}
+	for _, key := range keys {
+		changes[key] = object.Updated
+	}
+	return changes
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -94,7 +95,7 @@ func (w *world) mustReconcile(t *testing.T) {
 func TestRequirementHoldsPosition(t *testing.T) {
 	t.Parallel()
 	w := worldWith(t)
-	w.installation.Installed = &Installed{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
+	w.installation.Installed = &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
 	w.catalog["p"] = stating("p", map[string][]*requirement.Property{"1.1.0": {needsPackage("q", ">=1.0.0")}}, "1.0.0", "1.1.0")
 	w.catalog["q"] = stating("q", nil, "1.0.0")
 	w.mustReconcile(t)
@@ -144,7 +145,7 @@ func TestDeadEndIsNotInstalled(t *testing.T) {
 func TestRequirementThatAppearsIsTakenUp(t *testing.T) {
 	t.Parallel()
 	w := worldWith(t, other("q", "1.0.0"))
-	w.installation.Installed = &Installed{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
+	w.installation.Installed = &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
 	w.catalog["p"] = stating("p", map[string][]*requirement.Property{"1.1.0": {needsPackage("q", ">=1.0.0")}}, "1.0.0", "1.1.0")
 	w.catalog["q"] = stating("q", nil, "1.0.0")
 	woken := w.reconciler.concernedBy(t.Context(), other("q", "1.0.0"))
@@ -252,7 +253,7 @@ func TestDependentsAreNamed(t *testing.T) {
 			}
 			w := worldWith(t, objects...)
 			w.serves = map[requirement.API]bool{thing: true}
-			w.installation.Installed = &Installed{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
+			w.installation.Installed = &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
 			w.catalog["p"] = stating("p", tc.mine, "1.0.0", "1.1.0")
 			for name, properties := range tc.others {
 				w.catalog[name] = stating(name, map[string][]*requirement.Property{"1.0.0": properties}, "1.0.0")
@@ -311,7 +312,7 @@ func TestDeprecatingCatalogIsNamed(t *testing.T) {
 func TestUpgradesGoOnUntilNothingFollows(t *testing.T) {
 	t.Parallel()
 	w := worldWith(t)
-	w.installation.Installed = &Installed{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
+	w.installation.Installed = &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
 	w.catalog["p"] = stating("p", nil, "1.0.0", "1.1.0", "1.2.0")
 	var ready []metav1.ConditionStatus
 	for range 2 {

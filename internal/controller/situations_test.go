@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -52,8 +54,8 @@ func sampleBundle(version string) bundle.Identity {
 	return bundle.Identity{Package: sampleName, Name: sampleName + ".v" + version, Version: version}
 }
 
-func sampleInstalled(version string) *Installed {
-	return &Installed{Bundle: sampleBundle(version), Image: "registry.example/" + sampleName + ":v" + version}
+func sampleInstalled(version string) *installation.Revision {
+	return &installation.Revision{Bundle: sampleBundle(version), Image: "registry.example/" + sampleName + ":v" + version}
 }
 
 // failing is a pass that ended at a stage on the way to version 1.1.0.
@@ -361,7 +363,7 @@ func refusals() map[string]situation {
 }
 
 func atWork() map[string]situation {
-	const name = `Deployment "sample-operator" in namespace "sample-operator"`
+	deployment := keyOf("Deployment", sampleName, sampleName)
 	newer := atRest(Outcome{})
 	newer.Onward.Resolution = &resolve.Resolution{
 		Identity: sampleBundle("1.1.0"), Catalog: "community",
@@ -373,21 +375,21 @@ func atWork() map[string]situation {
 		"All is well":         {outcome: newer},
 		"There is no catalog": {outcome: gone},
 		"It rolls out": {
-			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"}}}),
+			outcome: atRest(Outcome{Workloads: []health.Workload{{Key: deployment, Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"}}}),
 		},
 		"A quota has no room for pods": {
-			outcome: atRest(Outcome{Workloads: []Workload{{
-				Name: name, Available: metav1.ConditionFalse, RollingOut: true,
+			outcome: atRest(Outcome{Workloads: []health.Workload{{
+				Key: deployment, Available: metav1.ConditionFalse, RollingOut: true,
 				Reason: `pods "sample-operator-7d9c-" is forbidden: exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5`,
 			}}}),
 			next: "raise the quota, or make room in it",
 		},
 		"A workload does not serve": {
-			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionFalse, Reason: "Deployment does not have minimum availability."}}}),
+			outcome: atRest(Outcome{Workloads: []health.Workload{{Key: deployment, Available: metav1.ConditionFalse, Reason: "Deployment does not have minimum availability."}}}),
 			next:    "kubectl -n sample-operator get pods,events",
 		},
 		"A rollout has failed": {
-			outcome: atRest(Outcome{Workloads: []Workload{{Name: name, Available: metav1.ConditionTrue, Stuck: true, Reason: `ReplicaSet "sample-operator-7d9c" has timed out progressing.`}}}),
+			outcome: atRest(Outcome{Workloads: []health.Workload{{Key: deployment, Available: metav1.ConditionTrue, Stuck: true, Reason: `ReplicaSet "sample-operator-7d9c" has timed out progressing.`}}}),
 			next:    "kubectl -n sample-operator get pods,events",
 		},
 		"Somebody changes an object again and again": {

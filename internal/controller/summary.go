@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -215,7 +216,7 @@ func supplyOf(outcome Outcome) []string {
 	return append(texts, outcome.Supply.Gaps...)
 }
 
-func explain(owner Owner) string {
+func explain(owner object.Owner) string {
 	return fmt.Sprintf("`kubectl extension explain clusterextension/%s` tells of each bundle", owner.Name)
 }
 
@@ -257,7 +258,7 @@ func inBundle(outcome Outcome) (obstacle, bool) {
 }
 
 // rights is the command that prints what a ServiceAccount needs.
-func rights(owner Owner) string {
+func rights(owner object.Owner) string {
 	return fmt.Sprintf("`kubectl extension bundle rbac clusterextension/%s`", owner.Name)
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -105,7 +106,7 @@ func (o Observed) isToBeDoneAnew() bool {
 	return o.Installation.Unfinished || o.Issuer == IssuerReplaced
 }
 
-func toward(resolution *resolve.Resolution, installed *Installed, anew bool, inputs string) Target {
+func toward(resolution *resolve.Resolution, installed *installation.Revision, anew bool, inputs string) Target {
 	target := Target{Bundle: resolution.Identity, Image: resolution.Image, Resolution: resolution}
 	switch {
 	case installed == nil:
@@ -121,6 +122,6 @@ func toward(resolution *resolve.Resolution, installed *Installed, anew bool, inp
 
 // inputsDiffer is false for records that do not say what their inputs were: an
 // extension that another controller installed is not written to on that account.
-func inputsDiffer(installed *Installed, inputs string) bool {
+func inputsDiffer(installed *installation.Revision, inputs string) bool {
 	return installed.Inputs != "" && installed.Inputs != inputs
 }

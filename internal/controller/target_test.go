@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -20,8 +21,8 @@ func identity(version string) bundle.Identity {
 	return bundle.Identity{Package: "p", Name: "p.v" + version, Version: version}
 }
 
-func installed(version string) *Installed {
-	return &Installed{Bundle: identity(version), Image: "registry.test/p:v" + version, Inputs: inputsNow}
+func installed(version string) *installation.Revision {
+	return &installation.Revision{Bundle: identity(version), Image: "registry.test/p:v" + version, Inputs: inputsNow}
 }
 
 // offering is a catalog with the given versions, each of which replaces the one
@@ -70,7 +71,7 @@ func TestDecide(t *testing.T) {
 		"upgrade": {
 			reason: "the catalog has a successor",
 			observed: Observed{
-				Installation: Installation{Installed: installed("1.0.0")},
+				Installation: installation.State{Installed: installed("1.0.0")},
 				Catalogs:     []resolve.Catalog{offering("1.0.0", "1.1.0")},
 			},
 			action: Upgrade, version: "1.1.0",
@@ -78,7 +79,7 @@ func TestDecide(t *testing.T) {
 		"at rest": {
 			reason: "the installed bundle is the wanted one",
 			observed: Observed{
-				Installation: Installation{Installed: installed("1.1.0")},
+				Installation: installation.State{Installed: installed("1.1.0")},
 				Catalogs:     []resolve.Catalog{offering("1.0.0", "1.1.0")},
 			},
 			action: Keep, version: "1.1.0",
@@ -86,7 +87,7 @@ func TestDecide(t *testing.T) {
 		"other inputs": {
 			reason: "a change of configuration makes a new revision of the same bundle",
 			observed: Observed{
-				Installation: Installation{Installed: &Installed{
+				Installation: installation.State{Installed: &installation.Revision{
 					Bundle: identity("1.1.0"), Image: "registry.test/p:v1.1.0", Inputs: inputsOther,
 				}},
 				Catalogs: []resolve.Catalog{offering("1.1.0")},
@@ -96,7 +97,7 @@ func TestDecide(t *testing.T) {
 		"unknown inputs": {
 			reason: "what another controller installed is not written to because its record says less than ours",
 			observed: Observed{
-				Installation: Installation{Installed: &Installed{Bundle: identity("1.1.0"), Image: "registry.test/p:v1.1.0"}},
+				Installation: installation.State{Installed: &installation.Revision{Bundle: identity("1.1.0"), Image: "registry.test/p:v1.1.0"}},
 				Catalogs:     []resolve.Catalog{offering("1.1.0")},
 			},
 			action: Keep, version: "1.1.0",
@@ -104,7 +105,7 @@ func TestDecide(t *testing.T) {
 		"moved image": {
 			reason: "another image under the same version is another content",
 			observed: Observed{
-				Installation: Installation{Installed: &Installed{
+				Installation: installation.State{Installed: &installation.Revision{
 					Bundle: identity("1.1.0"), Image: "mirror.test/p:v1.1.0", Inputs: inputsNow,
 				}},
 				Catalogs: []resolve.Catalog{offering("1.1.0")},
@@ -114,7 +115,7 @@ func TestDecide(t *testing.T) {
 		"unfinished": {
 			reason: "a half-done upgrade that is no longer wanted has to be undone",
 			observed: Observed{
-				Installation: Installation{Installed: installed("1.1.0"), Unfinished: true},
+				Installation: installation.State{Installed: installed("1.1.0"), Unfinished: true},
 				Catalogs:     []resolve.Catalog{offering("1.1.0")},
 			},
 			action: Upgrade, version: "1.1.0",
@@ -123,7 +124,7 @@ func TestDecide(t *testing.T) {
 			reason:   "what becomes of the part that was done is decided by time",
 			versions: "3.x",
 			observed: Observed{
-				Installation: Installation{Installed: installed("1.0.0"), Unfinished: true},
+				Installation: installation.State{Installed: installed("1.0.0"), Unfinished: true},
 				Catalogs:     []resolve.Catalog{offering("1.0.0", "1.1.0")},
 			},
 			action: Keep, version: "1.0.0", err: true,
@@ -131,26 +132,26 @@ func TestDecide(t *testing.T) {
 		"unfinished, unreadable catalog": {
 			reason: "likewise: the catalog may not have been read yet",
 			observed: Observed{
-				Installation: Installation{Installed: installed("1.0.0"), Unfinished: true},
+				Installation: installation.State{Installed: installed("1.0.0"), Unfinished: true},
 				Catalogs:     []resolve.Catalog{{Name: "c", Err: errBoom}},
 			},
 			action: Keep, version: "1.0.0", err: true,
 		},
 		"unfinished, no catalog": {
 			reason:   "without a catalog the installed bundle is what is wanted: the rest has to be undone",
-			observed: Observed{Installation: Installation{Installed: installed("1.0.0"), Unfinished: true}},
+			observed: Observed{Installation: installation.State{Installed: installed("1.0.0"), Unfinished: true}},
 			action:   Upgrade, version: "1.0.0",
 		},
 		"unfinished, nothing installed": {
 			reason:   "a first install that failed half-way leaves nothing to keep",
-			observed: Observed{Installation: Installation{Unfinished: true}, Catalogs: []resolve.Catalog{{Name: "c", Err: errBoom}}},
+			observed: Observed{Installation: installation.State{Unfinished: true}, Catalogs: []resolve.Catalog{{Name: "c", Err: errBoom}}},
 			action:   None, err: true,
 		},
 		"unreachable": {
 			reason:   "no way forward: what is installed stays",
 			versions: "3.x",
 			observed: Observed{
-				Installation: Installation{Installed: installed("1.0.0")},
+				Installation: installation.State{Installed: installed("1.0.0")},
 				Catalogs:     []resolve.Catalog{offering("1.0.0", "1.1.0")},
 			},
 			action: Keep, version: "1.0.0", err: true,
@@ -158,32 +159,32 @@ func TestDecide(t *testing.T) {
 		"unreadable catalog": {
 			reason: "an unreadable catalog never stops repair",
 			observed: Observed{
-				Installation: Installation{Installed: installed("1.0.0")},
+				Installation: installation.State{Installed: installed("1.0.0")},
 				Catalogs:     []resolve.Catalog{{Name: "c", Err: errBoom}},
 			},
 			action: Keep, version: "1.0.0", err: true,
 		},
 		"no catalog": {
 			reason:   "without a catalog the installed bundle is what is wanted",
-			observed: Observed{Installation: Installation{Installed: installed("1.0.0")}},
+			observed: Observed{Installation: installation.State{Installed: installed("1.0.0")}},
 			action:   Keep, version: "1.0.0",
 		},
 		"no catalog, range holds": {
 			reason:   "a range is a set of versions, not a text to compare",
 			versions: ">=1.0.0 <2.0.0",
-			observed: Observed{Installation: Installation{Installed: installed("1.0.0")}},
+			observed: Observed{Installation: installation.State{Installed: installed("1.0.0")}},
 			action:   Keep, version: "1.0.0",
 		},
 		"no catalog, range moved on": {
 			reason:   "the wanted version can come from a catalog only",
 			versions: "2.x",
-			observed: Observed{Installation: Installation{Installed: installed("1.0.0")}},
+			observed: Observed{Installation: installation.State{Installed: installed("1.0.0")}},
 			action:   Keep, version: "1.0.0", err: true,
 		},
 		"no catalog, other inputs": {
 			reason: "a change of configuration needs no catalog",
-			observed: Observed{Installation: Installation{
-				Installed: &Installed{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0", Inputs: inputsOther},
+			observed: Observed{Installation: installation.State{
+				Installed: &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0", Inputs: inputsOther},
 			}},
 			action: Upgrade, version: "1.0.0",
 		},
@@ -191,7 +192,7 @@ func TestDecide(t *testing.T) {
 			reason:  "a mistake in the spec does not stop repair",
 			invalid: &InvalidSpecError{Err: errBoom},
 			observed: Observed{
-				Installation: Installation{Installed: installed("1.0.0")},
+				Installation: installation.State{Installed: installed("1.0.0")},
 				Catalogs:     []resolve.Catalog{offering("1.0.0", "1.1.0")},
 			},
 			action: Keep, version: "1.0.0", err: true,
@@ -204,7 +205,7 @@ func TestDecide(t *testing.T) {
 		"no ServiceAccount": {
 			reason: "nobody to act as, not even for repair",
 			observed: Observed{
-				Installation:      Installation{Installed: installed("1.0.0")},
+				Installation:      installation.State{Installed: installed("1.0.0")},
 				ServiceAccountErr: &MissingServiceAccountError{Namespace: "n", Name: "s"},
 				Catalogs:          []resolve.Catalog{offering("1.0.0", "1.1.0")},
 			},

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -38,7 +39,7 @@ type told struct {
 
 func tell(s situation) told {
 	ext, now := wholeExtension(), time.Unix(1000, 0)
-	s.outcome.Owner = Owner{Name: ext.Name, Namespace: ext.Spec.Namespace, ServiceAccount: ext.Spec.ServiceAccount.Name}
+	s.outcome.Owner = object.Owner{Name: ext.Name, Namespace: ext.Spec.Namespace, ServiceAccount: ext.Spec.ServiceAccount.Name}
 	if s.minutes > 0 {
 		ext.Spec.ProgressDeadlineMinutes = s.minutes
 		ext.Status = *statusAt(ext, s.outcome, now)
@@ -200,7 +201,7 @@ func TestTextsAreBounded(t *testing.T) {
 		gains      []permission.Gain
 		failures   []plan.ObjectFailure
 		conflicts  []object.Conflict
-		workloads  []Workload
+		workloads  []health.Workload
 	)
 	for i := range 1000 {
 		name := fmt.Sprint(i, " ", long)
@@ -210,7 +211,7 @@ func TestTextsAreBounded(t *testing.T) {
 		gains = append(gains, permission.Gain{Subject: "s", Rule: sampleRule("", "", fmt.Sprint("things-", i), "get")})
 		failures = append(failures, plan.ObjectFailure{Action: "creating", Object: keyOf("Thing", "", name), Err: forbiddenTo("create")})
 		conflicts = append(conflicts, object.Conflict{Object: keyOf("Thing", "", name), Holder: object.Holder{Kind: "Widget", Name: name}})
-		workloads = append(workloads, Workload{Name: name, Available: metav1.ConditionFalse, Reason: long})
+		workloads = append(workloads, health.Workload{Key: keyOf("Deployment", "", name), Available: metav1.ConditionFalse, Reason: long})
 	}
 	tests := map[string]situation{
 		"rights":      {outcome: upgrading(StageApply, missingRights(1000)), next: "1000 rights are missing"},

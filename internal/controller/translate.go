@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -17,7 +18,7 @@ import (
 
 // Wanted is a spec in the terms of those who carry it out.
 type Wanted struct {
-	Owner    Owner
+	Owner    object.Owner
 	Request  resolve.Request // without what is installed
 	Selector labels.Selector
 	Config   []byte // JSON; nil for none
@@ -42,7 +43,7 @@ func (e *InvalidSpecError) Unwrap() error { return e.Err }
 // translate fails with [*InvalidSpecError]; the owner is filled in all the same,
 // so that what is installed can be kept.
 func translate(ext *ocv1.ClusterExtension) (Wanted, error) {
-	wanted := Wanted{Owner: Owner{
+	wanted := Wanted{Owner: object.Owner{
 		Name:           ext.Name,
 		UID:            ext.UID,
 		Namespace:      ext.Spec.Namespace,

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 func TestTranslateRefuses(t *testing.T) {
@@ -32,7 +33,7 @@ func TestTranslateRefuses(t *testing.T) {
 			if !errors.As(err, &invalid) || err.Error() != tc.want {
 				t.Errorf("err = %v, want %s", err, tc.want)
 			}
-			if want := (Owner{Name: "x", UID: "uid", Namespace: "ns", ServiceAccount: "sa", Package: "p"}); !cmp.Equal(wanted.Owner, want) {
+			if want := (object.Owner{Name: "x", UID: "uid", Namespace: "ns", ServiceAccount: "sa", Package: "p"}); !cmp.Equal(wanted.Owner, want) {
 				t.Errorf("owner = %+v, want %+v: what is installed is kept all the same", wanted.Owner, want)
 			}
 		})

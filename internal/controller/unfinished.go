@@ -1,6 +1,10 @@
 package controller
 
-import "time"
+import (
+	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+)
 
 // forwardPatience is how long content stays between two revisions without a try
 // that writes to it.
@@ -40,7 +44,7 @@ func stranded(since, now time.Time) (_ Remains, remaining time.Duration) {
 
 // remains notes that this pass takes nothing further of what was begun, if
 // anything was.
-func (r *Reconciler) remains(extension string, installation Installation) (Remains, time.Duration) {
+func (r *Reconciler) remains(extension string, installation installation.State) (Remains, time.Duration) {
 	if !installation.Unfinished || installation.Installed == nil {
 		r.strandedSince.Delete(extension)
 		return "", 0

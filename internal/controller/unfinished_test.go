@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
 func TestStranded(t *testing.T) {
@@ -41,7 +42,7 @@ func TestStranded(t *testing.T) {
 func halfWay(t *testing.T) *world {
 	t.Helper()
 	w := sampleWorld(t)
-	w.installation = Installation{Installed: installed("1.0.0"), Unfinished: true}
+	w.installation = installation.State{Installed: installed("1.0.0"), Unfinished: true}
 	w.installation.Installed.Inputs = digestOf(nil)
 	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
 	return w

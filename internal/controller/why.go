@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -87,7 +88,7 @@ func workloadParts(outcome Outcome) []string {
 // lookAt is where to see why a workload does not serve, and what to do if that is known.
 func lookAt(outcome Outcome) string {
 	look := fmt.Sprintf("`kubectl -n %s get pods,events` says more", outcome.Owner.Namespace)
-	if slices.ContainsFunc(outcome.Workloads, func(w Workload) bool { return strings.Contains(w.Reason, exceededQuota) }) {
+	if slices.ContainsFunc(outcome.Workloads, func(w health.Workload) bool { return strings.Contains(w.Reason, exceededQuota) }) {
 		return nextQuota + "; " + look
 	}
 	return look

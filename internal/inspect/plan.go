@@ -90,7 +90,7 @@ type onceBundles struct{ bundlesource.Reader }
 
 var _ controller.Bundles = onceBundles{}
 
-func (b onceBundles) Fetch(ctx context.Context, _ controller.Owner, wanted controller.BundleImage) (controller.Files, error) {
+func (b onceBundles) Fetch(ctx context.Context, _ object.Owner, wanted controller.BundleImage) (controller.Files, error) {
 	request := image.Request{Ref: wanted.Ref, Select: image.BundleContent, Digest: digest.Digest(wanted.Digest)}
 	found, err := image.Once(ctx, b.Images, request)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource
 	if ext.UID == "" {
 		return nil, ""
 	}
-	recorded, recordErr := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, object.Owner(plan.Owner))
+	recorded, recordErr := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, plan.Owner)
 	if recordErr == nil {
 		return recorded, ""
 	}

@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,23 +21,6 @@ const (
 	// maxManagers bounds what is said of one object.
 	maxManagers = 5
 )
-
-// Flapping is an object that is changed again as often as it is repaired.
-type Flapping struct {
-	Object object.Key
-
-	// Managers are the field managers that wrote what was repaired, sorted. There
-	// are none if they cannot be told, as of an object that is deleted.
-	Managers []string
-}
-
-// String names the object and who changes it.
-func (c Flapping) String() string {
-	if len(c.Managers) == 0 {
-		return c.Object.String()
-	}
-	return fmt.Sprintf("%s (by %s)", c.Object, object.NameManagers(c.Managers))
-}
 
 // repair is how often one object was repaired lately.
 type repair struct {
@@ -132,18 +114,18 @@ func (r repairs) rest(now time.Time) {
 
 // flapping drops what is over. It gives the objects that are flapping, sorted,
 // and when to look at one of them again; zero if there are none.
-func (r repairs) flapping(now time.Time) (found []Flapping, next time.Time) {
+func (r repairs) flapping(now time.Time) (found []object.Flapping, next time.Time) {
 	for key, repair := range r {
 		switch {
 		case repair.isOver(now):
 			delete(r, key)
 		case repair.pause > 0:
-			found = append(found, Flapping{Object: key, Managers: repair.managers})
+			found = append(found, object.Flapping{Object: key, Managers: repair.managers})
 			if at := repair.next(); next.IsZero() || at.Before(next) {
 				next = at
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b Flapping) int { return a.Object.Compare(b.Object) })
+	slices.SortFunc(found, func(a, b object.Flapping) int { return a.Object.Compare(b.Object) })
 	return found, next
 }

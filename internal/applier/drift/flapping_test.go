@@ -122,7 +122,7 @@ func TestFlappingNamesFieldManagers(t *testing.T) {
 	}
 	key := object.Key{Namespace: "n", Name: "x"}
 	key.Kind = "ConfigMap"
-	for want, flapping := range map[string]Flapping{
+	for want, flapping := range map[string]object.Flapping{
 		`ConfigMap "x" in namespace "n"`:                    {Object: key},
 		`ConfigMap "x" in namespace "n" (by "a" and "b c")`: {Object: key, Managers: []string{"a", "b c"}},
 	} {

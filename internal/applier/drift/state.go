@@ -300,7 +300,7 @@ func (s *State) Rest(now time.Time) {
 
 // Flapping are the objects that somebody else changes again and again, and when
 // to look at one of them again.
-func (s *State) Flapping(now time.Time) ([]Flapping, time.Time) {
+func (s *State) Flapping(now time.Time) ([]object.Flapping, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.repairs.flapping(now)

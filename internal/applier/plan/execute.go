@@ -16,23 +16,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Change says what became of one object.
-type Change string
-
-// What an operation can do to an object.
-const (
-	Created   Change = "created"
-	Updated   Change = "updated"
-	Unchanged Change = "unchanged"
-	Deleted   Change = "deleted"
-)
-
 // Progress is what an execution did, as far as it came.
 type Progress struct {
 	// Began says that something was written, or may have been.
 	Began bool
 
-	Changes map[object.Key]Change
+	Changes map[object.Key]object.Change
 	Left    drift.Left
 }
 
@@ -46,7 +35,7 @@ type Executor struct {
 
 func newExecutor(writer writer) *Executor {
 	return &Executor{writer: writer, Progress: Progress{
-		Changes: map[object.Key]Change{},
+		Changes: map[object.Key]object.Change{},
 		Left: drift.Left{
 			Live:      map[object.Key]*unstructured.Unstructured{},
 			Untouched: map[object.Key]object.Fingerprint{},
@@ -93,12 +82,12 @@ func (e *Executor) write(ctx context.Context, s *Step) error {
 		e.fail(err)
 		return err
 	}
-	change := Updated
+	change := object.Updated
 	switch {
 	case s.state == absent:
-		change = Created
+		change = object.Created
 	case live.GetResourceVersion() == s.Live.GetResourceVersion():
-		change = Unchanged
+		change = object.Unchanged
 	}
 	e.note(s.Key, change, live)
 	return nil
@@ -111,7 +100,7 @@ func (e *Executor) remove(ctx context.Context, s *Step) error {
 		return err
 	}
 	if deleted {
-		e.note(s.Key, Deleted, nil)
+		e.note(s.Key, object.Deleted, nil)
 	}
 	return nil
 }
@@ -137,15 +126,15 @@ func isRefusal(err error) bool {
 func (e *Executor) leave(s *Step) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.Progress.Changes[s.Key] = Unchanged
+	e.Progress.Changes[s.Key] = object.Unchanged
 	e.Progress.Left.Untouched[s.Key] = s.lastApplied
 }
 
-func (e *Executor) note(key object.Key, change Change, live *unstructured.Unstructured) {
+func (e *Executor) note(key object.Key, change object.Change, live *unstructured.Unstructured) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.Progress.Changes[key] = change
-	e.Progress.Began = e.Progress.Began || change != Unchanged
+	e.Progress.Began = e.Progress.Began || change != object.Unchanged
 	if live != nil {
 		e.Progress.Left.Live[key] = live
 	}
@@ -182,8 +171,8 @@ func (e *Executor) PatchEach(ctx context.Context, parts map[string]map[*Step][]b
 func (e *Executor) complete(key object.Key, live *unstructured.Unstructured) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.Progress.Changes[key] == Unchanged {
-		e.Progress.Changes[key] = Updated
+	if e.Progress.Changes[key] == object.Unchanged {
+		e.Progress.Changes[key] = object.Updated
 	}
 	e.Progress.Left.Live[key] = live
 }
@@ -194,7 +183,7 @@ func (e *Executor) Repaired(plan *Plan) map[object.Key][]string {
 	found := map[object.Key][]string{}
 	for i := range plan.Steps {
 		s := &plan.Steps[i]
-		if change := e.Progress.Changes[s.Key]; change == Created || change == Updated {
+		if change := e.Progress.Changes[s.Key]; change == object.Created || change == object.Updated {
 			found[s.Key] = s.threeWay().FieldManagers()
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
@@ -185,7 +186,8 @@ func TestReleaseKeptBesideTheVersion(t *testing.T) {
 
 func TestRevisionsAreRemembered(t *testing.T) {
 	t.Parallel()
-	const image, digest = "registry.test/p:v1", "sha256:one"
+	const image = "registry.test/p:v1"
+	digest := "sha256:" + strings.Repeat("1", 64)
 	tests := map[string]struct {
 		reason string
 		image  string
@@ -208,9 +210,9 @@ func TestRevisionsAreRemembered(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			labels := labelsOf(Revision{Image: tc.image, Digest: tc.digest})
+			labels := labelsOf(installation.Revision{Image: tc.image, Digest: tc.digest})
 			maps.Copy(labels, tc.change)
-			want := Revision{Image: labels[labelBundleReference], Digest: tc.want}
+			want := installation.Revision{Image: labels[labelBundleReference], Digest: tc.want}
 			if diff := cmp.Diff(want, revisionFrom(&release.Release{Labels: labels})); diff != "" {
 				t.Errorf("revision (-want +got): %s\n%s", tc.reason, diff)
 			}

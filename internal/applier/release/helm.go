@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
@@ -47,7 +48,7 @@ type Operation struct {
 
 // NewOperation wraps the objects of a revision for Helm. Annotations go into the
 // metadata of the chart.
-func (h *History) NewOperation(revision Revision, objects []*unstructured.Unstructured, annotations map[string]string) (*Operation, error) {
+func (h *History) NewOperation(revision installation.Revision, objects []*unstructured.Unstructured, annotations map[string]string) (*Operation, error) {
 	chart, err := chartOf(objects, annotations)
 	return &Operation{history: h, chart: chart, labels: labelsOf(revision)}, err
 }

@@ -7,28 +7,19 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// State is what the records say about an extension.
-type State struct {
-	// Installed is the revision whose content is on the cluster; nil for none.
-	Installed *Revision
-
-	// Unfinished says that a revision after the installed one was begun and has
-	// left the content somewhere between the two.
-	Unfinished bool
-}
-
 // State says what is installed.
-func (h *History) State(ctx context.Context) (State, error) {
+func (h *History) State(ctx context.Context) (installation.State, error) {
 	installed, err := h.installedRelease(ctx)
 	if err != nil || installed == nil {
-		return State{Unfinished: len(h.entries) > 0}, err
+		return installation.State{Unfinished: len(h.entries) > 0}, err
 	}
 	revision := revisionFrom(installed)
 	last := h.entries[len(h.entries)-1]
-	return State{
+	return installation.State{
 		Installed:  &revision,
 		Unfinished: last.revision != installed.Version || last.status != release.StatusDeployed,
 	}, nil

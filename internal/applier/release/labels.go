@@ -5,6 +5,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/release"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/imageref"
 )
@@ -28,7 +29,7 @@ const maxHistory = 10
 
 // labelsOf gives every label of a record. Helm keeps labels of the last
 // revision that the new one does not name, so none is left out.
-func labelsOf(revision Revision) map[string]string {
+func labelsOf(revision installation.Revision) map[string]string {
 	return map[string]string{
 		labelBundleName:      revision.Bundle.Name,
 		labelPackageName:     revision.Bundle.Package,
@@ -61,12 +62,12 @@ func digestIn(resolved, image string) string {
 
 // revisionFrom reads back what [labelsOf] wrote, or what the reference
 // implementation did: it may keep the release of a bundle beside the version.
-func revisionFrom(rel *release.Release) Revision {
+func revisionFrom(rel *release.Release) installation.Revision {
 	version := rel.Labels[labelBundleVersion]
 	if part := rel.Labels[labelBundleRelease]; part != "" && !strings.Contains(version, "+") {
 		version += "+" + part
 	}
-	return Revision{
+	return installation.Revision{
 		Bundle: bundle.Identity{
 			Package: rel.Labels[labelPackageName],
 			Name:    rel.Labels[labelBundleName],

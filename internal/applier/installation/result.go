@@ -1,0 +1,57 @@
+package installation
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// Result is what an operation on the content came to.
+type Result struct {
+	// Changes says what became of each object that was looked at.
+	Changes map[object.Key]object.Change
+
+	// Began says that content was written, even if the operation failed later.
+	Began bool
+
+	// Notes are what the checks before the first write have found and let pass,
+	// sorted, a line each for people.
+	Notes []string
+
+	// Unwatched are kinds whose objects the ServiceAccount may not list and
+	// watch, sorted. Changes to them are only found by looking again.
+	Unwatched []string
+
+	// RecheckAfter is when to look again, because something is not watched or
+	// flapping, or a certificate is to be renewed; zero for no need.
+	RecheckAfter time.Duration
+
+	// Flapping are objects that somebody else changes again as often as they are
+	// repaired, sorted. They are left as they are for some time after each repair.
+	Flapping []object.Flapping
+
+	// ReleaseBytes is how large the record of what is installed is; zero if the
+	// operation failed, or if records were not read yet.
+	ReleaseBytes int
+}
+
+// Repaired are the objects that a repair has put back or changed, sorted by their names for people.
+func (r Result) Repaired() []object.Key {
+	var keys []object.Key
+	for key, change := range r.Changes {
+		if change != object.Unchanged {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b object.Key) int { return cmp.Compare(a.String(), b.String()) })
+	return keys
+}
+
+// Restored are those of them that are not flapping.
+func (r Result) Restored() []object.Key {
+	return slices.DeleteFunc(r.Repaired(), func(key object.Key) bool {
+		return slices.ContainsFunc(r.Flapping, func(f object.Flapping) bool { return f.Object == key })
+	})
+}

@@ -1,0 +1,12 @@
+package object
+
+// Change says what became of one object.
+type Change string
+
+// What an operation can do to an object.
+const (
+	Created   Change = "created"
+	Updated   Change = "updated"
+	Unchanged Change = "unchanged"
+	Deleted   Change = "deleted"
+)
