@@ -37,9 +37,6 @@ var left = map[string]string{
 	uninstalled:        "0.8.52",
 }
 
-// takeoverTime is how long it may take until every extension is known.
-const takeoverTime = 10 * time.Second
-
 // patience is how long a test waits for what takes seconds at the most on an
 // idle machine.
 const patience = time.Minute
@@ -50,7 +47,7 @@ func TestTakeover(t *testing.T) {
 	t.Parallel()
 	corpus := os.DirFS(testkit.Corpus(t))
 	env := begin(t, corpus)
-	eventually(t, takeoverTime, "all is known", func(ctx context.Context) error {
+	eventually(t, patience, "all is known", func(ctx context.Context) error {
 		for name, version := range left {
 			if err := env.known(ctx, name, version); err != nil {
 				return err
