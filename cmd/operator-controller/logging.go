@@ -6,27 +6,27 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
 	"github.com/sirupsen/logrus"
 	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // healthzLogger is the name of the logger that says of each failed probe that it has
 // failed, and not why. See [announced].
 const healthzLogger = "controller-runtime.healthz"
 
+// maxLoggedError bounds the text of an error in a line, in bytes.
+const maxLoggedError = 1000
+
 // setLoggers makes everything that is logged a line of JSON in out, whoever logs it.
 func setLoggers(out io.Writer, verbosity int8) {
-	logger := zap.New(
-		zap.WriteTo(out),
-		zap.Level(zapcore.Level(-verbosity)),
-		// Where in the source an error was logged tells nobody what is wrong.
-		zap.StacktraceLevel(zapcore.DPanicLevel),
-		zap.RawZapOpts(uberzap.WrapCore(func(core zapcore.Core) zapcore.Core { return withoutHealthz{core} })),
-	)
+	logger := newLogger(out, verbosity)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	stdlog.SetFlags(0)
@@ -35,20 +35,53 @@ func setLoggers(out io.Writer, verbosity int8) {
 	logrus.SetOutput(io.Discard)
 }
 
-// withoutHealthz drops what healthzLogger has to say.
-type withoutHealthz struct{ zapcore.Core }
-
-// With keeps the core that it returns without it.
-func (c withoutHealthz) With(fields []zapcore.Field) zapcore.Core {
-	return withoutHealthz{c.Core.With(fields)}
+func newLogger(out io.Writer, verbosity int8) logr.Logger {
+	return zapr.NewLogger(zap.NewRaw(
+		zap.WriteTo(out),
+		zap.Level(zapcore.Level(-verbosity)),
+		// Where in the source an error was logged tells nobody what is wrong.
+		zap.StacktraceLevel(zapcore.DPanicLevel),
+		zap.JSONEncoder(func(encoder *zapcore.EncoderConfig) {
+			encoder.CallerKey, encoder.EncodeTime = zapcore.OmitKey, zapcore.RFC3339TimeEncoder
+		}),
+	).WithOptions(
+		uberzap.AddCaller(),
+		uberzap.WrapCore(func(core zapcore.Core) zapcore.Core { return ours{core} }),
+	))
 }
 
-// Check adds the core if it is to write the entry.
-func (c withoutHealthz) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if entry.LoggerName == healthzLogger {
+// ours is a core for what this program has to say. Libraries tell of themselves, as
+// controller-runtime does of each source of events that it starts: that is at V(1),
+// except for errors. What healthzLogger says is dropped.
+type ours struct{ zapcore.Core }
+
+// With implements [zapcore.Core].
+func (c ours) With(fields []zapcore.Field) zapcore.Core { return ours{c.Core.With(fields)} }
+
+// Check adds the core if it is to write the entry. It does not ask the core inside, which
+// drops lines that are alike when there are many.
+func (c ours) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if entry.LoggerName == healthzLogger || !c.Enabled(entry.Level) {
 		return checked
 	}
-	return c.Core.Check(entry, checked)
+	return checked.AddCore(entry, c)
+}
+
+// Write implements [zapcore.Core]. Texts of errors can be of any length, and from anyone.
+func (c ours) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	if entry.Level == zapcore.InfoLevel && !isOurs(entry.Caller) && !c.Enabled(zapcore.DebugLevel) {
+		return nil
+	}
+	for i, field := range fields {
+		if err, isError := field.Interface.(error); isError && field.Type == zapcore.ErrorType {
+			fields[i] = uberzap.String(field.Key, excerpt.Line(excerpt.Scrub(err.Error()), maxLoggedError))
+		}
+	}
+	return c.Core.Write(entry, fields)
+}
+
+func isOurs(caller zapcore.EntryCaller) bool {
+	return strings.HasPrefix(caller.Function, "main.") || strings.HasPrefix(caller.Function, "github.com/clusterextensions/")
 }
 
 // lines logs what packages of the standard library say of connections that fail.

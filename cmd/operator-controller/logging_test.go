@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	uberzap "go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -58,5 +61,58 @@ func TestEverythingIsLoggedAsJSON(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
+	}
+}
+
+func TestLibrariesAreQuiet(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		function string
+		level    zapcore.Level // of the line
+		enabled  zapcore.Level
+		want     int
+	}{
+		"ours":                      {function: "github.com/clusterextensions/operator-controller/internal/controller.logChanges", want: 1},
+		"the program's":             {function: "main.run", want: 1},
+		"a library's":               {function: "sigs.k8s.io/controller-runtime/pkg/internal/controller.(*Controller).Start"},
+		"a library's, with reasons": {function: "k8s.io/client-go/rest.x", enabled: zapcore.DebugLevel, want: 1},
+		"an error of a library":     {function: "k8s.io/client-go/rest.x", level: zapcore.ErrorLevel, want: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inside, written := observer.New(tc.enabled)
+			entry := zapcore.Entry{Level: tc.level, Caller: zapcore.EntryCaller{Defined: true, Function: tc.function}}
+			if err := (ours{inside}).Write(entry, nil); err != nil || written.Len() != tc.want {
+				t.Errorf("%d lines (%v), want %d", written.Len(), err, tc.want)
+			}
+		})
+	}
+}
+
+// TestLoggedErrorsAreBounded: whatever an error has in it, there is a line of it.
+func TestLoggedErrorsAreBounded(t *testing.T) {
+	t.Parallel()
+	inside, written := observer.New(zapcore.InfoLevel)
+	err := errors.New("a\x1b[31m\n" + strings.Repeat("long ", 1000))
+	if err := (ours{inside}).Write(zapcore.Entry{Level: zapcore.ErrorLevel}, []zapcore.Field{uberzap.Error(err)}); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := written.All()[0].ContextMap()["error"].(string)
+	if len(text) > maxLoggedError || !strings.HasPrefix(text, "a [31m long long") {
+		t.Errorf("%d bytes: %q", len(text), text)
+	}
+}
+
+// TestManyLines: none is dropped for being like others.
+func TestManyLines(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	logger := newLogger(&out, 0)
+	for i := range 1000 {
+		logger.Info("repaired", "object", i)
+	}
+	if got := strings.Count(out.String(), "\n"); got != 1000 {
+		t.Errorf("%d lines of 1000", got)
 	}
 }

@@ -56,7 +56,7 @@ func run(ctx context.Context, o *options) error {
 	if err := wire(mgr, o); err != nil {
 		return err
 	}
-	ctrl.Log.Info("starting", "version", version, "systemNamespace", o.systemNamespace)
+	ctrl.Log.Info("starting", "version", version, "systemNamespace", o.systemNamespace, "flags", o.flags())
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
@@ -108,7 +108,18 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("setting up the certificate of metrics: %w", err)
 		}
 	}
+	if err := mgr.Add(manager.RunnableFunc(lead)); err != nil {
+		return nil, fmt.Errorf("setting up leadership: %w", err)
+	}
 	return mgr, addProbes(mgr)
+}
+
+// lead tells since when, and until when, the process is the one that acts.
+func lead(ctx context.Context) error {
+	ctrl.Log.Info("leadership taken", "lease", leaderLock)
+	<-ctx.Done()
+	ctrl.Log.Info("leadership given up or lost", "lease", leaderLock)
+	return nil
 }
 
 // cacheOptions keep in memory what passes read: extensions and catalogs whole, and

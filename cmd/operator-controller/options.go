@@ -67,7 +67,7 @@ func (o *options) bind(flags *pflag.FlagSet) {
 		"Directory for the content of catalogs and bundles; kept between runs.")
 	flags.IntVar(&o.workers, "workers", o.workers, "How many extensions are worked on at a time.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Act only while holding the leader lease.")
-	flags.IntVarP(&o.verbosity, "v", "v", o.verbosity, "Log verbosity: 0 changes in the world, 1 the reasons too.")
+	flags.IntVarP(&o.verbosity, "v", "v", o.verbosity, "Log verbosity: 0 changes in the world, 1 the reasons too, 2 each request to content.")
 
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress, "Address of /healthz and /readyz; 0 for none.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
@@ -93,6 +93,15 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.catalogAddress, "catalog-server-bind-address", o.catalogAddress, "Address of the catalog server.")
 	flags.StringVar(&o.catalogExternalURL, "catalog-server-external-url", o.catalogExternalURL,
 		"URL under which clients reach the catalog server; it speaks plain HTTP if this is an http URL.")
+}
+
+// flags are the values of all flags by their names. None of them is a secret.
+func (o *options) flags() map[string]string {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.bind(set)
+	values := map[string]string{}
+	set.VisitAll(func(flag *pflag.Flag) { values[flag.Name] = flag.Value.String() })
+	return values
 }
 
 // complete checks the options and fills in what depends on the surroundings.

@@ -78,3 +78,13 @@ func TestOptions(t *testing.T) {
 		})
 	}
 }
+
+func TestFlagsAreLogged(t *testing.T) {
+	t.Parallel()
+	o := defaultOptions()
+	o.workers, o.cachePath = 3, "/elsewhere"
+	got := o.flags()
+	if got["workers"] != "3" || got["cache-path"] != "/elsewhere" || got["leader-elect"] != "false" || o.workers != 3 {
+		t.Errorf("flags are %v", got)
+	}
+}
