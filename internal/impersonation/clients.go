@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -53,8 +54,14 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return chooses(name) })
 	req.Header.Set(transport.ImpersonateUserHeader, t.user)
+	logr.FromContextOrDiscard(req.Context()).V(requestLevel).Info("request",
+		"verb", req.Method, "path", req.URL.Path, "query", req.URL.RawQuery, "as", t.user)
 	return t.next.RoundTrip(req)
 }
+
+// requestLevel is the verbosity from which on each request is logged, without what is
+// in it.
+const requestLevel = 2
 
 // chooses says whether a header has a part in whom a request is from, however it
 // is written.

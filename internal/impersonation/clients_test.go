@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -225,5 +227,29 @@ func TestOwnRequestsFollowNoRedirects(t *testing.T) {
 	}
 	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusTemporaryRedirect {
 		t.Errorf("got %s (%v), want the redirect itself", answer.Status, err)
+	}
+}
+
+// TestRequestsAreLogged: at V(2), and never what is in them.
+func TestRequestsAreLogged(t *testing.T) {
+	t.Parallel()
+	for verbosity, want := range map[int]string{
+		1: "",
+		2: `"msg"="request" "verb"="PATCH" "path"="/api/v1/namespaces/n/secrets/s" "query"="dryRun=All" "as"="system:serviceaccount:ns:installer"`,
+	} {
+		var got string
+		logger := funcr.New(func(_, line string) { got += line }, funcr.Options{Verbosity: verbosity})
+		transport := &roundTripper{user: "system:serviceaccount:ns:installer", next: answer(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})}
+		req := httptest.NewRequest(http.MethodPatch, "https://api.test/api/v1/namespaces/n/secrets/s?dryRun=All", strings.NewReader("secret"))
+		response, err := transport.RoundTrip(req.WithContext(logr.NewContext(t.Context(), logger)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if strings.TrimPrefix(got, `"level"=2 `) != want {
+			t.Errorf("at V(%d): %s", verbosity, got)
+		}
 	}
 }
