@@ -106,7 +106,7 @@ func newBundles(mgr ctrl.Manager, o *options, authFile string, wake func(string)
 		return nil, err
 	}
 	images := bundleimage.New(bundleimage.Config{
-		Puller: puller, Accounts: accounts, Extensions: bundleimage.StayingExtensions(mgr.GetClient()), Wake: wake,
+		Puller: puller, Accounts: accounts, Extensions: bundleimage.StayingExtensions(mgr.GetClient()), Wake: wake, Now: time.Now,
 	})
 	if err := mgr.Add(images.Fetches); err != nil {
 		return nil, fmt.Errorf("setting up the pulls of bundles: %w", err)

@@ -50,6 +50,8 @@ type Config struct {
 	Extensions func(context.Context) ([]string, error)
 	// Wake tells an extension that what it has asked for has come.
 	Wake func(extension string)
+	// Now is the clock.
+	Now func() time.Time
 }
 
 // Images is the image puller as the controller sees it.
@@ -59,6 +61,7 @@ type Images struct {
 	Kept    *Kept
 
 	puller *image.Puller
+	now    func() time.Time
 
 	// credentials are those of the ServiceAccount of an extension, for one fetch.
 	credentials func(object.Owner) *accountCredentials
@@ -70,6 +73,7 @@ func New(cfg Config) *Images {
 		Fetches:     newFetches(cfg.Wake),
 		Kept:        newKept(cfg.Puller.Sweep, cfg.Extensions),
 		puller:      cfg.Puller,
+		now:         cfg.Now,
 		credentials: credentialsFor(cfg.Accounts),
 	}
 }
@@ -144,9 +148,14 @@ func (i *Images) pull(ctx context.Context, owner object.Owner, request image.Req
 	credentials := i.credentials(owner)
 	defer credentials.remove(ctx)
 	request.AuthFile = credentials.file
+	began := i.now()
 	pulled, err := i.puller.Pull(ctx, request)
 	if err != nil {
 		return fetchedBundle{}, credentials.explain(i.fetchError(ctx, request, err))
+	}
+	if pulled.Downloaded > 0 {
+		ctrl.LoggerFrom(ctx).Info("pulled the image of a bundle",
+			"image", request.Ref, "digest", pulled.Digest, "bytes", pulled.Downloaded, "took", i.now().Sub(began).String())
 	}
 	return fetchedBundle{image: pulled, moved: i.moved(ctx, request)}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
@@ -96,7 +97,7 @@ func startFetching(t *testing.T) *fetching {
 		t.Fatal(err)
 	}
 	f.bundles = New(Config{
-		Puller: puller, Accounts: accounts, Extensions: nobody,
+		Puller: puller, Accounts: accounts, Extensions: nobody, Now: time.Now,
 		Wake: func(extension string) { f.woken <- extension },
 	})
 	return f

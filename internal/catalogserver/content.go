@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/imageref"
@@ -67,6 +69,7 @@ type contents struct {
 	store   *Store
 	puller  Puller
 	fetches *fetch.Pool[fetched]
+	now     func() time.Time
 }
 
 // fetched is what a registry has of a catalog.
@@ -74,6 +77,8 @@ type fetched struct {
 	canonical string
 	// catalog is nil if canonical is what was held already.
 	catalog *PulledCatalog
+	// took is how long it took to pull it.
+	took time.Duration
 }
 
 func (f fetched) close() {
@@ -120,6 +125,7 @@ func (c contents) ask(ctx context.Context, ref, held string) (fetched, error) {
 			return fetched{canonical: canonical}, err
 		}
 	}
+	began := c.now()
 	pulled, err := c.puller.Pull(ctx, ref)
 	if err != nil {
 		return fetched{}, err
@@ -128,7 +134,7 @@ func (c contents) ask(ctx context.Context, ref, held string) (fetched, error) {
 		pulled.Close()
 		return fetched{canonical: held}, nil
 	}
-	return fetched{canonical: pulled.Canonical, catalog: pulled}, nil
+	return fetched{canonical: pulled.Canonical, catalog: pulled, took: c.now().Sub(began)}, nil
 }
 
 // ensure makes the store hold what is wanted of a catalog. It does nothing when
@@ -148,14 +154,19 @@ func (c contents) ensure(ctx context.Context, name string, want wanted, now time
 	if got.catalog == nil {
 		return c.confirm(name, origin)
 	}
-	return c.put(ctx, name, origin, got.catalog)
+	return c.put(ctx, name, origin, got)
 }
 
-func (c contents) put(ctx context.Context, name string, origin Origin, pulled *PulledCatalog) error {
-	defer pulled.Close()
-	if err := c.store.Put(ctx, name, origin, pulled.Files); err != nil {
+func (c contents) put(ctx context.Context, name string, origin Origin, got fetched) error {
+	defer got.close()
+	began := c.now()
+	if err := c.store.Put(ctx, name, origin, got.catalog.Files); err != nil {
 		return fmt.Errorf("error storing fbc: %w", err)
 	}
+	stored, _ := c.store.Record(name)
+	log.FromContext(ctx).Info("pulled and stored the catalog",
+		"image", origin.Canonical, "packages", stored.Packages, "bundles", stored.Bundles, "objects", stored.Objects,
+		"bytes", stored.Bytes, "pullTook", got.took.String(), "storeTook", c.now().Sub(began).String())
 	return nil
 }
 
@@ -176,7 +187,7 @@ func (c contents) mirror(ctx context.Context, name string, origin Origin) error 
 	if err != nil {
 		return err
 	}
-	return c.put(ctx, name, origin, got.catalog)
+	return c.put(ctx, name, origin, got)
 }
 
 func (c contents) confirm(name string, origin Origin) error {

@@ -19,10 +19,17 @@ import (
 
 const writeBufferBytes = 256 << 10
 
+// Schemas of the objects that are counted.
+const (
+	schemaPackage = "olm.package"
+	schemaBundle  = "olm.bundle"
+)
+
 // writeContent stores the catalog in files, and its index, in folder, within a room.
 // The result has what a Record says of them.
 func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits, room *diskspace.Holding) (Record, error) {
 	var index indexBuilder
+	schemas := map[string]int{}
 	content, err := writeFile(filepath.Join(folder, contentFile), func(w io.Writer) error {
 		bounded := &boundedWriter{dst: &roomWriter{dst: w, room: room}, limit: limits.Bytes}
 		err := encode(ctx, files, limits, func(o fbc.Object, line []byte) error {
@@ -30,6 +37,9 @@ func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits
 				return &fbc.LimitError{What: "objects", Limit: int64(limits.Content.Objects)}
 			}
 			index.add(o, line)
+			if o.Schema == schemaPackage || o.Schema == schemaBundle {
+				schemas[o.Schema]++
+			}
 			if index.size > limits.IndexBytes {
 				return &fbc.LimitError{What: "index bytes", Limit: limits.IndexBytes}
 			}
@@ -56,6 +66,7 @@ func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits
 	}
 	return Record{
 		Format: recordFormat, Folder: filepath.Base(folder), Objects: index.count(),
+		Packages: schemas[schemaPackage], Bundles: schemas[schemaBundle],
 		Bytes: content.bytes, SHA256: content.sha256,
 		IndexBytes: written.bytes, IndexSHA256: written.sha256,
 		Encoded: encoded,

@@ -32,6 +32,16 @@ func transition(before, after ocv1.ClusterCatalogStatus) (metav1.Condition, bool
 	return *is, true
 }
 
+// isTold says that a line tells of what Ready says as it happens: that content was stored,
+// or that the catalog is removed.
+func isTold(ready metav1.Condition) bool {
+	switch ready.Reason {
+	case ocv1.ReasonSucceeded, ocv1.ReasonUnavailable, ocv1.ReasonPulling:
+		return true
+	}
+	return false
+}
+
 // tell sends an event, and logs a line, about each change of Ready, after it was
 // written.
 func (r *Reconciler) tell(ctx context.Context, catalog *ocv1.ClusterCatalog, before ocv1.ClusterCatalogStatus) {
@@ -43,6 +53,10 @@ func (r *Reconciler) tell(ctx context.Context, catalog *ocv1.ClusterCatalog, bef
 	if ready.Reason == ocv1.ReasonRetrying || ready.Reason == ocv1.ReasonBlocked {
 		kind = corev1.EventTypeWarning
 	}
-	log.FromContext(ctx).Info("status changed", "ready", ready.Status, "reason", ready.Reason, "message", ready.Message)
+	logger := log.FromContext(ctx)
+	if isTold(ready) {
+		logger = logger.V(1)
+	}
+	logger.Info("status changed", "ready", ready.Status, "reason", ready.Reason, "message", ready.Message)
 	r.cfg.Events.Event(catalog, kind, ready.Reason, ready.Message)
 }

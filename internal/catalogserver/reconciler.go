@@ -115,7 +115,7 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 		elected:  make(chan event.GenericEvent, electionBuffer),
 		fetched:  make(chan event.GenericEvent),
 	}
-	r.contents = contents{store: cfg.Store, puller: cfg.Puller, fetches: newFetches(r.wake)}
+	r.contents = contents{store: cfg.Store, puller: cfg.Puller, fetches: newFetches(r.wake), now: cfg.Now}
 	return r, nil
 }
 
@@ -280,7 +280,10 @@ func (r *Reconciler) remove(ctx context.Context, catalog *ocv1.ClusterCatalog) e
 	if err != nil {
 		return err
 	}
-	_, err = r.writer.metadata(ctx, catalog, false)
+	wrote, err := r.writer.metadata(ctx, catalog, false)
+	if wrote && err == nil {
+		log.FromContext(ctx).Info("removed the catalog")
+	}
 	return err
 }
 

@@ -45,9 +45,12 @@ type Record struct {
 	// move when the same content is found again.
 	StoredAt time.Time `json:"storedAt"`
 	// Bytes, Objects and SHA256 describe the stored content.
-	Bytes   int64  `json:"bytes"`
-	Objects int    `json:"objects"`
-	SHA256  string `json:"sha256"`
+	Bytes   int64 `json:"bytes"`
+	Objects int   `json:"objects"`
+	// Packages and Bundles are how many of the objects are such.
+	Packages int    `json:"packages,omitempty"`
+	Bundles  int    `json:"bundles,omitempty"`
+	SHA256   string `json:"sha256"`
 	// IndexBytes and IndexSHA256 describe its index.
 	IndexBytes  int64  `json:"indexBytes"`
 	IndexSHA256 string `json:"indexSHA256"`

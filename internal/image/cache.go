@@ -134,6 +134,9 @@ type lease struct {
 	key    entryKey
 	record record
 	once   sync.Once
+
+	// downloaded is how many bytes were downloaded for it.
+	downloaded int64
 }
 
 // release ends the use. It may be called more than once.

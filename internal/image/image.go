@@ -23,6 +23,9 @@ type Image struct {
 	// Root is the directory in Files that the request was about: that of the
 	// catalog, or "." for a bundle.
 	Root string
+	// Downloaded is how many bytes of layers came from the registry; zero for what was
+	// in the cache.
+	Downloaded int64
 	// ModTime is when the image was unpacked, in whole seconds.
 	ModTime time.Time
 
@@ -38,13 +41,14 @@ func newImage(ref imageRef, held *lease) (*Image, error) {
 		return nil, diskError(err)
 	}
 	img := &Image{
-		Ref:       ref.asked,
-		Canonical: ref.canonical(held.key.digest),
-		Digest:    held.key.digest,
-		Files:     dir.FS(),
-		Root:      held.record.Root,
-		dir:       dir,
-		lease:     held,
+		Ref:        ref.asked,
+		Canonical:  ref.canonical(held.key.digest),
+		Digest:     held.key.digest,
+		Files:      dir.FS(),
+		Root:       held.record.Root,
+		Downloaded: held.downloaded,
+		dir:        dir,
+		lease:      held,
 	}
 	info, err := dir.Stat(".")
 	if err != nil {

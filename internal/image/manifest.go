@@ -72,6 +72,14 @@ func (m rawManifest) instance(sys *types.SystemContext) (digest.Digest, error) {
 	return chosen, nil
 }
 
+// bytes is the size of all layers as they come from the registry.
+func (p imageParts) bytes() (total int64) {
+	for _, layer := range p.layers {
+		total += layer.Size
+	}
+	return total
+}
+
 // parts returns the blobs of an image manifest, whose number and declared
 // sizes keep the limits.
 func (m rawManifest) parts(limits Limits) (imageParts, error) {

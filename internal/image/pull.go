@@ -154,6 +154,9 @@ func (j *pull) download(ctx context.Context, key entryKey) (*lease, error) {
 	if errors.Is(err, ErrContent) {
 		return nil, fmt.Errorf("error applying image: %w", err)
 	}
+	if held != nil {
+		held.downloaded = parts.bytes()
+	}
 	return held, err
 }
 

@@ -150,7 +150,12 @@ func (k *Keeper) carryOut(ctx context.Context, decision selfissued.Decision, fou
 		}
 		return fmt.Errorf("writing the serving certificate into secret %q: %w", k.cfg.Secret, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("changed the certificate of the catalog server", "secret", k.cfg.Secret, "reason", decision.Reason)
+	logger := ctrl.LoggerFrom(ctx).WithValues("secret", k.cfg.Secret, "reason", decision.Reason)
+	if decision.Action == selfissued.Stage {
+		logger.V(1).Info("staged the next certificate of the catalog server")
+		return nil
+	}
+	logger.Info("issued the certificate of the catalog server")
 	return nil
 }
 
