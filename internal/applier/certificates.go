@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
@@ -56,6 +58,17 @@ func (a *Applier) certify(ctx context.Context, e *plan.Executor, steps []plan.St
 		if err := e.PatchEach(ctx, parts); err != nil {
 			return drift.Certificates{}, err
 		}
+		noteIssued(ctx, e, next.Patches)
 	}
 	return drift.Certificates{}, errUnsettledCertificates
+}
+
+// noteIssued tells of the certificates that servers get by patches that were written.
+func noteIssued(ctx context.Context, e *plan.Executor, patches []webhookcert.Patch) {
+	for _, patch := range patches {
+		if patch.Issues {
+			e.Progress.Issued = true
+			log.FromContext(ctx).Info("issued a certificate for webhooks", "secret", klog.KObj(patch.Object))
+		}
+	}
 }

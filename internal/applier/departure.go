@@ -69,7 +69,7 @@ func (a *Applier) Depart(ctx context.Context, owner object.Owner) (installation.
 		}
 		leaving, departure.Staying = ownedOf(ctx, client, owner, leaving)
 	}
-	known.departing = leaving
+	known.departing, departure.Objects = leaving, len(leaving)
 	for _, object := range leaving {
 		if !object.defines.Empty() {
 			count, err := countOf(ctx, client, object.defines)

@@ -55,9 +55,10 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	}
 	executor := planner.Executor()
 	kept, err := a.restore(ctx, executor, plan)
-	known.NoteRepairs(executor.Repaired(plan), now)
+	repaired := executor.Repaired(plan)
+	known.NoteRepairs(repaired, now)
 	if err != nil {
-		return installation.Result{Changes: executor.Progress.Changes, Began: true}, err
+		return installation.Result{Changes: executor.Progress.Changes, Differences: repaired, Began: true}, err
 	}
 	known.Rest(now)
 	switch {
@@ -70,7 +71,9 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	if extent.all && !extent.watched {
 		a.follow(owner, plan.Items())
 	}
-	return a.result(owner, executor.Progress), unserved
+	result := a.result(owner, executor.Progress)
+	result.Differences = repaired
+	return result, unserved
 }
 
 // extent is what a repair has to look at.

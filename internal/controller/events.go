@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +33,9 @@ const (
 
 	// eventPulling tells of an image that takes its time.
 	eventPulling = "Pulling"
+
+	// eventRemoved tells what becomes of the content of an extension that is removed.
+	eventRemoved = "Removed"
 
 	// eventImageMoved tells of an installed bundle whose tag now stands for
 	// other content.
@@ -65,6 +70,23 @@ func removalOf(dependents []string) *transition {
 		kind: corev1.EventTypeWarning, reason: eventRequired,
 		note: "removed although it is required: " + excerpt.Of(dependents, maxText/2),
 	}
+}
+
+// goneOf is what to tell of an extension that is let go of. How many objects go is less than
+// zero if it is not known, and does not matter if they stay.
+func goneOf(objects int, stay bool) *transition {
+	t := &transition{kind: corev1.EventTypeNormal, reason: eventRemoved}
+	switch {
+	case stay:
+		t.note = "let go of; all that it has installed stays"
+	case objects < 0:
+		t.note = "let go of; the cluster deletes all that it has installed"
+	case objects == 0:
+		t.note = "let go of; nothing was installed"
+	default:
+		t.note = fmt.Sprintf("let go of; the cluster deletes the %d objects that it has installed", objects)
+	}
+	return t
 }
 
 func notLetGoText(err error) string {

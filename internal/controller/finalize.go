@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -64,11 +65,14 @@ func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtens
 		_, err := r.tellTerminating(ctx, ext, ocv1.ReasonOrphaning, terminatingText(left, nil, nil))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.removals.leavesOrphans(ext) && !r.removals.isDeparted(ext.UID) {
-		if isQueued(r.warnDeparture(ctx, ext, wanted)) {
+	stay := r.removals.leavesOrphans(ext)
+	objects, told := r.removals.departing(ext.UID)
+	if !stay && !told {
+		var err error
+		if objects, err = r.warnDeparture(ctx, ext, wanted); isQueued(err) {
 			return r.waitToGo(ctx, ext)
 		}
-		r.removals.markDeparted(ext.UID)
+		r.removals.markDeparted(ext.UID, objects)
 	}
 	r.forget(ctx, ext.Name)
 	wait, err := r.letGo(ctx, ext)
@@ -87,7 +91,10 @@ func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtens
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
-	err = r.writeFinalizers(ctx, ext, left)
+	if err = r.writeFinalizers(ctx, ext, left); err == nil {
+		r.tell(ext, goneOf(objects, stay))
+		log.FromContext(ctx).Info("removed", keyObjects, objects, "stay", stay)
+	}
 	return ctrl.Result{RequeueAfter: timeToLook(ext, left, r.Now())}, client.IgnoreNotFound(err)
 }
 
@@ -185,17 +192,21 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 }
 
 // warnDeparture tells how many custom resources go with an extension, and what stays
-// behind. It holds nothing up for long. It fails with [turn.ErrWait] alone.
-func (r *Reconciler) warnDeparture(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) error {
+// behind. It gives how many objects go, less than zero if that is not known. It holds
+// nothing up for long, and fails with [turn.ErrWait] alone.
+func (r *Reconciler) warnDeparture(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) (objects int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, departTimeout)
 	defer cancel()
 	departure, err := r.Departures.Depart(ctx, wanted.Owner)
 	if isQueued(err) {
-		return err
+		return 0, err
 	}
 	r.tell(ext, departureOf(departure.CustomResources, err))
 	r.tell(ext, stayingOf(textsOf(departure.Staying)))
-	return nil
+	if err != nil {
+		return -1, nil
+	}
+	return departure.Objects, nil
 }
 
 // stayingOf is what to tell of objects that stay behind; nil if there are none.

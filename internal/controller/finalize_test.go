@@ -30,6 +30,7 @@ func TestDeletionLetsGo(t *testing.T) {
 		counted    = "Warning CustomResources: deleted with 3 custom resources: 3 of widgets.p; " +
 			"those with finalizers stay, and hang, unless the operator removes them before it goes"
 		waits = "being deleted, which waits until "
+		gone  = "Normal Removed: let go of; the cluster deletes the 2 objects that it has installed"
 	)
 	with := func(names ...string) []string { return append(names, finalizers...) }
 	tests := map[string]struct {
@@ -48,13 +49,13 @@ func TestDeletionLetsGo(t *testing.T) {
 		requeue time.Duration
 	}{
 		"only ours": {
-			finalizers: finalizers, writes: []string{"patch"}, did: []string{"depart", "forget x"}, told: []string{counted},
+			finalizers: finalizers, writes: []string{"patch"}, did: []string{"depart", "forget x"}, told: []string{counted, gone},
 		},
 		"theirs too": {
 			finalizers: with(theirs), left: []string{theirs}, writes: []string{"patch status", "patch"},
 			did:   []string{"depart", "forget x"},
 			ready: waits + "its finalizers example.com/theirs are removed by whoever has set them",
-			told:  []string{counted, "Normal Terminating: " + waits + "its finalizers example.com/theirs are removed by whoever has set them"},
+			told:  []string{counted, "Normal Terminating: " + waits + "its finalizers example.com/theirs are removed by whoever has set them", gone},
 		},
 		"only theirs": {
 			finalizers: []string{theirs}, left: []string{theirs}, writes: []string{"patch status"},
@@ -71,12 +72,13 @@ func TestDeletionLetsGo(t *testing.T) {
 		"orphaned, by a process that has only just started": {
 			reason:     "the one before has told it in the status",
 			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "let go"}, was: ocv1.ReasonOrphaning,
+			told: []string{"Normal Removed: let go of; all that it has installed stays"},
 		},
 		"in the foreground, first": {
 			finalizers: with(foreground), age: time.Second, left: []string{foreground},
 			writes: []string{"patch status", "patch"}, did: []string{"depart", "forget x"},
 			ready: waits + "all that it has installed is gone", requeue: 4 * time.Second,
-			told: []string{counted, "Normal Terminating: " + waits + "all that it has installed is gone"},
+			told: []string{counted, "Normal Terminating: " + waits + "all that it has installed is gone", gone},
 		},
 		"in the foreground, later": {
 			finalizers: []string{foreground}, age: 5 * time.Second, left: []string{foreground},

@@ -94,7 +94,7 @@ type vector interface {
 // passed is for the end of a pass, when the status is written.
 func (m *Metrics) passed(extension string, outcome Outcome, v verdict, status *ocv1.ClusterExtensionStatus) {
 	m.passes.WithLabelValues(extension, strings.ToLower(string(v.disposition)), string(outcome.Stage)).Inc()
-	m.repairs.WithLabelValues(extension).Add(float64(len(outcome.Repaired)))
+	m.repairs.WithLabelValues(extension).Add(float64(len(outcome.Repair.Repaired())))
 	m.setVersion(extension, status.Install)
 	if outcome.ReleaseBytes > 0 { // a pass that fails does not know
 		m.sizes.WithLabelValues(extension).Set(float64(outcome.ReleaseBytes))

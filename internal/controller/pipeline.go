@@ -84,12 +84,15 @@ type Outcome struct {
 	Workloads       []health.Workload
 	WorkloadsUnseen bool
 
-	// RecheckAfter, Contested, Repaired, Restored, Unwatched and ReleaseBytes are those of
-	// what was done last to the content.
+	// Applied is what came of the revision that was installed in this pass; nil if none
+	// was. Repair is what came of repairing the installed one.
+	Applied *installation.Result
+	Repair  installation.Result
+
+	// RecheckAfter, Contested, Unwatched and ReleaseBytes are those of what was done last
+	// to the content.
 	RecheckAfter time.Duration
 	Contested    []string
-	Repaired     []string
-	Restored     []string
 	Unwatched    []string
 	ReleaseBytes int
 }
@@ -269,7 +272,7 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		outcome.Stage, outcome.Err, outcome.Began = StageApply, err, true
 		return
 	}
-	outcome.Installed, outcome.Notes = &revision.Revision, applied.Notes
+	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, applied.Notes, &applied
 	outcome.take(applied)
 }
 
@@ -367,7 +370,7 @@ func (r *Reconciler) repair(ctx context.Context, wanted Wanted, outcome *Outcome
 	defer r.measure(StageRepair)()
 	applied, err := r.Releases.Repair(ctx, wanted.Owner)
 	outcome.take(applied)
-	outcome.Repaired, outcome.Restored = textsOf(applied.Repaired()), textsOf(applied.Restored())
+	outcome.Repair = applied
 	switch {
 	case err == nil:
 		return

@@ -10,12 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
-	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
@@ -29,20 +27,6 @@ const concludeTimeout = 30 * time.Second
 // removalRecheck is when to look again at an extension that turned out to be on its
 // way out before its deletion was heard of.
 const removalRecheck = time.Second
-
-// Keys of log lines.
-const (
-	keyStage   = "stage"
-	keyAction  = "action"
-	keyBundle  = "bundle"
-	keyVersion = "version"
-	keyObjects = "objects"
-	keyCount   = "count"
-	keyReason  = "reason"
-)
-
-// maxLogged is how many objects one line names.
-const maxLogged = 100
 
 // Reconciler brings ClusterExtensions to what their specs want.
 type Reconciler struct {
@@ -160,7 +144,9 @@ var afterRemoval = ctrl.Result{RequeueAfter: removalRecheck}
 
 // conclude tells what a pass came to, and says when the next one is.
 func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, outcome Outcome) (ctrl.Result, error) {
-	r.tell(ext, notesOf(outcome.Notes)) // no later pass knows them, whatever becomes of the status
+	// No later pass knows these, whatever becomes of the status.
+	r.tell(ext, notesOf(outcome.Notes))
+	logChanges(ctx, outcome)
 	r.noteRights(ext.Name, outcome)
 	r.noteKinds(ext.Name, outcome)
 	verdict := classify(outcome)
@@ -176,9 +162,9 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	news := transitionOf(&ext.Status, status)
 	r.tell(ext, news)
 	r.tell(ext, moveOf(outcome.Moved))
-	report(ctx, outcome, news != nil)
+	logReason(ctx, outcome, news != nil)
 	result, err := resultOf(outcome, verdict, phase)
-	repaired, wait := r.repairs.note(ext.Name, outcome.Restored, now)
+	repaired, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), now)
 	r.tell(ext, repaired)
 	result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	if err != nil {
@@ -214,33 +200,3 @@ func (r *Reconciler) measure(stage Stage) (end func()) {
 	began := r.Now()
 	return func() { r.Metrics.took(stage, r.Now().Sub(began)) }
 }
-
-// report logs what changed in the world, and why it is not as wanted when that is
-// news.
-func report(ctx context.Context, outcome Outcome, isNews bool) {
-	logger := log.FromContext(ctx).WithValues(
-		keyAction, outcome.Target.Action,
-		keyBundle, outcome.Target.Bundle.Name,
-		keyVersion, outcome.Target.Bundle.Version,
-	)
-	changes, reasons := logger, logger.V(1)
-	if isNews {
-		reasons = logger
-	}
-	if repaired := outcome.Repaired; len(repaired) > 0 {
-		changes.Info("repaired", keyObjects, repaired[:min(len(repaired), maxLogged)], keyCount, len(repaired))
-	}
-	switch action := outcome.Target.Action; {
-	case outcome.Err != nil:
-		reasons.Info("not as wanted", keyStage, outcome.Stage, keyReason, loggable(outcome.Err))
-	case outcome.Pending != nil:
-		reasons.Info("waits for approval", keyReason, loggable(outcome.Pending))
-	case action == Install || action == Upgrade:
-		changes.Info("applied")
-	default:
-		logger.V(1).Info("as wanted")
-	}
-}
-
-// loggable is an error as one value of a log line. The whole text is in the status.
-func loggable(err error) string { return excerpt.Line(excerpt.Message(err.Error()), maxText) }

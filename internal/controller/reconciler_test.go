@@ -214,7 +214,7 @@ func (w *world) Workloads(object.Owner) ([]health.Workload, bool) { return w.wor
 
 func (w *world) Depart(context.Context, object.Owner) (installation.Departure, error) {
 	w.did = append(w.did, "depart")
-	return installation.Departure{CustomResources: w.customResources, Staying: w.staying}, w.departErr
+	return installation.Departure{Objects: 2, CustomResources: w.customResources, Staying: w.staying}, w.departErr
 }
 
 func (w *world) Remaining(context.Context, object.Owner) ([]string, error) {

@@ -38,8 +38,8 @@ type removals struct {
 	tried map[types.UID]time.Time
 
 	// departed are those of which it was told what goes with them, which is looked up
-	// once.
-	departed map[types.UID]struct{}
+	// once: how many objects, less than zero if that is not known.
+	departed map[types.UID]int
 }
 
 // begin is for a pass over an extension. What it returns ends it.
@@ -93,21 +93,22 @@ func (r *removals) forget(extension types.UID) {
 	delete(r.tried, extension)
 }
 
-// isDeparted says that an extension was marked as one whose departure is told of.
-func (r *removals) isDeparted(extension types.UID) bool {
+// departing is how many objects go with an extension, and whether it was marked as one
+// whose departure is told of.
+func (r *removals) departing(extension types.UID) (objects int, told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, found := r.departed[extension]
-	return found
+	objects, told = r.departed[extension]
+	return objects, told
 }
 
-func (r *removals) markDeparted(extension types.UID) {
+func (r *removals) markDeparted(extension types.UID, objects int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.departed == nil {
-		r.departed = map[types.UID]struct{}{}
+		r.departed = map[types.UID]int{}
 	}
-	r.departed[extension] = struct{}{}
+	r.departed[extension] = objects
 }
 
 // firstTry is when it was called first for an extension.

@@ -1,20 +1,15 @@
 package controller
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/preflight"
-	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 func TestRepairsAreToldNowAndThen(t *testing.T) {
@@ -70,58 +65,6 @@ func TestRepairsAreBounded(t *testing.T) {
 	}
 }
 
-// TestReport: what changed is logged, and what stands in the way once.
-func TestReport(t *testing.T) {
-	t.Parallel()
-	target := func(action Action) Target { return Target{Action: action, Bundle: identity("1.1.0")} }
-	tests := map[string]struct {
-		outcome Outcome
-		isNews  bool
-		want    []string
-	}{
-		"installed": {outcome: Outcome{Target: target(Install)}, isNews: true, want: []string{"applied"}},
-		"upgraded":  {outcome: Outcome{Target: target(Upgrade)}, want: []string{"applied"}},
-		"an upgrade that waits for approval": {
-			outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}}, isNews: true, want: []string{"waits for approval"},
-		},
-		"it still waits": {outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}}},
-		"refused": {
-			outcome: Outcome{Target: target(Upgrade), Stage: StageApply, Err: &resolve.Error{}}, isNews: true, want: []string{"not as wanted"},
-		},
-		"still refused": {outcome: Outcome{Target: target(Upgrade), Stage: StageApply, Err: &resolve.Error{}}},
-		"repaired": {
-			outcome: Outcome{Target: target(Keep), Repaired: []string{`ConfigMap "a"`}}, want: []string{"repaired"},
-		},
-		"repaired while an upgrade waits": {
-			outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}, Repaired: []string{`ConfigMap "a"`}}, want: []string{"repaired"},
-		},
-		"at rest": {outcome: Outcome{Target: target(Keep)}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var got []string
-			logger := funcr.NewJSON(func(line string) { got = append(got, messageIn(t, line)) }, funcr.Options{})
-			report(log.IntoContext(t.Context(), logger), tc.outcome, tc.isNews)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("logged at V(0) (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func messageIn(t *testing.T, line string) string {
-	t.Helper()
-	var entry struct {
-		Msg string `json:"msg"`
-	}
-	if err := json.Unmarshal([]byte(line), &entry); err != nil {
-		t.Fatal(err)
-	}
-	return entry.Msg
-}
-
-// changesTo are those of a repair.
 func changesTo(keys ...object.Key) map[object.Key]object.Change {
 	changes := map[object.Key]object.Change{}
 	for _, key := range keys {

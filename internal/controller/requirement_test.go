@@ -281,7 +281,10 @@ func TestRemovalOfWhatIsRequiredIsTold(t *testing.T) {
 	w.catalog["p"] = stating("p", nil, "1.0.0")
 	w.catalog["q"] = stating("q", map[string][]*requirement.Property{"1.0.0": {needsPackage("p", ">=0.1.0")}}, "1.0.0")
 	w.mustReconcile(t)
-	want := []string{`Warning Required: removed although it is required: extension "q" requires package "p" in ">=0.1.0", which is not installed`}
+	want := []string{
+		`Warning Required: removed although it is required: extension "q" requires package "p" in ">=0.1.0", which is not installed`,
+		"Normal Removed: let go of; the cluster deletes the 2 objects that it has installed",
+	}
 	if diff := cmp.Diff(want, w.told); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

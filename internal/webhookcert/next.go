@@ -40,6 +40,9 @@ type Patch struct {
 	// Part says what of the object is written, for people.
 	Part string
 
+	// Issues says that servers get another certificate by it.
+	Issues bool
+
 	Data []byte
 }
 
@@ -99,7 +102,11 @@ func nextOf(holder holder, callers []caller, now time.Time) (Step, error) {
 	case inject:
 		return injectInto(callers, found.Bundle())
 	case publish:
-		return writeTo(holder, found.Promoted(holder.data))
+		step, err := writeTo(holder, found.Promoted(holder.data))
+		for i := range step.Patches {
+			step.Patches[i].Issues = true
+		}
+		return step, err
 	case rest:
 	}
 	// An authority that has ended is of no use to callers.

@@ -96,9 +96,9 @@ func (r repairs) holdBack(toLookAt map[object.Key]struct{}, now time.Time) {
 }
 
 // note takes over which objects a repair has put back.
-func (r repairs) note(repaired map[object.Key][]string, now time.Time) {
-	for key, managers := range repaired {
-		r[key] = r[key].again(now, managers)
+func (r repairs) note(repaired map[object.Key]object.Difference, now time.Time) {
+	for key, difference := range repaired {
+		r[key] = r[key].again(now, difference.Managers)
 	}
 }
 

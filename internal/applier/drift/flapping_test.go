@@ -90,7 +90,7 @@ func fight(changes []time.Duration) (repaired []time.Duration, end time.Duration
 		if _, looked := look[key]; looked {
 			if wrong {
 				repaired = append(repaired, at)
-				known.note(map[object.Key][]string{key: nil}, now)
+				known.note(map[object.Key]object.Difference{key: {}}, now)
 			}
 			known.rest(now)
 			delete(drifted, key)

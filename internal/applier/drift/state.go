@@ -284,8 +284,8 @@ func (s *State) ToLookAt(now time.Time) (keys []object.Key, all bool) {
 }
 
 // NoteRepairs is for after a repair, however far it came. Repaired are the objects that
-// it has put back, with the field managers that had written what was not as it should be.
-func (s *State) NoteRepairs(repaired map[object.Key][]string, now time.Time) {
+// it has put back, with what was not as it should be.
+func (s *State) NoteRepairs(repaired map[object.Key]object.Difference, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.repairs.note(repaired, now)

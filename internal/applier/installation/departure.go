@@ -4,6 +4,9 @@ import "github.com/clusterextensions/operator-controller/internal/applier/object
 
 // Departure is what becomes of the content of an extension that is being deleted.
 type Departure struct {
+	// Objects is how many objects go.
+	Objects int
+
 	// CustomResources are those of definitions that go, sorted.
 	CustomResources []CustomResources
 

@@ -13,6 +13,9 @@ type Result struct {
 	// Changes says what became of each object that was looked at.
 	Changes map[object.Key]object.Change
 
+	// Differences are what was not as it should be in the objects that a repair has put back.
+	Differences map[object.Key]object.Difference
+
 	// Began says that content was written, even if the operation failed later.
 	Began bool
 
@@ -37,11 +40,12 @@ type Result struct {
 	ReleaseBytes int
 }
 
-// Repaired are the objects that a repair has put back or changed, sorted by their names for people.
+// Repaired are the objects that a repair has put back or changed, sorted by their names for
+// people. Objects that were only taken over were not changed by anybody.
 func (r Result) Repaired() []object.Key {
 	var keys []object.Key
 	for key, change := range r.Changes {
-		if change != object.Unchanged {
+		if change != object.Unchanged && !r.Differences[key].OnlyOwners() {
 			keys = append(keys, key)
 		}
 	}
@@ -54,4 +58,23 @@ func (r Result) Restored() []object.Key {
 	return slices.DeleteFunc(r.Repaired(), func(key object.Key) bool {
 		return slices.ContainsFunc(r.Flapping, func(f object.Flapping) bool { return f.Object == key })
 	})
+}
+
+// TakenOver is how many objects a repair has found as they should be but for their owner.
+func (r Result) TakenOver() (count int) {
+	for key := range r.Differences {
+		if r.Differences[key].OnlyOwners() {
+			count++
+		}
+	}
+	return count
+}
+
+// Counts are how many objects were created, updated and deleted.
+func (r Result) Counts() map[object.Change]int {
+	counts := map[object.Change]int{}
+	for _, change := range r.Changes {
+		counts[change]++
+	}
+	return counts
 }

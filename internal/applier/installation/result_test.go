@@ -16,9 +16,14 @@ func TestRepaired(t *testing.T) {
 		return object.Key{GroupKind: schema.GroupKind{Kind: kind}, Namespace: namespace, Name: name}
 	}
 	service, changed, flapping := key("Service", "a", "s"), key("ConfigMap", "b", "c"), key("ConfigMap", "a", "d")
+	inherited := key("ConfigMap", "a", "left by an earlier extension")
 	result := installation.Result{
 		Changes: map[object.Key]object.Change{
 			service: object.Created, changed: object.Updated, flapping: object.Updated, key("Secret", "a", "same"): object.Unchanged,
+			inherited: object.Updated,
+		},
+		Differences: map[object.Key]object.Difference{
+			changed: {Fields: []string{"data.a", "metadata.ownerReferences"}}, inherited: {Fields: []string{"metadata.ownerReferences"}},
 		},
 		Flapping: []object.Flapping{{Object: flapping}},
 	}
@@ -27,6 +32,12 @@ func TestRepaired(t *testing.T) {
 	}
 	if diff := cmp.Diff([]object.Key{changed, service}, result.Restored()); diff != "" {
 		t.Errorf("restored (-want +got):\n%s", diff)
+	}
+	if got := result.TakenOver(); got != 1 {
+		t.Errorf("%d objects were taken over, want 1", got)
+	}
+	if diff := cmp.Diff(map[object.Change]int{object.Created: 1, object.Updated: 3, object.Unchanged: 1}, result.Counts()); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	if got := (installation.Result{}).Repaired(); got != nil {
 		t.Errorf("nothing was changed, and %v is repaired", got)

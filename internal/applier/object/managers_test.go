@@ -71,8 +71,56 @@ func TestFieldManagersOfAChange(t *testing.T) {
 				managed = append(managed, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)})
 			}
 			s.Live.SetManagedFields(managed)
-			if diff := cmp.Diff(tc.want, s.FieldManagers()); diff != "" {
+			if diff := cmp.Diff(tc.want, s.Difference().Managers); diff != "" {
 				t.Errorf("rivals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFieldsOfAChange: paths are told, and no values.
+func TestFieldsOfAChange(t *testing.T) {
+	t.Parallel()
+	const ours = "metadata: {ownerReferences: [{apiVersion: v1, kind: ClusterExtension, name: x, uid: new}]}"
+	tests := map[string]struct {
+		kind, wanted, live string
+		want               Difference
+		onlyOwners         bool
+	}{
+		"nothing": {kind: configMapKind, wanted: "data: {a: x}", live: "data: {a: x}"},
+		"missing": {kind: configMapKind, wanted: "data: {a: x}", want: Difference{Missing: true}},
+		"values":  {kind: configMapKind, wanted: "data: {a: x, b: y}", live: "data: {a: secret}", want: Difference{Fields: []string{"data.a", "data.b"}}},
+		"a list that is merged": {
+			kind: webhookKind, wanted: "webhooks: [{name: v, timeoutSeconds: 1}]", live: "webhooks: [{name: v, timeoutSeconds: 2}]",
+			want: Difference{Fields: []string{"webhooks"}},
+		},
+		"a list that is replaced": {
+			kind: customKind, wanted: "spec: {list: [a]}", live: "spec: {list: [b]}", want: Difference{Fields: []string{"spec.list"}},
+		},
+		"no owner": {
+			kind: configMapKind, wanted: ours, live: "data: {a: x}", want: Difference{Fields: []string{"metadata.ownerReferences"}}, onlyOwners: true,
+		},
+		"an owner of before": {
+			kind: configMapKind, wanted: ours, live: "metadata: {ownerReferences: [{apiVersion: v1, kind: ClusterExtension, name: x, uid: old}]}",
+			want: Difference{Fields: []string{"metadata.ownerReferences"}}, onlyOwners: true,
+		},
+		"an owner and more": {
+			kind: configMapKind, wanted: ours + "\ndata: {a: x}", live: "data: {a: y}", want: Difference{Fields: []string{"data.a", "metadata.ownerReferences"}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := ThreeWay{Wanted: parse(t, tc.kind, tc.wanted)}
+			if tc.live != "" {
+				s.Live = parse(t, tc.kind, tc.live)
+			}
+			got := s.Difference()
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("difference (-want +got):\n%s", diff)
+			}
+			if got.OnlyOwners() != tc.onlyOwners {
+				t.Errorf("only owners: %v", got.OnlyOwners())
 			}
 		})
 	}

@@ -25,7 +25,7 @@ func FuzzPatch(f *testing.F) {
 		if err != nil || change.IsEmpty() {
 			return
 		}
-		s.FieldManagers()
+		s.Difference()
 		s.Live = patched(t, s.Live, change)
 		again, err := s.Patch()
 		if err != nil {

@@ -23,6 +23,9 @@ type Progress struct {
 
 	Changes map[object.Key]object.Change
 	Left    drift.Left
+
+	// Issued says that a certificate was issued, and written.
+	Issued bool
 }
 
 // Executor writes what a plan says, as the ServiceAccount of one extension.
@@ -177,14 +180,18 @@ func (e *Executor) complete(key object.Key, live *unstructured.Unstructured) {
 	e.Progress.Left.Live[key] = live
 }
 
-// Repaired are the objects of a plan that were put back, with the field managers that
-// had written what was not as it should be.
-func (e *Executor) Repaired(plan *Plan) map[object.Key][]string {
-	found := map[object.Key][]string{}
+// Repaired are the objects of a plan that were put back, with what was not as it should
+// be: nothing in those that have only got a certificate that was issued.
+func (e *Executor) Repaired(plan *Plan) map[object.Key]object.Difference {
+	found := map[object.Key]object.Difference{}
 	for i := range plan.Steps {
 		s := &plan.Steps[i]
 		if change := e.Progress.Changes[s.Key]; change == object.Created || change == object.Updated {
-			found[s.Key] = s.threeWay().FieldManagers()
+			difference := s.threeWay().Difference()
+			if !difference.Missing && difference.Fields == nil && !e.Progress.Issued {
+				difference.Fields = []string{"certificate"}
+			}
+			found[s.Key] = difference
 		}
 	}
 	return found

@@ -1,0 +1,158 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// TestLoggedChanges: there is one line for each change in the world.
+func TestLoggedChanges(t *testing.T) {
+	t.Parallel()
+	before := Observed{Installation: installation.State{Installed: &installation.Revision{Bundle: identity("1.0.0")}}}
+	settings, service := keyOf("ConfigMap", "n", "settings"), keyOf("Service", "n", "s")
+	result := func(created, updated, deleted int) *installation.Result {
+		changes := map[object.Key]object.Change{}
+		for change, count := range map[object.Change]int{object.Created: created, object.Updated: updated, object.Deleted: deleted, object.Unchanged: 1} {
+			for i := range count {
+				changes[keyOf(string(change), "", strconv.Itoa(i))] = change
+			}
+		}
+		return &installation.Result{Changes: changes}
+	}
+	repair := func(differences map[object.Key]object.Difference) installation.Result {
+		return installation.Result{Changes: changesTo(slices.Collect(maps.Keys(differences))...), Differences: differences}
+	}
+	tests := map[string]struct {
+		outcome Outcome
+		want    []string
+	}{
+		"nothing": {},
+		"installed": {
+			outcome: Outcome{Installed: &installation.Revision{Bundle: identity("1.0.0")}, Applied: result(4, 0, 0)},
+			want:    []string{"installed bundle=p.v1.0.0 version=1.0.0 created=4 changed=0 removed=0"},
+		},
+		"upgraded": {
+			outcome: Outcome{Observed: before, Installed: &installation.Revision{Bundle: identity("1.1.0")}, Applied: result(1, 2, 3)},
+			want:    []string{"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=3"},
+		},
+		"installed, and then something else went wrong": {
+			outcome: Outcome{Installed: &installation.Revision{Bundle: identity("1.0.0")}, Applied: result(4, 0, 0), Stage: StageObserve, Err: &resolve.Error{}},
+			want:    []string{"installed bundle=p.v1.0.0 version=1.0.0 created=4 changed=0 removed=0"},
+		},
+		"repaired": {
+			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
+				service:  {Missing: true},
+				settings: {Fields: []string{"data.a", "data.b"}, Managers: []string{"kubectl-edit"}},
+			})},
+			want: []string{
+				"repaired object={ConfigMap n settings} missing=false fields=data.a, data.b writtenBy=kubectl-edit",
+				"repaired object={Service n s} missing=true",
+			},
+		},
+		"a certificate was issued": {outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{settings: {}})}},
+		"taken over": {
+			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
+				service: {Fields: []string{"metadata.ownerReferences"}}, settings: {Fields: []string{"metadata.ownerReferences"}},
+			})},
+			want: []string{"took over objects=2"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, linesOf(changesOf(tc.outcome))); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func linesOf(lines []line) []string {
+	var texts []string
+	for _, line := range lines {
+		text := line.text
+		for i := 0; i < len(line.values); i += 2 {
+			text += fmt.Sprintf(" %s=%v", line.values[i], line.values[i+1])
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func TestLoggedRepairsAreBounded(t *testing.T) {
+	t.Parallel()
+	fields := make([]string, 100)
+	for i := range fields {
+		fields[i] = fmt.Sprintf("data.%03d\n%s", i, strings.Repeat("x", 90))
+	}
+	repair := installation.Result{Changes: map[object.Key]object.Change{}, Differences: map[object.Key]object.Difference{}}
+	for i := range maxLogged + 5 {
+		key := keyOf("ConfigMap", "n", strconv.Itoa(i))
+		repair.Changes[key], repair.Differences[key] = object.Updated, object.Difference{Fields: fields, Managers: fields}
+	}
+	lines := linesOf(changesOf(Outcome{Repair: repair}))
+	if len(lines) != maxLogged+1 || lines[maxLogged] != "repaired more objects=5" {
+		t.Errorf("%d lines, the last of which is %q", len(lines), lines[len(lines)-1])
+	}
+	if len(lines[0]) > 2*maxFields+100 || strings.Contains(lines[0], "\n") {
+		t.Errorf("%q", lines[0])
+	}
+}
+
+// TestLoggedReasons: what stands in the way is logged once.
+func TestLoggedReasons(t *testing.T) {
+	t.Parallel()
+	target := func(action Action) Target { return Target{Action: action, Bundle: identity("1.1.0")} }
+	tests := map[string]struct {
+		outcome Outcome
+		isNews  bool
+		want    []string
+	}{
+		"installed": {outcome: Outcome{Target: target(Install), Applied: &installation.Result{}}, isNews: true},
+		"an upgrade that waits for approval": {
+			outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}}, isNews: true, want: []string{"waits for approval"},
+		},
+		"it still waits": {outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}}},
+		"refused": {
+			outcome: Outcome{Target: target(Upgrade), Stage: StageApply, Err: &resolve.Error{}}, isNews: true, want: []string{"not as wanted"},
+		},
+		"still refused": {outcome: Outcome{Target: target(Upgrade), Stage: StageApply, Err: &resolve.Error{}}},
+		"at rest":       {outcome: Outcome{Target: target(Keep)}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			logger := funcr.NewJSON(func(line string) { got = append(got, messageIn(t, line)) }, funcr.Options{})
+			logReason(log.IntoContext(t.Context(), logger), tc.outcome, tc.isNews)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("logged at V(0) (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func messageIn(t *testing.T, line string) string {
+	t.Helper()
+	var entry struct {
+		Msg string `json:"msg"`
+	}
+	if err := json.Unmarshal([]byte(line), &entry); err != nil {
+		t.Fatal(err)
+	}
+	return entry.Msg
+}
