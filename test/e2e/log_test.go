@@ -3,35 +3,84 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// TestLogOfALife has a controller of its own, and reads all that it has logged
-// between its start and its stop.
+// TestLogOfALife has a controller of its own, and holds all that it has logged between
+// its start and its stop against what has happened: a line for each change, and none
+// twice.
 //
 //nolint:paralleltest // it replaces the controller of all tests
 func TestLogOfALife(t *testing.T) {
-	before, path := theSuite.controllerLog, filepath.Join(t.TempDir(), "controller.log")
-	t.Cleanup(func() { theSuite.controllerLog = before })
-	theSuite.controllerLog = path
-	replaceController(t, raceEnabled, "--v=0")
-	theSuite.controllerLog = before
+	const name, broken = "logged", "logged-broken"
+	said := logOf(t, func() { liveLogged(t, name, broken) })
 
-	const name = "logged"
+	want := map[string][]string{
+		name: {
+			"pulled the image of a bundle image=registry.test/logged:v1.0.0",
+			"installed version=1.0.0 created=7 changed=0 removed=0",
+			"pulled the image of a bundle image=registry.test/logged:v1.1.0",
+			`repaired object={"kind":"ConfigMap","name":"settings","namespace":"logged"} missing=true`,
+			`repaired object={"kind":"ConfigMap","name":"settings","namespace":"logged"} missing=false fields=data.version writtenBy=rival`,
+			"upgraded from=1.0.0 version=1.1.0 created=2 changed=2 removed=2",
+			"removed objects=7 stay=false",
+		},
+		"catalog " + name:   {"pulled and stored the catalog packages=1 bundles=2 objects=4", "removed the catalog"},
+		"catalog " + broken: {"removed the catalog"},
+		"": {
+			"starting", "leadership taken", "leadership given up or lost", "ready", "ready", "ready",
+			"there is no signature policy: images are accepted from anyone", "there is no signature policy: images are accepted from anyone",
+		},
+	}
+	changes, reasons := map[string][]string{}, map[string][]string{}
+	for _, line := range said {
+		if line.isReason() {
+			reasons[line.object()] = append(reasons[line.object()], line.String()+" "+line.text("stage")+" "+line.text("reason"))
+			continue
+		}
+		changes[line.object()] = append(changes[line.object()], line.String())
+	}
+	slices.Sort(changes[""])
+	slices.Sort(want[""])
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	for object, want := range map[string][]string{
+		name: {
+			"not as wanted validate operation cannot proceed", "not as wanted apply pre-authorization failed",
+			"waits for approval", "not as wanted resolve error upgrading from",
+		},
+		"catalog " + broken: {"status changed"},
+	} {
+		got := reasons[object]
+		if len(got) != len(want) || !slices.EqualFunc(got, want, strings.HasPrefix) {
+			t.Errorf("the log says of %s %q, want %q", object, got, want)
+		}
+	}
+}
+
+// liveLogged takes an extension from a first failure to its end.
+func liveLogged(t *testing.T, name, broken string) {
+	t.Helper()
 	publishEdited(t, name, map[string]string{"verbs: [get, list, watch]": "verbs: [get, list, watch, delete]"})
-	brokenCatalog(t, "logged-broken")
+	serving(t, name)
+	brokenCatalog(t, broken)
 	makeNamespace(t, name)
 	extendOnly(t, name, version("1.0.0"), func(extension *ocv1.ClusterExtension) {
 		extension.Spec.Install = &ocv1.ClusterExtensionInstallConfig{Preflight: &ocv1.PreflightConfig{
@@ -44,17 +93,98 @@ func TestLogOfALife(t *testing.T) {
 	grant(t, name, "cluster-admin")
 	installed(t, name, "1.0.0")
 	deploymentAvailable(t, name, name)
+	conditionContains(t, name, ocv1.TypeReady, "True Succeeded")
 
 	update(t, name, version("1.x"))
 	conditionContains(t, name, ocv1.TypeReady, "True ApprovalPending")
 	remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings"}})
 	exists(t, &corev1.ConfigMap{}, name, "settings")
 	eventTells(t, name, "Repaired", `ConfigMap "settings" in namespace "logged"`)
+	drift(t, name)
+
+	update(t, name, version("7.0.0"))
+	conditionContains(t, name, ocv1.TypeProgressing, "no bundles found")
 	update(t, name, func(extension *ocv1.ClusterExtension) {
+		version("1.x")(extension)
 		extension.Spec.Install.Preflight.Permissions.ApprovedVersion = "1.1.0"
 	})
 	installed(t, name, "1.1.0")
+	conditionContains(t, name, ocv1.TypeReady, "True Succeeded")
 	remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	eventTells(t, name, "Removed", "the cluster deletes the 7 objects that it has installed")
+	for _, catalog := range []string{name, broken} {
+		remove(t, &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: catalog}})
+	}
+}
+
+// drift has another field manager change an object of an extension, and waits until it
+// is changed back.
+func drift(t *testing.T, extension string) {
+	t.Helper()
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: extension, Name: "settings"}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"version":"rivalling"}}`))
+	if err := theSuite.Admin.Patch(t.Context(), settings, patch, client.FieldOwner("rival")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "repair of "+extension, func(ctx context.Context) error {
+		if err := theSuite.Admin.Get(ctx, client.ObjectKeyFromObject(settings), settings); err != nil {
+			return err
+		}
+		if settings.Data["version"] == "rivalling" {
+			return errors.New("still changed")
+		}
+		return nil
+	})
+}
+
+// TestLogOfAFleet: there are as many lines as changes when many extensions change at a
+// time.
+//
+//nolint:paralleltest // it replaces the controller of all tests
+func TestLogOfAFleet(t *testing.T) {
+	fleet := newFleet(t, "told", 50, func(int) bool { return false })
+	said := logOf(t, func() {
+		serving(t, fleet.name)
+		fleet.install(t)
+		eventually(t, "the installations", fleet.checkReady)
+		for _, name := range fleet.names {
+			drift(t, name)
+		}
+		fleet.upgrade(t)
+		for _, name := range fleet.names {
+			installed(t, name, "1.1.0")
+		}
+		eventually(t, "the upgrades", fleet.checkReady)
+		for _, name := range fleet.names {
+			remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+	})
+	got := map[string][]string{}
+	for _, line := range said {
+		if object := line.object(); slices.Contains(fleet.names, object) {
+			got[object] = append(got[object], line.text("msg"))
+		}
+	}
+	want := []string{
+		"pulled the image of a bundle", "installed", "repaired", "pulled the image of a bundle", "upgraded", "removed",
+	}
+	for _, name := range fleet.names {
+		if diff := cmp.Diff(want, got[name]); diff != "" {
+			t.Errorf("lines about %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// logOf gives what a controller of its own says at V(0) from its start, over what is done
+// with it, to its stop.
+func logOf(t *testing.T, does func()) []logLine {
+	t.Helper()
+	before, path := theSuite.controllerLog, filepath.Join(t.TempDir(), "controller.log")
+	t.Cleanup(func() { theSuite.controllerLog = before })
+	theSuite.controllerLog = path
+	replaceController(t, false, "--v=0")
+	theSuite.controllerLog = before
+	does()
 	if err := theSuite.controller.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -62,24 +192,7 @@ func TestLogOfALife(t *testing.T) {
 	if err := theSuite.startController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-
-	said := readLog(t, path)
-	want := []string{
-		"starting", "ready", "status changed", "not as wanted", "applied Install 1.0.0",
-		"waits for approval Upgrade 1.1.0", "repaired", "applied Upgrade 1.1.0",
-	}
-	for _, line := range want {
-		if !slices.ContainsFunc(said, func(s string) bool { return strings.HasPrefix(s, line) }) {
-			t.Errorf("the log does not say %q", line)
-		}
-	}
-	applied := slices.DeleteFunc(slices.Clone(said), func(s string) bool { return !strings.HasPrefix(s, "applied ") })
-	if len(applied) != 2 {
-		t.Errorf("the log says %q, want one install and one upgrade", applied)
-	}
-	if t.Failed() {
-		t.Logf("the log says:\n%s", strings.Join(said, "\n"))
-	}
+	return readLog(t, path)
 }
 
 // brokenCatalog makes a catalog whose image does not exist.
@@ -103,31 +216,79 @@ func brokenCatalog(t *testing.T, name string) {
 	})
 }
 
-// readLog gives what each line says. Lines that are not JSON, errors and stacks have
-// no place in it.
-func readLog(t *testing.T, path string) []string {
+// logLine is a line of the log.
+type logLine map[string]any
+
+// text is the value of a key.
+func (l logLine) text(key string) string {
+	if text, ok := l[key].(string); ok {
+		return text
+	}
+	data, err := json.Marshal(l[key])
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+// object is what a line is about, empty for the process.
+func (l logLine) object() string {
+	switch {
+	case l["ClusterExtension"] != nil:
+		return l.text("name")
+	case l["ClusterCatalog"] != nil:
+		return "catalog " + l.text("name")
+	}
+	return ""
+}
+
+// isReason says that a line tells why something is not as wanted, and not of a change.
+func (l logLine) isReason() bool {
+	return slices.Contains([]string{"not as wanted", "waits for approval", "status changed"}, l.text("msg"))
+}
+
+// String is what a line says, without what differs from run to run.
+func (l logLine) String() string {
+	text := l.text("msg")
+	for _, key := range []string{
+		"image", "from", "version", "created", "changed", "removed", "packages", "bundles", "object", "objects", "missing", "fields", "writtenBy", "stay",
+	} {
+		isOfChange := key != "version" && key != "image" || l["bundle"] != nil || l["digest"] != nil
+		if l[key] != nil && isOfChange && !l.isReason() {
+			text += " " + key + "=" + l.text(key)
+		}
+	}
+	return text
+}
+
+// addresses are those of memory.
+var addresses = regexp.MustCompile(`\b0x[0-9a-f]{6,}`)
+
+// readLog gives what each line says. Lines that are not JSON, errors, stacks, addresses
+// and what was said before have no place in it.
+func readLog(t *testing.T, path string) []logLine {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said []string
-	for line := range strings.Lines(string(data)) {
-		var entry struct {
-			Level      string `json:"level"`
-			Msg        string `json:"msg"`
-			Action     string `json:"action"`
-			Version    string `json:"version"`
-			Stacktrace string `json:"stacktrace"`
-		}
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Errorf("%v: %s", err, line)
+	var said []logLine
+	known := map[string]bool{}
+	for text := range strings.Lines(string(data)) {
+		var line logLine
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Errorf("%v: %s", err, text)
 			continue
 		}
-		if entry.Level != "info" || entry.Stacktrace != "" {
-			t.Errorf("unexpected: %s", line)
+		if line.text("level") != "info" || line["stacktrace"] != nil || addresses.MatchString(text) {
+			t.Errorf("unexpected: %s", text)
 		}
-		said = append(said, strings.TrimSpace(strings.Join([]string{entry.Msg, entry.Action, entry.Version}, " ")))
+		if _, rest, _ := strings.Cut(text, `"msg"`); known[rest] {
+			t.Errorf("said twice: %s", text)
+		} else {
+			known[rest] = true
+		}
+		said = append(said, line)
 	}
 	return said
 }
