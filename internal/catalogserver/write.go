@@ -46,7 +46,7 @@ func (w writer) metadata(ctx context.Context, catalog *ocv1.ClusterCatalog, fina
 	}
 	err := w.client.Patch(ctx, changed, lockedPatch(catalog))
 	if apierrors.IsNotFound(err) && !finalizer {
-		return true, nil
+		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("error updating finalizers: %w", err)
