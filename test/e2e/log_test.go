@@ -29,7 +29,7 @@ import (
 //nolint:paralleltest // it replaces the controller of all tests
 func TestLogOfALife(t *testing.T) {
 	const name, broken = "logged", "logged-broken"
-	said := logOf(t, func() { liveLogged(t, name, broken) })
+	said := logOf(t, raceEnabled, func() { liveLogged(t, name, broken) })
 
 	want := map[string][]string{
 		name: {
@@ -117,24 +117,34 @@ func liveLogged(t *testing.T, name, broken string) {
 	}
 }
 
-// drift has another field manager change an object of an extension, and waits until it
-// is changed back.
-func drift(t *testing.T, extension string) {
+// rivalling is what another field manager writes.
+const rivalling = "rivalling"
+
+// drift has another field manager change an object of each extension, and waits until all
+// are changed back.
+func drift(t *testing.T, extensions ...string) {
 	t.Helper()
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: extension, Name: "settings"}}
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"version":"rivalling"}}`))
-	if err := theSuite.Admin.Patch(t.Context(), settings, patch, client.FieldOwner("rival")); err != nil {
-		t.Fatal(err)
+	settings := func(extension string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: extension, Name: "settings"}}
 	}
-	eventually(t, "repair of "+extension, func(ctx context.Context) error {
-		if err := theSuite.Admin.Get(ctx, client.ObjectKeyFromObject(settings), settings); err != nil {
-			return err
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"version":%q}}`, rivalling))
+	for _, extension := range extensions {
+		if err := theSuite.Admin.Patch(t.Context(), settings(extension), patch, client.FieldOwner("rival")); err != nil {
+			t.Fatal(err)
 		}
-		if settings.Data["version"] == "rivalling" {
-			return errors.New("still changed")
-		}
-		return nil
-	})
+	}
+	for _, extension := range extensions {
+		eventually(t, "repair of "+extension, func(ctx context.Context) error {
+			found := settings(extension)
+			if err := theSuite.Admin.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
+				return err
+			}
+			if found.Data["version"] == rivalling {
+				return errors.New("still changed")
+			}
+			return nil
+		})
+	}
 }
 
 // TestLogOfAFleet: there are as many lines as changes when many extensions change at a
@@ -143,20 +153,19 @@ func drift(t *testing.T, extension string) {
 //nolint:paralleltest // it replaces the controller of all tests
 func TestLogOfAFleet(t *testing.T) {
 	fleet := newFleet(t, "told", 50, func(int) bool { return false })
-	said := logOf(t, func() {
+	said := logOf(t, false, func() {
 		serving(t, fleet.name)
 		fleet.install(t)
 		eventually(t, "the installations", fleet.checkReady)
-		for _, name := range fleet.names {
-			drift(t, name)
-		}
+		drift(t, fleet.names...)
 		fleet.upgrade(t)
 		for _, name := range fleet.names {
 			installed(t, name, "1.1.0")
 		}
 		eventually(t, "the upgrades", fleet.checkReady)
+		fleet.remove(t)
 		for _, name := range fleet.names {
-			remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name}})
+			gone(t, &ocv1.ClusterExtension{}, "", name)
 		}
 	})
 	got := map[string][]string{}
@@ -177,12 +186,12 @@ func TestLogOfAFleet(t *testing.T) {
 
 // logOf gives what a controller of its own says at V(0) from its start, over what is done
 // with it, to its stop.
-func logOf(t *testing.T, does func()) []logLine {
+func logOf(t *testing.T, race bool, does func()) []logLine {
 	t.Helper()
 	before, path := theSuite.controllerLog, filepath.Join(t.TempDir(), "controller.log")
 	t.Cleanup(func() { theSuite.controllerLog = before })
 	theSuite.controllerLog = path
-	replaceController(t, false, "--v=0")
+	replaceController(t, race, "--v=0")
 	theSuite.controllerLog = before
 	does()
 	if err := theSuite.controller.Stop(); err != nil {
