@@ -78,7 +78,7 @@ func goneOf(objects int, stay bool) *transition {
 	t := &transition{kind: corev1.EventTypeNormal, reason: eventRemoved}
 	switch {
 	case stay:
-		t.note = "let go of; all that it has installed stays"
+		t.note = "let go of; all that it has installed is to stay"
 	case objects < 0:
 		t.note = "let go of; the cluster deletes all that it has installed"
 	case objects == 0:

@@ -72,7 +72,7 @@ func TestDeletionLetsGo(t *testing.T) {
 		"orphaned, by a process that has only just started": {
 			reason:     "the one before has told it in the status",
 			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "let go"}, was: ocv1.ReasonOrphaning,
-			told: []string{"Normal Removed: let go of; all that it has installed stays"},
+			told: []string{"Normal Removed: let go of; all that it has installed is to stay"},
 		},
 		"in the foreground, first": {
 			finalizers: with(foreground), age: time.Second, left: []string{foreground},
