@@ -32,7 +32,7 @@ const maxCatalogBackoff = 30 * time.Second
 type CatalogReconciler struct {
 	Client   client.Client
 	Catalogs Catalogs
-	Wakeups  *Wakeups
+	Wakeups  *requeue.Wakeups
 
 	// failing has for each catalog that cannot be read why, as it was logged.
 	failing sync.Map
