@@ -80,7 +80,7 @@ func TestCatalogContentWakesWhomItConcerns(t *testing.T) {
 			if tc.unserved {
 				catalog.Status = ocv1.ClusterCatalogStatus{}
 			}
-			r := &CatalogReconciler{Client: catalogWorld(t, catalog), Catalogs: &tc.content, Wakeups: &requeue.Wakeups{}}
+			r := newCatalogReconciler(catalogWorld(t, catalog), &tc.content)
 			_, err := r.Reconcile(t.Context(), requestFor("c"))
 			if (err != nil) != tc.fails {
 				t.Errorf("err = %v, want one: %t", err, tc.fails)
@@ -114,7 +114,7 @@ func TestCatalogContentWakesWhoLooksAtOthers(t *testing.T) {
 			held := &content{loaded: true, changed: []string{"p"}, packages: map[string]*resolve.Prepared{
 				"q": stating("q", map[string][]*requirement.Property{"1.0.0": {tc.states}}, "1.0.0"),
 			}}
-			woken := wokenBy(t, &CatalogReconciler{Client: catalogWorld(t, catalog), Catalogs: held})
+			woken := wokenBy(t, newCatalogReconciler(catalogWorld(t, catalog), held))
 			if got := slices.Contains(woken, "other-package"); got != tc.want {
 				t.Errorf("woken are %v; the one that looks at others is among them: %t, want %t", woken, got, tc.want)
 			}
@@ -135,7 +135,7 @@ func TestCatalogThatIsRelabelledWhileItIsRead(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	woken := wokenBy(t, &CatalogReconciler{Client: world, Catalogs: held})
+	woken := wokenBy(t, newCatalogReconciler(world, held))
 	if diff := cmp.Diff([]string{"any", "selecting-another"}, woken); diff != "" {
 		t.Errorf("woken (-want +got):\n%s", diff)
 	}
@@ -155,11 +155,14 @@ func servedCatalog() *ocv1.ClusterCatalog {
 // wokenBy gives whom a pass over the catalog wakes.
 func wokenBy(t *testing.T, r *CatalogReconciler) []string {
 	t.Helper()
-	r.Wakeups = &requeue.Wakeups{}
 	if _, err := r.Reconcile(t.Context(), requestFor("c")); err != nil {
 		t.Fatal(err)
 	}
 	return woken(t, r.Wakeups)
+}
+
+func newCatalogReconciler(api client.Client, content *content) *CatalogReconciler {
+	return &CatalogReconciler{Client: api, Catalogs: content, Neighbours: NewNeighbours(api, content), Wakeups: &requeue.Wakeups{}}
 }
 
 // woken gives all who were woken before there was a queue, sorted.
@@ -203,7 +206,7 @@ func catalogWorld(t *testing.T, catalog *ocv1.ClusterCatalog) client.Client {
 func TestGoneCatalogsAreForgotten(t *testing.T) {
 	t.Parallel()
 	held := &content{}
-	r := &CatalogReconciler{Client: catalogWorld(t, &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), Catalogs: held}
+	r := newCatalogReconciler(catalogWorld(t, &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), held)
 	if _, err := r.Reconcile(t.Context(), requestFor("gone")); err != nil {
 		t.Fatal(err)
 	}
