@@ -238,6 +238,12 @@ func (e *Environment) Root() string { return e.root }
 // last.
 func (e *Environment) Programs() string { return e.programs }
 
+// environ is that of who pulls images as this environment has them, with the settings and
+// credentials of nobody.
+func (e *Environment) environ() []string {
+	return append(os.Environ(), "CONTAINERS_REGISTRIES_CONF="+e.registriesConf, "HOME="+e.dir, "XDG_CONFIG_HOME=", "XDG_RUNTIME_DIR=", "DOCKER_CONFIG=")
+}
+
 // RegistriesConf sends whoever pulls images to the registry here.
 func (e *Environment) RegistriesConf() string { return e.registriesConf }
 
@@ -257,7 +263,7 @@ func (e *Environment) CommandOutput(ctx context.Context, args ...string) (string
 // what it prints.
 func (e *Environment) LocalOutput(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(e.programs, "kubectl-extension"), args...) //nolint:gosec // our own binary
-	command.Env = append(os.Environ(), "CONTAINERS_REGISTRIES_CONF="+e.registriesConf)
+	command.Env = e.environ()
 	var errors strings.Builder
 	command.Stderr = &errors
 	output, err := command.Output()
