@@ -12,10 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -176,16 +173,8 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 		return err
 	}
 	e.Cluster = started
-	scheme := runtime.NewScheme()
-	err = errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), ocv1.AddToScheme(scheme))
-	if err != nil {
-		return fmt.Errorf("registering types: %w", err)
-	}
-	e.Admin, err = client.New(started.RESTConfig(), client.Options{Scheme: scheme})
-	if err != nil {
-		return fmt.Errorf("connecting to the cluster: %w", err)
-	}
-	return nil
+	e.Admin, err = started.Client(ocv1.AddToScheme)
+	return err
 }
 
 // BuildController builds the controller that is started from now on, and the tool for
