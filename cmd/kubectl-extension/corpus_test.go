@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -55,7 +53,7 @@ func TestExplainCorpus(t *testing.T) {
 	t.Parallel()
 	const sample = 200
 	dir := testkit.Corpus(t)
-	questions := corpusQuestions(t, filepath.Join(dir, "resolve.jsonl"))
+	questions := testkit.CorpusLines[question](t, filepath.Join(dir, "resolve.jsonl"))
 	random := rand.New(rand.NewPCG(1, 0))
 	for range sample {
 		q := questions[random.IntN(len(questions))]
@@ -81,25 +79,4 @@ func TestExplainCorpus(t *testing.T) {
 			t.Errorf("%q: exits with %d, leftOut %v", args, program.Code(err), got.LeftOut)
 		}
 	}
-}
-
-func corpusQuestions(t *testing.T, path string) []question {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var questions []question
-	lines := bufio.NewScanner(bytes.NewReader(content))
-	for lines.Scan() {
-		var q question
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
-			t.Fatal(err)
-		}
-		questions = append(questions, q)
-	}
-	if err := lines.Err(); err != nil || len(questions) == 0 {
-		t.Fatalf("%d questions, %v", len(questions), err)
-	}
-	return questions
 }

@@ -70,7 +70,10 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	err = controller.SetupCatalogs(mgr, &controller.CatalogReconciler{Client: mgr.GetClient(), Catalogs: catalogs, Wakeups: sources.Wakeups})
+	neighbours := controller.NewNeighbours(mgr.GetClient(), catalogs)
+	err = controller.SetupCatalogs(mgr, &controller.CatalogReconciler{
+		Client: mgr.GetClient(), Catalogs: catalogs, Neighbours: neighbours, Wakeups: sources.Wakeups,
+	})
 	if err != nil {
 		return err
 	}
@@ -81,6 +84,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 		Departures:   content,
 		Bundles:      bundles,
 		Catalogs:     catalogs,
+		Neighbours:   neighbours,
 		Platform:     platform,
 		Events:       events,
 		Metrics:      metrics,

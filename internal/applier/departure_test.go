@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -13,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // parcel is a custom resource of what [parcels] defines.
@@ -169,9 +170,5 @@ func (f *fixture) remaining(t *testing.T) []string {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for begun := time.Now(); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begun) > patience {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
+	testkit.Await(t, patience, what, holds)
 }

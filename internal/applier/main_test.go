@@ -22,9 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -55,12 +53,7 @@ func TestMain(m *testing.M) {
 	if onlyFuzzes() {
 		os.Exit(m.Run())
 	}
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
+	os.Exit(cluster.RunTests(m, cluster.Options{Dial: services.Dial}, prepare))
 }
 
 // onlyFuzzes says that nothing will run that needs the cluster: with -run '^$' or
@@ -71,31 +64,13 @@ func onlyFuzzes() bool {
 	return tests == "^$" || strings.HasPrefix(tests, "^Fuzz") || value("test.fuzzworker") == "true"
 }
 
-func runTests(m *testing.M) (_ int, err error) {
-	ctx := context.Background()
-	theCluster, err = cluster.Start(ctx, cluster.Options{Nodes: cluster.NoNodes, Progress: os.Stderr, Dial: services.Dial})
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if stopErr := theCluster.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return 0, err
-		}
-	}
-	if admin, err = client.New(theCluster.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
-		return 0, err
+func prepare(ctx context.Context, started *cluster.Cluster) (err error) {
+	theCluster = started
+	if admin, err = started.Client(); err != nil {
+		return err
 	}
 	services.Use(admin)
-	if err := prepareCluster(ctx); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	return prepareCluster(ctx)
 }
 
 // prepareCluster installs the owners' kind and the system namespace.

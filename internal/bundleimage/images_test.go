@@ -32,6 +32,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
 )
 
 // fetching is a registry and who fetches from it.
@@ -60,20 +61,8 @@ func (f *fetching) fetch(t *testing.T, owner object.Owner, wanted controller.Bun
 
 func startFetching(t *testing.T) *fetching {
 	t.Helper()
-	registry, err := testkit.StartRegistry()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := registry.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	conf := filepath.Join(t.TempDir(), "registries.conf")
-	if err := registry.WriteRegistriesConf(conf); err != nil {
-		t.Fatal(err)
-	}
-	puller, err := image.New(image.Config{Dir: t.TempDir(), RegistriesConf: conf})
+	registry, config := imagetest.Start(t)
+	puller, err := image.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

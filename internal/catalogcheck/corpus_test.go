@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,7 +23,7 @@ func TestCorpusOfCatalogs(t *testing.T) {
 		t.Errorf("only %d catalogs", len(catalogs))
 	}
 	for _, folder := range catalogs {
-		problems := check(t, withoutNotes(t, folder))
+		problems := check(t, testkit.CorpusFiles(t, folder))
 		for _, p := range problems {
 			if p.Severity == catalogcheck.Error {
 				t.Errorf("%s: %s", folder, p)
@@ -61,7 +60,7 @@ func TestCorpusFromTheWild(t *testing.T) {
 	)
 	clean := 0
 	for _, folder := range folders(t, filepath.Join(testkit.Corpus(t), "fbc")) {
-		root := withoutNotes(t, folder)
+		root := testkit.CorpusFiles(t, folder)
 		problems := check(t, root)
 		checkForm(t, root, problems)
 		if len(problems) == 0 {
@@ -103,27 +102,4 @@ func folders(t *testing.T, root string) []string {
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
-}
-
-// withoutNotes returns the files below folder but those that say where the
-// others are from.
-func withoutNotes(t *testing.T, folder string) fstest.MapFS {
-	t.Helper()
-	root := fstest.MapFS{}
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == "SOURCE" {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(folder, path)
-		root[filepath.ToSlash(name)] = &fstest.MapFile{Data: data}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
 }

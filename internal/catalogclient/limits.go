@@ -1,6 +1,7 @@
 package catalogclient
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
@@ -61,27 +62,13 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.Content.YAMLBytes == 0 {
-		l.Content.YAMLBytes = defaultYAMLBytes
-	}
+	l.Content.YAMLBytes = cmp.Or(l.Content.YAMLBytes, defaultYAMLBytes)
 	l.Content = l.Content.WithDefaults()
-	if l.KeptBytes == 0 {
-		l.KeptBytes = defaultKeptBytes
-	}
-	if l.AllKeptBytes == 0 {
-		l.AllKeptBytes = defaultAllKeptBytes
-	}
-	if l.SmallBytes == 0 {
-		l.SmallBytes = defaultSmallBytes
-	}
-	if l.Items == 0 {
-		l.Items = defaultItems
-	}
-	if l.Idle == 0 {
-		l.Idle = defaultIdle
-	}
-	if l.Total == 0 {
-		l.Total = defaultTotal
-	}
+	l.KeptBytes = cmp.Or(l.KeptBytes, defaultKeptBytes)
+	l.AllKeptBytes = cmp.Or(l.AllKeptBytes, defaultAllKeptBytes)
+	l.SmallBytes = cmp.Or(l.SmallBytes, defaultSmallBytes)
+	l.Items = cmp.Or(l.Items, defaultItems)
+	l.Idle = cmp.Or(l.Idle, defaultIdle)
+	l.Total = cmp.Or(l.Total, defaultTotal)
 	return l
 }

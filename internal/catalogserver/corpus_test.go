@@ -4,12 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
@@ -32,7 +30,7 @@ func TestCorpus(t *testing.T) {
 	served, refused := 0, 0
 	for _, kind := range []string{"catalog", "fbc"} {
 		for _, folder := range folders(t, filepath.Join(dir, kind)) {
-			root := withoutNotes(t, folder)
+			root := testkit.CorpusFiles(t, folder)
 			if len(root) == 0 {
 				continue
 			}
@@ -151,27 +149,4 @@ func folders(t *testing.T, root string) []string {
 		t.Fatal(err)
 	}
 	return paths
-}
-
-// withoutNotes returns the files below folder but those that say where the
-// others are from.
-func withoutNotes(t *testing.T, folder string) fstest.MapFS {
-	t.Helper()
-	root := fstest.MapFS{}
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == "SOURCE" {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(folder, path)
-		root[filepath.ToSlash(name)] = &fstest.MapFile{Data: data}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
 }

@@ -1,4 +1,6 @@
 package catalogserver
 
-// AwaitWakeup returns the name of the next catalog whose content has come, or will not.
-func (r *Reconciler) AwaitWakeup() string { return (<-r.fetched).Object.GetName() }
+import "github.com/clusterextensions/operator-controller/internal/requeue"
+
+// Wakeups are the catalogs that the Reconciler asks for a pass over.
+func (r *Reconciler) Wakeups() *requeue.Wakeups { return &r.wakeups }

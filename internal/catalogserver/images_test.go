@@ -3,32 +3,18 @@ package catalogserver_test
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/fstest"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/image"
-	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
 )
 
 func TestImagePuller(t *testing.T) {
 	t.Parallel()
-	registry, err := testkit.StartRegistry()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = registry.Close() })
-	dir := t.TempDir()
-	conf, policy := filepath.Join(dir, "registries.conf"), filepath.Join(dir, "policy.json")
-	if err := registry.WriteRegistriesConf(conf, "registry.test"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(policy, []byte(`{"default":[{"type":"insecureAcceptAnything"}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	images, err := image.New(image.Config{Dir: filepath.Join(dir, "cache"), PolicyFile: policy, RegistriesConf: conf})
+	registry, config := imagetest.Start(t, "registry.test")
+	images, err := image.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 package catalogserver
 
-import "github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+import (
+	"cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+)
 
 // MaxBytes is some five times the size of the largest public catalog.
 const MaxBytes = 1 << 30
@@ -24,11 +28,7 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	l.Content = l.Content.WithDefaults()
-	if l.Bytes == 0 {
-		l.Bytes = MaxBytes
-	}
-	if l.IndexBytes == 0 {
-		l.IndexBytes = defaultIndexBytes
-	}
+	l.Bytes = cmp.Or(l.Bytes, MaxBytes)
+	l.IndexBytes = cmp.Or(l.IndexBytes, defaultIndexBytes)
 	return l
 }

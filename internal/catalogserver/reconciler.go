@@ -9,18 +9,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	crhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/fetch"
@@ -46,8 +42,6 @@ const (
 	// Retries begin soon, and go on often enough for a registry that comes back.
 	minRetryDelay = time.Second
 	maxRetryDelay = 5 * time.Minute
-	// electionBuffer takes the catalogs that there are at the moment of election.
-	electionBuffer = 1024
 )
 
 // ReconcilerConfig is what a Reconciler is made from. Every field is required.
@@ -96,9 +90,9 @@ type Reconciler struct {
 	retries workqueue.TypedRateLimiter[string]
 	// leads never ends: a replica that is no longer the leader exits.
 	leads atomic.Bool
-	// elected are catalogs to look at as the leader, and fetched those whose content has
-	// come, or has not and will not.
-	elected, fetched chan event.GenericEvent
+	// wakeups are catalogs to look at as the leader, and those whose content has come, or
+	// has not and will not.
+	wakeups requeue.Wakeups
 }
 
 // NewReconciler returns a Reconciler, or what is wrong with cfg.
@@ -112,16 +106,9 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 		external: external,
 		writer:   writer{client: cfg.Client},
 		retries:  workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetryDelay, maxRetryDelay),
-		elected:  make(chan event.GenericEvent, electionBuffer),
-		fetched:  make(chan event.GenericEvent),
 	}
-	r.contents = contents{store: cfg.Store, puller: cfg.Puller, fetches: newFetches(r.wake), now: cfg.Now}
+	r.contents = contents{store: cfg.Store, puller: cfg.Puller, fetches: newFetches(r.wakeups.Wake), now: cfg.Now}
 	return r, nil
-}
-
-// wake asks for a pass over a catalog.
-func (r *Reconciler) wake(catalog string) {
-	r.fetched <- event.GenericEvent{Object: &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: catalog}}}
 }
 
 // SetupWithManager adds the Reconciler to mgr, to run on every replica.
@@ -132,8 +119,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&ocv1.ClusterCatalog{}).
-		WatchesRawSource(source.Channel(r.elected, &crhandler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(r.fetched, &crhandler.EnqueueRequestForObject{})).
+		WatchesRawSource(&r.wakeups).
 		WithOptions(controller.Options{
 			NeedLeaderElection:      new(false),
 			MaxConcurrentReconciles: MaxStores,
@@ -163,11 +149,7 @@ func (r *Reconciler) Lead(ctx context.Context) error {
 		return fmt.Errorf("listing catalogs: %w", err)
 	}
 	for i := range catalogs.Items {
-		select {
-		case r.elected <- event.GenericEvent{Object: &catalogs.Items[i]}:
-		case <-ctx.Done():
-			return nil
-		}
+		r.wakeups.Wake(catalogs.Items[i].Name)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -85,6 +86,7 @@ type cluster struct {
 	dir    string
 	store  *catalogserver.Store
 	rec    *catalogserver.Reconciler
+	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
 	now    time.Time
 	// random spreads polling.
 	random float64
@@ -150,6 +152,9 @@ func (c *cluster) lead() {
 	if err := c.rec.Lead(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}
+	for c.queue.Len() > 0 {
+		c.awaitWakeup()
+	}
 }
 
 func (c *cluster) restartAsFollower() {
@@ -163,6 +168,18 @@ func (c *cluster) restartAsFollower() {
 		c.t.Fatal(err)
 	}
 	c.rec = rec
+	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	c.t.Cleanup(c.queue.ShutDown)
+	if err := rec.Wakeups().Start(c.t.Context(), c.queue); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// awaitWakeup gives the name of the next catalog that a pass is asked for.
+func (c *cluster) awaitWakeup() string {
+	request, _ := c.queue.Get()
+	c.queue.Done(request)
+	return request.Name
 }
 
 func (c *cluster) pass() (reconcile.Result, error) {
@@ -179,7 +196,7 @@ func (c *cluster) reconcile(name string) (reconcile.Result, error) {
 		if !errors.Is(err, requeue.ErrUnderway) {
 			return result, err
 		}
-		if woken := c.rec.AwaitWakeup(); woken != name {
+		if woken := c.awaitWakeup(); woken != name {
 			c.t.Errorf("catalog %q is woken, not %q", woken, name)
 		}
 	}

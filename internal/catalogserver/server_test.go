@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // start runs a server until the test ends and returns its address.
@@ -52,12 +53,7 @@ func start(t *testing.T, cfg catalogserver.ServerConfig) string {
 
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not happen")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testkit.Await(t, 30*time.Second, "waiting", condition)
 }
 
 func TestServerFinishesReplies(t *testing.T) {

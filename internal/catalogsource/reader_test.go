@@ -19,7 +19,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 	"github.com/clusterextensions/operator-controller/internal/image"
-	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
 )
 
 const content = `{"schema":"olm.package","name":"p"}
@@ -135,21 +135,11 @@ func write(t *testing.T, path, text string) {
 // withImage has registry.test/catalog:v1 for who pulls so.
 func withImage(t *testing.T) image.Config {
 	t.Helper()
-	registry, err := testkit.StartRegistry()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = registry.Close() })
+	registry, config := imagetest.Start(t, "registry.test")
 	files := fstest.MapFS{"configs/c.json": &fstest.MapFile{Data: []byte(content)}}
 	if _, err := registry.Push(t.Context(), "catalog:v1", files, map[string]string{image.CatalogLabel: "/configs"}); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	config := image.Config{RegistriesConf: filepath.Join(dir, "registries.conf"), PolicyFile: filepath.Join(dir, "policy.json")}
-	if err := registry.WriteRegistriesConf(config.RegistriesConf, "registry.test"); err != nil {
-		t.Fatal(err)
-	}
-	write(t, config.PolicyFile, `{"default":[{"type":"insecureAcceptAnything"}]}`)
 	return config
 }
 

@@ -30,9 +30,10 @@ const maxCatalogBackoff = 30 * time.Second
 // CatalogReconciler keeps the content of every served catalog at hand, and
 // wakes the extensions whose package has changed.
 type CatalogReconciler struct {
-	Client   client.Client
-	Catalogs Catalogs
-	Wakeups  *Wakeups
+	Client     client.Client
+	Catalogs   Catalogs
+	Neighbours *Neighbours
+	Wakeups    *requeue.Wakeups
 
 	// failing has for each catalog that cannot be read why, as it was logged.
 	failing sync.Map
@@ -120,11 +121,12 @@ func sourceOf(catalog *ocv1.ClusterCatalog) (CatalogSource, bool) {
 // It comes after a read that can take minutes. Labels that were changed meanwhile
 // have woken extensions too early, so those count that the catalog has now.
 func (r *CatalogReconciler) wake(ctx context.Context, req ctrl.Request, match func(pkg string) bool) error {
+	r.Neighbours.expire()
 	catalog := &ocv1.ClusterCatalog{}
 	if err := r.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	needs := newNeedsReader(ctx, r.Client, r.Catalogs)
+	needs := newNeedsReader(ctx, r.Neighbours)
 	names, err := extensionNames(ctx, r.Client, func(ext *ocv1.ClusterExtension) bool {
 		filter := ext.Spec.Source.Catalog
 		if filter == nil {

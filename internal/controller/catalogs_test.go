@@ -11,11 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -78,13 +80,12 @@ func TestCatalogContentWakesWhomItConcerns(t *testing.T) {
 			if tc.unserved {
 				catalog.Status = ocv1.ClusterCatalogStatus{}
 			}
-			wakeups := &Wakeups{}
-			r := &CatalogReconciler{Client: catalogWorld(t, catalog), Catalogs: &tc.content, Wakeups: wakeups}
+			r := newCatalogReconciler(catalogWorld(t, catalog), &tc.content)
 			_, err := r.Reconcile(t.Context(), requestFor("c"))
 			if (err != nil) != tc.fails {
 				t.Errorf("err = %v, want one: %t", err, tc.fails)
 			}
-			if diff := cmp.Diff(tc.woken, sets.List(wakeups.early), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.woken, woken(t, r.Wakeups), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("woken (-want +got): %s\n%s", tc.reason, diff)
 			}
 			if len(tc.content.refreshed) != tc.asked {
@@ -113,7 +114,7 @@ func TestCatalogContentWakesWhoLooksAtOthers(t *testing.T) {
 			held := &content{loaded: true, changed: []string{"p"}, packages: map[string]*resolve.Prepared{
 				"q": stating("q", map[string][]*requirement.Property{"1.0.0": {tc.states}}, "1.0.0"),
 			}}
-			woken := wokenBy(t, &CatalogReconciler{Client: catalogWorld(t, catalog), Catalogs: held})
+			woken := wokenBy(t, newCatalogReconciler(catalogWorld(t, catalog), held))
 			if got := slices.Contains(woken, "other-package"); got != tc.want {
 				t.Errorf("woken are %v; the one that looks at others is among them: %t, want %t", woken, got, tc.want)
 			}
@@ -134,7 +135,7 @@ func TestCatalogThatIsRelabelledWhileItIsRead(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	woken := wokenBy(t, &CatalogReconciler{Client: world, Catalogs: held})
+	woken := wokenBy(t, newCatalogReconciler(world, held))
 	if diff := cmp.Diff([]string{"any", "selecting-another"}, woken); diff != "" {
 		t.Errorf("woken (-want +got):\n%s", diff)
 	}
@@ -154,11 +155,31 @@ func servedCatalog() *ocv1.ClusterCatalog {
 // wokenBy gives whom a pass over the catalog wakes.
 func wokenBy(t *testing.T, r *CatalogReconciler) []string {
 	t.Helper()
-	r.Wakeups = &Wakeups{}
 	if _, err := r.Reconcile(t.Context(), requestFor("c")); err != nil {
 		t.Fatal(err)
 	}
-	return sets.List(r.Wakeups.early)
+	return woken(t, r.Wakeups)
+}
+
+func newCatalogReconciler(api client.Client, content *content) *CatalogReconciler {
+	return &CatalogReconciler{Client: api, Catalogs: content, Neighbours: NewNeighbours(api, content), Wakeups: &requeue.Wakeups{}}
+}
+
+// woken gives all who were woken before there was a queue, sorted.
+func woken(t *testing.T, wakeups *requeue.Wakeups) []string {
+	t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	if err := wakeups.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for queue.Len() > 0 {
+		request, _ := queue.Get()
+		names = append(names, request.Name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 func catalogWorld(t *testing.T, catalog *ocv1.ClusterCatalog) client.Client {
@@ -185,7 +206,7 @@ func catalogWorld(t *testing.T, catalog *ocv1.ClusterCatalog) client.Client {
 func TestGoneCatalogsAreForgotten(t *testing.T) {
 	t.Parallel()
 	held := &content{}
-	r := &CatalogReconciler{Client: catalogWorld(t, &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), Catalogs: held}
+	r := newCatalogReconciler(catalogWorld(t, &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), held)
 	if _, err := r.Reconcile(t.Context(), requestFor("gone")); err != nil {
 		t.Fatal(err)
 	}

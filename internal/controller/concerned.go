@@ -14,7 +14,6 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
-	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // toRequirersOfAPIs wakes those that depend on what the cluster serves.
@@ -27,7 +26,7 @@ func (r *Reconciler) toRequirersOfAPIs() handler.TypedEventHandler[struct{}, rec
 // requirersOfAPIs are the extensions whose package requires APIs, and those that have
 // objects of kinds that were not served.
 func (r *Reconciler) requirersOfAPIs(ctx context.Context) []reconcile.Request {
-	needs := newNeedsReader(ctx, r.Client, r.Catalogs)
+	needs := newNeedsReader(ctx, r.Neighbours)
 	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
 		if _, waits := r.unserved.Load(ext.Name); waits {
 			return true
@@ -58,7 +57,7 @@ func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) []re
 	if !ok || moved.Spec.Source.Catalog == nil {
 		return nil
 	}
-	needs := newNeedsReader(ctx, r.Client, r.Catalogs)
+	needs := newNeedsReader(ctx, r.Neighbours)
 	required := needs(moved).Packages
 	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
 		if ext.Name == moved.Name || ext.Spec.Source.Catalog == nil {
@@ -77,22 +76,15 @@ func looksAtOthers(its requirement.Needs) bool {
 
 // newNeedsReader gives what matters to the requirements of an extension's
 // package, in whatever catalog.
-func newNeedsReader(ctx context.Context, reader client.Reader, content Catalogs) func(*ocv1.ClusterExtension) requirement.Needs {
-	var list ocv1.ClusterCatalogList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing catalogs to find out whom to wake")
-	}
+func newNeedsReader(ctx context.Context, neighbours *Neighbours) func(*ocv1.ClusterExtension) requirement.Needs {
 	return func(ext *ocv1.ClusterExtension) requirement.Needs {
 		if ext.Spec.Source.Catalog == nil {
 			return requirement.Needs{}
 		}
-		var catalogs []resolve.Catalog
-		for i := range list.Items {
-			prepared, err := content.Package(list.Items[i].Name, ext.Spec.Source.Catalog.PackageName)
-			if err == nil {
-				catalogs = append(catalogs, resolve.Catalog{Package: prepared})
-			}
+		its, err := neighbours.needsOf(ctx, ext.Spec.Source.Catalog.PackageName)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "listing catalogs to find out whom to wake")
 		}
-		return needsOf(catalogs)
+		return its
 	}
 }

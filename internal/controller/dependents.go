@@ -13,7 +13,7 @@ import (
 // once its installed bundle has become another one; nil stands for none at all.
 // It is one line for each requirement, sorted by the name of the neighbour.
 func dependents(pkg string, becomes *bundle.Identity, observed Observed) []string {
-	if !slices.ContainsFunc(observed.Surroundings.Neighbours, Neighbour.isDemanding) {
+	if len(observed.Surroundings.Requirers) == 0 {
 		return nil // nearly always: spare every pass what follows
 	}
 	var is *bundle.Identity
@@ -23,10 +23,7 @@ func dependents(pkg string, becomes *bundle.Identity, observed Observed) []strin
 	now := requirement.NewChecker(*clusterAfter(pkg, is, observed))
 	then := requirement.NewChecker(*clusterAfter(pkg, becomes, observed))
 	var lines []string
-	for _, neighbour := range observed.Surroundings.Neighbours {
-		if !neighbour.isDemanding() {
-			continue
-		}
+	for _, neighbour := range observed.Surroundings.Requirers {
 		known := now.Check(neighbour.Requirements).Unmet
 		for _, unmet := range then.Check(neighbour.Requirements).Unmet {
 			isNew := !slices.ContainsFunc(known, func(k requirement.Unmet) bool { return k.Text == unmet.Text })

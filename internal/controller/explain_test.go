@@ -42,6 +42,7 @@ func TestWhatIsNotKnownMattersOnlyToWhoRequiresIt(t *testing.T) {
 			w := worldWith(t)
 			w.catalog["p"] = stating("p", map[string][]*requirement.Property{"1.0.0": test.requires}, "1.0.0")
 			w.reconciler.Client = lonely{Client: w.client}
+			w.reconciler.Neighbours = NewNeighbours(w.reconciler.Client, w)
 			found, err := w.reconciler.Explain(t.Context(), "x")
 			if err != nil {
 				t.Fatal(err)

@@ -185,9 +185,8 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 	if ext.Status.Install == nil || wanted.Selector == nil {
 		return
 	}
-	var observed Observed
+	observed := Observed{Installation: installation.State{Installed: &installation.Revision{Bundle: installedIdentity(ext)}}}
 	r.observeOffers(ctx, wanted, &observed)
-	observed.Installation.Installed = &installation.Revision{Bundle: installedIdentity(ext)}
 	r.tell(ext, removalOf(dependents(wanted.Request.Package, nil, observed)))
 }
 

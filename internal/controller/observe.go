@@ -89,7 +89,7 @@ func (r *Reconciler) observeOffers(ctx context.Context, wanted Wanted, observed 
 		observed.Catalogs, observed.CatalogsErr = r.catalogs(ctx, wanted.Selector, wanted.Request.Package)
 	}
 	if observed.CatalogsErr == nil {
-		observed.Surroundings = r.surroundings(ctx, wanted.Owner.Name, needsOf(observed.Catalogs))
+		observed.Surroundings = r.surroundings(ctx, wanted, *observed)
 	}
 }
 

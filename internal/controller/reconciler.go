@@ -35,6 +35,7 @@ type Reconciler struct {
 	Departures Departures
 	Bundles    Bundles
 	Catalogs   Catalogs
+	Neighbours *Neighbours
 	Platform   Platform
 	Events     Events
 	Metrics    *Metrics

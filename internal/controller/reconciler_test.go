@@ -107,6 +107,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Departures: w,
 		Bundles:    w,
 		Catalogs:   w,
+		Neighbours: NewNeighbours(w.client, w),
 		Platform:   w,
 		Events:     w,
 		Metrics:    metrics,

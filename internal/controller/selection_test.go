@@ -24,6 +24,12 @@ type stocked struct {
 	shelves shelves
 }
 
+// stock gives each catalog content of its own.
+func (w *world) stock(content shelves) {
+	w.reconciler.Catalogs = stocked{Catalogs: w, shelves: content}
+	w.reconciler.Neighbours = NewNeighbours(w.client, w.reconciler.Catalogs)
+}
+
 func (s stocked) Package(catalog, name string) (*resolve.Prepared, error) {
 	packages, held := s.shelves[catalog]
 	if !held {
@@ -97,9 +103,7 @@ func TestDisguisedCatalogIsNotDrawnFrom(t *testing.T) {
 			w := newWorld(t, ext,
 				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sa"}},
 				disguised("good", "good", 0), disguised("evil", "good", priority))
-			w.reconciler.Catalogs = stocked{Catalogs: w, shelves: shelves{
-				"good": {"p": offering("1.0.0").Package}, "evil": {"p": offering("6.6.6").Package},
-			}}
+			w.stock(shelves{"good": {"p": offering("1.0.0").Package}, "evil": {"p": offering("6.6.6").Package}})
 			w.mustReconcile(t)
 			w.mustReconcile(t)
 			if !slices.Contains(w.did, "apply 1.0.0") {
@@ -127,7 +131,7 @@ func TestDisguisedCatalogWakesItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	woken := wokenBy(t, &CatalogReconciler{Client: world, Catalogs: &content{loaded: true, changed: []string{"p"}}})
+	woken := wokenBy(t, newCatalogReconciler(world, &content{loaded: true, changed: []string{"p"}}))
 	if diff := cmp.Diff([]string{"any", "selecting", "selecting-c"}, woken); diff != "" {
 		t.Errorf("woken (-want +got):\n%s", diff)
 	}
@@ -155,8 +159,8 @@ func TestWhatNeighboursStateIsFromTheirCatalogs(t *testing.T) {
 			neighbour := other("q", "1.0.0")
 			neighbour.Spec.Source.Catalog.Selector = named("good")
 			w := newWorld(t, neighbour, disguised("a", "good", 0), disguised("good", "good", 0), disguised("z", "good", 0))
-			w.reconciler.Catalogs = stocked{Catalogs: w, shelves: tc.shelves}
-			found, err := w.reconciler.neighbours(t.Context(), "x")
+			w.stock(tc.shelves)
+			found, _, err := w.reconciler.Neighbours.concerning(t.Context(), concern{extension: "x", needs: requirement.Needs{AnyPackage: true}})
 			if err != nil || len(found) != 1 {
 				t.Fatalf("found %+v, %v", found, err)
 			}

@@ -39,13 +39,14 @@ func NewScheme() (*runtime.Scheme, error) {
 // Setup registers the reconciler of ClusterExtensions and what wakes it.
 func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error {
 	r.backoff = newBackoff()
+	r.Neighbours.follow()
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterextension").
 		For(&ocv1.ClusterExtension{}, builder.WithPredicates(r.extensionEdited())).
 		Watches(&ocv1.ClusterExtension{}, r.removals.handler()).
 		Watches(&ocv1.ClusterCatalog{}, handler.EnqueueRequestsFromMapFunc(r.selecting), builder.WithPredicates(catalogMoved())).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(accountMoved())).
-		Watches(&ocv1.ClusterExtension{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), builder.WithPredicates(installMoved())).
+		Watches(&ocv1.ClusterExtension{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), builder.WithPredicates(r.Neighbours.noted(), installMoved())).
 		WatchesRawSource(sources.Wakeups).
 		WatchesRawSource(source.TypedChannel(sources.APIs, r.toRequirersOfAPIs())).
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
@@ -118,6 +119,7 @@ func accountMoved() predicate.Predicate {
 // selector no longer matches it are among them: the event tells of the labels
 // after the change only.
 func (r *Reconciler) selecting(ctx context.Context, _ client.Object) []reconcile.Request {
+	r.Neighbours.expire()
 	return r.extensions(ctx, func(*ocv1.ClusterExtension) bool { return true })
 }
 

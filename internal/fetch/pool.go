@@ -19,7 +19,7 @@ type Config[T any] struct {
 	Limits Limits
 	// Timeout bounds a fetch, from when a worker takes it up.
 	Timeout time.Duration
-	// Wake tells those who have asked that it is time to ask again. It may block.
+	// Wake tells those who have asked that it is time to ask again. It must not block.
 	Wake func(who string)
 	// Discard is for what nobody wants any more.
 	Discard func(T)
@@ -152,8 +152,7 @@ func (p *Pool[T]) work(ctx context.Context, t *task[T]) {
 	p.mu.Unlock()
 	switch {
 	case wanted && p.all.Err() == nil:
-		// Not as a part of the group: who is woken may have stopped to listen.
-		go p.cfg.Wake(t.who)
+		p.cfg.Wake(t.who)
 	case !wanted && err == nil:
 		p.cfg.Discard(value)
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -12,22 +11,14 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/clusterextensions/operator-controller/internal/image"
-	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
 )
 
 // BenchmarkPull pulls a bundle of twelve files of 16 KiB: from a registry on
 // this machine, and from the cache.
 func BenchmarkPull(b *testing.B) {
-	registry, err := testkit.StartRegistry()
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = registry.Close() })
-	conf := filepath.Join(b.TempDir(), "registries.conf")
-	if err := registry.WriteRegistriesConf(conf); err != nil {
-		b.Fatal(err)
-	}
-	puller, err := image.New(image.Config{Dir: b.TempDir(), RegistriesConf: conf})
+	registry, config := imagetest.Start(b)
+	puller, err := image.New(config)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package image_test
 import (
 	"io/fs"
 	"os"
-	"path/filepath"
 	"testing"
 	"testing/fstest"
 
@@ -11,9 +10,8 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
 )
-
-const acceptAnything = `{"default":[{"type":"insecureAcceptAnything"}]}`
 
 // fixture is a registry that answers for registry.test, and a puller for it.
 type fixture struct {
@@ -25,20 +23,7 @@ type fixture struct {
 // newFixture starts a registry and a puller; edit may change its configuration.
 func newFixture(t *testing.T, edit func(*image.Config)) *fixture {
 	t.Helper()
-	registry, err := testkit.StartRegistry()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = registry.Close() })
-	dir := t.TempDir()
-	config := image.Config{
-		Dir:            filepath.Join(dir, "cache"),
-		PolicyFile:     writeFile(t, filepath.Join(dir, "policy.json"), acceptAnything),
-		RegistriesConf: filepath.Join(dir, "registries.conf"),
-	}
-	if err := registry.WriteRegistriesConf(config.RegistriesConf, "registry.test"); err != nil {
-		t.Fatal(err)
-	}
+	registry, config := imagetest.Start(t, "registry.test")
 	if edit != nil {
 		edit(&config)
 	}

@@ -155,9 +155,10 @@ func TestGuardLooksUpNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sys := &types.SystemContext{
-				SystemRegistriesConfPath: written(t, "registries.conf", ""),
-				AuthFilePath:             written(t, "auth.json", "{}"),
-				RegistriesDirPath:        t.TempDir(),
+				SystemRegistriesConfPath:    written(t, "registries.conf", ""),
+				SystemRegistriesConfDirPath: t.TempDir(),
+				AuthFilePath:                written(t, "auth.json", "{}"),
+				RegistriesDirPath:           t.TempDir(),
 			}
 			g := newTestGuard(t, sys, tt.registry)
 			lookups := 0
@@ -195,7 +196,9 @@ func TestGuardLooksUpNames(t *testing.T) {
 func TestLookupsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newTestGuard(t, &types.SystemContext{SystemRegistriesConfPath: written(t, "registries.conf", "")}, "registry.example")
+		g := newTestGuard(t, &types.SystemContext{
+			SystemRegistriesConfPath: written(t, "registries.conf", ""), SystemRegistriesConfDirPath: t.TempDir(),
+		}, "registry.example")
 		g.proxy = func(*url.URL) (*url.URL, error) { return nil, nil }
 		g.lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) {
 			<-ctx.Done()
@@ -213,6 +216,7 @@ func TestLookupsEnd(t *testing.T) {
 func TestGuardFollowsMirrors(t *testing.T) {
 	t.Parallel()
 	sys := &types.SystemContext{
+		SystemRegistriesConfDirPath: t.TempDir(),
 		SystemRegistriesConfPath: written(t, "registries.conf", `
 [[registry]]
 prefix = "docker.io"

@@ -23,6 +23,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
 )
 
 // scoped accepts one repository and rejects everything else.
@@ -150,7 +151,7 @@ func TestPolicyHoldsForCachedContent(t *testing.T) {
 	if rejected := (*image.PolicyError)(nil); !errors.As(err, &rejected) {
 		t.Errorf("stricter policy: error = %v, want a PolicyError", err)
 	}
-	writeFile(t, f.config.PolicyFile, acceptAnything)
+	writeFile(t, f.config.PolicyFile, imagetest.AcceptAnything)
 	f.registry.ResetRequests()
 	f.mustPull(t, "registry.test/other@"+d, image.BundleContent)
 	if count := f.registry.Count("/blobs/"); count != 0 {
@@ -198,7 +199,7 @@ func TestPolicyFile(t *testing.T) {
 func TestSystemPolicy(t *testing.T) {
 	dir := t.TempDir()
 	config := image.Config{Dir: filepath.Join(dir, "cache")}
-	t.Setenv("CONTAINERS_POLICY_JSON", writeFile(t, filepath.Join(dir, "policy.json"), acceptAnything))
+	t.Setenv("CONTAINERS_POLICY_JSON", writeFile(t, filepath.Join(dir, "policy.json"), imagetest.AcceptAnything))
 	puller, err := image.New(config)
 	if err != nil || puller.AcceptsAnything() {
 		t.Errorf("New = %v, error %v, want the policy that the environment names", puller, err)

@@ -37,8 +37,9 @@ type Config struct {
 	PolicyFile string
 	// RequirePolicy makes the absence of a policy an error.
 	RequirePolicy bool
-	// RegistriesConf is the main registries.conf file. Empty means that of
-	// the system (CONTAINERS_REGISTRIES_CONF, then the usual places).
+	// RegistriesConf is the main registries.conf file, with others in a directory
+	// of the same name and .d. Empty means those of the system
+	// (CONTAINERS_REGISTRIES_CONF, then the usual places).
 	RegistriesConf string
 	// RegistriesDir is the registries.d directory, which says where signatures
 	// are. Empty means those of the system.
@@ -233,6 +234,9 @@ func (p *Puller) systemContext(authFile string) *types.SystemContext {
 		// Bundles and catalogs are data: they are published for Linux
 		// wherever this process runs.
 		OSChoice: "linux",
+	}
+	if p.config.RegistriesConf != "" {
+		sys.SystemRegistriesConfDirPath = p.config.RegistriesConf + ".d"
 	}
 	if _, err := os.Stat(authFile); authFile != "" && !errors.Is(err, fs.ErrNotExist) {
 		sys.AuthFilePath = authFile

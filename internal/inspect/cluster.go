@@ -77,7 +77,8 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	cluster := &Cluster{cfg: cfg, through: through, reconciler: &controller.Reconciler{
-		Client: api, Catalogs: catalogs, Platform: offers, Metrics: metrics, Now: cfg.Now,
+		Client: api, Catalogs: catalogs, Neighbours: controller.NewNeighbours(api, catalogs),
+		Platform: offers, Metrics: metrics, Now: cfg.Now,
 	}}
 	for _, err := range offers.Read(ctx) {
 		cluster.unknown = append(cluster.unknown, err.Error())

@@ -12,8 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -30,41 +28,17 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
+	os.Exit(cluster.RunTests(m, cluster.Options{}, prepare))
 }
 
-func runTests(m *testing.M) (_ int, err error) {
-	ctx := context.Background()
-	started, err := cluster.Start(ctx, cluster.Options{Nodes: cluster.NoNodes, Progress: os.Stderr})
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if stopErr := started.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return 0, err
-		}
-	}
-	if admin, err = client.New(started.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
-		return 0, err
+func prepare(ctx context.Context, started *cluster.Cluster) (err error) {
+	if admin, err = started.Client(); err != nil {
+		return err
 	}
 	if controller, err = started.ConfigFor("controller"); err != nil {
-		return 0, err
+		return err
 	}
-	if err := grant(ctx); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	return grant(ctx)
 }
 
 // grant gives the controller the ClusterRole that it is installed with.

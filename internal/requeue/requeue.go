@@ -1,4 +1,5 @@
-// Package requeue decides how a work queue hears of the end of a pass.
+// Package requeue decides how a work queue hears of the end of a pass, and of what
+// calls for the next one.
 //
 // The queue of controller-runtime logs each error of a pass as one of the program,
 // with a stack. Most of them are none: what stands in the way of an object is told in

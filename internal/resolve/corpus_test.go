@@ -1,8 +1,6 @@
 package resolve_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -97,31 +95,7 @@ func loadCorpus(t testing.TB) (map[string][]resolve.Catalog, []question) {
 	for name, p := range fromConfig(t, config) {
 		packages[name] = []resolve.Catalog{{Name: "corpus", Package: resolve.Prepare(*p)}}
 	}
-	return packages, loadQuestions(t, filepath.Join(dir, "resolve.jsonl"))
-}
-
-func loadQuestions(t testing.TB, path string) []question {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var questions []question
-	lines := bufio.NewScanner(bytes.NewReader(content))
-	for lines.Scan() {
-		var q question
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
-			t.Fatal(err)
-		}
-		questions = append(questions, q)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if len(questions) == 0 {
-		t.Fatal("no questions")
-	}
-	return questions
+	return packages, testkit.CorpusLines[question](t, filepath.Join(dir, "resolve.jsonl"))
 }
 
 // fromConfig are the packages of a catalog by name.

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterextensions/operator-controller/internal/selfissued"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 var start = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
@@ -128,12 +129,7 @@ func serial(r *replica) string {
 
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not happen")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	testkit.Await(t, 30*time.Second, "waiting", condition)
 }
 
 // newAPI refuses updates of what was changed in between, as an API server does.

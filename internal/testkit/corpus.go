@@ -1,12 +1,15 @@
 package testkit
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/fstest"
 )
 
 // Corpus is the folder with real bundles and catalogs. It is not part of the
@@ -22,6 +25,50 @@ func Corpus(tb testing.TB) string {
 		tb.Skip("corpus not present: set CORPUS_DIR")
 	}
 	return dir
+}
+
+// CorpusFiles are those below a folder but the notes that say where the others are from.
+func CorpusFiles(tb testing.TB, folder string) fstest.MapFS {
+	tb.Helper()
+	root := fstest.MapFS{}
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "SOURCE" {
+			return err
+		}
+		data, err := os.ReadFile(path) //nolint:gosec // of the corpus
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		root[filepath.ToSlash(name)] = &fstest.MapFile{Data: data}
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return root
+}
+
+// CorpusLines are the values in a file that has one on each line, of which there is one
+// at least.
+func CorpusLines[T any](tb testing.TB, path string) []T {
+	tb.Helper()
+	content, err := os.ReadFile(path) //nolint:gosec // of the corpus
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var values []T
+	for line := range bytes.Lines(content) {
+		var value T
+		if err := json.Unmarshal(line, &value); err != nil {
+			tb.Fatal(err)
+		}
+		values = append(values, value)
+	}
+	if len(values) == 0 {
+		tb.Fatalf("nothing is in %s", path)
+	}
+	return values
 }
 
 // moduleRoot is found from the folder of the package under test.

@@ -33,7 +33,7 @@ type party struct {
 	round        int
 }
 
-// New returns a number of places. To wake somebody may block.
+// New returns a number of places. To wake somebody must not block.
 func New(places int, wake func(name string)) *Turns {
 	return &Turns{wake: wake, free: places, kept: map[string]struct{}{}, last: map[string]int{}}
 }
@@ -135,8 +135,7 @@ func (t *Turns) release(name string, taken bool) {
 	woken := t.hand()
 	t.mu.Unlock()
 	for _, name := range woken {
-		// Who is woken may have stopped to listen.
-		go t.wake(name)
+		t.wake(name)
 	}
 }
 

@@ -16,12 +16,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -49,40 +46,18 @@ const (
 var (
 	theCluster *cluster.Cluster
 	admin      client.Client
-	scheme     = runtime.NewScheme()
 )
 
 func TestMain(m *testing.M) {
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
+	os.Exit(cluster.RunTests(m, cluster.Options{}, prepare))
 }
 
-func runTests(m *testing.M) (_ int, err error) {
-	ctx := context.Background()
-	theCluster, err = cluster.Start(ctx, cluster.Options{Nodes: cluster.NoNodes, Progress: os.Stderr})
-	if err != nil {
-		return 0, err
+func prepare(ctx context.Context, started *cluster.Cluster) (err error) {
+	theCluster = started
+	if admin, err = started.Client(ocv1.AddToScheme); err != nil {
+		return err
 	}
-	defer func() {
-		if stopErr := theCluster.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	err = errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), ocv1.AddToScheme(scheme))
-	if err != nil {
-		return 0, err
-	}
-	if admin, err = client.New(theCluster.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
-		return 0, err
-	}
-	if err := prepareCluster(ctx); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	return prepareCluster(ctx)
 }
 
 // prepareCluster installs the kinds and roles that are released, and gives the groups
@@ -172,7 +147,7 @@ func as(t *testing.T, user string, groups ...string) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: admin.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/cluster"
 )
 
@@ -252,17 +253,7 @@ func client(t *testing.T, config *rest.Config) kubernetes.Interface {
 // eventually fails the test unless the condition becomes nil.
 func eventually(t *testing.T, condition func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	testkit.Eventually(t, patience, "it did not happen", func(context.Context) error { return condition() })
 }
 
 func names(t *testing.T, dir string) []string {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
@@ -333,7 +334,7 @@ func (r revision) config() string { return fmt.Sprintf(`{"watchNamespace":%q}`, 
 // waited for first.
 func (s *suite) nothingLeft(t *testing.T) {
 	t.Helper()
-	within(t, collecting, "definitions that are left", func(ctx context.Context) error {
+	testkit.Eventually(t, collecting, "definitions that are left", func(ctx context.Context) error {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind(definition))
 		if err := s.Admin.List(ctx, list, client.HasLabels{environment.OwnerLabel}); err != nil {
@@ -345,7 +346,7 @@ func (s *suite) nothingLeft(t *testing.T) {
 		}
 		return nil
 	})
-	within(t, collecting, "what is left", func(ctx context.Context) error {
+	testkit.Eventually(t, collecting, "what is left", func(ctx context.Context) error {
 		left, err := s.Owned(ctx, environment.OwnerLabel)
 		if err != nil {
 			return err

@@ -212,30 +212,7 @@ func together(t *testing.T, name string, families []family, test func(*testing.T
 // eventually waits for check to hold, and says at the end what was amiss.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	within(t, patience, what, check)
-}
-
-func within(t *testing.T, limit time.Duration, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	var amiss error
-	for {
-		began := time.Now()
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			amiss = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, amiss)
-		// A check that takes long is made at most half of the time.
-		case <-time.After(max(100*time.Millisecond, time.Since(began))):
-		}
-	}
+	testkit.Eventually(t, patience, what, check)
 }
 
 // progress waits until Progressing speaks of the present spec and is as wanted.

@@ -35,7 +35,7 @@ var theSuite suite
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	code, err := theSuite.run(m)
+	code, err := environment.KeepLogs("docs", func(logs string) (int, error) { return theSuite.run(m, logs) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -43,19 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run keeps the log when anything fails.
-func (s *suite) run(m *testing.M) (code int, err error) {
-	logs, err := os.MkdirTemp("", "operator-controller-docs-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if err != nil || code != 0 {
-			fmt.Fprintln(os.Stderr, "logs are kept in", logs)
-			return
-		}
-		err = os.RemoveAll(logs)
-	}()
+func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 	s.controllerLog = filepath.Join(logs, "controller.log")
 	ctx := context.Background()
 	s.Environment, err = environment.Start(ctx, environment.Options{Race: raceEnabled, Registries: registries, Progress: os.Stderr})

@@ -28,25 +28,7 @@ const installer = "installer"
 // eventually waits for check to hold, and says at the end what was amiss.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var amiss error
-	for {
-		began := time.Now()
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			amiss = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, amiss)
-		// A check that takes long is made at most half of the time.
-		case <-time.After(max(100*time.Millisecond, time.Since(began))):
-		}
-	}
+	testkit.Eventually(t, patience, what, check)
 }
 
 // condition waits until a condition of an extension is as described: status,

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(parallelism) // is a number
 	}
-	code, err := theSuite.run(m)
+	code, err := environment.KeepLogs("e2e", func(logs string) (int, error) { return theSuite.run(m, logs) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -51,19 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run keeps the logs when anything fails.
-func (s *suite) run(m *testing.M) (code int, err error) {
-	logs, err := os.MkdirTemp("", "operator-controller-e2e-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if err != nil || code != 0 {
-			fmt.Fprintln(os.Stderr, "logs are kept in", logs)
-			return
-		}
-		err = os.RemoveAll(logs)
-	}()
+func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 	s.controllerLog = filepath.Join(logs, "controller.log")
 	s.audit.Path = filepath.Join(logs, "audit.log")
 

@@ -57,7 +57,7 @@ func (e *Environment) StartController(ctx context.Context, logFile string, args 
 		"--catalog-server-bind-address=" + catalogs,
 		"--catalog-server-external-url=http://" + catalogs,
 	}, args...)...)
-	controller.command.Env = append(os.Environ(), "CONTAINERS_REGISTRIES_CONF="+e.registriesConf)
+	controller.command.Env = e.environ()
 	controller.command.Stdout, controller.command.Stderr = log, log
 	if err := controller.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting the controller: %w", err)

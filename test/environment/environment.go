@@ -12,10 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -176,16 +173,8 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 		return err
 	}
 	e.Cluster = started
-	scheme := runtime.NewScheme()
-	err = errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), ocv1.AddToScheme(scheme))
-	if err != nil {
-		return fmt.Errorf("registering types: %w", err)
-	}
-	e.Admin, err = client.New(started.RESTConfig(), client.Options{Scheme: scheme})
-	if err != nil {
-		return fmt.Errorf("connecting to the cluster: %w", err)
-	}
-	return nil
+	e.Admin, err = started.Client(ocv1.AddToScheme)
+	return err
 }
 
 // BuildController builds the controller that is started from now on, and the tool for
@@ -238,6 +227,12 @@ func (e *Environment) Root() string { return e.root }
 // last.
 func (e *Environment) Programs() string { return e.programs }
 
+// environ is that of who pulls images as this environment has them, with the settings and
+// credentials of nobody.
+func (e *Environment) environ() []string {
+	return append(os.Environ(), "CONTAINERS_REGISTRIES_CONF="+e.registriesConf, "HOME="+e.dir, "XDG_CONFIG_HOME=", "XDG_RUNTIME_DIR=", "DOCKER_CONFIG=")
+}
+
 // RegistriesConf sends whoever pulls images to the registry here.
 func (e *Environment) RegistriesConf() string { return e.registriesConf }
 
@@ -257,7 +252,7 @@ func (e *Environment) CommandOutput(ctx context.Context, args ...string) (string
 // what it prints.
 func (e *Environment) LocalOutput(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(e.programs, "kubectl-extension"), args...) //nolint:gosec // our own binary
-	command.Env = append(os.Environ(), "CONTAINERS_REGISTRIES_CONF="+e.registriesConf)
+	command.Env = e.environ()
 	var errors strings.Builder
 	command.Stderr = &errors
 	output, err := command.Output()

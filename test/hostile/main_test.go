@@ -65,17 +65,11 @@ func (s *suite) run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, memory.Close()) }()
-	logs, err := os.MkdirTemp("", "operator-controller-hostile-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if err != nil || code != 0 {
-			fmt.Fprintln(os.Stderr, "logs are kept in", logs)
-			return
-		}
-		err = os.RemoveAll(logs)
-	}()
+	return environment.KeepLogs("hostile", func(logs string) (int, error) { return s.runIn(m, memory, logs) })
+}
+
+// runIn has the controller in a group of its own.
+func (s *suite) runIn(m *testing.M, memory *environment.MemoryGroup, logs string) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	s.Environment, err = environment.Start(ctx, environment.Options{

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(parallelism) // is a number
 	}
-	code, err := theSuite.run(m)
+	code, err := environment.KeepLogs("status", func(logs string) (int, error) { return theSuite.run(m, logs) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -52,20 +52,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run starts the recorder before anything is there to be recorded. It keeps the
-// logs when anything fails.
-func (s *suite) run(m *testing.M) (code int, err error) {
-	logs, err := os.MkdirTemp("", "operator-controller-status-")
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if err != nil || code != 0 {
-			fmt.Fprintln(os.Stderr, "logs are kept in", logs)
-			return
-		}
-		err = os.RemoveAll(logs)
-	}()
+// run starts the recorder before anything is there to be recorded.
+func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	starting, started := context.WithTimeout(ctx, startTimeout)
 	defer started()

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/environment"
 	"github.com/clusterextensions/operator-controller/test/status"
 )
@@ -222,23 +223,7 @@ func binding(namespace string) *rbacv1.ClusterRoleBinding {
 // eventually waits for what no status tells.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var amiss error
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			amiss = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, amiss)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	testkit.Eventually(t, patience, what, check)
 }
 
 // gone waits until an object is no longer there.

@@ -280,26 +280,10 @@ func extensionOf(request environment.Request) string {
 	return ""
 }
 
-// eventually waits for check to hold, and says at the end what was amiss.
+// eventually waits for check to hold, and says how long that took.
 func eventually(t *testing.T, limit time.Duration, what string, check func(context.Context) error) {
 	t.Helper()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	var amiss error
-	for {
-		err := check(ctx)
-		if err == nil {
-			t.Logf("%s: %s", what, time.Since(began).Round(time.Millisecond))
-			return
-		}
-		if ctx.Err() == nil {
-			amiss = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, amiss)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+	testkit.Eventually(t, limit, what, check)
+	t.Logf("%s: %s", what, time.Since(began).Round(time.Millisecond))
 }

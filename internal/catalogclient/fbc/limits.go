@@ -59,30 +59,14 @@ type Limits struct {
 
 // WithDefaults returns l with every zero field replaced by its default.
 func (l Limits) WithDefaults() Limits {
-	if l.StreamBytes == 0 {
-		l.StreamBytes = defaultStreamBytes
-	}
-	if l.ObjectBytes == 0 {
-		l.ObjectBytes = defaultObjectBytes
-	}
-	if l.YAMLBytes == 0 {
-		l.YAMLBytes = defaultYAMLBytes
-	}
-	if l.Objects == 0 {
-		l.Objects = defaultObjects
-	}
-	if l.Keys == 0 {
-		l.Keys = defaultKeys
-	}
-	if l.Nesting == 0 {
-		l.Nesting = defaultNesting
-	}
-	if l.Values == 0 {
-		l.Values = defaultValues
-	}
-	if l.NameBytes == 0 {
-		l.NameBytes = defaultNameBytes
-	}
+	l.StreamBytes = cmp.Or(l.StreamBytes, defaultStreamBytes)
+	l.ObjectBytes = cmp.Or(l.ObjectBytes, defaultObjectBytes)
+	l.YAMLBytes = cmp.Or(l.YAMLBytes, defaultYAMLBytes)
+	l.Objects = cmp.Or(l.Objects, defaultObjects)
+	l.Keys = cmp.Or(l.Keys, defaultKeys)
+	l.Nesting = cmp.Or(l.Nesting, defaultNesting)
+	l.Values = cmp.Or(l.Values, defaultValues)
+	l.NameBytes = cmp.Or(l.NameBytes, defaultNameBytes)
 	return l
 }
 

@@ -2,7 +2,6 @@ package permission_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"sync/atomic"
@@ -39,36 +38,22 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
+	os.Exit(cluster.RunTests(m, cluster.Options{}, prepare))
 }
 
-func runTests(m *testing.M) (_ int, err error) {
-	started, err := cluster.Start(context.Background(), cluster.Options{Nodes: cluster.NoNodes, Progress: os.Stderr})
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if stopErr := started.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
+func prepare(_ context.Context, started *cluster.Cluster) (err error) {
 	config = started.RESTConfig()
 	if admin, err = kubernetes.NewForConfig(config); err != nil {
-		return 0, err
+		return err
 	}
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if mapper, err = apiutil.NewDynamicRESTMapper(config, httpClient); err != nil {
-		return 0, err
+		return err
 	}
-	return m.Run(), nil
+	return nil
 }
 
 // installer is a ServiceAccount in a namespace of its own.

@@ -18,12 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 const patience = 30 * time.Second
@@ -280,11 +280,7 @@ func (s *server) unknownFields(t *testing.T, object *unstructured.Unstructured) 
 
 func poll(t *testing.T, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true,
-		func(context.Context) (bool, error) { return done(), nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Await(t, patience, "waiting", done)
 }
 
 func resourceOf(object *unstructured.Unstructured) schema.GroupVersionResource {

@@ -1,4 +1,4 @@
-package controller
+package requeue_test
 
 import (
 	"slices"
@@ -6,13 +6,14 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
-// TestWakeupsNeverWait has more extensions woken than anybody listens to: before the
 // controller starts, and after it has, once each.
 func TestWakeupsNeverWait(t *testing.T) {
 	t.Parallel()
-	w := &Wakeups{}
+	w := &requeue.Wakeups{}
 	for range 5000 {
 		w.Wake("a")
 		w.Wake("b")
