@@ -99,7 +99,7 @@ func TestLoggedErrorsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := written.All()[0].ContextMap()["error"].(string)
-	if len(text) > maxLoggedError || !strings.HasPrefix(text, "a [31m long long") {
+	if len(text) > maxLoggedError || !strings.HasPrefix(text, "a [31m long ") {
 		t.Errorf("%d bytes: %q", len(text), text)
 	}
 }

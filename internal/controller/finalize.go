@@ -203,7 +203,7 @@ func (r *Reconciler) warnDeparture(ctx context.Context, ext *ocv1.ClusterExtensi
 	r.tell(ext, departureOf(departure.CustomResources, err))
 	r.tell(ext, stayingOf(textsOf(departure.Staying)))
 	if err != nil {
-		return -1, nil //nolint:nilerr // it was told, and holds nothing up
+		return -1, nil
 	}
 	return departure.Objects, nil
 }

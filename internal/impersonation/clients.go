@@ -54,7 +54,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return chooses(name) })
 	req.Header.Set(transport.ImpersonateUserHeader, t.user)
-	logr.FromContextOrDiscard(req.Context()).V(requestLevel).Info("request",
+	logr.FromContextOrDiscard(req.Context()).V(requestLevel).Info("request", //nolint:contextcheck // it is that of the request
 		"verb", req.Method, "path", req.URL.Path, "query", req.URL.RawQuery, "as", t.user)
 	return t.next.RoundTrip(req)
 }
