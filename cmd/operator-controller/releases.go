@@ -19,7 +19,7 @@ type releases struct {
 
 var (
 	_ controller.Releases   = releases{}
-	_ controller.Departures = releases{}
+	_ controller.Deletions = releases{}
 )
 
 func (r releases) Observe(ctx context.Context, owner object.Owner) (installation.State, error) {

@@ -24,9 +24,9 @@ func (silent) Fetch(ctx context.Context, _ object.Owner, _ BundleImage) (Files, 
 	return Files{}, ctx.Err()
 }
 
-func (silent) Depart(ctx context.Context, _ object.Owner) (installation.Departure, error) {
+func (silent) BeginDeletion(ctx context.Context, _ object.Owner) (installation.Deletion, error) {
 	<-ctx.Done()
-	return installation.Departure{}, ctx.Err()
+	return installation.Deletion{}, ctx.Err()
 }
 
 // TestPassesEnd has a registry that is never done. The status says so, if the API
@@ -76,7 +76,7 @@ func TestDeparturesAreNotHeldUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := sampleWorld(t)
-		w.reconciler.Departures = silent{w}
+		w.reconciler.Deletions = silent{w}
 		if err := w.client.Delete(t.Context(), w.extension(t)); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (
 	var err error
 	wait := timeToLook(ext, left, r.Now())
 	if isForeground(left) && wait == 0 {
-		remaining, err = r.Departures.Remaining(ctx, wanted.Owner)
+		remaining, err = r.Deletions.Remaining(ctx, wanted.Owner)
 		wait = remainingInterval
 	}
 	_, err = r.tellTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, remaining, err))
@@ -197,7 +197,7 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 func (r *Reconciler) warnDeparture(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) (objects int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, departTimeout)
 	defer cancel()
-	departure, err := r.Departures.Depart(ctx, wanted.Owner)
+	departure, err := r.Deletions.BeginDeletion(ctx, wanted.Owner)
 	if isQueued(err) {
 		return 0, err
 	}

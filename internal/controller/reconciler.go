@@ -30,14 +30,14 @@ const removalRecheck = time.Second
 
 // Reconciler brings ClusterExtensions to what their specs want.
 type Reconciler struct {
-	Client     client.Client
-	Releases   Releases
-	Departures Departures
-	Bundles    Bundles
-	Catalogs   Catalogs
-	Platform   Platform
-	Events     Events
-	Metrics    *Metrics
+	Client    client.Client
+	Releases  Releases
+	Deletions Deletions
+	Bundles   Bundles
+	Catalogs  Catalogs
+	Platform  Platform
+	Events    Events
+	Metrics   *Metrics
 
 	// Turns are those of large extensions.
 	Turns *turn.Turns
@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if apierrors.IsNotFound(err) {
 			r.forget(ctx, req.Name)
 			r.Turns.Forget(req.Name)
-			r.Departures.Departed(req.Name)
+			r.Deletions.EndDeletion(req.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

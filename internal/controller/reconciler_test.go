@@ -102,15 +102,15 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		t.Fatal(err)
 	}
 	w.reconciler = &Reconciler{
-		Client:     w.client,
-		Releases:   w,
-		Departures: w,
-		Bundles:    w,
-		Catalogs:   w,
-		Platform:   w,
-		Events:     w,
-		Metrics:    metrics,
-		Turns:      turn.New(1, func(name string) { w.turns <- name }),
+		Client:    w.client,
+		Releases:  w,
+		Deletions: w,
+		Bundles:   w,
+		Catalogs:  w,
+		Platform:  w,
+		Events:    w,
+		Metrics:   metrics,
+		Turns:     turn.New(1, func(name string) { w.turns <- name }),
 		Certificates: func() (bundle.CertificateProvider, error) {
 			w.did = append(w.did, "certificates")
 			return bundle.SelfManaged, nil
@@ -212,9 +212,9 @@ func (w *world) Event(_ runtime.Object, kind, reason, note string) {
 
 func (w *world) Workloads(object.Owner) ([]health.Workload, bool) { return w.workloads, !w.unseen }
 
-func (w *world) Depart(context.Context, object.Owner) (installation.Departure, error) {
+func (w *world) BeginDeletion(context.Context, object.Owner) (installation.Deletion, error) {
 	w.did = append(w.did, "depart")
-	return installation.Departure{Objects: 2, CustomResources: w.customResources, Staying: w.staying}, w.departErr
+	return installation.Deletion{Objects: 2, CustomResources: w.customResources, Staying: w.staying}, w.deletionErr
 }
 
 func (w *world) Remaining(context.Context, object.Owner) ([]string, error) {
@@ -569,9 +569,9 @@ func TestDeletionWhileTheStatusIsWritten(t *testing.T) {
 	}
 }
 
-func (w *world) LetGo(context.Context, object.Owner) error {
+func (w *world) Orphan(context.Context, object.Owner) error {
 	w.did = append(w.did, "let go")
 	return w.letGoErr
 }
 
-func (*world) Departed(string) {}
+func (*world) EndDeletion(string) {}

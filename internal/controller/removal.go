@@ -161,7 +161,7 @@ func (r *Reconciler) letGo(ctx context.Context, ext *ocv1.ClusterExtension) (wai
 		return 0, nil
 	}
 	wanted, _ := translate(ext)
-	err = r.Departures.LetGo(ctx, wanted.Owner)
+	err = r.Deletions.Orphan(ctx, wanted.Owner)
 	if err == nil || isQueued(err) {
 		return 0, err
 	}
