@@ -18,7 +18,7 @@ type releases struct {
 }
 
 var (
-	_ controller.Releases   = releases{}
+	_ controller.Releases  = releases{}
 	_ controller.Deletions = releases{}
 )
 

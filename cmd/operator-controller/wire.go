@@ -78,7 +78,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
 		Releases:     content,
-		Deletions:   content,
+		Deletions:    content,
 		Bundles:      bundles,
 		Catalogs:     catalogs,
 		Platform:     platform,

@@ -61,7 +61,7 @@ type world struct {
 	customResources []installation.CustomResources
 	staying         []object.Key
 	remaining       []string
-	departErr       error
+	deletionErr     error
 
 	serves map[requirement.API]bool
 
@@ -71,8 +71,8 @@ type world struct {
 
 	turns chan string // whose turn it is
 
-	did  []string // what was asked of the ports that act
-	told []string // events
+	did    []string // what was asked of the ports that act
+	events []string // events
 
 	letGoErr error
 }
@@ -207,19 +207,19 @@ func (w *world) FollowGrants() { w.watchesGrants = true }
 var errUnknownAPIs = errors.New("not known yet")
 
 func (w *world) Event(_ runtime.Object, kind, reason, note string) {
-	w.told = append(w.told, kind+" "+reason+": "+note)
+	w.events = append(w.events, kind+" "+reason+": "+note)
 }
 
 func (w *world) Workloads(object.Owner) ([]health.Workload, bool) { return w.workloads, !w.unseen }
 
 func (w *world) BeginDeletion(context.Context, object.Owner) (installation.Deletion, error) {
-	w.did = append(w.did, "depart")
+	w.did = append(w.did, "begin deletion")
 	return installation.Deletion{Objects: 2, CustomResources: w.customResources, Staying: w.staying}, w.deletionErr
 }
 
 func (w *world) Remaining(context.Context, object.Owner) ([]string, error) {
 	w.did = append(w.did, "remaining")
-	return w.remaining, w.departErr
+	return w.remaining, w.deletionErr
 }
 
 // take gives what was done since the last call.
@@ -470,7 +470,7 @@ func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestContestsAreTold(t *testing.T) {
+func TestFlappingObjectsAreReported(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	w.mustReconcile(t)
@@ -496,9 +496,9 @@ func TestContestsAreTold(t *testing.T) {
 	}
 }
 
-// TestStatusThatStraysWakes covers a pass that took an older status for the
+// TestStatusThatDiffersWakes covers a pass that took an older status for the
 // present one, and so left a newer one as it was.
-func TestStatusThatStraysWakes(t *testing.T) {
+func TestStatusThatDiffersWakes(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	before := w.extension(t)
@@ -508,8 +508,8 @@ func TestStatusThatStraysWakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours := w.extension(t)
-	stray, labelled, unknown := ours.DeepCopy(), ours.DeepCopy(), ours.DeepCopy()
-	stray.Status.Install = nil
+	edited, labelled, unknown := ours.DeepCopy(), ours.DeepCopy(), ours.DeepCopy()
+	edited.Status.Install = nil
 	labelled.Labels = map[string]string{"a": "b"}
 	unknown.Name, unknown.Status.Install = "unknown", nil
 	for name, tc := range map[string]struct {
@@ -518,14 +518,14 @@ func TestStatusThatStraysWakes(t *testing.T) {
 	}{
 		"our own write":               {before: announced, after: ours},
 		"our announcement":            {before: before, after: announced},
-		"another status":              {before: ours, after: stray, want: true},
-		"back to ours":                {before: stray, after: ours},
+		"another status":              {before: ours, after: edited, want: true},
+		"back to ours":                {before: edited, after: ours},
 		"no change of the status":     {before: ours, after: labelled},
 		"no pass over the extension ": {before: ours, after: unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := w.reconciler.statusStrays(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			if got := w.reconciler.statusDiffers(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
 				t.Errorf("wakes: %t, want %t", got, tc.want)
 			}
 		})
@@ -570,7 +570,7 @@ func TestDeletionWhileTheStatusIsWritten(t *testing.T) {
 }
 
 func (w *world) Orphan(context.Context, object.Owner) error {
-	w.did = append(w.did, "let go")
+	w.did = append(w.did, "orphan")
 	return w.letGoErr
 }
 

@@ -18,10 +18,10 @@ import (
 
 // Changes come in bursts: an operator has many definitions, and each is written several
 // times until it is served. A burst is over when nothing has changed for the time quiet.
-// It is not waited for longer than maxBurst.
+// It is not waited for longer than burstWait.
 const (
-	quiet    = 500 * time.Millisecond
-	maxBurst = 3 * time.Second
+	quiet     = 500 * time.Millisecond
+	burstWait = 3 * time.Second
 )
 
 // lastPause is the last one before discovery is read again although nothing has changed.
@@ -85,7 +85,7 @@ func (p *Platform) followAPIs(ctx context.Context) {
 
 // awaitQuiet returns when a burst of changes is over.
 func awaitQuiet(ctx context.Context, changes signal) {
-	late := time.After(maxBurst)
+	late := time.After(burstWait)
 	for {
 		select {
 		case <-ctx.Done():
