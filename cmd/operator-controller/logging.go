@@ -18,7 +18,7 @@ import (
 )
 
 // healthzLogger is the name of the logger that says of each failed probe that it has
-// failed, and not why. See [announced].
+// failed, and not why. See [logChanges].
 const healthzLogger = "controller-runtime.healthz"
 
 // maxLoggedError bounds the text of an error in a line, in bytes.

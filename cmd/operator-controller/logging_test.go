@@ -30,7 +30,7 @@ func TestEverythingIsLoggedAsJSON(t *testing.T) {
 	klog.ErrorS(boom, "of client-go, too")
 	stdlog.Print("http: TLS handshake error")
 	ctrl.Log.WithName("controller-runtime").WithName("healthz").WithValues("a", "b").Info("healthz check failed")
-	check := announced("caches", func(*http.Request) error { return boom })
+	check := logChanges("caches", func(*http.Request) error { return boom })
 	_, _ = check(nil), check(nil)
 	boom = nil
 	_, _ = check(nil), check(nil)

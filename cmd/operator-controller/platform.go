@@ -15,8 +15,8 @@ func newPlatform(mgr ctrl.Manager, sources controller.Sources) (*platform.Platfo
 	found, err := platform.New(platform.Config{
 		REST:       mgr.GetConfig(),
 		HTTPClient: mgr.GetHTTPClient(),
-		Changed:    sources.APIs.Tell,
-		Regranted:  sources.Rights.Tell,
+		Changed:    sources.APIs.Send,
+		Regranted:  sources.Rights.Send,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the platform: %w", err)

@@ -11,15 +11,15 @@ import (
 
 // addReadiness makes the process ready only while check says nothing against it.
 func addReadiness(mgr ctrl.Manager, name string, check healthz.Checker) error {
-	if err := mgr.AddReadyzCheck(name, announced(name, check)); err != nil {
+	if err := mgr.AddReadyzCheck(name, logChanges(name, check)); err != nil {
 		return fmt.Errorf("setting up readiness: %w", err)
 	}
 	return nil
 }
 
-// announced logs each change of what check says. That a process which has just been
-// started is not ready is no news.
-func announced(name string, check healthz.Checker) healthz.Checker {
+// logChanges logs each change of what check says. That a process which has just been
+// started is not ready is not logged.
+func logChanges(name string, check healthz.Checker) healthz.Checker {
 	var (
 		mu    sync.Mutex
 		ready bool

@@ -18,8 +18,8 @@ type releases struct {
 }
 
 var (
-	_ controller.Releases   = releases{}
-	_ controller.Departures = releases{}
+	_ controller.Releases  = releases{}
+	_ controller.Deletions = releases{}
 )
 
 func (r releases) Observe(ctx context.Context, owner object.Owner) (installation.State, error) {

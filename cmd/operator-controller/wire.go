@@ -81,7 +81,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
 		Releases:     content,
-		Departures:   content,
+		Deletions:    content,
 		Bundles:      bundles,
 		Catalogs:     catalogs,
 		Neighbours:   neighbours,

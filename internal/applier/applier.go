@@ -31,17 +31,17 @@ type Config struct {
 	// SystemNamespace holds the release records.
 	SystemNamespace string
 
-	// Changed is called when content of an extension no longer looks as it was
-	// left. It must not block.
+	// Changed is called when content of an extension has drifted, or its workloads are
+	// doing otherwise. It must not block.
 	Changed func(extension string)
 
 	// Now is the clock.
 	Now func() time.Time
 }
 
-// Applier applies, repairs and remembers the content of extensions, and keeps
-// the certificates of their webhooks where that is left to it. Its methods
-// may be called at the same time for different extensions.
+// Applier installs, upgrades and repairs the content of extensions. It also keeps the
+// certificates of their webhooks where nobody else issues them. Its methods may be
+// called at the same time for different extensions.
 type Applier struct {
 	config    Config
 	histories *release.Histories
@@ -95,7 +95,7 @@ func (a *Applier) planner(owner object.Owner) (*plan.Planner, error) {
 	return plan.NewPlanner(client, a.config.Mapper, owner, a.confirm), err
 }
 
-// recheckInterval is how long a change may go unnoticed that cannot be watched.
+// recheckInterval is how long drift of an object that cannot be watched may go unnoticed.
 const recheckInterval = 2 * time.Minute
 
 // result is that of an operation that succeeded.

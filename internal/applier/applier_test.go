@@ -406,7 +406,7 @@ func TestRestartWritesNothing(t *testing.T) {
 		objects = append(objects, object)
 	}
 	f.apply(t, "1.0.0", objects...)
-	f.editRecord(t, func(record map[string]any) { setTraces(record, "") })
+	f.editRecord(t, func(record map[string]any) { setLastApplied(record, "") })
 	f.restart(t)
 	f.observe(t)
 	for key, change := range f.repair(t).Changes {

@@ -13,9 +13,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
-// Apply makes a new revision: install or upgrade. It reads or tries, and checks,
-// every object first, except for those of which watches have told no change since
-// the last revision; errors before the first write leave Result.Began false.
+// Apply makes a new revision: install or upgrade. Before the first write it reads every
+// object or writes it in a dry run, and checks it. Objects that have not drifted since
+// the last revision are not read again. Errors before the first write leave Result.Began
+// false.
 //
 // It fails with [*object.UnknownKindsError], [*permission.MissingError],
 // [*preflight.ApprovalError], [*object.ConflictError], [*preflight.UnsafeError],
@@ -30,9 +31,9 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	if err != nil {
 		return installation.Result{}, err
 	}
-	defer a.reconsider(history)
+	defer a.dropInvalid(history)
 	defer history.Trim()
-	operation, notes, err := a.prepare(ctx, planner, history, desired)
+	operation, notes, err := a.planAndCheck(ctx, planner, history, desired)
 	if err != nil {
 		return installation.Result{}, err
 	}
@@ -45,7 +46,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 		}
 	}
 	known := a.memory(owner)
-	known.unsettle()
+	known.invalidate()
 	if err := history.Sweep(ctx); err != nil {
 		return installation.Result{}, err
 	}
@@ -57,34 +58,35 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 		return installation.Result{Changes: executor.Progress.Changes, Began: executor.Progress.Began}, err
 	}
 	revision := desired.Revision // a pointer into desired would keep all the objects in memory
-	known.recorded, known.size = &installation.State{Installed: &revision}, history.DeployedSize()
+	known.state, known.size = &installation.State{Installed: &revision}, history.DeployedSize()
 	kept, err := a.certify(ctx, executor, operation.plan.Steps)
 	if err != nil {
 		return installation.Result{Changes: executor.Progress.Changes, Began: true}, err
 	}
 	known.drift.Settle(executor.Progress.Left, kept, a.config.Now())
-	a.follow(owner, operation.plan.Items())
+	a.watch(owner, operation.plan.Items())
 	result := a.result(owner, executor.Progress)
 	result.Notes = notes
 	return result, nil
 }
 
-// prepare makes every check. Notes are what they have found and let pass.
-func (a *Applier) prepare(ctx context.Context, planner *plan.Planner, history *release.History, desired installation.Desired) (_ *operation, notes []string, err error) {
+// planAndCheck plans the operation and makes every preflight check. Notes are what the
+// checks have found and let pass.
+func (a *Applier) planAndCheck(ctx context.Context, planner *plan.Planner, history *release.History, desired installation.Desired) (_ *operation, notes []string, err error) {
 	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
 	for _, object := range desired.Objects {
 		owned = append(owned, planner.Owner.Own(object))
 	}
-	before, err := history.Objects(ctx, release.Called(owned))
+	before, err := history.Objects(ctx, release.NamedAs(owned))
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := planner.Outline(owned, before)
+	plan, err := planner.Plan(owned, before)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(a.watches.Denied(planner.Owner.Name)) == 0 {
-		plan.UseCache(a.memory(planner.Owner).undisturbed())
+		plan.UseCache(a.memory(planner.Owner).notDrifted())
 	}
 	notes, err = a.check(ctx, planner, plan, desired, before)
 	if err != nil {
@@ -100,7 +102,7 @@ type operation struct {
 	release *release.Operation
 }
 
-// content is how an operation appears to Helm.
+// content is what Helm asks about an operation: it answers from the plan, and executes it.
 type content struct {
 	plan     *plan.Plan
 	executor *plan.Executor
@@ -118,8 +120,8 @@ func (c content) Objects() []release.Object {
 // Write implements [release.Content].
 func (c content) Write(ctx context.Context) error { return c.executor.Execute(ctx, c.plan) }
 
-// LastApplied implements [release.Content]. It gives none where certificates of webhooks are
-// ours to keep: those are looked after by their content.
+// LastApplied implements [release.Content]. It gives none if the controller keeps
+// certificates of webhooks: a fingerprint does not tell when one has to be renewed.
 func (c content) LastApplied() map[object.Key]object.Fingerprint {
 	for _, obj := range c.executor.Progress.Left.Live {
 		if webhookcert.Concerns(obj) {
@@ -129,10 +131,10 @@ func (c content) LastApplied() map[object.Key]object.Fingerprint {
 	return c.executor.Progress.Left.LastApplied()
 }
 
-// check asks the questions in an order in which each answer makes sense: who may not
-// read an object is to hear of all rights that are missing; definitions of others
-// are none of our business; and what the API server would refuse is said in our
-// words where we have better ones.
+// check makes the preflight checks, in an order in which each answer makes sense.
+// Permissions come first: who may not read an object is to be told of all rights that are
+// missing. Ownership comes before definitions: those of others are not checked. The dry
+// run comes last: what the API server refuses is told by the checks in better words.
 func (a *Applier) check(ctx context.Context, planner *plan.Planner, plan *plan.Plan, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
 	onPermissions, err := a.checkPermissions(ctx, planner.Owner, desired, before)
 	if err != nil {

@@ -63,11 +63,11 @@ func TestKindsThatCannotBeFoundOut(t *testing.T) {
 		t.Errorf("an upgrade fails with %v, want %v: nothing would know the dropped object any more", err, errDiscovery)
 	}
 	f.beginRemoval(t)
-	if err := f.applier.LetGo(t.Context(), f.owner); !errors.Is(err, errDiscovery) {
+	if err := f.applier.Orphan(t.Context(), f.owner); !errors.Is(err, errDiscovery) {
 		t.Errorf("letting go fails with %v, want %v: the object would go with the extension", err, errDiscovery)
 	}
 	mapper.on = false
-	if err := f.applier.LetGo(t.Context(), f.owner); err != nil || metav1.GetControllerOf(f.live(t, "dropped")) != nil {
+	if err := f.applier.Orphan(t.Context(), f.owner); err != nil || metav1.GetControllerOf(f.live(t, "dropped")) != nil {
 		t.Errorf("err = %v, object = %+v", err, f.live(t, "dropped"))
 	}
 }
@@ -325,7 +325,7 @@ func TestIndexesThatNameSecretsOfOthers(t *testing.T) {
 	untouched("its revision was deleted")
 	forge(owned)
 	f.beginRemoval(t)
-	if err := f.applier.LetGo(t.Context(), f.owner); err != nil {
+	if err := f.applier.Orphan(t.Context(), f.owner); err != nil {
 		t.Fatal(err)
 	}
 	untouched("its extension let go")

@@ -23,26 +23,26 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// departure is a request as it leaves the process.
-type departure struct {
+// request is a request as it leaves the process.
+type request struct {
 	method string
 	url    *url.URL
 	header http.Header
 }
 
-func (d departure) isRecord() bool {
+func (d request) isRecord() bool {
 	return strings.HasPrefix(d.url.Path+"/", "/api/v1/namespaces/"+systemNamespace+"/secrets/")
 }
 
 // isOwn says that a request is not about content, but about what belongs to the
 // controller itself.
-func (d departure) isOwn() bool { return d.isRecord() || d.isOwnerRead() }
+func (d request) isOwn() bool { return d.isRecord() || d.isOwnerRead() }
 
-func (d departure) isOwnerRead() bool {
+func (d request) isOwnerRead() bool {
 	return d.method == http.MethodGet && strings.HasPrefix(d.url.Path, "/apis/olm.operatorframework.io/v1/clusterextensions/")
 }
 
-func (d departure) isWatch() bool { return d.url.Query().Get("watch") != "" }
+func (d request) isWatch() bool { return d.url.Query().Get("watch") != "" }
 
 // fault is what happens to a request instead of what should.
 type fault func(next http.RoundTripper, req *http.Request) (*http.Response, error)
@@ -50,15 +50,15 @@ type fault func(next http.RoundTripper, req *http.Request) (*http.Response, erro
 // gate notes every request that leaves, and lets one of them go wrong.
 type gate struct {
 	mu     sync.Mutex
-	passed []departure
-	match  func(departure) bool // nil for none
+	passed []request
+	match  func(request) bool // nil for none
 	fault  fault
 	struck chan struct{}
 }
 
 func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		this := departure{method: req.Method, url: req.URL, header: req.Header.Clone()}
+		this := request{method: req.Method, url: req.URL, header: req.Header.Clone()}
 		g.mu.Lock()
 		g.passed = append(g.passed, this)
 		strikes := g.match != nil && g.match(this)
@@ -76,14 +76,14 @@ func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
 
 // arm has the next request go wrong that matches; the channel is closed when it
 // does.
-func (g *gate) arm(match func(departure) bool) (struck <-chan struct{}) {
+func (g *gate) arm(match func(request) bool) (struck <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.match, g.struck = match, make(chan struct{})
 	return g.struck
 }
 
-func (g *gate) departures() []departure {
+func (g *gate) sent() []request {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.passed)
@@ -145,7 +145,7 @@ func TestNoRequestToContentIsTheControllers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := &life{
-				webhookFixture: newWebhookFixture(t, "departs-"+strings.ReplaceAll(name, " ", "-")),
+				webhookFixture: newWebhookFixture(t, "requests-"+strings.ReplaceAll(name, " ", "-")),
 				gate:           &gate{fault: tc.fault},
 			}
 			l.begin(t)
@@ -173,7 +173,7 @@ func (l *life) begin(t *testing.T) {
 
 // withTrouble has one request of an operation go wrong, and the operation be
 // repeated until it succeeds, as the controller does.
-func (l *life) withTrouble(t *testing.T, what string, match func(departure) bool, operation func() error) {
+func (l *life) withTrouble(t *testing.T, what string, match func(request) bool, operation func() error) {
 	t.Helper()
 	struck := l.gate.arm(match)
 	var err error
@@ -193,10 +193,10 @@ func (l *life) withTrouble(t *testing.T, what string, match func(departure) bool
 }
 
 // isQuestion says whether a request asks for rights.
-func (d departure) isQuestion() bool { return isQuestion(d.url) }
+func (d request) isQuestion() bool { return isQuestion(d.url) }
 
-func content(method string) func(departure) bool {
-	return func(d departure) bool { return d.method == method && !d.isOwn() && !d.isWatch() && !d.isQuestion() }
+func content(method string) func(request) bool {
+	return func(d request) bool { return d.method == method && !d.isOwn() && !d.isWatch() && !d.isQuestion() }
 }
 
 func (l *life) applying(t *testing.T, version string, more ...*unstructured.Unstructured) func() error {
@@ -218,7 +218,7 @@ func (l *life) repairing(t *testing.T) func() error {
 // live has each kind of request to content go wrong once.
 func (l *life) live(t *testing.T) {
 	t.Helper()
-	l.withTrouble(t, "asking for rights", departure.isQuestion, l.applying(t, "0.9.0", configMap("a", "0")))
+	l.withTrouble(t, "asking for rights", request.isQuestion, l.applying(t, "0.9.0", configMap("a", "0")))
 	l.withTrouble(t, "reading before an upgrade", content(http.MethodGet), l.applying(t, "1.0.0", configMap("a", "1")))
 	l.withTrouble(t, "creating", content(http.MethodPost), l.applying(t, "1.1.0", configMap("a", "1"), configMap("b", "1")))
 	l.withTrouble(t, "patching", content(http.MethodPatch), l.applying(t, "1.2.0", configMap("a", "2"), configMap("b", "1")))
@@ -238,13 +238,13 @@ func (l *life) live(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.begin(t)
-	l.withTrouble(t, "writing a certificate", func(d departure) bool {
+	l.withTrouble(t, "writing a certificate", func(d request) bool {
 		return content(http.MethodPatch)(d) && strings.Contains(d.url.Path, "/secrets/")
 	}, l.repairing(t))
 	l.inPlace(t)
 
 	l.begin(t)
-	isWatchOfConfigMaps := func(d departure) bool { return d.isWatch() && strings.HasSuffix(d.url.Path, "/configmaps") }
+	isWatchOfConfigMaps := func(d request) bool { return d.isWatch() && strings.HasSuffix(d.url.Path, "/configmaps") }
 	before := l.count(isWatchOfConfigMaps)
 	l.withTrouble(t, "watching", isWatchOfConfigMaps, l.repairing(t))
 	// Watches begin anew by themselves, or after a while if they were denied.
@@ -256,9 +256,9 @@ func (l *life) live(t *testing.T) {
 	}
 }
 
-func (l *life) count(match func(departure) bool) int {
+func (l *life) count(match func(request) bool) int {
 	count := 0
-	for _, d := range l.gate.departures() {
+	for _, d := range l.gate.sent() {
 		if match(d) {
 			count++
 		}
@@ -269,8 +269,8 @@ func (l *life) count(match func(departure) bool) int {
 // writeRecords has requests go wrong that are the controller's own.
 func (l *life) writeRecords(t *testing.T) {
 	t.Helper()
-	record := func(method string) func(departure) bool {
-		return func(d departure) bool { return d.method == method && d.isRecord() }
+	record := func(method string) func(request) bool {
+		return func(d request) bool { return d.method == method && d.isRecord() }
 	}
 	l.begin(t)
 	l.withTrouble(t, "reading records", record(http.MethodGet), func() error {
@@ -290,7 +290,7 @@ func (l *life) check(t *testing.T) {
 		t.Fatal(err)
 	}
 	kinds := map[string]int{}
-	for _, d := range l.gate.departures() {
+	for _, d := range l.gate.sent() {
 		if d.url.Host != server.Host {
 			t.Errorf("%s %s does not go to the API server", d.method, d.url)
 		}
@@ -350,7 +350,7 @@ func TestNobodyTouchesContent(t *testing.T) { //nolint:tparallel // see below
 			if _, err := f.applier.Repair(t.Context(), nobody); !errors.Is(err, impersonation.ErrNoIdentity) {
 				t.Errorf("repairing: %v, want ErrNoIdentity", err)
 			}
-			for _, d := range gate.departures() {
+			for _, d := range gate.sent() {
 				if !d.isOwn() || d.method != http.MethodGet {
 					t.Errorf("%s %s was sent", d.method, d.url)
 				}

@@ -36,7 +36,7 @@ func TestHeldAreLookedAtInPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := held(t.Context(), client, departing{kind: "Parcel", defines: schema.GroupVersionResource{Group: "a.test", Version: "v1", Resource: "parcels"}})
+	found := held(t.Context(), client, deletable{kind: "Parcel", defines: schema.GroupVersionResource{Group: "a.test", Version: "v1", Resource: "parcels"}})
 	if len(found) != maxHeld || len(asked) != 1 {
 		t.Errorf("%d are found with %q, want %d", len(found), asked, maxHeld)
 	}

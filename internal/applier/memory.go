@@ -11,9 +11,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
-// memory is all that this process remembers of one incarnation of an extension. One
-// thing at a time is done for it; only watches tell of what they see beside that, and
-// they tell drift, which has a lock of its own.
+// memory is all that this process remembers of one extension between passes. It belongs
+// to one UID. Passes over an extension do not overlap, so memory needs no lock. Watches
+// run beside them; they write only to drift, which has a lock of its own.
 type memory struct {
 	uid   types.UID
 	drift *drift.State
@@ -21,23 +21,23 @@ type memory struct {
 	// history are the release records; nil until they were listed.
 	history *release.History
 
-	// recorded is what the release records say; nil until they were read.
-	recorded *installation.State
+	// state is what the release records say; nil until they were read.
+	state *installation.State
 
 	// size is that of the record of what is installed, in bytes.
 	size int
 
-	// content are the objects of the installed release, for when it goes; nil until
-	// they were looked at.
-	content []departing
+	// content are the objects of the installed release, for when the extension is
+	// deleted; nil until they are watched.
+	content []deletable
 
-	// departing are the objects that have not gone yet of an extension that is being
-	// deleted.
-	departing []departing
+	// remaining are the objects of an extension that is being deleted which are not
+	// deleted yet.
+	remaining []deletable
 }
 
-// memory belongs to one incarnation of an extension: one that was deleted and
-// made again starts anew.
+// memory gives what is remembered of an extension. One that was deleted and created again
+// has another UID, and starts anew.
 func (a *Applier) memory(owner object.Owner) *memory {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -49,7 +49,7 @@ func (a *Applier) memory(owner object.Owner) *memory {
 	return known
 }
 
-// known is what is known of the objects of an extension; nil if nothing is.
+// known gives the drift of an extension; nil if nothing is remembered of it.
 func (a *Applier) known(extension string) *drift.State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,34 +60,34 @@ func (a *Applier) known(extension string) *drift.State {
 }
 
 // Forget drops everything held for an extension that is being deleted, but for what
-// [Applier.Depart] has found out. Its content and records go with it, by the cluster's
-// garbage collection.
+// [Applier.BeginDeletion] has found. The garbage collector deletes its content and records.
 func (a *Applier) Forget(extension string) {
-	a.watches.Unfollow(extension)
+	a.watches.Unwatch(extension)
 	a.histories.Drop(extension)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known := a.memories[extension]; known != nil {
-		a.memories[extension] = &memory{uid: known.uid, drift: drift.NewState(), departing: known.departing}
+		a.memories[extension] = &memory{uid: known.uid, drift: drift.NewState(), remaining: known.remaining}
 	}
 }
 
-// Departed drops what is left in memory of an extension that is gone.
-func (a *Applier) Departed(extension string) {
+// EndDeletion drops what is still remembered of an extension that does not exist any more.
+func (a *Applier) EndDeletion(extension string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.memories, extension)
 }
 
-// follow has the objects of an extension watched, and remembered for when they go.
-func (a *Applier) follow(owner object.Owner, items []object.Item) (fresh bool) {
-	a.memory(owner).content = departingItems(items)
-	return a.watches.Follow(owner, items)
+// watch has the objects of an extension watched, and remembers them for its deletion. It
+// reports whether all of the watches begin with an initial sync.
+func (a *Applier) watch(owner object.Owner, items []object.Item) (fresh bool) {
+	a.memory(owner).content = deletablesOf(items)
+	return a.watches.Watch(owner, items)
 }
 
-// history gives the release records of an extension. They are listed once, and from then
-// on known by what this process itself writes: whoever leads is the only one to write
-// records. Records that turn out to be wrong are listed again when next asked for.
+// history gives the release records of an extension. They are listed once in the life of a
+// process. After that the process knows them by what it writes itself: only the leader
+// writes records. Records that were dropped as invalid are listed again.
 func (a *Applier) history(ctx context.Context, owner object.Owner) (*release.History, error) {
 	known := a.memory(owner)
 	if known.history != nil {
@@ -101,19 +101,18 @@ func (a *Applier) history(ctx context.Context, owner object.Owner) (*release.His
 	return loaded, nil
 }
 
-// unsettle is for the start of an operation, and for records that somebody else has
-// written: neither what is installed nor any object is taken for known any more.
-func (m *memory) unsettle() {
-	m.recorded = nil
+// invalidate drops what is known of the release and of all objects. It is called before the
+// first write of an operation, and when somebody else may have written records.
+func (m *memory) invalidate() {
+	m.state = nil
 	m.drift.LookAtAll()
 }
 
-// undisturbed gives the fingerprints of the objects that are known to be as the
-// installed revision left them. After one that was not finished there are none: repair
-// leaves objects as the installed one wants them.
-func (m *memory) undisturbed() map[object.Key]object.Fingerprint {
-	if m.recorded == nil || m.recorded.Unfinished {
+// notDrifted gives the last applied fingerprints of the objects that have not drifted. It
+// gives none after a revision that is unfinished: objects may be as that one left them.
+func (m *memory) notDrifted() map[object.Key]object.Fingerprint {
+	if m.state == nil || m.state.Unfinished {
 		return nil
 	}
-	return m.drift.Undisturbed()
+	return m.drift.NotDrifted()
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
-// Observe says what is installed. It asks the API server only when this process
-// does not know it already. Of what an earlier process was doing when it died,
-// it removes the parts of records that nothing refers to.
+// Observe says what is installed. It asks the API server only if this process does not
+// know it already. It also deletes chunks of records that nothing refers to: a process
+// that died while it wrote a record has left them.
 func (a *Applier) Observe(ctx context.Context, owner object.Owner) (installation.State, error) {
 	known := a.memory(owner)
-	if known.recorded != nil {
-		return *known.recorded, nil
+	if known.state != nil {
+		return *known.state, nil
 	}
 	history, err := a.history(ctx, owner)
 	if err != nil {
@@ -24,27 +24,27 @@ func (a *Applier) Observe(ctx context.Context, owner object.Owner) (installation
 	if err != nil {
 		return installation.State{}, err
 	}
-	known.recorded, known.size = &state, history.DeployedSize()
+	known.state, known.size = &state, history.DeployedSize()
 	return state, nil
 }
 
-// observe keeps the release that it reads for the operation that follows.
+// observe keeps what it reads of the records for the operation that follows.
 func (a *Applier) observe(ctx context.Context, history *release.History) (installation.State, error) {
-	defer a.reconsider(history)
+	defer a.dropInvalid(history)
 	if err := history.Sweep(ctx); err != nil {
 		return installation.State{}, err
 	}
 	return history.State(ctx)
 }
 
-// reconsider is for the end of whatever has to do with records: those that are in
-// doubt are read anew, and nothing that rests on them counts any longer.
-func (a *Applier) reconsider(history *release.History) {
+// dropInvalid is called after everything that reads or writes records. If they turned out
+// to be invalid, they are forgotten together with all that was concluded from them.
+func (a *Applier) dropInvalid(history *release.History) {
 	if !history.IsInvalid() {
 		return
 	}
 	a.histories.Drop(history.Owner().Name)
 	known := a.memory(history.Owner())
 	known.history = nil
-	known.unsettle()
+	known.invalidate()
 }

@@ -389,9 +389,9 @@ func TestWhatIsChangedBetweenReadAndWrite(t *testing.T) {
 	}
 }
 
-// TestLetGo takes the owner off what the garbage collector has missed, and writes
+// TestOrphan takes the owner off what the garbage collector has missed, and writes
 // nothing to what is free already.
-func TestLetGo(t *testing.T) {
+func TestOrphan(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "let-go")
 	f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
@@ -399,7 +399,7 @@ func TestLetGo(t *testing.T) {
 	f.takeOwnerOff(t, "b")
 	f.beginRemoval(t)
 	f.restart(t)
-	if err := f.applier.LetGo(t.Context(), f.owner); err != nil {
+	if err := f.applier.Orphan(t.Context(), f.owner); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]types.UID{"", ""}, controllers(f.live(t, "a"), f.live(t, "b"))); diff != "" {
@@ -417,7 +417,7 @@ func TestLetGo(t *testing.T) {
 		}
 		return nil
 	})
-	if err := f.applier.LetGo(t.Context(), f.owner); err != nil {
+	if err := f.applier.Orphan(t.Context(), f.owner); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,17 +14,18 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
-// Repair brings objects of the installed revision back that are missing or
-// differ. It asks nothing when none is under suspicion and no certificate is due
-// to be renewed; in a process that has not looked yet, watches tell which are, for
-// which it waits some seconds at most.
+// Repair puts back objects of the installed revision that have drifted: they were deleted,
+// or fields that the revision sets were changed. It makes no request if no object has
+// drifted and no certificate is due. In a process that has just started, the initial sync
+// of the watches tells which objects have; Repair waits for it, [maxInitialSync] at most.
 //
-// Fields that others have set stay, as do objects that the extension no longer
-// owns, which it reports as [*object.ConflictError]. Objects that are changed again each
-// time are repaired ever more seldom, see [Result]. Objects of kinds that the cluster
-// does not serve any more cannot be put back: when all others are, it fails with
-// [*object.UnknownKindsError]. With [turn.ErrWait] it has done nothing. It fails with [object.ErrOwnerGone] where there is something to write
-// for an extension that is on its way out.
+// Fields that others have added stay. Objects that are flapping are repaired ever more
+// seldom, see [Result]. It fails with [*object.ConflictError] for objects that the
+// extension no longer owns, and leaves them as they are. It fails with
+// [*object.UnknownKindsError] for objects of kinds that the cluster does not serve any
+// more, after all others were repaired. It fails with [object.ErrOwnerGone] if there is
+// something to write for an extension that is being deleted. With [turn.ErrWait] it has
+// done nothing.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.Result, error) {
 	known, now := a.memory(owner).drift, a.config.Now()
 	extent, err := a.extentOf(ctx, owner, now)
@@ -49,7 +50,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 			return installation.Result{}, err
 		}
 	}
-	plan, err := planner.Review(ctx, objects, extent.tried)
+	plan, err := planner.PlanRepair(ctx, objects, extent.tried)
 	if err != nil {
 		return installation.Result{}, err
 	}
@@ -69,22 +70,22 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 		known.SettleSome(executor.Progress.Left.Live, kept)
 	}
 	if extent.all && !extent.watched {
-		a.follow(owner, plan.Items())
+		a.watch(owner, plan.Items())
 	}
 	result := a.result(owner, executor.Progress)
 	result.Differences = repaired
 	return result, unserved
 }
 
-// extent is what a repair has to look at.
+// extent is which objects a repair reads.
 type extent struct {
-	// objects are all of the revision; none if there is nothing to look at.
+	// objects are all of the revision; none if there is nothing to read.
 	objects []*unstructured.Unstructured
 
 	// tried are those of later revisions, which have failed; see [release.History.triedAfter].
 	tried []*unstructured.Unstructured
 
-	// some are those to look at, unless all is set.
+	// some are those to read, unless all is set.
 	some []object.Key
 	all  bool
 
@@ -95,7 +96,7 @@ type extent struct {
 // largeRepair is from how many objects on a repair waits for its turn.
 const largeRepair = 128
 
-// size is how many objects there are to look at.
+// size is how many objects are to be read.
 func (e extent) size() int {
 	if e.all {
 		return len(e.objects)
@@ -121,7 +122,7 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	}
 	found.objects, found.tried = installed.Objects, installed.Tried
 	if known.LookedAt().IsZero() {
-		found.watched = a.sync(ctx, owner, installed)
+		found.watched = a.initialSync(ctx, owner, installed)
 		found.some, found.all = known.ToLookAt(now)
 	}
 	return found, nil
@@ -139,7 +140,7 @@ func (a *Applier) installed(ctx context.Context, owner object.Owner) (*release.I
 	if err != nil {
 		return nil, err
 	}
-	defer a.reconsider(history)
+	defer a.dropInvalid(history)
 	defer history.Trim()
 	return history.Installed(ctx)
 }

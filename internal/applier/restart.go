@@ -8,16 +8,16 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
-// maxInitialSync is how long watches may take to report what is there. After that
-// every object is read: what was changed while no process ran is to be put back
-// within seconds, even if the API server is slow to answer watches.
+// maxInitialSync is how long the initial sync of the watches may take. After that every
+// object is read: drift from a time in which no process ran is to be repaired within
+// seconds, even if the API server is slow to answer watches.
 const maxInitialSync = 5 * time.Second
 
-// sync takes from the record how the objects of the installed revision were last
-// applied, and lets the initial sync of the watches tell which of them look different
-// now. It makes no other request. If that does not come to be known of every object,
-// all of them stay to be looked at. It reports whether the watches were begun.
-func (a *Applier) sync(ctx context.Context, owner object.Owner, installed *release.Installed) (watched bool) {
+// initialSync finds what has drifted while no process ran. It takes the last applied
+// fingerprints from the record, starts the watches, and waits for their initial sync. It
+// makes no other request. If an object is not reported in time, all objects are to be
+// read. It reports whether the watches were started.
+func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed *release.Installed) (watched bool) {
 	items, err := object.Items(a.config.Mapper, owner, installed.Objects)
 	if err != nil {
 		return false // said by whoever reads the objects
@@ -31,14 +31,14 @@ func (a *Applier) sync(ctx context.Context, owner object.Owner, installed *relea
 		return false
 	}
 	known := a.memory(owner).drift
-	done := known.Expect(prints)
-	// A watch that runs already does not say again what is there.
-	if a.follow(owner, items) {
-		patience := time.NewTimer(maxInitialSync)
-		defer patience.Stop()
+	done := known.BeginInitialSync(prints)
+	// A watch that runs already has no other initial sync.
+	if a.watch(owner, items) {
+		timeout := time.NewTimer(maxInitialSync)
+		defer timeout.Stop()
 		select {
 		case <-done:
-		case <-patience.C:
+		case <-timeout.C:
 		case <-ctx.Done():
 		}
 	}

@@ -51,7 +51,7 @@ func (f *fixture) editRecord(t *testing.T, edit func(record map[string]any)) {
 	}
 }
 
-func setTraces(record map[string]any, text string) {
+func setLastApplied(record map[string]any, text string) {
 	labels, _ := record["labels"].(map[string]any)
 	labels[labelLastApplied] = text
 }
@@ -199,7 +199,7 @@ func TestRecordsThatTellTooLittle(t *testing.T) {
 			manifest, _ := record["manifest"].(string)
 			record["manifest"] = manifest + "\n"
 		},
-		"damaged": func(record map[string]any) { setTraces(record, "{") },
+		"damaged": func(record map[string]any) { setLastApplied(record, "{") },
 	}
 	for name, edit := range tests {
 		t.Run(name, func(t *testing.T) {

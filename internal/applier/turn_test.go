@@ -62,11 +62,11 @@ func TestLargeRepairsTakeTurns(t *testing.T) {
 	}
 
 	ctx, end = queued(t)
-	if err := f.applier.LetGo(ctx, f.owner); !errors.Is(err, turn.ErrWait) {
+	if err := f.applier.Orphan(ctx, f.owner); !errors.Is(err, turn.ErrWait) {
 		t.Errorf("beside another large job: %v", err)
 	}
 	end()
-	if err := f.applier.LetGo(ctx, f.owner); err != nil || len(f.live(t, "many-7").OwnerReferences) > 0 {
+	if err := f.applier.Orphan(ctx, f.owner); err != nil || len(f.live(t, "many-7").OwnerReferences) > 0 {
 		t.Errorf("in its turn: %v", err)
 	}
 }

@@ -24,5 +24,5 @@ func (a *Applier) Workloads(owner object.Owner) ([]health.Workload, bool) {
 }
 
 // maxUnseen is how long workloads that are not watched are taken to be as they were.
-// By then the look that follows after [recheckInterval] has failed.
+// By then the repair that follows after [recheckInterval] has failed to read them.
 const maxUnseen = recheckInterval + time.Minute

@@ -42,9 +42,9 @@ func isTold(ready metav1.Condition) bool {
 	return false
 }
 
-// tell sends an event, and logs a line, about each change of Ready, after it was
+// emit sends an event, and logs a line, about each change of Ready, after it was
 // written.
-func (r *Reconciler) tell(ctx context.Context, catalog *ocv1.ClusterCatalog, before ocv1.ClusterCatalogStatus) {
+func (r *Reconciler) emit(ctx context.Context, catalog *ocv1.ClusterCatalog, before ocv1.ClusterCatalogStatus) {
 	ready, changed := transition(before, catalog.Status)
 	if !changed {
 		return

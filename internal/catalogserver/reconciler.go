@@ -239,7 +239,7 @@ func (r *Reconciler) write(ctx context.Context, catalog *ocv1.ClusterCatalog, st
 	if err := r.writer.status(ctx, catalog, status.status); err != nil {
 		return err
 	}
-	r.tell(ctx, catalog, before)
+	r.emit(ctx, catalog, before)
 	return nil
 }
 
@@ -252,7 +252,7 @@ func (r *Reconciler) remove(ctx context.Context, catalog *ocv1.ClusterCatalog) e
 	err := r.cfg.Store.Delete(catalog.Name)
 	if err != nil {
 		err = fmt.Errorf("finalizer %q failed: %w", ocv1.DeleteServerCacheFinalizer, err)
-		status.failed(err, false, failure{err: err}.standing())
+		status.failed(err, false, failure{err: err}.phase())
 	} else {
 		status.removed()
 	}
@@ -275,7 +275,7 @@ func (r *Reconciler) withdraw(ctx context.Context, catalog *ocv1.ClusterCatalog)
 	status := newStatus(catalog, r.cfg.Now())
 	err := r.cfg.Store.Delete(catalog.Name)
 	if err != nil {
-		status.failed(err, false, failure{err: err}.standing())
+		status.failed(err, false, failure{err: err}.phase())
 	} else {
 		status.withdrawn()
 	}
@@ -321,7 +321,7 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 		err: err, blocked: blocked(err, want), held: held.Canonical, ofTheSameSpec: held.Source == want.ref,
 		lasting: r.answers.lasting(catalog, err, now),
 	}
-	where := why.standing()
+	where := why.phase()
 	status.failed(err, why.blocked, where)
 	if ok {
 		status.stillServed(held, base)
@@ -347,7 +347,7 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 // another try.
 func (r *Reconciler) announce(ctx context.Context, catalog *ocv1.ClusterCatalog, want wanted, now time.Time) error {
 	held, ok := r.cfg.Store.Record(catalog.Name)
-	if ok && held.Source == want.ref || isToldOf(catalog) {
+	if ok && held.Source == want.ref || isReported(catalog) {
 		return nil
 	}
 	r.retries.Forget(catalog.Name) // another spec need not wait for what became of the one before

@@ -37,14 +37,14 @@ func newStatus(catalog *ocv1.ClusterCatalog, now time.Time) *statusWriter {
 }
 
 // pulling says that content is on its way. What is served meanwhile stays as it is.
-func (s *statusWriter) pulling(ref string) { s.standing(beginning(ref)) }
+func (s *statusWriter) pulling(ref string) { s.setPhase(beginning(ref)) }
 
 // served says that the wanted content is served at base.
 func (s *statusWriter) served(rec Record, base string) {
 	s.condition(ocv1.TypeProgressing, metav1.ConditionTrue, ocv1.ReasonSucceeded, messageStored)
 	s.condition(ocv1.TypeServing, metav1.ConditionTrue, ocv1.ReasonAvailable, messageServing)
 	s.content(rec, base)
-	s.standing(standing{
+	s.setPhase(phase{
 		ready: metav1.ConditionTrue, reason: ocv1.ReasonSucceeded,
 		message: fmt.Sprintf("the content of %q is served", rec.Canonical),
 	})
@@ -52,13 +52,13 @@ func (s *statusWriter) served(rec Record, base string) {
 
 // failed says that the wanted content could not be had, and where that leaves the
 // catalog.
-func (s *statusWriter) failed(err error, blocked bool, where standing) {
+func (s *statusWriter) failed(err error, blocked bool, where phase) {
 	status, reason := metav1.ConditionTrue, ocv1.ReasonRetrying
 	if blocked {
 		status, reason = metav1.ConditionFalse, ocv1.ReasonBlocked
 	}
 	s.condition(ocv1.TypeProgressing, status, reason, message(err.Error()))
-	s.standing(where)
+	s.setPhase(where)
 }
 
 // stillServed says that other content than the wanted is served at base. A
@@ -82,7 +82,7 @@ func (s *statusWriter) notServed() {
 // removed says that nothing is served because the catalog is being deleted.
 func (s *statusWriter) removed() {
 	s.notServed()
-	s.standing(standing{ready: metav1.ConditionFalse, reason: ocv1.ReasonUnavailable, message: messageRemoved})
+	s.setPhase(phase{ready: metav1.ConditionFalse, reason: ocv1.ReasonUnavailable, message: messageRemoved})
 }
 
 // withdrawn says that nothing is served because the user said so.
@@ -90,14 +90,14 @@ func (s *statusWriter) withdrawn() {
 	s.condition(ocv1.TypeProgressing, metav1.ConditionTrue, ocv1.ReasonSucceeded, messageUnavailable)
 	s.condition(ocv1.TypeServing, metav1.ConditionFalse, ocv1.ReasonUserSpecifiedUnavailable, messageUnavailable)
 	s.noContent()
-	s.standing(standing{
+	s.setPhase(phase{
 		ready: metav1.ConditionTrue, reason: ocv1.ReasonUserSpecifiedUnavailable, message: messageUnavailable,
 	})
 }
 
-// standing sets Ready, and Reconciling or Stalled as long as they apply. The whole
+// setPhase sets Ready, and Reconciling or Stalled as long as they apply. The whole
 // text of an error is in Progressing.
-func (s *statusWriter) standing(where standing) {
+func (s *statusWriter) setPhase(where phase) {
 	text := excerpt.Cut(message(where.message), maxNoteBytes)
 	s.condition(ocv1.TypeReady, where.ready, where.reason, text)
 	s.passing(ocv1.TypeReconciling, where.working, where.reason, text)

@@ -11,14 +11,14 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// slowPull is how long an image may take before that is told.
+// slowPull is how long a pull may take before it is reported.
 const slowPull = 5 * time.Second
 
-// announcement is the status write that a pass may make before it is over: that a
-// revision is under way. Who waits for the end of an edit must not take what is
-// said of the time before for it. There is one for each installation or upgrade:
-// when the status says already that something is left to do, it stays. A large extension
-// has two more, before and after it has waited for its turn.
+// announcement writes to the status, before a pass is over, that a revision is under way.
+// Without it somebody who has edited the spec would take the old status for the answer.
+// There is one write for each installation or upgrade: a status that says already that
+// something is left to do stays. A large extension has two more, before and after it has
+// waited for its turn.
 type announcement struct {
 	reconciler *Reconciler
 
@@ -32,7 +32,7 @@ func (a *announcement) begin(ctx context.Context, outcome Outcome) error {
 	if a.extension().Status.ObservedGeneration == a.extension().Generation {
 		return nil
 	}
-	_, err := a.tell(ctx, outcome, fmt.Sprintf("pulling image %s unless it is at hand, then applying it", outcome.Target.Image))
+	_, err := a.writeOnce(ctx, outcome, fmt.Sprintf("pulling image %s unless it is at hand, then applying it", outcome.Target.Image))
 	return err
 }
 
@@ -40,8 +40,8 @@ func (a *announcement) begin(ctx context.Context, outcome Outcome) error {
 // to say, in an event alone.
 func (a *announcement) pulling(ctx context.Context, outcome Outcome) {
 	doing := fmt.Sprintf("pulling image %s takes longer than %s", outcome.Target.Image, slowPull)
-	if told, err := a.tell(ctx, outcome, doing); !told && err == nil {
-		a.reconciler.tell(a.extension(), &transition{kind: corev1.EventTypeNormal, reason: eventPulling, note: underwayText(outcome, doing)})
+	if told, err := a.writeOnce(ctx, outcome, doing); !told && err == nil {
+		a.reconciler.emit(a.extension(), &transition{kind: corev1.EventTypeNormal, reason: eventPulling, note: underwayText(outcome, doing)})
 	}
 }
 
@@ -76,11 +76,11 @@ func (a *announcement) applying(ctx context.Context, outcome Outcome) error {
 		_, err := a.write(ctx, outcome, doing)
 		return err
 	}
-	_, err := a.tell(ctx, outcome, doing)
+	_, err := a.writeOnce(ctx, outcome, doing)
 	return err
 }
 
-func (a *announcement) tell(ctx context.Context, outcome Outcome, doing string) (told bool, err error) {
+func (a *announcement) writeOnce(ctx context.Context, outcome Outcome, doing string) (told bool, err error) {
 	if a.err != nil || !claimsDone(a.ext) {
 		return false, a.err
 	}
@@ -104,7 +104,7 @@ func (a *announcement) writeText(ctx context.Context, outcome Outcome, text stri
 		a.err = err
 		return false, err
 	}
-	r.tell(written, transitionOf(&a.ext.Status, status))
+	r.emit(written, transitionOf(&a.ext.Status, status))
 	a.ext = written
 	return true, nil
 }
@@ -140,16 +140,16 @@ type pull struct {
 	image BundleImage
 	since time.Time
 
-	// told says that it was told that it takes its time.
-	told bool
+	// reported says that the status or an event says that it takes its time.
+	reported bool
 
 	// files are what came of it, for a pass that waits for its turn; nil otherwise.
 	files *Files
 }
 
-// slowIn is how long it is until that is to be told; zero for never.
+// slowIn is how long it is until that is to be reported; zero for never.
 func (p pull) slowIn(now time.Time) time.Duration {
-	if p.told {
+	if p.reported {
 		return 0
 	}
 	// Zero would mean never.
@@ -186,7 +186,7 @@ func (r *Reconciler) abandonPull(extension string) {
 	r.Bundles.Abandon(extension)
 }
 
-// slowIn is when to tell of the pull that an extension waits for; zero for never.
+// slowIn is when to report the pull that an extension waits for; zero for never.
 func (r *Reconciler) slowIn(extension string) time.Duration {
 	known, _ := r.pulls.Load(extension)
 	waited, ok := known.(pull)
@@ -196,17 +196,17 @@ func (r *Reconciler) slowIn(extension string) time.Duration {
 	return waited.slowIn(r.Now())
 }
 
-// tellSlow tells of a pull that takes its time, once.
-func (r *Reconciler) tellSlow(ctx context.Context, outcome Outcome, announced *announcement) {
+// reportSlowPull reports a pull that takes its time, once.
+func (r *Reconciler) reportSlowPull(ctx context.Context, outcome Outcome, announced *announcement) {
 	extension := outcome.Owner.Name
 	known, _ := r.pulls.Load(extension)
 	waited, ok := known.(pull)
-	if !ok || waited.told || r.Now().Sub(waited.since) < slowPull {
+	if !ok || waited.reported || r.Now().Sub(waited.since) < slowPull {
 		return
 	}
 	announced.pulling(ctx, outcome)
 	if announced.failure() == nil {
-		waited.told = true
+		waited.reported = true
 		r.pulls.Store(extension, waited)
 	}
 }

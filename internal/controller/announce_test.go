@@ -68,7 +68,7 @@ func TestInstallIsAnnounced(t *testing.T) {
 		`Normal RollingOut: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 unless it is at hand, then applying it`,
 		`Normal Succeeded: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"`,
 	}
-	if diff := cmp.Diff(want, w.told); diff != "" {
+	if diff := cmp.Diff(want, w.events); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
@@ -259,7 +259,7 @@ func TestSlowPulls(t *testing.T) {
 			}
 			w.fetching = false
 			w.mustReconcile(t)
-			told := slices.DeleteFunc(w.told, func(text string) bool { return !strings.Contains(text, "takes longer") })
+			told := slices.DeleteFunc(w.events, func(text string) bool { return !strings.Contains(text, "takes longer") })
 			if strings.Join(told, "\n") != tc.want {
 				t.Errorf("told %q, want %q: %s", told, tc.want, tc.reason)
 			}

@@ -118,7 +118,7 @@ func (b *backoff) When(extension reconcile.Request) time.Duration {
 	return sooner(wait, b.failures[extension].due)
 }
 
-// startOver is for news that may end a failure, and that may be heeded late.
+// startOver is for a change that may end a failure, and that may take effect late.
 func (b *backoff) startOver(extension reconcile.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -75,7 +75,7 @@ func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	changed, err := r.Catalogs.Refresh(ctx, source)
 	r.report(ctx, catalog.Name, err)
 	if err != nil {
-		err = &requeue.ToldError{Err: err}
+		err = &requeue.ReportedError{Err: err}
 	}
 	if missing != nil {
 		// Everybody has waited for this catalog, if only to hear that the

@@ -46,7 +46,7 @@ type verdict struct {
 // classify is the only place that decides between retry, wait and blocked.
 func classify(outcome Outcome) verdict {
 	switch {
-	case outcome.unfinished():
+	case outcome.hasMore():
 		text := settledText(outcome)
 		return verdict{disposition: Settled, reason: ocv1.ReasonRollingOut, message: text, summary: text}
 	case outcome.Err == nil:

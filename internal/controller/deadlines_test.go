@@ -24,9 +24,9 @@ func (silent) Fetch(ctx context.Context, _ object.Owner, _ BundleImage) (Files, 
 	return Files{}, ctx.Err()
 }
 
-func (silent) Depart(ctx context.Context, _ object.Owner) (installation.Departure, error) {
+func (silent) BeginDeletion(ctx context.Context, _ object.Owner) (installation.Deletion, error) {
 	<-ctx.Done()
-	return installation.Departure{}, ctx.Err()
+	return installation.Deletion{}, ctx.Err()
 }
 
 // TestPassesEnd has a registry that is never done. The status says so, if the API
@@ -76,7 +76,7 @@ func TestDeparturesAreNotHeldUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := sampleWorld(t)
-		w.reconciler.Departures = silent{w}
+		w.reconciler.Deletions = silent{w}
 		if err := w.client.Delete(t.Context(), w.extension(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -84,11 +84,11 @@ func TestDeparturesAreNotHeldUp(t *testing.T) {
 		if _, err := w.reconcile(t); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took != departTimeout {
-			t.Errorf("the pass took %s, want %s", took, departTimeout)
+		if took := time.Since(began); took != deletionTimeout {
+			t.Errorf("the pass took %s, want %s", took, deletionTimeout)
 		}
-		if !strings.Contains(strings.Join(w.told, "\n"), "how many that are is not known") {
-			t.Errorf("told %q", w.told)
+		if !strings.Contains(strings.Join(w.events, "\n"), "how many that are is not known") {
+			t.Errorf("told %q", w.events)
 		}
 	})
 }

@@ -101,8 +101,8 @@ func notesOf(notes []string) *transition {
 	return &transition{kind: corev1.EventTypeWarning, reason: eventPreflight, note: excerpt.Of(notes, maxText)}
 }
 
-// tell sends an event, after what it is about was written. Nothing waits for it.
-func (r *Reconciler) tell(ext *ocv1.ClusterExtension, t *transition) {
+// emit creates an event, after what it is about was written. Nothing waits for it.
+func (r *Reconciler) emit(ext *ocv1.ClusterExtension, t *transition) {
 	if t != nil {
 		r.Events.Event(ext, t.kind, t.reason, excerpt.Line(t.note, maxText)) // the API allows 1024 bytes
 	}

@@ -94,7 +94,7 @@ func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (W
 	outcome := Outcome{Observed: observed}
 	outcome.Onward = decide(wanted, invalid, observed)
 	outcome.Err = outcome.Onward.Err
-	r.lookAround(ctx, wanted, &outcome)
+	r.findRelated(ctx, wanted, &outcome)
 
 	request := wanted.Request
 	request.Cluster = observed.Surroundings.cluster()

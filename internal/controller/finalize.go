@@ -22,14 +22,14 @@ import (
 
 // finalizers are those of the reference implementation. They guard what this process
 // holds for an extension, and content that is to stay: the extension is there until
-// none of that names it, see [Reconciler.letGo]. Content that is to go is owned by the
+// none of that names it, see [Reconciler.orphan]. Content that is to go is owned by the
 // ClusterExtension and goes with it, whether or not the ServiceAccount still exists.
 var finalizers = []string{ocv1.CleanupUnpackCacheFinalizer, ocv1.CleanupContentManagerCacheFinalizer}
 
 const (
-	// departTimeout bounds what is read before an extension goes; it holds up the
+	// deletionTimeout bounds what is read before an extension goes; it holds up the
 	// deletion.
-	departTimeout = 10 * time.Second
+	deletionTimeout = 10 * time.Second
 
 	// remainingDelay is what deletions take that nothing holds up; remainingInterval
 	// is how often to look after that at what has not gone yet.
@@ -37,71 +37,71 @@ const (
 	remainingInterval = 15 * time.Second
 )
 
-// finalize lets go of an extension that is being deleted, and tells on what that
-// waits. Finalizers of others are theirs to remove; that of the garbage collector,
-// which takes the extension off content that is to stay, is waited for.
+// finalize removes our finalizers from an extension that is being deleted, and writes to
+// the status what the deletion waits for. Finalizers of others are theirs to remove. That
+// of the garbage collector, which orphans content that is to stay, is waited for.
 func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (ctrl.Result, error) {
 	wanted, _ := translate(ext)
 	left := slices.DeleteFunc(slices.Clone(ext.Finalizers), isOurs)
 	if len(left) < len(ext.Finalizers) {
-		return r.letExtensionGo(ctx, ext, wanted, left)
+		return r.endDeletion(ctx, ext, wanted, left)
 	}
 	var remaining []string
 	var err error
 	wait := timeToLook(ext, left, r.Now())
 	if isForeground(left) && wait == 0 {
-		remaining, err = r.Departures.Remaining(ctx, wanted.Owner)
+		remaining, err = r.Deletions.Remaining(ctx, wanted.Owner)
 		wait = remainingInterval
 	}
-	_, err = r.tellTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, remaining, err))
+	_, err = r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, remaining, err))
 	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
 }
 
-// letExtensionGo removes our finalizers, after everything that has to be done or told
+// endDeletion removes our finalizers, after everything that has to be done or told
 // before.
-func (r *Reconciler) letExtensionGo(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, left []string) (ctrl.Result, error) {
+func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, left []string) (ctrl.Result, error) {
 	if isOrphaning(ext) {
 		r.forget(ctx, ext.Name)
-		_, err := r.tellTerminating(ctx, ext, ocv1.ReasonOrphaning, terminatingText(left, nil, nil))
+		_, err := r.writeTerminating(ctx, ext, ocv1.ReasonOrphaning, terminatingText(left, nil, nil))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	stay := r.removals.leavesOrphans(ext)
-	objects, told := r.removals.departing(ext.UID)
+	objects, told := r.removals.isReported(ext.UID)
 	if !stay && !told {
 		var err error
-		if objects, err = r.warnDeparture(ctx, ext, wanted); isQueued(err) {
-			return r.waitToGo(ctx, ext)
+		if objects, err = r.warnDeletion(ctx, ext, wanted); isQueued(err) {
+			return r.waitToDelete(ctx, ext)
 		}
-		r.removals.markDeparted(ext.UID, objects)
+		r.removals.markReported(ext.UID, objects)
 	}
 	r.forget(ctx, ext.Name)
-	wait, err := r.letGo(ctx, ext)
+	wait, err := r.orphan(ctx, ext)
 	switch {
 	case isQueued(err):
-		return r.waitToGo(ctx, ext)
+		return r.waitToDelete(ctx, ext)
 	case wait > 0:
-		_, err = r.tellTerminating(ctx, ext, ocv1.ReasonOrphaning, stillOwnedText(err))
-		return ctrl.Result{RequeueAfter: min(wait, letGoRetry)}, client.IgnoreNotFound(err)
+		_, err = r.writeTerminating(ctx, ext, ocv1.ReasonOrphaning, stillOwnedText(err))
+		return ctrl.Result{RequeueAfter: min(wait, orphanRetry)}, client.IgnoreNotFound(err)
 	case err != nil:
-		r.tell(ext, &transition{kind: corev1.EventTypeWarning, reason: eventNotLetGo, note: notLetGoText(err)})
+		r.emit(ext, &transition{kind: corev1.EventTypeWarning, reason: eventNotLetGo, note: notLetGoText(err)})
 	}
 	r.warnDependents(ctx, ext, wanted)
 	if len(left) > 0 { // or else it is gone in a moment
-		if ext, err = r.tellTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, nil, nil)); err != nil {
+		if ext, err = r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, nil, nil)); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
 	if err = r.writeFinalizers(ctx, ext, left); err == nil {
-		r.tell(ext, goneOf(objects, stay))
+		r.emit(ext, goneOf(objects, stay))
 		log.FromContext(ctx).Info("removed", keyObjects, objects, "stay", stay)
 	}
 	return ctrl.Result{RequeueAfter: timeToLook(ext, left, r.Now())}, client.IgnoreNotFound(err)
 }
 
-// waitToGo is for an extension whose turn it is not.
-func (r *Reconciler) waitToGo(ctx context.Context, ext *ocv1.ClusterExtension) (ctrl.Result, error) {
+// waitToDelete is for an extension whose turn it is not.
+func (r *Reconciler) waitToDelete(ctx context.Context, ext *ocv1.ClusterExtension) (ctrl.Result, error) {
 	const text = "being deleted, which waits for its turn: it is large, and so are others that are worked on"
-	if _, err := r.tellTerminating(ctx, ext, ocv1.ReasonTerminating, text); err != nil {
+	if _, err := r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, text); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	return ctrl.Result{}, requeue.ErrUnderway
@@ -116,14 +116,14 @@ func timeToLook(ext *ocv1.ClusterExtension, left []string, now time.Time) time.D
 	return max(remainingDelay-now.Sub(ext.DeletionTimestamp.Time), 0)
 }
 
-// tellTerminating gives the extension as it is then.
-func (r *Reconciler) tellTerminating(ctx context.Context, ext *ocv1.ClusterExtension, reason, text string) (*ocv1.ClusterExtension, error) {
+// writeTerminating gives the extension as it is then.
+func (r *Reconciler) writeTerminating(ctx context.Context, ext *ocv1.ClusterExtension, reason, text string) (*ocv1.ClusterExtension, error) {
 	status := terminating(ext, reason, text, r.Now())
 	written, err := r.writeStatus(ctx, ext, status)
 	if err != nil {
 		return nil, err
 	}
-	r.tell(ext, transitionOf(&ext.Status, status))
+	r.emit(ext, transitionOf(&ext.Status, status))
 	return written, nil
 }
 
@@ -187,25 +187,25 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 	}
 	observed := Observed{Installation: installation.State{Installed: &installation.Revision{Bundle: installedIdentity(ext)}}}
 	r.observeOffers(ctx, wanted, &observed)
-	r.tell(ext, removalOf(dependents(wanted.Request.Package, nil, observed)))
+	r.emit(ext, removalOf(dependents(wanted.Request.Package, nil, observed)))
 }
 
-// warnDeparture tells how many custom resources go with an extension, and what stays
+// warnDeletion tells how many custom resources go with an extension, and what stays
 // behind. It gives how many objects go, less than zero if that is not known. It holds
 // nothing up for long, and fails with [turn.ErrWait] alone.
-func (r *Reconciler) warnDeparture(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) (objects int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, departTimeout)
+func (r *Reconciler) warnDeletion(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) (objects int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
 	defer cancel()
-	departure, err := r.Departures.Depart(ctx, wanted.Owner)
+	deletion, err := r.Deletions.BeginDeletion(ctx, wanted.Owner)
 	if isQueued(err) {
 		return 0, err
 	}
-	r.tell(ext, departureOf(departure.CustomResources, err))
-	r.tell(ext, stayingOf(textsOf(departure.Staying)))
+	r.emit(ext, customResourcesOf(deletion.CustomResources, err))
+	r.emit(ext, stayingOf(textsOf(deletion.Staying)))
 	if err != nil {
 		return -1, nil
 	}
-	return departure.Objects, nil
+	return deletion.Objects, nil
 }
 
 // stayingOf is what to tell of objects that stay behind; nil if there are none.
@@ -221,9 +221,9 @@ func stayingOf(objects []string) *transition {
 	}
 }
 
-// departureOf is what to tell of the custom resources that go; nil if no definition
-// does.
-func departureOf(counts []installation.CustomResources, err error) *transition {
+// customResourcesOf is the event about the custom resources that are deleted with an
+// extension; nil if no definition is deleted.
+func customResourcesOf(counts []installation.CustomResources, err error) *transition {
 	t := &transition{kind: corev1.EventTypeWarning, reason: eventCustomResources}
 	if err != nil {
 		t.note = fmt.Sprintf("deleted with all custom resources of its definitions; how many that are is not known: %v", err)

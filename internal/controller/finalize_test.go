@@ -34,11 +34,11 @@ func TestDeletionLetsGo(t *testing.T) {
 	)
 	with := func(names ...string) []string { return append(names, finalizers...) }
 	tests := map[string]struct {
-		reason     string
-		finalizers []string
-		age        time.Duration
-		remaining  []string
-		departErr  error
+		reason      string
+		finalizers  []string
+		age         time.Duration
+		remaining   []string
+		deletionErr error
 
 		left    []string
 		writes  []string
@@ -49,11 +49,11 @@ func TestDeletionLetsGo(t *testing.T) {
 		requeue time.Duration
 	}{
 		"only ours": {
-			finalizers: finalizers, writes: []string{"patch"}, did: []string{"depart", "forget x"}, told: []string{counted, gone},
+			finalizers: finalizers, writes: []string{"patch"}, did: []string{"begin deletion", "forget x"}, told: []string{counted, gone},
 		},
 		"theirs too": {
 			finalizers: with(theirs), left: []string{theirs}, writes: []string{"patch status", "patch"},
-			did:   []string{"depart", "forget x"},
+			did:   []string{"begin deletion", "forget x"},
 			ready: waits + "its finalizers example.com/theirs are removed by whoever has set them",
 			told:  []string{counted, "Normal Terminating: " + waits + "its finalizers example.com/theirs are removed by whoever has set them", gone},
 		},
@@ -71,12 +71,12 @@ func TestDeletionLetsGo(t *testing.T) {
 		},
 		"orphaned, by a process that has only just started": {
 			reason:     "the one before has told it in the status",
-			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "let go"}, was: ocv1.ReasonOrphaning,
+			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "orphan"}, was: ocv1.ReasonOrphaning,
 			told: []string{"Normal Removed: let go of; all that it has installed is to stay"},
 		},
 		"in the foreground, first": {
 			finalizers: with(foreground), age: time.Second, left: []string{foreground},
-			writes: []string{"patch status", "patch"}, did: []string{"depart", "forget x"},
+			writes: []string{"patch status", "patch"}, did: []string{"begin deletion", "forget x"},
 			ready: waits + "all that it has installed is gone", requeue: 4 * time.Second,
 			told: []string{counted, "Normal Terminating: " + waits + "all that it has installed is gone", gone},
 		},
@@ -91,7 +91,7 @@ func TestDeletionLetsGo(t *testing.T) {
 			requeue: remainingInterval,
 		},
 		"in the foreground, unknown": {
-			finalizers: []string{foreground, theirs}, age: time.Hour, left: []string{foreground, theirs}, departErr: errors.New("boom"),
+			finalizers: []string{foreground, theirs}, age: time.Hour, left: []string{foreground, theirs}, deletionErr: errors.New("boom"),
 			writes: []string{"patch status"}, did: []string{"remaining"},
 			ready: waits + "its finalizers example.com/theirs are removed by whoever has set them, " +
 				"and until all that it has installed is gone, of which it is not known what is left: boom",
@@ -114,7 +114,7 @@ func TestDeletionLetsGo(t *testing.T) {
 			ext.DeletionTimestamp = &metav1.Time{Time: w.reconciler.Now().Add(-tc.age)}
 			w = newWorld(t, ext)
 			w.customResources = []installation.CustomResources{{Definition: "widgets.p", Count: 3}}
-			w.remaining, w.departErr = tc.remaining, tc.departErr
+			w.remaining, w.deletionErr = tc.remaining, tc.deletionErr
 			result, err := w.reconcile(t)
 			if err != nil {
 				t.Fatal(err)
@@ -133,7 +133,7 @@ func TestDeletionLetsGo(t *testing.T) {
 			if diff := cmp.Diff(tc.did, w.did); diff != "" {
 				t.Errorf("done (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.told, w.told); diff != "" {
+			if diff := cmp.Diff(tc.told, w.events); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 			if len(tc.left) == 0 {
@@ -149,9 +149,9 @@ func TestDeletionLetsGo(t *testing.T) {
 			if status := kstatusOf(t, got); status != kstatus.TerminatingStatus {
 				t.Errorf("kstatus says %s", status)
 			}
-			w.writes, w.told = nil, nil
-			if _, err := w.reconcile(t); err != nil || len(w.writes) > 0 || len(w.told) > 0 {
-				t.Errorf("a second pass wrote %v and told %v (%v)", w.writes, w.told, err)
+			w.writes, w.events = nil, nil
+			if _, err := w.reconcile(t); err != nil || len(w.writes) > 0 || len(w.events) > 0 {
+				t.Errorf("a second pass wrote %v and told %v (%v)", w.writes, w.events, err)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestContentThatCannotBeLetGoIsTold(t *testing.T) {
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"forget x", "let go"}, w.did); diff != "" {
+	if diff := cmp.Diff([]string{"forget x", "orphan"}, w.did); diff != "" {
 		t.Errorf("done (-want +got): nothing goes, so nothing is counted\n%s", diff)
 	}
 }
@@ -194,13 +194,13 @@ func TestLargeExtensionsTakeTurnsToGo(t *testing.T) {
 		did      []string // at last
 	}{
 		"before it is known what goes": {
-			waits: func(w *world, err error) { w.departErr = err },
-			did:   []string{"depart", "forget x"},
+			waits: func(w *world, err error) { w.deletionErr = err },
+			did:   []string{"begin deletion", "forget x"},
 		},
-		"before what stays is let go": {
+		"before what stays is orphaned": {
 			orphaned: true,
 			waits:    func(w *world, err error) { w.letGoErr = err },
-			did:      []string{"forget x", "let go"},
+			did:      []string{"forget x", "orphan"},
 		},
 	}
 	for name, tc := range tests {
@@ -278,7 +278,7 @@ func TestCustomResourcesThatGoAreTold(t *testing.T) {
 			if tc.want != nil {
 				tc.want.reason = eventCustomResources
 			}
-			if diff := cmp.Diff(tc.want, departureOf(tc.counts, tc.err), cmp.AllowUnexported(transition{})); diff != "" {
+			if diff := cmp.Diff(tc.want, customResourcesOf(tc.counts, tc.err), cmp.AllowUnexported(transition{})); diff != "" {
 				t.Errorf("event (-want +got):\n%s", diff)
 			}
 		})
@@ -306,7 +306,7 @@ func TestContentThatStaysIsTold(t *testing.T) {
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(w.told, "Warning ContentStays: "+want.note) {
-		t.Errorf("told: %q", w.told)
+	if !slices.Contains(w.events, "Warning ContentStays: "+want.note) {
+		t.Errorf("told: %q", w.events)
 	}
 }

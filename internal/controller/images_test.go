@@ -78,7 +78,7 @@ func TestMovedImageIsTold(t *testing.T) {
 	w.moved = &Moved{Image: "registry.test/p:v1.0.0", From: "sha256:old", To: "sha256:new"}
 	w.mustReconcile(t)
 	want := "Warning ImageMoved: image registry.test/p:v1.0.0 has moved from sha256:old to sha256:new: what is installed stays what it was"
-	if !slices.Contains(w.told, want) {
-		t.Errorf("told %q, want %q", w.told, want)
+	if !slices.Contains(w.events, want) {
+		t.Errorf("told %q, want %q", w.events, want)
 	}
 }

@@ -64,7 +64,7 @@ func (r *Reconciler) noteKinds(extension string, outcome Outcome) {
 		return
 	}
 	r.unserved.Store(extension, struct{}{})
-	_, _ = r.Platform.APIs() // the answer comes with news
+	_, _ = r.Platform.APIs() // the answer comes with a signal
 	if lacksIssuer(outcome.RepairErr) {
 		r.issuerGone.LoadOrStore(extension, r.Now())
 	} else {

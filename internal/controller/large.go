@@ -87,5 +87,5 @@ func (r *Reconciler) done(extension string, image BundleImage, files Files, wait
 		files.Close()
 		return
 	}
-	r.pulls.Store(extension, pull{image: image, since: r.Now(), told: true, files: &files})
+	r.pulls.Store(extension, pull{image: image, since: r.Now(), reported: true, files: &files})
 }

@@ -54,7 +54,7 @@ type efforts struct {
 	same    time.Time
 }
 
-// maxAnswers is how many answers are news. A cause that has another text each time
+// maxAnswers is how many answers count as new. A cause that has another text each time
 // would otherwise be waited for without end, as would several that take turns.
 const maxAnswers = 8
 
@@ -72,7 +72,7 @@ func phaseOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, before effo
 	if before.generation != ext.Generation {
 		before = recall(ext, now)
 	}
-	p, clocks := standingOf(outcome, v)
+	p, clocks := workOf(outcome, v)
 	p.efforts.generation = ext.Generation
 	if clocks.deadline {
 		p.efforts.since = before.since
@@ -113,8 +113,8 @@ func overdue(ext *ocv1.ClusterExtension, v verdict, working phase) phase {
 // clocks are what time is measured for.
 type clocks struct{ deadline, answer bool }
 
-// standingOf is the phase as far as it does not depend on time.
-func standingOf(outcome Outcome, v verdict) (phase, clocks) {
+// workOf is the phase as far as it does not depend on time.
+func workOf(outcome Outcome, v verdict) (phase, clocks) {
 	available, _ := availability(outcome)
 	text := workloadsText(outcome)
 	switch {
@@ -124,7 +124,7 @@ func standingOf(outcome Outcome, v verdict) (phase, clocks) {
 		return phase{working: true, reason: v.reason, message: v.summary}, clocks{deadline: true}
 	case v.disposition != Settled:
 		return phase{working: true, reason: v.reason, message: v.summary}, clocks{deadline: true, answer: true}
-	case outcome.unfinished():
+	case outcome.hasMore():
 		return phase{working: true, reason: ocv1.ReasonRollingOut, message: settledText(outcome)}, clocks{deadline: true}
 	case hasFailed(outcome):
 		return phase{stalled: true, reason: ocv1.ReasonRolloutFailed, message: "a rollout has failed: " + text}, clocks{deadline: true}

@@ -89,18 +89,18 @@ type Outcome struct {
 	Applied *installation.Result
 	Repair  installation.Result
 
-	// RecheckAfter, Contested, Unwatched and ReleaseBytes are those of what was done last
+	// RecheckAfter, Flapping, Unwatched and ReleaseBytes are those of what was done last
 	// to the content.
 	RecheckAfter time.Duration
-	Contested    []string
+	Flapping     []string
 	Unwatched    []string
 	ReleaseBytes int
 }
 
-// take notes what was found out while the content was in hand.
-func (o *Outcome) take(applied installation.Result) {
+// addResult takes over what an operation on the content came to.
+func (o *Outcome) addResult(applied installation.Result) {
 	o.RecheckAfter, o.Unwatched = applied.RecheckAfter, applied.Unwatched
-	o.Contested, o.ReleaseBytes = textsOf(applied.Flapping), applied.ReleaseBytes
+	o.Flapping, o.ReleaseBytes = textsOf(applied.Flapping), applied.ReleaseBytes
 }
 
 // textsOf keeps the order.
@@ -121,9 +121,9 @@ func (o *Outcome) refused(err error) {
 	o.Stage, o.Err = StageApply, err
 }
 
-// unfinished says that this pass has done what it could, and that there is more
+// hasMore says that this pass has done what it could, and that there is more
 // to do at once.
-func (o *Outcome) unfinished() bool {
+func (o *Outcome) hasMore() bool {
 	return o.Err == nil && o.Pending == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
 }
 
@@ -133,7 +133,7 @@ func (o *Outcome) ownerGone() bool {
 		errors.Is(o.Observed.InstallationErr, object.ErrOwnerGone)
 }
 
-// pass carries one extension forward as far as it goes.
+// pass observes, decides and acts for one extension, as far as that goes.
 func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, announced *announcement) Outcome {
 	observed := r.observe(ctx, wanted)
 	if isQueued(observed.InstallationErr) {
@@ -153,20 +153,20 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 	case Keep:
 		r.keep(ctx, wanted, &outcome)
 	case Install, Upgrade:
-		r.lookAtWorkloads(wanted, &outcome)
+		r.observeWorkloads(wanted, &outcome)
 		r.advance(ctx, wanted, &outcome, announced)
 	}
 	if outcome.Waiting {
 		announced.awaiting(ctx, outcome)
 		return outcome
 	}
-	r.lookAtWorkloads(wanted, &outcome)
+	r.observeWorkloads(wanted, &outcome)
 	outcome.Onward = onward(wanted, outcome)
-	r.lookAround(ctx, wanted, &outcome)
+	r.findRelated(ctx, wanted, &outcome)
 	return outcome
 }
 
-func (r *Reconciler) lookAtWorkloads(wanted Wanted, outcome *Outcome) {
+func (r *Reconciler) observeWorkloads(wanted Wanted, outcome *Outcome) {
 	if outcome.Installed == nil {
 		return
 	}
@@ -179,8 +179,8 @@ func (r *Reconciler) resolve(wanted Wanted, invalid error, observed Observed) Ta
 	return decide(wanted, invalid, observed)
 }
 
-// onward looks one step further than a pass that has installed something:
-// upgrades may lead there in several.
+// onward is what the next pass will decide if nothing changes: an upgrade may lead to the
+// wanted version in several steps.
 func onward(wanted Wanted, outcome Outcome) Target {
 	if outcome.Err != nil || outcome.Target.Action == Keep {
 		return outcome.Target
@@ -190,8 +190,9 @@ func onward(wanted Wanted, outcome Outcome) Target {
 	return decide(wanted, nil, then)
 }
 
-// lookAround finds out who could help, and who is affected.
-func (r *Reconciler) lookAround(ctx context.Context, wanted Wanted, outcome *Outcome) {
+// findRelated finds the packages that would meet what is required, and the extensions that
+// require this one.
+func (r *Reconciler) findRelated(ctx context.Context, wanted Wanted, outcome *Outcome) {
 	supply, err := r.supplyOf(ctx, missingOf(outcome.Onward))
 	if err != nil && outcome.Err == nil {
 		outcome.Stage, outcome.Err = StageObserve, err
@@ -216,9 +217,9 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 	}
 }
 
-// advance installs or upgrades. When that fails before anything was written, what
-// is installed is kept instead; unless it cannot be told that something is under
-// way: then the extension is not what this pass takes it for.
+// advance installs or upgrades. If that fails before anything was written, what is
+// installed is kept instead. If the status cannot be written first, the pass ends: somebody
+// has changed the extension since this pass has read it.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
 	if announced.begin(ctx, *outcome) != nil {
 		return
@@ -228,7 +229,7 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	switch {
 	case errors.Is(err, ErrFetching):
 		outcome.Waiting = true
-		r.tellSlow(ctx, *outcome, announced)
+		r.reportSlowPull(ctx, *outcome, announced)
 		outcome.RecheckAfter = r.slowIn(wanted.Owner.Name)
 	case err != nil:
 		outcome.Stage, outcome.Err = StageFetch, err
@@ -239,7 +240,7 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	}
 }
 
-// advanceTo is advance once the files of the bundle are at hand.
+// advanceTo goes on with advance when the files of the bundle are there.
 func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement, files Files) {
 	revision, stage, err := r.build(ctx, wanted, outcome, files)
 	if isQueued(err) {
@@ -267,13 +268,13 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		r.keep(ctx, wanted, outcome)
 		return
 	}
-	r.strandedSince.Delete(wanted.Owner.Name)
+	r.unfinishedSince.Delete(wanted.Owner.Name)
 	if err != nil {
 		outcome.Stage, outcome.Err, outcome.Began = StageApply, err, true
 		return
 	}
 	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, applied.Notes, &applied
-	outcome.take(applied)
+	outcome.addResult(applied)
 }
 
 func (r *Reconciler) apply(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Result, error) {
@@ -281,7 +282,8 @@ func (r *Reconciler) apply(ctx context.Context, owner object.Owner, revision ins
 	return r.Releases.Apply(ctx, owner, revision)
 }
 
-// fetch is measured from when it was asked for first, over all passes.
+// fetch gives the files of the bundle. Its time is measured over all passes that waited for
+// them.
 func (r *Reconciler) fetch(ctx context.Context, owner object.Owner, image BundleImage) (Files, error) {
 	begun := r.pullOf(owner.Name, image)
 	if begun.files != nil {
@@ -351,9 +353,9 @@ func (r *Reconciler) certificatesFor(content *bundle.Bundle) (bundle.Certificate
 	return r.Certificates()
 }
 
-// keep repairs what is installed when there is no way forward, or none in this
-// pass. It leaves content alone for some time of which an earlier try has written
-// a part of another revision, see [stranded].
+// keep repairs what is installed, if there is no way forward or none in this pass. If a
+// failed try has written a part of another revision, the content stays as it is for some
+// time first, see [remainsOf].
 func (r *Reconciler) keep(ctx context.Context, wanted Wanted, outcome *Outcome) {
 	remains, wait := r.remains(wanted.Owner.Name, outcome.Observed.Installation)
 	if outcome.Remains = remains; remains == RemainsStay {
@@ -369,7 +371,7 @@ func (r *Reconciler) repair(ctx context.Context, wanted Wanted, outcome *Outcome
 	}
 	defer r.measure(StageRepair)()
 	applied, err := r.Releases.Repair(ctx, wanted.Owner)
-	outcome.take(applied)
+	outcome.addResult(applied)
 	outcome.Repair = applied
 	switch {
 	case err == nil:

@@ -37,23 +37,23 @@ type Releases interface {
 	Workloads(owner object.Owner) ([]health.Workload, bool)
 }
 
-// Departures look after the content of extensions that are being deleted, as their
+// Deletions look after the content of extensions that are being deleted, as their
 // ServiceAccount.
-type Departures interface {
-	// LetGo is for an extension that is deleted and whose content is to stay: it sees
-	// to it that nothing has the extension as its owner any more.
-	LetGo(ctx context.Context, owner object.Owner) error
+type Deletions interface {
+	// Orphan is for an extension that is deleted and whose content is to stay: it removes
+	// the extension as the owner wherever it still is one.
+	Orphan(ctx context.Context, owner object.Owner) error
 
-	// Depart says what goes with an extension, before any of it does, and what does
+	// BeginDeletion says what goes with an extension, before any of it does, and what does
 	// not. It only reads.
-	Depart(ctx context.Context, owner object.Owner) (installation.Departure, error)
+	BeginDeletion(ctx context.Context, owner object.Owner) (installation.Deletion, error)
 
-	// Departed is for an extension that is gone.
-	Departed(extension string)
+	// EndDeletion is called when the extension does not exist any more.
+	EndDeletion(extension string)
 
 	// Remaining names, for people, the objects that have not gone yet of an
 	// extension that is being deleted, and what they wait for. It knows none unless
-	// there was a Depart. It only reads.
+	// there was a BeginDeletion. It only reads.
 	Remaining(ctx context.Context, owner object.Owner) ([]string, error)
 }
 

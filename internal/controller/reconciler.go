@@ -21,18 +21,18 @@ import (
 // passDeadline bounds one pass over one extension. Images are not waited for in it.
 const passDeadline = 10 * time.Minute
 
-// concludeTimeout is for what a pass came to that has used up its own time.
+// concludeTimeout bounds the status write of a pass whose deadline has passed.
 const concludeTimeout = 30 * time.Second
 
-// removalRecheck is when to look again at an extension that turned out to be on its
-// way out before its deletion was heard of.
+// removalRecheck is when the next pass comes if an extension turned out to be deleted
+// before the event of its deletion.
 const removalRecheck = time.Second
 
 // Reconciler brings ClusterExtensions to what their specs want.
 type Reconciler struct {
 	Client     client.Client
 	Releases   Releases
-	Departures Departures
+	Deletions  Deletions
 	Bundles    Bundles
 	Catalogs   Catalogs
 	Neighbours *Neighbours
@@ -67,29 +67,29 @@ type Reconciler struct {
 	// [requeue.Quietly].
 	backoff *backoff
 
-	// denied are the extensions whose last pass lacked rights.
+	// denied are the extensions that lacked rights in their last pass.
 	denied sync.Map
 
 	// unserved are the extensions whose last pass lacked kinds; issuerGone has since
 	// when that was so of those of who issues certificates.
 	unserved, issuerGone sync.Map
 
-	// repairs are those that are still to be told.
+	// repairs are those that no event has named yet.
 	repairs repairLog
 
 	// pulls are those that extensions wait for, of which some have come to files.
 	pulls     sync.Map
 	keptFiles atomic.Int64
 
-	// strandedSince has for extensions between two revisions when a pass first
+	// unfinishedSince has for extensions between two revisions when a pass first
 	// could not go on.
-	strandedSince sync.Map
+	unfinishedSince sync.Map
 }
 
-// Reconcile makes one pass over one extension: read, decide, act, and tell the
-// outcome in the status. A pass whose image is on its way, or whose turn it is not, ends
-// before it has come to anything; the status tells of what is under way, and the next one
-// goes on with it.
+// Reconcile makes one pass over one extension: it reads, decides, acts, and writes the
+// status. A pass ends early if its image is still being pulled, or if the extension is
+// large and it is not its turn. The status says what is under way, and the next pass goes
+// on with it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if apierrors.IsNotFound(err) {
 			r.forget(ctx, req.Name)
 			r.Turns.Forget(req.Name)
-			r.Departures.Departed(req.Name)
+			r.Deletions.EndDeletion(req.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -139,14 +139,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, err
 }
 
-// afterRemoval is for a pass that the deletion of its extension has ended. The event of
-// that brings the next one; this is in case that it is late.
+// afterRemoval is the result of a pass that ended because its extension is deleted. The
+// event of the deletion brings the next pass; this is in case that it is late.
 var afterRemoval = ctrl.Result{RequeueAfter: removalRecheck}
 
-// conclude tells what a pass came to, and says when the next one is.
+// conclude writes the status and emits the events of a pass, and says when the next one is.
 func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, outcome Outcome) (ctrl.Result, error) {
 	// No later pass knows these, whatever becomes of the status.
-	r.tell(ext, notesOf(outcome.Notes))
+	r.emit(ext, notesOf(outcome.Notes))
 	logChanges(ctx, outcome)
 	r.noteRights(ext.Name, outcome)
 	r.noteKinds(ext.Name, outcome)
@@ -160,13 +160,13 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 		return ctrl.Result{}, err
 	}
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
-	news := transitionOf(&ext.Status, status)
-	r.tell(ext, news)
-	r.tell(ext, moveOf(outcome.Moved))
-	logReason(ctx, outcome, news != nil)
+	transition := transitionOf(&ext.Status, status)
+	r.emit(ext, transition)
+	r.emit(ext, moveOf(outcome.Moved))
+	logReason(ctx, outcome, transition != nil)
 	result, err := resultOf(outcome, verdict, phase)
 	repaired, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), now)
-	r.tell(ext, repaired)
+	r.emit(ext, repaired)
 	result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	if err != nil {
 		r.backoff.failed(requestFor(ext.Name), ext.Generation, causeOf(outcome.Stage, err))
@@ -184,12 +184,12 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.denied.Delete(extension)
 	r.unserved.Delete(extension)
 	r.issuerGone.Delete(extension)
-	r.strandedSince.Delete(extension)
+	r.unfinishedSince.Delete(extension)
 	r.repairs.forget(extension)
 	r.Metrics.forget(extension)
 }
 
-// effortsOf gives those that no process remembers as zero.
+// effortsOf gives zero for an extension of which this process remembers none.
 func (r *Reconciler) effortsOf(extension string) efforts {
 	known, _ := r.efforts.Load(extension)
 	found, _ := known.(efforts)

@@ -61,7 +61,7 @@ type world struct {
 	customResources []installation.CustomResources
 	staying         []object.Key
 	remaining       []string
-	departErr       error
+	deletionErr     error
 
 	serves map[requirement.API]bool
 
@@ -71,8 +71,8 @@ type world struct {
 
 	turns chan string // whose turn it is
 
-	did  []string // what was asked of the ports that act
-	told []string // events
+	did    []string // what was asked of the ports that act
+	events []string // events
 
 	letGoErr error
 }
@@ -104,7 +104,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.reconciler = &Reconciler{
 		Client:     w.client,
 		Releases:   w,
-		Departures: w,
+		Deletions:  w,
 		Bundles:    w,
 		Catalogs:   w,
 		Neighbours: NewNeighbours(w.client, w),
@@ -208,19 +208,19 @@ func (w *world) FollowGrants() { w.watchesGrants = true }
 var errUnknownAPIs = errors.New("not known yet")
 
 func (w *world) Event(_ runtime.Object, kind, reason, note string) {
-	w.told = append(w.told, kind+" "+reason+": "+note)
+	w.events = append(w.events, kind+" "+reason+": "+note)
 }
 
 func (w *world) Workloads(object.Owner) ([]health.Workload, bool) { return w.workloads, !w.unseen }
 
-func (w *world) Depart(context.Context, object.Owner) (installation.Departure, error) {
-	w.did = append(w.did, "depart")
-	return installation.Departure{Objects: 2, CustomResources: w.customResources, Staying: w.staying}, w.departErr
+func (w *world) BeginDeletion(context.Context, object.Owner) (installation.Deletion, error) {
+	w.did = append(w.did, "begin deletion")
+	return installation.Deletion{Objects: 2, CustomResources: w.customResources, Staying: w.staying}, w.deletionErr
 }
 
 func (w *world) Remaining(context.Context, object.Owner) ([]string, error) {
 	w.did = append(w.did, "remaining")
-	return w.remaining, w.departErr
+	return w.remaining, w.deletionErr
 }
 
 // take gives what was done since the last call.
@@ -471,7 +471,7 @@ func TestFailuresKeepAndRepairWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestContestsAreTold(t *testing.T) {
+func TestFlappingObjectsAreReported(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	w.mustReconcile(t)
@@ -497,9 +497,9 @@ func TestContestsAreTold(t *testing.T) {
 	}
 }
 
-// TestStatusThatStraysWakes covers a pass that took an older status for the
+// TestStatusThatDiffersWakes covers a pass that took an older status for the
 // present one, and so left a newer one as it was.
-func TestStatusThatStraysWakes(t *testing.T) {
+func TestStatusThatDiffersWakes(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	before := w.extension(t)
@@ -509,8 +509,8 @@ func TestStatusThatStraysWakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours := w.extension(t)
-	stray, labelled, unknown := ours.DeepCopy(), ours.DeepCopy(), ours.DeepCopy()
-	stray.Status.Install = nil
+	edited, labelled, unknown := ours.DeepCopy(), ours.DeepCopy(), ours.DeepCopy()
+	edited.Status.Install = nil
 	labelled.Labels = map[string]string{"a": "b"}
 	unknown.Name, unknown.Status.Install = "unknown", nil
 	for name, tc := range map[string]struct {
@@ -519,14 +519,14 @@ func TestStatusThatStraysWakes(t *testing.T) {
 	}{
 		"our own write":               {before: announced, after: ours},
 		"our announcement":            {before: before, after: announced},
-		"another status":              {before: ours, after: stray, want: true},
-		"back to ours":                {before: stray, after: ours},
+		"another status":              {before: ours, after: edited, want: true},
+		"back to ours":                {before: edited, after: ours},
 		"no change of the status":     {before: ours, after: labelled},
 		"no pass over the extension ": {before: ours, after: unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := w.reconciler.statusStrays(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			if got := w.reconciler.statusDiffers(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
 				t.Errorf("wakes: %t, want %t", got, tc.want)
 			}
 		})
@@ -570,9 +570,9 @@ func TestDeletionWhileTheStatusIsWritten(t *testing.T) {
 	}
 }
 
-func (w *world) LetGo(context.Context, object.Owner) error {
-	w.did = append(w.did, "let go")
+func (w *world) Orphan(context.Context, object.Owner) error {
+	w.did = append(w.did, "orphan")
 	return w.letGoErr
 }
 
-func (*world) Departed(string) {}
+func (*world) EndDeletion(string) {}

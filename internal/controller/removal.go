@@ -19,12 +19,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// letGoPatience is how long an extension that is deleted stays for its content to be
-// let go of where that fails. Its ServiceAccount may be gone for good.
-const letGoPatience = time.Minute
+// orphanWait is how long the deletion of an extension waits for its content to be
+// orphaned if that fails. Its ServiceAccount may be gone for good.
+const orphanWait = time.Minute
 
-// letGoRetry is the time between two tries.
-const letGoRetry = 5 * time.Second
+// orphanRetry is the time between two tries.
+const orphanRetry = 5 * time.Second
 
 // removals is what is known of extensions that are being deleted, as soon as it is
 // heard of them: a pass may be under way then, and whether their content is to stay is
@@ -34,12 +34,12 @@ type removals struct {
 	passes  map[types.UID]context.CancelCauseFunc
 	orphans map[types.UID]struct{}
 
-	// tried is when the first try was made to let go of the content of each.
+	// tried is when the first try was made to orphan the content of each.
 	tried map[types.UID]time.Time
 
-	// departed are those of which it was told what goes with them, which is looked up
-	// once: how many objects, less than zero if that is not known.
-	departed map[types.UID]int
+	// reported has of each how many objects are deleted with it, less than zero if that is
+	// not known, after an event has said what is deleted. That is looked up once.
+	reported map[types.UID]int
 }
 
 // begin is for a pass over an extension. What it returns ends it.
@@ -89,26 +89,26 @@ func (r *removals) forget(extension types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.orphans, extension)
-	delete(r.departed, extension)
+	delete(r.reported, extension)
 	delete(r.tried, extension)
 }
 
-// departing is how many objects go with an extension, and whether it was marked as one
-// whose departure is told of.
-func (r *removals) departing(extension types.UID) (objects int, told bool) {
+// isReported says how many objects are deleted with an extension, and whether an event has
+// said what is deleted.
+func (r *removals) isReported(extension types.UID) (objects int, reported bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	objects, told = r.departed[extension]
-	return objects, told
+	objects, reported = r.reported[extension]
+	return objects, reported
 }
 
-func (r *removals) markDeparted(extension types.UID, objects int) {
+func (r *removals) markReported(extension types.UID, objects int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.departed == nil {
-		r.departed = map[types.UID]int{}
+	if r.reported == nil {
+		r.reported = map[types.UID]int{}
 	}
-	r.departed[extension] = objects
+	r.reported[extension] = objects
 }
 
 // firstTry is when it was called first for an extension.
@@ -152,18 +152,18 @@ func (r *removals) noteIfDeleted(extension client.Object) {
 	}
 }
 
-// letGo has the content of an extension whose content is to stay checked, after the
+// orphan has the content of an extension whose content is to stay checked, after the
 // garbage collector is done with it and while the extension is still there. It says
 // how long to wait with the end of the extension, to try again; zero for no more,
 // with an error if it is given up.
-func (r *Reconciler) letGo(ctx context.Context, ext *ocv1.ClusterExtension) (wait time.Duration, err error) {
+func (r *Reconciler) orphan(ctx context.Context, ext *ocv1.ClusterExtension) (wait time.Duration, err error) {
 	if !r.removals.leavesOrphans(ext) || !slices.ContainsFunc(ext.Finalizers, isOurs) {
 		return 0, nil
 	}
 	wanted, _ := translate(ext)
-	err = r.Departures.LetGo(ctx, wanted.Owner)
+	err = r.Deletions.Orphan(ctx, wanted.Owner)
 	if err == nil || isQueued(err) {
 		return 0, err
 	}
-	return max(0, letGoPatience-r.Now().Sub(r.removals.firstTry(ext.UID, r.Now()))), err
+	return max(0, orphanWait-r.Now().Sub(r.removals.firstTry(ext.UID, r.Now()))), err
 }

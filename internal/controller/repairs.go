@@ -10,17 +10,17 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// eventRepaired tells of objects that were put back or changed back. Of those that are
-// contested the condition Ready tells.
+// eventRepaired names objects that were repaired. Those that are flapping are named by the
+// condition Ready.
 const eventRepaired = "Repaired"
 
-// repairEvery is how often repairs of one extension are told. More events about one
-// object than one in five minutes are held back in the long run, whatever they say.
+// repairEvery is the least time between two events about repairs of one extension. Event
+// recorders hold back more than one event in five minutes about one object.
 const repairEvery = 5 * time.Minute
 
-// repairs are those of one extension that have not been told yet.
+// repairs are those of one extension that no event has named yet.
 type repairs struct {
-	told    time.Time
+	emitted time.Time
 	objects []string // each once, sorted
 }
 
@@ -28,43 +28,43 @@ type repairs struct {
 func (r repairs) with(objects []string) repairs {
 	all := slices.Concat(r.objects, objects)
 	slices.Sort(all)
-	return repairs{told: r.told, objects: slices.Compact(all)}
+	return repairs{emitted: r.emitted, objects: slices.Compact(all)}
 }
 
-// news is what to tell now, or else how long to wait with it; neither if there is
-// nothing to tell.
-func (r repairs) news(now time.Time) (_ repairs, _ *transition, wait time.Duration) {
+// event is the event to emit now, or else how long to wait with it; neither if there is
+// nothing to name.
+func (r repairs) event(now time.Time) (_ repairs, _ *transition, wait time.Duration) {
 	if len(r.objects) == 0 {
 		return r, nil, 0
 	}
-	if wait := r.told.Add(repairEvery).Sub(now); wait > 0 {
+	if wait := r.emitted.Add(repairEvery).Sub(now); wait > 0 {
 		return r, nil, wait
 	}
 	note := "brought back to what is installed: " + excerpt.Of(r.objects, maxText/2)
-	return repairs{told: now}, &transition{kind: corev1.EventTypeNormal, reason: eventRepaired, note: note}, 0
+	return repairs{emitted: now}, &transition{kind: corev1.EventTypeNormal, reason: eventRepaired, note: note}, 0
 }
 
-// repairLog has what is to be told of the repairs of each extension.
+// repairLog has the repairs of each extension that an event is to name.
 type repairLog struct {
 	mu    sync.Mutex
 	known map[string]repairs
 }
 
-// note takes in the objects that a pass has put back. It returns what [repairs.news]
+// note takes in the objects that a pass has put back. It returns what [repairs.event]
 // says.
 func (l *repairLog) note(extension string, objects []string, now time.Time) (*transition, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	after, news, wait := l.known[extension].with(objects).news(now)
+	after, event, wait := l.known[extension].with(objects).event(now)
 	switch {
-	case len(after.objects) == 0 && now.Sub(after.told) >= repairEvery:
+	case len(after.objects) == 0 && now.Sub(after.emitted) >= repairEvery:
 		delete(l.known, extension)
 	case l.known == nil:
 		l.known = map[string]repairs{extension: after}
 	default:
 		l.known[extension] = after
 	}
-	return news, wait
+	return event, wait
 }
 
 func (l *repairLog) forget(extension string) {

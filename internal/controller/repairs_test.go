@@ -16,7 +16,7 @@ func TestRepairsAreToldNowAndThen(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
 	w.mustReconcile(t)
-	w.told = nil
+	w.events = nil
 	steps := []struct {
 		does     string
 		after    time.Duration
@@ -42,10 +42,10 @@ func TestRepairsAreToldNowAndThen(t *testing.T) {
 		if err != nil || result.RequeueAfter != step.wait {
 			t.Errorf("%s: the next pass comes after %s (%v), want %s", step.does, result.RequeueAfter, err, step.wait)
 		}
-		if diff := cmp.Diff(step.told, w.told); diff != "" {
+		if diff := cmp.Diff(step.told, w.events); diff != "" {
 			t.Errorf("%s: events (-want +got):\n%s", step.does, diff)
 		}
-		w.told = nil
+		w.events = nil
 	}
 	if len(w.reconciler.repairs.known) != 0 {
 		t.Errorf("it remembers %v when nothing is left to tell", w.reconciler.repairs.known)
@@ -58,10 +58,10 @@ func TestRepairsAreBounded(t *testing.T) {
 	for i := range 50 {
 		objects = append(objects, fmt.Sprintf("%02d %s", i, strings.Repeat("x", 97)))
 	}
-	_, news, _ := repairs{}.with(objects).news(time.Unix(1000, 0))
-	if news == nil || len(news.note) > maxText || !strings.HasPrefix(news.note, "brought back to what is installed: 00 x") ||
-		!strings.HasSuffix(news.note, " and 46 more") {
-		t.Errorf("told %+v", news)
+	_, event, _ := repairs{}.with(objects).event(time.Unix(1000, 0))
+	if event == nil || len(event.note) > maxText || !strings.HasPrefix(event.note, "brought back to what is installed: 00 x") ||
+		!strings.HasSuffix(event.note, " and 46 more") {
+		t.Errorf("event %+v", event)
 	}
 }
 

@@ -108,12 +108,12 @@ func TestRequirementHoldsPosition(t *testing.T) {
 	if diff := cmp.Diff(want, ready.Message); diff != "" || ready.Status != metav1.ConditionTrue {
 		t.Errorf("Ready is %s (-want +got):\n%s", ready.Status, diff)
 	}
-	if diff := cmp.Diff([]string{"Normal Succeeded: " + want}, w.told); diff != "" {
+	if diff := cmp.Diff([]string{"Normal Succeeded: " + want}, w.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	w.mustReconcile(t)
-	if len(w.told) != 1 {
-		t.Errorf("a second pass over the same world told %v", w.told[1:])
+	if len(w.events) != 1 {
+		t.Errorf("a second pass over the same world told %v", w.events[1:])
 	}
 }
 
@@ -285,7 +285,7 @@ func TestRemovalOfWhatIsRequiredIsTold(t *testing.T) {
 		`Warning Required: removed although it is required: extension "q" requires package "p" in ">=0.1.0", which is not installed`,
 		"Normal Removed: let go of; the cluster deletes the 2 objects that it has installed",
 	}
-	if diff := cmp.Diff(want, w.told); diff != "" {
+	if diff := cmp.Diff(want, w.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, leaving); err == nil {

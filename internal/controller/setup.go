@@ -66,14 +66,14 @@ func (r *Reconciler) extensionEdited() predicate.Predicate {
 	finalizersChanged := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
 	}}
-	return predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged, predicate.Funcs{UpdateFunc: r.statusStrays})
+	return predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged, predicate.Funcs{UpdateFunc: r.statusDiffers})
 }
 
-// statusStrays notices a status that is not what the last pass came to. Somebody
+// statusDiffers notices a status that is not what the last pass came to. Somebody
 // has written it, or we have and did not see it in time: a pass that works on an
 // older status can find that it says all that there is to say, and writes
 // nothing.
-func (r *Reconciler) statusStrays(e event.UpdateEvent) bool {
+func (r *Reconciler) statusDiffers(e event.UpdateEvent) bool {
 	before, isExtension := e.ObjectOld.(*ocv1.ClusterExtension)
 	after, isStillExtension := e.ObjectNew.(*ocv1.ClusterExtension)
 	if !isExtension || !isStillExtension || equality.Semantic.DeepEqual(&before.Status, &after.Status) {

@@ -393,7 +393,7 @@ func atWork() map[string]situation {
 			next:    "kubectl -n sample-operator get pods,events",
 		},
 		"Somebody changes an object again and again": {
-			outcome: atRest(Outcome{Contested: []string{`ConfigMap "settings" in namespace "sample-operator" (by "kubectl-edit")`}}),
+			outcome: atRest(Outcome{Flapping: []string{`ConfigMap "settings" in namespace "sample-operator" (by "kubectl-edit")`}}),
 		},
 		"It takes too long": {
 			outcome: failing(StageApply, missingRights(3)), minutes: 10,

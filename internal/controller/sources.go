@@ -10,26 +10,26 @@ import (
 type Sources struct {
 	Wakeups *requeue.Wakeups
 
-	// APIs has the news that the cluster serves other APIs than before.
-	APIs News
+	// APIs signals that the cluster serves other APIs than before.
+	APIs Signal
 
-	// Rights has the news that somebody may do more or less than before.
-	Rights News
+	// Rights signals that somebody has more or fewer rights than before.
+	Rights Signal
 }
 
 // NewSources makes sources that nobody has written to.
 func NewSources() Sources {
-	// Another piece of news before the first was heard would say no more.
-	return Sources{Wakeups: &requeue.Wakeups{}, APIs: make(News, 1), Rights: make(News, 1)}
+	// A second signal before the first was received would say no more.
+	return Sources{Wakeups: &requeue.Wakeups{}, APIs: make(Signal, 1), Rights: make(Signal, 1)}
 }
 
-// News says that something has changed, and not what.
-type News chan event.TypedGenericEvent[struct{}]
+// Signal says that something has changed, and not what.
+type Signal chan event.TypedGenericEvent[struct{}]
 
-// Tell never waits.
-func (n News) Tell() {
+// Send never waits.
+func (s Signal) Send() {
 	select {
-	case n <- event.TypedGenericEvent[struct{}]{}:
+	case s <- event.TypedGenericEvent[struct{}]{}:
 	default:
 	}
 }

@@ -224,7 +224,7 @@ func TestTextsAreBounded(t *testing.T) {
 		"gains":       {outcome: atRest(Outcome{Pending: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}}), next: `approvedVersion to "1.2.0"`},
 		"workloads":   {outcome: atRest(Outcome{Workloads: workloads}), next: "more"},
 		"everything else": {
-			outcome: atRest(Outcome{Contested: kinds, Supply: resolve.Supply{Providers: kinds}, Dependents: kinds, Unwatched: kinds, Remains: RemainsStay, WorkloadsUnseen: true}),
+			outcome: atRest(Outcome{Flapping: kinds, Supply: resolve.Supply{Providers: kinds}, Dependents: kinds, Unwatched: kinds, Remains: RemainsStay, WorkloadsUnseen: true}),
 			next:    "`kubectl extension explain clusterextension/sample-operator` tells of each bundle",
 		},
 	}

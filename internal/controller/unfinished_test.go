@@ -14,7 +14,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
-func TestStranded(t *testing.T) {
+func TestRemainsOf(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0)
 	for name, tc := range map[string]struct {
@@ -22,17 +22,17 @@ func TestStranded(t *testing.T) {
 		want      Remains
 		remaining time.Duration
 	}{
-		"at first":            {want: RemainsStay, remaining: forwardPatience},
-		"later":               {after: forwardPatience - time.Second, want: RemainsStay, remaining: time.Second},
-		"in the end":          {after: forwardPatience, want: RemainsTakenBack},
+		"at first":            {want: RemainsStay, remaining: unfinishedWait},
+		"later":               {after: unfinishedWait - time.Second, want: RemainsStay, remaining: time.Second},
+		"in the end":          {after: unfinishedWait, want: RemainsTakenBack},
 		"long after that":     {after: time.Hour, want: RemainsTakenBack},
-		"a clock set back":    {after: -time.Second, want: RemainsStay, remaining: forwardPatience + time.Second},
-		"a moment before end": {after: forwardPatience - 1, want: RemainsStay, remaining: 1},
+		"a clock set back":    {after: -time.Second, want: RemainsStay, remaining: unfinishedWait + time.Second},
+		"a moment before end": {after: unfinishedWait - 1, want: RemainsStay, remaining: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, remaining := stranded(since, since.Add(tc.after)); got != tc.want || remaining != tc.remaining {
-				t.Errorf("stranded = %s, %s, want %s, %s", got, remaining, tc.want, tc.remaining)
+			if got, remaining := remainsOf(since, since.Add(tc.after)); got != tc.want || remaining != tc.remaining {
+				t.Errorf("remains = %s, %s, want %s, %s", got, remaining, tc.want, tc.remaining)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestUnfinishedUpgradeIsTakenBackInTheEnd(t *testing.T) {
 			pass := func(want ...string) time.Duration {
 				t.Helper()
 				result, err := w.reconcile(t)
-				if w.passed < forwardPatience && tc.waits != (err == nil) {
+				if w.passed < unfinishedWait && tc.waits != (err == nil) {
 					t.Errorf("err = %v, want none: %t", err, tc.waits)
 				}
 				if diff := cmp.Diff(slices.Concat(tc.tries, want, tc.ends), w.take()); diff != "" {
@@ -82,17 +82,17 @@ func TestUnfinishedUpgradeIsTakenBackInTheEnd(t *testing.T) {
 				}
 				return result.RequeueAfter
 			}
-			if again := pass(); tc.waits && again != forwardPatience {
-				t.Errorf("the next pass comes after %s, want %s", again, forwardPatience)
+			if again := pass(); tc.waits && again != unfinishedWait {
+				t.Errorf("the next pass comes after %s, want %s", again, unfinishedWait)
 			}
-			w.passed = forwardPatience - time.Second
+			w.passed = unfinishedWait - time.Second
 			if again := pass(); tc.waits && again != time.Second {
 				t.Errorf("the next pass comes after %s, want a second", again)
 			}
 			if ready := w.ready(t); ready.Status == metav1.ConditionTrue || !strings.Contains(ready.Message, remainsTexts[RemainsStay]) {
 				t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
 			}
-			w.passed = forwardPatience
+			w.passed = unfinishedWait
 			pass("repair")
 			if ready := w.ready(t); ready.Status == metav1.ConditionTrue || !strings.Contains(ready.Message, remainsTexts[RemainsTakenBack]) {
 				t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
@@ -112,14 +112,14 @@ func TestUnfinishedUpgradeGoesOn(t *testing.T) {
 	_, _ = w.reconcile(t)
 	w.take()
 
-	w.passed = forwardPatience - time.Second
+	w.passed = unfinishedWait - time.Second
 	w.fetchErr, w.applyErr, w.began = nil, errors.New("half-way"), true
 	_, _ = w.reconcile(t)
 	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "write", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 
-	w.passed = forwardPatience
+	w.passed = unfinishedWait
 	w.fetchErr = errors.New("boom")
 	_, _ = w.reconcile(t)
 	if diff := cmp.Diff([]string(nil), w.take()); diff != "" {

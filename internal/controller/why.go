@@ -41,8 +41,8 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		parts = append(parts, text)
 	}
 	parts = append(parts, workloadParts(outcome)...)
-	if len(outcome.Contested) > 0 {
-		parts = append(parts, "changed again after each repair, and therefore repaired less often: "+excerpt.Of(outcome.Contested, maxList)+": have them stop")
+	if len(outcome.Flapping) > 0 {
+		parts = append(parts, "changed again after each repair, and therefore repaired less often: "+excerpt.Of(outcome.Flapping, maxList)+": have them stop")
 	}
 	if text := deprecatedText(ext, outcome); text != "" {
 		parts = append(parts, text)
@@ -123,7 +123,7 @@ func underwayText(outcome Outcome, doing string) string {
 
 func settledText(outcome Outcome) string {
 	text := fmt.Sprintf("%q version %q is installed", outcome.Installed.Bundle.Name, outcome.Installed.Bundle.Version)
-	if outcome.unfinished() {
+	if outcome.hasMore() {
 		return fmt.Sprintf("%s, on the way to %q", text, outcome.Onward.Bundle.Name)
 	}
 	if resolution := outcome.Target.Resolution; resolution != nil {

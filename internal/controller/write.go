@@ -49,15 +49,15 @@ const atOnce = time.Nanosecond
 // resultOf turns a verdict into what the work queue understands. The status has told
 // of its errors.
 func resultOf(outcome Outcome, v verdict, p phase) (ctrl.Result, error) {
-	if outcome.unfinished() {
+	if outcome.hasMore() {
 		return ctrl.Result{RequeueAfter: atOnce}, nil
 	}
 	switch v.disposition {
 	case Retry:
-		return ctrl.Result{}, &requeue.ToldError{Err: outcome.Err}
+		return ctrl.Result{}, &requeue.ReportedError{Err: outcome.Err}
 	case Blocked:
 		if outcome.RepairErr != nil {
-			return ctrl.Result{}, &requeue.ToldError{Err: outcome.RepairErr}
+			return ctrl.Result{}, &requeue.ReportedError{Err: outcome.RepairErr}
 		}
 		if outcome.RecheckAfter == 0 {
 			return ctrl.Result{}, reconcile.TerminalError(outcome.Err)

@@ -16,17 +16,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// News comes in bursts: an operator has many definitions, and each is written
-// several times until it is served. A burst is over after quiet without news,
-// and is not waited for longer than patience.
+// Changes come in bursts: an operator has many definitions, and each is written several
+// times until it is served. A burst is over when nothing has changed for the time quiet.
+// It is not waited for longer than burstWait.
 const (
-	quiet    = 500 * time.Millisecond
-	patience = 3 * time.Second
+	quiet     = 500 * time.Millisecond
+	burstWait = 3 * time.Second
 )
 
-// lastPause is the last one before a read in a world without news. Discovery
-// follows the definitions with a delay, and nobody says when it has: until
-// 1+2+4+8+16 seconds after the last news it is read again.
+// lastPause is the last one before discovery is read again although nothing has changed.
+// Discovery follows the definitions with a delay, and there is no event for that. So it is
+// read again 1, 2, 4, 8 and 16 seconds later.
 const lastPause = 16 * time.Second
 
 // definitions are the resources that discovery is made from.
@@ -52,10 +52,10 @@ func (p *Platform) followAPIs(ctx context.Context) {
 	case <-p.asked:
 	case <-p.mapped:
 	}
-	news := make(bell, 1)
+	changes := make(signal, 1)
 	var watches sync.WaitGroup
 	defer watches.Wait()
-	p.watch(ctx, &watches, definitions, news)
+	p.watch(ctx, &watches, definitions, changes)
 	asked := p.asked
 	for pauses := newPauses(); ; {
 		p.turn.Add(1)
@@ -76,16 +76,16 @@ func (p *Platform) followAPIs(ctx context.Context) {
 		case <-again:
 		case <-asked:
 			pauses = newPauses()
-		case <-news:
-			awaitQuiet(ctx, news)
+		case <-changes:
+			awaitQuiet(ctx, changes)
 			pauses = newPauses()
 		}
 	}
 }
 
-// awaitQuiet returns when a burst of news is over.
-func awaitQuiet(ctx context.Context, news bell) {
-	late := time.After(patience)
+// awaitQuiet returns when a burst of changes is over.
+func awaitQuiet(ctx context.Context, changes signal) {
+	late := time.After(burstWait)
 	for {
 		select {
 		case <-ctx.Done():
@@ -94,7 +94,7 @@ func awaitQuiet(ctx context.Context, news bell) {
 			return
 		case <-time.After(quiet):
 			return
-		case <-news:
+		case <-changes:
 		}
 	}
 }

@@ -197,7 +197,7 @@ func TestGrantsOnAnAPIServer(t *testing.T) {
 	})
 	p.FollowGrants()
 	// The watches may begin apart from each other.
-	await(t, "the first news", told)
+	await(t, "the first call", told)
 	for {
 		select {
 		case <-told:
@@ -218,7 +218,7 @@ func TestGrantsOnAnAPIServer(t *testing.T) {
 		if err := admin.Create(t.Context(), grant); err != nil {
 			t.Fatal(err)
 		}
-		await(t, fmt.Sprintf("news of a %T", grant), told)
+		await(t, fmt.Sprintf("a call for a %T", grant), told)
 	}
 }
 

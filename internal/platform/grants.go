@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The least between two times that changed grants are told of, each of which costs
-// a pass over everybody who waits for rights. It doubles for as long as they
-// change all the time: somebody may be at odds over a role, even with us.
+// The least time between two calls of Regranted, each of which costs a pass over every
+// extension that lacks rights. It doubles for as long as grants change all the time: two
+// controllers may change a role in turns, and this one may be one of them.
 const (
 	shortestRespite = time.Second
 	longestRespite  = 32 * time.Second
@@ -25,31 +25,31 @@ var grants = []schema.GroupVersionResource{
 	rbacv1.SchemeGroupVersion.WithResource("roles"),
 }
 
-// followGrants tells of every burst of changes once, as soon as somebody waits
-// for rights. It tells when it begins too: they may have come after they were
-// missed and before they were watched.
+// followGrants calls Regranted once for every burst of changes, as soon as somebody waits
+// for rights. It calls it at the start too: rights may have been granted after they were
+// found missing and before grants were watched.
 func (p *Platform) followGrants(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-p.awaited:
 	}
-	news := make(bell, 1)
+	changes := make(signal, 1)
 	var watches sync.WaitGroup
 	defer watches.Wait()
-	p.watch(ctx, &watches, grants, news)
+	p.watch(ctx, &watches, grants, changes)
 	for respite := shortestRespite; ; {
-		if len(news) == 0 {
+		if len(changes) == 0 {
 			respite = shortestRespite
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-news:
+		case <-changes:
 		}
-		// A role without its binding is of no use to anybody, and the API server
-		// itself takes a moment to heed them.
-		awaitQuiet(ctx, news)
+		// A role is of no use without its binding, and the API server itself takes a moment
+		// to apply both.
+		awaitQuiet(ctx, changes)
 		if ctx.Err() != nil {
 			return
 		}

@@ -21,7 +21,7 @@ const (
 	stale   = apidiscoveryv2.DiscoveryFreshnessStale
 )
 
-// settled is long after the last read that news causes.
+// settled is long after the last read that a change causes.
 const settled = time.Minute
 
 func pass(d time.Duration) {
@@ -156,7 +156,7 @@ func TestNewsThatChangeNothingAreNotTold(t *testing.T) {
 		w.ring(pathDefinitions)
 		pass(settled)
 		if w.reads() == 0 {
-			t.Error("it did not look what the news are")
+			t.Error("it did not read what has changed")
 		}
 		if n := w.changes.Load(); n != 1 {
 			t.Errorf("%d changes were told, want 1", n)

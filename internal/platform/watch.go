@@ -12,17 +12,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watch rings news with every change of the resources until ctx ends, for which
-// running waits.
-func (p *Platform) watch(ctx context.Context, running *sync.WaitGroup, resources []schema.GroupVersionResource, news bell) {
+// watch signals every change of the resources until ctx ends. Running waits for that.
+func (p *Platform) watch(ctx context.Context, running *sync.WaitGroup, resources []schema.GroupVersionResource, changes signal) {
 	for _, resource := range resources {
-		running.Go(func() { watch(ctx, p.metadata, resource, news) })
+		running.Go(func() { watch(ctx, p.metadata, resource, changes) })
 	}
 }
 
-// watch rings news with every change of a resource until ctx ends. Whatever is
-// in the way is tried again with growing pauses.
-func watch(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, news bell) {
+// watch signals every change of a resource until ctx ends. After an error it tries again,
+// with growing pauses.
+func watch(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, changes signal) {
 	objects := client.Resource(resource)
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -33,33 +32,33 @@ func watch(ctx context.Context, client metadata.Interface, resource schema.Group
 		},
 	}, client)
 	options := cache.ReflectorOptions{Name: "platform", TypeDescription: resource.String()}
-	cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, news, options).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, changes, options).RunWithContext(ctx)
 }
 
-// bell is a store that keeps nothing: what matters is that something changed. It
-// has one place, and rings no more before it is taken.
-type bell chan struct{}
+// signal is a store that keeps nothing: all that matters is that something has changed. It
+// holds one signal, and drops others until that one is received.
+type signal chan struct{}
 
-var _ cache.TransformingStore = make(bell)
+var _ cache.TransformingStore = make(signal)
 
-// Add rings.
-func (b bell) Add(any) error { return b.ring() }
+// Add signals a change.
+func (s signal) Add(any) error { return s.send() }
 
-// Update rings.
-func (b bell) Update(any) error { return b.ring() }
+// Update signals a change.
+func (s signal) Update(any) error { return s.send() }
 
-// Delete rings.
-func (b bell) Delete(any) error { return b.ring() }
+// Delete signals a change.
+func (s signal) Delete(any) error { return s.send() }
 
-// Replace rings: something may have changed while there was no watch.
-func (b bell) Replace([]any, string) error { return b.ring() }
+// Replace signals a change: something may have changed while there was no watch.
+func (s signal) Replace([]any, string) error { return s.send() }
 
 // Resync does nothing.
-func (bell) Resync() error { return nil }
+func (signal) Resync() error { return nil }
 
 // Transformer keeps all but names out of memory while a list is received:
 // annotations can have a whole definition in them.
-func (bell) Transformer() cache.TransformFunc {
+func (signal) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) {
 		if partial, ok := object.(*metav1.PartialObjectMetadata); ok {
 			partial.ObjectMeta = metav1.ObjectMeta{Name: partial.Name, ResourceVersion: partial.ResourceVersion}
@@ -68,9 +67,9 @@ func (bell) Transformer() cache.TransformFunc {
 	}
 }
 
-func (b bell) ring() error {
+func (s signal) send() error {
 	select {
-	case b <- struct{}{}:
+	case s <- struct{}{}:
 	default:
 	}
 	return nil

@@ -84,13 +84,13 @@ func Definitions(ctx context.Context, list Lister, policy crdupgrade.Policy, cha
 			return Verdict{}, err
 		}
 		findings := policy.Apply(pair.compare())
-		survey := survey{}
+		stored := storedObjects{}
 		if slices.ContainsFunc(findings, dependsOnData) {
-			if survey, err = pair.survey(ctx, list); err != nil {
+			if stored, err = pair.scanStored(ctx, list); err != nil {
 				return Verdict{}, err
 			}
 		}
-		verdict.add(survey.judge(findings), survey)
+		verdict.add(stored.judge(findings), stored)
 	}
 	verdict.Findings = crdupgrade.Sort(verdict.Findings)
 	return verdict, nil
@@ -169,9 +169,9 @@ func (d definitions) compare() []crdupgrade.Finding {
 	return crdupgrade.Compare(d.before, d.after)
 }
 
-// survey looks at what is stored.
-func (d definitions) survey(ctx context.Context, list Lister) (survey, error) {
-	result := survey{definition: d.before.Name}
+// scanStored reads the stored objects of the definition.
+func (d definitions) scanStored(ctx context.Context, list Lister) (storedObjects, error) {
+	result := storedObjects{definition: d.before.Name}
 	var err error
 	if d.after == nil {
 		resource := storeddata.Resource(d.before)
@@ -184,8 +184,8 @@ func (d definitions) survey(ctx context.Context, list Lister) (survey, error) {
 		return result, nil
 	}
 	if err != nil {
-		return survey{}, err
+		return storedObjects{}, err
 	}
-	result.report, err = storeddata.Survey(ctx, list(validator.Resource()), validator)
+	result.report, err = storeddata.Scan(ctx, list(validator.Resource()), validator)
 	return result, err
 }

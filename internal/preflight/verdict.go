@@ -48,7 +48,7 @@ func (v Verdict) Err() error {
 	return nil
 }
 
-func (v *Verdict) add(findings []crdupgrade.Finding, s survey) {
+func (v *Verdict) add(findings []crdupgrade.Finding, s storedObjects) {
 	v.Findings = append(v.Findings, findings...)
 	if slices.ContainsFunc(findings, func(f crdupgrade.Finding) bool { return f.Kind == crdupgrade.Blocks }) {
 		v.Offenders = append(v.Offenders, s.lines()...)
@@ -102,20 +102,20 @@ func joined(lines []string, limit int) string {
 	return text.String()
 }
 
-// survey is what was found about the stored objects of a definition.
-type survey struct {
+// storedObjects are the stored objects of a definition, as far as they were read.
+type storedObjects struct {
 	definition string
 	report     storeddata.Report
 }
 
-func (s survey) isUnread() bool {
+func (s storedObjects) isUnread() bool {
 	return slices.ContainsFunc(s.report.Gaps, func(gap storeddata.Gap) bool { return gap.Reason == storeddata.Forbidden })
 }
 
 // judge decides about the findings that depend on data: those that no object
 // breaks are notes. When an object breaks something that no finding is about, not
 // even one that was excepted, or not all is known, all of them block.
-func (s survey) judge(findings []crdupgrade.Finding) []crdupgrade.Finding {
+func (s storedObjects) judge(findings []crdupgrade.Finding) []crdupgrade.Finding {
 	broken := s.broken(findings)
 	judged := slices.Clone(findings)
 	for i, finding := range judged {
@@ -131,7 +131,7 @@ func (s survey) judge(findings []crdupgrade.Finding) []crdupgrade.Finding {
 	return judged
 }
 
-func (s survey) broken(findings []crdupgrade.Finding) func(crdupgrade.Finding) bool {
+func (s storedObjects) broken(findings []crdupgrade.Finding) func(crdupgrade.Finding) bool {
 	always := func(crdupgrade.Finding) bool { return true }
 	switch {
 	case !s.report.Complete():
@@ -185,7 +185,7 @@ func segments(path string) []string {
 }
 
 // lines are about the objects that break, and what is not known about others.
-func (s survey) lines() []string {
+func (s storedObjects) lines() []string {
 	var lines []string
 	add := func(format string, args ...any) {
 		line := fmt.Sprintf("stored objects of %q: ", s.definition) + fmt.Sprintf(format, args...)

@@ -24,16 +24,16 @@ const conflictWait = 500 * time.Millisecond
 // has neither failed nor succeeded, and whoever is waited for brings the next pass.
 var ErrUnderway = errors.New("under way")
 
-// ToldError is why an object is not as wanted, which those whom it concerns have been
+// ReportedError is why an object is not as wanted, which those whom it concerns have been
 // told. It is tried again.
-type ToldError struct{ Err error }
+type ReportedError struct{ Err error }
 
-func (e *ToldError) Error() string { return e.Err.Error() }
+func (e *ReportedError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
-func (e *ToldError) Unwrap() error { return e.Err }
+func (e *ReportedError) Unwrap() error { return e.Err }
 
-// Quietly returns a reconciler that makes the passes of next. After a [ToldError] the
+// Quietly returns a reconciler that makes the passes of next. After a [ReportedError] the
 // next pass comes when waits say, and they are forgotten with the first pass that
 // succeeds; the sooner one counts if next names a time as well. After a terminal error,
 // and after [ErrUnderway], there is none, unless next names a time. Waits are not to be
@@ -59,7 +59,7 @@ func Quietly(next reconcile.Reconciler, waits workqueue.TypedRateLimiter[reconci
 }
 
 func isTold(err error) bool {
-	_, ok := errors.AsType[*ToldError](err)
+	_, ok := errors.AsType[*ReportedError](err)
 	return ok
 }
 

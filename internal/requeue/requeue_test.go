@@ -19,7 +19,7 @@ import (
 func TestQuietly(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
-	told := fmt.Errorf("again: %w", &requeue.ToldError{Err: boom})
+	told := fmt.Errorf("again: %w", &requeue.ReportedError{Err: boom})
 	conflict := fmt.Errorf("error updating status: %w", apierrors.NewConflict(schema.GroupResource{}, "x", boom))
 	tests := map[string]struct {
 		reason  string
@@ -38,7 +38,7 @@ func TestQuietly(t *testing.T) {
 		"under way":             {reason: "who is waited for brings it", err: requeue.ErrUnderway},
 		"under way, for a time": {reason: "there is something to tell then", result: reconcile.Result{RequeueAfter: time.Hour}, err: fmt.Errorf("x: %w", requeue.ErrUnderway), want: time.Hour},
 		"conflict":              {reason: "somebody else was faster", err: conflict, want: 500 * time.Millisecond},
-		"conflict that is told": {reason: "it is why the object is not as wanted", err: &requeue.ToldError{Err: conflict}, want: 2 * time.Second},
+		"conflict that is told": {reason: "it is why the object is not as wanted", err: &requeue.ReportedError{Err: conflict}, want: 2 * time.Second},
 		"stop":                  {reason: "the process ends", err: boom, stopped: true},
 		"any other":             {reason: "nobody else hears of it", err: boom, wantErr: boom},
 	}

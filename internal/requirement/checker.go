@@ -18,7 +18,7 @@ type Checker struct {
 
 	// Of rules: what came out by their text, the properties by extension, and
 	// the cost so far.
-	rules map[string]outcome
+	rules map[string]ruleResult
 	lists []ref.Val
 	spent uint64
 }

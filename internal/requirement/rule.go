@@ -60,8 +60,8 @@ func (l *ruleLeaf) clause(c *Checker, negated bool) string {
 	return fmt.Sprintf("an extension for which the rule %s is true, which is not installed", excerpt.Quote(l.text))
 }
 
-// outcome of a rule on all extensions; zero if it is true for none of them.
-type outcome struct {
+// ruleResult of a rule on all extensions; zero if it is true for none of them.
+type ruleResult struct {
 	met       bool
 	extension string // that the rule is true for
 
@@ -71,12 +71,12 @@ type outcome struct {
 
 // evaluate remembers the outcome by the text of the rule: versions of a package
 // mostly share their rules.
-func (c *Checker) evaluate(l *ruleLeaf) outcome {
+func (c *Checker) evaluate(l *ruleLeaf) ruleResult {
 	found, known := c.rules[l.text]
 	if !known {
 		found = c.evaluateNew(l)
 		if c.rules == nil {
-			c.rules = map[string]outcome{}
+			c.rules = map[string]ruleResult{}
 		}
 		c.rules[l.text] = found
 	}
@@ -85,8 +85,8 @@ func (c *Checker) evaluate(l *ruleLeaf) outcome {
 
 // evaluateNew charges for compiling even if it was done before, so that the
 // answer does not depend on what was checked against another cluster.
-func (c *Checker) evaluateNew(l *ruleLeaf) outcome {
-	var found outcome
+func (c *Checker) evaluateNew(l *ruleLeaf) ruleResult {
+	var found ruleResult
 	if !c.spend(costCompile + costCompileByte*uint64(min(len(l.text), maxRule))) {
 		found.unknown = &CostError{Rule: l.text}
 		return found
@@ -108,7 +108,7 @@ func (c *Checker) evaluateNew(l *ruleLeaf) outcome {
 		isTrue, cost, err := program.evaluate(c.properties(i))
 		c.spent += cost
 		if isTrue {
-			return outcome{met: true, extension: c.cluster.Extensions[i].Name}
+			return ruleResult{met: true, extension: c.cluster.Extensions[i].Name}
 		}
 		if err != nil {
 			found.unknown = &CostError{Rule: l.text}

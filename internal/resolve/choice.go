@@ -13,7 +13,7 @@ type choice struct {
 	tied []*offer
 }
 
-func (s *survey) choose() choice {
+func (s *evaluation) choose() choice {
 	var c choice
 	for i := range s.offers {
 		o := &s.offers[i]
@@ -58,7 +58,7 @@ func (c *choice) agreed() bool {
 //
 // One of equal priority could not win: at most it could make the request
 // ambiguous. It does not take the answer away while it is gone.
-func (s *survey) standInTheWay(c choice) []Catalog {
+func (s *evaluation) standInTheWay(c choice) []Catalog {
 	var found []Catalog
 	for _, catalog := range s.unreadable {
 		switch {
@@ -74,7 +74,7 @@ func (s *survey) standInTheWay(c choice) []Catalog {
 // mightImprove are the unreadable catalogs that do not stand in the way of staying
 // on a deprecated bundle, and that might lead away from it. No other one has any part
 // in a choice that was made.
-func (s *survey) mightImprove(c choice) []Catalog {
+func (s *evaluation) mightImprove(c choice) []Catalog {
 	if c.rank() == sound {
 		return nil
 	}

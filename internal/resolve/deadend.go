@@ -19,7 +19,7 @@ type awaited struct {
 }
 
 // findAwaited is nil if no bundle was left out only for what it requires.
-func (s *survey) findAwaited() *awaited {
+func (s *evaluation) findAwaited() *awaited {
 	var first *awaited
 	for i := range s.offers {
 		o := &s.offers[i]
@@ -54,7 +54,7 @@ func (a *awaited) missing() []requirement.Unmet { return a.offer.missing[a.numbe
 
 // avoidDeadEnds picks again once it is known which bundle is awaited: nothing
 // older is to take its place if no upgrade would lead on from there.
-func (s *survey) avoidDeadEnds() {
+func (s *evaluation) avoidDeadEnds() {
 	s.awaited = s.findAwaited()
 	if s.awaited == nil || s.request.Policy == SelfCertified {
 		return
@@ -67,7 +67,7 @@ func (s *survey) avoidDeadEnds() {
 	}
 }
 
-func (s *survey) pickAgain(o *offer) {
+func (s *evaluation) pickAgain(o *offer) {
 	for number, verdict := range o.verdicts {
 		if verdict != qualifies || !s.better(o, number) || !s.meets(o, number) {
 			continue
@@ -86,7 +86,7 @@ func (s *survey) pickAgain(o *offer) {
 //
 // Build metadata makes no bundle newer: a version range cannot tell such bundles
 // apart, so that nobody could ask for the other one.
-func (s *survey) isDeadEnd(o *offer, number int) bool {
+func (s *evaluation) isDeadEnd(o *offer, number int) bool {
 	n, a := &o.pkg.nodes[number], s.awaited
 	if n.versionErr != nil || s.isInstalled(n) || a.compare(o, number) >= 0 {
 		return false
@@ -100,7 +100,7 @@ func (s *survey) isDeadEnd(o *offer, number int) bool {
 
 // leadsOn says whether there is a way of upgrades from a bundle to the awaited one.
 // Nearly always it is one upgrade, and there is no need to look at the others.
-func (s *survey) leadsOn(o *offer, number int) bool {
+func (s *evaluation) leadsOn(o *offer, number int) bool {
 	a, n := s.awaited, &o.pkg.nodes[number]
 	nodes := a.offer.pkg.nodes
 	if a.leading != nil && o == a.offer {
@@ -124,7 +124,7 @@ func (s *survey) leadsOn(o *offer, number int) bool {
 // findLeading goes from the awaited bundle against the upgrades. A step counts if
 // the spec lets it be taken, and if nothing but what the awaited bundle lacks too
 // can keep it from being taken: the way is open when that is there.
-func (s *survey) findLeading() {
+func (s *evaluation) findLeading() {
 	a := s.awaited
 	nodes := a.offer.pkg.nodes
 	a.leading = make([]bool, len(nodes))
@@ -151,7 +151,7 @@ func (n *node) isStepBack(from *node) bool {
 
 // isStep says whether a bundle in the catalog of the awaited one can be come by
 // on the way there.
-func (s *survey) isStep(number int) bool {
+func (s *evaluation) isStep(number int) bool {
 	o := s.awaited.offer
 	switch o.verdicts[number] {
 	case NotInChannel, InvalidVersion, OutsideRange:

@@ -71,8 +71,8 @@ type Error struct {
 	// Catalogs, of the others what is wrong.
 	Err error
 
-	// survey that the message does not tell all of (NoBundle).
-	survey *survey
+	// evaluation has what the message does not tell (NoBundle).
+	evaluation *evaluation
 }
 
 func (e *Error) Unwrap() error { return e.Err }

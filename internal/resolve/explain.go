@@ -103,8 +103,8 @@ func (e *Error) explainNone() string {
 		return fmt.Sprintf("package %q has no bundles", e.Package)
 	}
 	parts := []string{explainAwaited(e.Awaited), explainDeadEnd(e.LeftOut)}
-	if e.survey != nil {
-		parts = append(parts, e.survey.explainChannels(), e.explainVersions(), e.survey.explainEdges())
+	if e.evaluation != nil {
+		parts = append(parts, e.evaluation.explainChannels(), e.explainVersions(), e.evaluation.explainEdges())
 	}
 	parts = append(parts, fmt.Sprintf("of %s, %s", counted(len(e.LeftOut), "bundle"), strings.Join(e.counts(), ", ")))
 	return bounded(parts)
@@ -112,11 +112,11 @@ func (e *Error) explainNone() string {
 
 func (e *Error) explainNoPackage() string {
 	text := fmt.Sprintf("no catalog has package %q", e.Package)
-	if e.survey == nil {
+	if e.evaluation == nil {
 		return text
 	}
 	var asked []string
-	for _, catalog := range e.survey.catalogs {
+	for _, catalog := range e.evaluation.catalogs {
 		asked = append(asked, strconv.Quote(catalog.Name))
 	}
 	if len(asked) == 0 {

@@ -10,7 +10,7 @@ import (
 
 // leftOut lists every bundle that was not chosen. The chosen one is among them
 // if it failed for a reason.
-func (s *survey) leftOut(c choice, failed Reason) []LeftOut {
+func (s *evaluation) leftOut(c choice, failed Reason) []LeftOut {
 	size := 0
 	for i := range s.offers {
 		size += len(s.offers[i].verdicts)
@@ -49,7 +49,7 @@ func (s *survey) leftOut(c choice, failed Reason) []LeftOut {
 
 // awaitedOf finds the awaited bundle among those that were left out, if it is newer
 // than the chosen one.
-func (s *survey) awaitedOf(list []LeftOut, chosen choice) *LeftOut {
+func (s *evaluation) awaitedOf(list []LeftOut, chosen choice) *LeftOut {
 	if s.awaited == nil {
 		return nil
 	}
@@ -94,11 +94,11 @@ type details struct {
 	missing map[*requirement.Unmet]string
 }
 
-func (s *survey) newDetails(c choice) details {
+func (s *evaluation) newDetails(c choice) details {
 	return details{reasons: s.reasons(c), missing: map[*requirement.Unmet]string{}}
 }
 
-func (s *survey) reasons(c choice) map[Reason]string {
+func (s *evaluation) reasons(c choice) map[Reason]string {
 	d := map[Reason]string{
 		NotInChannel: fmt.Sprintf("not in channels %v", s.request.Channels),
 		OutsideRange: fmt.Sprintf("not in range %q", s.request.Range),

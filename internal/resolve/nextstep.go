@@ -10,7 +10,7 @@ import (
 
 // instead is the answer to another request over the same catalogs; nil if there is
 // none.
-func (s *survey) instead(change func(*Request)) *Resolution {
+func (s *evaluation) instead(change func(*Request)) *Resolution {
 	request := s.request
 	change(&request)
 	resolution, err := Resolve(request, s.catalogs)
@@ -22,7 +22,7 @@ func (s *survey) instead(change func(*Request)) *Resolution {
 
 // explainChannels says which channels there are if one that is asked for is not,
 // or else which ones have what fits.
-func (s *survey) explainChannels() string {
+func (s *evaluation) explainChannels() string {
 	if len(s.request.Channels) == 0 {
 		return ""
 	}
@@ -45,7 +45,7 @@ func (s *survey) explainChannels() string {
 	return ""
 }
 
-func (s *survey) explainOtherChannels(wanted bundle.Identity, how string) string {
+func (s *evaluation) explainOtherChannels(wanted bundle.Identity, how string) string {
 	names := s.channelNames(func(o *offer, channel int) bool {
 		return slices.ContainsFunc(o.pkg.edges.members[channel], func(member int) bool {
 			return o.pkg.nodes[member].identity(s.request.Package) == wanted
@@ -62,7 +62,7 @@ func (s *survey) explainOtherChannels(wanted bundle.Identity, how string) string
 
 // firstInRange is the best bundle that a version range asks for and the channels
 // leave out.
-func (s *survey) firstInRange() *node {
+func (s *evaluation) firstInRange() *node {
 	if s.request.Range.any() {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (s *survey) firstInRange() *node {
 }
 
 // channelNames of all catalogs, sorted.
-func (s *survey) channelNames(wanted func(o *offer, channel int) bool) []string {
+func (s *evaluation) channelNames(wanted func(o *offer, channel int) bool) []string {
 	var names []string
 	for i := range s.offers {
 		for name, channel := range s.offers[i].pkg.edges.channels {
@@ -93,7 +93,7 @@ func (s *survey) channelNames(wanted func(o *offer, channel int) bool) []string 
 
 // explainEdges says where upgrades from the installed bundle lead, and how to get
 // to the best one of those that only lack an upgrade edge.
-func (s *survey) explainEdges() string {
+func (s *evaluation) explainEdges() string {
 	if !s.constrained() {
 		return ""
 	}
@@ -120,7 +120,7 @@ func (s *survey) explainEdges() string {
 
 // unreached is the best bundle that only lacks an upgrade edge, of the first
 // catalog that has one.
-func (s *survey) unreached() (*offer, int) {
+func (s *evaluation) unreached() (*offer, int) {
 	for i := range s.offers {
 		o := &s.offers[i]
 		number := slices.Index(o.verdicts, NoUpgradeEdge)

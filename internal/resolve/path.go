@@ -32,7 +32,7 @@ func Path(request Request, catalogs []Catalog) []bundle.Identity {
 // one, over whatever versions: the bundles on it and the last one, by number. It is
 // empty if there is no way. It goes over the bundles of one catalog in order of their distance from
 // the installed one.
-func (s *survey) shortest(o *offer, target int) []int {
+func (s *evaluation) shortest(o *offer, target int) []int {
 	if s.installed == nil || s.request.Installed.Package != s.request.Package {
 		return nil
 	}

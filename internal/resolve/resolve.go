@@ -16,7 +16,7 @@ import (
 // Catalogs of one priority may offer the same bundle without conflict, if name,
 // version and image digest agree. An image tag proves nothing.
 func Resolve(request Request, catalogs []Catalog) (Resolution, error) {
-	s, err := newSurvey(request, catalogs)
+	s, err := evaluate(request, catalogs)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -48,7 +48,7 @@ func Resolve(request Request, catalogs []Catalog) (Resolution, error) {
 }
 
 // refuse a chosen bundle that cannot be used.
-func (s *survey) refuse(chosen choice) error {
+func (s *evaluation) refuse(chosen choice) error {
 	winner := chosen.winner()
 	if winner.versionErr != nil {
 		failure := s.winnerFailure(BadVersion, chosen)
@@ -65,7 +65,7 @@ func (s *survey) refuse(chosen choice) error {
 	return nil
 }
 
-func (s *survey) failure(kind Kind) *Error {
+func (s *evaluation) failure(kind Kind) *Error {
 	return &Error{
 		Kind:      kind,
 		Package:   s.request.Package,
@@ -75,14 +75,14 @@ func (s *survey) failure(kind Kind) *Error {
 	}
 }
 
-func (s *survey) winnerFailure(kind Kind, chosen choice) *Error {
+func (s *evaluation) winnerFailure(kind Kind, chosen choice) *Error {
 	failure := s.failure(kind)
 	failure.Bundle = chosen.winner().identity(s.request.Package)
 	failure.Catalogs = []string{chosen.top().catalog}
 	return failure
 }
 
-func (s *survey) unreadableCatalogs(chosen choice, inTheWay []Catalog) *Error {
+func (s *evaluation) unreadableCatalogs(chosen choice, inTheWay []Catalog) *Error {
 	failure := s.failure(Unreadable)
 	if !chosen.empty() && chosen.agreed() {
 		failure.Bundle = chosen.winner().identity(s.request.Package)
@@ -93,7 +93,7 @@ func (s *survey) unreadableCatalogs(chosen choice, inTheWay []Catalog) *Error {
 	return failure
 }
 
-func (s *survey) noBundle() *Error {
+func (s *evaluation) noBundle() *Error {
 	failure := s.failure(NoBundle)
 	for _, o := range s.offers {
 		failure.Catalogs = append(failure.Catalogs, o.catalog)
@@ -102,11 +102,11 @@ func (s *survey) noBundle() *Error {
 	failure.Reachable = s.reachable()
 	failure.LeftOut = s.leftOut(choice{}, "")
 	failure.Awaited = s.awaitedOf(failure.LeftOut, choice{})
-	failure.survey = s
+	failure.evaluation = s
 	return failure
 }
 
-func (s *survey) ambiguous(chosen choice) *Error {
+func (s *evaluation) ambiguous(chosen choice) *Error {
 	failure := s.failure(Ambiguous)
 	failure.Catalogs = catalogNames(chosen.candidates)
 	failure.Priority = chosen.top().priority
@@ -115,7 +115,7 @@ func (s *survey) ambiguous(chosen choice) *Error {
 }
 
 // reachable versions, highest first.
-func (s *survey) reachable() []string {
+func (s *evaluation) reachable() []string {
 	var found []*node
 	for _, o := range s.offers {
 		for i, reached := range o.upgrades {

@@ -31,7 +31,7 @@ const (
 	patience = time.Minute
 
 	// repairable is how many objects of each are deleted in turn: one that is deleted too
-	// often is contested, and left alone for a while.
+	// often is flapping, and left alone for a while.
 	repairable = 8
 )
 

@@ -1,9 +1,10 @@
-// Package drift tells which objects of an extension may differ from what was last
-// applied: watches + fingerprints -> objects to look at, and how workloads are doing.
+// Package drift finds the objects of an extension that differ from how they were last
+// applied: watches + last applied fingerprints -> objects to read, and how workloads are
+// doing.
 //
-// What the cluster has is watched as the ServiceAccount of the extension, and no more
-// of it is kept than fingerprints. A process that starts takes those from a release
-// record, and the initial sync of the watches tells what was changed meanwhile. An
-// object that is flapping, because somebody else changes it back each time, is left as
-// it is for some time after each repair.
+// Objects are watched as the ServiceAccount of the extension. Only their fingerprints are
+// kept. A process that starts takes those from the release record, and the initial sync
+// of the watches finds what was changed while no process ran. An object is flapping if
+// somebody else changes it again after each repair. It is then left as it is for some time
+// after each repair.
 package drift

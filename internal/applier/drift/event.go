@@ -16,7 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// event is what is taken from what a watch reports.
+// event is what is kept of an event of a watch.
 type event struct {
 	kind        apiwatch.EventType
 	key         object.Key
@@ -24,11 +24,11 @@ type event struct {
 	version     string
 	fingerprint object.Fingerprint
 	workload    *health.Workload // nil for what does not run anything
-	endsList    bool             // of a bookmark: all that was there has been reported
+	endsList    bool             // of a bookmark: the initial sync is complete
 }
 
-// eventOf reads what a watch of the kind reports. What the API server reports
-// as an error is returned as one.
+// eventOf decodes an event of a watch of the kind. An event of type ERROR is returned as an
+// error.
 func eventOf(kind schema.GroupKind, of apiwatch.EventType, obj json.RawMessage) (event, error) {
 	if of == apiwatch.Error {
 		status := metav1.Status{}

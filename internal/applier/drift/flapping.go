@@ -7,10 +7,11 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Somebody who changes an object as often as we repair it is let win for a
-// while, each time for longer: neither side gives in, and the API server pays.
+// An object that somebody changes again after each repair is flapping. It stays as it is
+// for some time after each repair, each time for longer: otherwise two controllers would
+// write without end, at the cost of the API server.
 const (
-	// flappingLimit is how many repairs within flappingWindow are not yet a repair.
+	// flappingLimit is how many repairs within flappingWindow are not flapping yet.
 	flappingLimit  = 5
 	flappingWindow = 2 * time.Minute
 
@@ -18,11 +19,11 @@ const (
 	minPause = 15 * time.Second
 	maxPause = 4 * time.Minute
 
-	// maxManagers bounds what is said of one object.
+	// maxManagers bounds the field managers that are named of one object.
 	maxManagers = 5
 )
 
-// repair is how often one object was repaired lately.
+// repair is when one object was repaired lately.
 type repair struct {
 	// times are those within the window before the last one, oldest first.
 	times []time.Time
@@ -31,13 +32,13 @@ type repair struct {
 	// zero as long as it is not flapping.
 	pause time.Duration
 
-	// rested says that the object was found as it should be after the pause.
+	// rested says that the object had not drifted when the pause was over.
 	rested bool
 
 	managers []string
 }
 
-// again is one more repair, of what the field managers had written.
+// again adds a repair of what the field managers had written.
 func (r repair) again(now time.Time, managers []string) repair {
 	recent := slices.DeleteFunc(slices.Clone(r.times), func(at time.Time) bool { return now.Sub(at) >= flappingWindow })
 	next := repair{times: append(recent, now), managers: r.managers}
@@ -55,14 +56,14 @@ func (r repair) again(now time.Time, managers []string) repair {
 	return next
 }
 
-// due is the end of the pause. An object is looked at then even if nothing was
-// seen of it: what was seen before has been passed over.
+// due is the end of the pause. The object is read then even if no event came: events
+// during the pause were ignored.
 func (r repair) due() time.Time { return r.times[len(r.times)-1].Add(r.pause) }
 
 // isHeld says that the object is to stay as it is for now.
 func (r repair) isHeld(now time.Time) bool { return r.pause > 0 && now.Before(r.due()) }
 
-// isDue says that the object is to be looked at.
+// isDue says that the object is to be read.
 func (r repair) isDue(now time.Time) bool { return r.pause > 0 && !r.rested && !now.Before(r.due()) }
 
 // isOver says that the object has needed no repair for a whole window.
@@ -70,8 +71,7 @@ func (r repair) isOver(now time.Time) bool {
 	return (r.pause == 0 || r.rested) && now.Sub(r.due()) >= flappingWindow
 }
 
-// next is when there is something to do about an object that is flapping, or
-// to tell.
+// next is when a flapping object has to be read, or is not flapping any more.
 func (r repair) next() time.Time {
 	if r.rested {
 		return r.due().Add(flappingWindow)
@@ -82,8 +82,8 @@ func (r repair) next() time.Time {
 // repairs are those of one extension, by object.
 type repairs map[object.Key]repair
 
-// holdBack takes the objects that are paused from those to look at, and adds those
-// that are due.
+// holdBack removes the objects that are paused from those to read, and adds those that
+// are due.
 func (r repairs) holdBack(toLookAt map[object.Key]struct{}, now time.Time) {
 	for key, repair := range r {
 		switch {
@@ -95,14 +95,14 @@ func (r repairs) holdBack(toLookAt map[object.Key]struct{}, now time.Time) {
 	}
 }
 
-// note takes over which objects a repair has put back.
+// note adds the objects that a repair has put back.
 func (r repairs) note(repaired map[object.Key]object.Difference, now time.Time) {
 	for key, difference := range repaired {
 		r[key] = r[key].again(now, difference.Managers)
 	}
 }
 
-// rest is for after a repair, which has looked at all that was due.
+// rest is called after a repair, which has read all that was due.
 func (r repairs) rest(now time.Time) {
 	for key, repair := range r {
 		if repair.isDue(now) {
@@ -112,8 +112,8 @@ func (r repairs) rest(now time.Time) {
 	}
 }
 
-// flapping drops what is over. It gives the objects that are flapping, sorted,
-// and when to look at one of them again; zero if there are none.
+// flapping gives the objects that are flapping, sorted, and when the first of them is
+// due; zero if there are none. It drops those that are not flapping any more.
 func (r repairs) flapping(now time.Time) (found []object.Flapping, next time.Time) {
 	for key, repair := range r {
 		switch {

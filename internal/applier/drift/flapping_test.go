@@ -57,7 +57,7 @@ func TestFlapping(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			repairs, end := fight(tc.drift)
+			repairs, end := flap(tc.drift)
 			if diff := cmp.Diff(tc.repairs, repairs); diff != "" {
 				t.Errorf("repairs (-want +got): %s\n%s", tc.reason, diff)
 			}
@@ -76,8 +76,8 @@ func times(from, to, each time.Duration) []time.Duration {
 	return all
 }
 
-// fight has an object changed at some times, with a pass each second.
-func fight(changes []time.Duration) (repaired []time.Duration, end time.Duration) {
+// flap has an object changed at some times, with a pass each second.
+func flap(changes []time.Duration) (repaired []time.Duration, end time.Duration) {
 	key, begin := object.Key{Name: "x"}, time.Unix(1000, 0)
 	known, drifted, wrong := repairs{}, map[object.Key]struct{}{}, false
 	for at := range slices.Values(times(0, time.Hour, time.Second)) {

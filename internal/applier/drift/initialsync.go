@@ -4,8 +4,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// initialSync is the wait for every object that a record tells of to be reported by
-// a watch, present or gone.
+// initialSync waits until watches have reported every object that the release record has
+// a last applied fingerprint of, as present or as deleted.
 type initialSync struct {
 	missing map[object.Key]struct{}
 
@@ -27,7 +27,7 @@ func newInitialSync(prints map[object.Key]object.Fingerprint) *initialSync {
 	return made
 }
 
-// report is for an object that was reported.
+// report is called for an object that a watch has reported.
 func (r *initialSync) report(key object.Key) {
 	if _, awaited := r.missing[key]; !awaited {
 		return
@@ -38,7 +38,7 @@ func (r *initialSync) report(key object.Key) {
 	}
 }
 
-// fail is for a watch that is not allowed.
+// fail ends the wait: the ServiceAccount may not watch some of the objects.
 func (r *initialSync) fail() {
 	if len(r.missing) > 0 {
 		r.missing, r.failed = nil, true

@@ -12,45 +12,44 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// State is what is known about the objects of one extension between passes. It spares
-// the requests of a pass that has nothing to do, and is made anew from the cluster
-// when the process starts.
+// State is what is known about the objects of one extension between passes: how they were
+// last applied, and what watches have reported since. A pass that finds nothing drifted
+// makes no request.
 type State struct {
 	mu sync.Mutex
 
-	// lastApplied holds a fingerprint of every object as it was found or left.
+	// lastApplied has a fingerprint of every object as the last operation left it.
 	lastApplied map[object.Key]object.Fingerprint
 
-	// workloads are those of the objects that run something, as seen last.
+	// workloads is the latest status of the objects that run something.
 	workloads map[object.Key]health.Workload
 
-	// seen are workloads as watches saw them since the last operation was settled.
+	// seen are workloads as watches have reported them since the last operation.
 	seen map[object.Key]seenWorkload
 
-	// drifted are objects of which something else was seen since: what was seen
-	// last.
+	// drifted has the latest fingerprint of each object whose fingerprint is not the last
+	// applied one.
 	drifted map[object.Key]object.Fingerprint
 
-	// all says that every object is to be looked at; looked is when that was
-	// done last.
+	// all says that every object is to be read; looked is when that was done last.
 	all    bool
 	looked time.Time
 
 	certificates Certificates
 
-	// initialSync is nil unless objects are awaited that only a record tells of.
+	// initialSync is nil unless a process that has just started waits for it.
 	initialSync *initialSync
 
 	// repairs are those of the objects that were repaired lately.
 	repairs repairs
 }
 
-// Left is how an operation found or left objects.
+// Left is how an operation left the objects.
 type Left struct {
 	// Live are the objects that it has read or written.
 	Live map[object.Key]*unstructured.Unstructured
 
-	// Untouched are the fingerprints of those that it did not look at.
+	// Untouched are the fingerprints of those that it has neither read nor written.
 	Untouched map[object.Key]object.Fingerprint
 }
 
@@ -68,7 +67,7 @@ func (l Left) LastApplied() map[object.Key]object.Fingerprint {
 type Certificates struct {
 	Keys []object.Key
 
-	// Renewal is when to look at them again; zero for never.
+	// Renewal is when they are due; zero for never.
 	Renewal time.Time
 }
 
@@ -76,7 +75,7 @@ func (c Certificates) isDue(now time.Time) bool {
 	return !c.Renewal.IsZero() && !now.Before(c.Renewal)
 }
 
-// NewState knows nothing: every object is to be looked at.
+// NewState knows nothing: every object is to be read.
 func NewState() *State {
 	return &State{
 		all:         true,
@@ -88,24 +87,24 @@ func NewState() *State {
 	}
 }
 
-// LookAtAll is for the start of an operation: until it succeeds, no object is taken for
-// known.
+// LookAtAll is called at the start of an operation: until it succeeds, every object is to
+// be read.
 func (s *State) LookAtAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = true
 }
 
-// Expect takes for known how a record says that the objects were left. It gives what
-// is closed at the end of the initial sync.
-func (s *State) Expect(lastApplied map[object.Key]object.Fingerprint) <-chan struct{} {
+// BeginInitialSync takes over the last applied fingerprints of a release record. It gives a
+// channel that is closed when the watches have reported every object.
+func (s *State) BeginInitialSync(lastApplied map[object.Key]object.Fingerprint) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastApplied, s.initialSync = lastApplied, newInitialSync(lastApplied)
 	return s.initialSync.done
 }
 
-// failInitialSync ends the wait of whoever waits, if anybody does, which is reported.
+// failInitialSync ends the wait for the initial sync. It reports whether anybody waits.
 func (s *State) failInitialSync() (waiting bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +115,8 @@ func (s *State) failInitialSync() (waiting bool) {
 	return true
 }
 
-// EndInitialSync ends the wait. If every object was reported, it is known which of
-// them to look at; if not, all of them are.
+// EndInitialSync ends the wait. If every object was reported, only those that have drifted
+// are to be read; otherwise all of them are.
 func (s *State) EndInitialSync(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +126,8 @@ func (s *State) EndInitialSync(now time.Time) {
 	s.initialSync = nil
 }
 
-// Settle takes over how an operation left the objects. Objects that it did not
-// see are no longer part of the release.
+// Settle notes how an operation has left all objects of the release. Objects that are not
+// among them are not part of it any more.
 func (s *State) Settle(left Left, kept Certificates, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,10 +145,10 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) {
 	s.dropOwnEvents()
 }
 
-// Undisturbed gives the fingerprints of the objects that are known to be as they were
-// last applied; nil if that is not known of all. What has to do with certificates
-// changes with time and is not among them.
-func (s *State) Undisturbed() map[object.Key]object.Fingerprint {
+// NotDrifted gives the last applied fingerprints of the objects that have not drifted; nil
+// if every object is to be read. Objects with certificates are not among them: those are
+// renewed as time passes.
+func (s *State) NotDrifted() map[object.Key]object.Fingerprint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all {
@@ -165,15 +164,15 @@ func (s *State) Undisturbed() map[object.Key]object.Fingerprint {
 	return prints
 }
 
-// LookedAt is when every object was looked at last.
+// LookedAt is when every object was read last, or reported by watches.
 func (s *State) LookedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.looked
 }
 
-// SettleSome takes over how a repair left single objects, and all of those that
-// have to do with certificates if any of them was one.
+// SettleSome notes how a repair has left single objects. If any of them has to do with
+// certificates, kept are all of those.
 func (s *State) SettleSome(live map[object.Key]*unstructured.Unstructured, kept Certificates) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,8 +189,8 @@ func (s *State) SettleSome(live map[object.Key]*unstructured.Unstructured, kept 
 	s.dropOwnEvents()
 }
 
-// dropOwnEvents drops what was seen of our own writes, whose
-// events may come before the answers to them.
+// dropOwnEvents drops what watches have reported of our own writes: an event can come
+// before the answer to the request that caused it.
 func (s *State) dropOwnEvents() {
 	maps.DeleteFunc(s.drifted, func(key object.Key, seen object.Fingerprint) bool {
 		last, known := s.lastApplied[key]
@@ -199,8 +198,9 @@ func (s *State) dropOwnEvents() {
 	})
 }
 
-// see notes how an object looks now, and reports whether that is news.
-func (s *State) see(key object.Key, fingerprint object.Fingerprint) bool {
+// noteObject notes the fingerprint that a watch has reported. It reports whether the
+// extension is to be woken.
+func (s *State) noteObject(key object.Key, fingerprint object.Fingerprint) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.initialSync != nil {
@@ -212,22 +212,22 @@ func (s *State) see(key object.Key, fingerprint object.Fingerprint) bool {
 		return false
 	}
 	s.drifted[key] = fingerprint
-	return s.initialSync == nil // or else whoever waits for all will see
+	return s.initialSync == nil // a pass that waits for the initial sync needs no other one
 }
 
-// maxSeenWorkloads is how many workloads are remembered while it is not known whose they are.
+// maxSeenWorkloads is how many workloads are remembered before it is known whose they are.
 const maxSeenWorkloads = 1000
 
-// seenWorkload is a workload together with how its object looked.
+// seenWorkload is a workload with the fingerprint of its object.
 type seenWorkload struct {
 	fingerprint object.Fingerprint
 	workload    health.Workload
 }
 
-// catchUp takes what watches saw during an operation for newer than what the
-// operation found or left: the cluster may have taken a change up before the
-// operation was over, and does not say so again. If it is older after all, the watch
-// has more to say.
+// catchUp takes over the workloads that watches have reported during an operation. They are
+// taken for newer than what the operation has read: the status may have changed before the
+// operation was over, and there is no other event for that. If they are older after all,
+// another event follows.
 func (s *State) catchUp() {
 	for key := range s.workloads {
 		if seen, ok := s.seen[key]; ok && seen.fingerprint == s.lastApplied[key] {
@@ -236,14 +236,14 @@ func (s *State) catchUp() {
 	}
 }
 
-// seeWorkload notes how an object that runs something is doing, and reports
-// whether that is news.
-func (s *State) seeWorkload(workload health.Workload, fingerprint object.Fingerprint) bool {
+// noteWorkload notes how a workload is doing. It reports whether the extension is to be
+// woken.
+func (s *State) noteWorkload(workload health.Workload, fingerprint object.Fingerprint) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ours := s.lastApplied[workload.Key]
-	// What an operation is about to make is not known to be ours before it has ended.
-	// Anybody can make objects that look like it, and any number of them.
+	// While an operation runs, it is not known which workloads it creates. Anybody can make
+	// objects with the labels of the extension, and any number of them.
 	if ours || s.all && len(s.seen) < maxSeenWorkloads {
 		s.seen[workload.Key] = seenWorkload{fingerprint: fingerprint, workload: workload}
 	}
@@ -251,18 +251,18 @@ func (s *State) seeWorkload(workload health.Workload, fingerprint object.Fingerp
 		return false
 	}
 	s.workloads[workload.Key] = workload
-	return s.initialSync == nil // or else whoever waits for all will see
+	return s.initialSync == nil // see noteObject
 }
 
-// Workloads in the order of their names.
+// Workloads gives the latest status of all workloads, sorted.
 func (s *State) Workloads() []health.Workload {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return health.Sorted(s.workloads)
 }
 
-// ToLookAt are the objects that may have drifted; all means every one of the release.
-// What has to do with certificates is looked at together, or not at all.
+// ToLookAt are the objects that a repair has to read; all means every object of the
+// release. Objects with certificates are read all together, or not at all.
 func (s *State) ToLookAt(now time.Time) (keys []object.Key, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,30 +283,30 @@ func (s *State) ToLookAt(now time.Time) (keys []object.Key, all bool) {
 	return slices.SortedFunc(maps.Keys(found), object.Key.Compare), s.all
 }
 
-// NoteRepairs is for after a repair, however far it came. Repaired are the objects that
-// it has put back, with what was not as it should be.
+// NoteRepairs is called after a repair, however far it came. Repaired are the objects that
+// it has put back, with what it changed.
 func (s *State) NoteRepairs(repaired map[object.Key]object.Difference, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.repairs.note(repaired, now)
 }
 
-// Rest is for after a repair that succeeded.
+// Rest is called after a repair that succeeded.
 func (s *State) Rest(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.repairs.rest(now)
 }
 
-// Flapping are the objects that somebody else changes again and again, and when
-// to look at one of them again.
+// Flapping are the objects that somebody else changes again and again, and when the first
+// of them is due.
 func (s *State) Flapping(now time.Time) ([]object.Flapping, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.repairs.flapping(now)
 }
 
-// Renewal is when certificates have to be looked at; zero for never.
+// Renewal is when certificates are due; zero for never.
 func (s *State) Renewal() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,7 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 				s := NewState()
 				s.Settle(Left{Live: map[object.Key]*unstructured.Unstructured{key: deployment(1)}}, Certificates{}, time.Now())
 				if test.seen != nil {
-					s.seeWorkload(up, object.FingerprintOf(health.DeploymentKind, test.seen))
+					s.noteWorkload(up, object.FingerprintOf(health.DeploymentKind, test.seen))
 				}
 				settle(s, map[object.Key]*unstructured.Unstructured{key: deployment(2)})
 				if got := !s.Workloads()[0].RollingOut; got != test.want {
@@ -66,16 +66,16 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 func TestWorkloadsOfOthersAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	s := NewState()
-	see := func() {
+	note := func() {
 		for i := range 2 * maxSeenWorkloads {
-			s.seeWorkload(health.Missing(object.Key{GroupKind: health.DeploymentKind, Name: fmt.Sprint(i)}), object.Fingerprint{Deleted: true})
+			s.noteWorkload(health.Missing(object.Key{GroupKind: health.DeploymentKind, Name: fmt.Sprint(i)}), object.Fingerprint{Deleted: true})
 		}
 	}
-	if see(); len(s.seen) > maxSeenWorkloads {
+	if note(); len(s.seen) > maxSeenWorkloads {
 		t.Errorf("during an operation %d are remembered, want at most %d", len(s.seen), maxSeenWorkloads)
 	}
 	s.Settle(Left{}, Certificates{}, time.Now())
-	if see(); len(s.seen) > 0 {
+	if note(); len(s.seen) > 0 {
 		t.Errorf("at rest %d are remembered, want none", len(s.seen))
 	}
 }

@@ -21,25 +21,26 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
 )
 
-// stream reads what becomes of the objects of one watch and keeps nothing of
-// it. There can be thousands, so one is one goroutine, which holds neither a
-// client nor a buffer while it waits.
+// stream reads the events of one watch and passes them on. There can be thousands, so each
+// is one goroutine that holds neither a client nor a buffer while it waits. See
+// docs/adr/0019-what-stays-by-hand.md for why it is no Reflector.
 type stream struct {
 	clients  *impersonation.Clients
 	key      watchKey
 	kind     schema.GroupKind
 	selector string
 
-	// see is told of every object that is there, and of every change.
-	see func(event)
+	// handle is called with every object of the initial sync, and with every change.
+	handle func(event)
 
-	// listed is told, each time the stream begins anew, what is there.
-	listed func(map[object.Key]struct{})
+	// synced is called at the end of each initial sync, with all objects that exist.
+	synced func(map[object.Key]struct{})
 
-	// version is where to go on after an interruption; empty to begin anew.
+	// version is the resource version from which to go on after an interruption; empty to
+	// begin with an initial sync.
 	version string
 
-	// found is what the list at the beginning has so far; nil after it.
+	// found are the objects of the initial sync so far; nil after it.
 	found map[object.Key]struct{}
 
 	// plain says that the API server does not stream lists.
@@ -56,12 +57,12 @@ func newStreamPauses() *wait.Backoff {
 	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
 }
 
-// run reads until ctx ends or the ServiceAccount may not, which is returned.
-// Whatever else is in the way is tried again.
+// run reads until ctx ends, or until the ServiceAccount is denied, which it reports. After
+// any other error it tries again.
 func (s *stream) run(ctx context.Context) (denied bool) {
 	pauses := newStreamPauses()
 	for {
-		progress, err := s.follow(ctx)
+		progress, err := s.readOnce(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return false
@@ -82,7 +83,7 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 	}
 }
 
-// interrupted decides where to go on, and tells of what was in the way.
+// interrupted decides where to go on, and logs what was in the way.
 func (s *stream) interrupted(ctx context.Context, err error) {
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
@@ -93,9 +94,9 @@ func (s *stream) interrupted(ctx context.Context, err error) {
 	}
 }
 
-// follow opens the stream once and reads it to its end, which is always an error.
+// readOnce opens the stream once and reads it to its end, which is always an error.
 // It reports whether anything was read.
-func (s *stream) follow(ctx context.Context) (progress bool, err error) {
+func (s *stream) readOnce(ctx context.Context) (progress bool, err error) {
 	body, err := s.open(ctx)
 	if err != nil {
 		return false, err
@@ -104,7 +105,7 @@ func (s *stream) follow(ctx context.Context) (progress bool, err error) {
 	return s.read(newEventReader(body))
 }
 
-// open begins the stream where it was interrupted, or with what is there.
+// open starts the watch where it was interrupted, or with an initial sync.
 func (s *stream) open(ctx context.Context) (io.ReadCloser, error) {
 	if s.version == "" && s.plain {
 		if err := s.list(ctx); err != nil {
@@ -125,14 +126,14 @@ func (s *stream) read(events *eventReader) (progress bool, err error) {
 		if err := events.wait(); err != nil {
 			return progress, err
 		}
-		if err := s.take(events); err != nil {
+		if err := s.handleNext(events); err != nil {
 			return progress, err
 		}
 	}
 }
 
-// take passes on one event.
-func (s *stream) take(events *eventReader) error {
+// handleNext reads one event and passes it on.
+func (s *stream) handleNext(events *eventReader) error {
 	kind, object, err := events.next()
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (s *stream) take(events *eventReader) error {
 		return err
 	}
 	if seen.kind == apiwatch.Bookmark {
-		s.mark(seen)
+		s.noteBookmark(seen)
 		return nil
 	}
 	if s.found == nil {
@@ -150,17 +151,17 @@ func (s *stream) take(events *eventReader) error {
 	} else if seen.kind != apiwatch.Deleted {
 		s.found[seen.key] = struct{}{}
 	}
-	s.see(seen)
+	s.handle(seen)
 	return nil
 }
 
-// mark takes note of how far the stream has come.
-func (s *stream) mark(bookmark event) {
+// noteBookmark remembers how far the stream has come.
+func (s *stream) noteBookmark(bookmark event) {
 	if s.found != nil && !bookmark.endsList {
 		return
 	}
 	if s.found != nil {
-		s.listed(s.found)
+		s.synced(s.found)
 	}
 	s.found, s.version = nil, bookmark.version
 }
@@ -195,7 +196,7 @@ func (s *stream) list(ctx context.Context) error {
 			return fmt.Errorf("reading the list of %s: %w", s.key.resource, err)
 		}
 		if page.Continue == "" {
-			s.listed(found)
+			s.synced(found)
 			s.version = page.ResourceVersion
 			return nil
 		}
@@ -221,7 +222,7 @@ func (s *stream) readPage(body io.Reader, found map[object.Key]struct{}) (metav1
 			return err
 		}
 		found[seen.key] = struct{}{}
-		s.see(seen)
+		s.handle(seen)
 		return nil
 	})
 }

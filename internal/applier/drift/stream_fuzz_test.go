@@ -31,7 +31,7 @@ func FuzzStream(f *testing.F) {
 			t.Errorf("at once and byte by byte differ:\n%s", diff)
 		}
 		listed := map[object.Key]struct{}{}
-		s := &stream{kind: kind, see: func(seen event) {
+		s := &stream{kind: kind, handle: func(seen event) {
 			checkEvent(t, kind, seen)
 			if _, known := listed[seen.key]; !known {
 				t.Errorf("%s is seen and not listed", seen.key)
@@ -55,8 +55,8 @@ func readStream(t *testing.T, kind schema.GroupKind, from io.Reader) streamed {
 	var got streamed
 	s := &stream{
 		kind:   kind,
-		see:    func(seen event) { got.seen = append(got.seen, seen) },
-		listed: func(found map[object.Key]struct{}) { got.listed = append(got.listed, found) },
+		handle: func(seen event) { got.seen = append(got.seen, seen) },
+		synced: func(found map[object.Key]struct{}) { got.listed = append(got.listed, found) },
 		found:  map[object.Key]struct{}{},
 	}
 	progress, err := s.read(newEventReader(from))

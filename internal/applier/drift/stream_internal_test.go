@@ -79,7 +79,7 @@ func TestListsAreReadInPages(t *testing.T) {
 		key:      watchKey{account: types.NamespacedName{Namespace: "ns", Name: "sa"}, resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
 		kind:     schema.GroupKind{Kind: "ConfigMap"},
 		selector: "a=b",
-		see: func(s event) {
+		handle: func(s event) {
 			number, _ := strconv.Atoi(s.version)
 			if number != last+1 {
 				t.Errorf("%d is seen after %d", number, last)
@@ -88,7 +88,7 @@ func TestListsAreReadInPages(t *testing.T) {
 				seen <- s.key.Name
 			}
 		},
-		listed: func(found map[object.Key]struct{}) { listed = len(found) },
+		synced: func(found map[object.Key]struct{}) { listed = len(found) },
 	}
 	if err := s.list(t.Context()); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures m
 	for name, tc := range tests { //nolint:paralleltest // it measures memory
 		t.Run(name, func(t *testing.T) {
 			seen := 0
-			s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, see: func(event) { seen++ }}
+			s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, handle: func(event) { seen++ }}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := s.read(newEventReader(strings.NewReader(tc.stream)))
@@ -134,7 +134,7 @@ func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures m
 func TestLargeObjectsOfAListAreRefused(t *testing.T) {
 	t.Parallel()
 	body := `{"items":[{"metadata":{"name":"c"}},{"metadata":{"name":"` + strings.Repeat("x", 2*maxEvent) + `"}}]}`
-	s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, see: func(event) {}}
+	s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, handle: func(event) {}}
 	found := map[object.Key]struct{}{}
 	if meta, err := s.readPage(strings.NewReader(body), found); !errors.Is(err, objectlist.ErrLargeObject) || meta != (metav1.ListMeta{}) || len(found) != 1 {
 		t.Errorf("read %v of %d objects, err = %v", meta, len(found), err)

@@ -24,15 +24,15 @@ type watchKey struct {
 	namespace string // empty for cluster-scoped kinds
 }
 
-// watch follows one kind as one ServiceAccount: its metadata and, of Deployments,
-// the status too.
+// watch is of one kind as one ServiceAccount: the metadata and, of Deployments, the
+// status too.
 type watch struct {
 	kind   schema.GroupKind
-	users  map[string]struct{} // extensions
+	users  map[string]struct{} // the extensions that need it
 	denied bool
 	stop   context.CancelFunc
 
-	// covered are the extensions whose objects it is told of, sorted; nil for all.
+	// covered are the extensions whose objects it selects, sorted; nil for all.
 	covered []string
 }
 
@@ -52,8 +52,8 @@ type Config struct {
 	// Find gives the state of an extension; nil for one that is not known.
 	Find func(extension string) *State
 
-	// Changed is called when objects of an extension do not look any more as they were
-	// last applied, or are doing otherwise, or cannot be watched.
+	// Changed is called when an object of an extension has drifted, when a workload is
+	// doing otherwise, or when a kind cannot be watched.
 	Changed func(extension string)
 }
 
@@ -65,15 +65,16 @@ type Watches struct {
 	active map[watchKey]*watch
 }
 
-// NewWatches has begun no watch yet.
+// NewWatches starts no watch.
 func NewWatches(config Config) *Watches {
 	return &Watches{config: config, active: map[watchKey]*watch{}}
 }
 
-// Follow makes the watches of an extension those of the given objects. It does
-// not wait for them, and begins those anew that were denied before. It reports
-// whether all of them begin now, and so with what is there.
-func (w *Watches) Follow(owner object.Owner, items []object.Item) (fresh bool) {
+// Watch starts the watches that the objects of an extension need, and stops those that
+// only objects of earlier revisions needed. Watches that were denied before are started
+// again. It does not wait for them. fresh says that all of them start now, and so with an
+// initial sync.
+func (w *Watches) Watch(owner object.Owner, items []object.Item) (fresh bool) {
 	wanted := map[watchKey]schema.GroupKind{}
 	for _, item := range items {
 		key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, namespace: item.Key.Namespace}
@@ -102,8 +103,8 @@ func (w *Watches) Follow(owner object.Owner, items []object.Item) (fresh bool) {
 	return fresh
 }
 
-// Unfollow ends the watches that no other extension uses.
-func (w *Watches) Unfollow(extension string) {
+// Unwatch stops the watches that no other extension uses.
+func (w *Watches) Unwatch(extension string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.release(extension, func(watchKey) bool { return false })
@@ -137,9 +138,9 @@ func (w *Watches) Denied(extension string) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-// start runs a watch until it is stopped or denied, long after the pass that
-// starts it, of which it keeps nothing, and instead of one that runs for fewer
-// users.
+// start runs a watch until it is stopped or denied. It replaces a running one that selects
+// fewer extensions. The watch outlives the pass that starts it, so it has a context of its
+// own.
 func (w *Watches) start(key watchKey, running *watch) {
 	if running.stop != nil {
 		running.stop()
@@ -153,8 +154,8 @@ func (w *Watches) start(key watchKey, running *watch) {
 		key:      key,
 		kind:     running.kind,
 		selector: selector,
-		see:      w.see,
-		listed:   func(found map[object.Key]struct{}) { w.findDeleted(key, running, found) },
+		handle:   w.handle,
+		synced:   func(found map[object.Key]struct{}) { w.findDeleted(key, running, found) },
 	}
 	go func() {
 		if stream.run(ctx) {
@@ -163,9 +164,9 @@ func (w *Watches) start(key watchKey, running *watch) {
 	}()
 }
 
-// maxSelected is how many extensions are selected by their names; a request
-// cannot be of any length. Above that, a watch is told of those of other
-// ServiceAccounts too.
+// maxSelected is how many extensions a watch selects by their names: the length of a
+// request is limited. If more extensions share a watch, it gets the events of all
+// extensions.
 const maxSelected = 50
 
 // selectorOf is what selects the objects of the users, and which users those are;
@@ -183,8 +184,8 @@ func selectorOf(users map[string]struct{}) (selector string, covered []string) {
 	return ours.Add(*byName).String(), names
 }
 
-// deny ends a watch, unless it was stopped. Its users get a pass that plans to
-// look by itself.
+// deny stops a watch that the ServiceAccount may not have. The extensions that need it get
+// a pass, which finds that it has to read their objects at intervals.
 func (w *Watches) deny(ctx context.Context, running *watch) {
 	w.mu.Lock()
 	if ctx.Err() != nil {
@@ -202,19 +203,21 @@ func (w *Watches) deny(ctx context.Context, running *watch) {
 	}
 }
 
-func (w *Watches) see(seen event) {
+// handle notes an event, and wakes the extension if an object has drifted or a workload is
+// doing otherwise.
+func (w *Watches) handle(seen event) {
 	known := w.config.Find(seen.owner)
 	if known == nil {
 		return
 	}
-	// How it is doing comes first: an object that was seen is known in full.
-	news := seen.workload != nil && known.seeWorkload(*seen.workload, seen.fingerprint)
-	if known.see(seen.key, seen.fingerprint) || news {
+	// The workload is noted first: the initial sync may end with the object.
+	workloadChanged := seen.workload != nil && known.noteWorkload(*seen.workload, seen.fingerprint)
+	if known.noteObject(seen.key, seen.fingerprint) || workloadChanged {
 		w.config.Changed(seen.owner)
 	}
 }
 
-// findDeleted finds objects that went away while there was no watch.
+// findDeleted finds objects that were deleted while there was no watch.
 func (w *Watches) findDeleted(key watchKey, running *watch, found map[object.Key]struct{}) {
 	w.mu.Lock()
 	users := slices.Collect(maps.Keys(running.users))
@@ -229,7 +232,7 @@ func (w *Watches) findDeleted(key watchKey, running *watch, found map[object.Key
 				continue
 			}
 			if _, exists := found[object]; !exists {
-				w.see(event{owner: extension, key: object}.deleted())
+				w.handle(event{owner: extension, key: object}.deleted())
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // Result is what an operation on the content came to.
 type Result struct {
-	// Changes says what became of each object that was looked at.
+	// Changes says what became of each object that was read or written.
 	Changes map[object.Key]object.Change
 
 	// Differences are what was not as it should be in the objects that a repair has put back.
@@ -19,15 +19,15 @@ type Result struct {
 	// Began says that content was written, even if the operation failed later.
 	Began bool
 
-	// Notes are what the checks before the first write have found and let pass,
-	// sorted, a line each for people.
+	// Notes are what the preflight checks have found and let pass, sorted, a line each for
+	// people.
 	Notes []string
 
 	// Unwatched are kinds whose objects the ServiceAccount may not list and
-	// watch, sorted. Changes to them are only found by looking again.
+	// watch, sorted. Drift of them is only found by reading them again.
 	Unwatched []string
 
-	// RecheckAfter is when to look again, because something is not watched or
+	// RecheckAfter is when to repair again, because something is not watched or is
 	// flapping, or a certificate is to be renewed; zero for no need.
 	RecheckAfter time.Duration
 

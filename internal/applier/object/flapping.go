@@ -7,7 +7,7 @@ type Flapping struct {
 	Object Key
 
 	// Managers are the field managers that wrote what was repaired, sorted. There
-	// are none if they cannot be told, as of an object that is deleted.
+	// are none if they are not known, as of an object that was deleted.
 	Managers []string
 }
 

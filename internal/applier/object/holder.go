@@ -104,7 +104,7 @@ func (h Holder) wayOut(claimant Owner) string {
 	return "delete that owner, and the object with it"
 }
 
-// waitsFor is for what an earlier extension of the same name has not let go of yet.
+// waitsFor is for what still belongs to an earlier extension of the same name.
 func (h Holder) waitsFor(claimant Owner) string {
 	switch {
 	case h.Deleted && len(h.Finalizers) > 0:

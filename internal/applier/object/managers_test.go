@@ -72,7 +72,7 @@ func TestFieldManagersOfAChange(t *testing.T) {
 			}
 			s.Live.SetManagedFields(managed)
 			if diff := cmp.Diff(tc.want, s.Difference().Managers); diff != "" {
-				t.Errorf("rivals (-want +got):\n%s", diff)
+				t.Errorf("field managers (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -11,11 +11,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// UseCache spares the reading of objects that are known to be as the last revision
-// left them. Those that are to stay the same are untouched. The others are taken
-// for what that revision wanted, if their version is known: the requests that
-// change or delete them carry it, and where they are refused the object is read after
-// all.
+// UseCache spares the reading of objects that have not drifted. Those that the new revision
+// does not change are untouched. The others are cached, if their resource version is
+// known: requests that change or delete them carry it, and if one is refused for that, the
+// object is read after all.
 func (p *Plan) UseCache(lastApplied map[object.Key]object.Fingerprint) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -62,9 +61,8 @@ func (s *Step) cache(owner object.Owner, wanted *unstructured.Unstructured, left
 	}
 }
 
-// isStale says that the API server may have refused a request because the object
-// is not what is cached: watches tell of changes a little later than they
-// happen.
+// isStale says that the API server may have refused a request because the object is not
+// what is cached: events come a little later than the changes.
 func (s *Step) isStale(err error) bool {
 	return s.state == cached && (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err))
 }

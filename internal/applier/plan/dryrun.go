@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// dryRunWriter has the API server judge writes and not carry them out: it asks
-// authorization, validation, quotas and admission.
+// dryRunWriter makes writes in a dry run: the API server asks authorization, validation,
+// quotas and admission, and stores nothing.
 func (p *Planner) dryRunWriter() writer {
 	return writer{client: p.client, owner: p.Owner, dryRun: []string{metav1.DryRunAll}}
 }
 
-// readLive finds out what is there. An object that no revision has had is most likely
-// not: instead of being read it is created as a dry run, which tells as much and
-// whether it may be. All failures are in the error.
+// readLive finds out the state of the objects. An object that no revision has had does most
+// likely not exist. So it is not read but created in a dry run, which tells whether it
+// exists, and whether it may be created. All failures are in the error.
 func (p *Planner) readLive(ctx context.Context, plan *Plan) error {
 	var known, unknown []*Step
 	for i := range plan.Steps {
@@ -39,32 +39,33 @@ func (p *Planner) readLive(ctx context.Context, plan *Plan) error {
 	return newObjectsError(append(failures, eachStep(ctx, known, p.read, "reading")...))
 }
 
-// dryRunCreate reads an object after all if it is there, or if a dry run tells nothing.
+// dryRunCreate reads the object after all if it exists, or if the dry run is inconclusive.
 func (p *Planner) dryRunCreate(ctx context.Context, s *Step) error {
 	_, err := p.dryRunWriter().create(ctx, s)
-	s.judged = !apierrors.IsAlreadyExists(err)
-	if !s.judged || isInconclusive(err) {
+	s.dryRunDone = !apierrors.IsAlreadyExists(err)
+	if !s.dryRunDone || isInconclusive(err) {
 		return p.read(ctx, s)
 	}
 	s.state = absent
 	return err
 }
 
-// isInconclusive says that a dry run has told nothing: so the API server answers when a
-// webhook that has side effects is concerned. It has the same answer to objects
-// that it cannot decode, which then fail when they are written.
+// isInconclusive says that a dry run does not tell what a write would come to. The API
+// server answers so if a webhook with side effects would be called. It has the same answer
+// for objects that it cannot decode; those fail when they are written.
 func isInconclusive(err error) bool { return apierrors.IsBadRequest(err) }
 
-// DryRun has the API server judge the writes that it has not judged yet. All failures are in the error.
+// DryRun makes all writes of the plan in a dry run, except for those that were made or
+// would be inconclusive, see [prerequisites]. All failures are in the error.
 func (p *Planner) DryRun(ctx context.Context, plan *Plan) error {
-	var unjudged []*Step
+	var pending []*Step
 	for i := range plan.Steps {
-		if s := &plan.Steps[i]; s.state != untouched && !s.judged && isWorthADryRun(s) && !plan.prerequisites.concern(s) {
-			unjudged = append(unjudged, s)
+		if s := &plan.Steps[i]; s.state != untouched && !s.dryRunDone && isWorthADryRun(s) && !plan.prerequisites.concern(s) {
+			pending = append(pending, s)
 		}
 	}
 	writer := p.dryRunWriter()
-	return newObjectsError(eachStep(ctx, unjudged, func(ctx context.Context, s *Step) error {
+	return newObjectsError(eachStep(ctx, pending, func(ctx context.Context, s *Step) error {
 		_, err := writer.write(ctx, s)
 		if isInconclusive(err) {
 			return nil
@@ -73,8 +74,8 @@ func (p *Planner) DryRun(ctx context.Context, plan *Plan) error {
 	}, "trying to write"))
 }
 
-// isWorthADryRun leaves out changes to plain data. Hardly anything but an object that
-// declares itself immutable can be in their way, and bundles have many.
+// isWorthADryRun leaves out changes to plain data: bundles have many such objects, and the
+// API server refuses hardly any change to them, unless the object is immutable.
 func isWorthADryRun(s *Step) bool {
 	if s.state == absent || s.Key.Group != corev1.GroupName {
 		return true

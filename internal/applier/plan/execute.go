@@ -16,7 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Progress is what an execution did, as far as it came.
+// Progress is what an executor has done so far.
 type Progress struct {
 	// Began says that something was written, or may have been.
 	Began bool
@@ -28,7 +28,7 @@ type Progress struct {
 	Issued bool
 }
 
-// Executor writes what a plan says, as the ServiceAccount of one extension.
+// Executor carries out a plan, as the ServiceAccount of one extension.
 type Executor struct {
 	writer writer
 
@@ -46,8 +46,8 @@ func newExecutor(writer writer) *Executor {
 	}}
 }
 
-// Execute writes wave by wave and stops after the wave in which anything went
-// wrong. What the revision dropped is deleted last, when all else is in place.
+// Execute writes wave by wave. It stops after a wave in which a write has failed. Objects
+// that the revision dropped are deleted last.
 func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 	for _, wave := range wavesOf(plan.Steps) {
 		if failures := eachStep(ctx, wave, e.write, "applying"); len(failures) > 0 {
@@ -108,16 +108,15 @@ func (e *Executor) remove(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// fail takes for done what was not refused: answers get lost, and servers fail
-// after the deed.
+// fail notes a failed request. Unless the API server has refused it, it may have been
+// carried out: answers get lost, and servers fail after they have stored an object.
 func (e *Executor) fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.Progress.Began = e.Progress.Began || !isRefusal(err)
 }
 
-// isRefusal says that the API server has answered that the request is at fault, or
-// was not asked.
+// isRefusal says that the API server has answered with a status 4xx, or was not asked.
 func isRefusal(err error) bool {
 	if errors.Is(err, object.ErrOwnerGone) {
 		return true
@@ -154,7 +153,7 @@ func (e *Executor) LiveOf(steps []*Step) []*unstructured.Unstructured {
 	return live
 }
 
-// PatchEach writes patches, by what they write, and gives all failures.
+// PatchEach writes patches. Parts have a name, for messages, and the patch of each step.
 func (e *Executor) PatchEach(ctx context.Context, parts map[string]map[*Step][]byte) error {
 	var failures []ObjectFailure
 	for part, patches := range parts {
@@ -170,7 +169,7 @@ func (e *Executor) PatchEach(ctx context.Context, parts map[string]map[*Step][]b
 	return newObjectsError(failures)
 }
 
-// complete notes an object that was written after the revision was.
+// complete notes an object to which more was written after the plan was executed.
 func (e *Executor) complete(key object.Key, live *unstructured.Unstructured) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 // Confirm fails with [object.ErrOwnerGone] unless an extension is there and is to stay.
 type Confirm func(context.Context, object.Owner) error
 
-// Guard stands before the writes of one operation. An operation can take minutes,
-// and its extension can be deleted in each of them.
+// Guard asks whether the extension still exists before an operation writes for it. An
+// operation can take minutes, and the extension can be deleted meanwhile.
 type Guard struct {
 	confirm Confirm
 	owner   object.Owner
@@ -34,12 +34,15 @@ func (g *Guard) Ask(ctx context.Context) error {
 	return nil
 }
 
-// askAgain asks before each deletion, and before each write that makes the extension
-// the owner of an object that exists. In the latter case the object must have been read
-// before, and the write must be refused if it was changed since: whoever deletes an extension and keeps its
-// content has the garbage collector take the owner off, and an owner that is put
-// back then takes the object with it. If that had begun when the object was read,
-// the extension says so now; if it began later, the object has changed.
+// askAgain asks before each deletion, and before each write that makes the extension the
+// owner of an object that exists. In the latter case the object must have been read
+// before, and the write must be refused if the object was changed since.
+//
+// The reason is a deletion that orphans the content: the garbage collector removes the
+// owner from each object. An owner that is written back after that would have the object
+// deleted with the extension. If the collector began before the object was read, the
+// extension is being deleted by now, and askAgain fails. If it began later, the object was
+// changed, and the write is refused.
 func (g *Guard) askAgain(ctx context.Context) error {
 	return g.confirm(ctx, g.owner)
 }

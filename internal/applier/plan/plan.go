@@ -16,12 +16,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
-// parallel is how many requests one operation has under way at a time. It keeps
-// one large bundle from taking the API server's whole share of an identity.
+// parallel is how many requests one operation has under way at a time: one large bundle
+// must not use up what the API server grants to the identity of the controller.
 const parallel = 16
 
-// parallelLarge is parallel for who has taken a turn. There are many of them, and other
-// extensions send theirs to the same API server.
+// parallelLarge is parallel for a large extension. It has many requests, and those of other
+// extensions go to the same API server.
 const parallelLarge = 4
 
 // Step is what is to be done about one object.
@@ -37,22 +37,20 @@ type Step struct {
 	// lastApplied is of an object that is untouched.
 	lastApplied object.Fingerprint
 
-	// before is the object as the last revision had it, which tells a field
-	// that the bundle dropped from one that somebody else added. It is nil when
-	// there is no such revision.
+	// before is the object as the last revision had it. It tells a field that the bundle
+	// dropped from one that somebody else added. It is nil if no revision had the object.
 	before *unstructured.Unstructured
 
-	// fixed are fields that cannot be changed, for which the object is deleted and
-	// created again. It is nil for most objects.
-	fixed []string
+	// immutable are the fields that cannot be changed, because of which the object is
+	// deleted and created again. It is nil for most objects.
+	immutable []string
 
-	// legacy is the Certificate of an earlier revision for which cert-manager keeps
-	// its certificates in this Secret. It is empty for all else.
+	// legacy is the name of the Certificate of an earlier revision for which cert-manager
+	// has made this Secret. It is empty for all other objects.
 	legacy string
 
-	// judged says that the API server was asked, in a dry run, whether it would create
-	// the object.
-	judged bool
+	// dryRunDone says that the object was created in a dry run.
+	dryRunDone bool
 }
 
 // state is what is known of an object on the cluster.
@@ -68,12 +66,12 @@ const (
 	// absent: there is no such object.
 	absent
 
-	// cached: the object is taken for what the last revision wanted, in the version that
-	// watches told of.
+	// cached: the object has not drifted. It is taken for what the last revision wanted, in
+	// the resource version of its last applied fingerprint.
 	cached
 
-	// untouched: the object is known to be as the last revision left it, and the new one
-	// wants it to be the same. It is neither read nor written.
+	// untouched: the object has not drifted, and the new revision wants it to be the same.
+	// It is neither read nor written.
 	untouched
 )
 
@@ -81,8 +79,8 @@ func (s *Step) threeWay() object.ThreeWay {
 	return object.ThreeWay{Wanted: s.Object, Before: s.before, Live: s.Live}
 }
 
-// Plan is made without a write. It is whole: an operation that starts to write
-// has seen every object or knows it, and whatever could be tried would be allowed.
+// Plan is what an operation does to each object. It is complete before the first write:
+// the state of every object is known, and the dry runs have succeeded.
 type Plan struct {
 	Owner object.Owner
 	Steps []Step
@@ -111,18 +109,19 @@ type Planner struct {
 	mapper meta.RESTMapper
 }
 
-// NewPlanner is for one operation.
+// NewPlanner makes a planner for one operation.
 func NewPlanner(client dynamic.Interface, mapper meta.RESTMapper, owner object.Owner, confirm Confirm) *Planner {
 	return &Planner{client: client, mapper: mapper, Owner: owner, Guard: &Guard{confirm: confirm, owner: owner}}
 }
 
-// Executor carries out what was planned.
+// Executor makes an executor for the plan of the operation.
 func (p *Planner) Executor() *Executor {
 	return newExecutor(writer{client: p.client, owner: p.Owner, guard: p.Guard})
 }
 
-// Inspect holds an outline against the cluster. It fails with [*object.ConflictError] or
-// [*ObjectsError], each of which names every object concerned.
+// Inspect finds out the state of the objects of a plan, and checks who owns them. It fails
+// with [*object.ConflictError] or [*ObjectsError], each of which names every object
+// concerned.
 func (p *Planner) Inspect(ctx context.Context, plan *Plan) error {
 	if err := p.readLive(ctx, plan); err != nil {
 		return err
@@ -130,12 +129,12 @@ func (p *Planner) Inspect(ctx context.Context, plan *Plan) error {
 	return p.checkOwnership(plan)
 }
 
-// Review is outline and inspect for objects of the revision that is installed. What
-// later revisions have added to them goes; objects that only those have stay. It
-// tries nothing: each object that is put back is a step ahead, whatever becomes of
-// the others.
-func (p *Planner) Review(ctx context.Context, installed, tried []*unstructured.Unstructured) (*Plan, error) {
-	plan, err := p.Outline(installed, tried)
+// PlanRepair plans the repair of objects of the installed revision, and reads them. Fields
+// that later, failed revisions have added are removed; objects that only those have stay.
+// It makes no dry run: each object that is put back is worth it, whether or not the others
+// can be.
+func (p *Planner) PlanRepair(ctx context.Context, installed, tried []*unstructured.Unstructured) (*Plan, error) {
+	plan, err := p.Plan(installed, tried)
 	if err != nil {
 		return nil, err
 	}
@@ -150,9 +149,10 @@ func (p *Planner) Review(ctx context.Context, installed, tried []*unstructured.U
 	return plan, p.checkOwnership(plan)
 }
 
-// Outline holds the objects of a new revision against those of the ones before it,
-// and asks the cluster nothing but its kinds. It fails with [*object.UnknownKindsError].
-func (p *Planner) Outline(wanted, before []*unstructured.Unstructured) (*Plan, error) {
+// Plan makes a step for each object of a new revision, and for each object of earlier
+// revisions that the new one has dropped. It asks the cluster nothing but its kinds. It
+// fails with [*object.UnknownKindsError].
+func (p *Planner) Plan(wanted, before []*unstructured.Unstructured) (*Plan, error) {
 	items, err := object.Items(p.mapper, p.Owner, wanted)
 	if err != nil {
 		return nil, err
@@ -212,8 +212,8 @@ func eachStep(ctx context.Context, steps []*Step, act func(context.Context, *Ste
 	return failures
 }
 
-// checkOwnership refuses objects that are not the extension's own, and leaves
-// dropped objects alone that are gone, or that somebody else has taken over.
+// checkOwnership fails for objects that the extension does not own. It removes dropped
+// objects from the plan that do not exist, or that somebody else has adopted.
 func (p *Planner) checkOwnership(plan *Plan) error {
 	var conflicts []object.Conflict
 	for _, s := range plan.Steps {

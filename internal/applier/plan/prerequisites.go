@@ -12,9 +12,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// prerequisites are what a revision brings that the API server judges its other
-// objects by. A dry run of those tells nothing: the API server would judge by what is
-// there before the revision.
+// prerequisites are objects of a revision by which the API server decides about its other
+// objects, such as the role of a binding, or the definition of a custom resource. A dry run
+// of those others is inconclusive: the prerequisites are not there yet.
 type prerequisites struct {
 	objects map[object.Key]struct{}
 
@@ -49,8 +49,8 @@ func prerequisitesOf(steps []Step) prerequisites {
 	return made
 }
 
-// concern says whether an object is judged by any of them. Webhooks are written last,
-// so nothing is judged by those.
+// concern says whether the API server decides about an object by any of them. Webhooks are
+// no prerequisites: they are written last.
 func (p prerequisites) concern(s *Step) bool {
 	_, ownKind := p.kinds[s.Key.GroupKind]
 	_, limited := p.limited[s.Key.Namespace]

@@ -20,14 +20,14 @@ import (
 // replaceTimeout bounds the deletion and creation of an object, which nothing else ends.
 const replaceTimeout = 30 * time.Second
 
-// orReplace is for a change that was refused. If that is because fields cannot be
+// replaceIfImmutable is for a change that was refused. If that is because fields cannot be
 // changed, and the user has agreed to it for the kind, the object is deleted and
 // created again. It fails with [*preflight.ImmutableError] where nobody has agreed.
 //
 // Whether the cluster would take an object like the wanted one is asked before the
 // deletion, in a dry run as in earnest. A process that dies between the two leaves no
 // object, which the next pass creates.
-func (w writer) orReplace(ctx context.Context, s *Step, refusal error) (*unstructured.Unstructured, error) {
+func (w writer) replaceIfImmutable(ctx context.Context, s *Step, refusal error) (*unstructured.Unstructured, error) {
 	immutable := preflight.Immutable(s.Key.GroupKind, s.Live, refusal)
 	if immutable == nil {
 		return nil, refusal
@@ -35,20 +35,20 @@ func (w writer) orReplace(ctx context.Context, s *Step, refusal error) (*unstruc
 	if !immutable.MayReplace(w.owner.Replaceable) && !s.inherits() {
 		return nil, immutable
 	}
-	s.fixed = immutable.Fields
+	s.immutable = immutable.Fields
 	if err := w.dryRunAnother(ctx, s); err != nil {
-		return nil, fmt.Errorf("creating it again, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
+		return nil, fmt.Errorf("creating it again, as %s cannot be changed: %w", strings.Join(s.immutable, ", "), err)
 	}
 	if !w.isDryRun() {
-		// An extension that is deleted between the two requests is there until this pass
-		// has ended: the object is made again, and let go of with all others.
+		// The extension may be deleted between the two requests. It stays until this pass has
+		// ended. So the object is created again, and orphaned with all others.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), replaceTimeout)
 		defer cancel()
 	}
 	// Not for an extension that is being deleted: the object is part of what stays.
 	if err := w.deleteOwned(ctx, s); err != nil {
-		return nil, fmt.Errorf("deleting it, as %s cannot be changed: %w", strings.Join(s.fixed, ", "), err)
+		return nil, fmt.Errorf("deleting it, as %s cannot be changed: %w", strings.Join(s.immutable, ", "), err)
 	}
 	if w.isDryRun() {
 		return s.Live, nil
@@ -107,8 +107,8 @@ func withoutAddresses(service *unstructured.Unstructured) {
 func (p *Plan) Replacements() []string {
 	var notes []string
 	for i := range p.Steps {
-		if s := &p.Steps[i]; len(s.fixed) > 0 {
-			notes = append(notes, fmt.Sprintf("%s is deleted and created again, as %s cannot be changed", s.Key, strings.Join(s.fixed, ", ")))
+		if s := &p.Steps[i]; len(s.immutable) > 0 {
+			notes = append(notes, fmt.Sprintf("%s is deleted and created again, as %s cannot be changed", s.Key, strings.Join(s.immutable, ", ")))
 		}
 	}
 	return notes

@@ -13,8 +13,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// writer writes single objects, or has the API server say what it would make of
-// that.
+// writer writes single objects, in earnest or in a dry run.
 type writer struct {
 	client dynamic.Interface
 	owner  object.Owner
@@ -26,11 +25,10 @@ type writer struct {
 	dryRun []string
 }
 
-// maxRereads is how often an object is read again that others change at the same
-// time.
+// maxRereads is how often an object is read again that others change at the same time.
 const maxRereads = 3
 
-// allow asks whether the extension is still there to write for. Dry runs may always.
+// allow asks the guard before each write. A dry run writes nothing, so it needs no guard.
 func (w writer) allow(ctx context.Context) error {
 	if w.isDryRun() {
 		return nil
@@ -40,11 +38,11 @@ func (w writer) allow(ctx context.Context) error {
 
 func (w writer) isDryRun() bool { return len(w.dryRun) > 0 }
 
-// write brings one object to what a revision wants, and gives the object after it.
-// It sends nothing when there is nothing to change. It fails with [*object.ConflictError]
-// where an object that is cached turns out to be somebody else's.
+// write makes one object what a revision wants, and gives the object after that. It sends
+// no request if there is nothing to change. It fails with [*object.ConflictError] if an
+// object that is cached turns out to be somebody else's.
 func (w writer) write(ctx context.Context, s *Step) (*unstructured.Unstructured, error) {
-	live, err := w.bring(ctx, s)
+	live, err := w.createOrPatch(ctx, s)
 	for range maxRereads {
 		if !s.isStale(err) && (s.state == absent || !apierrors.IsConflict(err)) {
 			break
@@ -52,15 +50,15 @@ func (w writer) write(ctx context.Context, s *Step) (*unstructured.Unstructured,
 		if err := w.reread(ctx, s); err != nil {
 			return nil, err
 		}
-		live, err = w.bring(ctx, s)
+		live, err = w.createOrPatch(ctx, s)
 	}
 	if err != nil {
-		return w.orReplace(ctx, s, err)
+		return w.replaceIfImmutable(ctx, s, err)
 	}
 	return live, nil
 }
 
-func (w writer) bring(ctx context.Context, s *Step) (*unstructured.Unstructured, error) {
+func (w writer) createOrPatch(ctx context.Context, s *Step) (*unstructured.Unstructured, error) {
 	if s.state == absent {
 		return w.create(ctx, s)
 	}
@@ -82,9 +80,9 @@ func (w writer) bring(ctx context.Context, s *Step) (*unstructured.Unstructured,
 	return live, err
 }
 
-// send has a patch refused for any other version of the object than the one that it was
-// made from. What somebody changed in between would otherwise stay as it is, and be taken
-// for what was written. Dry runs of what was read need not be that exact.
+// send makes the patch depend on the resource version that it was made from. Without that,
+// a change that somebody makes in between would stay, and be taken for what was written. A
+// dry run of an object that was read need not be that exact.
 func (w writer) send(ctx context.Context, s *Step, patch object.Patch) (*unstructured.Unstructured, error) {
 	if !w.isDryRun() && patch.SetsOwner() {
 		if err := w.guard.askAgain(ctx); err != nil {
@@ -108,8 +106,7 @@ func (w writer) patch(ctx context.Context, s *Step, patch object.Patch) (*unstru
 	return resourceOf(w.client, s.Item).Patch(ctx, s.Key.Name, patch.Kind, patch.Data, options)
 }
 
-// create lets an object that appeared since the plan be: the next pass sees it
-// and decides whose it is.
+// create fails if the object exists by now. The next pass reads it, and checks whose it is.
 func (w writer) create(ctx context.Context, s *Step) (*unstructured.Unstructured, error) {
 	if err := w.allow(ctx); err != nil {
 		return nil, err
@@ -118,8 +115,8 @@ func (w writer) create(ctx context.Context, s *Step) (*unstructured.Unstructured
 	return resourceOf(w.client, s.Item).Create(ctx, s.Object, options)
 }
 
-// remove deletes exactly the object that is known, in the background. It leaves an
-// object that turns out to be somebody else's by now to them.
+// remove deletes an object that the revision has dropped, in the background. It does not
+// delete an object that somebody else has adopted by now.
 func (w writer) remove(ctx context.Context, s *Step) (deleted bool, err error) {
 	err = w.deleteOwned(ctx, s)
 	if _, theirs := errors.AsType[*object.ConflictError](err); theirs {
@@ -128,8 +125,8 @@ func (w writer) remove(ctx context.Context, s *Step) (deleted bool, err error) {
 	return err == nil, err
 }
 
-// deleteOwned reads an object that was changed since it was read last once more, and
-// deletes it if it is still the extension's. It fails with [*object.ConflictError] if not.
+// deleteOwned deletes an object. If it was changed since it was read, it is read again, and
+// deleted if the extension still owns it. It fails with [*object.ConflictError] if not.
 func (w writer) deleteOwned(ctx context.Context, s *Step) error {
 	err := w.delete(ctx, s)
 	for range maxRereads {
@@ -147,8 +144,8 @@ func (w writer) deleteOwned(ctx context.Context, s *Step) error {
 	return err
 }
 
-// delete asks for the extension once more, and for exactly the object that is known:
-// what is deleted does not come back.
+// delete asks the guard once more, and makes the request depend on the UID and the resource
+// version that are known: what is deleted does not come back.
 func (w writer) delete(ctx context.Context, s *Step) error {
 	if !w.isDryRun() {
 		if err := w.guard.askAgain(ctx); err != nil {

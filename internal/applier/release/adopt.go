@@ -10,14 +10,14 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// adopt takes over the records of an earlier extension of the same name that was
-// deleted without its content, or restored from a backup: whoever makes the
-// extension again means what is there. They are taken over whole or not at all: only
-// if they are about the same package in the same namespace. If not, they stay as they
-// are, and the revisions of the extension take other numbers.
+// adopt makes the extension the owner of orphaned records. An earlier extension of the name
+// has left them when it was deleted without its content, or when the cluster was restored
+// from a backup. All of them are adopted or none: only if they are about the same package
+// in the same namespace. If not, they stay as they are, and the revisions of the extension
+// get other numbers.
 //
-// A process that ends in between leaves some of them without an owner, or chunks of a
-// revision that is taken over: the next one goes on with them.
+// A process that ends in between leaves some records without an owner, or chunks of a
+// revision whose index is adopted. The next process adopts the rest.
 func (h *History) adopt(ctx context.Context, confirmOwner func(context.Context, object.Owner) error) error {
 	if err := h.leaveOthers(ctx); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (h *History) adopt(ctx context.Context, confirmOwner func(context.Context, 
 	}
 	confirm := func(ctx context.Context) error { return confirmOwner(ctx, h.records.owner) }
 	for _, name := range h.orphanedChunks {
-		if _, err := h.records.takeOver(ctx, name, confirm); err != nil {
+		if _, err := h.records.adopt(ctx, name, confirm); err != nil {
 			return err
 		}
 	}
@@ -62,16 +62,16 @@ func (h *History) merge(orphaned []entry) {
 	slices.SortFunc(h.entries, func(a, b entry) int { return a.revision - b.revision })
 }
 
-// adoptRevision takes over the index first. If the extension goes before all of its
-// chunks are taken over, the index goes with it, and the chunks that stay are swept as
-// those of no revision. The other way round an index would stay without its chunks.
+// adoptRevision adopts the index first. If the extension is deleted before all chunks are
+// adopted, the index is deleted with it, and the next extension of the name sweeps the
+// chunks. The other way round an index would stay without its chunks.
 func (h *History) adoptRevision(ctx context.Context, found *entry, confirm func(context.Context) error) (entry, error) {
-	index, err := h.records.takeOver(ctx, found.name, confirm)
+	index, err := h.records.adopt(ctx, found.name, confirm)
 	if err != nil {
 		return entry{}, err
 	}
 	for _, name := range found.chunks {
-		if _, err := h.records.takeOver(ctx, name, confirm); err != nil {
+		if _, err := h.records.adopt(ctx, name, confirm); err != nil {
 			return entry{}, err
 		}
 	}

@@ -39,7 +39,7 @@ func (d *storageDriver) note(err error) error {
 // Create gives a revision the next number that no other extension has a record of;
 // Helm knows only those of this one.
 func (d *storageDriver) Create(_ string, rel *release.Release) error {
-	rel.Version = free(d.history.taken, rel.Version)
+	rel.Version = free(d.history.usedRevisions, rel.Version)
 	return d.note(d.history.create(d.ctx, rel))
 }
 

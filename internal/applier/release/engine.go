@@ -21,13 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// engine is the cluster as Helm sees it during one operation. Helm keeps the
-// record and decides what follows what; reading and writing are the content's.
-// Everything that Helm asks about the cluster is answered from what was read of the
-// content, so no object is read twice.
+// engine is Helm's client of the cluster, for one operation. Helm keeps the record and
+// decides the order of things; [Content] reads and writes. What Helm asks about the cluster
+// is answered from what the plan has read, so that no object is read twice.
 //
-// Helm's interface knows no context, so the engine lives for one operation and
-// holds that operation's.
+// Helm's interface has no context, so the engine holds that of its operation.
 type engine struct {
 	ctx     context.Context //nolint:containedctx // see above
 	content Content

@@ -18,13 +18,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Content is what an operation is about: what Helm is told of the cluster, and what it
-// has done.
+// Content is the content of an extension as Helm asks for it.
 type Content interface {
 	// Objects are those of the revision, with what the cluster has of them.
 	Objects() []Object
 
-	// Write makes the cluster have them, and what earlier revisions had go.
+	// Write creates and changes them, and deletes what the revision has dropped.
 	Write(ctx context.Context) error
 
 	// LastApplied are the fingerprints of the objects as they were written; nil if they
@@ -53,11 +52,12 @@ func (h *History) NewOperation(revision installation.Revision, objects []*unstru
 	return &Operation{history: h, chart: chart, labels: labelsOf(revision)}, err
 }
 
-// Run hands the operation to Helm. When it fails half-way, the record says so
-// and the next operation goes on from there.
+// Run hands the operation to Helm. Helm stores a pending record, asks for the write, and
+// then marks the record as deployed, or as failed if the write fails half-way. The next
+// operation goes on from there.
 func (o *Operation) Run(ctx context.Context, content Content) error {
-	// Helm lets go of an operation when its context ends, but does not stop it.
-	// The engine and the driver end with the context; Helm waits for them.
+	// When its context ends, Helm returns without waiting for what it has started. So it
+	// gets one that does not end. The engine and the driver end with ctx, and Helm with them.
 	helmCtx := context.WithoutCancel(ctx)
 	driver := &storageDriver{ctx: ctx, history: o.history, content: content}
 	config := &action.Configuration{

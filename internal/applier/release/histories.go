@@ -60,7 +60,7 @@ type Config struct {
 	ChunkBytes int
 }
 
-// NewConfig has the records in a namespace, and is to be completed.
+// NewConfig gives a configuration for records in a namespace, without Confirm and Now.
 func NewConfig(config *rest.Config, through *http.Client, namespace string) (Config, error) {
 	core, err := corev1client.NewForConfigAndClient(config, through)
 	if err != nil {
@@ -107,8 +107,8 @@ func (h *Histories) Load(ctx context.Context, owner object.Owner) (*History, err
 	return loaded, err
 }
 
-// All gives the records of an extension that lets go of them: those that it owns, and
-// those whose owner was already taken off.
+// All gives the records of an extension that orphans them: those that it owns, and those
+// that are orphaned already.
 func (h *Histories) All(ctx context.Context, owner object.Owner) (*History, error) {
 	history, err := h.AsIs(ctx, owner)
 	if err != nil {
@@ -179,9 +179,9 @@ func (h *Histories) list(ctx context.Context) error {
 	return nil
 }
 
-// listed makes a history of what was listed of all extensions. It gives nil when an extension was
-// asked for before: what was listed of it is no longer the news. Neither is it
-// of records that another extension may have written since.
+// listed makes a history of what was listed of all extensions. It gives nil if that may be
+// out of date: the extension was asked for before, or another extension may have written
+// records under its name since.
 func (h *Histories) listed(records *records) *History {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,7 +204,7 @@ func (h *Histories) listed(records *records) *History {
 
 // newHistory puts chunks to their indexes. Those of other extensions are left out.
 func newHistory(records *records, indexes sorted, chunks map[string][]chunk) *History {
-	made := &History{records: records, taken: indexes.taken(RecordName(records.owner.Name))}
+	made := &History{records: records, usedRevisions: indexes.usedRevisions(RecordName(records.owner.Name))}
 	for i := range indexes.others {
 		key := keyLabel(indexes.others[i].Name)
 		if records.owner.IsOfEarlier(&indexes.others[i]) {

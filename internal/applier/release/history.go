@@ -51,16 +51,18 @@ func entryOf(index metav1.Object) entry {
 	}
 }
 
-// History is the record of one extension, kept up to date by its own writes.
+// History has the release records of one extension. It is kept up to date by its own
+// writes.
 type History struct {
 	records *records
 	entries []entry // oldest first
 
-	// taken are the revisions that somebody has a record of where new ones are written.
-	taken map[int]struct{}
+	// usedRevisions are the numbers of which there is a record under the name, whoever owns
+	// it.
+	usedRevisions map[int]struct{}
 
 	// orphaned are revisions that an earlier extension of the name has left behind,
-	// oldest first. They are taken over, or left alone.
+	// oldest first. They are adopted, or left alone.
 	orphaned []entry
 
 	// orphanedChunks are those of our own revisions that nobody owns.
@@ -69,15 +71,15 @@ type History struct {
 	// unreferenced are chunks of revisions that have no index.
 	unreferenced []string
 
-	// unadopted are chunks that an earlier extension of the name has not taken over
-	// together with their index, which the garbage collector is about to delete.
+	// unadopted are chunks without an owner whose index belongs to an earlier extension of
+	// the name. The garbage collector is about to delete that index.
 	unadopted []string
 
 	// swept says that there are no other chunks than those that are used.
 	swept bool
 
-	// invalid says that the records may not be what they are taken for: a write
-	// has failed, which tells not how far it came, or somebody else has written.
+	// invalid says that the records may be others than are known here: a write has failed,
+	// and it is not known how far it came, or somebody else has written.
 	invalid bool
 }
 
@@ -205,7 +207,7 @@ func (h *History) triedAfter(
 		if h.entries[i].revision <= revision {
 			break
 		}
-		objects, err := h.remains(ctx, &h.entries[i], whole, given)
+		objects, err := h.triedObjects(ctx, &h.entries[i], whole, given)
 		if err != nil {
 			return nil, err
 		}
@@ -229,9 +231,9 @@ func (h *History) residueIn(ctx context.Context, e *entry) ([]*unstructured.Unst
 	return objectsOf(string(e.residue))
 }
 
-// remains gives the objects of one revision, of which those that were given before, of
+// triedObjects gives the objects of one revision, of which those that were given before, of
 // a later one, are left out unless they give rights.
-func (h *History) remains(
+func (h *History) triedObjects(
 	ctx context.Context, e *entry, whole func(*unstructured.Unstructured) bool, given map[object.Key]struct{},
 ) ([]*unstructured.Unstructured, error) {
 	// The last one is what Helm goes on from.
@@ -431,11 +433,11 @@ func without(names, kept []string) []string {
 	return rest
 }
 
-// Disown takes the owner off all records.
-func (h *History) Disown(ctx context.Context) error {
+// Orphan takes the owner off all records.
+func (h *History) Orphan(ctx context.Context) error {
 	for i := range h.entries {
 		for _, name := range append([]string{h.entries[i].name}, h.entries[i].chunks...) {
-			if err := h.records.disown(ctx, name); err != nil {
+			if err := h.records.orphan(ctx, name); err != nil {
 				return err
 			}
 		}

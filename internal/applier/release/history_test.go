@@ -162,7 +162,7 @@ func TestTriedObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			for pass := range 2 {
-				objects, err := h.Objects(t.Context(), Called(wanted))
+				objects, err := h.Objects(t.Context(), NamedAs(wanted))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -205,7 +205,7 @@ func TestTriedRevisionsAreReadOneAtATime(t *testing.T) { //nolint:paralleltest /
 	for pass, reads := range []int{tried + 1, 2, 2} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		objects, err := h.Objects(t.Context(), Called(wanted))
+		objects, err := h.Objects(t.Context(), NamedAs(wanted))
 		runtime.ReadMemStats(&after)
 		if err != nil || len(objects) != 2+tried+1 {
 			t.Fatalf("%d objects, %v", len(objects), err)

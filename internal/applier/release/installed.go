@@ -49,11 +49,11 @@ func (h *History) Installed(ctx context.Context) (*Installed, error) {
 	if err != nil {
 		return nil, err
 	}
-	tried, err := h.triedAfter(ctx, found.Version, Called(objects))
+	tried, err := h.triedAfter(ctx, found.Version, NamedAs(objects))
 	return &Installed{Objects: objects, Tried: tried, release: found}, err
 }
 
-// IsInvalid says that the history has to be read anew.
+// IsInvalid says that the history has to be loaded again.
 func (h *History) IsInvalid() bool { return h.invalid }
 
 // Owner is the extension whose records these are.

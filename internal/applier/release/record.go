@@ -135,8 +135,8 @@ func (r *records) sort(indexes []metav1.ObjectMeta) sorted {
 // all are the indexes in no order.
 func (s sorted) all() []metav1.ObjectMeta { return slices.Concat(s.own, s.orphaned, s.others) }
 
-// taken are the revisions of which somebody has a record under the name.
-func (s sorted) taken(recordName string) map[int]struct{} {
+// usedRevisions are the revisions of which somebody has a record under the name.
+func (s sorted) usedRevisions(recordName string) map[int]struct{} {
 	revisions := map[int]struct{}{}
 	for _, index := range s.all() {
 		if index.Labels[labelName] == recordName {
@@ -165,10 +165,10 @@ func chunkOf(secret metav1.Object) chunk {
 	return found
 }
 
-// takeOver makes the extension the owner of a Secret that was orphaned. The caller
-// confirms that the extension is there after it has seen the Secret without an
-// owner: see [applier.guard.askAgain].
-func (r *records) takeOver(ctx context.Context, name string, confirm func(context.Context) error) (*corev1.Secret, error) {
+// adopt makes the extension the owner of a Secret that was orphaned. It confirms that the
+// extension exists after it has read the Secret without an owner. Guard.askAgain of package
+// plan has the reason.
+func (r *records) adopt(ctx context.Context, name string, confirm func(context.Context) error) (*corev1.Secret, error) {
 	secret, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading %q of the release records of an earlier %s: %w", name, object.OwnerKind, err)
@@ -190,8 +190,8 @@ func (r *records) takeOver(ctx context.Context, name string, confirm func(contex
 	return taken, nil
 }
 
-// disown takes the owner off a Secret of a record.
-func (r *records) disown(ctx context.Context, name string) error {
+// orphan takes the owner off a Secret of a record.
+func (r *records) orphan(ctx context.Context, name string) error {
 	secret, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -443,7 +443,7 @@ func (r *records) keysAround(indexes sorted) []string {
 	keys := map[string]struct{}{}
 	add := func(name string, revision int) { keys[keyLabel(recordKey(name, revision))] = struct{}{} }
 	for _, name := range recordNames(r.owner.Name) {
-		taken := indexes.taken(name)
+		taken := indexes.usedRevisions(name)
 		add(name, free(taken, 1))
 		last := 0
 		for revision := range taken {

@@ -71,8 +71,9 @@ func keepVersions(from, to *unstructured.Unstructured) {
 	_ = unstructured.SetNestedSlice(to.Object, kept, "spec", "versions")
 }
 
-// Called selects objects that are called as one of these, in whatever namespace.
-func Called(objects []*unstructured.Unstructured) func(*unstructured.Unstructured) bool {
+// NamedAs selects the objects that have the kind and name of one of these, in whatever
+// namespace.
+func NamedAs(objects []*unstructured.Unstructured) func(*unstructured.Unstructured) bool {
 	key := func(obj *unstructured.Unstructured) object.Key {
 		key := object.KeyOf(obj)
 		key.Namespace = ""

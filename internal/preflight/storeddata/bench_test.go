@@ -29,13 +29,13 @@ const (
 	everyOffender = 50
 )
 
-// BenchmarkValidate5000 is a survey of 5,000 objects, from the definitions to the
+// BenchmarkValidate5000 is a scan of 5,000 objects, from the definitions to the
 // report, with what decoding the pages costs. It reports the heap that it needs at
 // most beyond what there was before.
 func BenchmarkValidate5000(b *testing.B) {
 	b.Run("rules", func(b *testing.B) {
 		old, updated := gateways(b, 64), gateways(b, 63)
-		benchmarkSurvey(b, old, updated, gateway)
+		benchmarkScan(b, old, updated, gateway)
 	})
 	b.Run("large schema", func(b *testing.B) {
 		old := corpusDefinition(b, "strimzi-kafka-operator/0.49.0/manifests/kafkas.kafka.strimzi.io.crd.yaml")
@@ -45,11 +45,11 @@ func BenchmarkValidate5000(b *testing.B) {
 			old.Spec.Versions[i].Storage = old.Spec.Versions[i].Name == "v1"
 		}
 		old.Status.StoredVersions = []string{"v1"}
-		benchmarkSurvey(b, old, updated, kafka)
+		benchmarkScan(b, old, updated, kafka)
 	})
 }
 
-func benchmarkSurvey(b *testing.B, old, updated *apiextensionsv1.CustomResourceDefinition, object func(i int) string) {
+func benchmarkScan(b *testing.B, old, updated *apiextensionsv1.CustomResourceDefinition, object func(i int) string) {
 	b.Helper()
 	lister := encoded{object: object}
 	b.ReportAllocs()
@@ -59,7 +59,7 @@ func benchmarkSurvey(b *testing.B, old, updated *apiextensionsv1.CustomResourceD
 		if err != nil {
 			b.Fatal(err)
 		}
-		report, err := storeddata.Survey(b.Context(), lister, v)
+		report, err := storeddata.Scan(b.Context(), lister, v)
 		if err != nil {
 			b.Fatal(err)
 		}

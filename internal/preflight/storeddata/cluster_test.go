@@ -50,7 +50,7 @@ func TestVerdictOfTheAPIServer(t *testing.T) {
 
 			v := validator(t, old, updated)
 			resource := s.dynamic.Resource(v.Resource())
-			report, err := storeddata.Survey(t.Context(), s.list(v.Resource()), v)
+			report, err := storeddata.Scan(t.Context(), s.list(v.Resource()), v)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestVerdictOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestSurveyWithoutRights(t *testing.T) {
+func TestScanWithoutRights(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	crd := inGroup("rights.example.com", probed(widgets(t, anything), "old"))
@@ -88,7 +88,7 @@ func TestSurveyWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := validator(t, crd, crd)
-	report, err := storeddata.Survey(t.Context(), preflight.ListerOf(powerless)(v.Resource()), v)
+	report, err := storeddata.Scan(t.Context(), preflight.ListerOf(powerless)(v.Resource()), v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestSurveyWithoutRights(t *testing.T) {
 	}
 }
 
-func TestSurveyAndInventoryOfACluster(t *testing.T) {
+func TestScanAndInventoryOfACluster(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	crd := inGroup("many.example.com", probed(widgets(t, "{type: object, properties: {size: {type: integer}}}"), "old"))
@@ -115,12 +115,12 @@ func TestSurveyAndInventoryOfACluster(t *testing.T) {
 	updated := inGroup("many.example.com", probed(widgets(t, "{type: object, properties: {size: {type: integer, maximum: 9}}}"), "old"))
 	v := validator(t, crd, updated)
 	list := s.list(v.Resource())
-	report, err := storeddata.Survey(t.Context(), list, v)
+	report, err := storeddata.Scan(t.Context(), list, v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if report.Objects != objects || report.Affected != objects-10 || !report.Complete() || report.Offenders[0].Name != "w10" {
-		t.Errorf("survey: %+v", report)
+		t.Errorf("scan: %+v", report)
 	}
 	inventory, err := storeddata.Inventory(t.Context(), list, v.Resource().GroupResource())
 	if err != nil {

@@ -10,7 +10,7 @@
 // Problems that the object has under its present definition already are not
 // those of the upgrade, and are left out.
 //
-// [Survey] pages through the objects and gives a [Report]; [Inventory] gives
+// [Scan] pages through the objects and gives a [Report]; [Inventory] gives
 // one of what would be deleted together with its definition. Both read through
 // a port, so they act as whoever the port acts as.
 //

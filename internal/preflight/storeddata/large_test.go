@@ -117,7 +117,7 @@ func TestLargeObjectsCostOneAtATime(t *testing.T) { //nolint:paralleltest // it 
 			v := anythingUntilNow(t)
 			runtime.GC()
 			runtime.ReadMemStats(&before)
-			report, err := storeddata.Survey(t.Context(), &tc.stored, v)
+			report, err := storeddata.Scan(t.Context(), &tc.stored, v)
 			if err != nil || report.Objects != len(tc.stored.sizes) || report.Affected != 0 || !report.Complete() {
 				t.Errorf("report = %+v, %v", report, err)
 			}
@@ -131,7 +131,7 @@ func TestLargeObjectsCostOneAtATime(t *testing.T) { //nolint:paralleltest // it 
 	}
 }
 
-func TestSurveyEndsWhereThereIsTooMuch(t *testing.T) {
+func TestScanEndsWhereThereIsTooMuch(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		sizes   []int
@@ -151,7 +151,7 @@ func TestSurveyEndsWhereThereIsTooMuch(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report, err := storeddata.SurveyWithin(t.Context(), 10_000, 30_000, 30_000, &large{sizes: tc.sizes, fill: "x"}, anythingUntilNow(t))
+			report, err := storeddata.ScanWithin(t.Context(), 10_000, 30_000, 30_000, &large{sizes: tc.sizes, fill: "x"}, anythingUntilNow(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,31 +166,31 @@ func TestSurveyEndsWhereThereIsTooMuch(t *testing.T) {
 	}
 }
 
-// TestLargeSurveysTakeTurns: small ones go on beside them, and with its turn a large one
+// TestLargeScansTakeTurns: small ones go on beside them, and with its turn a large one
 // reads all.
-func TestLargeSurveysTakeTurns(t *testing.T) {
+func TestLargeScansTakeTurns(t *testing.T) {
 	t.Parallel()
 	turns := turn.New(1, func(string) {})
 	first, end := turns.Begin(t.Context(), "first", "a")
 	second, endSecond := turns.Begin(t.Context(), "second", "b")
 	defer endSecond()
-	survey := func(ctx context.Context, objects int) (storeddata.Report, error) {
+	scan := func(ctx context.Context, objects int) (storeddata.Report, error) {
 		sizes := slices.Repeat([]int{1000}, objects)
-		return storeddata.SurveyWithin(ctx, 10_000, 1_000_000, 15_000, &large{sizes: sizes, fill: "x"}, anythingUntilNow(t))
+		return storeddata.ScanWithin(ctx, 10_000, 1_000_000, 15_000, &large{sizes: sizes, fill: "x"}, anythingUntilNow(t))
 	}
 	for _, ctx := range []context.Context{first, t.Context()} { // who takes no turns is not held up
-		if report, err := survey(ctx, 50); err != nil || report.Objects != 50 {
+		if report, err := scan(ctx, 50); err != nil || report.Objects != 50 {
 			t.Errorf("with its turn: %+v, %v", report, err)
 		}
 	}
-	if report, err := survey(second, 15); err != nil || report.Objects != 15 {
+	if report, err := scan(second, 15); err != nil || report.Objects != 15 {
 		t.Errorf("a small one: %+v, %v", report, err)
 	}
-	if _, err := survey(second, 50); !errors.Is(err, turn.ErrWait) {
+	if _, err := scan(second, 50); !errors.Is(err, turn.ErrWait) {
 		t.Errorf("beside another large one: %v", err)
 	}
 	end()
-	if report, err := survey(second, 50); err != nil || report.Objects != 50 {
+	if report, err := scan(second, 50); err != nil || report.Objects != 50 {
 		t.Errorf("after it: %+v, %v", report, err)
 	}
 }
@@ -225,7 +225,7 @@ func TestPagesThatAreNone(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report, err := storeddata.Survey(t.Context(), tc.page, anythingUntilNow(t))
+			report, err := storeddata.Scan(t.Context(), tc.page, anythingUntilNow(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +241,7 @@ func TestPagesThatAreNone(t *testing.T) {
 }
 
 // FuzzPage: whatever is in the place of a page, and whatever objects are on it, the
-// survey ends, and says of each object what it found or that it could not.
+// scan ends, and says of each object what it found or that it could not.
 func FuzzPage(f *testing.F) {
 	for _, seed := range []string{
 		`{"items":[{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"a":"abcd","size":5}}],"metadata":{"remainingItemCount":3}}`,
@@ -263,7 +263,7 @@ func FuzzPage(f *testing.F) {
 		if strings.Contains(page, "continue") {
 			return // each page would be the same, and the next one too
 		}
-		report, err := storeddata.Survey(t.Context(), answer(page), v)
+		report, err := storeddata.Scan(t.Context(), answer(page), v)
 		if err != nil || report.Affected+report.Unknown > report.Objects || len(report.Offenders) > 10 {
 			t.Errorf("report = %+v, %v", report, err)
 		}

@@ -20,9 +20,9 @@ import (
 // on.
 const stallAfter = 2 * time.Minute
 
-// standing is where a catalog stands, for those who wait for it: at rest, at work, or
+// phase is where a catalog stands, for those who wait for it: at rest, at work, or
 // stuck. It decides on Ready, Reconciling and Stalled.
-type standing struct {
+type phase struct {
 	ready metav1.ConditionStatus
 
 	// working and stalled are not both set. With neither it is at rest.
@@ -36,8 +36,8 @@ type standing struct {
 }
 
 // beginning is where a catalog stands whose content is about to be pulled.
-func beginning(ref string) standing {
-	return standing{
+func beginning(ref string) phase {
+	return phase{
 		ready: metav1.ConditionUnknown, working: true, reason: ocv1.ReasonPulling,
 		message: fmt.Sprintf("pulling %q", ref),
 	}
@@ -59,16 +59,16 @@ type failure struct {
 	lasting time.Duration
 }
 
-// standing after a failure. Content of the wanted source that could not be renewed is
+// phase after a failure. Content of the wanted source that could not be renewed is
 // no reason for anybody to stop: it is what the spec asks for, as it was lately, and a
 // registry that is away for a while must not turn every catalog red. Content of
 // another source is not what the spec asks for, whoever serves it.
-func (f failure) standing() standing {
+func (f failure) phase() phase {
 	text, next := f.err.Error(), f.next()
 	if f.held != "" {
 		text = fmt.Sprintf("the content of %q is still served, and nothing newer can be had: %v", f.held, f.err)
 	}
-	s := standing{
+	s := phase{
 		ready: metav1.ConditionFalse, reason: ocv1.ReasonRetrying,
 		message: excerpt.Cut(message(text), maxNoteBytes-len(next)) + next,
 	}
@@ -106,9 +106,9 @@ func saysBroken(err error) bool {
 	return inFile || tooLarge || errors.Is(err, ErrEmptyCatalog) || errors.Is(err, image.ErrContent)
 }
 
-// isToldOf reports whether the status says of the present spec that all is not as
-// wanted. If it does, the begin of another try is no news.
-func isToldOf(catalog *ocv1.ClusterCatalog) bool {
+// isReported reports whether the status says of the present spec that all is not as
+// wanted. If it does, another try changes nothing that the status says.
+func isReported(catalog *ocv1.ClusterCatalog) bool {
 	ready := meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeReady)
 	return catalog.Status.ObservedGeneration == catalog.Generation &&
 		ready != nil && ready.ObservedGeneration == catalog.Generation && ready.Status != metav1.ConditionTrue

@@ -37,10 +37,10 @@ const (
 	// of one kind, and takes some minutes.
 	maxStored = 2 << 30
 
-	// largeSurvey is after how many bytes a survey goes on only if it is its turn.
-	largeSurvey = 64 << 20
+	// largeScan is after how many bytes a scan goes on only if it is its turn.
+	largeScan = 64 << 20
 
-	// maxPasses is how often a survey begins. Pages are of one state of the
+	// maxPasses is how often a scan begins. Pages are of one state of the
 	// cluster, which the API server forgets after some minutes.
 	maxPasses = 3
 )
@@ -51,10 +51,10 @@ type Lister interface {
 	List(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error)
 }
 
-// bounds are those of a survey in bytes; large is from how many on it waits for its turn.
+// bounds are those of a scan in bytes; large is from how many on it waits for its turn.
 type bounds struct{ object, stored, large int64 }
 
-// Survey checks all objects that the lister has. The lister reads the resource
+// Scan checks all objects that the lister has. The lister reads the resource
 // that [Validator.Resource] names. That objects cannot be listed is no error but
 // a gap of the report, and so is that there are more than can be checked. The error
 // is that of the context; the report then has what was found so far. With
@@ -62,11 +62,11 @@ type bounds struct{ object, stored, large int64 }
 //
 // However many objects there are, and however large, a few MiB of them are held at a
 // time.
-func Survey(ctx context.Context, lister Lister, validator *Validator) (Report, error) {
-	return surveyWithin(ctx, bounds{object: maxObject, stored: maxStored, large: largeSurvey}, lister, validator)
+func Scan(ctx context.Context, lister Lister, validator *Validator) (Report, error) {
+	return scanWithin(ctx, bounds{object: maxObject, stored: maxStored, large: largeScan}, lister, validator)
 }
 
-func surveyWithin(ctx context.Context, within bounds, lister Lister, validator *Validator) (Report, error) {
+func scanWithin(ctx context.Context, within bounds, lister Lister, validator *Validator) (Report, error) {
 	for passes := 1; ; passes++ {
 		p := pass{lister: lister, validator: validator, bounds: within, free: semaphore.NewWeighted(within.object)}
 		err := p.run(ctx)
@@ -191,7 +191,7 @@ func (p *pass) tooMuch(resource schema.GroupResource, err error) Gap {
 
 // Inventory reports the objects that the lister has as deleted, as they would be
 // together with their definition. It asks for the first few, and takes the number
-// of the others from the API server. Errors are as for [Survey].
+// of the others from the API server. Errors are as for [Scan].
 func Inventory(ctx context.Context, lister Lister, resource schema.GroupResource) (Report, error) {
 	report, meta, err := firstOf(ctx, lister)
 	if ctx.Err() != nil {

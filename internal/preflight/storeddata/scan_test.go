@@ -71,7 +71,7 @@ func atMostThree(t *testing.T) *storeddata.Validator {
 
 var widgetsResource = schema.GroupResource{Group: "example.com", Resource: "widgets"}
 
-func TestSurvey(t *testing.T) {
+func TestScan(t *testing.T) {
 	t.Parallel()
 	tooLarge := []storeddata.Problem{{
 		Kind: storeddata.Invalid, Path: "spec.size", Detail: "Invalid value: spec.size in body should be less than or equal to 3",
@@ -95,7 +95,7 @@ func TestSurvey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report, err := storeddata.Survey(t.Context(), widgetsOfSize(t, tc.sizes...), atMostThree(t))
+			report, err := storeddata.Scan(t.Context(), widgetsOfSize(t, tc.sizes...), atMostThree(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,13 +108,13 @@ func TestSurvey(t *testing.T) {
 
 // Of many affected objects the first by name are reported, on whichever page they
 // are.
-func TestSurveyIsBounded(t *testing.T) {
+func TestScanIsBounded(t *testing.T) {
 	t.Parallel()
 	lister := widgetsOfSize(t, make([]int, 1200)...)
 	for _, object := range lister.objects {
 		object.Object["spec"] = map[string]any{"size": int64(9)}
 	}
-	report, err := storeddata.Survey(t.Context(), lister, atMostThree(t))
+	report, err := storeddata.Scan(t.Context(), lister, atMostThree(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestProblemsOfAnObjectAreBounded(t *testing.T) {
 	v := validator(t, widgets(t, "{type: object, properties: {a: {type: array, items: {type: string}}}}"),
 		widgets(t, "{type: object, properties: {a: {type: array, items: {type: integer}}}}"))
 	lister := &pages{objects: []*unstructured.Unstructured{widget(t, "w", "a: ["+strings.Repeat("x, ", 11)+"x]")}}
-	report, err := storeddata.Survey(t.Context(), lister, v)
+	report, err := storeddata.Scan(t.Context(), lister, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestProblemsOfAnObjectAreBounded(t *testing.T) {
 	}
 }
 
-func TestSurveyOfWhatAWebhookConverts(t *testing.T) {
+func TestScanOfWhatAWebhookConverts(t *testing.T) {
 	t.Parallel()
 	old := versions{"served stored v1beta1": "a: {type: string}"}
 	updated := versions{"v1beta1": "a: {type: string}", "served stored v1": "a: {type: string}"}
@@ -157,7 +157,7 @@ func TestSurveyOfWhatAWebhookConverts(t *testing.T) {
 	for _, object := range lister.objects {
 		object.SetAPIVersion("example.com/v1beta1")
 	}
-	report, err := storeddata.Survey(t.Context(), lister, v)
+	report, err := storeddata.Scan(t.Context(), lister, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestSurveyOfWhatAWebhookConverts(t *testing.T) {
 	}
 }
 
-func TestSurveyThatCannotRead(t *testing.T) {
+func TestScanThatCannotRead(t *testing.T) {
 	t.Parallel()
 	expired := apierrors.NewResourceExpired("the token is too old")
 	for name, tc := range map[string]struct {
@@ -234,7 +234,7 @@ func TestSurveyThatCannotRead(t *testing.T) {
 			t.Parallel()
 			lister := widgetsOfSize(t, make([]int, 600)...)
 			lister.fail = tc.fail
-			report, err := storeddata.Survey(t.Context(), lister, atMostThree(t))
+			report, err := storeddata.Scan(t.Context(), lister, atMostThree(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestSurveyThatCannotRead(t *testing.T) {
 	}
 }
 
-func TestSurveyIsCancelled(t *testing.T) {
+func TestScanIsCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	lister := widgetsOfSize(t, make([]int, 600)...)
@@ -261,7 +261,7 @@ func TestSurveyIsCancelled(t *testing.T) {
 		}
 		return nil
 	}
-	report, err := storeddata.Survey(ctx, lister, atMostThree(t))
+	report, err := storeddata.Scan(ctx, lister, atMostThree(t))
 	if !errors.Is(err, context.Canceled) || report.Objects != 20 {
 		t.Errorf("got %+v, %v", report, err)
 	}

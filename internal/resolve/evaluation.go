@@ -9,8 +9,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
-// survey is what all catalogs have to say about a request.
-type survey struct {
+// evaluation is what all catalogs offer for a request, and which bundles of each qualify.
+type evaluation struct {
 	request    Request
 	catalogs   []Catalog
 	installed  *bundle.Version      // of request.Installed; nil if not known
@@ -22,7 +22,7 @@ type survey struct {
 	awaited *awaited
 }
 
-// offer is what one catalog has to say.
+// offer is what one catalog has of the package.
 type offer struct {
 	catalog  string
 	priority int32
@@ -42,8 +42,8 @@ type offer struct {
 	best int
 }
 
-func newSurvey(request Request, catalogs []Catalog) (*survey, error) {
-	s := &survey{request: request, catalogs: catalogs}
+func evaluate(request Request, catalogs []Catalog) (*evaluation, error) {
+	s := &evaluation{request: request, catalogs: catalogs}
 	if request.Cluster != nil {
 		s.checker = requirement.NewChecker(*request.Cluster)
 	}
@@ -70,13 +70,13 @@ func newSurvey(request Request, catalogs []Catalog) (*survey, error) {
 }
 
 // constrained says whether upgrades need an edge.
-func (s *survey) constrained() bool {
+func (s *evaluation) constrained() bool {
 	return s.request.Installed != nil && s.request.Policy != SelfCertified
 }
 
 // parseInstalled fails only if the version is needed: nothing can be said of
 // upgrades if there is nothing to upgrade to, or if every bundle is one.
-func (s *survey) parseInstalled() error {
+func (s *evaluation) parseInstalled() error {
 	if s.request.Installed == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (s *survey) parseInstalled() error {
 	return failure
 }
 
-func (s *survey) judge(o *offer) {
+func (s *evaluation) judge(o *offer) {
 	size := len(o.pkg.nodes)
 	o.selected = o.pkg.edges.selectChannels(s.request.Channels)
 	var member []bool
@@ -119,7 +119,7 @@ func (s *survey) judge(o *offer) {
 // meets says whether the cluster has what a bundle requires, or might have it.
 // Only a bundle that would be the best so far is asked. One that is installed
 // stays whatever it lacks: it would lack it no less if it were removed.
-func (s *survey) meets(o *offer, number int) bool {
+func (s *evaluation) meets(o *offer, number int) bool {
 	n := &o.pkg.nodes[number]
 	if s.checker == nil || n.requirements.Empty() {
 		return true
@@ -148,7 +148,7 @@ func (s *survey) meets(o *offer, number int) bool {
 }
 
 // upgrades is nil if no edge is needed.
-func (s *survey) upgrades(o *offer) []bool {
+func (s *evaluation) upgrades(o *offer) []bool {
 	if !s.constrained() {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (s *survey) upgrades(o *offer) []bool {
 }
 
 // verdict on a bundle in the requested channels.
-func (s *survey) verdict(o *offer, number int) Reason {
+func (s *evaluation) verdict(o *offer, number int) Reason {
 	n := &o.pkg.nodes[number]
 	if !s.request.Range.any() {
 		if n.versionErr != nil {
@@ -177,19 +177,19 @@ func (s *survey) verdict(o *offer, number int) Reason {
 
 // stays says whether the bundle has the version that is installed. The name
 // does not matter: a renamed bundle of the same version is no upgrade.
-func (s *survey) stays(n *node) bool {
+func (s *evaluation) stays(n *node) bool {
 	return s.installed != nil && s.request.Installed.Package == s.request.Package &&
 		n.versionErr == nil && n.parsed.Compare(*s.installed) == 0
 }
 
 // isInstalled says whether the bundle is the installed one, by name too.
-func (s *survey) isInstalled(n *node) bool {
+func (s *evaluation) isInstalled(n *node) bool {
 	return s.stays(n) && n.name == s.request.Installed.Name
 }
 
 // better relies on the order of the bundles, in which only one thing is left
 // open: of two with the same version, the installed one is to stay.
-func (s *survey) better(o *offer, number int) bool {
+func (s *evaluation) better(o *offer, number int) bool {
 	if o.best < 0 {
 		return true
 	}

@@ -10,15 +10,14 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
-// LetGo is for an extension that is deleted and whose content is to stay. It takes the
-// owner off every object and record from which the garbage collector has not done so:
-// one that was written a moment ago, or that is of a kind which the collector does not
-// know yet. Such objects would go when the extension does. Of the others it only reads
-// that they are free.
+// Orphan is for an extension that is deleted and whose content is to stay. It removes the
+// owner from objects and records where the garbage collector has not done so: the object
+// was written a moment ago, or the collector does not know its kind yet. Such an object
+// would be deleted with the extension. Objects that have no owner any more are only read.
 //
-// Beside an object that was being replaced, it is the one write to content after an
-// extension was deleted.
-func (a *Applier) LetGo(ctx context.Context, owner object.Owner) error {
+// It is the one write to content after an extension was deleted, besides the end of a
+// replacement that was under way.
+func (a *Applier) Orphan(ctx context.Context, owner object.Owner) error {
 	planner, err := a.planner(owner)
 	if err != nil {
 		return err
@@ -40,8 +39,8 @@ func (a *Applier) LetGo(ctx context.Context, owner object.Owner) error {
 			return err
 		}
 	}
-	if err := planner.Disown(ctx, slices.Collect(maps.Values(known))); err != nil {
+	if err := planner.Orphan(ctx, slices.Collect(maps.Values(known))); err != nil {
 		return err
 	}
-	return history.Disown(ctx)
+	return history.Orphan(ctx)
 }

@@ -2,16 +2,16 @@ package installation
 
 import "github.com/clusterextensions/operator-controller/internal/applier/object"
 
-// Departure is what becomes of the content of an extension that is being deleted.
-type Departure struct {
-	// Objects is how many objects go.
+// Deletion is what becomes of content when its extension is deleted.
+type Deletion struct {
+	// Objects is how many objects are deleted.
 	Objects int
 
-	// CustomResources are those of definitions that go, sorted.
+	// CustomResources are those of definitions that are deleted, sorted.
 	CustomResources []CustomResources
 
-	// Staying are objects that do not go, sorted: those of an earlier extension of the
-	// name that this one never came to own.
+	// Staying are objects that are not deleted, sorted: an earlier extension of the name
+	// has left them, and this one never came to own them.
 	Staying []object.Key
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// departing is an object of a release that is to go.
-type departing struct {
+// deletable is an object of a release that is deleted with its extension.
+type deletable struct {
 	key      object.Key
 	resource schema.GroupVersionResource
 
@@ -30,7 +30,7 @@ type departing struct {
 	kind    string
 }
 
-// remainingObject is an object that has not gone yet.
+// remainingObject is an object that is not deleted yet.
 type remainingObject struct {
 	Key object.Key
 
@@ -53,35 +53,35 @@ type heldObject struct {
 // maxHeld is how many custom resources of a definition are looked at for finalizers.
 const maxHeld = 50
 
-// Depart says what goes with an extension, before any of it does, and what does not. It
-// reads as the ServiceAccount.
-func (a *Applier) Depart(ctx context.Context, owner object.Owner) (installation.Departure, error) {
+// BeginDeletion says what is going to be deleted with an extension, and what is not. It is
+// called while all of it is still there. It reads as the ServiceAccount.
+func (a *Applier) BeginDeletion(ctx context.Context, owner object.Owner) (installation.Deletion, error) {
 	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
-		return installation.Departure{}, err
+		return installation.Deletion{}, err
 	}
-	var departure installation.Departure
+	var deletion installation.Deletion
 	known := a.memory(owner)
 	leaving := known.content
 	if leaving == nil {
 		if leaving, err = a.recordedContent(ctx, owner); err != nil {
-			return installation.Departure{}, err
+			return installation.Deletion{}, err
 		}
-		leaving, departure.Staying = ownedOf(ctx, client, owner, leaving)
+		leaving, deletion.Staying = ownedOf(ctx, client, owner, leaving)
 	}
-	known.departing, departure.Objects = leaving, len(leaving)
+	known.remaining, deletion.Objects = leaving, len(leaving)
 	for _, object := range leaving {
 		if !object.defines.Empty() {
 			count, err := countOf(ctx, client, object.defines)
-			departure.CustomResources = append(departure.CustomResources, installation.CustomResources{Definition: object.key.Name, Count: count, Err: err})
+			deletion.CustomResources = append(deletion.CustomResources, installation.CustomResources{Definition: object.key.Name, Count: count, Err: err})
 		}
 	}
-	return departure, nil
+	return deletion, nil
 }
 
 // ownedOf leaves out objects that are there and that an extension does not own. What
 // cannot be read is taken to be owned.
-func ownedOf(ctx context.Context, client metadata.Interface, owner object.Owner, content []departing) (owned []departing, others []object.Key) {
+func ownedOf(ctx context.Context, client metadata.Interface, owner object.Owner, content []deletable) (owned []deletable, others []object.Key) {
 	for _, object := range content {
 		live, err := object.read(ctx, client)
 		if err == nil && !owner.IsOwnerOf(live) {
@@ -93,13 +93,13 @@ func ownedOf(ctx context.Context, client metadata.Interface, owner object.Owner,
 	return owned, others
 }
 
-func (d departing) read(ctx context.Context, client metadata.Interface) (*metav1.PartialObjectMetadata, error) {
+func (d deletable) read(ctx context.Context, client metadata.Interface) (*metav1.PartialObjectMetadata, error) {
 	return client.Resource(d.resource).Namespace(d.key.Namespace).Get(ctx, d.key.Name, metav1.GetOptions{})
 }
 
 // recordedContent is for an extension that this process has not looked at. The records
 // may be gone already: the garbage collector does not wait for anybody.
-func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]departing, error) {
+func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]deletable, error) {
 	history, err := a.histories.AsIs(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -109,17 +109,17 @@ func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]de
 		return nil, err
 	}
 	known, err := object.Known(a.config.Mapper, owner, objects) // without kinds that the cluster does not serve
-	return departingItems(slices.Collect(maps.Values(known))), err
+	return deletablesOf(slices.Collect(maps.Values(known))), err
 }
 
-// departingItems are sorted by their keys.
-func departingItems(items []object.Item) []departing {
-	content := make([]departing, 0, len(items))
+// deletablesOf are sorted by their keys.
+func deletablesOf(items []object.Item) []deletable {
+	content := make([]deletable, 0, len(items))
 	for _, item := range items {
 		defines, kind := object.DefinedBy(item.Object)
-		content = append(content, departing{key: item.Key, resource: item.Mapping.Resource, defines: defines, kind: kind})
+		content = append(content, deletable{key: item.Key, resource: item.Mapping.Resource, defines: defines, kind: kind})
 	}
-	slices.SortFunc(content, func(a, b departing) int { return a.key.Compare(b.key) })
+	slices.SortFunc(content, func(a, b deletable) int { return a.key.Compare(b.key) })
 	return content
 }
 
@@ -139,18 +139,18 @@ func countOf(ctx context.Context, client metadata.Interface, resource schema.Gro
 	return count, nil
 }
 
-// Remaining names, for people, the objects that have not gone yet of an extension that is
+// Remaining names, for people, the objects that are not deleted yet of an extension that is
 // being deleted, and what they wait for: first those of which that is known. Each is asked for
-// until it is gone. It knows none if no [Applier.Depart] in this process has.
+// until it is gone. It knows none if no [Applier.BeginDeletion] in this process has.
 func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]string, error) {
 	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return nil, err
 	}
 	known := a.memory(owner)
-	var left []departing
+	var left []deletable
 	var remaining []remainingObject
-	for _, object := range known.departing {
+	for _, object := range known.remaining {
 		found, err := remainingOf(ctx, client, owner, object)
 		if err != nil {
 			found = &remainingObject{Key: object.key, Err: err}
@@ -159,7 +159,7 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]string, 
 			left, remaining = append(left, object), append(remaining, *found)
 		}
 	}
-	known.departing = left
+	known.remaining = left
 	slices.SortStableFunc(remaining, func(a, b remainingObject) int { return cmp.Compare(a.rank(), b.rank()) })
 	texts := make([]string, len(remaining))
 	for i, object := range remaining {
@@ -170,7 +170,7 @@ func (a *Applier) Remaining(ctx context.Context, owner object.Owner) ([]string, 
 
 // remainingOf is nil for what is gone. What was made anew, or has another owner by
 // now, stays.
-func remainingOf(ctx context.Context, client metadata.Interface, owner object.Owner, object departing) (*remainingObject, error) {
+func remainingOf(ctx context.Context, client metadata.Interface, owner object.Owner, object deletable) (*remainingObject, error) {
 	live, err := object.read(ctx, client)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -197,7 +197,7 @@ func theirFinalizers(object metav1.Object) []string {
 }
 
 // held are custom resources with finalizers, as far as they can be read.
-func held(ctx context.Context, client metadata.Interface, definition departing) []heldObject {
+func held(ctx context.Context, client metadata.Interface, definition deletable) []heldObject {
 	if definition.defines.Empty() {
 		return nil
 	}

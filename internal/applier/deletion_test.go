@@ -19,7 +19,7 @@ import (
 // parcel is a custom resource of what [parcels] defines.
 func parcel(namespace, name string, finalizers ...string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
-	object.SetAPIVersion("departure.test/v1")
+	object.SetAPIVersion("deletion.test/v1")
 	object.SetKind("Parcel")
 	object.SetNamespace(namespace)
 	object.SetName(name)
@@ -33,9 +33,9 @@ func parcels(t *testing.T) *unstructured.Unstructured {
 	if err := yaml.Unmarshal([]byte(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: parcels.departure.test}
+metadata: {name: parcels.deletion.test}
 spec:
-  group: departure.test
+  group: deletion.test
   scope: Namespaced
   names: {kind: Parcel, plural: parcels}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
@@ -45,20 +45,20 @@ spec:
 	return object
 }
 
-// TestDeparture deletes an extension with custom resources of which one has a
+// TestDeletion deletes an extension with custom resources of which one has a
 // finalizer that nobody removes.
-func TestDeparture(t *testing.T) {
+func TestDeletion(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, "departure")
+	f := newFixture(t, "deletion")
 	f.apply(t, "1.0.0", parcels(t), configMap("c", "v"))
-	held := parcel(f.owner.Namespace, "held", "departure.test/finalizer")
+	held := parcel(f.owner.Namespace, "held", "deletion.test/finalizer")
 	for _, object := range []*unstructured.Unstructured{held, parcel(f.owner.Namespace, "free"), parcel("default", "elsewhere")} {
 		eventually(t, "creating a custom resource", func() bool { return admin.Create(t.Context(), object) == nil })
 	}
 	f.requests.take()
-	departure, err := f.applier.Depart(t.Context(), f.owner)
-	counts := departure.CustomResources
-	if err != nil || len(departure.Staying) > 0 || len(counts) != 1 || counts[0].Definition != "parcels.departure.test" || counts[0].Count != 3 || counts[0].Err != nil {
+	deletion, err := f.applier.BeginDeletion(t.Context(), f.owner)
+	counts := deletion.CustomResources
+	if err != nil || len(deletion.Staying) > 0 || len(counts) != 1 || counts[0].Definition != "parcels.deletion.test" || counts[0].Count != 3 || counts[0].Err != nil {
 		t.Errorf("custom resources: %+v (%v)", counts, err)
 	}
 	if got := f.remaining(t); len(got) != 2 {
@@ -73,8 +73,8 @@ func TestDeparture(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{`CustomResourceDefinition "parcels.departure.test" because of ` +
-		`Parcel "held" in namespace "` + f.owner.Namespace + `" with finalizers [departure.test/finalizer]`}
+	want := []string{`CustomResourceDefinition "parcels.deletion.test" because of ` +
+		`Parcel "held" in namespace "` + f.owner.Namespace + `" with finalizers [deletion.test/finalizer]`}
 	eventually(t, "what is held up is named", func() bool { return slices.Equal(f.remaining(t), want) })
 	if diff := cmp.Diff(want, f.remaining(t)); diff != "" {
 		t.Errorf("what is left (-want +got):\n%s", diff)
@@ -95,11 +95,11 @@ func TestDeparture(t *testing.T) {
 	}
 }
 
-// TestDepartureWithoutRights has a ServiceAccount that lost its rights before its
+// TestDeletionWithoutRights has a ServiceAccount that lost its rights before its
 // extension is deleted.
-func TestDepartureWithoutRights(t *testing.T) {
+func TestDeletionWithoutRights(t *testing.T) {
 	t.Parallel()
-	f := newPowerlessFixture(t, "departure-denied")
+	f := newPowerlessFixture(t, "deletion-denied")
 	binding := &rbacv1.ClusterRoleBinding{}
 	binding.Name = f.owner.Namespace
 	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.owner.Namespace, Name: account}}
@@ -111,8 +111,8 @@ func TestDepartureWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Name: "c"})
-	if departure, err := f.applier.Depart(t.Context(), f.owner); err != nil || len(departure.CustomResources)+len(departure.Staying) > 0 {
-		t.Errorf("got %+v (%v)", departure, err)
+	if deletion, err := f.applier.BeginDeletion(t.Context(), f.owner); err != nil || len(deletion.CustomResources)+len(deletion.Staying) > 0 {
+		t.Errorf("got %+v (%v)", deletion, err)
 	}
 	want := []string{`ConfigMap "c" in namespace "` + f.owner.Namespace + `", unless it is gone: the ServiceAccount may not get it`}
 	if diff := cmp.Diff(want, f.remaining(t)); diff != "" {
@@ -120,11 +120,11 @@ func TestDepartureWithoutRights(t *testing.T) {
 	}
 }
 
-// TestDepartureOfWhatWasNeverTakenOver: an extension has the records of an earlier one
+// TestDeletionOfWhatWasNeverTakenOver: an extension has the records of an earlier one
 // of its name, and only a part of its content.
-func TestDepartureOfWhatWasNeverTakenOver(t *testing.T) {
+func TestDeletionOfWhatWasNeverTakenOver(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, "departure-not-owned")
+	f := newFixture(t, "deletion-not-owned")
 	definition := parcels(t)
 	definition.SetName("parcels.stays.test")
 	if err := unstructured.SetNestedField(definition.Object, "stays.test", "spec", "group"); err != nil {
@@ -142,12 +142,12 @@ func TestDepartureOfWhatWasNeverTakenOver(t *testing.T) {
 		}
 	})
 	f.restart(t)
-	departure, err := f.applier.Depart(t.Context(), f.owner)
-	if err != nil || len(departure.CustomResources) > 0 {
-		t.Errorf("got %+v (%v)", departure, err)
+	deletion, err := f.applier.BeginDeletion(t.Context(), f.owner)
+	if err != nil || len(deletion.CustomResources) > 0 {
+		t.Errorf("got %+v (%v)", deletion, err)
 	}
 	var staying []string
-	for _, object := range departure.Staying {
+	for _, object := range deletion.Staying {
 		staying = append(staying, object.String())
 	}
 	want := []string{`ConfigMap "stays" in namespace "` + f.owner.Namespace + `"`, `CustomResourceDefinition "parcels.stays.test"`}

@@ -10,18 +10,18 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Disown takes the owner off objects. Of those that have it not it only reads that.
-func (p *Planner) Disown(ctx context.Context, items []object.Item) error {
+// Orphan removes the owner from objects. Objects that it does not own are only read.
+func (p *Planner) Orphan(ctx context.Context, items []object.Item) error {
 	steps := make([]*Step, 0, len(items))
 	for _, item := range items {
 		steps = append(steps, &Step{Item: item})
 	}
-	return newObjectsError(eachStep(ctx, steps, p.disownOne, "letting go of"))
+	return newObjectsError(eachStep(ctx, steps, p.orphanOne, "letting go of"))
 }
 
-// disownOne tries again when the object is changed at the same time, most likely by the
+// orphanOne tries again when the object is changed at the same time, most likely by the
 // garbage collector.
-func (p *Planner) disownOne(ctx context.Context, s *Step) error {
+func (p *Planner) orphanOne(ctx context.Context, s *Step) error {
 	for range maxRereads {
 		if err := p.read(ctx, s); err != nil || s.state == absent {
 			return err

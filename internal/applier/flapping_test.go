@@ -50,9 +50,9 @@ func flapping(result installation.Result) []string {
 	return texts
 }
 
-func TestFightsAreSlowedDown(t *testing.T) {
+func TestFlappingObjectsAreRepairedLessOften(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, "fight")
+	f := newFixture(t, "flapping")
 	f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
 	f.settle(t)
 	var result installation.Result
