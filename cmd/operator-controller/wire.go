@@ -30,18 +30,14 @@ import (
 // where they meet.
 func wire(mgr ctrl.Manager, o *options) error {
 	sources := controller.NewSources()
-
 	platform, err := newPlatform(mgr, sources)
 	if err != nil {
 		return err
 	}
 	mapper := platform.Mapper()
 	applier, err := applier.New(applier.Config{
-		REST:            mgr.GetConfig(),
-		Mapper:          mapper,
-		SystemNamespace: o.systemNamespace,
-		Changed:         sources.Wakeups.Wake,
-		Now:             time.Now,
+		REST: mgr.GetConfig(), Mapper: mapper, SystemNamespace: o.systemNamespace,
+		Changed: sources.Wakeups.Wake, Now: time.Now,
 	})
 	if err != nil {
 		return err
@@ -77,7 +73,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 	if err != nil {
 		return err
 	}
-	content := releases{Applier: applier, kept: bundles.Kept}
+	content := releases{applier, bundles.Kept}
 	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
 		Releases:     content,

@@ -35,7 +35,7 @@ func CorpusFiles(tb testing.TB, folder string) fstest.MapFS {
 		if err != nil || d.IsDir() || d.Name() == "SOURCE" {
 			return err
 		}
-		data, err := os.ReadFile(path) //nolint:gosec // of the corpus
+		data, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func CorpusFiles(tb testing.TB, folder string) fstest.MapFS {
 // at least.
 func CorpusLines[T any](tb testing.TB, path string) []T {
 	tb.Helper()
-	content, err := os.ReadFile(path) //nolint:gosec // of the corpus
+	content, err := os.ReadFile(path)
 	if err != nil {
 		tb.Fatal(err)
 	}
