@@ -21,8 +21,11 @@ import (
 // failed, and not why. See [logChanges].
 const healthzLogger = "controller-runtime.healthz"
 
-// maxLoggedError bounds the text of an error in a line, in bytes.
-const maxLoggedError = 1000
+// Bounds of a line, in bytes: of the text of an error, and of any other text.
+const (
+	maxLoggedError = 1000
+	maxLoggedText  = 4000
+)
 
 // setLoggers makes everything that is logged a line of JSON in out, whoever logs it.
 func setLoggers(out io.Writer, verbosity int8) {
@@ -67,27 +70,43 @@ func (c ours) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore
 	return checked.AddCore(entry, c)
 }
 
-// Write implements [zapcore.Core]. Texts of errors can be of any length, and from anyone.
+// Write implements [zapcore.Core]. Texts can be of any length, and from anyone.
 func (c ours) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	if entry.Level == zapcore.InfoLevel && !isOurs(entry.Caller) && !c.Enabled(zapcore.DebugLevel) {
 		return nil
 	}
+	entry.Message = loggable(entry.Message, maxLoggedText)
 	for i, field := range fields {
-		if err, isError := field.Interface.(error); isError && field.Type == zapcore.ErrorType {
-			fields[i] = uberzap.String(field.Key, excerpt.Line(excerpt.Scrub(err.Error()), maxLoggedError))
+		switch err, isError := field.Interface.(error); {
+		case isError && field.Type == zapcore.ErrorType:
+			fields[i] = uberzap.String(field.Key, loggable(err.Error(), maxLoggedError))
+		case field.Type == zapcore.StringType:
+			fields[i].String = loggable(field.String, maxLoggedText)
 		}
 	}
 	return c.Core.Write(entry, fields)
+}
+
+// loggable is a text in one line, and without what is secret in addresses.
+func loggable(text string, limit int) string {
+	return excerpt.Line(excerpt.Scrub(excerpt.Cut(text, 4*limit)), limit)
 }
 
 func isOurs(caller zapcore.EntryCaller) bool {
 	return strings.HasPrefix(caller.Function, "main.") || strings.HasPrefix(caller.Function, "github.com/clusterextensions/")
 }
 
-// lines logs what packages of the standard library say of connections that fail.
+// lines logs what packages of the standard library say. That is of connections that fail,
+// of which anybody can make any number, and so at V(1); but for a panic, which is a fault
+// of the program.
 type lines struct{ logger logr.Logger }
 
 func (l lines) Write(line []byte) (int, error) {
-	l.logger.Info(strings.TrimSpace(string(line)))
+	text := string(line)
+	if first, _, _ := strings.Cut(text, "\n"); strings.Contains(first, "panic serving") {
+		l.logger.Error(nil, first)
+	} else {
+		l.logger.V(1).Info(strings.TrimSpace(text))
+	}
 	return len(line), nil
 }

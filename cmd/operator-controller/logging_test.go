@@ -29,6 +29,7 @@ func TestEverythingIsLoggedAsJSON(t *testing.T) {
 	klog.Warning("of client-go")
 	klog.ErrorS(boom, "of client-go, too")
 	stdlog.Print("http: TLS handshake error")
+	stdlog.Print("http: panic serving 10.0.0.1: boom\ngoroutine 1 [running]:")
 	ctrl.Log.WithName("controller-runtime").WithName("healthz").WithValues("a", "b").Info("healthz check failed")
 	check := logChanges("caches", func(*http.Request) error { return boom })
 	_, _ = check(nil), check(nil)
@@ -56,7 +57,7 @@ func TestEverythingIsLoggedAsJSON(t *testing.T) {
 		got = append(got, strings.Join([]string{entry.Level, entry.Msg, entry.Error, entry.Check, entry.Reason}, "|"))
 	}
 	want := []string{
-		"info|ours|||", "info|of client-go|||", "error|of client-go, too|boom||", "info|http: TLS handshake error|||",
+		"info|ours|||", "info|of client-go|||", "error|of client-go, too|boom||", "error|http: panic serving 10.0.0.1: boom|||",
 		"info|ready||caches|", "info|no longer ready||caches|gone",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -101,6 +102,24 @@ func TestLoggedErrorsAreBounded(t *testing.T) {
 	text, _ := written.All()[0].ContextMap()["error"].(string)
 	if len(text) > maxLoggedError || !strings.HasPrefix(text, "a [31m long ") {
 		t.Errorf("%d bytes: %q", len(text), text)
+	}
+}
+
+// TestLoggedTextsAreBounded: whoever chooses a name or a message, it is one line, and
+// without what is secret in an address.
+func TestLoggedTextsAreBounded(t *testing.T) {
+	t.Parallel()
+	inside, written := observer.New(zapcore.InfoLevel)
+	long := "https://user:pa55@registry.test/x?token=abc\n" + strings.Repeat("long ", 10_000)
+	entry := zapcore.Entry{Level: zapcore.ErrorLevel, Message: long}
+	if err := (ours{inside}).Write(entry, []zapcore.Field{uberzap.String("reason", long)}); err != nil {
+		t.Fatal(err)
+	}
+	reason, _ := written.All()[0].ContextMap()["reason"].(string)
+	for _, text := range []string{written.All()[0].Message, reason} {
+		if len(text) > maxLoggedText || !strings.HasPrefix(text, "https://registry.test/x long ") {
+			t.Errorf("%d bytes: %.100q", len(text), text)
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 // done nothing.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.Result, error) {
 	known, now := a.memory(owner).drift, a.config.Now()
+	isFirst := known.LookedAt().IsZero()
 	extent, err := a.extentOf(ctx, owner, now)
 	if err != nil {
 		return installation.Result{}, err
@@ -57,6 +58,9 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	executor := planner.Executor()
 	kept, err := a.restore(ctx, executor, plan)
 	repaired := executor.Repaired(plan)
+	if !isFirst {
+		markDisowned(repaired)
+	}
 	known.NoteRepairs(repaired, now)
 	if err != nil {
 		return installation.Result{Changes: executor.Progress.Changes, Differences: repaired, Began: true}, err
@@ -75,6 +79,15 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	result := a.result(owner, executor.Progress)
 	result.Differences = repaired
 	return result, unserved
+}
+
+// markDisowned is for objects that were seen to be the extension's own before: that they
+// are not any more is the deed of somebody else.
+func markDisowned(repaired map[object.Key]object.Difference) {
+	for key, difference := range repaired {
+		difference.OnlyOwners = false
+		repaired[key] = difference
+	}
 }
 
 // extent is which objects a repair reads.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -25,8 +26,11 @@ const (
 	// maxLogged is how many repaired objects of a pass have lines of their own.
 	maxLogged = 100
 
-	// maxFields bounds what a line says of the fields of an object, in bytes.
-	maxFields = 300
+	// maxLoggedManagers is how many field managers a line names of one object.
+	maxLoggedManagers = 5
+
+	// maxLoggedName bounds each name, and all that a line says of fields, in bytes.
+	maxLoggedName = 300
 )
 
 // line is one of the log.
@@ -66,26 +70,53 @@ type loggedObject struct {
 }
 
 func repairedLine(key object.Key, difference object.Difference) line {
-	values := []any{keyObject, loggedObject{key.Kind, key.Namespace, key.Name}, "missing", difference.Missing}
+	named := loggedObject{Kind: inLine(key.Kind), Namespace: inLine(key.Namespace), Name: inLine(key.Name)}
+	values := []any{keyObject, named, "missing", difference.Missing}
 	if len(difference.Fields) > 0 {
-		values = append(values, "fields", excerpt.Of(difference.Fields, maxFields))
+		fields := excerpt.Of(difference.Fields, maxLoggedName)
+		if difference.More > 0 {
+			fields = fmt.Sprintf("%s, of %d", fields, len(difference.Fields)+difference.More)
+		}
+		values = append(values, "fields", fields)
 	}
 	if len(difference.Managers) > 0 {
-		values = append(values, "writtenBy", excerpt.Of(difference.Managers, maxFields))
+		values = append(values, "writtenBy", writersOf(difference.Managers))
 	}
 	return line{"repaired", values}
 }
 
+func writersOf(managers []string) string {
+	named := inLine(object.NameManagers(managers[:min(len(managers), maxLoggedManagers)]))
+	if more := len(managers) - maxLoggedManagers; more > 0 {
+		return fmt.Sprintf("%s and %d others", named, more)
+	}
+	return named
+}
+
+func inLine(name string) string { return excerpt.Line(name, maxLoggedName) }
+
+// appliedLine is about a revision, or about the part of it that was written before
+// something went wrong.
 func appliedLine(outcome Outcome) line {
-	counts, installed := outcome.Applied.Counts(), outcome.Installed.Bundle
+	counts, applied := outcome.Applied.Counts(), outcome.Target.Bundle
 	values := []any{
-		keyBundle, installed.Name, keyVersion, installed.Version,
+		keyBundle, applied.Name, keyVersion, applied.Version,
 		"created", counts[object.Created], "changed", counts[object.Updated], "removed", counts[object.Deleted],
 	}
-	if before := outcome.Observed.Installation.Installed; before != nil {
-		return line{"upgraded", append([]any{"from", before.Bundle.Version}, values...)}
+	before := outcome.Observed.Installation.Installed
+	if before != nil && before.Bundle != applied {
+		values = append([]any{"from", before.Bundle.Version}, values...)
 	}
-	return line{"installed", values}
+	switch {
+	case outcome.Began:
+		return line{"applied in part", values}
+	case before == nil:
+		return line{"installed", values}
+	case before.Bundle == applied:
+		return line{"applied anew", values}
+	default:
+		return line{"upgraded", values}
+	}
 }
 
 func logChanges(ctx context.Context, outcome Outcome) {
@@ -94,27 +125,39 @@ func logChanges(ctx context.Context, outcome Outcome) {
 	}
 }
 
-// logReason logs why a pass has left the world as it is, which is told at V(0) when it is
-// news.
-func logReason(ctx context.Context, outcome Outcome, isNews bool) {
-	logger := log.FromContext(ctx).WithValues(
-		keyAction, outcome.Target.Action,
-		keyBundle, outcome.Target.Bundle.Name,
-		keyVersion, outcome.Target.Bundle.Version,
-	)
-	reasons := logger.V(1)
-	if isNews {
-		reasons = logger
+// logReason logs why a pass has left the world as it is: at V(0) if that is another reason
+// than the one that was logged last.
+func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Outcome) {
+	reason := reasonOf(outcome)
+	if reason.text == "" {
+		r.reasons.Delete(extension)
+		if outcome.Applied == nil {
+			log.FromContext(ctx).V(1).Info("as wanted", reason.values...)
+		}
+		return
 	}
+	verbosity := 0
+	if before, known := r.reasons.Swap(extension, fmt.Sprint(reason)); known && before == fmt.Sprint(reason) {
+		verbosity = 1
+	}
+	log.FromContext(ctx).V(verbosity).Info(reason.text, reason.values...)
+}
+
+// reasonOf is without a text if nothing stands in the way.
+func reasonOf(outcome Outcome) line {
+	target := outcome.Target
+	values := []any{keyAction, target.Action, keyBundle, target.Bundle.Name, keyVersion, target.Bundle.Version}
 	switch {
 	case outcome.Err != nil:
-		reasons.Info("not as wanted", keyStage, outcome.Stage, keyReason, loggable(outcome.Err))
+		return line{"not as wanted", append(values, keyStage, outcome.Stage, keyReason, loggable(outcome.Err))}
 	case outcome.Pending != nil:
-		reasons.Info("waits for approval", keyReason, loggable(outcome.Pending))
-	case outcome.Applied == nil:
-		logger.V(1).Info("as wanted")
+		return line{"waits for approval", append(values, keyReason, loggable(outcome.Pending))}
+	default:
+		return line{"", values}
 	}
 }
 
 // loggable is an error as one value of a log line. The whole text is in the status.
-func loggable(err error) string { return excerpt.Line(excerpt.Message(err.Error()), maxText) }
+func loggable(err error) string {
+	return excerpt.Line(excerpt.Scrub(excerpt.Message(err.Error())), maxText)
+}

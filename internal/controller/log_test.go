@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -36,21 +38,40 @@ func TestLoggedChanges(t *testing.T) {
 	repair := func(differences map[object.Key]object.Difference) installation.Result {
 		return installation.Result{Changes: changesTo(slices.Collect(maps.Keys(differences))...), Differences: differences}
 	}
+	to := func(version string) Target { return Target{Bundle: identity(version)} }
 	tests := map[string]struct {
 		outcome Outcome
 		want    []string
 	}{
 		"nothing": {},
+		"other inputs of the same bundle": {
+			outcome: Outcome{Observed: before, Target: to("1.0.0"), Applied: result(0, 1, 0)},
+			want:    []string{"applied anew bundle=p.v1.0.0 version=1.0.0 created=0 changed=1 removed=0"},
+		},
+		"an install that failed half-way": {
+			outcome: Outcome{Target: to("1.0.0"), Applied: result(2, 0, 0), Began: true, Stage: StageApply, Err: errors.New("boom")},
+			want:    []string{"applied in part bundle=p.v1.0.0 version=1.0.0 created=2 changed=0 removed=0"},
+		},
+		"an upgrade that failed half-way": {
+			outcome: Outcome{Observed: before, Target: to("1.1.0"), Applied: result(1, 1, 0), Began: true, Stage: StageApply, Err: errors.New("boom")},
+			want:    []string{"applied in part from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=1 removed=0"},
+		},
+		"a repair of more than can be named": {
+			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
+				keyOf("ConfigMap", "n", strings.Repeat("n", 1000)): {Fields: []string{"a"}, More: 9},
+			})},
+			want: []string{"repaired object={ConfigMap n " + inLine(strings.Repeat("n", 1000)) + "} missing=false fields=a, of 10"},
+		},
 		"installed": {
-			outcome: Outcome{Installed: &installation.Revision{Bundle: identity("1.0.0")}, Applied: result(4, 0, 0)},
+			outcome: Outcome{Target: to("1.0.0"), Applied: result(4, 0, 0)},
 			want:    []string{"installed bundle=p.v1.0.0 version=1.0.0 created=4 changed=0 removed=0"},
 		},
 		"upgraded": {
-			outcome: Outcome{Observed: before, Installed: &installation.Revision{Bundle: identity("1.1.0")}, Applied: result(1, 2, 3)},
+			outcome: Outcome{Observed: before, Target: to("1.1.0"), Applied: result(1, 2, 3)},
 			want:    []string{"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=3"},
 		},
 		"installed, and then something else went wrong": {
-			outcome: Outcome{Installed: &installation.Revision{Bundle: identity("1.0.0")}, Applied: result(4, 0, 0), Stage: StageObserve, Err: &resolve.Error{}},
+			outcome: Outcome{Target: to("1.0.0"), Applied: result(4, 0, 0), Stage: StageObserve, Err: &resolve.Error{}},
 			want:    []string{"installed bundle=p.v1.0.0 version=1.0.0 created=4 changed=0 removed=0"},
 		},
 		"repaired": {
@@ -59,14 +80,14 @@ func TestLoggedChanges(t *testing.T) {
 				settings: {Fields: []string{"data.a", "data.b"}, Managers: []string{"kubectl-edit"}},
 			})},
 			want: []string{
-				"repaired object={ConfigMap n settings} missing=false fields=data.a, data.b writtenBy=kubectl-edit",
+				"repaired object={ConfigMap n settings} missing=false fields=data.a, data.b writtenBy=\"kubectl-edit\"",
 				"repaired object={Service n s} missing=true",
 			},
 		},
 		"a certificate was issued": {outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{settings: {}})}},
 		"taken over": {
 			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
-				service: {Fields: []string{"metadata.ownerReferences"}}, settings: {Fields: []string{"metadata.ownerReferences"}},
+				service: {OnlyOwners: true}, settings: {OnlyOwners: true},
 			})},
 			want: []string{"took over objects=2"},
 		},
@@ -108,41 +129,50 @@ func TestLoggedRepairsAreBounded(t *testing.T) {
 	if len(lines) != maxLogged+1 || lines[maxLogged] != "repaired more objects=5" {
 		t.Errorf("%d lines, the last of which is %q", len(lines), lines[len(lines)-1])
 	}
-	if len(lines[0]) > 2*maxFields+100 || strings.Contains(lines[0], "\n") {
+	if len(lines[0]) > 2*maxLoggedName+100 || strings.Contains(lines[0], "\n") {
 		t.Errorf("%q", lines[0])
 	}
 }
 
-// TestLoggedReasons: what stands in the way is logged once.
+// TestLoggedReasons: what stands in the way is logged once, whatever else changes
+// meanwhile; and again when it has been out of the way.
 func TestLoggedReasons(t *testing.T) {
 	t.Parallel()
-	target := func(action Action) Target { return Target{Action: action, Bundle: identity("1.1.0")} }
-	tests := map[string]struct {
+	target := Target{Action: Upgrade, Bundle: identity("1.1.0")}
+	refused := Outcome{Target: target, Stage: StageApply, Err: errors.New("password=x at https://user:pa55@registry.test/x?token=y")}
+	meanwhile := refused
+	meanwhile.Workloads = []health.Workload{{Key: keyOf("Deployment", "", "d"), Reason: "1 of 2 replicas"}}
+	another := refused
+	another.Err = errors.New("boom")
+	waits := Outcome{Target: target, Pending: &preflight.ApprovalError{}}
+	steps := []struct {
+		does    string
 		outcome Outcome
-		isNews  bool
 		want    []string
 	}{
-		"installed": {outcome: Outcome{Target: target(Install), Applied: &installation.Result{}}, isNews: true},
-		"an upgrade that waits for approval": {
-			outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}}, isNews: true, want: []string{"waits for approval"},
-		},
-		"it still waits": {outcome: Outcome{Target: target(Upgrade), Pending: &preflight.ApprovalError{}}},
-		"refused": {
-			outcome: Outcome{Target: target(Upgrade), Stage: StageApply, Err: &resolve.Error{}}, isNews: true, want: []string{"not as wanted"},
-		},
-		"still refused": {outcome: Outcome{Target: target(Upgrade), Stage: StageApply, Err: &resolve.Error{}}},
-		"at rest":       {outcome: Outcome{Target: target(Keep)}},
+		{"nothing", Outcome{Target: Target{Action: Keep}}, nil},
+		{"waits for approval", waits, []string{"waits for approval"}},
+		{"still waits", waits, nil},
+		{"is refused", refused, []string{"not as wanted"}},
+		{"is still refused", refused, nil},
+		{"is refused while a workload changes", meanwhile, nil},
+		{"fails for another reason", another, []string{"not as wanted"}},
+		{"is installed", Outcome{Target: target, Applied: &installation.Result{}}, nil},
+		{"fails again", another, []string{"not as wanted"}},
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var got []string
-			logger := funcr.NewJSON(func(line string) { got = append(got, messageIn(t, line)) }, funcr.Options{})
-			logReason(log.IntoContext(t.Context(), logger), tc.outcome, tc.isNews)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("logged at V(0) (-want +got):\n%s", diff)
+	reconciler := &Reconciler{}
+	for _, step := range steps {
+		var got []string
+		logger := funcr.NewJSON(func(line string) {
+			if strings.Contains(line, "pa55") || strings.Contains(line, "token") {
+				t.Errorf("%s: a secret is in %s", step.does, line)
 			}
-		})
+			got = append(got, messageIn(t, line))
+		}, funcr.Options{})
+		reconciler.logReason(log.IntoContext(t.Context(), logger), "x", step.outcome)
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s: logged at V(0) (-want +got):\n%s", step.does, diff)
+		}
 	}
 }
 

@@ -270,7 +270,7 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 	}
 	r.unfinishedSince.Delete(wanted.Owner.Name)
 	if err != nil {
-		outcome.Stage, outcome.Err, outcome.Began = StageApply, err, true
+		outcome.Stage, outcome.Err, outcome.Began, outcome.Applied = StageApply, err, true, &applied
 		return
 	}
 	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, applied.Notes, &applied

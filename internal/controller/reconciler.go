@@ -53,6 +53,10 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
+	// reasons has why the last pass over each extension left the world as it is, as it
+	// was logged.
+	reasons sync.Map
+
 	// concluded has the status that the last pass over each extension came to, and
 	// announced the one that a pass has written before it was over.
 	concluded, announced sync.Map
@@ -117,6 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	wanted, invalid := translate(ext)
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)
+	logChanges(ctx, outcome)
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), object.ErrOwnerGone) {
 		return afterRemoval, nil
 	}
@@ -147,7 +152,6 @@ var afterRemoval = ctrl.Result{RequeueAfter: removalRecheck}
 func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, outcome Outcome) (ctrl.Result, error) {
 	// No later pass knows these, whatever becomes of the status.
 	r.emit(ext, notesOf(outcome.Notes))
-	logChanges(ctx, outcome)
 	r.noteRights(ext.Name, outcome)
 	r.noteKinds(ext.Name, outcome)
 	verdict := classify(outcome)
@@ -160,10 +164,9 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 		return ctrl.Result{}, err
 	}
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
-	transition := transitionOf(&ext.Status, status)
-	r.emit(ext, transition)
+	r.emit(ext, transitionOf(&ext.Status, status))
 	r.emit(ext, moveOf(outcome.Moved))
-	logReason(ctx, outcome, transition != nil)
+	r.logReason(ctx, ext.Name, outcome)
 	result, err := resultOf(outcome, verdict, phase)
 	repaired, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), now)
 	r.emit(ext, repaired)
@@ -186,6 +189,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.issuerGone.Delete(extension)
 	r.unfinishedSince.Delete(extension)
 	r.repairs.forget(extension)
+	r.reasons.Delete(extension)
 	r.Metrics.forget(extension)
 }
 

@@ -45,7 +45,7 @@ type Result struct {
 func (r Result) Repaired() []object.Key {
 	var keys []object.Key
 	for key, change := range r.Changes {
-		if change != object.Unchanged && !r.Differences[key].OnlyOwners() {
+		if change != object.Unchanged && !r.Differences[key].OnlyOwners {
 			keys = append(keys, key)
 		}
 	}
@@ -60,10 +60,11 @@ func (r Result) Restored() []object.Key {
 	})
 }
 
-// TakenOver is how many objects a repair has found as they should be but for their owner.
+// TakenOver is how many objects a repair has found as they should be but for their owner,
+// which was an earlier extension, or none.
 func (r Result) TakenOver() (count int) {
 	for key := range r.Differences {
-		if r.Differences[key].OnlyOwners() {
+		if r.Differences[key].OnlyOwners {
 			count++
 		}
 	}

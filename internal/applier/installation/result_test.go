@@ -23,7 +23,7 @@ func TestRepaired(t *testing.T) {
 			inherited: object.Updated,
 		},
 		Differences: map[object.Key]object.Difference{
-			changed: {Fields: []string{"data.a", "metadata.ownerReferences"}}, inherited: {Fields: []string{"metadata.ownerReferences"}},
+			changed: {Fields: []string{"data.a", "metadata.ownerReferences"}}, inherited: {Fields: []string{"metadata.ownerReferences"}, OnlyOwners: true},
 		},
 		Flapping: []object.Flapping{{Object: flapping}},
 	}

@@ -14,62 +14,6 @@ import (
 // change hands without a trace.
 const FieldManager = "operator-controller"
 
-// Difference is what of an object is to change.
-type Difference struct {
-	// Missing says that there is no such object.
-	Missing bool
-
-	// Fields are the paths of the fields, sorted; lists are fields as a whole. There are no
-	// values among them, which may be secret.
-	Fields []string
-
-	// Managers are the other field managers that wrote any of them, sorted. They tell of
-	// fields that were set; who removed one cannot be known.
-	Managers []string
-}
-
-// OnlyOwners says that nothing but whose the object is differs, as it does when an
-// extension takes over what an earlier one of its name, or a backup, has left.
-func (d Difference) OnlyOwners() bool { return slices.Equal(d.Fields, []string{ownersPath}) }
-
-const ownersPath = "metadata.ownerReferences"
-
-// Difference is that between the object as a revision wants it and the live one.
-func (w ThreeWay) Difference() Difference {
-	if w.Live == nil {
-		return Difference{Missing: true}
-	}
-	patch, err := w.Patch()
-	if err != nil || patch.IsEmpty() {
-		return Difference{}
-	}
-	var change map[string]any
-	if err := json.Unmarshal(patch.Data, &change); err != nil {
-		return Difference{}
-	}
-	return Difference{Fields: slices.Sorted(maps.Keys(pathsIn(change, ""))), Managers: w.managersOf(change)}
-}
-
-// pathsIn are the fields that a patch changes. Directives of merge patches stand for the
-// field that they are about.
-func pathsIn(change map[string]any, above string) map[string]struct{} {
-	found := map[string]struct{}{}
-	for name, value := range change {
-		if directive, field, isAbout := strings.Cut(name, "/"); isAbout && strings.HasPrefix(directive, "$") {
-			name = field
-		} else if strings.HasPrefix(name, "$") {
-			found[strings.TrimSuffix(above, ".")] = struct{}{}
-			continue
-		}
-		if inner, ok := value.(map[string]any); ok && len(inner) > 0 {
-			maps.Copy(found, pathsIn(inner, above+name+"."))
-			continue
-		}
-		found[above+name] = struct{}{}
-	}
-	return found
-}
-
 // managersOf are the other field managers that wrote any of what is to change, sorted.
 func (w ThreeWay) managersOf(change map[string]any) []string {
 	found := map[string]struct{}{}
@@ -153,7 +97,8 @@ func managersOf(live *unstructured.Unstructured) []string {
 	return managers[:min(len(managers), maxManagers)]
 }
 
-// NameManagers names field managers for people.
+// NameManagers names field managers for people. Each has at most 128 bytes, by rule of the
+// API.
 func NameManagers(managers []string) string {
 	quoted := make([]string, len(managers))
 	for i, manager := range managers {
