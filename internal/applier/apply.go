@@ -133,8 +133,10 @@ func (c content) LastApplied() map[object.Key]object.Fingerprint {
 
 // check makes the preflight checks, in an order in which each answer makes sense.
 // Permissions come first: who may not read an object is to be told of all rights that are
-// missing. Ownership comes before definitions: those of others are not checked. The dry
-// run comes last: what the API server refuses is told by the checks in better words.
+// missing. Ownership comes before definitions: those of others are not checked. Whether an
+// object is there at all is found out by creating it in a dry run, so that new objects have
+// theirs here; those of all others come last, since what the API server refuses is told by
+// the checks in better words.
 func (a *Applier) check(ctx context.Context, planner *plan.Planner, plan *plan.Plan, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
 	onPermissions, err := a.checkPermissions(ctx, planner.Owner, desired, before)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // of the watches tells which objects have; Repair waits for it, [maxInitialSync] at most.
 //
 // Fields that others have added stay. Objects that are flapping are repaired ever more
-// seldom, see [Result]. It fails with [*object.ConflictError] for objects that the
+// seldom, see [installation.Result]. It fails with [*object.ConflictError] for objects that the
 // extension no longer owns, and leaves them as they are. It fails with
 // [*object.UnknownKindsError] for objects of kinds that the cluster does not serve any
 // more, after all others were repaired. It fails with [object.ErrOwnerGone] if there is
@@ -63,7 +63,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	}
 	known.NoteRepairs(repaired, now)
 	if err != nil {
-		return installation.Result{Changes: executor.Progress.Changes, Differences: repaired, Began: true}, err
+		return installation.Result{Changes: executor.Progress.Changes, Differences: repaired, Began: executor.Progress.Began}, err
 	}
 	known.Rest(now)
 	switch {

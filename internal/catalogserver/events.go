@@ -32,11 +32,14 @@ func transition(before, after ocv1.ClusterCatalogStatus) (metav1.Condition, bool
 	return *is, true
 }
 
-// isTold says that a line tells of what Ready says as it happens: that content was stored,
-// or that the catalog is removed.
-func isTold(ready metav1.Condition) bool {
+// isLogged says that what Ready says has a line of its own: that new content was stored, or
+// that the catalog is removed. That an image is pulled has one when it has come.
+func isLogged(before ocv1.ClusterCatalogStatus, ready metav1.Condition) bool {
 	switch ready.Reason {
-	case ocv1.ReasonSucceeded, ocv1.ReasonUnavailable, ocv1.ReasonPulling:
+	case ocv1.ReasonSucceeded:
+		was := meta.FindStatusCondition(before.Conditions, ocv1.TypeReady)
+		return was == nil || was.Reason != ocv1.ReasonRetrying && was.Reason != ocv1.ReasonBlocked
+	case ocv1.ReasonUnavailable, ocv1.ReasonPulling:
 		return true
 	}
 	return false
@@ -54,7 +57,7 @@ func (r *Reconciler) emit(ctx context.Context, catalog *ocv1.ClusterCatalog, bef
 		kind = corev1.EventTypeWarning
 	}
 	logger := log.FromContext(ctx)
-	if isTold(ready) {
+	if isLogged(before, ready) {
 		logger = logger.V(1)
 	}
 	logger.Info("status changed", "ready", ready.Status, "reason", ready.Reason, "message", ready.Message)

@@ -43,7 +43,9 @@ type verdict struct {
 	summary string
 }
 
-// classify is the only place that decides between retry, wait and blocked.
+// classify decides between retry, wait and blocked. A repair that failed is tried again in
+// any case: of what waits that is said here, of what is blocked by [resultOf], since the
+// reason that a user sees stays.
 func classify(outcome Outcome) verdict {
 	switch {
 	case outcome.hasMore():

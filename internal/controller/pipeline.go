@@ -29,8 +29,8 @@ const (
 	StageRepair   Stage = "repair"
 )
 
-// Outcome is all that a pass found out: what the status tells is made of it and
-// of nothing else.
+// Outcome is all that a pass found out. The status is made of it, of the phase and of the
+// status before.
 type Outcome struct {
 	Owner    object.Owner
 	Observed Observed

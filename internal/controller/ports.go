@@ -15,9 +15,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
-// Releases keeps the content of extensions, as their ServiceAccount. All errors are
-// worth a retry but [ErrOwnerGone], with which each fails that comes to write for an
-// extension that is on its way out.
+// Releases keeps the content of extensions, as their ServiceAccount. What to do about its
+// errors is decided by [classify]. All methods fail with [object.ErrOwnerGone] if they come
+// to write for an extension that is being deleted, and with [turn.ErrWait], having written
+// nothing, if there is much to do and it is not the turn of the extension.
 type Releases interface {
 	// Observe makes no request when nothing can have changed.
 	Observe(ctx context.Context, owner object.Owner) (installation.State, error)

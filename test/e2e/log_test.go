@@ -37,7 +37,7 @@ func TestLogOfALife(t *testing.T) {
 			"installed version=1.0.0 created=7 changed=0 removed=0",
 			"pulled the image of a bundle image=registry.test/logged:v1.1.0",
 			`repaired object={"kind":"ConfigMap","name":"settings","namespace":"logged"} missing=true`,
-			`repaired object={"kind":"ConfigMap","name":"settings","namespace":"logged"} missing=false fields=data.version writtenBy=rival`,
+			`repaired object={"kind":"ConfigMap","name":"settings","namespace":"logged"} missing=false fields=data.version writtenBy="rival"`,
 			"upgraded from=1.0.0 version=1.1.0 created=2 changed=2 removed=2",
 			"removed objects=7 stay=false",
 		},

@@ -55,7 +55,8 @@ func (p *Planner) dryRunCreate(ctx context.Context, s *Step) error {
 // for objects that it cannot decode; those fail when they are written.
 func isInconclusive(err error) bool { return apierrors.IsBadRequest(err) }
 
-// DryRun makes all writes of the plan in a dry run, except for those that were made or
+// DryRun makes the creations and changes of the plan in a dry run, except for those that
+// were made in one before, those of kinds that are hardly ever refused, and those that
 // would be inconclusive, see [prerequisites]. All failures are in the error.
 func (p *Planner) DryRun(ctx context.Context, plan *Plan) error {
 	var pending []*Step

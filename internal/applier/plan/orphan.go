@@ -10,7 +10,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Orphan removes the owner from objects. Objects that it does not own are only read.
+// Orphan removes the owner from objects. Objects that it does not own are only read. It
+// does not ask the guard, which would refuse: the extension is being deleted.
 func (p *Planner) Orphan(ctx context.Context, items []object.Item) error {
 	steps := make([]*Step, 0, len(items))
 	for _, item := range items {

@@ -102,7 +102,8 @@ func (p *Plan) Items() []object.Item {
 type Planner struct {
 	Owner object.Owner
 
-	// Guard is asked before whatever the planner and its executor write.
+	// Guard is asked before whatever the planner and its executor write, but for the
+	// removal of owners: see [Planner.Orphan].
 	Guard *Guard
 
 	client dynamic.Interface
