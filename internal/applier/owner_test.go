@@ -421,3 +421,22 @@ func TestOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestOwnerThatSomebodyTakesOff: it is put back, which is a repair. Only who looks at an
+// extension for the first time takes objects over.
+func TestOwnerThatSomebodyTakesOff(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "disowned")
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	f.settle(t)
+	live := f.live(t, "a")
+	live.OwnerReferences = nil
+	if err := admin.Update(t.Context(), live, client.FieldOwner("rival")); err != nil {
+		t.Fatal(err)
+	}
+	f.waitForChange(t)
+	result := f.repair(t)
+	if repaired := result.Repaired(); len(repaired) != 1 || repaired[0].Name != "a" || result.TakenOver() != 0 {
+		t.Errorf("%v was repaired and %d objects taken over, want a to be repaired", repaired, result.TakenOver())
+	}
+}
