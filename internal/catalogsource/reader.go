@@ -86,7 +86,8 @@ func (r *Reader) store(ctx context.Context, from Source, path string) error {
 		err = copyStream(ctx, maxStream, to, r.Stdin)
 	default:
 		var source *os.File
-		if source, err = os.Open(from.text); err != nil {
+		source, err = Await(ctx, func() (*os.File, error) { return os.Open(from.text) })
+		if err != nil {
 			return err
 		}
 		defer func() { _ = source.Close() }()
@@ -105,21 +106,30 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("it is larger than %d bytes", e.Limit)
 }
 
-// copyStream ends with ctx too, although nothing can stop a read from a terminal:
-// that read is left behind.
 func copyStream(ctx context.Context, limit int64, to io.Writer, from io.Reader) error {
-	copied := make(chan error, 1)
+	n, err := Await(ctx, func() (int64, error) { return io.Copy(to, io.LimitReader(from, limit+1)) })
+	if err == nil && n > limit {
+		err = &TooLargeError{Limit: limit}
+	}
+	return err
+}
+
+// Await ends with ctx too, although nothing can stop a read from a terminal, or the
+// opening of a pipe that nobody writes to: these are left behind.
+func Await[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
 	go func() {
-		n, err := io.Copy(to, io.LimitReader(from, limit+1))
-		if err == nil && n > limit {
-			err = &TooLargeError{Limit: limit}
-		}
-		copied <- err
+		value, err := read()
+		done <- result{value, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-copied:
-		return err
+		return *new(T), ctx.Err()
+	case read := <-done:
+		return read.value, read.err
 	}
 }

@@ -45,7 +45,7 @@ func (c *Catalogs) Bind(flags *pflag.FlagSet) {
 func (c *Catalogs) Reader(command *cobra.Command) (*catalogsource.Reader, error) {
 	var trusted []func() []byte
 	if c.authority != "" {
-		pem, err := readAuthorities(c.authority, command.InOrStdin())
+		pem, err := readAuthorities(command.Context(), c.authority, command.InOrStdin())
 		if err != nil {
 			return nil, &program.UsageError{Err: fmt.Errorf("--%s: %w", flagAuthority, err)}
 		}
@@ -58,8 +58,8 @@ func (c *Catalogs) Reader(command *cobra.Command) (*catalogsource.Reader, error)
 	return &catalogsource.Reader{Images: c.images.config, HTTP: http, Stdin: command.InOrStdin()}, nil
 }
 
-func readAuthorities(path string, stdin io.Reader) ([]byte, error) {
-	pem, err := readFile(path, stdin, maxAuthorities)
+func readAuthorities(ctx context.Context, path string, stdin io.Reader) ([]byte, error) {
+	pem, err := readFile(ctx, path, stdin, maxAuthorities)
 	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
 		err = fmt.Errorf("there is no certificate in %s", path)
 	}

@@ -39,6 +39,7 @@ func sampleFolder(t *testing.T, name string) string {
 func sampleReader(t *testing.T, flags Catalogs) *catalogsource.Reader {
 	t.Helper()
 	command := &cobra.Command{}
+	command.SetContext(t.Context())
 	command.SetIn(strings.NewReader(sampleContent))
 	reader, err := flags.Reader(command)
 	if err != nil {
@@ -140,7 +141,9 @@ func TestAuthorities(t *testing.T) {
 	}
 	for _, path := range []string{writeFile(t, "nothing"), filepath.Join(t.TempDir(), "none"), "/dev/zero"} {
 		flags := Catalogs{authority: path}
-		if _, err := flags.Reader(&cobra.Command{}); program.Code(err) != program.Usage {
+		command := &cobra.Command{}
+		command.SetContext(t.Context())
+		if _, err := flags.Reader(command); program.Code(err) != program.Usage {
 			t.Errorf("%s: got error %v, want wrong usage", path, err)
 		}
 	}

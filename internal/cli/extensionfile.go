@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,15 +24,15 @@ const FlagFilename = "filename"
 // ReadExtension reads the one ClusterExtension of a file that may have other objects
 // too. What only the cluster says of it is left out. The error is an *program.UsageError.
 func ReadExtension(command *cobra.Command, path string) (*ocv1.ClusterExtension, error) {
-	ext, err := readExtension(path, command.InOrStdin())
+	ext, err := readExtension(command.Context(), path, command.InOrStdin())
 	if err != nil {
 		return nil, &program.UsageError{Err: fmt.Errorf("--%s %s: %w", FlagFilename, path, err)}
 	}
 	return ext, nil
 }
 
-func readExtension(path string, stdin io.Reader) (*ocv1.ClusterExtension, error) {
-	data, err := readFile(path, stdin, maxManifest)
+func readExtension(ctx context.Context, path string, stdin io.Reader) (*ocv1.ClusterExtension, error) {
+	data, err := readFile(ctx, path, stdin, maxManifest)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -14,14 +15,18 @@ import (
 // ReadFile reads a file that the command line names, - for standard input, as far as it
 // makes sense. The error is an *program.UsageError.
 func ReadFile(command *cobra.Command, path string, limit int64) ([]byte, error) {
-	data, err := readFile(path, command.InOrStdin(), limit)
+	data, err := readFile(command.Context(), path, command.InOrStdin(), limit)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
 	return data, nil
 }
 
-func readFile(path string, stdin io.Reader, limit int64) ([]byte, error) {
+func readFile(ctx context.Context, path string, stdin io.Reader, limit int64) ([]byte, error) {
+	return catalogsource.Await(ctx, func() ([]byte, error) { return readNow(path, stdin, limit) })
+}
+
+func readNow(path string, stdin io.Reader, limit int64) ([]byte, error) {
 	if path == catalogsource.Stdin {
 		return readBounded(stdin, "standard input", limit)
 	}

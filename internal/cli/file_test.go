@@ -18,11 +18,11 @@ func TestFilesAreBounded(t *testing.T) {
 		read  func(path string) error
 	}{
 		"a file of a flag": {bound: 1 << 20, read: func(path string) error {
-			_, err := readFile(path, nil, 1<<20)
+			_, err := readFile(t.Context(), path, nil, 1<<20)
 			return err
 		}},
 		"an extension": {bound: maxManifest, read: func(path string) error {
-			_, err := readExtension(path, nil)
+			_, err := readExtension(t.Context(), path, nil)
 			return err
 		}},
 		"an extension from standard input": {bound: maxManifest, read: func(path string) error {
@@ -31,11 +31,11 @@ func TestFilesAreBounded(t *testing.T) {
 				return err
 			}
 			defer func() { _ = file.Close() }()
-			_, err = readExtension("-", io.Reader(file))
+			_, err = readExtension(t.Context(), "-", io.Reader(file))
 			return err
 		}},
 		"authorities": {bound: maxAuthorities, read: func(path string) error {
-			_, err := readAuthorities(path, nil)
+			_, err := readAuthorities(t.Context(), path, nil)
 			return err
 		}},
 	}

@@ -24,7 +24,9 @@ func TestConfigurationIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := fmt.Sprintf("is larger than %d bytes", int64(maxConfig))
-		_, err := readConfig(&cobra.Command{}, path)
+		command := &cobra.Command{}
+		command.SetContext(t.Context())
+		_, err := readConfig(command, path)
 		if (err != nil && strings.Contains(err.Error(), want)) != (size > maxConfig) {
 			t.Errorf("%d bytes: err = %v", size, err)
 		}

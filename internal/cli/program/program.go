@@ -4,6 +4,7 @@
 package program
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,10 +32,20 @@ func New(command *cobra.Command, version string) *cobra.Command {
 
 // Run runs the command until it is done or a signal ends it, and then ends the process.
 func Run(command *cobra.Command) {
-	if err := command.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	ctx := ctrl.SetupSignalHandler()
+	if err := interrupted(ctx, command.ExecuteContext(ctx)); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(Code(err))
 	}
+}
+
+// interrupted says in the place of an error that a signal came, where nothing else was
+// wrong.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return errors.New("interrupted")
+	}
+	return err
 }
 
 // Exit codes besides zero.
