@@ -154,6 +154,7 @@ func TestRightsForThoseWithFewRights(t *testing.T) {
 	}
 	for _, want := range []string{
 		`the rights are those for "p.v1.0.0" version "1.0.0" from catalog "c"`, "not known: error listing ClusterExtensions: ",
+		"not known: whether anything is installed: ", "status names no bundle: without --from, ",
 	} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("got\n%s\nwant in it %s", stderr, want)
@@ -180,5 +181,24 @@ func TestRightsForThoseWithFewRights(t *testing.T) {
 	_, stderr, err = rights(fewRights(t, more), "clusterextension/x")
 	if want := `not known: what bundle "p.v0.9.0" consists of, which is installed: `; err != nil || !strings.Contains(stderr, want) || !strings.Contains(stderr, "without --from") {
 		t.Errorf("%v\n%s\nwant in it %s", err, stderr, want)
+	}
+
+	// The catalog has an image for what is installed, which is a guess.
+	more["/apis/olm.operatorframework.io/v1/clusterextensions/x"] = strings.ReplaceAll(more["/apis/olm.operatorframework.io/v1/clusterextensions/x"], "0.9.0", "1.0.0")
+	const manifest = `{apiVersion: olm.operatorframework.io/v1, kind: ClusterExtension, metadata: {name: %s}, spec: {namespace: ns,
+serviceAccount: {name: installer}, source: {sourceType: Catalog, catalog: {packageName: p}}}}`
+	const guessed = "it is taken to be what the catalogs have under that name: without --from, "
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"by name":                   {[]string{"clusterextension/x"}, guessed},
+		"in a file":                 {[]string{"-f", writeFile(t, fmt.Sprintf(manifest, "x"))}, guessed},
+		"in a file, not to be read": {[]string{"-f", writeFile(t, fmt.Sprintf(manifest, "y"))}, `whether ClusterExtension "y" is installed: no `},
+	} {
+		_, stderr, err = rights(fewRights(t, more), test.args...)
+		if err != nil || !strings.Contains(stderr, test.want) || strings.Count(stderr, "--from") != 1 {
+			t.Errorf("%s: %v\n%s\nwant in it %s", name, err, stderr, test.want)
+		}
 	}
 }

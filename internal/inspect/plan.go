@@ -49,7 +49,7 @@ type Plan struct {
 
 	// Before are the objects that may be on the cluster now.
 	Before []*unstructured.Unstructured
-	// UnknownBefore says why these are not known; empty if they are.
+	// UnknownBefore says why these are not known, or only guessed; empty if they are known.
 	UnknownBefore string
 
 	mapper meta.RESTMapper
@@ -63,7 +63,7 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	}
 	issuer := func() (bundle.CertificateProvider, error) { return request.Certificates(mapper) }
 	c.reconciler.Bundles, c.reconciler.Certificates = onceBundles{request.Bundles}, issuer
-	ext, unknown, err := c.extension(ctx, request)
+	ext, unread, err := c.extension(ctx, request)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -72,7 +72,7 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 		return Plan{}, err
 	}
 	plan := Plan{Plan: found, Extension: ext, mapper: mapper}
-	plan.Unknown = slices.Concat(plan.Unknown, c.unknown, unknown)
+	plan.Unknown = slices.Concat(plan.Unknown, c.unknown)
 	rendering := bundlesource.Rendering{Namespace: ext.Spec.Namespace, Certificates: issuer}
 	if inline := ext.Spec.Config; inline != nil && inline.Inline != nil {
 		rendering.Config = inline.Inline.Raw
@@ -81,7 +81,9 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 		plan.Before, err = request.Before(ctx, rendering)
 		return plan, err
 	}
-	plan.Before, plan.UnknownBefore = c.installed(ctx, plan, request.Bundles, rendering)
+	if plan.UnknownBefore = unread; unread == "" {
+		plan.Before, plan.UnknownBefore = c.installed(ctx, plan, request.Bundles, rendering)
+	}
 	return plan, nil
 }
 
@@ -103,25 +105,25 @@ func (b onceBundles) Fetch(ctx context.Context, _ object.Owner, wanted controlle
 func (onceBundles) Abandon(string) {}
 
 // extension is the extension as it is on the cluster, or the one of a file with what is
-// installed of it now.
-func (c *Cluster) extension(ctx context.Context, request Request) (ext *ocv1.ClusterExtension, unknown []string, err error) {
+// installed of it now, or with why that is not known.
+func (c *Cluster) extension(ctx context.Context, request Request) (ext *ocv1.ClusterExtension, unread string, err error) {
 	found := &ocv1.ClusterExtension{}
 	err = c.reconciler.Client.Get(ctx, types.NamespacedName{Name: request.Name}, found)
 	if request.File == nil {
 		if err != nil {
 			err = fmt.Errorf("reading ClusterExtension %q: %w", request.Name, err)
 		}
-		return found, nil, err
+		return found, "", err
 	}
 	ext = request.File.DeepCopy()
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		unknown = append(unknown, fmt.Sprintf("whether ClusterExtension %q is installed: %v", ext.Name, err))
+		unread = fmt.Sprintf("whether ClusterExtension %q is installed: %v", ext.Name, err)
 	default:
 		ext.UID, ext.Status.Install = found.UID, found.Status.Install
 	}
-	return ext, unknown, nil
+	return ext, unread, nil
 }
 
 // installed gives the objects that may be on the cluster now, or why they are not known.
@@ -138,7 +140,7 @@ func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource
 	}
 	install := ext.Status.Install
 	if install == nil {
-		return nil, ""
+		return nil, fmt.Sprintf("whether anything is installed: %v; status names no bundle", recordErr)
 	}
 	unknown := func(why string) string {
 		return fmt.Sprintf("what bundle %q consists of, which is installed: %v; %s", install.Bundle.Name, recordErr, why)
@@ -151,7 +153,7 @@ func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource
 	if err != nil {
 		return nil, unknown(err.Error())
 	}
-	return objects, ""
+	return objects, unknown("it is taken to be what the catalogs have under that name")
 }
 
 // imageIn is the image of a bundle in the first catalog that has it.

@@ -73,6 +73,14 @@ func (o *rbac) issuer(command *cobra.Command) func(meta.RESTMapper) (bundle.Cert
 	}
 }
 
+// missing says what rights may lack when what is installed is not known.
+func missing(plan inspect.Plan) string {
+	if len(plan.Before) > 0 {
+		return ": without --from, rights to delete what an upgrade drops may be missing"
+	}
+	return ": without --from, there are no rights to delete what an upgrade drops"
+}
+
 // printPlan says to people what the rights are for.
 func printPlan(to io.Writer, plan inspect.Plan) {
 	text := "no bundle is chosen, and the rights are those for what is installed"
@@ -88,7 +96,7 @@ func printPlan(to io.Writer, plan inspect.Plan) {
 	fmt.Fprintln(to, cli.Printable(text))
 	unknown := plan.Unknown
 	if plan.UnknownBefore != "" {
-		unknown = append(unknown, plan.UnknownBefore+": without --from, there are no rights to delete what an upgrade drops")
+		unknown = append(unknown, plan.UnknownBefore+missing(plan))
 	}
 	for _, line := range unknown {
 		fmt.Fprintln(to, cli.Printable("not known: "+line))
