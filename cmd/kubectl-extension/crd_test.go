@@ -54,8 +54,7 @@ func crdCluster(t *testing.T, size int) (kubeconfig string) {
 		fmt.Fprint(w, reply)
 	}))
 	t.Cleanup(server.Close)
-	return writeFile(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
-clusters: [{name: c, cluster: {server: %q}}]}`, server.URL))
+	return writeFile(t, fmt.Sprintf(kubeconfigFormat, server.URL))
 }
 
 func writeFile(t *testing.T, content string) string {

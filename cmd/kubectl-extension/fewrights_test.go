@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -50,9 +51,12 @@ func fewRights(t *testing.T, more map[string]string) (kubeconfig string) {
 		fmt.Fprint(w, strings.ReplaceAll(reply, "URL", server.URL))
 	}))
 	t.Cleanup(server.Close)
-	return writeFile(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
-clusters: [{name: c, cluster: {server: %q}}]}`, server.URL))
+	return writeFile(t, fmt.Sprintf(kubeconfigFormat, server.URL))
 }
+
+// kubeconfigFormat takes the URL of an API server.
+const kubeconfigFormat = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
+clusters: [{name: c, cluster: {server: %q}}]}`
 
 // invoke runs a command line, and gives what it prints.
 func invoke(t *testing.T, args ...string) (stdout, stderr string, err error) {
@@ -93,6 +97,29 @@ not known: reading discovery: Forbidden
 	_, _, err = invoke(t, "explain", "y", "--kubeconfig", fewRights(t, nil))
 	if want := `reading ClusterExtension "y": no /apis/olm.operatorframework.io/v1/clusterextensions/y for you`; errorText(err) != want {
 		t.Errorf("got error %v, want %s", err, want)
+	}
+}
+
+// A cluster that cannot be reached is said to be that, and is not waited for longer than
+// asked.
+func TestTheClusterCannotBeReached(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for _, address := range []string{"http://" + silent.Addr().String(), gone.URL} {
+		kubeconfig := writeFile(t, fmt.Sprintf(kubeconfigFormat, address))
+		_, _, err := invoke(t, "explain", "x", "--kubeconfig", kubeconfig, "--request-timeout", "100ms")
+		if !strings.HasPrefix(errorText(err), `reaching the cluster: Get "`+address) || program.Code(err) != program.Failed {
+			t.Errorf("got error %v", err)
+		}
+	}
+	if _, _, err := invoke(t, "explain", "x", "--request-timeout", "soon"); program.Code(err) != program.Usage {
+		t.Errorf("got error %v, want wrong usage", err)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
 
@@ -64,11 +64,9 @@ func run(ctx context.Context, o *options) error {
 }
 
 func restConfig(kubeconfig string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	config, err := program.RESTConfig(kubeconfig, "")
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w", err)
+		return nil, err
 	}
 	config.UserAgent = "operator-controller/" + version
 	// The API server's own fairness limits requests.

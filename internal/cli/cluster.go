@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 )
@@ -22,12 +23,13 @@ const completionTimeout = 2 * time.Second
 
 // Cluster are the flags of commands that reach a cluster, with the rights of the person
 // who calls them.
-type Cluster struct{ kubeconfig, context, systemNamespace string }
+type Cluster struct{ kubeconfig, context, requestTimeout, systemNamespace string }
 
 // Bind gives those to a command that kubectl has.
 func (c *Cluster) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file; by default as kubectl finds it.")
 	flags.StringVar(&c.context, "context", "", "Name of the kubeconfig context; by default the current one.")
+	flags.StringVar(&c.requestTimeout, "request-timeout", "1m", "How long to wait for a reply of the API server, such as 10s; 0 for as long as it takes.")
 }
 
 // BindInspect gives a command those for [Cluster.Inspect] too.
@@ -36,15 +38,17 @@ func (c *Cluster) BindInspect(flags *pflag.FlagSet) {
 	flags.StringVar(&c.systemNamespace, "system-namespace", controller.DefaultSystemNamespace, "Namespace of the controller.")
 }
 
-// Config is how the cluster is reached.
+// Config is how the cluster is reached. The error may be a *program.UsageError.
 func (c *Cluster) Config() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	timeout, err := clientcmd.ParseTimeout(c.requestTimeout)
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w", err)
+		return nil, &program.UsageError{Err: fmt.Errorf("--request-timeout %q: %w", c.requestTimeout, err)}
 	}
+	config, err := program.RESTConfig(c.kubeconfig, c.context)
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = timeout
 	return config, nil
 }
 

@@ -129,7 +129,7 @@ func authorities(ctx context.Context, api client.Client, systemNamespace string)
 	secret := &corev1.Secret{}
 	err := api.Get(ctx, types.NamespacedName{Namespace: systemNamespace, Name: servingcert.SecretName}, secret)
 	if _, answered := errors.AsType[*apierrors.StatusError](err); err != nil && !answered {
-		return nil, fmt.Errorf("reading the authorities of the catalog server: %w", err)
+		return nil, fmt.Errorf("reaching the cluster: %w", err)
 	}
 	return secret.Data[corev1.ServiceAccountRootCAKey], nil
 }
