@@ -26,7 +26,8 @@ Results go to standard output, and what is for people alone to standard error. T
 are no colours. A cluster is reached as kubectl reaches it, with your own rights.
 
 Exit codes: 0 done, and no error was found; 1 not done, or one was found by a command
-that looks for some; 2 the command line makes no sense.`
+that looks for some; 2 the command line makes no sense, or names a file that cannot be
+read.`
 
 func main() { program.Run(newCommand()) }
 

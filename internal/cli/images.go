@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"os"
 
 	"github.com/spf13/pflag"
 
@@ -15,9 +16,39 @@ type Images struct{ config image.Config }
 
 // Bind gives them to a command.
 func (i *Images) Bind(flags *pflag.FlagSet) {
-	flags.StringVar(&i.config.CertsDir, "pull-cas-dir", "", "Directory of certificates for pulling images.")
-	flags.StringVar(&i.config.PolicyFile, "signature-policy", "",
+	flags.Var(&path{to: &i.config.CertsDir, check: checkFolder}, "pull-cas-dir", "Directory of certificates for pulling images.")
+	flags.Var(&path{to: &i.config.PolicyFile, check: image.CheckPolicy}, "signature-policy",
 		"Signature policy file for images; by default that of the system, and without one any image is read.")
+}
+
+func checkFolder(name string) error {
+	_, err := os.ReadDir(name)
+	return err
+}
+
+// path is a flag for what has to be readable.
+type path struct {
+	to    *string
+	check func(string) error
+}
+
+func (p *path) String() string {
+	if p.to == nil { // help texts ask a path that is zero
+		return ""
+	}
+	return *p.to
+}
+
+// Type is what help texts show for the value.
+func (*path) Type() string { return "string" }
+
+// Set takes what can be read; empty is for what is so without the flag.
+func (p *path) Set(value string) error {
+	*p.to = value
+	if value == "" {
+		return nil
+	}
+	return p.check(value)
 }
 
 // Bundles reads bundles.

@@ -28,6 +28,12 @@ type policy struct {
 	missing bool
 }
 
+// CheckPolicy tells whether a signature policy file can be read.
+func CheckPolicy(file string) error {
+	_, err := loadPolicy(file)
+	return err
+}
+
 // loadPolicy reads the policy file, or that of the system if file is empty.
 // Only the absence of a system policy means that everything is accepted; a
 // policy that cannot be read or parsed must not fail open.

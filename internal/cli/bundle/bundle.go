@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
 )
 
 // maxConfig is more than the API server takes for an object, in bytes.
@@ -71,7 +73,14 @@ func readConfig(command *cobra.Command, path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	return cli.ReadFile(command, path, maxConfig)
+	config, err := cli.ReadFile(command, path, maxConfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.Unmarshal(config, new(map[string]any)); err != nil {
+		return nil, &program.UsageError{Err: fmt.Errorf("%s is no configuration: %w", path, err)}
+	}
+	return config, nil
 }
 
 // renderError is an error of the bundle with what to try next.

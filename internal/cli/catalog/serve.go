@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,9 @@ to end; nothing is left behind.
 func (o *serve) run(command *cobra.Command, from string) error {
 	if problems := validation.IsDNS1123Subdomain(o.name); len(problems) > 0 {
 		return program.Misuse(command, fmt.Errorf("no catalog can have the name %q: %s", o.name, problems[0]))
+	}
+	if _, _, err := net.SplitHostPort(o.address); err != nil {
+		return program.Misuse(command, fmt.Errorf("--address: %w", err))
 	}
 	source, err := catalogsource.Parse(from)
 	if err != nil {

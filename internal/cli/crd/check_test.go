@@ -24,7 +24,9 @@ func TestDefinitionsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := fmt.Sprintf("is larger than %d bytes", int64(maxDefinitions))
-		_, err := readFile(&cobra.Command{}, path)
+		command := &cobra.Command{}
+		command.SetContext(t.Context())
+		_, err := readFile(command, path)
 		if (err != nil && strings.Contains(err.Error(), want)) != (size > maxDefinitions) {
 			t.Errorf("%d bytes: err = %v", size, err)
 		}

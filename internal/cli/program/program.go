@@ -27,7 +27,27 @@ func New(command *cobra.Command, version string) *cobra.Command {
 			return err
 		},
 	})
+	command.InitDefaultHelpCmd()
+	command.InitDefaultCompletionCmd()
+	for _, below := range command.Commands() {
+		switch {
+		case below.Name() == "help":
+			below.Args = helpTopic
+		case below.Name() == "completion":
+			// Without this, what is none of its commands is taken for a wish for help.
+			below.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
+		}
+	}
 	return strict(command)
+}
+
+// helpTopic refuses what is no command.
+func helpTopic(command *cobra.Command, args []string) error {
+	_, rest, err := command.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("unknown command %q", rest[0])
+	}
+	return err
 }
 
 // Run runs the command until it is done or a signal ends it, and then ends the process.
@@ -81,6 +101,9 @@ func strict(command *cobra.Command) *cobra.Command {
 	command.SetFlagErrorFunc(Misuse)
 	check := command.Args
 	command.Args = func(called *cobra.Command, args []string) error {
+		if check == nil {
+			return nil
+		}
 		if err := check(called, args); err != nil {
 			return Misuse(called, err)
 		}
