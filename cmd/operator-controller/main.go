@@ -3,6 +3,9 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
@@ -18,7 +21,7 @@ func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "operator-controller",
 		Short: "Install and upgrade Kubernetes extensions from catalogs, each as its own ServiceAccount",
-		Args:  cobra.NoArgs,
+		Args:  checkArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := options.complete(); err != nil {
 				return program.Misuse(command, err)
@@ -28,4 +31,13 @@ func newCommand() *cobra.Command {
 	}
 	options.bind(command.Flags())
 	return program.New(command, version)
+}
+
+// checkArgs takes none, and says where the commands for people are.
+func checkArgs(command *cobra.Command, args []string) error {
+	err := cobra.NoArgs(command, args)
+	if err != nil && slices.Contains([]string{"bundle", "catalog", "crd", "explain", "graph"}, args[0]) {
+		return fmt.Errorf("%w: it is kubectl extension %s", err, args[0])
+	}
+	return err
 }

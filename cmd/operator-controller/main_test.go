@@ -30,6 +30,7 @@ func TestUsage(t *testing.T) {
 	for line, want := range map[string]string{
 		"--nonsense":                "unknown flag: --nonsense" + help,
 		"nonsense":                  `unknown command "nonsense"`,
+		"catalog check x":           ": it is kubectl extension catalog" + help,
 		"version --nonsense":        "\nTry 'operator-controller version --help'.",
 		"version now":               "\nTry 'operator-controller version --help'.",
 		"--tls-cert cert.pem":       "--tls-cert and --tls-key must be given together" + help,

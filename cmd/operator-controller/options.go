@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
@@ -128,6 +129,8 @@ func (o *options) complete() error {
 		}
 	}
 	return errors.Join(
+		checkNamespace("system-namespace", o.systemNamespace),
+		checkFolder("pull-cas-dir", o.pullCAs),
 		parseName("global-pull-secret", o.globalPullSecret, &o.pullSecret),
 		parseName("service-account", o.ownAccount, &o.serviceAccount),
 	)
@@ -138,6 +141,25 @@ func (o *options) defaultMetricsAddress() string {
 		return "0"
 	}
 	return ":8443"
+}
+
+// checkNamespace refuses a name that no namespace can have.
+func checkNamespace(flag, value string) error {
+	if problems := validation.IsDNS1123Label(value); len(problems) > 0 {
+		return fmt.Errorf("--%s: no namespace can have the name %q: %s", flag, value, problems[0])
+	}
+	return nil
+}
+
+// checkFolder refuses a folder that cannot be read; empty is for none.
+func checkFolder(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.ReadDir(path); err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return nil
 }
 
 // parseName reads the value of a flag, which may be empty, into key.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 func TestOptions(t *testing.T) {
@@ -53,6 +54,12 @@ func TestOptions(t *testing.T) {
 		"external URL of a server that is off": {
 			args: []string{"--catalog-server=false", "--catalog-server-external-url="},
 			want: func(o *options) bool { return !o.serveCatalogs },
+		},
+		"a folder that there is not": {
+			args: []string{"--pull-cas-dir=/nope"}, err: "--pull-cas-dir: open /nope: no such file or directory",
+		},
+		"a namespace that there cannot be": {
+			args: []string{"--system-namespace=A_B"}, err: `--system-namespace: no namespace can have the name "A_B": ` + validation.IsDNS1123Label("A_B")[0],
 		},
 		"no workers": {args: []string{"--workers=0"}, err: "--workers must be at least 1, not 0"},
 	}
