@@ -131,16 +131,23 @@ func TestNamesAreCompleted(t *testing.T) {
 	for _, test := range []struct {
 		rights map[string]string
 		args   []string
+		begun  []string
 		want   string
 	}{
-		{list, []string{"explain"}, "x\ny\n:4\n"},
-		{list, []string{"explain", "x"}, ":4\n"},
-		{list, []string{"bundle", "rbac"}, "clusterextension/x\nclusterextension/y\n:0\n"},
-		{nil, []string{"explain"}, ":4\n"},
+		{list, []string{"explain"}, []string{""}, "x\ny\n:4\n"},
+		{list, []string{"explain", "x"}, []string{""}, ":4\n"},
+		{list, []string{"explain", "clusterextension"}, []string{""}, "x\ny\n:4\n"},
+		{list, []string{"explain", "cext", "x"}, []string{""}, ":4\n"},
+		{list, []string{"explain"}, []string{"clusterextension/"}, "clusterextension/x\nclusterextension/y\n:4\n"},
+		{list, []string{"explain"}, []string{"--context", ""}, "c\n:4\n"},
+		{list, []string{"bundle", "rbac"}, []string{""}, "clusterextension/x\nclusterextension/y\n:0\n"},
+		{list, []string{"bundle", "rbac"}, []string{"cext/"}, "cext/x\ncext/y\n:0\n"},
+		{list, []string{"bundle", "rbac"}, []string{"-n", ""}, ":4\n"},
+		{nil, []string{"explain"}, []string{""}, ":4\n"},
 	} {
-		args := slices.Concat([]string{"__complete"}, test.args, []string{"--kubeconfig", fewRights(t, test.rights), ""})
+		args := slices.Concat([]string{"__complete"}, test.args, []string{"--kubeconfig", fewRights(t, test.rights)}, test.begun)
 		if stdout, _, err := invoke(t, args...); stdout != test.want || err != nil {
-			t.Errorf("%q: got %q, %v, want %q", test.args, stdout, err, test.want)
+			t.Errorf("%q %q: got %q, %v, want %q", test.args, test.begun, stdout, err, test.want)
 		}
 	}
 }

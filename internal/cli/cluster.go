@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,16 +29,42 @@ const completionTimeout = 2 * time.Second
 type Cluster struct{ kubeconfig, context, requestTimeout, systemNamespace string }
 
 // Bind gives those to a command that kubectl has.
-func (c *Cluster) Bind(flags *pflag.FlagSet) {
+func (c *Cluster) Bind(command *cobra.Command) {
+	flags := command.Flags()
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "Path to the kubeconfig file; by default as kubectl finds it.")
 	flags.StringVar(&c.context, "context", "", "Name of the kubeconfig context; by default the current one.")
 	flags.StringVar(&c.requestTimeout, "request-timeout", "1m", "How long to wait for a reply of the API server, such as 10s; 0 for as long as it takes.")
+	_ = command.RegisterFlagCompletionFunc("context", c.completeContexts) // it fails for flags that there are not
+	NoFiles(command, "request-timeout")
 }
 
 // BindInspect gives a command those for [Cluster.Inspect] too.
-func (c *Cluster) BindInspect(flags *pflag.FlagSet) {
-	c.Bind(flags)
-	flags.StringVar(&c.systemNamespace, "system-namespace", controller.DefaultSystemNamespace, "Namespace of the controller.")
+func (c *Cluster) BindInspect(command *cobra.Command) {
+	c.Bind(command)
+	command.Flags().StringVar(&c.systemNamespace, "system-namespace", controller.DefaultSystemNamespace, "Namespace of the controller.")
+	NoFiles(command, "system-namespace")
+}
+
+// CheckUnused refuses the flags where no cluster is asked.
+func (*Cluster) CheckUnused(command *cobra.Command) error {
+	if given := Given(command, new(Cluster).BindInspect); given != "" {
+		return fmt.Errorf("no cluster is asked, so that --%s says nothing: leave it out", given)
+	}
+	return nil
+}
+
+// Given is the first flag of those that bind gives to a command that somebody set; empty
+// for none.
+func Given(command *cobra.Command, bind func(*cobra.Command)) string {
+	own := &cobra.Command{}
+	bind(own)
+	first := ""
+	own.Flags().VisitAll(func(flag *pflag.Flag) {
+		if first == "" && command.Flags().Changed(flag.Name) {
+			first = flag.Name
+		}
+	})
+	return first
 }
 
 // Config is how the cluster is reached. The error may be a *program.UsageError.
@@ -52,12 +81,37 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// CompleteNames completes the names of ClusterExtensions, each behind the prefix. Behind
-// the first argument there is nothing to complete.
+// completeContexts completes the names of what the kubeconfig has.
+func (c *Cluster) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	config, err := rules.Load()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// NoFiles is for flags of which no value is completed.
+func NoFiles(command *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		_ = command.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
+	}
+}
+
+// CompleteNames completes the names of ClusterExtensions, each behind the prefix, or as
+// the kind before them asks for. Behind a name there is nothing to complete.
 func (c *Cluster) CompleteNames(prefix string, otherwise cobra.ShellCompDirective) cobra.CompletionFunc {
-	return func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
+	return func(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		prefix := prefix
+		kind, _, slash := strings.Cut(begun, "/")
+		switch {
+		case len(args) == 1 && IsExtensionKind(args[0]):
+			prefix = ""
+		case len(args) > 0:
 			return nil, otherwise
+		case slash && IsExtensionKind(kind):
+			prefix = kind + "/"
 		}
 		names, err := c.extensionNames(command.Context())
 		if err != nil {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
@@ -36,6 +40,9 @@ func readExtension(ctx context.Context, path string, stdin io.Reader) (*ocv1.Clu
 	if err != nil {
 		return nil, err
 	}
+	if err := checkKeys(data); err != nil {
+		return nil, err
+	}
 	var found *ocv1.ClusterExtension
 	err = EachObject(data, func(object *unstructured.Unstructured) (err error) {
 		if object.GroupVersionKind() != ocv1.GroupVersion.WithKind("ClusterExtension") {
@@ -53,16 +60,41 @@ func readExtension(ctx context.Context, path string, stdin io.Reader) (*ocv1.Clu
 	return found, err
 }
 
+// checkKeys refuses YAML that has a key twice, as the API server does.
+func checkKeys(data []byte) error {
+	if utilyaml.IsJSONBuffer(data) {
+		return nil
+	}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = yaml.UnmarshalStrict(document, new(any))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // extensionOf refuses what the API server would refuse for its form.
 func extensionOf(object *unstructured.Unstructured) (*ocv1.ClusterExtension, error) {
 	ext := &ocv1.ClusterExtension{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, ext, true); err != nil {
 		return nil, fmt.Errorf("ClusterExtension %q: %w", object.GetName(), err)
 	}
-	for _, field := range []struct{ name, value string }{
-		{"metadata.name", ext.Name}, {"spec.namespace", ext.Spec.Namespace}, {"spec.serviceAccount.name", ext.Spec.ServiceAccount.Name},
+	for _, field := range []struct {
+		name, value string
+		check       func(string) []string
+	}{
+		{"metadata.name", ext.Name, validation.IsDNS1123Subdomain},
+		{"spec.namespace", ext.Spec.Namespace, validation.IsDNS1123Label},
+		{"spec.serviceAccount.name", ext.Spec.ServiceAccount.Name, validation.IsDNS1123Subdomain},
 	} {
-		if problems := validation.IsDNS1123Subdomain(field.value); len(problems) > 0 {
+		if problems := field.check(field.value); len(problems) > 0 {
 			return nil, fmt.Errorf("ClusterExtension %q: %s %q: %s", ext.Name, field.name, field.value, problems[0])
 		}
 	}

@@ -57,8 +57,8 @@ func (i *Images) Bundles() bundlesource.Reader { return bundlesource.Reader{Imag
 // BundleError makes an error of [bundlesource] about what the command line names one of
 // usage.
 func BundleError(err error) error {
-	if invalid, ok := errors.AsType[*bundlesource.InvalidError](err); ok {
-		return &program.UsageError{Err: invalid}
+	if _, ok := errors.AsType[*bundlesource.InvalidError](err); ok {
+		return &program.UsageError{Err: err}
 	}
 	return err
 }

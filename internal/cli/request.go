@@ -18,10 +18,10 @@ type Request struct {
 	policy   *Choice
 }
 
-// Bind gives them to a command.
-func (r *Request) Bind(command *cobra.Command) {
+// Bind gives them to a command, of which the package is required as the text says.
+func (r *Request) Bind(command *cobra.Command, required string) {
 	flags := command.Flags()
-	flags.StringVar(&r.Package, "package", "", "Name of the package. Required without a cluster.")
+	flags.StringVar(&r.Package, "package", "", "Name of the package. "+required)
 	flags.StringVar(&r.versions, "version", "", "Range that the version has to be in, such as 1.x.")
 	flags.StringArrayVar(&r.channels, "channel", nil, "Channel to choose from. Repeat it for several; by default all.")
 	r.policy = NewChoice("policy", resolve.CatalogProvided, resolve.SelfCertified)

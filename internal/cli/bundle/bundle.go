@@ -27,7 +27,8 @@ func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "bundle",
 		Short: "Check and render bundles, and print the rights that they take",
-		Long: `Check and render bundles, and print the rights that they take, without a cluster.
+		Long: `Check and render bundles, and print the rights that they take. Only for the rights of
+an extension, a cluster is asked.
 
 A bundle is a folder with manifests/ and metadata/, or an image that has them.`,
 		Example: `  kubectl extension bundle check ./bundle

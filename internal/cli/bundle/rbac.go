@@ -1,9 +1,11 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
+	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -83,10 +86,11 @@ func newRBACCommand() *cobra.Command {
 		"Kinds to delete and create again, as in spec.install.replaceImmutable. It matters with --from.")
 	flags.StringVar(&o.name, flagName, "", "Name of the ClusterExtension, to grant the rights to its finalizers.")
 	flags.StringVar(&o.config, flagConfig, "", "File with the configuration, YAML or JSON, as in spec.config.inline; - for standard input.")
+	cli.NoFiles(command, flagNamespace, flagServiceAccount, flagName)
 	o.certificates.Bind(command, "", "Who issues the certificates of webhooks. In a cluster it is what is there.")
 	o.output.Bind(command, "o", "Format of the objects.")
 	o.images.Bind(flags)
-	o.cluster.BindInspect(flags)
+	o.cluster.BindInspect(command)
 	return command
 }
 
@@ -125,10 +129,13 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 	if o.before == "" && o.beforeConfig != "" {
 		return program.Misuse(command, errors.New("--from-config is the configuration of --from, which is missing"))
 	}
+	if readTwice(o.file, o.config, o.beforeConfig) {
+		return program.Misuse(command, errors.New("standard input can be read only once"))
+	}
 	if o.file != "" || namesExtension(args) {
 		return o.runForExtension(command, args)
 	}
-	if err := o.check(); err != nil {
+	if err := cmp.Or(o.cluster.CheckUnused(command), o.check()); err != nil {
 		return program.Misuse(command, err)
 	}
 	rendering, err := o.read(command)
@@ -138,7 +145,7 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 	content := permission.Content{Replaceable: preflight.Replaceable(o.replaceable)}
 	content.Wanted, err = o.images.Bundles().Objects(command.Context(), args[0], rendering)
 	if err != nil {
-		return renderError(err, args[0], rendering.Config)
+		return renderError(hint(err, args[0]), args[0], rendering.Config)
 	}
 	if o.before != "" {
 		if content.Before, err = o.renderBefore(command)(command.Context(), rendering); err != nil {
@@ -154,6 +161,20 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 		return err
 	}
 	return o.print(command.OutOrStdout(), grants)
+}
+
+// readTwice is true if more than one of the files is standard input.
+func readTwice(files ...string) bool {
+	first := slices.Index(files, catalogsource.Stdin)
+	return first >= 0 && slices.Contains(files[first+1:], catalogsource.Stdin)
+}
+
+// hint says how an extension is named where what should be a bundle may be one.
+func hint(err error, from string) error {
+	if _, ok := errors.AsType[*bundlesource.InvalidError](err); ok && len(validation.IsDNS1123Subdomain(from)) == 0 {
+		return fmt.Errorf("%w; for a ClusterExtension give clusterextension/%s", err, from)
+	}
+	return err
 }
 
 // renderBefore gives the objects of the bundle to upgrade from, which is rendered as the

@@ -75,6 +75,7 @@ mirrors and credentials are those of the system.`,
 	flags.StringVarP(&o.namespace, flagNamespace, "n", "", "Namespace to install to, as in spec.namespace. Required.")
 	flags.StringVar(&o.name, flagName, "", "Name of the ClusterExtension. It is checked; nothing that is printed depends on it.")
 	flags.StringVar(&o.config, flagConfig, "", "File with the configuration, YAML or JSON, as in spec.config.inline; - for standard input.")
+	cli.NoFiles(command, flagNamespace, flagName)
 	o.certificates.Bind(command, "", "Who issues the certificates of webhooks. In a cluster it is what is there. With none, bundles with webhooks cannot be rendered.")
 	o.output.Bind(command, "o", "Format of the objects.")
 	o.images.Bind(flags)

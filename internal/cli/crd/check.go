@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/crdcheck"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
@@ -66,13 +68,19 @@ What blocks and what needs data are errors.`,
 	flags.BoolVar(&o.withCluster, "cluster", false, "Compare with the definitions and objects of a cluster, with your own rights.")
 	flags.StringVarP(&o.namespace, "namespace", "n", "default",
 		"Namespace to install bundles to, as in spec.namespace. It matters to webhooks that convert objects, and to nothing else.")
+	cli.NoFiles(command, "namespace")
 	o.output.Bind(command, "o", "Format of the list.")
-	o.cluster.Bind(flags)
+	o.cluster.Bind(command)
 	o.images.Bind(flags)
 	return command
 }
 
 func (o *check) run(command *cobra.Command, args []string) error {
+	if !o.withCluster {
+		if err := o.cluster.CheckUnused(command); err != nil {
+			return program.Misuse(command, fmt.Errorf("%w, or give --cluster", err))
+		}
+	}
 	newer, err := o.read(command, args[len(args)-1])
 	if err != nil {
 		return err
@@ -110,6 +118,9 @@ func (o *check) read(command *cobra.Command, from string) (found crdcheck.Defini
 	})
 	if _, ok := errors.AsType[*bundle.InvalidError](err); ok {
 		err = fmt.Errorf("%w\nTry 'kubectl extension bundle check %s'", err, from)
+	}
+	if _, ok := errors.AsType[*bundlesource.InvalidError](err); ok {
+		err = fmt.Errorf("%q is no file with definitions, and no bundle: %w", from, err)
 	}
 	return found, cli.BundleError(err)
 }

@@ -51,7 +51,7 @@ That no bundle is chosen is an error.`,
 	command.ValidArgsFunction = o.cluster.CompleteNames("", cobra.ShellCompDirectiveNoFileComp)
 	o.output.Bind(command, "o", "Format of the answer.")
 	o.offline.bind(command)
-	o.cluster.BindInspect(command.Flags())
+	o.cluster.BindInspect(command)
 	return command
 }
 
@@ -68,13 +68,16 @@ func (o *explain) run(command *cobra.Command, args []string) error {
 
 func (o *explain) explain(command *cobra.Command, args []string) (*answer, error) {
 	if len(args) == 0 {
+		if err := o.cluster.CheckUnused(command); err != nil {
+			return nil, &program.UsageError{Err: err}
+		}
 		return o.offline.explain(command)
 	}
 	name, err := cli.ExtensionName(args)
 	if err != nil {
 		return nil, &program.UsageError{Err: err}
 	}
-	if given := o.offline.given(command); given != "" {
+	if given := cli.Given(command, new(offline).bind); given != "" {
 		return nil, &program.UsageError{Err: fmt.Errorf("the cluster says what --%s is for an extension: leave it out", given)}
 	}
 	cluster, err := o.cluster.Inspect(command.Context())

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/catalogsource"
@@ -32,24 +31,11 @@ func (o *offline) bind(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVar(&o.catalogs, "catalog", nil, "Catalog: "+catalogsource.Usage+". Repeat it for several.")
 	flags.StringArrayVar(&o.priorities, "priority", nil, "Priority of a catalog as NAME=N, 0 by default; the name is the last element of its path, without a tag or what is behind a dot of a file.")
-	o.wanted.Bind(command)
+	o.wanted.Bind(command, "Required without a cluster.")
 	flags.StringVar(&o.installed, "installed", "", "Name of the bundle that is installed.")
 	flags.StringVar(&o.installedVersion, "installed-version", "", "Version of the bundle that is installed, if no catalog has it any more.")
 	o.facts.bind(flags)
 	o.reading.Bind(flags)
-}
-
-// given is the first of the flags that somebody set; empty for none.
-func (*offline) given(command *cobra.Command) string {
-	own := &cobra.Command{}
-	new(offline).bind(own)
-	first := ""
-	own.Flags().VisitAll(func(flag *pflag.Flag) {
-		if first == "" && command.Flags().Changed(flag.Name) {
-			first = flag.Name
-		}
-	})
-	return first
 }
 
 // explain makes the choice. The error is a *program.UsageError, or says which catalog

@@ -24,7 +24,7 @@ var formats = map[string]func(upgradegraph.Graph, io.Writer) error{
 
 // graph is the command line of graph.
 type graph struct {
-	catalog   string
+	sources   []string
 	catalogs  cli.Catalogs
 	wanted    cli.Request
 	installed string
@@ -52,9 +52,9 @@ bundles require of a cluster is not looked at.
 		RunE: o.run,
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.catalog, "catalog", "", "Catalog: "+catalogsource.Usage+". Required.")
+	flags.StringArrayVar(&o.sources, "catalog", nil, "Catalog: "+catalogsource.Usage+". Required.")
 	flags.StringVar(&o.installed, "installed", "", "Name of the bundle from which to mark upgrades.")
-	o.wanted.Bind(command)
+	o.wanted.Bind(command, "Required.")
 	o.output.Bind(command, "o", "Format of the drawing.")
 	o.catalogs.Bind(flags)
 	return command
@@ -65,7 +65,7 @@ func (o *graph) run(command *cobra.Command, _ []string) error {
 	if err != nil {
 		return program.Misuse(command, err)
 	}
-	loaded, err := o.catalogs.Load(command, []string{o.catalog})
+	loaded, err := o.catalogs.Load(command, o.sources)
 	if usage, ok := errors.AsType[*program.UsageError](err); ok {
 		return program.Misuse(command, usage.Err)
 	}
@@ -89,8 +89,12 @@ func (o *graph) run(command *cobra.Command, _ []string) error {
 
 // request is what is asked for, as far as it can be told without the catalog.
 func (o *graph) request(command *cobra.Command) (resolve.Request, error) {
-	if o.catalog == "" {
+	switch len(o.sources) {
+	case 0:
 		return resolve.Request{}, errors.New("--catalog is required")
+	case 1:
+	default:
+		return resolve.Request{}, errors.New("--catalog is there more than once: the graph is that of one catalog")
 	}
 	for _, flag := range []string{"version", "policy"} {
 		if o.installed == "" && command.Flags().Changed(flag) {
