@@ -228,7 +228,7 @@ serviceAccount: {name: installer}, source: {sourceType: Catalog, catalog: {packa
 	}{
 		"by name":                   {[]string{"clusterextension/x"}, guessed},
 		"in a file":                 {[]string{"-f", writeFile(t, fmt.Sprintf(manifest, "x"))}, guessed},
-		"in a file, not to be read": {[]string{"-f", writeFile(t, fmt.Sprintf(manifest, "y"))}, `whether ClusterExtension "y" is installed: no `},
+		"in a file, not to be read": {[]string{"-f", writeFile(t, fmt.Sprintf(manifest, "other"))}, `whether ClusterExtension "other" is installed: no `},
 	} {
 		_, stderr, err = rights(fewRights(t, more), test.args...)
 		if err != nil || !strings.Contains(stderr, test.want) || strings.Count(stderr, "--from") != 1 {

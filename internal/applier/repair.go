@@ -57,10 +57,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	}
 	executor := planner.Executor()
 	kept, err := a.restore(ctx, executor, plan)
-	repaired := executor.Repaired(plan)
-	if !isFirst {
-		markDisowned(repaired)
-	}
+	repaired := executor.Repaired(plan, isFirst)
 	known.NoteRepairs(repaired, now)
 	if err != nil {
 		return installation.Result{Changes: executor.Progress.Changes, Differences: repaired, Began: executor.Progress.Began}, err
@@ -79,15 +76,6 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	result := a.result(owner, executor.Progress)
 	result.Differences = repaired
 	return result, unserved
-}
-
-// markDisowned is for objects that were seen to be the extension's own before: that they
-// are not any more is the deed of somebody else.
-func markDisowned(repaired map[object.Key]object.Difference) {
-	for key, difference := range repaired {
-		difference.OnlyOwners = false
-		repaired[key] = difference
-	}
 }
 
 // extent is which objects a repair reads.

@@ -180,13 +180,16 @@ func (e *Executor) complete(key object.Key, live *unstructured.Unstructured) {
 }
 
 // Repaired are the objects of a plan that were put back, with what was not as it should
-// be: nothing in those that have only got a certificate that was issued.
-func (e *Executor) Repaired(plan *Plan) map[object.Key]object.Difference {
+// be. There is no difference in those that have only got a certificate that was issued. If
+// it is not the first look of the process at the extension, its objects were its own
+// before: a missing owner is then a difference as any other.
+func (e *Executor) Repaired(plan *Plan, isFirst bool) map[object.Key]object.Difference {
 	found := map[object.Key]object.Difference{}
 	for i := range plan.Steps {
 		s := &plan.Steps[i]
 		if change := e.Progress.Changes[s.Key]; change == object.Created || change == object.Updated {
 			difference := s.threeWay().Difference()
+			difference.OnlyOwners = difference.OnlyOwners && isFirst
 			if !difference.Missing && difference.Fields == nil && !e.Progress.Issued {
 				difference.Fields = []string{"certificate"}
 			}

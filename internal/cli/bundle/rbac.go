@@ -181,7 +181,7 @@ func hint(err error, from string) error {
 // other one but for its configuration.
 func (o *rbac) renderBefore(command *cobra.Command) func(context.Context, bundlesource.Rendering) ([]*unstructured.Unstructured, error) {
 	return func(ctx context.Context, rendering bundlesource.Rendering) ([]*unstructured.Unstructured, error) {
-		own, err := readConfig(command, o.beforeConfig)
+		own, err := readConfig(command, o.beforeConfig) //nolint:contextcheck // the command has the same
 		if err != nil {
 			return nil, err
 		}

@@ -15,15 +15,19 @@ func TestInterrupted(t *testing.T) {
 	waiting := &UsageError{Err: fmt.Errorf("reading: %w", context.Canceled)}
 	other := errors.New("other")
 	for name, test := range map[string]struct {
-		ctx  context.Context
-		err  error
-		want string
+		isEnded bool
+		err     error
+		want    string
 	}{
-		"a signal":            {ended, waiting, "interrupted"},
-		"an error besides it": {ended, other, "other"},
-		"no signal":           {t.Context(), waiting, "reading: context canceled"},
+		"a signal":            {true, waiting, "interrupted"},
+		"an error besides it": {true, other, "other"},
+		"no signal":           {false, waiting, "reading: context canceled"},
 	} {
-		err := interrupted(test.ctx, test.err)
+		ctx := t.Context()
+		if test.isEnded {
+			ctx = ended
+		}
+		err := interrupted(ctx, test.err)
 		if err == nil || err.Error() != test.want || (test.want == "interrupted" && Code(err) != Failed) {
 			t.Errorf("%s: got %v, want %s", name, err, test.want)
 		}
