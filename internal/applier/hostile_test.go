@@ -379,9 +379,11 @@ func decodeAny(from io.Reader, into runtime.Object) error {
 	return err
 }
 
+// waitFor waits for controllers of the cluster too. That of quotas counts nothing while it
+// waits for its caches, as it does when definitions come and go.
 func waitFor(t *testing.T, check func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, check); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 6*patience, true, check); err != nil {
 		t.Fatal(err)
 	}
 }
