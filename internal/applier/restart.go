@@ -16,7 +16,7 @@ const maxInitialSync = 5 * time.Second
 // initialSync finds what has drifted while no process ran. It takes the last applied
 // fingerprints from the record, starts the watches, and waits for their initial sync. It
 // makes no other request. If an object is not reported in time, all objects are to be
-// read. It reports whether the watches were started.
+// read. It reports whether the objects are watched now.
 func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed *release.Installed) (watched bool) {
 	items, err := object.Items(a.config.Mapper, owner, installed.Objects)
 	if err != nil {

@@ -41,8 +41,9 @@ type Origin struct {
 // Record describes the content of a catalog in the store.
 type Record struct {
 	Origin
-	// StoredAt is when the content was stored, in whole seconds. It does not
-	// move when the same content is found again.
+	// StoredAt is when the pass began that has stored the content, in whole seconds; on a
+	// replica that does not lead, it is that of the leader. It does not move when the same
+	// content is found again.
 	StoredAt time.Time `json:"storedAt"`
 	// Bytes, Objects and SHA256 describe the stored content.
 	Bytes   int64 `json:"bytes"`

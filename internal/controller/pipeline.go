@@ -36,12 +36,12 @@ type Outcome struct {
 	Observed Observed
 	Target   Target
 
-	// Onward is where the next pass will go if the world stays as it is now: the
-	// same way as this one unless this one has got there.
+	// Onward is what the next pass will do if the world stays as it is now. That is the
+	// same as Target, unless this pass has reached it.
 	Onward Target
 
 	// Waiting says that the pass has ended for its image, which is on its way, or for its
-	// turn among large ones, and that nothing else counts.
+	// turn among large ones. Nothing else counts then but RecheckAfter and Repair.
 	Waiting bool
 
 	// Installed is what is on the cluster after the pass; nil for nothing, or
@@ -218,8 +218,8 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 }
 
 // advance installs or upgrades. If that fails before anything was written, what is
-// installed is kept instead. If the status cannot be written first, the pass ends: somebody
-// has changed the extension since this pass has read it.
+// installed is kept instead. If the status cannot be written first, the pass ends: most
+// likely somebody has changed the extension since this pass has read it.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
 	if announced.begin(ctx, *outcome) != nil {
 		return

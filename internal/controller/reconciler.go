@@ -47,7 +47,7 @@ type Reconciler struct {
 	// may have to ask the cluster.
 	Certificates func() (bundle.CertificateProvider, error)
 
-	// Forget drops what the process holds for an extension that is gone.
+	// Forget drops what the process holds for an extension that is being deleted, or gone.
 	Forget func(ctx context.Context, extension string)
 
 	// Now is the clock.
@@ -61,10 +61,11 @@ type Reconciler struct {
 	// announced the one that a pass has written before it was over.
 	concluded, announced sync.Map
 
-	// removals are the extensions that are being deleted.
+	// removals ends the pass over an extension when its deletion begins, and has what is
+	// known of extensions that are being deleted.
 	removals removals
 
-	// efforts has those of each extension.
+	// efforts has, for each extension, since when passes have tried in vain to get further.
 	efforts sync.Map
 
 	// backoff is how long to wait after what the status tells of, see
@@ -74,14 +75,15 @@ type Reconciler struct {
 	// denied are the extensions that lacked rights in their last pass.
 	denied sync.Map
 
-	// unserved are the extensions whose last pass lacked kinds; issuerGone has since
-	// when that was so of those of who issues certificates.
+	// unserved are the extensions whose last pass lacked kinds. issuerGone has, for each
+	// extension, since when the kinds of its issuer of certificates are lacking.
 	unserved, issuerGone sync.Map
 
-	// repairs are those that no event has named yet.
+	// repairs are the repaired objects that no event has named yet.
 	repairs repairLog
 
-	// pulls are those that extensions wait for, of which some have come to files.
+	// pulls has the pull that each extension waits for, or its files, of which there are
+	// keptFiles.
 	pulls     sync.Map
 	keptFiles atomic.Int64
 

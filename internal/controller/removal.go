@@ -153,9 +153,9 @@ func (r *removals) noteIfDeleted(extension client.Object) {
 }
 
 // orphan has the content of an extension whose content is to stay checked, after the
-// garbage collector is done with it and while the extension is still there. It says
-// how long to wait with the end of the extension, to try again; zero for no more,
-// with an error if it is given up.
+// garbage collector is done with it and while the extension is still there. If it fails,
+// wait is for how long it is worth to try again: zero if it is given up. With
+// [turn.ErrWait] it was not tried.
 func (r *Reconciler) orphan(ctx context.Context, ext *ocv1.ClusterExtension) (wait time.Duration, err error) {
 	if !r.removals.leavesOrphans(ext) || !slices.ContainsFunc(ext.Finalizers, isOurs) {
 		return 0, nil

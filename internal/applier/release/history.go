@@ -83,7 +83,8 @@ type History struct {
 	invalid bool
 }
 
-// invalidate passes on the error of a write.
+// invalidate has the records listed again before they are used next. It gives the error
+// of the request that has left them in doubt.
 func (h *History) invalidate(err error) error {
 	if err != nil {
 		h.invalid = true
