@@ -136,8 +136,8 @@ func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Ou
 		}
 		return
 	}
-	verbosity := 0
-	if before, known := r.reasons.Swap(extension, fmt.Sprint(reason)); known && before == fmt.Sprint(reason) {
+	verbosity, text := 0, fmt.Sprint(reason)
+	if before, known := r.reasons.Swap(extension, text); known && before == text {
 		verbosity = 1
 	}
 	log.FromContext(ctx).V(verbosity).Info(reason.text, reason.values...)

@@ -89,7 +89,7 @@ func (d *Difference) addField(path []string) {
 		d.More++
 		return
 	}
-	d.Fields = append(d.Fields, strings.Clone(excerpt.Line(strings.Join(path, "."), maxPathBytes)))
+	d.Fields = append(d.Fields, excerpt.Line(strings.Join(path, "."), maxPathBytes))
 }
 
 // fieldOf is the field that a name in a patch is about, which for directives of strategic
