@@ -1,8 +1,10 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"time"
 
@@ -43,11 +45,7 @@ func addCatalogServer(
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}
-	server, err := catalogserver.NewServer(catalogserver.ServerConfig{
-		Address:        o.catalogAddress,
-		Handler:        catalogserver.Handler(store),
-		GetCertificate: certificate.certificate,
-	})
+	server, err := catalogserver.NewServer(catalogServerConfig(o, certificate.certificate, catalogserver.Handler(store)))
 	if err != nil {
 		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}
@@ -58,4 +56,13 @@ func addCatalogServer(
 		return nil, err
 	}
 	return server, addReadiness(mgr, "catalog-certificate", certificate.check)
+}
+
+// catalogServerConfig is how catalogs are served; without a certificate over plain HTTP.
+func catalogServerConfig(
+	o *options, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), handler http.Handler,
+) catalogserver.ServerConfig {
+	return catalogserver.ServerConfig{
+		Address: o.catalogAddress, Handler: handler, GetCertificate: certificate, TLS: o.tls.Apply,
+	}
 }

@@ -34,6 +34,9 @@ func TestUsage(t *testing.T) {
 		"version --nonsense":        "\nTry 'operator-controller version --help'.",
 		"version now":               "\nTry 'operator-controller version --help'.",
 		"--tls-cert cert.pem":       "--tls-cert and --tls-key must be given together" + help,
+		"--tls-profile strict":      `--tls-profile: "strict" is not known; there are old, intermediate, modern, custom` + help,
+		"--feature-gates On":        `invalid argument "On" for "--feature-gates" flag: malformed pair, expect string=bool` + help,
+		"--feature-gates A=yes":     `invalid argument "A=yes" for "--feature-gates" flag: invalid value of A: yes`,
 		"--workers 0":               "--workers must be at least 1, not 0" + help,
 		"--global-pull-secret name": `--global-pull-secret must be <namespace>/<name>, not "name"` + help,
 	} {

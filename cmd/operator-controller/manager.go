@@ -57,6 +57,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	ctrl.Log.Info("starting", "version", version, "systemNamespace", o.systemNamespace, "flags", o.flags())
+	o.logTaken(ctrl.Log)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
@@ -158,9 +159,11 @@ func metricsOptions(o *options) (metricsserver.Options, *certwatcher.CertWatcher
 	}
 	options.SecureServing = true
 	options.FilterProvider = filters.WithAuthenticationAndAuthorization
-	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) {
-		c.MinVersion = tls.VersionTLS12
+	options.TLSOpts = []func(*tls.Config){o.tls.Apply, func(c *tls.Config) {
 		c.GetCertificate = certificate.GetCertificate
+		// HTTP/2 refuses cipher suites that profiles may have, and resetting its streams
+		// is a known attack.
+		c.NextProtos = []string{"http/1.1"}
 	}}
 	return options, certificate, nil
 }

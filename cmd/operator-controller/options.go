@@ -7,11 +7,14 @@ import (
 	"os"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/tlsprofile"
 )
 
 // podNamespaceFile tells a process in a pod its namespace.
@@ -26,12 +29,15 @@ type options struct {
 	workers         int
 	leaderElect     bool
 	verbosity       int
+	featureGates    map[string]bool
 
 	healthAddress  string
 	metricsAddress string
 	pprofAddress   string
 	tlsCert        string
 	tlsKey         string
+	tlsConfig      tlsprofile.Config
+	tls            tlsprofile.Profile // parsed from tlsConfig
 
 	catalogCAs       string
 	pullCAs          string
@@ -52,6 +58,7 @@ func defaultOptions() *options {
 		cachePath:          "/var/cache",
 		workers:            8,
 		healthAddress:      ":8081",
+		tlsConfig:          defaultTLS(),
 		pprofAddress:       "0",
 		serveCatalogs:      true,
 		catalogAddress:     ":8443",
@@ -69,6 +76,8 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&o.workers, "workers", o.workers, "How many extensions are worked on at a time.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Act only while holding the leader lease.")
 	flags.IntVarP(&o.verbosity, "v", "v", o.verbosity, "Log verbosity: 0 changes in the world, 1 the reasons too, 2 each request to content.")
+	flags.Var(cliflag.NewMapStringBool(&o.featureGates), "feature-gates",
+		"Feature gates of the reference implementation, as Name=true,Other=false. None is needed: the log says what each means here.")
 
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress, "Address of /healthz and /readyz; 0 for none.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
@@ -76,6 +85,7 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", o.pprofAddress, "Address of /debug/pprof; 0 for none.")
 	flags.StringVar(&o.tlsCert, "tls-cert", o.tlsCert, "Certificate file of the catalog and metrics servers; reloaded when it changes. Without one, catalogs are served with a certificate of our own.")
 	flags.StringVar(&o.tlsKey, "tls-key", o.tlsKey, "Key file for --tls-cert.")
+	o.bindTLS(flags)
 
 	flags.StringVar(&o.catalogCAs, "catalogd-cas-dir", o.catalogCAs,
 		"Directory of certificate authorities to trust when reading catalogs, beside those of the system.")
@@ -133,7 +143,16 @@ func (o *options) complete() error {
 		checkFolder("pull-cas-dir", o.pullCAs),
 		parseName("global-pull-secret", o.globalPullSecret, &o.pullSecret),
 		parseName("service-account", o.ownAccount, &o.serviceAccount),
+		o.completeTLS(),
 	)
+}
+
+// logTaken says what of the command line is taken and does nothing.
+func (o *options) logTaken(log logr.Logger) {
+	logGates(log, o.featureGates)
+	if o.hasUnusedTLS() {
+		log.Info("--tls-custom-version, --tls-custom-ciphers and --tls-custom-curves are used only with --tls-profile=custom", "profile", o.tlsConfig.Profile)
+	}
 }
 
 func (o *options) defaultMetricsAddress() string {

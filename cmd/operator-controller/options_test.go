@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -60,6 +61,34 @@ func TestOptions(t *testing.T) {
 		},
 		"a namespace that there cannot be": {
 			args: []string{"--system-namespace=A_B"}, err: `--system-namespace: no namespace can have the name "A_B": ` + validation.IsDNS1123Label("A_B")[0],
+		},
+		"TLS as the reference has it": {
+			want: func(o *options) bool { return o.tlsConfig.Profile == "intermediate" && !o.hasUnusedTLS() },
+		},
+		"a TLS profile": {
+			args: []string{"--tls-profile=custom", "--tls-custom-version=TLSv1.3", "--tls-custom-curves=X25519MLKEM768,X25519"},
+			want: func(o *options) bool { return len(o.tlsConfig.Curves) == 2 && !o.hasUnusedTLS() },
+		},
+		"custom TLS without its profile": {
+			args: []string{"--tls-custom-ciphers=TLS_AES_128_GCM_SHA256"},
+			want: (*options).hasUnusedTLS,
+		},
+		"a TLS profile that there is not": {
+			args: []string{"--tls-profile=strict"}, err: `--tls-profile: "strict" is not known; there are old, intermediate, modern, custom`,
+		},
+		"a version of TLS that there is not": {
+			args: []string{"--tls-custom-version=SSLv3"}, err: `--tls-custom-version: "SSLv3" is not known; there are TLSv1.0, TLSv1.1, TLSv1.2, TLSv1.3`,
+		},
+		"a curve that there is not": {
+			args: []string{"--tls-profile=custom", "--tls-custom-curves=X25519,mine"},
+			err: `--tls-custom-curves: "mine" is not known; there are CurveP256, CurveP384, CurveP521, P-256, P-384, P-521, SecP256r1MLKEM768, SecP384r1MLKEM1024, ` +
+				`X25519, X25519MLKEM768, prime256v1, secp256r1, secp384r1, secp521r1`,
+		},
+		"feature gates, twice": {
+			args: []string{"--feature-gates=A=true, B=0", "--feature-gates=C=f"},
+			want: func(o *options) bool {
+				return maps.Equal(o.featureGates, map[string]bool{"A": true, "B": false, "C": false})
+			},
 		},
 		"no workers": {args: []string{"--workers=0"}, err: "--workers must be at least 1, not 0"},
 	}

@@ -45,6 +45,9 @@ type ServerConfig struct {
 	// GetCertificate returns the certificate to serve with, for each connection
 	// anew. Without it the server speaks plain HTTP.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// TLS says which versions, cipher suites and curves are accepted. Without it TLS 1.2
+	// is the least.
+	TLS func(*tls.Config)
 }
 
 // Server serves catalogs as part of a manager, on every replica.
@@ -91,9 +94,7 @@ func (s *Server) Start(ctx context.Context) error {
 	addr := listener.Addr()
 	s.addr.Store(&addr)
 	srv := newHTTPServer(newGate(s.cfg.Handler, requestBounds))
-	if s.cfg.GetCertificate != nil {
-		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.cfg.GetCertificate}
-	}
+	srv.TLSConfig = s.cfg.tls()
 	local := newHTTPServer(s.cfg.Handler)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return serve(srv, newLobby(listener, openBounds, maxWaiting)) })
@@ -107,6 +108,18 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("catalog server: %w", err)
 	}
 	return nil
+}
+
+// tls is nil for plain HTTP.
+func (c ServerConfig) tls() *tls.Config {
+	if c.GetCertificate == nil {
+		return nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.GetCertificate}
+	if c.TLS != nil {
+		c.TLS(config)
+	}
+	return config
 }
 
 func newHTTPServer(handler http.Handler) *http.Server {
