@@ -29,6 +29,7 @@ type options struct {
 	workers         int
 	leaderElect     bool
 	verbosity       int
+	minReadySeconds int
 	featureGates    map[string]bool
 
 	healthAddress  string
@@ -57,6 +58,7 @@ func defaultOptions() *options {
 	return &options{
 		cachePath:          "/var/cache",
 		workers:            8,
+		minReadySeconds:    5,
 		healthAddress:      ":8081",
 		tlsConfig:          defaultTLS(),
 		pprofAddress:       "0",
@@ -74,6 +76,8 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cachePath, "cache-path", o.cachePath,
 		"Directory for the content of catalogs and bundles; kept between runs.")
 	flags.IntVar(&o.workers, "workers", o.workers, "How many extensions are worked on at a time.")
+	flags.IntVar(&o.minReadySeconds, "min-ready-seconds", o.minReadySeconds,
+		"How many seconds workloads have to stay available before their extension is Ready; 0 for none. minReadySeconds of a Deployment counts towards it.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Act only while holding the leader lease.")
 	flags.IntVarP(&o.verbosity, "v", "v", o.verbosity, "Log verbosity: 0 changes in the world, 1 the reasons too, 2 each request to content.")
 	flags.Var(cliflag.NewMapStringBool(&o.featureGates), "feature-gates",
@@ -129,6 +133,9 @@ func (o *options) complete() error {
 	if o.workers < 1 {
 		return fmt.Errorf("--workers must be at least 1, not %d", o.workers)
 	}
+	if o.minReadySeconds < 0 || o.minReadySeconds > maxMinReadySeconds {
+		return fmt.Errorf("--min-ready-seconds must be between 0 and %d, not %d", maxMinReadySeconds, o.minReadySeconds)
+	}
 	if o.systemNamespace == "" {
 		o.systemNamespace = podNamespace()
 	}
@@ -146,6 +153,10 @@ func (o *options) complete() error {
 		o.completeTLS(),
 	)
 }
+
+// maxMinReadySeconds is an hour. Whoever waits for Ready does not wait longer for an
+// operator to show that it stays.
+const maxMinReadySeconds = 3600
 
 // logTaken says what of the command line is taken and does nothing.
 func (o *options) logTaken(log logr.Logger) {

@@ -90,6 +90,9 @@ func TestOptions(t *testing.T) {
 				return maps.Equal(o.featureGates, map[string]bool{"A": true, "B": false, "C": false})
 			},
 		},
+		"at once":    {args: []string{"--min-ready-seconds=0"}, want: func(o *options) bool { return o.minReadySeconds == 0 }},
+		"never":      {args: []string{"--min-ready-seconds=3601"}, err: "--min-ready-seconds must be between 0 and 3600, not 3601"},
+		"earlier":    {args: []string{"--min-ready-seconds=-1"}, err: "--min-ready-seconds must be between 0 and 3600, not -1"},
 		"no workers": {args: []string{"--workers=0"}, err: "--workers must be at least 1, not 0"},
 	}
 	for name, tc := range tests {

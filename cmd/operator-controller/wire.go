@@ -87,7 +87,7 @@ func wire(mgr ctrl.Manager, o *options) error {
 		Turns:        turn.New(largePasses(o.workers), sources.Wakeups.Wake),
 		Certificates: func() (bundle.CertificateProvider, error) { return webhookcert.ProviderOn(mapper) },
 		Forget:       content.forget,
-		Now:          time.Now,
+		MinReady:     time.Duration(o.minReadySeconds) * time.Second, Now: time.Now,
 	}, sources, o.workers)
 }
 

@@ -73,6 +73,7 @@ func phaseOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, before effo
 		before = recall(ext, now)
 	}
 	p, clocks := workOf(outcome, v)
+	settled := p.remaining
 	p.efforts.generation = ext.Generation
 	if clocks.deadline {
 		p.efforts.since = before.since
@@ -81,9 +82,11 @@ func phaseOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, before effo
 		}
 		deadline := deadlineOf(ext)
 		if p.remaining = deadline - now.Sub(p.efforts.since); deadline > 0 && p.remaining <= 0 {
-			return overdue(ext, v, p)
+			late := overdue(ext, v, p)
+			late.remaining = settled
+			return late
 		}
-		p.remaining = max(p.remaining, 0)
+		p.remaining = sooner(max(p.remaining, 0), settled)
 	}
 	if clocks.answer {
 		p.efforts.answers, p.efforts.same = before.with(answerOf(p.reason, p.message), now)
@@ -132,6 +135,11 @@ func workOf(outcome Outcome, v verdict) (phase, clocks) {
 		return phase{working: true, reason: ocv1.ReasonRollingOut, message: text}, clocks{deadline: true}
 	case available != metav1.ConditionTrue:
 		return phase{reason: availableReasons[available], message: text}, clocks{answer: true}
+	case outcome.Settling.Recovered:
+		// It is unavailable until it stays: one that ends again and again is the same all along.
+		return phase{reason: ocv1.ReasonUnavailable, message: settlingText(outcome), remaining: outcome.Settling.Left}, clocks{answer: true}
+	case outcome.isSettling():
+		return phase{working: true, reason: ocv1.ReasonRollingOut, message: settlingText(outcome), remaining: outcome.Settling.Left}, clocks{deadline: true}
 	default:
 		return phase{reason: v.reason, message: v.message}, clocks{}
 	}
@@ -146,6 +154,18 @@ func workloadsText(outcome Outcome) string {
 		text += "; " + lookAt(outcome)
 	}
 	return text
+}
+
+// isSettling says that all there is to wait for is that workloads stay available.
+func (o *Outcome) isSettling() bool { return len(o.Settling.Keys) > 0 }
+
+// settlingText does not change while time passes.
+func settlingText(outcome Outcome) string {
+	names := make([]string, len(outcome.Settling.Keys))
+	for i, key := range outcome.Settling.Keys {
+		names[i] = key.String()
+	}
+	return fmt.Sprintf("available, and has to stay so for %s: %s", outcome.Settling.For, excerpt.Of(names, maxList))
 }
 
 // hasFailed says that a rollout gets no further.

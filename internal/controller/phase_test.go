@@ -176,13 +176,19 @@ func TestPhasesOverTime(t *testing.T) {
 	rolling := settled(health.Workload{Key: deployment("d"), Available: metav1.ConditionTrue, RollingOut: true, Reason: "r"})
 	stuck := settled(health.Workload{Key: deployment("d"), Available: metav1.ConditionTrue, Stuck: true, Reason: "r"})
 	down := settled(health.Workload{Key: deployment("d"), Available: metav1.ConditionFalse, Reason: "r"})
+	settling := func(left time.Duration, recovered bool) Outcome {
+		outcome := settled(running("d"))
+		outcome.Settling = health.Settling{Keys: []object.Key{deployment("d")}, For: 5 * time.Second, Left: left, Recovered: recovered}
+		return outcome
+	}
 	const (
-		second   = time.Second
-		minute   = time.Minute
-		retrying = "Progressing True Retrying, Ready False Retrying"
-		isDone   = "Progressing True Succeeded, Ready True Succeeded"
-		isDown   = "Progressing True Succeeded, Ready False Unavailable"
-		isOver   = "Progressing False ProgressDeadlineExceeded, Ready False ProgressDeadlineExceeded, Stalled"
+		second    = time.Second
+		minute    = time.Minute
+		retrying  = "Progressing True Retrying, Ready False Retrying"
+		isDone    = "Progressing True Succeeded, Ready True Succeeded"
+		isDown    = "Progressing True Succeeded, Ready False Unavailable"
+		isRolling = "Progressing True Succeeded, Ready Unknown RollingOut, Reconciling"
+		isOver    = "Progressing False ProgressDeadlineExceeded, Ready False ProgressDeadlineExceeded, Stalled"
 	)
 	type step struct {
 		at         time.Duration
@@ -243,6 +249,28 @@ func TestPhasesOverTime(t *testing.T) {
 			{at: 4 * minute, outcome: down, restarted: true, want: isDown + ", Stalled"},
 			{at: 5 * minute, outcome: settled(running("d")), want: isDone},
 			{at: 6 * minute, outcome: down, want: isDown, remaining: 2 * minute},
+		}},
+		"an operator that stays": {steps: []step{
+			{at: 0, outcome: rolling, want: isRolling},
+			{at: minute, outcome: settling(5*second, false), want: isRolling, remaining: 5 * second},
+			{at: minute + 2*second, outcome: settling(3*second, false), restarted: true, want: isRolling, remaining: 3 * second},
+			{at: minute + 5*second, outcome: settled(running("d")), want: isDone},
+			{at: minute + 6*second, outcome: settled(running("d")), restarted: true, want: isDone},
+		}},
+		"an operator that ends 2 s after each start": {steps: []step{
+			{at: 0, outcome: settling(5*second, false), want: isRolling, remaining: 5 * second},
+			{at: 2 * second, outcome: down, want: isDown, remaining: 2 * minute},
+			{at: 12 * second, outcome: settling(5*second, true), want: isDown, remaining: 5 * second},
+			{at: 14 * second, outcome: down, want: isDown, remaining: 2*minute - 2*second},
+			{at: 2*minute + 14*second, outcome: settling(5*second, true), want: isDown + ", Stalled", remaining: 5 * second},
+			{at: 2*minute + 16*second, outcome: down, want: isDown + ", Stalled"},
+			{at: 9 * minute, outcome: settled(running("d")), want: isDone},
+		}},
+		"a deadline, and an operator that stays": {deadline: 10, steps: []step{
+			{at: 0, outcome: rolling, want: isRolling, remaining: 10 * minute},
+			{at: 10*minute - second, outcome: settling(5*second, false), want: isRolling, remaining: second},
+			{at: 10 * minute, outcome: settling(4*second, false), want: isOver, remaining: 4 * second},
+			{at: 10*minute + 4*second, outcome: settled(running("d")), want: isDone},
 		}},
 		"a rollout that takes its time": {steps: []step{
 			{at: 0, outcome: rolling, want: "Progressing True Succeeded, Ready Unknown RollingOut, Reconciling"},

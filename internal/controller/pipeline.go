@@ -80,9 +80,11 @@ type Outcome struct {
 	// RepairErr says that the installed content could not be repaired.
 	RepairErr error
 
-	// Workloads are those of what is installed, as far as they were seen.
+	// Workloads are those of what is installed, as far as they were seen. Settling are
+	// those among them that have not been available for long enough.
 	Workloads       []health.Workload
 	WorkloadsUnseen bool
+	Settling        health.Settling
 
 	// Applied is what came of the revision that was installed in this pass; nil if none
 	// was. Repair is what came of repairing the installed one.
@@ -172,6 +174,7 @@ func (r *Reconciler) observeWorkloads(wanted Wanted, outcome *Outcome) {
 	}
 	workloads, seen := r.Releases.Workloads(wanted.Owner)
 	outcome.Workloads, outcome.WorkloadsUnseen = workloads, !seen
+	outcome.Settling = health.SettlingOf(workloads, r.MinReady, r.Now())
 }
 
 func (r *Reconciler) resolve(wanted Wanted, invalid error, observed Observed) Target {

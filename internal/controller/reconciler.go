@@ -50,6 +50,10 @@ type Reconciler struct {
 	// Forget drops what the process holds for an extension that is being deleted, or gone.
 	Forget func(ctx context.Context, extension string)
 
+	// MinReady is how long workloads have to stay available before an extension is Ready;
+	// zero for no time.
+	MinReady time.Duration
+
 	// Now is the clock.
 	Now func() time.Time
 

@@ -75,10 +75,14 @@ func within(first string, parts []string, readOn string) string {
 // has to.
 func workloadParts(outcome Outcome) []string {
 	status, reasons := availability(outcome)
-	if len(reasons) == 0 {
-		return nil
+	var parts []string
+	if outcome.isSettling() {
+		parts = append(parts, settlingText(outcome))
 	}
-	parts := []string{"workloads: " + excerpt.Of(reasons, maxList)}
+	if len(reasons) == 0 {
+		return parts
+	}
+	parts = append(parts, "workloads: "+excerpt.Of(reasons, maxList))
 	if status == metav1.ConditionFalse || hasFailed(outcome) {
 		parts = append(parts, lookAt(outcome))
 	}

@@ -50,6 +50,7 @@ func (e *Environment) StartController(ctx context.Context, logFile string, args 
 	// lease.
 	controller.command = e.Memory.command(filepath.Join(e.programs, "operator-controller"), append([]string{
 		"--leader-elect",
+		"--min-ready-seconds=0", // pods are simulated: those who test the time give it
 		"--kubeconfig=" + e.kubeconfig,
 		"--system-namespace=" + SystemNamespace,
 		"--cache-path=" + filepath.Join(e.dir, "cache"),

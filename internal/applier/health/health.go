@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,18 @@ type Workload struct {
 	// Reason is why it is not available or not rolled out, or what it lacks
 	// although it is, in one line.
 	Reason string
+
+	// Since is when it came to be available or not or, if that was later, when its
+	// rollout was over; less the time for which its pods had to be ready before. It is by
+	// the clock of the cluster, to the second, and zero if the cluster does not say.
+	Since time.Time
+
+	// Recovered says that it became available after its rollout was over: there was a
+	// time in between when it was not.
+	Recovered bool
+
+	// Selector selects its pods. It is empty unless they may tell why it does not serve.
+	Selector string
 }
 
 // DeploymentKind is the one kind whose status is read.
@@ -117,7 +130,40 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 	case workload.Available != metav1.ConditionTrue:
 		workload.Reason = cmp.Or(available.Message, "its status does not say whether it is available")
 	}
+	workload.Since, workload.Recovered = since(deployment, available, progressing)
+	if workload.Available == metav1.ConditionFalse || workload.Stuck && !paused {
+		workload.Selector = selectorOf(deployment)
+	}
 	return workload
+}
+
+// since is the later one of two times: when the Deployment became available or not, and
+// when its rollout was over. The cluster keeps the latter as the update of a condition that
+// changes only its reason.
+func since(deployment *appsv1.Deployment, available, progressing appsv1.DeploymentCondition) (at time.Time, recovered bool) {
+	changed := available.LastTransitionTime.UTC()
+	if progressing.Reason != reasonRolledOut {
+		return changed, false
+	}
+	rolledOut := progressing.LastUpdateTime.UTC()
+	if changed.After(rolledOut) {
+		return changed.Add(-minReady(deployment)), available.Status == corev1.ConditionTrue
+	}
+	return rolledOut.Add(-minReady(deployment)), false
+}
+
+// minReady is how long a pod has to be ready before the cluster counts it as available.
+func minReady(deployment *appsv1.Deployment) time.Duration {
+	return time.Duration(deployment.Spec.MinReadySeconds) * time.Second
+}
+
+// selectorOf is empty for a Deployment that would select all pods, or none.
+func selectorOf(deployment *appsv1.Deployment) string {
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return ""
+	}
+	return selector.String()
 }
 
 // reasonRolledOut is that of the condition Progressing of a Deployment that has

@@ -3,8 +3,10 @@ package health
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -159,6 +161,88 @@ status: {replicas: many}`,
 			tc.want.Key = key
 			if diff := cmp.Diff(tc.want, workloadOf(key, obj)); diff != "" {
 				t.Errorf("workloadOf() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSinceWhen is about the times of a Deployment, and whose pods are looked at.
+func TestSinceWhen(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		reason    string
+		spec      string
+		status    string
+		want      string // the time of day; empty for none
+		recovered bool
+		selector  string
+	}{
+		"the first rollout": {
+			status: `conditions: [{type: Available, status: "True", lastTransitionTime: "2026-11-23T12:00:07Z"},
+  {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastTransitionTime: "2026-11-23T12:00:00Z", lastUpdateTime: "2026-11-23T12:00:07Z"}]`,
+			want: "12:00:07",
+		},
+		"a rollout during which the old pods served": {
+			reason: "the condition Progressing was True all along, and only its reason has changed",
+			status: `conditions: [{type: Available, status: "True", lastTransitionTime: "2026-11-23T12:00:07Z"},
+  {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastTransitionTime: "2026-11-23T12:00:00Z", lastUpdateTime: "2026-11-23T13:00:00Z"}]`,
+			want: "13:00:00",
+		},
+		"pods had to be ready for some time before": {
+			spec: "minReadySeconds: 3",
+			status: `conditions: [{type: Available, status: "True", lastTransitionTime: "2026-11-23T12:00:07Z"},
+  {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastUpdateTime: "2026-11-23T12:00:07Z"}]`,
+			want: "12:00:04",
+		},
+		"down for a while after the rollout": {
+			status: `conditions: [{type: Available, status: "True", lastTransitionTime: "2026-11-23T14:00:00Z"},
+  {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastUpdateTime: "2026-11-23T12:00:07Z"}]`,
+			want: "14:00:00", recovered: true,
+		},
+		"down": {
+			status: `conditions: [{type: Available, status: "False", lastTransitionTime: "2026-11-23T14:00:00Z"},
+  {type: Progressing, status: "True", reason: NewReplicaSetAvailable, lastUpdateTime: "2026-11-23T12:00:07Z"}]`,
+			want: "14:00:00", selector: "app=d",
+		},
+		"given up, and the old pods serve": {
+			status: `conditions: [{type: Available, status: "True", lastTransitionTime: "2026-11-23T12:00:07Z"},
+  {type: Progressing, status: "False", reason: ProgressDeadlineExceeded, lastUpdateTime: "2026-11-23T13:00:00Z"}]`,
+			want: "12:00:07", selector: "app=d",
+		},
+		"the cluster says no times": {status: `conditions: [{type: Available, status: "True"}]`},
+		"its selector says nothing": {
+			reason: "all pods of the namespace are not its own",
+			spec:   "selector: {}",
+			status: `conditions: [{type: Available, status: "False", lastTransitionTime: "2026-11-23T14:00:00Z"}]`,
+			want:   "14:00:00",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			deployment := &appsv1.Deployment{}
+			if err := yaml.Unmarshal([]byte("metadata: {generation: 1}\nspec: {replicas: 1, selector: {matchLabels: {app: d}}}"), deployment); err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range []struct {
+				text string
+				into any
+			}{{tc.spec, &deployment.Spec}, {tc.status, &deployment.Status}} {
+				if err := yaml.Unmarshal([]byte(part.text), part.into); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if strings.Contains(tc.spec, "selector: {}") {
+				deployment.Spec.Selector = &metav1.LabelSelector{}
+			}
+			deployment.Status.ObservedGeneration = 1
+			got := OfDeployment(object.Key{}, deployment)
+			since := ""
+			if !got.Since.IsZero() {
+				since = got.Since.Format(time.TimeOnly)
+			}
+			if since != tc.want || got.Recovered != tc.recovered || got.Selector != tc.selector {
+				t.Errorf("since %q, recovered %t, selector %q; want %q, %t, %q (%s)", since, got.Recovered, got.Selector, tc.want, tc.recovered, tc.selector, tc.reason)
 			}
 		})
 	}
