@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -106,6 +107,10 @@ type requests struct {
 
 	// stop, if set, is asked before each request and may refuse it.
 	stop func(*http.Request) error
+
+	// answer, if set, gives the body in the place of that of the API server; empty for
+	// none. It is set before the requests that it is for.
+	answer func(*http.Request) string
 }
 
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
@@ -126,6 +131,11 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		if stop != nil {
 			if err := stop(req); err != nil {
 				return nil, err
+			}
+		}
+		if r.answer != nil {
+			if body := r.answer(req); body != "" {
+				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 			}
 		}
 		return next.RoundTrip(req)

@@ -18,6 +18,9 @@ type memory struct {
 	uid   types.UID
 	drift *drift.State
 
+	// diagnoses are why workloads do not serve.
+	diagnoses diagnoses
+
 	// history are the release records; nil until they were listed.
 	history *release.History
 
@@ -43,7 +46,7 @@ func (a *Applier) memory(owner object.Owner) *memory {
 	defer a.mu.Unlock()
 	known, ok := a.memories[owner.Name]
 	if !ok || known.uid != owner.UID {
-		known = &memory{uid: owner.UID, drift: drift.NewState()}
+		known = &memory{uid: owner.UID, drift: drift.NewState(), diagnoses: newDiagnoses()}
 		a.memories[owner.Name] = known
 	}
 	return known
@@ -67,7 +70,7 @@ func (a *Applier) Forget(extension string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known := a.memories[extension]; known != nil {
-		a.memories[extension] = &memory{uid: known.uid, drift: drift.NewState(), remaining: known.remaining}
+		a.memories[extension] = &memory{uid: known.uid, drift: drift.NewState(), diagnoses: newDiagnoses(), remaining: known.remaining}
 	}
 }
 

@@ -9,10 +9,11 @@ import (
 )
 
 // Workloads are the objects of the installed release that run something, sorted,
-// as they were seen last; false if they were not looked at in this process yet.
-// It makes no request.
+// as they were seen last, with the causes that [Applier.Diagnose] has found; false if
+// they were not looked at in this process yet. It makes no request.
 func (a *Applier) Workloads(owner object.Owner) ([]health.Workload, bool) {
-	known := a.memory(owner).drift
+	memory := a.memory(owner)
+	known := memory.drift
 	looked := known.LookedAt()
 	if looked.IsZero() {
 		return known.Workloads(), false
@@ -20,7 +21,7 @@ func (a *Applier) Workloads(owner object.Owner) ([]health.Workload, bool) {
 	if a.config.Now().Sub(looked) > maxUnseen && slices.Contains(a.watches.Denied(owner.Name), health.DeploymentKind.String()) {
 		return health.Unseen(known.Workloads()), true
 	}
-	return known.Workloads(), true
+	return memory.diagnoses.explain(known.Workloads()), true
 }
 
 // maxUnseen is how long workloads that are not watched are taken to be as they were.

@@ -162,6 +162,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		announced.awaiting(ctx, outcome)
 		return outcome
 	}
+	r.diagnose(ctx, wanted, &outcome)
 	r.observeWorkloads(wanted, &outcome)
 	outcome.Onward = onward(wanted, outcome)
 	r.findRelated(ctx, wanted, &outcome)
@@ -175,6 +176,15 @@ func (r *Reconciler) observeWorkloads(wanted Wanted, outcome *Outcome) {
 	workloads, seen := r.Releases.Workloads(wanted.Owner)
 	outcome.Workloads, outcome.WorkloadsUnseen = workloads, !seen
 	outcome.Settling = health.SettlingOf(workloads, r.MinReady, r.Now())
+}
+
+// diagnose looks for why workloads do not serve, if it is time for that.
+func (r *Reconciler) diagnose(ctx context.Context, wanted Wanted, outcome *Outcome) {
+	if outcome.Installed == nil {
+		return
+	}
+	next := r.Releases.Diagnose(ctx, wanted.Owner)
+	outcome.RecheckAfter = sooner(outcome.RecheckAfter, next)
 }
 
 func (r *Reconciler) resolve(wanted Wanted, invalid error, observed Observed) Target {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -32,10 +33,21 @@ type Releases interface {
 	// request when nothing was.
 	Repair(ctx context.Context, owner object.Owner) (installation.Result, error)
 
+	Health
+}
+
+// Health says how the content of an extension is doing, and why it does not serve.
+type Health interface {
 	// Workloads are the objects of what is installed that run something, sorted,
 	// as they were seen last; false if nobody has looked at them yet. It makes no
 	// request.
 	Workloads(owner object.Owner) ([]health.Workload, bool)
+
+	// Diagnose looks for the cause why workloads do not serve, which is in their reasons
+	// from then on, and says when to call it again; zero if nothing is to be looked for.
+	// It makes no request if all of them serve, and few while one does not. It does not
+	// fail: what cannot be read is not known.
+	Diagnose(ctx context.Context, owner object.Owner) (next time.Duration)
 }
 
 // Deletions look after the content of extensions that are being deleted, as their

@@ -55,6 +55,7 @@ type world struct {
 	began        bool
 	repairErr    error
 	workloads    []health.Workload
+	diagnoseIn   time.Duration
 	unseen       bool                // the workloads
 	repair       installation.Result // what comes of one
 
@@ -212,6 +213,8 @@ func (w *world) Event(_ runtime.Object, kind, reason, note string) {
 }
 
 func (w *world) Workloads(object.Owner) ([]health.Workload, bool) { return w.workloads, !w.unseen }
+
+func (w *world) Diagnose(context.Context, object.Owner) time.Duration { return w.diagnoseIn }
 
 func (w *world) BeginDeletion(context.Context, object.Owner) (installation.Deletion, error) {
 	w.did = append(w.did, "begin deletion")

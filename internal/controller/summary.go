@@ -31,6 +31,10 @@ const (
 	// lists.
 	maxPart = 340
 	maxList = 240
+
+	// maxWorkloads is what is left of a part for what is amiss with workloads: the cause
+	// is at the end of it.
+	maxWorkloads = maxPart - len("workloads: ")
 )
 
 // obstacle is what stands in the way of an extension, in plain words.

@@ -82,7 +82,7 @@ func workloadParts(outcome Outcome) []string {
 	if len(reasons) == 0 {
 		return parts
 	}
-	parts = append(parts, "workloads: "+excerpt.Of(reasons, maxList))
+	parts = append(parts, "workloads: "+excerpt.Of(reasons, maxWorkloads))
 	if status == metav1.ConditionFalse || hasFailed(outcome) {
 		parts = append(parts, lookAt(outcome))
 	}
