@@ -14,8 +14,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 )
 
-// version is stamped by the linker.
-var version = "unknown"
+// version is stamped by the linker, and empty where that was not done.
+var version string
 
 // displayName is how people call the tool, and how it names itself.
 const displayName = "kubectl extension"
@@ -43,5 +43,5 @@ func newCommand() *cobra.Command {
 	command.AddCommand(
 		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
 	)
-	return program.New(command, version)
+	return program.New(command, program.Version(version))
 }

@@ -7,12 +7,16 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	// An image need not have root certificates: without any, these are taken.
+	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 )
 
-// version is stamped by the linker.
-var version = "unknown"
+// version is stamped by the linker, and empty where that was not done.
+var version string
+
+func currentVersion() string { return program.Version(version) }
 
 func main() { program.Run(newCommand()) }
 
@@ -30,7 +34,7 @@ func newCommand() *cobra.Command {
 		},
 	}
 	options.bind(command.Flags())
-	return program.New(command, version)
+	return program.New(command, currentVersion())
 }
 
 // checkArgs takes none, and says where the commands for people are.

@@ -56,7 +56,7 @@ func run(ctx context.Context, o *options) error {
 	if err := wire(mgr, o); err != nil {
 		return err
 	}
-	ctrl.Log.Info("starting", "version", version, "systemNamespace", o.systemNamespace, "flags", o.flags())
+	ctrl.Log.Info("starting", "version", currentVersion(), "systemNamespace", o.systemNamespace, "flags", o.flags())
 	o.logTaken(ctrl.Log)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)
@@ -69,7 +69,7 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = "operator-controller/" + version
+	config.UserAgent = "operator-controller/" + currentVersion()
 	// The API server's own fairness limits requests.
 	config.QPS = -1
 	return config, nil
