@@ -11,8 +11,11 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 # once and keeps it in its cache.
 TOOL := go tool -modfile=hack/tools/go.mod
 
+# What makes images and releases is large, and not needed to change the code.
+RELEASE_TOOL := go tool -modfile=hack/release/go.mod
+
 # Every module there is; verify keeps them tidy.
-MODULES := . hack/cluster hack/tools
+MODULES := . hack/cluster hack/release hack/tools
 
 # The programs of the local cluster, and the program that runs one.
 CLUSTER := go run ./test/cluster/cmd/cluster
@@ -36,6 +39,49 @@ help: ## List the targets.
 build: ## Build bin/operator-controller and bin/kubectl-extension.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
 	install cmd/kubectl-extension/kubectl_complete-extension bin/
+
+# What the image is called on a node, and in the manifests that are applied.
+IMAGE ?= localhost/operator-controller:$(VERSION)
+# Where it is pushed to; nowhere if empty.
+IMAGE_REPO ?=
+IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
+
+# Of one commit, base and Go, the image is the same to the byte. KO_DEFAULTBASEIMAGE is another
+# base; base.localhost/static is one that is made here, and needs no network.
+.PHONY: image
+image: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+image: ## Build bin/image, and push it to IMAGE_REPO if that is set; prints its digest.
+	@VERSION=$(VERSION) KO_DOCKER_REPO=localhost go run ./hack/image --layout bin/image --name $(IMAGE) \
+		$(if $(IMAGE_REPO),--push $(IMAGE_REPO):$(VERSION)) -- \
+		$(RELEASE_TOOL) ko build --bare --push=false --platform $(IMAGE_PLATFORMS) --sbom-dir bin/sbom ./cmd/operator-controller
+
+KIND ?= kind
+KIND_CLUSTER ?= kind
+CTR ?= ctr
+# The socket of containerd; with it, the image is loaded there, and not into kind.
+CONTAINERD ?=
+
+.PHONY: image-load
+image-load: ## Load bin/image as IMAGE into KIND_CLUSTER, or into CONTAINERD, a socket.
+	tar -C bin/image -cf bin/image.tar .
+	$(if $(CONTAINERD),$(CTR) --address $(CONTAINERD) --namespace k8s.io images import bin/image.tar, \
+		$(KIND) load image-archive bin/image.tar --name $(KIND_CLUSTER))
+
+KUBECTL ?= $(shell command -v kubectl || echo go tool -modfile=hack/cluster/go.mod kubectl)
+
+CONFIG ?= config/default
+
+.PHONY: manifests
+manifests: ## Print the manifests in CONFIG, with IMAGE as the image of the controller.
+	@$(TOOL) kustomize build $(CONFIG) | sed 's|image: controller:latest$$|image: $(IMAGE)|'
+
+.PHONY: deploy
+deploy: ## Install the controller with IMAGE on the current cluster, or bring it up to date.
+	@$(MAKE) -s manifests IMAGE=$(IMAGE) CONFIG=$(CONFIG) | $(KUBECTL) apply -f -
+	$(KUBECTL) --namespace olmv1-system rollout status deployment/operator-controller-controller-manager --timeout 5m
+
+.PHONY: run
+run: image image-load deploy ## Build the image, load it as IMAGE onto the node, and deploy it.
 
 .PHONY: generate
 generate: ## Generate deep copies and CustomResourceDefinitions from api/.
