@@ -15,7 +15,7 @@ TOOL := go tool -modfile=hack/tools/go.mod
 RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
 # Every module there is; verify keeps them tidy.
-MODULES := . hack/cluster hack/release hack/tools
+MODULES := . hack/actionlint hack/cluster hack/release hack/tools
 
 # The programs of the local cluster, and the program that runs one.
 CLUSTER := go run ./test/cluster/cmd/cluster
@@ -94,14 +94,19 @@ clean: ## Remove what was built here; caches outside of the checkout stay.
 
 # Check
 
+.PHONY: ci
+ci: ## Check everything that has to hold for a change, as CI does.
+	.ci/run
+
 .PHONY: fmt
 fmt: ## Format the code.
 	$(TOOL) golangci-lint fmt
 
 .PHONY: lint
-lint: ## Lint the code and check its architecture.
+lint: ## Lint the code and the workflows, and check its architecture.
 	$(TOOL) golangci-lint config verify
 	$(TOOL) golangci-lint run
+	go tool -modfile=hack/actionlint/go.mod actionlint -shellcheck= -pyflakes=
 
 .PHONY: tidy
 tidy: ## Bring go.mod and go.sum of every module up to date.
