@@ -62,7 +62,7 @@ CTR ?= ctr
 CONTAINERD ?=
 
 .PHONY: image-load
-image-load: ## Load bin/image as IMAGE into KIND_CLUSTER, or into CONTAINERD, a socket.
+image-load: ## Load bin/image, by the name it was built with, into KIND_CLUSTER or into CONTAINERD, a socket.
 	tar -C bin/image -cf bin/image.tar .
 	$(if $(CONTAINERD),$(CTR) --address $(CONTAINERD) --namespace k8s.io images import bin/image.tar, \
 		$(KIND) load image-archive bin/image.tar --name $(KIND_CLUSTER))
@@ -90,7 +90,41 @@ generate: ## Generate deep copies and CustomResourceDefinitions from api/.
 
 .PHONY: clean
 clean: ## Remove what was built here; caches outside of the checkout stay.
-	rm -rf bin coverage.out
+	rm -rf bin dist coverage.out
+
+# Release
+
+# Where the image of a release is.
+RELEASE_REPO ?= ghcr.io/clusterextensions/operator-controller
+# What it is signed with: a file, or a key of a KMS. Without, a key is made for the check, and
+# who publishes signs anew, without a key, by what the environment vouches for.
+COSIGN_KEY ?=
+COSIGN_PASSWORD ?=
+release release-check release-publish: export PATH := $(CURDIR)/bin/tools:$(PATH)
+release release-check release-publish: export IMAGE_REPO = $(RELEASE_REPO)
+release release-check release-publish: export VERSION := $(VERSION)
+release release-check: export COSIGN_KEY := $(or $(COSIGN_KEY),$(CURDIR)/bin/cosign.key)
+release-publish: export COSIGN_KEY := $(COSIGN_KEY)
+release release-check release-publish: export COSIGN_PASSWORD := $(COSIGN_PASSWORD)
+
+.PHONY: release-tools
+release-tools:
+	GOBIN=$(CURDIR)/bin/tools go install -modfile=hack/release/go.mod tool
+
+.PHONY: release
+release: release-tools ## Build and sign a release of VERSION (such as v0.1.0) in dist; publishes nothing.
+	test -n '$(filter-out $(CURDIR)/bin/cosign.key,$(COSIGN_KEY))' || test -f bin/cosign.key || \
+		bin/tools/cosign generate-key-pair --output-key-prefix bin/cosign
+	hack/release/build
+	bin/tools/cosign public-key --key $(COSIGN_KEY) --outfile dist/cosign.pub
+
+.PHONY: release-check
+release-check: release cluster-build ## Make a release, and verify it from its files.
+	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/release -dist $(CURDIR)/dist
+
+.PHONY: release-publish
+release-publish: ## Push the image of dist to RELEASE_REPO, sign it, and draft a release.
+	hack/release/publish
 
 # Check
 

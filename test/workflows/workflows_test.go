@@ -139,7 +139,7 @@ func TestModules(t *testing.T) {
 		t.Fatal("the Makefile has no MODULES")
 	}
 	tidy := []string{}
-	for _, module := range strings.Fields(string(line[1])) {
+	for module := range strings.FieldsSeq(string(line[1])) {
 		tidy = append(tidy, "/"+strings.TrimPrefix(module, "."))
 	}
 	slices.Sort(tidy)
