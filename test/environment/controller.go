@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +33,18 @@ type Controller struct {
 // when it is ready. Its log goes to logFile, at the end. Controllers that are
 // started one after the other share their cache.
 func (e *Environment) StartController(ctx context.Context, logFile string, args ...string) (*Controller, error) {
+	controller, err := e.LaunchController(logFile, args...)
+	if err != nil {
+		return nil, err
+	}
+	if err := controller.waitReady(ctx); err != nil {
+		return nil, errors.Join(err, controller.Kill())
+	}
+	return controller, nil
+}
+
+// LaunchController is StartController that does not wait.
+func (e *Environment) LaunchController(logFile string, args ...string) (*Controller, error) {
 	health, err := freePort()
 	if err != nil {
 		return nil, err
@@ -46,8 +59,6 @@ func (e *Environment) StartController(ctx context.Context, logFile string, args 
 	}
 	defer func() { _ = log.Close() }() // the process has its own handle
 	controller := &Controller{health: health, catalogs: catalogs, logFile: logFile, exited: make(chan struct{})}
-	// A controller that has lost its cluster ends by itself: it cannot renew its
-	// lease.
 	controller.command = e.Memory.command(filepath.Join(e.programs, "operator-controller"), append([]string{
 		"--leader-elect",
 		"--min-ready-seconds=0", // pods are simulated: those who test the time give it
@@ -60,17 +71,27 @@ func (e *Environment) StartController(ctx context.Context, logFile string, args 
 	}, args...)...)
 	controller.command.Env = e.environ()
 	controller.command.Stdout, controller.command.Stderr = log, log
-	if err := controller.command.Start(); err != nil {
+	if err := controller.start(); err != nil {
 		return nil, fmt.Errorf("starting the controller: %w", err)
 	}
-	go func() {
-		_ = controller.command.Wait()
-		close(controller.exited)
-	}()
-	if err := controller.waitReady(ctx); err != nil {
-		return nil, errors.Join(err, controller.Kill())
-	}
 	return controller, nil
+}
+
+// start has a thread to itself: the kernel ends the process with it. A controller waits for
+// a cluster that has gone, and would outlive tests that were killed.
+func (c *Controller) start() error {
+	c.command.SysProcAttr = endWithUs()
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := c.command.Start()
+		started <- err
+		if err == nil {
+			_ = c.command.Wait()
+			close(c.exited)
+		}
+	}()
+	return <-started
 }
 
 func freePort() (string, error) {
@@ -83,7 +104,7 @@ func freePort() (string, error) {
 
 func (c *Controller) waitReady(ctx context.Context) error {
 	for {
-		if c.isReady(ctx) {
+		if c.IsReady(ctx) {
 			return nil
 		}
 		select {
@@ -96,8 +117,14 @@ func (c *Controller) waitReady(ctx context.Context) error {
 	}
 }
 
-func (c *Controller) isReady(ctx context.Context) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+"/readyz", http.NoBody)
+// IsReady asks the process as a node does.
+func (c *Controller) IsReady(ctx context.Context) bool { return c.answers(ctx, "/readyz") }
+
+// IsLive asks the process as a node does.
+func (c *Controller) IsLive(ctx context.Context) bool { return c.answers(ctx, "/healthz") }
+
+func (c *Controller) answers(ctx context.Context, path string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+path, http.NoBody)
 	if err != nil {
 		return false
 	}

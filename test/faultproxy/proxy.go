@@ -60,6 +60,14 @@ func (p *Proxy) Close() {
 	p.server.Close()
 }
 
+// Cut ends all connections of clients, and with them what is under way.
+func (p *Proxy) Cut() { p.server.CloseClientConnections() }
+
+// Down answers nothing: it is an API server that is away.
+func Down(http.Handler) http.Handler {
+	return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { reset(req) })
+}
+
 // Use puts a handler between the clients and the API server; the last one added
 // is the first to see a request.
 func (p *Proxy) Use(wrap func(http.Handler) http.Handler) {

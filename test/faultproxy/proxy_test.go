@@ -175,3 +175,34 @@ func TestWriteOf(t *testing.T) {
 		})
 	}
 }
+
+// What is down answers nobody, and what was under way ends.
+func TestDown(t *testing.T) {
+	t.Parallel()
+	entered := make(chan struct{})
+	proxy, _, config, client := start(t, func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/watch" {
+			close(entered)
+			<-req.Context().Done()
+		}
+		ok(w, req)
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := send(t.Context(), client, http.MethodGet, config.Host+"/watch", "")
+		ended <- err
+	}()
+	<-entered
+	proxy.Use(faultproxy.Down)
+	proxy.Cut()
+	if err := <-ended; err == nil {
+		t.Error("what was under way has succeeded")
+	}
+	if _, err := send(t.Context(), client, http.MethodPut, config.Host+"/a", ""); err == nil {
+		t.Error("it answers")
+	}
+	proxy.Heal()
+	if status, err := send(t.Context(), client, http.MethodPut, config.Host+"/a", ""); err != nil || status != http.StatusCreated {
+		t.Errorf("status %d, error %v when it is back", status, err)
+	}
+}
