@@ -77,6 +77,9 @@ func New(config Config) (*Applier, error) {
 	return applier, nil
 }
 
+// Close ends the watches. The applier is not to be used any more then.
+func (a *Applier) Close() { a.watches.Close() }
+
 // recordsOf says where the release records are, and who confirms that extensions are there.
 func recordsOf(config Config, clients *impersonation.Clients) (release.Config, error) {
 	names, err := metadata.NewForConfigAndClient(config.REST, clients.Own())

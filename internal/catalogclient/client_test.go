@@ -567,3 +567,24 @@ func files(t *testing.T, dir string) []string {
 	slices.Sort(names)
 	return names
 }
+
+// What is known to be wrong is no content that comes soon.
+func TestNotYet(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"never tried":    {want: true},
+		"not there yet":  {err: &catalogclient.StatusError{Code: http.StatusNotFound}, want: true},
+		"no connection":  {err: errors.New("connection refused"), want: true},
+		"too much":       {err: fmt.Errorf("reading: %w", &fbc.LimitError{What: "objects", Limit: 1})},
+		"no catalog":     {err: &fbc.StreamError{Err: errors.New("no JSON")}},
+		"nothing in it":  {err: catalogclient.ErrEmptyCatalog},
+		"another coding": {err: &catalogclient.EncodingError{Encoding: "br"}},
+	} {
+		if got := (&catalogclient.NotLoadedError{Catalog: "c", Err: tt.err}).NotYet(); got != tt.want {
+			t.Errorf("%s: not yet is %t", name, got)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
 
 var (
@@ -28,6 +30,15 @@ func (e *NotLoadedError) Error() string {
 		return fmt.Sprintf("cache for catalog %q not found", e.Catalog)
 	}
 	return fmt.Sprintf("error retrieving cache for catalog %q: %v", e.Catalog, e.Err)
+}
+
+// NotYet reports whether the content may be had soon: nothing is known to be wrong with it.
+func (e *NotLoadedError) NotYet() bool {
+	_, inStream := errors.AsType[*fbc.StreamError](e.Err)
+	_, inObject := errors.AsType[*fbc.ObjectError](e.Err)
+	_, tooMuch := errors.AsType[*fbc.LimitError](e.Err)
+	_, encoded := errors.AsType[*EncodingError](e.Err)
+	return !inStream && !inObject && !tooMuch && !encoded && !errors.Is(e.Err, ErrEmptyCatalog)
 }
 
 // Unwrap returns the error of the last attempt.

@@ -23,6 +23,8 @@ const maxDetailBytes = 128
 type fetcher struct {
 	http   *http.Client
 	limits Limits
+	// accept refuses a reply by its headers; nil for none.
+	accept func(http.Header) error
 }
 
 // fetch returns the index of the catalog at base once all of it has arrived.
@@ -38,7 +40,13 @@ func (f fetcher) fetch(ctx context.Context, base string) (idx *index, err error)
 // default limits. When it fails, what it has written is of no use. The error is as
 // that of [Client.Refresh].
 func Download(ctx context.Context, through *http.Client, base string, to io.Writer) error {
-	f := fetcher{http: through, limits: Limits{}.withDefaults()}
+	return DownloadIf(ctx, through, base, func(http.Header) error { return nil }, to)
+}
+
+// DownloadIf is [Download] of content that is only read if accept, which is given the
+// headers of the reply, returns no error. Otherwise the error is that of accept.
+func DownloadIf(ctx context.Context, through *http.Client, base string, accept func(http.Header) error, to io.Writer) error {
+	f := fetcher{http: through, limits: Limits{}.withDefaults(), accept: accept}
 	return f.receive(ctx, base, func(content io.Reader) error {
 		limit := f.limits.Content.StreamBytes
 		n, err := io.Copy(to, io.LimitReader(content, limit+1))
@@ -95,6 +103,11 @@ func (f fetcher) read(ctx context.Context, address string, w *watchdog, use func
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return &StatusError{Code: resp.StatusCode, Detail: detail(resp)}
+	}
+	if f.accept != nil {
+		if err := f.accept(resp.Header); err != nil {
+			return err
+		}
 	}
 	if endsUnnoticed(resp) {
 		return ErrUnknownLength

@@ -109,13 +109,15 @@ func (a *announcement) writeText(ctx context.Context, outcome Outcome, text stri
 	return true, nil
 }
 
-// awaiting tells of a spec that no status was about, and of which no more can be said
-// before it is the extension's turn to be looked at.
-func (a *announcement) awaiting(ctx context.Context, outcome Outcome) {
+// textQueued is for what waits for its turn before anything is known of it.
+const textQueued = "waits for its turn to look at what is installed: it is large, and so are others that are worked on"
+
+// awaiting tells of a spec that no status was about what it waits for, before any more can
+// be said of it.
+func (a *announcement) awaiting(ctx context.Context, outcome Outcome, text string) {
 	if a.ext.Status.ObservedGeneration == a.ext.Generation {
 		return
 	}
-	const text = "waits for its turn to look at what is installed: it is large, and so are others that are worked on"
 	_, _ = a.writeText(ctx, outcome, text) // the next pass finds out what has become of it
 }
 

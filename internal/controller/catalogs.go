@@ -35,6 +35,10 @@ type CatalogReconciler struct {
 	Neighbours *Neighbours
 	Wakeups    *requeue.Wakeups
 
+	// stored are catalogs with content that was not to be had before, which their status
+	// does not tell.
+	stored requeue.Wakeups
+
 	// failing has for each catalog that cannot be read why, as it was logged.
 	failing sync.Map
 }
@@ -44,6 +48,7 @@ func SetupCatalogs(mgr ctrl.Manager, r *CatalogReconciler) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("catalogcontent").
 		For(&ocv1.ClusterCatalog{}).
+		WatchesRawSource(&r.stored).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: catalogWorkers,
 			RateLimiter:             newQueueBackoff(),
@@ -54,6 +59,9 @@ func SetupCatalogs(mgr ctrl.Manager, r *CatalogReconciler) error {
 	}
 	return nil
 }
+
+// Stored is for who has content of a catalog from now on that it lacked before.
+func (r *CatalogReconciler) Stored(catalog string) { r.stored.Wake(catalog) }
 
 // Reconcile reads the content of one catalog if it is not held yet.
 func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

@@ -89,6 +89,17 @@ func (m *Metrics) ofExtensions() []vector {
 type vector interface {
 	prometheus.Collector
 	DeletePartialMatch(labels prometheus.Labels) int
+	Reset()
+}
+
+// Reset drops what is told of all extensions, for when another process acts.
+func (m *Metrics) Reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, vector := range m.ofExtensions() {
+		vector.Reset()
+	}
+	clear(m.versions)
 }
 
 // passed is for the end of a pass, when the status is written.

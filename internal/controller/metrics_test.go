@@ -169,3 +169,27 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 		t.Errorf("err = %v (%v), want that they are there already", err, registered)
 	}
 }
+
+// Who acts no more tells nothing of extensions, and counts anew when it acts again.
+func TestMetricsEndWithLeadership(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	metrics, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell := func() {
+		outcome := Outcome{Installed: installed("1.0.0"), ReleaseBytes: 1}
+		metrics.passed("x", outcome, verdict{disposition: Settled}, statusOf(extension(), outcome, verdict{}, phase{}, time.Unix(1000, 0)))
+	}
+	tell()
+	before := gather(t, registry, "extension_")
+	metrics.Reset()
+	if got := gather(t, registry, "extension_"); len(got) > 0 {
+		t.Errorf("left of those who act no more: %v", got)
+	}
+	tell()
+	if diff := cmp.Diff(before, gather(t, registry, "extension_")); diff != "" || len(before) == 0 {
+		t.Errorf("of who acts again (-want +got):\n%s", diff)
+	}
+}

@@ -40,6 +40,11 @@ type Observed struct {
 	Surroundings Surroundings
 }
 
+// isKnown says that nothing but catalogs can be in the way of a choice.
+func (o Observed) isKnown() bool {
+	return o.InstallationErr == nil && o.ServiceAccountErr == nil && o.CatalogsErr == nil
+}
+
 // MissingServiceAccountError says that the declared ServiceAccount does not
 // exist.
 type MissingServiceAccountError struct {

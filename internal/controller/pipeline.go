@@ -140,7 +140,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 	observed := r.observe(ctx, wanted)
 	if isQueued(observed.InstallationErr) {
 		outcome := Outcome{Owner: wanted.Owner, Observed: observed, Waiting: true}
-		announced.awaiting(ctx, outcome)
+		announced.awaiting(ctx, outcome, textQueued)
 		return outcome
 	}
 	outcome := Outcome{
@@ -150,6 +150,10 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		Installed: observed.Installation.Installed,
 	}
 	outcome.Stage, outcome.Err = stageOf(outcome.Target, invalid, observed), outcome.Target.Err
+	if invalid == nil && observed.isKnown() && r.awaitsCatalogs(ctx, wanted, observed) {
+		r.awaitCatalogs(ctx, wanted, &outcome, announced)
+		return outcome
+	}
 	switch outcome.Target.Action {
 	case None:
 	case Keep:
@@ -159,7 +163,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		r.advance(ctx, wanted, &outcome, announced)
 	}
 	if outcome.Waiting {
-		announced.awaiting(ctx, outcome)
+		announced.awaiting(ctx, outcome, textQueued)
 		return outcome
 	}
 	r.diagnose(ctx, wanted, &outcome)

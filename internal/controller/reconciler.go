@@ -91,6 +91,9 @@ type Reconciler struct {
 	pulls     sync.Map
 	keptFiles atomic.Int64
 
+	// began is when the first pass was made; nil before it.
+	began atomic.Pointer[time.Time]
+
 	// unfinishedSince has for extensions between two revisions when a pass first
 	// could not go on.
 	unfinishedSince sync.Map

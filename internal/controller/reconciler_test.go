@@ -59,6 +59,9 @@ type world struct {
 	unseen       bool                // the workloads
 	repair       installation.Result // what comes of one
 
+	// catalogErr is why no catalog can be read.
+	catalogErr error
+
 	customResources []installation.CustomResources
 	staying         []object.Key
 	remaining       []string
@@ -175,7 +178,12 @@ func (w *world) Fetch(_ context.Context, _ object.Owner, image BundleImage) (Fil
 	return Files{FS: files, Digest: "sha256:" + image.Ref, Moved: w.moved, Close: func() { w.did = append(w.did, "close") }}, nil
 }
 
-func (w *world) Package(_, name string) (*resolve.Prepared, error) { return w.catalog[name], nil }
+func (w *world) Package(_, name string) (*resolve.Prepared, error) {
+	if w.catalogErr != nil {
+		return nil, w.catalogErr
+	}
+	return w.catalog[name], nil
+}
 
 func (*world) Refresh(context.Context, CatalogSource) ([]string, error) { return nil, nil }
 

@@ -63,6 +63,7 @@ type Watches struct {
 
 	mu     sync.Mutex
 	active map[watchKey]*watch
+	closed bool
 }
 
 // NewWatches starts no watch.
@@ -82,6 +83,9 @@ func (w *Watches) Watch(owner object.Owner, items []object.Item) (fresh bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
 	w.release(owner.Name, func(key watchKey) bool {
 		_, keep := wanted[key]
 		return keep
@@ -101,6 +105,17 @@ func (w *Watches) Watch(owner object.Owner, items []object.Item) (fresh bool) {
 		}
 	}
 	return fresh
+}
+
+// Close stops all watches, and starts no others.
+func (w *Watches) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for key, running := range w.active {
+		running.stop()
+		delete(w.active, key)
+	}
 }
 
 // Unwatch stops the watches that no other extension uses.

@@ -1,0 +1,67 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// catalogsTimeout is for how long extensions wait quietly for catalogs after the controller
+// has begun to act. Status says that these are served, and they mostly come within seconds:
+// what could be said of an extension until then would be taken back at once.
+const catalogsTimeout = 2 * time.Minute
+
+// acting gives the time since the first pass over any extension.
+func (r *Reconciler) acting() time.Duration {
+	now := r.Now()
+	r.began.CompareAndSwap(nil, &now)
+	return now.Sub(*r.began.Load())
+}
+
+// awaitsCatalogs says whether the content of a catalog that matters to an extension is
+// served, as its status says, and was not read yet: of one that is selected or, if bundles
+// look at other extensions, of any.
+func (r *Reconciler) awaitsCatalogs(ctx context.Context, wanted Wanted, observed Observed) bool {
+	if wanted.Selector == nil || r.acting() >= catalogsTimeout {
+		return false
+	}
+	var list ocv1.ClusterCatalogList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return false // said by whoever chooses among catalogs
+	}
+	ofAny := looksAtOthers(needsOf(observed.Catalogs))
+	for i := range list.Items {
+		catalog := &list.Items[i]
+		if _, served := sourceOf(catalog); !served || !isAvailable(catalog) || !ofAny && !wanted.Selector.Matches(catalogLabels{catalog}) {
+			continue
+		}
+		if _, err := r.Catalogs.Package(catalog.Name, wanted.Request.Package); isNotYet(err) {
+			return true
+		}
+	}
+	return false
+}
+
+func isNotYet(err error) bool {
+	var says interface{ NotYet() bool }
+	return errors.As(err, &says) && says.NotYet()
+}
+
+// awaitCatalogs ends a pass for which it is too early to choose. What is installed is kept,
+// and repaired, all the same.
+func (r *Reconciler) awaitCatalogs(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
+	outcome.Target.Action = Keep
+	outcome.Stage, outcome.Err = "", nil
+	r.keep(ctx, wanted, outcome)
+	if outcome.RepairErr != nil {
+		return
+	}
+	outcome.Waiting = true
+	// Zero would mean never.
+	outcome.RecheckAfter = sooner(outcome.RecheckAfter, max(catalogsTimeout-r.acting(), time.Millisecond))
+	announced.awaiting(ctx, *outcome, "waits for the content of catalogs, which is being read")
+}
