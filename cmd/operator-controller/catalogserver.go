@@ -5,24 +5,39 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+	"github.com/clusterextensions/operator-controller/internal/catalogpeer"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 )
 
-// addCatalogServer makes the process pull, check and serve ClusterCatalogs, and returns
-// what serves them.
-func addCatalogServer(
-	mgr ctrl.Manager, o *options, authFile string, certificate catalogTLS, events catalogserver.Events,
-) (*catalogserver.Server, error) {
-	puller, err := newPuller(o, "catalog-images", authFile, newPulledSpace())
+// ownCatalogs are the catalogs that this process serves, in all of its sessions.
+type ownCatalogs struct {
+	external *url.URL
+	tls      catalogTLS
+	store    *catalogserver.Store
+	server   *catalogserver.Server
+
+	// reader reads from the server of this process what that has, and the rest as peers
+	// does, from the other replicas.
+	reader, peers *http.Client
+}
+
+func newOwnCatalogs(o *options) (*ownCatalogs, error) {
+	external, err := url.Parse(o.catalogExternalURL)
 	if err != nil {
+		return nil, fmt.Errorf("parsing the external URL: %w", err)
+	}
+	c := &ownCatalogs{external: external}
+	if c.tls, err = newCatalogTLS(external, o); err != nil {
 		return nil, err
 	}
-	store, err := catalogserver.OpenStore(catalogserver.StoreConfig{
+	c.store, err = catalogserver.OpenStore(catalogserver.StoreConfig{
 		Dir:   filepath.Join(o.cachePath, "catalogs"),
 		Space: newCatalogSpace(),
 		Work:  newStoringSpace(),
@@ -30,32 +45,71 @@ func addCatalogServer(
 	if err != nil {
 		return nil, fmt.Errorf("opening the catalog store: %w", err)
 	}
+	c.server, err = catalogserver.NewServer(catalogServerConfig(o, c.tls.certificate, catalogserver.Handler(c.store)))
+	if err != nil {
+		return nil, fmt.Errorf("setting up the catalog server: %w", err)
+	}
+	if err := c.connect(o); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// connect makes the clients.
+func (c *ownCatalogs) connect(o *options) error {
+	var trusted []func() []byte
+	if c.tls.own != nil {
+		trusted = append(trusted, c.tls.own.Authorities)
+	}
+	peers, err := catalogclient.NewHTTPClient(o.catalogCAs, trusted...)
+	if err != nil {
+		return err
+	}
+	reader := *peers
+	reader.Transport = c.server.Transport(c.external, peers.Transport)
+	c.peers, c.reader = peers, &reader
+	return nil
+}
+
+// follow has a session pull and check what is served. Stored is told of content that is
+// new here.
+func (p *process) follow(s *session, api kubernetes.Interface, authFile string, told catalogserver.Events, stored func(catalog string)) error {
+	c := p.catalogs
+	if err := c.tls.keep(s.manager, api, c.external, p.options); err != nil {
+		return err
+	}
+	space := newPulledSpace()
+	puller, err := p.newPuller("catalog-images", authFile, space)
+	if err != nil {
+		return err
+	}
+	peers, err := catalogpeer.New(catalogpeer.Config{
+		HTTPClient: c.peers,
+		External:   c.external,
+		Dir:        filepath.Join(p.options.cachePath, "catalogs-of-peers"),
+		Space:      space,
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the catalog server: %w", err)
+	}
 	reconciler, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
-		Client:      mgr.GetClient(),
-		Store:       store,
+		Client:      s.manager.GetClient(),
+		Store:       c.store,
 		Puller:      catalogserver.ImagePuller(puller),
-		ExternalURL: o.catalogExternalURL,
-		Events:      events,
+		Peers:       peers,
+		ExternalURL: p.options.catalogExternalURL,
+		Events:      told,
+		Stored:      stored,
 		Now:         time.Now,
 		Random:      rand.Float64,
 	})
+	if err == nil {
+		err = reconciler.SetupWithManager(s.manager)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("setting up the catalog server: %w", err)
+		return fmt.Errorf("setting up the catalog server: %w", err)
 	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
-		return nil, fmt.Errorf("setting up the catalog server: %w", err)
-	}
-	server, err := catalogserver.NewServer(catalogServerConfig(o, certificate.certificate, catalogserver.Handler(store)))
-	if err != nil {
-		return nil, fmt.Errorf("setting up the catalog server: %w", err)
-	}
-	if err := mgr.Add(server); err != nil {
-		return nil, fmt.Errorf("setting up the catalog server: %w", err)
-	}
-	if err := addReadiness(mgr, "catalog-server", server.Check); err != nil {
-		return nil, err
-	}
-	return server, addReadiness(mgr, "catalog-certificate", certificate.check)
+	return nil
 }
 
 // catalogServerConfig is how catalogs are served; without a certificate over plain HTTP.

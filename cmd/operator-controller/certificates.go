@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterextensions/operator-controller/internal/servingcert"
 )
@@ -19,20 +20,18 @@ import (
 type catalogTLS struct {
 	// certificate is nil for plain HTTP.
 	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// authorities are those that our own client has to trust for it, as PEM; nil
-	// when it needs none.
-	authorities func() []byte
 	// check fails until there is a certificate.
 	check healthz.Checker
+
+	// files are to be started, and own is to be kept by each session; nil where there
+	// are none.
+	files manager.Runnable
+	own   *servingcert.Certificate
 }
 
-// addCatalogTLS follows the advertised URL: over https the certificate is the
-// given one or, without any, one that we issue ourselves.
-func addCatalogTLS(mgr ctrl.Manager, api kubernetes.Interface, o *options) (catalogTLS, error) {
-	external, err := url.Parse(o.catalogExternalURL)
-	if err != nil {
-		return catalogTLS{}, fmt.Errorf("parsing the external URL: %w", err)
-	}
+// newCatalogTLS follows the advertised URL: over https the certificate is the given one
+// or, without any, one that we issue ourselves.
+func newCatalogTLS(external *url.URL, o *options) (catalogTLS, error) {
 	if external.Scheme == "http" {
 		return catalogTLS{check: healthz.Ping}, nil
 	}
@@ -41,22 +40,29 @@ func addCatalogTLS(mgr ctrl.Manager, api kubernetes.Interface, o *options) (cata
 		if err != nil {
 			return catalogTLS{}, fmt.Errorf("reading the serving certificate: %w", err)
 		}
-		if err := mgr.Add(files); err != nil {
-			return catalogTLS{}, fmt.Errorf("setting up the serving certificate: %w", err)
-		}
-		return catalogTLS{certificate: files.GetCertificate, check: healthz.Ping}, nil
+		return catalogTLS{certificate: files.GetCertificate, check: healthz.Ping, files: files}, nil
+	}
+	own := &servingcert.Certificate{}
+	return catalogTLS{certificate: own.GetCertificate, check: own.Check, own: own}, nil
+}
+
+// keep has a session keep the certificate, if it is our own.
+func (t catalogTLS) keep(mgr ctrl.Manager, api kubernetes.Interface, external *url.URL, o *options) error {
+	if t.own == nil {
+		return nil
 	}
 	keeper, err := servingcert.New(servingcert.Config{
-		API:    api,
-		Secret: types.NamespacedName{Namespace: o.systemNamespace, Name: servingcert.SecretName},
-		Names:  servingcert.Names(external),
-		Now:    time.Now,
+		API:         api,
+		Secret:      types.NamespacedName{Namespace: o.systemNamespace, Name: servingcert.SecretName},
+		Names:       servingcert.Names(external),
+		Certificate: t.own,
+		Now:         time.Now,
 	})
+	if err == nil {
+		err = keeper.SetupWithManager(mgr)
+	}
 	if err != nil {
-		return catalogTLS{}, fmt.Errorf("setting up the serving certificate: %w", err)
+		return fmt.Errorf("setting up the serving certificate: %w", err)
 	}
-	if err := keeper.SetupWithManager(mgr); err != nil {
-		return catalogTLS{}, fmt.Errorf("setting up the serving certificate: %w", err)
-	}
-	return catalogTLS{certificate: keeper.GetCertificate, authorities: keeper.Authorities, check: keeper.Check}, nil
+	return nil
 }

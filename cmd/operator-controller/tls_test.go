@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
@@ -73,11 +74,11 @@ func ecdsaFiles(t *testing.T) (cert, key string) {
 // serving starts both servers as the program does, and gives their addresses.
 func serving(t *testing.T, o *options) map[string]string {
 	t.Helper()
-	settings, certificate, err := metricsOptions(o)
+	certificate, err := certwatcher.New(o.tlsCert, o.tlsKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics, err := metricsserver.NewServer(settings, &rest.Config{Host: "127.0.0.1:1"}, http.DefaultClient)
+	metrics, err := metricsserver.NewServer(metricsOptions(o, certificate.GetCertificate), &rest.Config{Host: "127.0.0.1:1"}, http.DefaultClient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,8 +68,22 @@ func (e *SourceError) Unwrap() error { return e.Err }
 type contents struct {
 	store   *Store
 	puller  Puller
+	peers   Peers
 	fetches *fetch.Pool[fetched]
 	now     func() time.Time
+	// stored is told of a catalog with content that is new here.
+	stored func(catalog string)
+}
+
+// sought is content that is to be fetched.
+type sought struct {
+	// ref is the reference of an image by tag or digest.
+	ref string
+	// held is the reference by digest of what there is; empty for nothing.
+	held string
+	// published is the reference by digest of what the status says is served, if that is to
+	// be had rather than what ref stands for; empty otherwise.
+	published string
 }
 
 // fetched is what a registry has of a catalog.
@@ -79,6 +93,8 @@ type fetched struct {
 	catalog *PulledCatalog
 	// took is how long it took to pull it.
 	took time.Duration
+	// fromPeer says that it came from another replica.
+	fromPeer bool
 }
 
 func (f fetched) close() {
@@ -98,18 +114,19 @@ func newFetches(wake func(catalog string)) *fetch.Pool[fetched] {
 	})
 }
 
-// fetch finds out what ref stands for and, unless that is held, gets it. A held that
-// is empty stands for nothing. It fails with fetch.ErrPending as long as it is on its
-// way, and the catalog is woken then; otherwise the error is a *SourceError.
-func (c contents) fetch(name, ref, held string) (fetched, error) {
-	registry, err := image.Registry(ref)
+// fetch finds out what is sought and, unless that is held, gets it. It fails with
+// fetch.ErrPending as long as it is on its way, and the catalog is woken then; otherwise
+// the error is a *SourceError.
+func (c contents) fetch(ctx context.Context, name string, s sought) (fetched, error) {
+	registry, err := image.Registry(s.ref)
 	if err != nil {
 		return fetched{}, &SourceError{Err: err}
 	}
+	logger := log.FromContext(ctx)
 	got, err := c.fetches.Get(name, fetch.Wish[fetched]{
-		Key:   ref + "\n" + held,
+		Key:   s.ref + "\n" + s.held + "\n" + s.published,
 		Party: fetch.Party{Registry: registry, Author: name},
-		Fetch: func(ctx context.Context) (fetched, error) { return c.ask(ctx, ref, held) },
+		Fetch: func(ctx context.Context) (fetched, error) { return c.ask(log.IntoContext(ctx, logger), name, s) },
 	})
 	if err != nil && !errors.Is(err, fetch.ErrPending) {
 		err = &SourceError{Err: err}
@@ -117,22 +134,44 @@ func (c contents) fetch(name, ref, held string) (fetched, error) {
 	return got, err
 }
 
-// ask is the work of a fetch.
-func (c contents) ask(ctx context.Context, ref, held string) (fetched, error) {
-	if held != "" {
-		canonical, err := c.puller.Resolve(ctx, ref)
-		if err != nil || canonical == held {
+// ask is the work of a fetch. What is published is asked of other replicas first: they are
+// near, and a registry may be out of reach. Where nobody has it any more, what the
+// reference stands for now takes its place.
+func (c contents) ask(ctx context.Context, name string, s sought) (fetched, error) {
+	if s.published != "" {
+		got, err := c.askForPublished(ctx, name, s.published)
+		if err == nil || s.ref == s.published {
+			return got, err
+		}
+	}
+	if s.held != "" {
+		canonical, err := c.puller.Resolve(ctx, s.ref)
+		if err != nil || canonical == s.held {
 			return fetched{canonical: canonical}, err
 		}
 	}
+	return c.pull(ctx, s)
+}
+
+func (c contents) askForPublished(ctx context.Context, name, canonical string) (fetched, error) {
 	began := c.now()
-	pulled, err := c.puller.Pull(ctx, ref)
+	pulled, err := c.peers.Pull(ctx, name, canonical)
+	if err == nil {
+		return fetched{canonical: canonical, catalog: pulled, took: c.now().Sub(began), fromPeer: true}, nil
+	}
+	log.FromContext(ctx).V(1).Info("no other replica gives the content", "image", canonical, "reason", err.Error())
+	return c.pull(ctx, sought{ref: canonical})
+}
+
+func (c contents) pull(ctx context.Context, s sought) (fetched, error) {
+	began := c.now()
+	pulled, err := c.puller.Pull(ctx, s.ref)
 	if err != nil {
 		return fetched{}, err
 	}
-	if pulled.Canonical == held { // it has moved back
+	if pulled.Canonical == s.held { // it has moved back
 		pulled.Close()
-		return fetched{canonical: held}, nil
+		return fetched{canonical: s.held}, nil
 	}
 	return fetched{canonical: pulled.Canonical, catalog: pulled, took: c.now().Sub(began)}, nil
 }
@@ -146,7 +185,7 @@ func (c contents) ensure(ctx context.Context, name string, want wanted, now time
 	if ok && !want.due(held, now) {
 		return nil
 	}
-	got, err := c.fetch(name, want.ref, held.Canonical)
+	got, err := c.fetch(ctx, name, sought{ref: want.ref, held: held.Canonical})
 	if err != nil {
 		return err
 	}
@@ -166,7 +205,8 @@ func (c contents) put(ctx context.Context, name string, origin Origin, got fetch
 	stored, _ := c.store.Record(name)
 	log.FromContext(ctx).Info("pulled and stored the catalog",
 		"image", origin.Canonical, "packages", stored.Packages, "bundles", stored.Bundles, "objects", stored.Objects,
-		"bytes", stored.Bytes, "pullTook", got.took.String(), "storeTook", c.now().Sub(began).String())
+		"bytes", stored.Bytes, "fromReplica", got.fromPeer, "pullTook", got.took.String(), "storeTook", c.now().Sub(began).String())
+	c.stored(name)
 	return nil
 }
 
@@ -183,9 +223,23 @@ func (c contents) mirror(ctx context.Context, name string, origin Origin) error 
 		origin.CheckedAt = held.CheckedAt
 		return c.confirm(name, origin)
 	}
-	got, err := c.fetch(name, origin.Canonical, "")
+	got, err := c.fetch(ctx, name, sought{ref: origin.Canonical, published: origin.Canonical})
 	if err != nil {
 		return err
+	}
+	return c.put(ctx, name, origin, got)
+}
+
+// restore makes a store without content of the catalog hold what origin names by digest,
+// which the status says is served, or if nobody has that what ref stands for now. The error
+// is as with ensure.
+func (c contents) restore(ctx context.Context, name string, origin Origin, ref string, now time.Time) error {
+	got, err := c.fetch(ctx, name, sought{ref: ref, published: origin.Canonical})
+	if err != nil {
+		return err
+	}
+	if got.canonical != origin.Canonical {
+		origin = Origin{Source: ref, Canonical: got.canonical, CheckedAt: now}
 	}
 	return c.put(ctx, name, origin, got)
 }

@@ -123,6 +123,8 @@ func TestFollowerKeepsWhatItHas(t *testing.T) {
 	// A successor that cannot be pulled replaces nothing.
 	leader.puller.err, leader.puller.digest = nil, 2
 	leader.mustSettle()
+	leader.now = leader.now.Add(time.Hour)
+	leader.mustSettle()
 	follower.puller.err = errors.New("no registry")
 	for _, want := range []time.Duration{time.Second, 2 * time.Second} {
 		if result, err := follower.pass(); err != nil || result.RequeueAfter != want {

@@ -7,6 +7,10 @@ import (
 	"net/http"
 )
 
+// ResolvedSourceHeader is the header of a reply with the image by digest that the content is
+// from, as the status of its catalog names it.
+const ResolvedSourceHeader = "Catalog-Resolved-Source"
+
 // maxQueryBytes is enough for three names of the length that catalogs may have.
 const maxQueryBytes = 8 << 10
 
@@ -19,7 +23,7 @@ const maxQueryBytes = 8 << 10
 // for the objects of a Query. A reply is of one version of the content, however
 // long it takes, and holds nothing up: where the space of content that was replaced is
 // needed, it is cut. It has an entity tag and a modification
-// time, and is compressed for who accepts that. A name that no catalog can have
+// time, says which image it is from, and is compressed for who accepts that. A name that no catalog can have
 // and parameters of no Query are answered with 400, a catalog without content
 // with 404, another method with 405, and a query too long with 414.
 //
@@ -77,6 +81,7 @@ func (h handler) serve(w http.ResponseWriter, r *http.Request, q Query, ranges b
 		fail(w, err)
 		return
 	}
+	w.Header().Set(ResolvedSourceHeader, snapshot.Record.Canonical)
 	answer := reply{selection: selection, modified: snapshot.Record.StoredAt, ranges: ranges}
 	if snapshot.encoded != nil {
 		answer.encoded = snapshot.encoded

@@ -19,6 +19,13 @@ type Puller interface {
 	Pull(ctx context.Context, ref string) (*PulledCatalog, error)
 }
 
+// Peers are the other replicas, which may have what this one lacks.
+type Peers interface {
+	// Pull returns the content of a catalog from a replica that has it of the image
+	// canonical, which is by digest.
+	Pull(ctx context.Context, catalog, canonical string) (*PulledCatalog, error)
+}
+
 // PulledCatalog is a catalog as it is in its image.
 type PulledCatalog struct {
 	// Canonical is the reference of the image with its digest.

@@ -55,6 +55,10 @@ type failure struct {
 	held          string
 	ofTheSameSpec bool
 
+	// published is the reference of the content that the status says is served, if nothing
+	// is held here: other replicas may serve it.
+	published string
+
 	// lasting is for how long every try has failed in the same way.
 	lasting time.Duration
 }
@@ -62,10 +66,14 @@ type failure struct {
 // phase after a failure. Content of the wanted source that could not be renewed is
 // no reason for anybody to stop: it is what the spec asks for, as it was lately, and a
 // registry that is away for a while must not turn every catalog red. Content of
-// another source is not what the spec asks for, whoever serves it.
+// another source is not what the spec asks for, whoever serves it. What this replica alone
+// lacks is taken to be served for some time.
 func (f failure) phase() phase {
 	text, next := f.err.Error(), f.next()
-	if f.held != "" {
+	switch {
+	case f.published != "":
+		text = fmt.Sprintf("the replica that leads has not got the content of %q yet, which others may serve: %v", f.published, f.err)
+	case f.held != "":
 		text = fmt.Sprintf("the content of %q is still served, and nothing newer can be had: %v", f.held, f.err)
 	}
 	s := phase{
@@ -77,6 +85,8 @@ func (f failure) phase() phase {
 		s.stalled, s.reason = true, ocv1.ReasonBlocked
 	case f.held != "" && f.ofTheSameSpec:
 		s.ready = metav1.ConditionTrue
+	case f.published != "" && f.ofTheSameSpec && f.lasting < stallAfter:
+		s.ready, s.remaining = metav1.ConditionTrue, stallAfter-f.lasting
 	case f.lasting >= stallAfter:
 		s.stalled = true
 	default:

@@ -132,7 +132,8 @@ func TestStanding(t *testing.T) {
 			{"lost", func(c *cluster) {
 				c.dir, c.puller.err = c.t.TempDir(), down
 				c.restart()
-			}, []string{isPulling, isRetrying}},
+			}, []string{isStale}},
+			{"for two minutes", wait(2 * time.Minute), []string{isStuck}},
 			{"it is back", fails(nil), []string{isServed}},
 		}},
 		"unavailable": {newCatalog(tagRef, 0), []step{
@@ -192,7 +193,7 @@ func TestTriesGoOn(t *testing.T) {
 		}
 		c.now = c.now.Add(result.RequeueAfter)
 	}
-	if result.RequeueAfter != 5*time.Minute {
+	if result.RequeueAfter != time.Minute {
 		t.Errorf("after many tries it waits for %v", result.RequeueAfter)
 	}
 	c.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" })

@@ -42,6 +42,8 @@ const (
 	// Retries begin soon, and go on often enough for a registry that comes back.
 	minRetryDelay = time.Second
 	maxRetryDelay = 5 * time.Minute
+	// maxUnservedDelay is that of retries while something is not served that should be.
+	maxUnservedDelay = time.Minute
 )
 
 // ReconcilerConfig is what a Reconciler is made from. Every field is required.
@@ -52,10 +54,15 @@ type ReconcilerConfig struct {
 	Store *Store
 	// Puller gets the images.
 	Puller Puller
+	// Peers are the other replicas.
+	Peers Peers
 	// ExternalURL is the URL at which the cluster reaches Server.
 	ExternalURL string
 	// Events tells of changes.
 	Events Events
+	// Stored is told of a catalog with content that is new on this replica. It must not
+	// block.
+	Stored func(catalog string)
 	// Now returns the time.
 	Now func() time.Time
 	// Random returns numbers in [0,1), to spread polling.
@@ -63,8 +70,8 @@ type ReconcilerConfig struct {
 }
 
 func (c ReconcilerConfig) validate() (*url.URL, error) {
-	if c.Client == nil || c.Store == nil || c.Puller == nil || c.Events == nil || c.Now == nil || c.Random == nil {
-		return nil, errors.New("client, store, puller, events, clock and source of random numbers are required")
+	if c.Client == nil || c.Store == nil || c.Puller == nil || c.Peers == nil || c.Events == nil || c.Stored == nil || c.Now == nil || c.Random == nil {
+		return nil, errors.New("client, store, puller, peers, events, a function to call, clock and source of random numbers are required")
 	}
 	external, err := url.Parse(c.ExternalURL)
 	if err != nil {
@@ -88,7 +95,7 @@ type Reconciler struct {
 	answers  answers
 	// retries are the waits after tries that failed, which is no failure of a pass.
 	retries workqueue.TypedRateLimiter[string]
-	// leads never ends: a replica that is no longer the leader exits.
+	// leads never ends: a replica that is no longer the leader has another Reconciler.
 	leads atomic.Bool
 	// wakeups are catalogs to look at as the leader, and those whose content has come, or
 	// has not and will not.
@@ -107,7 +114,9 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 		writer:   writer{client: cfg.Client},
 		retries:  workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetryDelay, maxRetryDelay),
 	}
-	r.contents = contents{store: cfg.Store, puller: cfg.Puller, fetches: newFetches(r.wakeups.Wake), now: cfg.Now}
+	r.contents = contents{
+		store: cfg.Store, puller: cfg.Puller, peers: cfg.Peers, fetches: newFetches(r.wakeups.Wake), now: cfg.Now, stored: cfg.Stored,
+	}
 	return r, nil
 }
 
@@ -230,7 +239,7 @@ func (r *Reconciler) followed(ctx context.Context, catalog string, err error) (r
 		logger = logger.V(1)
 	}
 	logger.Info("the content that the leader serves cannot be had yet", "reason", err.Error())
-	return reconcile.Result{RequeueAfter: r.retries.When(catalog)}, nil
+	return reconcile.Result{RequeueAfter: min(r.retries.When(catalog), maxUnservedDelay)}, nil
 }
 
 // write makes status that of the catalog, and tells what is new in it.
@@ -297,13 +306,13 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 	if err != nil {
 		r.contents.fetches.Abandon(catalog.Name)
 	} else {
-		if err := r.announce(ctx, catalog, want, now); err != nil {
-			return reconcile.Result{}, err
-		}
-		err = r.ensure(ctx, catalog.Name, want, now)
+		err = r.obtain(ctx, catalog, want, now)
 	}
-	if errors.Is(err, fetch.ErrPending) {
+	switch {
+	case errors.Is(err, fetch.ErrPending):
 		return reconcile.Result{}, requeue.ErrUnderway
+	case errors.Is(err, errAnnouncement):
+		return reconcile.Result{}, err
 	}
 	// To store it takes its time.
 	now = r.cfg.Now()
@@ -321,12 +330,18 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 		err: err, blocked: blocked(err, want), held: held.Canonical, ofTheSameSpec: held.Source == want.ref,
 		lasting: r.answers.lasting(catalog, err, now),
 	}
+	origin, isPublished := published(catalog)
+	if !ok && isPublished {
+		why.published, why.ofTheSameSpec = origin.Canonical, origin.Source == want.ref
+	}
 	where := why.phase()
 	status.failed(err, why.blocked, where)
-	if ok {
+	switch {
+	case ok:
 		status.stillServed(held, base)
-	} else {
+	case !isPublished:
 		status.notServed()
+	default: // other replicas may serve it, and this one is to
 	}
 	// A status that could not be written has to be, whatever else happened.
 	if err := r.write(ctx, catalog, status); err != nil {
@@ -336,10 +351,34 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 		return reconcile.Result{}, nil
 	}
 	wait := r.retries.When(catalog.Name)
+	if !ok {
+		wait = min(wait, maxUnservedDelay)
+	}
 	if where.remaining > 0 {
 		wait = min(wait, where.remaining)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// errAnnouncement says that the API server could not be told what begins.
+var errAnnouncement = errors.New("announcing a pull")
+
+// obtain makes the store hold what is wanted. A replica that has just been started may lack
+// what is served: it gets that first, and tells nobody, because nothing has changed for
+// anyone. The error is errAnnouncement, or as with contents.ensure.
+func (r *Reconciler) obtain(ctx context.Context, catalog *ocv1.ClusterCatalog, want wanted, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	origin, isPublished := published(catalog)
+	if _, held := r.cfg.Store.Record(catalog.Name); !held && isPublished {
+		if err := r.contents.restore(ctx, catalog.Name, origin, want.ref, now); err != nil {
+			return err
+		}
+	}
+	if err := r.announce(ctx, catalog, want, now); err != nil {
+		return fmt.Errorf("%w: %w", errAnnouncement, err)
+	}
+	return r.contents.ensure(ctx, catalog.Name, want, now)
 }
 
 // announce tells, before a pull that may take long, that there will be one. A look
@@ -354,11 +393,4 @@ func (r *Reconciler) announce(ctx context.Context, catalog *ocv1.ClusterCatalog,
 	status := newStatus(catalog, now)
 	status.pulling(want.ref)
 	return r.write(ctx, catalog, status)
-}
-
-// ensure has a deadline of its own, so that there is time to tell that it passed.
-func (r *Reconciler) ensure(ctx context.Context, name string, want wanted, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	return r.contents.ensure(ctx, name, want, now)
 }

@@ -55,6 +55,8 @@ type Server struct {
 	cfg   ServerConfig
 	addr  atomic.Pointer[net.Addr]
 	local *inProcess
+
+	draining atomic.Bool
 }
 
 // NewServer returns a server that listens once it is started.
@@ -76,6 +78,21 @@ func (s *Server) Check(*http.Request) error {
 	return nil
 }
 
+// Drain has clients of the network go elsewhere with their next request: each reply is the
+// last of its connection. Connections without a request stay open until the server ends,
+// as a client may be about to use them.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// lastOfConnection tells clients of a server that ends soon to connect anew.
+func (s *Server) lastOfConnection(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // Addr returns the address that the server listens on, or nil when it does not.
 func (s *Server) Addr() net.Addr {
 	if addr := s.addr.Load(); addr != nil {
@@ -93,7 +110,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	addr := listener.Addr()
 	s.addr.Store(&addr)
-	srv := newHTTPServer(newGate(s.cfg.Handler, requestBounds))
+	srv := newHTTPServer(s.lastOfConnection(newGate(s.cfg.Handler, requestBounds)))
 	srv.TLSConfig = s.cfg.tls()
 	local := newHTTPServer(s.cfg.Handler)
 	group, groupCtx := errgroup.WithContext(ctx)

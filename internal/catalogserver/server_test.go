@@ -184,3 +184,42 @@ func newCertificate(t *testing.T, trusted *x509.CertPool, serial int64) *tls.Cer
 	trusted.AddCert(leaf)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
+
+// A server that drains answers, and has its clients connect anew the next time.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	s, err := catalogserver.NewServer(catalogserver.ServerConfig{
+		Address: "127.0.0.1:0",
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "content") }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Start(ctx) }()
+	eventually(t, func() bool { return s.Addr() != nil })
+	through := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(through.CloseIdleConnections)
+	for i, drained := range []bool{false, false, true, true} {
+		if drained {
+			s.Drain()
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr().String(), http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := through.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil || string(content) != "content" || response.Close != drained {
+			t.Errorf("request %d: got %q, %v, the connection is closed: %t", i, content, err, response.Close)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -44,16 +44,21 @@ type Config struct {
 	Secret types.NamespacedName
 	// Names are the names and addresses that the server is reached by.
 	Names []string
+	// Certificate is told what the Secret says.
+	Certificate *Certificate
 	// Now returns the time.
 	Now func() time.Time
 }
 
-// Keeper keeps a certificate in a Secret, and what it says in memory. Any number
-// of them share a Secret: whoever comes first does what there is to do.
+// Certificate is what the Secret last said, in memory. It outlives the Keepers that tell it,
+// so that a server has a certificate while none is there. The zero value is ready for use.
+type Certificate struct{ loaded atomic.Pointer[loaded] }
+
+// Keeper keeps a certificate in a Secret. Any number of them share a Secret: whoever comes
+// first does what there is to do.
 type Keeper struct {
 	cfg     Config
 	secrets *follow.Set[*corev1.Secret]
-	loaded  atomic.Pointer[loaded]
 }
 
 // loaded is what the Secret said when it last had a usable certificate.
@@ -64,8 +69,8 @@ type loaded struct {
 
 // New returns a Keeper, or what is wrong with cfg.
 func New(cfg Config) (*Keeper, error) {
-	if cfg.API == nil || cfg.Secret.Name == "" || cfg.Secret.Namespace == "" || len(cfg.Names) == 0 || cfg.Now == nil {
-		return nil, errors.New("an API client, a secret, names and a clock are required")
+	if cfg.API == nil || cfg.Secret.Name == "" || cfg.Secret.Namespace == "" || len(cfg.Names) == 0 || cfg.Certificate == nil || cfg.Now == nil {
+		return nil, errors.New("an API client, a secret, names, a certificate and a clock are required")
 	}
 	if _, err := issue(cfg.Names, cfg.Now()); err != nil {
 		return nil, err
@@ -89,8 +94,8 @@ func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // GetCertificate returns the certificate to serve with, for [tls.Config].
-func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if now := k.loaded.Load(); now != nil {
+func (c *Certificate) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if now := c.loaded.Load(); now != nil {
 		return now.certificate, nil
 	}
 	return nil, errNoCertificate
@@ -98,16 +103,16 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 
 // Authorities returns the authorities to trust as PEM. They are those of every
 // certificate that another replica may serve with.
-func (k *Keeper) Authorities() []byte {
-	if now := k.loaded.Load(); now != nil {
+func (c *Certificate) Authorities() []byte {
+	if now := c.loaded.Load(); now != nil {
 		return now.authorities
 	}
 	return nil
 }
 
 // Check returns an error until there is a certificate. It is a health check.
-func (k *Keeper) Check(*http.Request) error {
-	_, err := k.GetCertificate(nil)
+func (c *Certificate) Check(*http.Request) error {
+	_, err := c.GetCertificate(nil)
 	return err
 }
 
@@ -124,7 +129,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	// What is lost or damaged stays in use until it is replaced.
 	if found.Current != nil {
-		k.loaded.Store(&loaded{certificate: found.Current, authorities: found.Bundle()})
+		k.cfg.Certificate.loaded.Store(&loaded{certificate: found.Current, authorities: found.Bundle()})
 	}
 	decision := selfissued.Decide(found, k.cfg.Names, now)
 	if decision.Action == selfissued.Keep {

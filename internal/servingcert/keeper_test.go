@@ -64,6 +64,7 @@ func (c *clock) move(by time.Duration) {
 // with its certificate.
 type replica struct {
 	*Keeper
+	*Certificate
 
 	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
 	server *httptest.Server
@@ -71,16 +72,17 @@ type replica struct {
 
 func newReplica(t *testing.T, api *fake.Clientset, now func() time.Time) *replica {
 	t.Helper()
-	keeper, err := New(Config{API: api, Secret: key, Names: []string{"127.0.0.1"}, Now: now})
+	certificate := &Certificate{}
+	keeper, err := New(Config{API: api, Secret: key, Names: []string{"127.0.0.1"}, Certificate: certificate, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &replica{
-		Keeper: keeper,
+		Keeper: keeper, Certificate: certificate,
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()),
 		server: httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })),
 	}
-	r.server.TLS = &tls.Config{GetCertificate: keeper.GetCertificate, MinVersion: tls.VersionTLS12}
+	r.server.TLS = &tls.Config{GetCertificate: certificate.GetCertificate, MinVersion: tls.VersionTLS12}
 	r.server.StartTLS()
 	// The test server brings a certificate of its own.
 	r.server.TLS.Certificates = nil
@@ -269,7 +271,7 @@ func TestFailedWriteIsReportedWithoutSecrets(t *testing.T) {
 
 func TestNewRefusesConfigs(t *testing.T) {
 	t.Parallel()
-	good := Config{API: newAPI(), Secret: key, Names: []string{"a"}, Now: time.Now}
+	good := Config{API: newAPI(), Secret: key, Names: []string{"a"}, Certificate: &Certificate{}, Now: time.Now}
 	for name, spoil := range map[string]func(*Config){
 		"no client":     func(c *Config) { c.API = nil },
 		"no secret":     func(c *Config) { c.Secret.Name = "" },

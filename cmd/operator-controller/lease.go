@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// leaderLock is that of the reference implementation, so that the two never act
+// on one cluster at once.
+const leaderLock = "9c4404e7.operatorframework.io"
+
+// A leader that dies is succeeded within leaseDuration. One that stops lets go at once, and
+// the others look after it every retryPeriod, or up to 2.2 times that: so they act within
+// two seconds.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 800 * time.Millisecond
+)
+
+const (
+	// awayAfter is for how long the API server may be away before all that was seen of the
+	// cluster is dropped. A leader has lost its lease by then.
+	awayAfter = renewDeadline
+	// probeInterval is how often an API server that is away is asked whether it is back, and
+	// probeTimeout how long it may take to answer.
+	probeInterval = 500 * time.Millisecond
+	probeTimeout  = 2 * time.Second
+)
+
+// newIdentity tells this process from all others. It stays while the process runs, so that
+// a leader finds its own lease again.
+func newIdentity() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("finding the name of the host: %w", err)
+	}
+	return host + "_" + string(uuid.NewUUID()), nil
+}
+
+// newLock is the Lease by which replicas agree on who acts.
+func newLock(config *rest.Config, namespace, identity string, events resourcelock.EventRecorder) (resourcelock.Interface, error) {
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaderLock,
+		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: events}, config, renewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the lease: %w", err)
+	}
+	return lock, nil
+}
+
+// contact is a lock that notes whether the API server answers. Every replica asks for the
+// lock every few seconds, so that nothing else has to be asked to find that out.
+type contact struct {
+	resourcelock.Interface
+
+	now func() time.Time
+
+	mu sync.Mutex
+	// away is called when the API server has been away for awayAfter.
+	away func(error)
+	// silent is since when the API server is away; zero while it is not.
+	silent time.Time
+}
+
+// whenAway has act called when the API server has been away for awayAfter.
+func (c *contact) whenAway(act func(error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = act
+}
+
+// Get implements [resourcelock.Interface].
+func (c *contact) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := c.Interface.Get(ctx)
+	c.note(err)
+	return record, raw, err
+}
+
+// Create implements [resourcelock.Interface].
+func (c *contact) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := c.Interface.Create(ctx, record)
+	c.note(err)
+	return err
+}
+
+// Update implements [resourcelock.Interface].
+func (c *contact) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := c.Interface.Update(ctx, record)
+	c.note(err)
+	return err
+}
+
+func (c *contact) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !isAway(err):
+		c.silent = time.Time{}
+	case c.silent.IsZero():
+		c.silent = c.now()
+	case c.now().Sub(c.silent) >= awayAfter:
+		c.away(err)
+	}
+}
+
+// isLost says that the API server is away.
+func (c *contact) isLost() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.silent.IsZero()
+}
+
+// isAway tells an API server that is away, or without its database, from one that answers,
+// whatever it says.
+func isAway(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err != nil
+	}
+	code := status.Status().Code
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+}
+
+// await returns true when the API server answers to a question for the lock, or false with
+// the end of ctx. It logs once that it waits. Reconnect drops connections, which may have
+// died without a word.
+func await(ctx context.Context, lock resourcelock.Interface, reconnect func(), now func() time.Time) bool {
+	began, waited := now(), false
+	for ctx.Err() == nil {
+		err := ask(ctx, lock)
+		if !isAway(err) {
+			break
+		}
+		if !waited && ctx.Err() == nil {
+			waited = true
+			ctrl.Log.Info("the API server is away: nothing is written until it is back, and catalogs are served as they are", "reason", err.Error())
+		}
+		reconnect()
+		select {
+		case <-ctx.Done():
+		case <-time.After(probeInterval):
+		}
+	}
+	if waited && ctx.Err() == nil {
+		ctrl.Log.Info("the API server is back", "after", now().Sub(began).Round(time.Millisecond).String())
+	}
+	return ctx.Err() == nil
+}
+
+func ask(ctx context.Context, lock resourcelock.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	_, _, err := lock.Get(ctx)
+	return err
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+func TestIsAway(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"an answer":            {},
+		"no connection":        {err: errors.New("connection refused"), want: true},
+		"no answer in time":    {err: context.DeadlineExceeded, want: true},
+		"its database is away": {err: apierrors.NewInternalError(errors.New("etcdserver: no leader")), want: true},
+		"it starts":            {err: apierrors.NewServiceUnavailable("starting"), want: true},
+		"it is overloaded":     {err: apierrors.NewTooManyRequests("later", 1), want: true},
+		"no such lease":        {err: apierrors.NewNotFound(leases, leaderLock)},
+		"no right to it":       {err: apierrors.NewForbidden(leases, leaderLock, errors.New("no"))},
+		"unknown token":        {err: apierrors.NewUnauthorized("expired")},
+		"somebody was faster":  {err: apierrors.NewConflict(leases, leaderLock, errors.New("modified"))},
+	} {
+		if got := isAway(tt.err); got != tt.want {
+			t.Errorf("%s: away is %t", name, got)
+		}
+	}
+}
+
+// fakeLock answers with an error, or not.
+type fakeLock struct {
+	resourcelock.Interface
+
+	mu    sync.Mutex
+	err   error
+	asked int
+}
+
+// fails has the lock answer with an error from now on.
+func (l *fakeLock) fails(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+}
+
+func (l *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	return &resourcelock.LeaderElectionRecord{}, nil, l.err
+}
+
+func (l *fakeLock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+
+// The API server is away when every answer has failed for some time, and not before.
+func TestContact(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("connection refused")
+	now := time.Unix(0, 0)
+	var away error
+	lock := &fakeLock{}
+	c := &contact{Interface: lock, now: func() time.Time { return now }}
+	c.whenAway(func(err error) { away = err })
+	for i, step := range []struct {
+		wait       time.Duration
+		err        error
+		lost, away bool
+	}{
+		{err: nil},
+		{wait: time.Hour, err: refused, lost: true},
+		{wait: awayAfter - time.Second, err: refused, lost: true},
+		{wait: time.Second, err: apierrors.NewConflict(leases, leaderLock, refused)},
+		{wait: time.Hour, err: refused, lost: true},
+		{wait: awayAfter, err: refused, lost: true, away: true},
+	} {
+		now, lock.err = now.Add(step.wait), step.err
+		if i%2 == 0 {
+			_ = c.Update(t.Context(), resourcelock.LeaderElectionRecord{})
+		} else {
+			_, _, _ = c.Get(t.Context())
+		}
+		if c.isLost() != step.lost || (away != nil) != step.away {
+			t.Errorf("step %d: lost %t, away %v", i, c.isLost(), away)
+		}
+	}
+}
+
+// An API server that is there is asked once, and one that is away until it is back.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lock := &fakeLock{}
+		reconnected := 0
+		reconnect := func() { reconnected++ }
+		if !await(t.Context(), lock, reconnect, time.Now) {
+			t.Error("no answer from an API server that is there")
+		}
+		if lock.asked != 1 || reconnected != 0 {
+			t.Errorf("asked %d times, reconnected %d times", lock.asked, reconnected)
+		}
+		lock.fails(errors.New("connection refused"))
+		began := time.Now()
+		time.AfterFunc(time.Hour, func() { lock.fails(nil) })
+		await(t.Context(), lock, reconnect, time.Now)
+		if reconnected != lock.asked-2 {
+			t.Errorf("asked %d times, reconnected %d times", lock.asked, reconnected)
+		}
+		if took := time.Since(began); took < time.Hour || took > time.Hour+probeInterval {
+			t.Errorf("waited %s for an API server that was away for an hour", took)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		lock.fails(errors.New("connection refused"))
+		time.AfterFunc(time.Minute, cancel)
+		if await(ctx, lock, reconnect, time.Now) {
+			t.Error("an answer from an API server that is away")
+		}
+	})
+}
+
+// Requests of a manager that has ended are not sent, whatever context they have.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	var sent []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.URL.Path) }))
+	defer server.Close()
+	g := &gate{}
+	original := &rest.Config{Host: server.URL}
+	through, err := rest.HTTPClientFor(g.behind(original))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(path string) error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path, io.NopCloser(strings.NewReader("{}")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := through.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	if err := send("/before"); err != nil {
+		t.Error(err)
+	}
+	g.close()
+	if err := send("/after"); !errors.Is(err, errNoLonger) {
+		t.Errorf("got error %v", err)
+	}
+	if len(sent) != 1 || original.WrapTransport != nil {
+		t.Errorf("sent %q", sent)
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// errSessionStays says that something of a session has not ended. The process has to,
+// because nothing may go on beside the next session.
+var errSessionStays = errors.New("something that was begun before the lease was lost does not end")
+
+// session is the time in which the process is in touch with the API server: a manager,
+// with all that it has seen of the cluster. When the lease is lost, or the API server is
+// away for long, the session ends, and another one begins from nothing as a process does.
+type session struct {
+	manager *countingManager
+	gate    *gate
+	lock    *contact // nil without leader election
+
+	// close ends what no context ends.
+	close []func()
+}
+
+// run returns when ctx has ended, or the session. It says whether there is to be another
+// one.
+func (s *session) run(ctx context.Context) (again bool, err error) {
+	acting, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if s.lock != nil {
+		s.lock.whenAway(func(err error) {
+			s.gate.close()
+			end(err)
+		})
+	}
+	err = s.manager.Start(acting)
+	s.gate.close()
+	for _, end := range s.close {
+		end()
+	}
+	if ctx.Err() != nil || s.lock == nil || !s.lock.isLost() && !isLeaseLost(err) {
+		return false, err
+	}
+	if !s.manager.ended(shutdownTimeout) {
+		return false, errSessionStays
+	}
+	return true, nil
+}
+
+// isLeaseLost says that a manager has ended because another replica may act. The manager
+// has no other sign of that.
+func isLeaseLost(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "leader election lost")
+}
+
+// countingManager knows when all that was added to it has ended. A manager that has lost
+// its lease does not wait for that.
+type countingManager struct {
+	ctrl.Manager
+
+	mu      sync.Mutex
+	running int
+	// idle is closed when nothing runs any more, and nothing is started; nil before it is
+	// asked for that.
+	idle chan struct{}
+}
+
+// Add implements [manager.Manager].
+func (m *countingManager) Add(runnable manager.Runnable) error {
+	return m.Manager.Add(&countedRunnable{Runnable: runnable, by: m})
+}
+
+// count changes the number of runnables that run, if that is still possible.
+func (m *countingManager) count(change int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.idle != nil && change > 0 {
+		return false
+	}
+	m.running += change
+	if m.idle != nil && m.running == 0 {
+		close(m.idle)
+	}
+	return true
+}
+
+// close has nothing started any more, and returns what is closed when nothing runs.
+func (m *countingManager) close() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.idle = make(chan struct{})
+	if m.running == 0 {
+		close(m.idle)
+	}
+	return m.idle
+}
+
+// ended waits until nothing runs any more, but not for longer than that. It is called once.
+func (m *countingManager) ended(within time.Duration) bool {
+	select {
+	case <-m.close():
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+type countedRunnable struct {
+	manager.Runnable
+
+	by *countingManager
+}
+
+var _ manager.LeaderElectionRunnable = &countedRunnable{}
+
+// Start implements [manager.Runnable].
+func (r *countedRunnable) Start(ctx context.Context) error {
+	if !r.by.count(1) {
+		return nil // the session is over
+	}
+	defer r.by.count(-1)
+	return r.Runnable.Start(ctx)
+}
+
+// NeedLeaderElection implements [manager.LeaderElectionRunnable], as the manager takes who
+// does not.
+func (r *countedRunnable) NeedLeaderElection() bool {
+	says, ok := r.Runnable.(manager.LeaderElectionRunnable)
+	return !ok || says.NeedLeaderElection()
+}
+
+// act has sessions one after the other until ctx ends.
+func (p *process) act(ctx context.Context) error {
+	for await(ctx, p.lock, p.reconnect, time.Now) {
+		s, err := p.newSession()
+		if err != nil {
+			return err
+		}
+		again, err := s.run(ctx)
+		p.metrics.Reset() // they are those of who acts
+		if err != nil {
+			return fmt.Errorf("running: %w", err)
+		}
+		if !again {
+			break
+		}
+		ctrl.Log.Info("what was seen of the cluster is read again, as the lease may have been lost")
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// fakeManager ends as it is told to, without waiting for what runs.
+type fakeManager struct {
+	ctrl.Manager
+
+	added []manager.Runnable
+	err   error
+}
+
+func (m *fakeManager) Add(runnable manager.Runnable) error {
+	m.added = append(m.added, runnable)
+	return nil
+}
+
+func (m *fakeManager) Start(ctx context.Context) error {
+	for _, added := range m.added {
+		go func() { _ = added.Start(ctx) }()
+	}
+	if m.err == nil {
+		<-ctx.Done()
+		return nil
+	}
+	time.Sleep(time.Second)
+	return m.err
+}
+
+// A session that has lost the API server or the lease is followed by another one, once all
+// of it has ended. Any other failure ends the process, and so does what goes on.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	boom, refused := errors.New("boom"), errors.New("connection refused")
+	leaseLost := errors.New("leader election lost")
+	for name, tt := range map[string]struct {
+		err     error // of the manager
+		silence error // of the API server
+		ends    bool  // the context
+		lingers time.Duration
+		noLock  bool
+		again   bool
+		wantErr error
+	}{
+		"the end":                      {ends: true},
+		"the lease is lost":            {err: leaseLost, again: true},
+		"the API server is away":       {silence: refused, again: true},
+		"an error while it is away":    {err: boom, silence: refused, again: true},
+		"another error":                {err: boom, wantErr: boom},
+		"an error without an election": {err: boom, noLock: true, wantErr: boom},
+		"what ends late":               {err: leaseLost, lingers: shutdownTimeout / 2, again: true},
+		"what does not end":            {err: leaseLost, lingers: 2 * shutdownTimeout, wantErr: errSessionStays},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.ends {
+					time.AfterFunc(time.Minute, cancel)
+				}
+				lock := &fakeLock{err: tt.silence}
+				closed := false
+				var ended atomic.Bool
+				s := &session{
+					manager: &countingManager{Manager: &fakeManager{err: tt.err}}, gate: &gate{},
+					close: []func(){func() { closed = true }},
+				}
+				if !tt.noLock {
+					s.lock = &contact{Interface: lock, now: time.Now}
+				}
+				if err := s.manager.Add(runnable(func(ctx context.Context) error {
+					time.Sleep(tt.lingers)
+					ended.Store(true)
+					return nil
+				})); err != nil {
+					t.Fatal(err)
+				}
+				if tt.silence != nil {
+					_, _, _ = s.lock.Get(ctx)
+					time.AfterFunc(awayAfter, func() { _, _, _ = s.lock.Get(ctx) })
+				}
+				again, err := s.run(ctx)
+				if again != tt.again || !errors.Is(err, tt.wantErr) || tt.wantErr == nil && err != nil {
+					t.Errorf("again %t, error %v", again, err)
+				}
+				if !s.gate.closed.Load() || !closed || again && !ended.Load() {
+					t.Errorf("the gate is closed: %t, the rest: %t, all has ended: %t", s.gate.closed.Load(), closed, ended.Load())
+				}
+				time.Sleep(3 * shutdownTimeout)
+			})
+		})
+	}
+}
+
+// Nothing is started in a session that is over.
+func TestNothingStartsLate(t *testing.T) {
+	t.Parallel()
+	below := &fakeManager{}
+	m := &countingManager{Manager: below}
+	if err := m.Add(runnable(func(context.Context) error {
+		t.Error("it is started")
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if !m.ended(time.Minute) {
+		t.Error("it waits for what was not started")
+	}
+	if err := below.added[0].Start(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A runnable is started where it would be without being counted.
+func TestCountedRunnables(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		runnable manager.Runnable
+		leads    bool
+	}{
+		"who does not say": {runnable: runnable(func(context.Context) error { return nil }), leads: true},
+		"on every replica": {runnable: onEveryReplica(func() {})},
+	} {
+		below := &fakeManager{}
+		if err := (&countingManager{Manager: below}).Add(tt.runnable); err != nil {
+			t.Fatal(err)
+		}
+		counted, ok := below.added[0].(manager.LeaderElectionRunnable)
+		if !ok || counted.NeedLeaderElection() != tt.leads {
+			t.Errorf("%s: it waits to lead, against what it says", name)
+		}
+	}
+}
