@@ -44,7 +44,7 @@ func TestLogOfALife(t *testing.T) {
 		"catalog " + name:   {"pulled and stored the catalog packages=1 bundles=2 objects=4", "removed the catalog"},
 		"catalog " + broken: {"removed the catalog"},
 		"": {
-			"starting", "leadership taken", "leadership given up or lost", "ready", "ready", "ready",
+			"starting", "leadership taken", "leadership given up or lost", "ready", "ready", "ready", "ready",
 			"there is no signature policy: images are accepted from anyone", "there is no signature policy: images are accepted from anyone",
 		},
 	}

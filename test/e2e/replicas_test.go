@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -80,32 +79,24 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// fetchTrusted reads url with the trust that the Secret of the certificate gives.
-func fetchTrusted(ctx context.Context, url string) error {
+// trusting has the trust that the Secret of the certificate gives.
+func trusting(ctx context.Context) (*http.Transport, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: environment.SystemNamespace, Name: "operator-controller-catalog-server"}
 	if err := theSuite.Admin.Get(ctx, key, secret); err != nil {
-		return err
+		return nil, err
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(secret.Data["ca.crt"])
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}, nil
+}
+
+// fetchTrusted reads url with that trust.
+func fetchTrusted(ctx context.Context, url string) error {
+	transport, err := trusting(ctx)
+	if err != nil {
+		return err
+	}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK || len(content) == 0 {
-		return fmt.Errorf("status %s, %d bytes", response.Status, len(content))
-	}
-	return nil
+	return askOnce(ctx, transport, url)
 }
