@@ -19,7 +19,7 @@ import (
 // ownCatalogs are the catalogs that this process serves, in all of its sessions.
 type ownCatalogs struct {
 	external *url.URL
-	tls      catalogTLS
+	tls      serverTLS
 	store    *catalogserver.Store
 	server   *catalogserver.Server
 
@@ -75,7 +75,7 @@ func (c *ownCatalogs) connect(o *options) error {
 // new here.
 func (p *process) follow(s *session, api kubernetes.Interface, authFile string, told catalogserver.Events, stored func(catalog string)) error {
 	c := p.catalogs
-	if err := c.tls.keep(s.manager, api, c.external, p.options); err != nil {
+	if err := c.tls.keep(s.manager, api, p.options); err != nil {
 		return err
 	}
 	space := newPulledSpace()

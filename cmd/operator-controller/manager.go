@@ -87,6 +87,9 @@ func (p *process) newSession() (*session, error) {
 			return nil, fmt.Errorf("setting up the manager: %w", err)
 		}
 	}
+	if err := p.metricsTLS.keep(s.manager, api, p.options); err != nil {
+		return nil, err
+	}
 	return s, p.wire(s, api, told.recorder)
 }
 

@@ -85,9 +85,9 @@ func (o *options) bind(flags *pflag.FlagSet) {
 
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress, "Address of /healthz and /readyz; 0 for none.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
-		"Address of /metrics over HTTPS; needs --tls-cert and --tls-key, with which it is :8443 by default if no catalogs are served there, and 0 turns it off.")
+		"Address of /metrics over HTTPS; by default none, or with --tls-cert :8443 if no catalogs are served there, and 0 turns it off.")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", o.pprofAddress, "Address of /debug/pprof; 0 for none.")
-	flags.StringVar(&o.tlsCert, "tls-cert", o.tlsCert, "Certificate file of the catalog and metrics servers; reloaded when it changes. Without one, catalogs are served with a certificate of our own.")
+	flags.StringVar(&o.tlsCert, "tls-cert", o.tlsCert, "Certificate file of the catalog and metrics servers; reloaded when it changes. Without one, they have certificates of our own.")
 	flags.StringVar(&o.tlsKey, "tls-key", o.tlsKey, "Key file for --tls-cert.")
 	o.bindTLS(flags)
 
@@ -123,9 +123,6 @@ func (o *options) flags() map[string]string {
 func (o *options) complete() error {
 	if (o.tlsCert == "") != (o.tlsKey == "") {
 		return errors.New("--tls-cert and --tls-key must be given together")
-	}
-	if o.tlsCert == "" && o.metricsAddress != "" && o.metricsAddress != "0" {
-		return errors.New("--metrics-bind-address needs --tls-cert and --tls-key")
 	}
 	if o.metricsAddress == "" {
 		o.metricsAddress = o.defaultMetricsAddress()

@@ -34,8 +34,10 @@ type process struct {
 	reconnect func()                 // drops idle connections to the API server
 	readiness *readiness
 	metrics   *controller.Metrics
-	packages  *preparedpackage.Cache
-	catalogs  *ownCatalogs // nil if something else serves catalogs
+	// metricsTLS is that of the server of metrics.
+	metricsTLS serverTLS
+	packages   *preparedpackage.Cache
+	catalogs   *ownCatalogs // nil if something else serves catalogs
 
 	// running is started once.
 	running []manager.Runnable
@@ -71,11 +73,14 @@ func newProcess(ctx context.Context, config *rest.Config, o *options) (*process,
 	if err := p.addCatalogs(answers); err != nil {
 		return nil, err
 	}
-	server, certificate, err := newMetricsServer(config, o)
+	if p.metricsTLS, err = newMetricsTLS(o); err != nil {
+		return nil, err
+	}
+	server, err := newMetricsServer(config, p.metricsTLS, o)
 	if err != nil {
 		return nil, err
 	}
-	p.start(server, certificate, answers.server(o.healthAddress), newServer("pprof", o.pprofAddress, profiles()))
+	p.start(server, p.metricsTLS.files, answers.server(o.healthAddress), newServer("pprof", o.pprofAddress, profiles()))
 	return p, nil
 }
 

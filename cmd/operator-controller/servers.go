@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -57,25 +56,20 @@ func profiles() http.Handler {
 	return mux
 }
 
-// newMetricsServer comes with its certificate, which has to be started to be reloaded. Both
-// are nil when there are no metrics.
-func newMetricsServer(config *rest.Config, o *options) (server, certificate manager.Runnable, err error) {
+// newMetricsServer is nil when there are no metrics.
+func newMetricsServer(config *rest.Config, shown serverTLS, o *options) (manager.Runnable, error) {
 	if o.metricsAddress == nowhere {
-		return nil, nil, nil
-	}
-	files, err := certwatcher.New(o.tlsCert, o.tlsKey)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the serving certificate: %w", err)
+		return nil, nil //nolint:nilnil // there is none
 	}
 	through, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("setting up metrics: %w", err)
+		return nil, fmt.Errorf("setting up metrics: %w", err)
 	}
-	server, err = metricsserver.NewServer(metricsOptions(o, files.GetCertificate), config, through)
+	server, err := metricsserver.NewServer(metricsOptions(o, shown.certificate), config, through)
 	if err != nil {
-		return nil, nil, fmt.Errorf("setting up metrics: %w", err)
+		return nil, fmt.Errorf("setting up metrics: %w", err)
 	}
-	return server, files, nil
+	return server, nil
 }
 
 // metricsOptions have metrics served to who may read them.

@@ -127,7 +127,7 @@ func catalogsThrough(config *rest.Config, through *http.Client, authorities []by
 // them, there are none. The error says that it cannot be reached.
 func authorities(ctx context.Context, api client.Client, systemNamespace string) ([]byte, error) {
 	secret := &corev1.Secret{}
-	err := api.Get(ctx, types.NamespacedName{Namespace: systemNamespace, Name: servingcert.SecretName}, secret)
+	err := api.Get(ctx, types.NamespacedName{Namespace: systemNamespace, Name: servingcert.Catalogs.Secret}, secret)
 	if _, answered := errors.AsType[*apierrors.StatusError](err); err != nil && !answered {
 		return nil, fmt.Errorf("reaching the cluster: %w", err)
 	}

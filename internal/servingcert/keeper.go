@@ -22,16 +22,24 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/selfissued"
 )
 
-// SecretName is that of the Secret with the certificate that we issue ourselves, in the
-// system namespace.
-const SecretName = "operator-controller-catalog-server"
+// Server is a server of this process for which we issue the certificate.
+type Server struct {
+	// Name is what people call it.
+	Name string
+	// Secret is the name of the Secret, in the system namespace.
+	Secret string
 
-const (
-	controllerName = "serving-certificate"
-	subject        = "operator-controller catalog server"
-	// lifetime is that of a certificate and of its authority.
-	lifetime = 90 * 24 * time.Hour
+	controller string
+}
+
+// The servers of the controller.
+var (
+	Catalogs = Server{Name: "catalog server", Secret: "operator-controller-catalog-server", controller: "serving-certificate"}
+	Metrics  = Server{Name: "metrics server", Secret: "operator-controller-metrics-server", controller: "metrics-certificate"}
 )
+
+// lifetime is that of a certificate and of its authority.
+const lifetime = 90 * 24 * time.Hour
 
 // errNoCertificate says that the Secret has not been read or written yet.
 var errNoCertificate = errors.New("there is no serving certificate yet")
@@ -40,8 +48,10 @@ var errNoCertificate = errors.New("there is no serving certificate yet")
 type Config struct {
 	// API reads and writes the Secret.
 	API kubernetes.Interface
-	// Secret is the Secret, which belongs to Keepers alone.
-	Secret types.NamespacedName
+	// Server is what the certificate is for. Its Secret belongs to Keepers alone.
+	Server Server
+	// Namespace is that of the Secret.
+	Namespace string
 	// Names are the names and addresses that the server is reached by.
 	Names []string
 	// Certificate is told what the Secret says.
@@ -58,6 +68,7 @@ type Certificate struct{ loaded atomic.Pointer[loaded] }
 // first does what there is to do.
 type Keeper struct {
 	cfg     Config
+	secret  types.NamespacedName
 	secrets *follow.Set[*corev1.Secret]
 }
 
@@ -69,25 +80,29 @@ type loaded struct {
 
 // New returns a Keeper, or what is wrong with cfg.
 func New(cfg Config) (*Keeper, error) {
-	if cfg.API == nil || cfg.Secret.Name == "" || cfg.Secret.Namespace == "" || len(cfg.Names) == 0 || cfg.Certificate == nil || cfg.Now == nil {
-		return nil, errors.New("an API client, a secret, names, a certificate and a clock are required")
+	if cfg.API == nil || cfg.Server == (Server{}) || cfg.Namespace == "" || len(cfg.Names) == 0 || cfg.Certificate == nil || cfg.Now == nil {
+		return nil, errors.New("an API client, a server, a namespace, names, a certificate and a clock are required")
 	}
-	if _, err := issue(cfg.Names, cfg.Now()); err != nil {
+	if _, err := cfg.Server.issue(cfg.Names, cfg.Now()); err != nil {
 		return nil, err
 	}
-	k := &Keeper{cfg: cfg, secrets: follow.Secrets(cfg.API)}
-	k.secrets.Follow(cfg.Secret)
+	k := &Keeper{
+		cfg:     cfg,
+		secret:  types.NamespacedName{Namespace: cfg.Namespace, Name: cfg.Server.Secret},
+		secrets: follow.Secrets(cfg.API),
+	}
+	k.secrets.Follow(k.secret)
 	return k, nil
 }
 
-func issue(names []string, now time.Time) (selfissued.Issued, error) {
-	return selfissued.Issue(selfissued.Terms{Subject: subject, Names: names, Lifetime: lifetime}, now)
+func (s Server) issue(names []string, now time.Time) (selfissued.Issued, error) {
+	return selfissued.Issue(selfissued.Terms{Subject: "operator-controller " + s.Name, Names: names, Lifetime: lifetime}, now)
 }
 
 // SetupWithManager adds the Keeper to mgr, to run on every replica.
 func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+		Named(k.cfg.Server.controller).
 		WatchesRawSource(k.secrets).
 		WithOptions(controller.Options{NeedLeaderElection: new(false)}).
 		Complete(k)
@@ -118,7 +133,7 @@ func (c *Certificate) Check(*http.Request) error {
 
 // Reconcile takes over what the Secret says, and has it say what it should.
 func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	secret, known := k.secrets.Lookup(k.cfg.Secret)
+	secret, known := k.secrets.Lookup(k.secret)
 	if !known {
 		return reconcile.Result{}, nil
 	}
@@ -145,7 +160,7 @@ func (k *Keeper) carryOut(ctx context.Context, decision selfissued.Decision, fou
 	if secret != nil {
 		old = secret.Data
 	}
-	data, err := change(decision, found, old, now)
+	data, err := k.cfg.Server.change(decision, found, old, now)
 	if err != nil {
 		return err
 	}
@@ -153,23 +168,23 @@ func (k *Keeper) carryOut(ctx context.Context, decision selfissued.Decision, fou
 		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
 			return nil
 		}
-		return fmt.Errorf("writing the serving certificate into secret %q: %w", k.cfg.Secret, err)
+		return fmt.Errorf("writing the serving certificate into secret %q: %w", k.secret, err)
 	}
-	logger := ctrl.LoggerFrom(ctx).WithValues("secret", k.cfg.Secret, "reason", decision.Reason)
+	logger := ctrl.LoggerFrom(ctx).WithValues("server", k.cfg.Server.Name, "secret", k.secret, "reason", decision.Reason)
 	if decision.Action == selfissued.Stage {
-		logger.V(1).Info("staged the next certificate of the catalog server")
+		logger.V(1).Info("staged the next certificate of a server")
 		return nil
 	}
-	logger.Info("issued the certificate of the catalog server")
+	logger.Info("issued the certificate of a server")
 	return nil
 }
 
 // change returns the data of the Secret after what was decided.
-func change(decision selfissued.Decision, found selfissued.Material, old map[string][]byte, now time.Time) (map[string][]byte, error) {
+func (s Server) change(decision selfissued.Decision, found selfissued.Material, old map[string][]byte, now time.Time) (map[string][]byte, error) {
 	if decision.Action == selfissued.Promote {
 		return found.Promoted(old), nil
 	}
-	made, err := issue(decision.Names, now)
+	made, err := s.issue(decision.Names, now)
 	if err != nil {
 		return nil, err
 	}
@@ -180,10 +195,10 @@ func change(decision selfissued.Decision, found selfissued.Material, old map[str
 }
 
 func (k *Keeper) write(ctx context.Context, found *corev1.Secret, data map[string][]byte) error {
-	secrets := k.cfg.API.CoreV1().Secrets(k.cfg.Secret.Namespace)
+	secrets := k.cfg.API.CoreV1().Secrets(k.secret.Namespace)
 	if found == nil {
 		_, err := secrets.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: k.cfg.Secret.Namespace, Name: k.cfg.Secret.Name},
+			ObjectMeta: metav1.ObjectMeta{Namespace: k.secret.Namespace, Name: k.secret.Name},
 			Type:       corev1.SecretTypeTLS,
 			Data:       data,
 		}, metav1.CreateOptions{})

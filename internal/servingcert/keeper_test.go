@@ -33,14 +33,14 @@ var start = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 // secretWith is the data of a Secret with a certificate from start.
 func secretWith(t *testing.T, names ...string) map[string][]byte {
 	t.Helper()
-	made, err := issue(names, start)
+	made, err := Catalogs.issue(names, start)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return selfissued.Material{}.Replaced(nil, made)
 }
 
-var key = types.NamespacedName{Namespace: "system", Name: "certificate"}
+var key = types.NamespacedName{Namespace: "system", Name: Catalogs.Secret}
 
 // clock can be moved while keepers run.
 type clock struct {
@@ -73,7 +73,7 @@ type replica struct {
 func newReplica(t *testing.T, api *fake.Clientset, now func() time.Time) *replica {
 	t.Helper()
 	certificate := &Certificate{}
-	keeper, err := New(Config{API: api, Secret: key, Names: []string{"127.0.0.1"}, Certificate: certificate, Now: now})
+	keeper, err := New(Config{API: api, Server: Catalogs, Namespace: key.Namespace, Names: []string{"127.0.0.1"}, Certificate: certificate, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,10 +271,11 @@ func TestFailedWriteIsReportedWithoutSecrets(t *testing.T) {
 
 func TestNewRefusesConfigs(t *testing.T) {
 	t.Parallel()
-	good := Config{API: newAPI(), Secret: key, Names: []string{"a"}, Certificate: &Certificate{}, Now: time.Now}
+	good := Config{API: newAPI(), Server: Catalogs, Namespace: key.Namespace, Names: []string{"a"}, Certificate: &Certificate{}, Now: time.Now}
 	for name, spoil := range map[string]func(*Config){
 		"no client":     func(c *Config) { c.API = nil },
-		"no secret":     func(c *Config) { c.Secret.Name = "" },
+		"no server":     func(c *Config) { c.Server = Server{} },
+		"no namespace":  func(c *Config) { c.Namespace = "" },
 		"no names":      func(c *Config) { c.Names = nil },
 		"no clock":      func(c *Config) { c.Now = nil },
 		"foreign name":  func(c *Config) { c.Names = []string{"ü.example"} },
