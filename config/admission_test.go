@@ -57,7 +57,7 @@ func TestAdmission(t *testing.T) {
 				t.Errorf("there are %d objects, want %d policies and their bindings", len(objects), len(want))
 			}
 			for _, object := range objects {
-				if got := object.GetLabels()["app.kubernetes.io/part-of"]; got != "operator-controller" {
+				if got := object.GetLabels()["app.kubernetes.io/part-of"]; got != "olm" {
 					t.Errorf("%s is part of %q", id(object), got)
 				}
 			}

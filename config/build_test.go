@@ -3,6 +3,7 @@
 package config_test
 
 import (
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,26 +31,43 @@ func build(t *testing.T, dir string) []client.Object {
 	if err != nil {
 		t.Fatalf("building %s: %v", dir, err)
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, ocv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	var objects []client.Object
 	for _, resource := range built.Resources() {
 		text, err := resource.AsYAML()
 		if err != nil {
 			t.Fatal(err)
 		}
-		decoded, _, err := decoder.Decode(text, nil, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", resource.CurId(), err)
-		}
-		objects = append(objects, decoded.(client.Object))
+		objects = append(objects, decode(t, text))
 	}
 	return objects
+}
+
+var decoder = sync.OnceValues(func() (runtime.Decoder, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, ocv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(), nil
+})
+
+// decode reads an object strictly.
+func decode(t *testing.T, text []byte) client.Object {
+	t.Helper()
+	decoder, err := decoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, _, err := decoder.Decode(text, nil, nil)
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	object, ok := decoded.(client.Object)
+	if !ok {
+		t.Fatalf("%T is no object", decoded)
+	}
+	return object
 }
 
 // id names an object as "Kind/name", or "Kind/namespace/name".

@@ -2,7 +2,10 @@ package config_test
 
 import (
 	"maps"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +34,11 @@ func TestDefaultObjects(t *testing.T) {
 		"RoleBinding/olmv1-system/operator-controller-manager-rolebinding",
 		"RoleBinding/default/operator-controller-manager-events-rolebinding",
 		"Deployment/olmv1-system/operator-controller-controller-manager",
+		"ValidatingAdmissionPolicy/operator-controller-deletion-guard",
+		"ValidatingAdmissionPolicyBinding/operator-controller-deletion-guard",
+		"ResourceQuota/olmv1-system/operator-controller-critical-pods",
 		"Service/olmv1-system/catalogd-service",
+		"Service/olmv1-system/operator-controller-service",
 		"PodDisruptionBudget/olmv1-system/operator-controller-controller-manager",
 		"NetworkPolicy/olmv1-system/default-deny-ingress",
 		"NetworkPolicy/olmv1-system/operator-controller-controller-manager",
@@ -40,6 +47,42 @@ func TestDefaultObjects(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+// What may be removed and what has to stay are all there is, and share nothing: to
+// remove the controller is to remove no definition, no record and not their guard.
+func TestTheControllerCanBeRemovedAlone(t *testing.T) {
+	t.Parallel()
+	ids := func(dir string) []string {
+		var found []string
+		for _, object := range build(t, dir) {
+			found = append(found, id(object))
+		}
+		return slices.Sorted(slices.Values(found))
+	}
+	stays := ids("prerequisites")
+	want := []string{
+		"CustomResourceDefinition/clustercatalogs.olm.operatorframework.io",
+		"CustomResourceDefinition/clusterextensions.olm.operatorframework.io",
+		"Namespace/olmv1-system",
+		"ValidatingAdmissionPolicy/operator-controller-deletion-guard",
+		"ValidatingAdmissionPolicyBinding/operator-controller-deletion-guard",
+	}
+	if diff := cmp.Diff(want, stays); diff != "" {
+		t.Errorf("what stays (-want +got):\n%s", diff)
+	}
+	both := slices.Sorted(slices.Values(slices.Concat(stays, ids("controller"))))
+	if diff := cmp.Diff(ids("default"), both); diff != "" {
+		t.Errorf("the parts are not the whole (-default +parts):\n%s", diff)
+	}
+	for _, object := range build(t, "default") {
+		_, pruned := slices.BinarySearch(stays, id(object))
+		kept := object.GetAnnotations()["argocd.argoproj.io/sync-options"] == "Prune=false,Delete=false" &&
+			object.GetAnnotations()["kustomize.toolkit.fluxcd.io/prune"] == "disabled"
+		if kept != pruned {
+			t.Errorf("%s: what syncs from a repository is told to keep it: %t", id(object), kept)
+		}
 	}
 }
 
@@ -114,6 +157,7 @@ func TestManagerRuns(t *testing.T) {
 		"--cache-path=/var/cache",
 		"--catalog-server-bind-address=:8443",
 		"--catalog-server-external-url=https://catalogd-service.olmv1-system.svc",
+		"--metrics-bind-address=:7443",
 		"--health-probe-bind-address=:8081",
 	}
 	if diff := cmp.Diff(want, container.Args); diff != "" {
@@ -125,18 +169,107 @@ func TestManagerRuns(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{corev1.LabelOSStable: "linux"}, pod.NodeSelector); diff != "" {
 		t.Errorf("a node selector beyond the operating system keeps the pod off some clusters (-want +got):\n%s", diff)
 	}
-	for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
-		if probe == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.String() != "health" {
-			t.Errorf("the probe for %s is %v", path, probe)
-		}
-	}
 	if port(container, "health") != 8081 {
 		t.Error("the health port is not the one in the arguments")
 	}
-	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		if container.Resources.Requests.Name(resource, "").IsZero() {
-			t.Errorf("no request for %s", resource)
+}
+
+// The request is what 1,000 extensions take, and the limit what all that is allowed
+// takes at its largest, by docs/performance.md; the processor is not limited.
+func TestManagerHasMemory(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	resources := manager(t, build(t, "default")).Spec.Template.Spec.Containers[0].Resources
+	page, err := os.ReadFile("../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := func(row string) int64 {
+		match := regexp.MustCompile(regexp.QuoteMeta(row) + ` \| (\d+) MiB`).FindSubmatch(page)
+		if match == nil {
+			t.Fatalf("docs/performance.md does not have %q", row)
 		}
+		size, err := strconv.ParseInt(string(match[1]), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return size * mebibyte
+	}
+	if request, need := resources.Requests.Memory().Value(), measured("peak memory with 1,000 extensions"); request < need {
+		t.Errorf("the request is %d MiB, and %d are used", request/mebibyte, need/mebibyte)
+	}
+	if limit, need := resources.Limits.Memory().Value(), measured("memory of the process that the kernel cannot drop"); limit < 2*need {
+		t.Errorf("the limit is %d MiB, less than twice the %d that were used", limit/mebibyte, need/mebibyte)
+	}
+	if resources.Requests.Cpu().IsZero() || !resources.Limits.Cpu().IsZero() {
+		t.Errorf("resources are %v", resources)
+	}
+}
+
+// Replicas come and go without a gap, and not from one node only. Nothing that is
+// preferred is asked for: one node is enough.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	objects := build(t, "default")
+	spec := manager(t, objects).Spec
+	rolling := spec.Strategy.RollingUpdate
+	if *spec.Replicas != 2 || rolling == nil || rolling.MaxUnavailable.IntValue() != 0 || rolling.MaxSurge.IntValue() != 1 {
+		t.Errorf("%d replicas, replaced by %+v", *spec.Replicas, spec.Strategy)
+	}
+	budget := the[*policyv1.PodDisruptionBudget](t, objects).Spec
+	if budget.MaxUnavailable.IntValue() != 1 || *budget.UnhealthyPodEvictionPolicy != policyv1.AlwaysAllow {
+		t.Errorf("the budget is %+v", budget)
+	}
+	pod := spec.Template.Spec
+	apart := pod.Affinity.PodAntiAffinity
+	if len(apart.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		apart.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm.TopologyKey != corev1.LabelHostname {
+		t.Errorf("replicas are kept apart by %+v", apart)
+	}
+	spread := pod.TopologySpreadConstraints[0]
+	if spread.TopologyKey != corev1.LabelTopologyZone || spread.WhenUnsatisfiable != corev1.ScheduleAnyway {
+		t.Errorf("replicas are spread by %+v", spread)
+	}
+}
+
+// Where critical pods take a quota, there is one that holds no rollout up.
+func TestCriticalPodsHaveAQuota(t *testing.T) {
+	t.Parallel()
+	objects := build(t, "default")
+	deployment, quota := manager(t, objects), the[*corev1.ResourceQuota](t, objects)
+	want := []corev1.ScopedResourceSelectorRequirement{{
+		ScopeName: corev1.ResourceQuotaScopePriorityClass,
+		Operator:  corev1.ScopeSelectorOpIn,
+		Values:    []string{deployment.Spec.Template.Spec.PriorityClassName},
+	}}
+	if diff := cmp.Diff(want, quota.Spec.ScopeSelector.MatchExpressions); diff != "" {
+		t.Errorf("the quota is for (-want +got):\n%s", diff)
+	}
+	if pods := quota.Spec.Hard.Pods().Value(); len(quota.Spec.Hard) != 1 || pods < 3*int64(*deployment.Spec.Replicas) {
+		t.Errorf("it allows %v", quota.Spec.Hard)
+	}
+}
+
+// A start may take long, and what has started is ready or dead soon.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	container := manager(t, build(t, "default")).Spec.Template.Spec.Containers[0]
+	for name, tc := range map[string]struct {
+		probe  *corev1.Probe
+		path   string
+		period int32
+	}{
+		"startup":   {container.StartupProbe, "/healthz", 1},
+		"liveness":  {container.LivenessProbe, "/healthz", 20},
+		"readiness": {container.ReadinessProbe, "/readyz", 2},
+	} {
+		if tc.probe == nil || tc.probe.HTTPGet.Path != tc.path || tc.probe.HTTPGet.Port.String() != "health" ||
+			tc.probe.PeriodSeconds != tc.period || tc.probe.InitialDelaySeconds != 0 {
+			t.Errorf("the probe for %s is %v", name, tc.probe)
+		}
+	}
+	if got := container.StartupProbe.FailureThreshold; got < 60 {
+		t.Errorf("a start may take %d s", got)
 	}
 }
 
@@ -163,8 +296,9 @@ func TestSelectorsMatchTheManager(t *testing.T) {
 	for _, policy := range all[*networkingv1.NetworkPolicy](objects) {
 		selectors[id(policy)] = &policy.Spec.PodSelector
 	}
-	service := the[*corev1.Service](t, objects)
-	selectors[id(service)] = metav1.SetAsLabelSelector(service.Spec.Selector)
+	for _, service := range all[*corev1.Service](objects) {
+		selectors[id(service)] = metav1.SetAsLabelSelector(service.Spec.Selector)
+	}
 	for name, selector := range selectors {
 		compiled, err := metav1.LabelSelectorAsSelector(selector)
 		if err != nil {
@@ -179,16 +313,25 @@ func TestSelectorsMatchTheManager(t *testing.T) {
 	}
 }
 
-func TestCatalogService(t *testing.T) {
+// Each port of a Service leads to that of the arguments; 443 is what the advertised
+// URL implies, and the others are those by which scrapers know them.
+func TestServices(t *testing.T) {
 	t.Parallel()
 	objects := build(t, "default")
-	ports := the[*corev1.Service](t, objects).Spec.Ports
-	if len(ports) != 1 || ports[0].Port != 443 {
-		t.Fatalf("ports are %v, want 443, which the advertised URL implies", ports)
-	}
 	container := manager(t, objects).Spec.Template.Spec.Containers[0]
-	if got := port(container, ports[0].TargetPort.String()); got != 8443 {
-		t.Errorf("the service leads to port %d, want 8443", got)
+	got := map[string][2]int32{}
+	for _, service := range all[*corev1.Service](objects) {
+		for _, served := range service.Spec.Ports {
+			got[service.Name+" "+served.Name] = [2]int32{served.Port, port(container, served.TargetPort.String())}
+		}
+	}
+	want := map[string][2]int32{
+		"catalogd-service https":              {443, 8443},
+		"catalogd-service metrics":            {7443, 7443},
+		"operator-controller-service metrics": {8443, 7443},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ports, and where they lead (-want +got):\n%s", diff)
 	}
 }
 
@@ -233,7 +376,7 @@ func TestEverythingIsInTheSystemNamespace(t *testing.T) {
 		if namespace := object.GetNamespace(); namespace != "" && namespace != systemNamespace && namespace != elsewhere[id(object)] {
 			t.Errorf("%s is in namespace %q", id(object), namespace)
 		}
-		if got := object.GetLabels()["app.kubernetes.io/part-of"]; got != "operator-controller" {
+		if got := object.GetLabels()["app.kubernetes.io/part-of"]; got != "olm" {
 			t.Errorf("%s is part of %q", id(object), got)
 		}
 	}

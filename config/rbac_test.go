@@ -51,6 +51,8 @@ func allowed() map[string]string {
 			olm.operatorframework.io/clustercatalogs/status: get`,
 		"ClusterRole/operator-controller-metrics-reader": `
 			URL /metrics: get`,
+		"ClusterRole/catalogd-metrics-reader": `
+			URL /metrics: get`,
 	}
 }
 

@@ -215,6 +215,12 @@ func (e *Environment) install(ctx context.Context, options Options) error {
 		"crd/clusterextensions.olm.operatorframework.io", "crd/clustercatalogs.olm.operatorframework.io"); err != nil {
 		return err
 	}
+	return e.RenewToken(ctx)
+}
+
+// RenewToken gives controllers that are started from now on a new token: the one they
+// had is of no use after their ServiceAccount has been made anew.
+func (e *Environment) RenewToken(ctx context.Context) error {
 	kubeconfig, err := e.Cluster.KubeconfigForServiceAccount(ctx, SystemNamespace, controllerAccount)
 	e.kubeconfig = kubeconfig
 	return err
