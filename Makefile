@@ -84,9 +84,12 @@ deploy: ## Install the controller with IMAGE on the current cluster, or bring it
 run: image image-load deploy ## Build the image, load it as IMAGE onto the node, and deploy it.
 
 .PHONY: generate
-generate: ## Generate deep copies and CustomResourceDefinitions from api/.
+generate: ## Generate deep copies and CustomResourceDefinitions from api/, and of these the templates of the chart.
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	for file in config/crd/bases/*.yaml; do \
+		sed -f hack/chart/crds.sed $$file > charts/operator-controller/templates/crds/$${file##*/} || exit 1; \
+	done
 
 .PHONY: clean
 clean: ## Remove what was built here; caches outside of the checkout stay.
@@ -148,7 +151,7 @@ tidy: ## Bring go.mod and go.sum of every module up to date.
 
 .PHONY: verify
 verify: generate ## Check that what is generated is committed, modules are tidy, limits are told and tested, and lint passes.
-	@changed=$$(git status --porcelain -- api config) || exit 1; \
+	@changed=$$(git status --porcelain -- api config charts) || exit 1; \
 	if [ -n "$$changed" ]; then \
 		echo "make generate changes these; commit them:"; echo "$$changed"; exit 1; \
 	fi
@@ -224,6 +227,12 @@ bench: ## Run the benchmarks; each result is a line of JSON.
 	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(UNIT) | go run ./test/bench/gobench
 	@go run ./test/bench/catalogs
 	@go run ./test/bench/fleet
+
+# A cluster
+
+.PHONY: undeploy
+undeploy: ## Remove the controller from the cluster of kubectl; extensions and all that is recorded of them stay.
+	kubectl delete --ignore-not-found -k config/controller
 
 # Local cluster
 
