@@ -15,7 +15,7 @@ TOOL := go tool -modfile=hack/tools/go.mod
 RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
 # Every module there is; verify keeps them tidy.
-MODULES := . hack/actionlint hack/cluster hack/release hack/tools
+MODULES := . hack/actionlint hack/cluster hack/dns hack/release hack/tools
 
 # The programs of the local cluster, and the program that runs one.
 CLUSTER := go run ./test/cluster/cmd/cluster

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 
@@ -78,6 +79,16 @@ func (c *Cluster) KubeconfigForServiceAccount(ctx context.Context, namespace, na
 	config := c.anonymousConfig()
 	config.BearerToken = request.Status.Token
 	return c.writeNewKubeconfig(name, config)
+}
+
+// WriteServingPair writes a certificate for a server at the addresses to <path>.crt
+// and <path>.key, signed by the authority that RESTConfig trusts.
+func (c *Cluster) WriteServingPair(path, name string, hosts []string, addresses ...netip.Addr) error {
+	pair, err := c.authority.issue(subject{user: name, hosts: hosts, addresses: addresses})
+	if err != nil {
+		return err
+	}
+	return pair.write(path)
 }
 
 // anonymousConfig reaches and trusts the API server, and nothing more.

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/clusterextensions/operator-controller/test/cluster/internal/child"
+	"github.com/clusterextensions/operator-controller/test/internal/child"
 )
 
 const (

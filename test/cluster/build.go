@@ -29,6 +29,8 @@ type Binaries struct {
 	Kubectl string
 	// Stages is a file that tells KWOK how nodes and pods come to life.
 	Stages string
+	// Kubelet, KubeProxy and CoreDNS make a real node; only BuildNode has them.
+	Kubelet, KubeProxy, CoreDNS string
 }
 
 // BuildError says which program could not be built.
@@ -72,6 +74,18 @@ var programs = []program{
 	{kwokName, kwokModule + "/cmd/kwok", false, func(b *Binaries) *string { return &b.KWOK }},
 }
 
+// nodePrograms are from the same module as programs, and dnsPrograms from one of
+// their own: CoreDNS needs other versions of what both need.
+var (
+	nodePrograms = []program{
+		{kubeletName, "k8s.io/kubernetes/cmd/kubelet", false, func(b *Binaries) *string { return &b.Kubelet }},
+		{kubeProxyName, "k8s.io/kubernetes/cmd/kube-proxy", false, func(b *Binaries) *string { return &b.KubeProxy }},
+	}
+	dnsPrograms = []program{
+		{coreDNSName, ".", false, func(b *Binaries) *string { return &b.CoreDNS }},
+	}
+)
+
 // Build returns the programs that make a cluster, building those that are not
 // in the cache yet, which takes minutes the first time. The cache is below
 // os.UserCacheDir and has a directory for each state of the module that pins
@@ -80,7 +94,7 @@ var programs = []program{
 // Progress gets one line for each program built. Processes that build the same
 // programs take turns. A program that cannot be built is a *BuildError.
 func Build(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	source, err := locateSource(ctx)
+	source, err := locateSource(ctx, clusterSource)
 	if err != nil {
 		return nil, err
 	}
@@ -88,15 +102,45 @@ func Build(ctx context.Context, progress io.Writer) (*Binaries, error) {
 	if err != nil {
 		return nil, err
 	}
-	binaries, missing := locatePrograms(dir, os.Getenv(assetsVariable))
+	binaries := &Binaries{Stages: filepath.Join(dir, stagesName)}
+	missing := binaries.locate(dir, os.Getenv(assetsVariable), programs)
 	if len(missing) == 0 && exists(binaries.Stages) {
 		return binaries, nil
 	}
-	return binaries, buildMissing(ctx, source, dir, progress)
+	if err := binaries.build(ctx, source, dir, programs, progress); err != nil {
+		return nil, err
+	}
+	return binaries, nil
 }
 
-// buildMissing fills the cache directory while no other process does.
-func buildMissing(ctx context.Context, from *source, dir string, progress io.Writer) (err error) {
+// BuildNode is Build with the programs of a real node, which take some minutes more
+// the first time.
+func BuildNode(ctx context.Context, progress io.Writer) (*Binaries, error) {
+	binaries, err := Build(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	for name, wanted := range map[string][]program{clusterSource: nodePrograms, dnsSource: dnsPrograms} {
+		source, err := locateSource(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		dir, err := source.cacheDir()
+		if err != nil {
+			return nil, err
+		}
+		if len(binaries.locate(dir, "", wanted)) == 0 {
+			continue
+		}
+		if err := binaries.build(ctx, source, dir, wanted, progress); err != nil {
+			return nil, err
+		}
+	}
+	return binaries, nil
+}
+
+// build fills the cache directory while no other process does.
+func (b *Binaries) build(ctx context.Context, from *source, dir string, wanted []program, progress io.Writer) (err error) {
 	lock, err := filelock.Wait(ctx, filepath.Join(dir, "lock"))
 	if err != nil {
 		return err
@@ -110,17 +154,20 @@ func buildMissing(ctx context.Context, from *source, dir string, progress io.Wri
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 
 	// Looked at again: who held the lock has built.
-	binaries, missing := locatePrograms(dir, os.Getenv(assetsVariable))
+	missing := b.locate(dir, os.Getenv(assetsVariable), wanted)
 	for i, p := range missing {
 		_, _ = fmt.Fprintf(progress, "building %s (%d/%d) … ", p.name, i+1, len(missing))
 		began := time.Now()
-		if err := from.build(ctx, p, scratch, *p.path(binaries)); err != nil {
+		if err := from.build(ctx, p, scratch, *p.path(b)); err != nil {
 			_, _ = fmt.Fprintln(progress, "failed")
 			return err
 		}
 		_, _ = fmt.Fprintf(progress, "%.0fs\n", time.Since(began).Seconds())
 	}
-	return from.copyStages(ctx, scratch, binaries.Stages)
+	if exists(b.Stages) {
+		return nil
+	}
+	return from.copyStages(ctx, scratch, b.Stages)
 }
 
 // newScratch makes a directory for what is half built, on the file system of
@@ -144,21 +191,20 @@ func newScratch(dir string) (string, error) {
 	return scratch, nil
 }
 
-// locatePrograms says where each program is or will be, and which are missing.
-func locatePrograms(dir, assets string) (*Binaries, []program) {
-	binaries := &Binaries{Stages: filepath.Join(dir, stagesName)}
+// locate says where each program is or will be, and gives those that are missing.
+func (b *Binaries) locate(dir, assets string, wanted []program) []program {
 	var missing []program
-	for _, p := range programs {
+	for _, p := range wanted {
 		path := filepath.Join(dir, p.name)
 		if asset := filepath.Join(assets, p.name); p.asset && assets != "" && exists(asset) {
 			path = asset
 		}
-		*p.path(binaries) = path
+		*p.path(b) = path
 		if !exists(path) {
 			missing = append(missing, p)
 		}
 	}
-	return binaries, missing
+	return missing
 }
 
 func exists(path string) bool {

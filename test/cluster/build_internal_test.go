@@ -18,7 +18,8 @@ func TestLocatePrograms(t *testing.T) {
 	// The scheduler is not one of the programs of envtest.
 	touch(t, filepath.Join(assets, apiServerName), filepath.Join(assets, schedulerName))
 
-	binaries, missing := locatePrograms(cache, assets)
+	binaries := &Binaries{}
+	missing := binaries.locate(cache, assets, programs)
 	want := &Binaries{
 		Etcd:              filepath.Join(cache, etcdName),
 		EtcdUtility:       filepath.Join(cache, etcdUtilityName),
@@ -27,7 +28,6 @@ func TestLocatePrograms(t *testing.T) {
 		Scheduler:         filepath.Join(cache, schedulerName),
 		KWOK:              filepath.Join(cache, kwokName),
 		Kubectl:           filepath.Join(cache, kubectlName),
-		Stages:            filepath.Join(cache, stagesName),
 	}
 	if diff := cmp.Diff(want, binaries); diff != "" {
 		t.Errorf("programs (-want +got):\n%s", diff)

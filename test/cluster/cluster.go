@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterextensions/operator-controller/test/cluster/internal/child"
+	"github.com/clusterextensions/operator-controller/test/internal/child"
 )
 
 // stopGrace is how long components may take to end in order. What they hold is

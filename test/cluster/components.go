@@ -15,6 +15,9 @@ const (
 	schedulerName         = "kube-scheduler"
 	kwokName              = "kwok"
 	kubectlName           = "kubectl"
+	kubeletName           = "kubelet"
+	kubeProxyName         = "kube-proxy"
+	coreDNSName           = "coredns"
 )
 
 // Names of the sockets of etcd, relative to the working directory of all

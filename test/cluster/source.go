@@ -19,6 +19,12 @@ const (
 	kwokModule       = "sigs.k8s.io/kwok"
 )
 
+// Folders of hack with a module that pins programs.
+const (
+	clusterSource = "cluster"
+	dnsSource     = "dns"
+)
+
 // stageDirs are the directories of the KWOK module with the stages that make
 // nodes and pods ready at once and keep the leases of nodes.
 var stageDirs = []string{"node/fast", "node/heartbeat-with-lease", "pod/fast"}
@@ -42,14 +48,14 @@ type source struct {
 	toolchain string
 }
 
-// locateSource finds the module beside this package, wherever in the build list
+// locateSource finds a module beside this package, wherever in the build list
 // of the working directory that is.
-func locateSource(ctx context.Context) (*source, error) {
+func locateSource(ctx context.Context, name string) (*source, error) {
 	root, err := goOutput(ctx, "", "list", "-m", "-f", "{{.Dir}}", selfModule)
 	if err != nil {
 		return nil, fmt.Errorf("locating module %s: %w", selfModule, err)
 	}
-	dir := filepath.Join(root, "hack", "cluster")
+	dir := filepath.Join(root, "hack", name)
 	toolchain, err := goOutput(ctx, dir, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
 		return nil, fmt.Errorf("asking for the Go version: %w", err)
@@ -90,7 +96,7 @@ func (s *source) key() (string, error) {
 
 // build builds the program in the scratch directory and moves it to its path.
 func (s *source) build(ctx context.Context, p program, scratch, path string) error {
-	flags, err := s.linkFlags(ctx)
+	flags, err := s.linkFlags(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -107,8 +113,11 @@ func (s *source) build(ctx context.Context, p program, scratch, path string) err
 
 // linkFlags stamps the pinned version of Kubernetes, which is otherwise read
 // from a release build: clients ask the API server for it and change what they
-// do.
-func (s *source) linkFlags(ctx context.Context) (string, error) {
+// do. Nobody asks CoreDNS.
+func (s *source) linkFlags(ctx context.Context, p program) (string, error) {
+	if p.name == coreDNSName {
+		return "-s -w", nil
+	}
 	version, err := goOutput(ctx, s.dir, "list", "-m", "-f", "{{.Version}}", kubernetesModule)
 	if err != nil {
 		return "", fmt.Errorf("asking for the version of Kubernetes: %w", err)

@@ -59,10 +59,16 @@ func start(command Command) (*Process, error) {
 	return process, nil
 }
 
+// Command is what was run.
+func (p *Process) Command() Command { return p.command }
+
 // Name is the name of the command.
 func (p *Process) Name() string {
 	return p.command.Name
 }
+
+// Exited is closed when the process has ended.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // PID is the process id. It may be taken by another process once this one has
 // been stopped.

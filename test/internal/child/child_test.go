@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/clusterextensions/operator-controller/test/cluster/internal/child"
+	"github.com/clusterextensions/operator-controller/test/internal/child"
 )
 
 // noGrace and longGrace are bounds that a test hits at once or never.
