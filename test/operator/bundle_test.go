@@ -43,6 +43,11 @@ func readBundle(t *testing.T, version string) content {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return readFiles(t, root)
+}
+
+func readFiles(t *testing.T, root fs.FS) content {
+	t.Helper()
 	files, err := fs.Glob(root, "manifests/*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +59,7 @@ func readBundle(t *testing.T, version string) content {
 			t.Fatal(err)
 		}
 		if err := read.add(body); err != nil {
-			t.Fatalf("%s of %s: %v", file, version, err)
+			t.Fatalf("%s: %v", file, err)
 		}
 	}
 	return read
