@@ -199,6 +199,19 @@ test-deletions: cluster-build ## Delete extensions at every write, and in SEQUEN
 test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
 	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks
 
+# The controller that upgrades begin with: that before it could be installed by a command.
+PREVIOUS ?= 7135332
+
+.PHONY: test-node
+test-node: ## Run the deployed controller on a real node; takes root, and packages that it names.
+	go test -count=1 -v -timeout 40m $(TESTFLAGS) ./test/node -node -previous=$(PREVIOUS)
+
+SOAK ?= 20m
+
+.PHONY: soak-node
+soak-node: ## Upgrade 50 operators back and forth on a real node for SOAK (20m), in the deployed memory; longer outages.
+	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/node -node -run 'TestSoak|TestOutages' -soak=$(SOAK) -registry-away=5m
+
 # The code whose coverage tells which inputs are worth going on with: our own, or
 # all that it imports too, which takes minutes to build again for that. Own names the
 # flag by which go test -fuzz has it built.

@@ -1,0 +1,145 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterextensions/operator-controller/test/environment"
+)
+
+// Controller is the name of the Deployment.
+const Controller = "operator-controller-controller-manager"
+
+// controllerRepository is where images of the controller are pushed.
+const controllerRepository = "operator-controller"
+
+// PushController stores an image of the controller under a tag, and gives a reference
+// by digest. It is that of an OCI layout or of a program, by path. Notes are labels:
+// other notes make another image of the same program.
+func (n *Node) PushController(ctx context.Context, path, tag string, notes map[string]string) (string, error) {
+	image, err := controllerImage(path)
+	if err != nil {
+		return "", err
+	}
+	if len(notes) > 0 {
+		if image, err = labelled(image, notes); err != nil {
+			return "", err
+		}
+	}
+	digest, err := push(ctx, n.Programs, controllerRepository+":"+tag, image)
+	return ProgramRegistry + "/" + controllerRepository + "@" + digest, err
+}
+
+func labelled(image v1.Image, labels map[string]string) (v1.Image, error) {
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("reading the image of the controller: %w", err)
+	}
+	file = file.DeepCopy()
+	file.Config.Labels = labels
+	return mutate.ConfigFile(image, file)
+}
+
+// Program is the path of the controller that was built from this checkout.
+func (n *Node) Program() string { return n.program(controllerProgram) }
+
+// Default is what most people deploy.
+const Default = "config/default"
+
+// deployment is what is deployed as the pages on images and private registries have it:
+// with an image, and with trust in the registry here.
+const deployment = `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+  - %[1]s
+configMapGenerator:
+  - name: registry-authorities
+    namespace: olmv1-system
+    files: [ca.crt]
+generatorOptions: {disableNameSuffixHash: true}
+replicas:
+  - {name: %[2]s, count: %[3]d}
+patches:
+  - target: {kind: Deployment, name: %[2]s}
+    patch: |
+      - {op: replace, path: /spec/template/spec/containers/0/image, value: "%[4]s"}
+      - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--pull-cas-dir=/etc/registry-authorities"}
+      - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: registry-authorities, mountPath: /etc/registry-authorities, readOnly: true}}
+      - {op: add, path: /spec/template/spec/volumes/-, value: {name: registry-authorities, configMap: {name: registry-authorities}}}
+%[5]s`
+
+// Deploy applies a kustomization or a manifest, by its path in the checkout, with an
+// image of the controller and so many replicas, and waits until it is rolled out.
+// Patches are more lines of a JSON patch of the Deployment, each as one of deployment.
+func (n *Node) Deploy(ctx context.Context, from, image string, replicas int, patches ...string) error {
+	dir := n.path("deployment")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("writing the deployment: %w", err)
+	}
+	resources, err := filepath.Rel(dir, filepath.Join(n.root, filepath.FromSlash(from)))
+	if err != nil {
+		return fmt.Errorf("writing the deployment: %w", err)
+	}
+	var more strings.Builder
+	for _, patch := range patches {
+		more.WriteString("      - " + patch + "\n")
+	}
+	text := fmt.Sprintf(deployment, resources, Controller, replicas, image, more.String())
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("writing the deployment: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), n.Cluster.RESTConfig().CAData, 0o600); err != nil {
+		return fmt.Errorf("writing the deployment: %w", err)
+	}
+	manifest, err := n.Kubectl(ctx, "", "kustomize", "--load-restrictor=LoadRestrictionsNone", dir)
+	if err != nil {
+		return err
+	}
+	if _, err := n.Kubectl(ctx, manifest, "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
+		return err
+	}
+	return n.RolledOut(ctx, environment.SystemNamespace, Controller)
+}
+
+// RolledOut waits until a Deployment is as its spec says.
+func (n *Node) RolledOut(ctx context.Context, namespace, name string) error {
+	_, err := n.Kubectl(ctx, "", "-n", namespace, "rollout", "status", "deployment/"+name, fmt.Sprintf("--timeout=%s", startPatience))
+	return err
+}
+
+// CatalogClient reads catalogs through their Service, over a new connection for each
+// request, as a client that has just started does.
+func (n *Node) CatalogClient(ctx context.Context) (*http.Client, error) {
+	service := &corev1.Service{}
+	if err := n.Admin.Get(ctx, client.ObjectKey{Namespace: environment.SystemNamespace, Name: "catalogd-service"}, service); err != nil {
+		return nil, fmt.Errorf("finding the catalogs: %w", err)
+	}
+	secret := &corev1.Secret{}
+	if err := n.Admin.Get(ctx, client.ObjectKey{Namespace: environment.SystemNamespace, Name: "operator-controller-catalog-server"}, secret); err != nil {
+		return nil, fmt.Errorf("finding whom to trust for catalogs: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(secret.Data["ca.crt"])
+	address := net.JoinHostPort(service.Spec.ClusterIP, "443")
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		},
+	}
+	return &http.Client{Transport: transport, Timeout: 5 * time.Second}, nil
+}

@@ -1,0 +1,58 @@
+//go:build linux
+
+package node_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOtherManifests deploys what a release has beside config/default. All of them have
+// the same Deployment: the extension that is there stays as it is.
+//
+//nolint:paralleltest // it deploys the controller of all tests anew
+func TestOtherManifests(t *testing.T) {
+	needNode(t)
+	const name = "untouched"
+	offer(t, name, nil, "1.0.0")
+	extend(t, name, "1.0.0")
+	ready(t, name, "1.0.0")
+	for kind, find := range map[string]func(*testing.T) string{
+		"install.yaml": func(t *testing.T) string {
+			t.Helper()
+			return present(t, "dist/install.yaml", "make release makes it")
+		},
+		"chart": renderChart,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			manifest := find(t)
+			t.Cleanup(func() { deploy(t) })
+			quiet(t)
+			mark := theSuite.mark(t)
+			if err := theSuite.Deploy(t.Context(), manifest, theSuite.image, replicas); err != nil {
+				t.Fatal(err)
+			}
+			quiet(t)
+			if content := contentWrites(t, mark); len(content) > 0 {
+				t.Errorf("there were %d writes to content:\n%s", len(content), strings.Join(content, "\n"))
+			}
+			through, err := theSuite.CatalogClient(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the catalog", func(ctx context.Context) error { return fetchCatalog(ctx, through, name) })
+		})
+	}
+}
+
+// present is a path in the checkout; the test is skipped if nothing is there.
+func present(t *testing.T, path, remedy string) string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(theSuite.Root(), filepath.FromSlash(path))); err != nil {
+		t.Skipf("there is no %s: %s", path, remedy)
+	}
+	return path
+}
