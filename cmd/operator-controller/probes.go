@@ -66,10 +66,11 @@ func (p *probes) server(address string) manager.Runnable {
 // API server, it serves what it has.
 type readiness struct {
 	store *catalogserver.Store // nil if something else serves catalogs
-	since time.Time
 	now   func() time.Time
 
-	read, held atomic.Bool
+	// read is when the cluster had been read for the first time; nil before.
+	read atomic.Pointer[time.Time]
+	held atomic.Bool
 	// catalogs reads those that there are from memory; nil before the first session.
 	catalogs atomic.Pointer[client.Reader]
 }
@@ -77,12 +78,12 @@ type readiness struct {
 // reached is for the time when the caches of a session are filled.
 func (r *readiness) reached(catalogs client.Reader) {
 	r.catalogs.Store(&catalogs)
-	r.read.Store(true)
+	r.read.CompareAndSwap(nil, new(r.now()))
 }
 
 // hasRead is a check for the caches.
 func (r *readiness) hasRead(*http.Request) error {
-	if !r.read.Load() {
+	if r.read.Load() == nil {
 		return errNotReady
 	}
 	return nil
@@ -94,7 +95,7 @@ func (r *readiness) hasContent(request *http.Request) error {
 		return nil
 	}
 	err := r.lacking(request.Context())
-	if err == nil || r.now().Sub(r.since) >= contentTimeout {
+	if read := r.read.Load(); err == nil || read != nil && r.now().Sub(*read) >= contentTimeout {
 		r.held.Store(true)
 		return nil
 	}

@@ -46,7 +46,7 @@ func TestReadinessWaitsForContent(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := time.Unix(0, 0)
-			r := &readiness{store: store, since: now, now: func() time.Time { return now }}
+			r := &readiness{store: store, now: func() time.Time { return now }}
 			check := func() error {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody)
 				if err != nil {
@@ -56,6 +56,10 @@ func TestReadinessWaitsForContent(t *testing.T) {
 			}
 			if check() == nil {
 				t.Error("ready before the cluster was read")
+			}
+			now = now.Add(contentTimeout)
+			if check() == nil {
+				t.Error("ready because the cluster could not be read for long")
 			}
 			r.reached(api)
 			now = now.Add(contentTimeout - time.Second)

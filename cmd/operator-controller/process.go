@@ -67,7 +67,7 @@ func newProcess(ctx context.Context, config *rest.Config, o *options) (*process,
 		options: o, config: config, identity: identity, lock: lock, metrics: metrics,
 		reconnect: func() { utilnet.CloseIdleConnectionsFor(transport) },
 	}
-	p.readiness = &readiness{since: time.Now(), now: time.Now}
+	p.readiness = &readiness{now: time.Now}
 	answers := newProbes(ctx)
 	answers.add("caches", p.readiness.hasRead)
 	if err := p.addCatalogs(answers); err != nil {
@@ -135,6 +135,11 @@ func (p *process) run(ctx context.Context) error {
 	defer cease()
 	context.AfterFunc(failed, cease)
 	drained := p.drain(ctx, failed)
+	// Answers under way end while what acts does, so that both end within the grace period.
+	go func() {
+		<-drained
+		stop()
+	}()
 	err := p.act(acting)
 	if err == nil {
 		<-drained
