@@ -14,9 +14,10 @@ TOOL := go tool -modfile=hack/tools/go.mod
 # What makes images and releases is large, and not needed to change the code.
 RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
-# verify keeps these modules tidy. For hack/release that would take modules which only
-# tests of other projects import, and which not every proxy gives.
-MODULES := . hack/actionlint hack/cluster hack/dns hack/tools
+# Every module there is; verify keeps them tidy. For hack/release that would take modules
+# which only tests of other projects import, and which not every proxy gives.
+MODULES := . hack/actionlint hack/cluster hack/dns hack/release hack/tools
+TIDY = $(filter-out hack/release,$(MODULES))
 
 # The programs of the local cluster, and the program that runs one.
 CLUSTER := go run ./test/cluster/cmd/cluster
@@ -148,7 +149,7 @@ lint: ## Lint the code and the workflows, and check its architecture.
 
 .PHONY: tidy
 tidy: ## Bring go.mod and go.sum of every module up to date.
-	for module in $(MODULES); do go mod tidy -C $$module || exit 1; done
+	for module in $(TIDY); do go mod tidy -C $$module || exit 1; done
 
 .PHONY: verify
 verify: generate ## Check that what is generated is committed, modules are tidy, limits are told and tested, and lint passes.
@@ -156,7 +157,7 @@ verify: generate ## Check that what is generated is committed, modules are tidy,
 	if [ -n "$$changed" ]; then \
 		echo "make generate changes these; commit them:"; echo "$$changed"; exit 1; \
 	fi
-	for module in $(MODULES); do go mod tidy -C $$module -diff || exit 1; done
+	for module in $(TIDY); do go mod tidy -C $$module -diff || exit 1; done
 	go test -run 'Limits|NamedTests' ./test/operator
 	$(MAKE) lint
 

@@ -59,25 +59,37 @@ func newLock(config *rest.Config, namespace, identity string, events resourceloc
 	return lock, nil
 }
 
+var (
+	errNotRenewed = errors.New("the lease could not be renewed in time")
+	errReleased   = errors.New("the lease is given up")
+)
+
 // contact is a lock that notes whether the API server answers. Every replica asks for the
-// lock every few seconds, so that nothing else has to be asked to find that out.
+// lock every second or two, so that nothing else has to be asked to find that out. It says
+// when nothing may be written any more, too: before another replica can take the lease.
 type contact struct {
 	resourcelock.Interface
 
 	now func() time.Time
 
 	mu sync.Mutex
-	// away is called when the API server has been away for awayAfter.
-	away func(error)
+	// over is called when the API server has been away for awayAfter, and before another
+	// replica may act.
+	over func(error)
 	// silent is since when the API server is away; zero while it is not.
 	silent time.Time
+	// lost says that the lease could not be kept, or was given up.
+	lost bool
+	// unrenewed runs from the last time that the lease was renewed on; nil before.
+	unrenewed *time.Timer
 }
 
-// whenAway has act called when the API server has been away for awayAfter.
-func (c *contact) whenAway(act func(error)) {
+// whenOver has act called when the API server has been away for awayAfter, and before
+// another replica may act.
+func (c *contact) whenOver(act func(error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.away = act
+	c.over = act
 }
 
 // Get implements [resourcelock.Interface].
@@ -89,16 +101,45 @@ func (c *contact) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, 
 
 // Create implements [resourcelock.Interface].
 func (c *contact) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	began := c.now()
 	err := c.Interface.Create(ctx, record)
 	c.note(err)
+	c.renewed(record, began, err)
 	return err
 }
 
 // Update implements [resourcelock.Interface].
 func (c *contact) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" {
+		c.lose(errReleased)
+	}
+	began := c.now()
 	err := c.Interface.Update(ctx, record)
 	c.note(err)
+	c.renewed(record, began, err)
 	return err
+}
+
+// renewed takes in that the lease has been written, as it was asked for at began. Others
+// count its time from when they see it, which is later.
+func (c *contact) renewed(record resourcelock.LeaderElectionRecord, began time.Time, err error) {
+	if err != nil || record.HolderIdentity != c.Identity() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unrenewed != nil {
+		c.unrenewed.Stop()
+	}
+	c.unrenewed = time.AfterFunc(renewDeadline-c.now().Sub(began), func() { c.lose(errNotRenewed) })
+}
+
+// lose ends what this replica does as the leader.
+func (c *contact) lose(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = true
+	c.over(why)
 }
 
 func (c *contact) note(err error) {
@@ -110,15 +151,15 @@ func (c *contact) note(err error) {
 	case c.silent.IsZero():
 		c.silent = c.now()
 	case c.now().Sub(c.silent) >= awayAfter:
-		c.away(err)
+		c.over(err)
 	}
 }
 
-// isLost says that the API server is away.
+// isLost says that the API server is away, or the lease not kept.
 func (c *contact) isLost() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.silent.IsZero()
+	return c.lost || !c.silent.IsZero()
 }
 
 // isAway tells an API server that is away, or without its database, from one that answers,
@@ -147,10 +188,7 @@ func await(ctx context.Context, lock resourcelock.Interface, reconnect func(), n
 			ctrl.Log.Info("the API server is away: nothing is written until it is back, and catalogs are served as they are", "reason", err.Error())
 		}
 		reconnect()
-		select {
-		case <-ctx.Done():
-		case <-time.After(probeInterval):
-		}
+		pause(ctx)
 	}
 	if waited && ctx.Err() == nil {
 		ctrl.Log.Info("the API server is back", "after", now().Sub(began).Round(time.Millisecond).String())

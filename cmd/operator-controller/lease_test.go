@@ -50,6 +50,8 @@ type fakeLock struct {
 	mu    sync.Mutex
 	err   error
 	asked int
+	// written is called when the lease is written; nil for nothing.
+	written func()
 }
 
 // fails has the lock answer with an error from now on.
@@ -66,7 +68,14 @@ func (l *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return &resourcelock.LeaderElectionRecord{}, nil, l.err
 }
 
-func (l *fakeLock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+func (l *fakeLock) Update(context.Context, resourcelock.LeaderElectionRecord) error {
+	if l.written != nil {
+		l.written()
+	}
+	return l.err
+}
+
+func (*fakeLock) Identity() string { return "me" }
 
 // The API server is away when every answer has failed for some time, and not before.
 func TestContact(t *testing.T) {
@@ -76,7 +85,7 @@ func TestContact(t *testing.T) {
 	var away error
 	lock := &fakeLock{}
 	c := &contact{Interface: lock, now: func() time.Time { return now }}
-	c.whenAway(func(err error) { away = err })
+	c.whenOver(func(err error) { away = err })
 	for i, step := range []struct {
 		wait       time.Duration
 		err        error
@@ -91,7 +100,7 @@ func TestContact(t *testing.T) {
 	} {
 		now, lock.err = now.Add(step.wait), step.err
 		if i%2 == 0 {
-			_ = c.Update(t.Context(), resourcelock.LeaderElectionRecord{})
+			_ = c.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "other"})
 		} else {
 			_, _, _ = c.Get(t.Context())
 		}
@@ -99,6 +108,44 @@ func TestContact(t *testing.T) {
 			t.Errorf("step %d: lost %t, away %v", i, c.isLost(), away)
 		}
 	}
+}
+
+// A leader that cannot renew its lease ends before another one can take it, and one that
+// gives it up before that is said.
+func TestLeaderEndsBeforeAnotherBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var over error
+		lock := &fakeLock{}
+		c := &contact{Interface: lock, now: time.Now}
+		c.whenOver(func(err error) { over = err })
+		renew := func() { _ = c.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}) }
+		for range 100 {
+			renew()
+			time.Sleep(retryPeriod)
+		}
+		if over != nil || c.isLost() {
+			t.Fatalf("over while the lease is renewed: %v", over)
+		}
+		lock.written = func() { time.Sleep(3 * time.Second) } // a slow answer
+		renew()
+		time.Sleep(renewDeadline - 3*time.Second)
+		synctest.Wait()
+		if !errors.Is(over, errNotRenewed) || !c.isLost() {
+			t.Errorf("%s after the lease was last asked for: %v", renewDeadline, over)
+		}
+
+		over = nil
+		lock.written = func() {
+			if over == nil {
+				t.Error("the lease is given up while requests are sent")
+			}
+		}
+		_ = c.Update(t.Context(), resourcelock.LeaderElectionRecord{})
+		if !errors.Is(over, errReleased) {
+			t.Errorf("given up: %v", over)
+		}
+	})
 }
 
 // An API server that is there is asked once, and one that is away until it is back.

@@ -67,7 +67,8 @@ func (p *process) newSession() (*session, error) {
 	}
 	told := newEvents(scheme, api)
 	if p.options.leaderElect {
-		lock, err := newLock(connection, p.options.systemNamespace, p.identity, told.recorder)
+		// It is given up when nothing else may be sent any more.
+		lock, err := newLock(p.config, p.options.systemNamespace, p.identity, told.recorder)
 		if err != nil {
 			return nil, err
 		}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
@@ -34,7 +37,7 @@ func (s *session) run(ctx context.Context) (again bool, err error) {
 	acting, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if s.lock != nil {
-		s.lock.whenAway(func(err error) {
+		s.lock.whenOver(func(err error) {
 			s.gate.close()
 			end(err)
 		})
@@ -138,7 +141,15 @@ func (r *countedRunnable) NeedLeaderElection() bool {
 // act has sessions one after the other until ctx ends.
 func (p *process) act(ctx context.Context) error {
 	for await(ctx, p.lock, p.reconnect, time.Now) {
-		s, err := p.newSession()
+		s, err := p.begin(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if isOfConnection(err) {
+			ctrl.Log.V(1).Info("the API server does not say yet what there is", "reason", err.Error())
+			pause(ctx)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -153,4 +164,42 @@ func (p *process) act(ctx context.Context) error {
 		ctrl.Log.Info("what was seen of the cluster is read again, as the lease may have been lost")
 	}
 	return nil
+}
+
+// begin makes a session. The API server is asked for kinds by that, without a bound in
+// time; with the end of ctx the answer is not waited for.
+func (p *process) begin(ctx context.Context) (*session, error) {
+	type made struct {
+		session *session
+		err     error
+	}
+	done := make(chan made, 1)
+	go func() {
+		s, err := p.newSession()
+		done <- made{s, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case m := <-done:
+		return m.session, m.err
+	}
+}
+
+// isOfConnection tells an API server that cannot be reached, or fails, from options that
+// cannot be.
+func isOfConnection(err error) bool {
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return true
+	}
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusTooManyRequests
+}
+
+// pause is between two questions to an API server that is away.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(probeInterval):
+	}
 }

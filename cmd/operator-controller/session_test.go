@@ -3,11 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
@@ -140,5 +145,59 @@ func TestCountedRunnables(t *testing.T) {
 		if !ok || counted.NeedLeaderElection() != tt.leads {
 			t.Errorf("%s: it waits to lead, against what it says", name)
 		}
+	}
+}
+
+// startingServer answers for the lease, and not yet for kinds.
+func startingServer(t *testing.T, kinds http.HandlerFunc) (*process, context.Context) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, "/leases") {
+			kinds(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	}))
+	t.Cleanup(server.Close)
+	config := &rest.Config{Host: server.URL, QPS: -1}
+	lock, err := newLock(config, "ns", "me", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	t.Cleanup(cancel)
+	return &process{
+		config: config, lock: lock, reconnect: func() {},
+		options: &options{leaderElect: true, systemNamespace: "ns"},
+	}, ctx
+}
+
+// An API server that does not say yet what there is does not end the process.
+func TestSessionsWaitForKinds(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	p, ctx := startingServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	if err := p.act(ctx); err != nil {
+		t.Errorf("the process ends: %v", err)
+	}
+	if asked.Load() < 2 {
+		t.Errorf("asked %d times", asked.Load())
+	}
+}
+
+// One that never says it does not keep a process that is told to end.
+func TestSessionsEndWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	never := make(chan struct{})
+	p, ctx := startingServer(t, func(http.ResponseWriter, *http.Request) { <-never })
+	t.Cleanup(func() { close(never) })
+	began := time.Now()
+	if err := p.act(ctx); err != nil || time.Since(began) > 20*time.Second {
+		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 }
