@@ -41,6 +41,9 @@ func (a *Applier) Diagnose(ctx context.Context, owner object.Owner) (next time.D
 	defer cancel()
 	now := a.config.Now()
 	for _, workload := range known.diagnoses.due(known.drift.Workloads(), now) {
+		if ctx.Err() != nil {
+			break // it goes first the next time
+		}
 		cause, err := a.look(ctx, owner, workload)
 		if err != nil {
 			log.FromContext(ctx).V(1).Info("why a workload does not serve cannot be read", "workload", workload.Key, "reason", err.Error())

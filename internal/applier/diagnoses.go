@@ -17,6 +17,13 @@ const (
 	// maxLookInterval is the most. The time between two looks doubles until then.
 	maxLookInterval = 10 * time.Minute
 
+	// changedLook is the least time between two looks at a workload that changes all the
+	// time.
+	changedLook = 30 * time.Second
+
+	// manyLooks is after how many looks a workload is one that does.
+	manyLooks = 4
+
 	// maxLooks is how many workloads are looked at in one pass; the others in the next one.
 	maxLooks = 4
 
@@ -37,8 +44,7 @@ type diagnosis struct {
 	workload health.Workload
 	cause    health.Cause
 
-	// looks are those since the workload changed, looked is the last of all; zero before
-	// the first one.
+	// looks are how many there were, looked is the last one; zero before the first.
 	looks        int
 	looked, next time.Time
 }
@@ -62,21 +68,34 @@ func (d diagnoses) due(workloads []health.Workload, now time.Time) []health.Work
 		case !known:
 			found = diagnosis{workload: workload, next: firstLookAt(workload, now)}
 		case found.workload != workload:
-			found.workload, found.looks = workload, 0
-			if !found.looked.IsZero() {
-				found.next = found.looked.Add(firstLook)
-			}
+			found.workload = workload
+			found.next = found.nextAfterChange()
 		}
 		d.of[workload.Key] = found
-		if !now.Before(found.next) && len(due) < maxLooks {
+		if !now.Before(found.next) {
 			due = append(due, workload)
 		}
 	}
+	// Who has waited longest is first, so that every one has its turn.
+	slices.SortStableFunc(due, func(a, b health.Workload) int { return d.of[a.Key].next.Compare(d.of[b.Key].next) })
+	due = due[:min(len(due), maxLooks)]
 	maps.DeleteFunc(d.of, func(key object.Key, _ diagnosis) bool {
 		_, keep := wanted[key]
 		return !keep
 	})
 	return due
+}
+
+// nextAfterChange is soon, but for a workload that was looked at often.
+func (d diagnosis) nextAfterChange() time.Time {
+	wait := firstLook
+	if d.looks >= manyLooks {
+		wait = changedLook
+	}
+	if soon := d.looked.Add(wait); !d.looked.IsZero() && soon.Before(d.next) {
+		return soon
+	}
+	return d.next
 }
 
 // firstLookAt is at once for a workload that has not served for a while when this process

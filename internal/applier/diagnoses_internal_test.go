@@ -71,7 +71,8 @@ func TestLookAfterARestart(t *testing.T) {
 	}
 }
 
-// However often the status of a Deployment changes, there is one look in five seconds.
+// However often the status of a Deployment changes, there is one look in five seconds, and
+// after some in half a minute.
 func TestLooksAtWhatChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	d, changes := newDiagnoses(), 0
@@ -85,8 +86,34 @@ func TestLooksAtWhatChangesAreBounded(t *testing.T) {
 			d.note(workload, health.Cause{}, nil, now)
 		}
 	}
-	if looks != 11 {
-		t.Errorf("%d looks in a minute of %d changes, want 11", looks, changes)
+	if looks != 5 {
+		t.Errorf("%d looks in a minute of %d changes, want 5", looks, changes)
+	}
+}
+
+// Workloads that change all the time do not keep another one from being looked at.
+func TestEveryWorkloadIsLookedAt(t *testing.T) {
+	t.Parallel()
+	d, looks := newDiagnoses(), map[string]int{}
+	for now := noon; now.Before(noon.Add(10 * time.Minute)); now = now.Add(time.Second) {
+		workloads := []health.Workload{downSince("steady", noon)}
+		for i := range 20 {
+			flapping := downSince(fmt.Sprint("flapping-", i), noon)
+			flapping.Reason = now.String()
+			workloads = append(workloads, flapping)
+		}
+		for _, workload := range d.due(workloads, now) {
+			looks[workload.Key.Name]++
+			d.note(workload, health.Cause{}, nil, now)
+		}
+	}
+	for name, n := range looks {
+		if n > 24 {
+			t.Errorf("%d looks at %s in ten minutes", n, name)
+		}
+	}
+	if len(looks) != 21 {
+		t.Errorf("only %d workloads were looked at", len(looks))
 	}
 }
 

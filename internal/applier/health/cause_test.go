@@ -182,6 +182,17 @@ func TestCauseOfEvents(t *testing.T) {
 				eventOf("Pod", "other-7d9c-x2x4z", "BackOff", "m", ago(0)), eventOf("Node", pod, "BackOff", "m", ago(0)),
 			},
 		},
+		"what a program has answered to a probe": {
+			events: []health.Event{eventOf("Pod", pod, "Unhealthy", "Readiness probe failed: password=hunter2 at 12:00:01", ago(0))},
+			want:   "Unhealthy: Readiness probe failed",
+		},
+		"the status that a probe has got": {
+			events: []health.Event{eventOf("Pod", pod, "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503", ago(0))},
+			want:   "Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503",
+		},
+		"of a StatefulSet and a DaemonSet": {
+			events: []health.Event{eventOf("Pod", "d-db-0", "BackOff", "m", ago(0)), eventOf("Pod", "d-agent-x7k2p", "BackOff", "m", ago(0))},
+		},
 		"long ago, and of no concern": {
 			events: []health.Event{eventOf("Pod", pod, "BackOff", "m", ago(time.Hour)), eventOf("Pod", pod, "Tired", "m", ago(0))},
 		},

@@ -2,6 +2,7 @@ package health
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -59,19 +60,36 @@ func CauseOfEvents(deployment string, events []Event, now time.Time) Cause {
 	best := slices.MinFunc(fitting, func(a, b Event) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(telling, a.Reason), slices.Index(telling, b.Reason)),
-			b.at().Compare(a.at()), strings.Compare(a.Message, b.Message),
+			b.at().Compare(a.at()), strings.Compare(a.said(), b.said()),
 		)
 	})
-	return newCause(best.Reason, withoutNames(best.Message, best.Involved.Name, best.Involved.UID))
+	return newCause(best.Reason, best.said())
 }
 
-// isOf knows the objects of a Deployment by their names: the name of a ReplicaSet has one
-// part more than that of its Deployment, and that of a pod has two.
+// probeFailure is what the kubelet says of a probe, before what the program has answered.
+// That can be anything, and another thing each time.
+var probeFailure = regexp.MustCompile(`^(Readiness|Liveness|Startup) probe (failed|errored)(: HTTP probe failed with statuscode: [0-9]{3}$)?`)
+
+// said is the message, without what differs between pods.
+func (e Event) said() string {
+	if e.Reason == "Unhealthy" {
+		return probeFailure.FindString(e.Message)
+	}
+	return withoutNames(e.Message, e.Involved.Name, e.Involved.UID)
+}
+
+// generatedName is what the names of ReplicaSets and of their pods have after that of the
+// Deployment, in the letters that the cluster makes names of.
+var generatedName = map[string]*regexp.Regexp{
+	"ReplicaSet": regexp.MustCompile(`^-[bcdfghjklmnpqrstvwxz2-9]{1,10}$`),
+	"Pod":        regexp.MustCompile(`^-[bcdfghjklmnpqrstvwxz2-9]{1,10}-[bcdfghjklmnpqrstvwxz2-9]{5}$`),
+}
+
+// isOf knows the objects of a Deployment by their names.
 func (e Event) isOf(deployment string) bool {
-	rest, found := strings.CutPrefix(e.Involved.Name, deployment+"-")
-	parts := map[string]int{"ReplicaSet": 0, "Pod": 1}
-	more, known := parts[e.Involved.Kind]
-	return found && known && strings.Count(rest, "-") == more
+	rest, found := strings.CutPrefix(e.Involved.Name, deployment)
+	generated := generatedName[e.Involved.Kind]
+	return found && generated != nil && generated.MatchString(rest)
 }
 
 // tells is false for an event that only repeats a state of the pod, which others explain.
