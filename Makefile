@@ -247,7 +247,7 @@ bench: ## Run the benchmarks; each result is a line of JSON.
 
 .PHONY: undeploy
 undeploy: ## Remove the controller from the cluster of kubectl; extensions and all that is recorded of them stay.
-	kubectl delete --ignore-not-found -k config/controller
+	$(KUBECTL) delete --ignore-not-found -k config/controller
 
 # Local cluster
 

@@ -20,9 +20,9 @@ import (
 // on one cluster at once.
 const leaderLock = "9c4404e7.operatorframework.io"
 
-// A leader that dies is succeeded within leaseDuration. One that stops lets go at once, and
-// the others look after it every retryPeriod, or up to 2.2 times that: so they act within
-// two seconds.
+// The others look after the leader every retryPeriod, or up to 2.2 times that. One that
+// stops lets go at once, so that they act within two seconds; one that dies is succeeded
+// that long after leaseDuration.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second

@@ -141,29 +141,33 @@ func (r *countedRunnable) NeedLeaderElection() bool {
 // act has sessions one after the other until ctx ends.
 func (p *process) act(ctx context.Context) error {
 	for await(ctx, p.lock, p.reconnect, time.Now) {
-		s, err := p.begin(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		if isOfConnection(err) {
-			ctrl.Log.V(1).Info("the API server does not say yet what there is", "reason", err.Error())
-			pause(ctx)
-			continue
-		}
-		if err != nil {
+		if again, err := p.once(ctx); err != nil || !again {
 			return err
 		}
-		again, err := s.run(ctx)
-		p.metrics.Reset() // they are those of who acts
-		if err != nil {
-			return fmt.Errorf("running: %w", err)
-		}
-		if !again {
-			break
-		}
-		ctrl.Log.Info("what was seen of the cluster is read again, as the lease may have been lost")
 	}
 	return nil
+}
+
+// once has one session. It says whether there is to be another one.
+func (p *process) once(ctx context.Context) (again bool, err error) {
+	s, err := p.begin(ctx)
+	if isOfConnection(err) {
+		ctrl.Log.V(1).Info("the API server does not say yet what there is", "reason", err.Error())
+		pause(ctx)
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	again, err = s.run(ctx)
+	p.metrics.Reset() // they are those of who acts
+	if err != nil {
+		return false, fmt.Errorf("running: %w", err)
+	}
+	if again {
+		ctrl.Log.Info("what was seen of the cluster is read again, as the lease may have been lost")
+	}
+	return again, nil
 }
 
 // begin makes a session. The API server is asked for kinds by that, without a bound in
@@ -186,10 +190,10 @@ func (p *process) begin(ctx context.Context) (*session, error) {
 	}
 }
 
-// isOfConnection tells an API server that cannot be reached, or fails, from options that
-// cannot be.
+// isOfConnection tells an API server that cannot be reached, or fails, and the end of
+// waiting for it, from options that cannot be.
 func isOfConnection(err error) bool {
-	if _, ok := errors.AsType[*url.Error](err); ok {
+	if _, ok := errors.AsType[*url.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
 	var status apierrors.APIStatus

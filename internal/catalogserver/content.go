@@ -86,7 +86,7 @@ type sought struct {
 	published string
 }
 
-// fetched is what a registry has of a catalog.
+// fetched is what a registry, or another replica, has of a catalog.
 type fetched struct {
 	canonical string
 	// catalog is nil if canonical is what was held already.

@@ -50,7 +50,7 @@ type ServerConfig struct {
 	TLS func(*tls.Config)
 }
 
-// Server serves catalogs as part of a manager, on every replica.
+// Server serves catalogs, on every replica.
 type Server struct {
 	cfg   ServerConfig
 	addr  atomic.Pointer[net.Addr]
@@ -66,9 +66,6 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	return &Server{cfg: cfg, local: newInProcess()}, nil
 }
-
-// NeedLeaderElection reports false: every replica serves what it holds.
-func (s *Server) NeedLeaderElection() bool { return false }
 
 // Check returns an error until the server listens. It is a health check.
 func (s *Server) Check(*http.Request) error {

@@ -28,9 +28,6 @@ func start(t *testing.T, cfg catalogserver.ServerConfig) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.NeedLeaderElection() {
-		t.Error("the server waits to be the leader")
-	}
 	if s.Check(nil) == nil || s.Addr() != nil {
 		t.Error("the server says it listens before it is started")
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Histories loads the records of extensions. Those of all are listed once in the life of
-// a process. An extension that is asked for again has its own listed.
+// Histories loads the records of extensions. Those of all are listed once in a
+// session with the API server. An extension that is asked for again has its own listed.
 type Histories struct {
 	config Config
 
