@@ -56,7 +56,8 @@ func TestInstall(t *testing.T) {
 	for _, name := range []string{manifest, file(t, "crds.yaml")} {
 		printed := strings.TrimSpace(apply(name))
 		for line := range strings.Lines(printed) {
-			if !strings.HasSuffix(strings.TrimSpace(line), " unchanged") {
+			// kubectl replaces the selector of a PodDisruptionBudget each time, by what it is.
+			if !strings.HasSuffix(strings.TrimSpace(line), " unchanged") && !strings.HasPrefix(line, "poddisruptionbudget.policy/") {
 				t.Errorf("%s again: %s", filepath.Base(name), line)
 			}
 		}
