@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -90,6 +88,7 @@ func (p *process) follow(s *session, api kubernetes.Interface, authFile string, 
 		External:   c.external,
 		Dir:        filepath.Join(p.options.cachePath, "catalogs-of-peers"),
 		Space:      space,
+		Judged:     !puller.AcceptsAnything(),
 	})
 	if err != nil {
 		return fmt.Errorf("setting up the catalog server: %w", err)
@@ -98,7 +97,7 @@ func (p *process) follow(s *session, api kubernetes.Interface, authFile string, 
 		Client:      s.manager.GetClient(),
 		Store:       c.store,
 		Puller:      catalogserver.ImagePuller(puller),
-		Peers:       judged(peers, puller.AcceptsAnything()),
+		Peers:       peers,
 		ExternalURL: p.options.catalogExternalURL,
 		Events:      told,
 		Stored:      stored,
@@ -121,24 +120,4 @@ func catalogServerConfig(
 	return catalogserver.ServerConfig{
 		Address: o.catalogAddress, Handler: handler, GetCertificate: certificate, TLS: o.tls.Apply,
 	}
-}
-
-// errJudged is why no other replica is asked.
-var errJudged = errors.New("there is a signature policy, which only images can be held against")
-
-// judgedByPolicy are peers that give nothing.
-type judgedByPolicy struct{}
-
-// Pull implements [catalogserver.Peers].
-func (judgedByPolicy) Pull(context.Context, string, string) (*catalogserver.PulledCatalog, error) {
-	return nil, errJudged
-}
-
-// judged are the peers while anything is accepted. With a signature policy content comes
-// from the registry alone: that of another replica may be from before there was one.
-func judged(peers catalogserver.Peers, acceptsAnything bool) catalogserver.Peers {
-	if acceptsAnything {
-		return peers
-	}
-	return judgedByPolicy{}
 }

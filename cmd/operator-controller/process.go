@@ -134,41 +134,34 @@ func (p *process) run(ctx context.Context) error {
 	acting, cease := context.WithCancel(ctx)
 	defer cease()
 	context.AfterFunc(failed, cease)
-	drained := p.drain(ctx, failed)
 	// Answers under way end while what acts does, so that both end within the grace period.
-	go func() {
-		<-drained
+	servers.Go(func() error {
+		p.drain(ctx, failed)
 		stop()
-	}()
+		return nil
+	})
 	err := p.act(acting)
-	if err == nil {
-		<-drained
+	if err != nil {
+		stop()
 	}
-	stop()
 	return errors.Join(err, servers.Wait())
 }
 
-// drain returns what is closed when nobody sends requests for catalogs any more, after the
-// end of ctx, or of the servers. Without leader election there is no other replica to send
-// them to.
-func (p *process) drain(ctx, servers context.Context) <-chan struct{} {
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		select {
-		case <-ctx.Done():
-		case <-servers.Done():
-			return
-		}
-		if p.catalogs == nil || !p.options.leaderElect {
-			return
-		}
-		ctrl.Log.V(1).Info("catalogs are served for a little longer", "time", drainTime.String())
-		p.catalogs.server.Drain()
-		select {
-		case <-time.After(drainTime):
-		case <-servers.Done():
-		}
-	}()
-	return drained
+// drain returns when nobody sends requests for catalogs any more, after the end of ctx, or
+// of the servers. Without leader election there is no other replica to send them to.
+func (p *process) drain(ctx, servers context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-servers.Done():
+		return
+	}
+	if p.catalogs == nil || !p.options.leaderElect {
+		return
+	}
+	ctrl.Log.V(1).Info("catalogs are served for a little longer", "time", drainTime.String())
+	p.catalogs.server.Drain()
+	select {
+	case <-time.After(drainTime):
+	case <-servers.Done():
+	}
 }

@@ -50,9 +50,14 @@ func (s *session) run(ctx context.Context) (again bool, err error) {
 	if ctx.Err() != nil || s.lock == nil || !s.lock.isLost() && !isLeaseLost(err) {
 		return false, err
 	}
-	if !s.manager.ended(shutdownTimeout) {
-		return false, errSessionStays
+	reason := context.Cause(acting)
+	if reason == nil {
+		reason = err
 	}
+	if !s.manager.ended(shutdownTimeout) {
+		return false, errors.Join(errSessionStays, reason)
+	}
+	ctrl.Log.Info("what was seen of the cluster is read again, as another replica may have acted", "reason", reason)
 	return true, nil
 }
 
@@ -163,9 +168,6 @@ func (p *process) once(ctx context.Context) (again bool, err error) {
 	p.metrics.Reset() // they are those of who acts
 	if err != nil {
 		return false, fmt.Errorf("running: %w", err)
-	}
-	if again {
-		ctrl.Log.Info("what was seen of the cluster is read again, as the lease may have been lost")
 	}
 	return again, nil
 }

@@ -40,11 +40,12 @@ func (f fetcher) fetch(ctx context.Context, base string) (idx *index, err error)
 // default limits. When it fails, what it has written is of no use. The error is as
 // that of [Client.Refresh].
 func Download(ctx context.Context, through *http.Client, base string, to io.Writer) error {
-	return DownloadIf(ctx, through, base, func(http.Header) error { return nil }, to)
+	return DownloadIf(ctx, through, base, nil, to)
 }
 
 // DownloadIf is [Download] of content that is only read if accept, which is given the
-// headers of the reply, returns no error. Otherwise the error is that of accept.
+// headers of the reply, returns no error. Otherwise the error is that of accept; nil accepts
+// all.
 func DownloadIf(ctx context.Context, through *http.Client, base string, accept func(http.Header) error, to io.Writer) error {
 	f := fetcher{http: through, limits: Limits{}.withDefaults(), accept: accept}
 	return f.receive(ctx, base, func(content io.Reader) error {

@@ -25,6 +25,10 @@ const contentFile = "catalog.json"
 // ErrNoPeers says that no replica could prove who it is, as catalogs are served without TLS.
 var ErrNoPeers = errors.New("catalogs are served without TLS, so nothing is read from other replicas")
 
+// ErrJudged says that images are held against a signature policy. What another replica has
+// may be from before there was one.
+var ErrJudged = errors.New("there is a signature policy, so nothing is read from other replicas")
+
 // OtherContentError says that a replica has other content than what is wanted.
 type OtherContentError struct {
 	// Source is the image that it names; empty if it names none.
@@ -41,7 +45,7 @@ func (e *OtherContentError) Error() string {
 // errDamaged says that content is not what the replica has.
 var errDamaged = errors.New("the content is not of the digest that the replica says it has")
 
-// Config is what [Peers] are made from. Every field is required.
+// Config is what [Peers] are made from. Every field but Judged is required.
 type Config struct {
 	// HTTPClient trusts the replicas, and reaches the others than this one.
 	HTTPClient *http.Client
@@ -52,6 +56,8 @@ type Config struct {
 	Dir string
 	// Space is what such content may take on disk.
 	Space *diskspace.Space
+	// Judged says that images are held against a signature policy.
+	Judged bool
 }
 
 // Peers are the other replicas. It is safe for concurrent use.
@@ -74,11 +80,14 @@ func New(cfg Config) (*Peers, error) {
 }
 
 // Pull returns the content of a catalog from another replica that has it, as long as it is
-// that of the image canonical. The error may be ErrNoPeers, an *OtherContentError, a
+// that of the image canonical. The error may be ErrJudged, ErrNoPeers, an *OtherContentError, a
 // *diskspace.FullError, an *fbc.LimitError, one of catalogclient.Download, or one of the
 // file system.
 func (p *Peers) Pull(ctx context.Context, catalog, canonical string) (_ *catalogserver.PulledCatalog, err error) {
-	if p.cfg.External.Scheme != "https" {
+	switch {
+	case p.cfg.Judged:
+		return nil, ErrJudged
+	case p.cfg.External.Scheme != "https":
 		return nil, ErrNoPeers
 	}
 	dir, err := os.MkdirTemp(p.cfg.Dir, "")

@@ -40,13 +40,23 @@ func faithful(next http.Handler) http.Handler { return next }
 
 func newPeers(t *testing.T, through *http.Client, address, dir string, bytes int64) *catalogpeer.Peers {
 	t.Helper()
+	return peersOf(t, configOf(t, through, address, dir, bytes))
+}
+
+func configOf(t *testing.T, through *http.Client, address, dir string, bytes int64) catalogpeer.Config {
+	t.Helper()
 	external, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	peers, err := catalogpeer.New(catalogpeer.Config{
+	return catalogpeer.Config{
 		HTTPClient: through, External: external, Dir: dir, Space: diskspace.New(diskspace.Config{What: "peers", Bytes: bytes}),
-	})
+	}
+}
+
+func peersOf(t *testing.T, config catalogpeer.Config) *catalogpeer.Peers {
+	t.Helper()
+	peers, err := catalogpeer.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +140,7 @@ func TestRefusals(t *testing.T) {
 		catalog   string
 		untrusted bool
 		plain     bool
+		judged    bool
 		bytes     int64
 		want      func(error) bool
 	}{
@@ -139,6 +150,7 @@ func TestRefusals(t *testing.T) {
 		"a catalog that it lacks":    {spoil: faithful, catalog: "none", want: failed},
 		"somebody without our trust": {spoil: faithful, untrusted: true, want: failed},
 		"no TLS":                     {spoil: faithful, plain: true, want: func(err error) bool { return errors.Is(err, catalogpeer.ErrNoPeers) }},
+		"a signature policy":         {spoil: faithful, judged: true, want: func(err error) bool { return errors.Is(err, catalogpeer.ErrJudged) }},
 		"more than there is space": {spoil: faithful, bytes: 1000, want: func(err error) bool {
 			_, is := errors.AsType[*diskspace.FullError](err)
 			return is
@@ -160,7 +172,9 @@ func TestRefusals(t *testing.T) {
 			if tt.bytes != 0 {
 				bytes = tt.bytes
 			}
-			_, err := newPeers(t, through, address, dir, bytes).Pull(t.Context(), catalog, canonical)
+			config := configOf(t, through, address, dir, bytes)
+			config.Judged = tt.judged
+			_, err := peersOf(t, config).Pull(t.Context(), catalog, canonical)
 			if !tt.want(err) {
 				t.Errorf("got error %v", err)
 			}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -71,22 +72,30 @@ func CorpusLines[T any](tb testing.TB, path string) []T {
 	return values
 }
 
-// moduleRoot is found from the folder of the package under test.
 func moduleRoot(tb testing.TB) string {
 	tb.Helper()
-	dir, err := os.Getwd()
+	root, err := ModuleRoot()
 	if err != nil {
 		tb.Fatal(err)
+	}
+	return root
+}
+
+// ModuleRoot is the folder with the module's go.mod, at or above the working directory.
+func ModuleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the module: %w", err)
 	}
 	for {
 		_, err := os.Stat(filepath.Join(dir, "go.mod"))
 		if err == nil {
-			return dir
+			return dir, nil
 		}
 		if parent := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && parent != dir {
 			dir = parent
 			continue
 		}
-		tb.Fatalf("the test runs in no module: %v", err)
+		return "", fmt.Errorf("finding the module: no go.mod above the working directory: %w", err)
 	}
 }

@@ -172,8 +172,8 @@ func (c *Controller) end(signal syscall.Signal) error {
 		select {
 		case <-c.exited:
 		case <-time.After(stopGrace):
-			err = fmt.Errorf("the controller did not stop within %s (log: %s)", stopGrace, c.logFile)
-			_ = c.command.Process.Kill()
+			err = fmt.Errorf("the controller did not stop within %s, what it does is in its log (%s)", stopGrace, c.logFile)
+			_ = c.command.Process.Signal(syscall.SIGQUIT) // it writes its stacks, and ends
 			<-c.exited
 		}
 	})

@@ -91,7 +91,7 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 			err = errors.Join(err, env.Stop())
 		}
 	}()
-	if env.root, err = moduleRoot(); err != nil {
+	if env.root, err = testkit.ModuleRoot(); err != nil {
 		return nil, err
 	}
 	if env.dir, err = os.MkdirTemp("", "operator-controller-"); err != nil {
@@ -126,25 +126,6 @@ func (e *Environment) Stop() error {
 		errs = append(errs, os.RemoveAll(e.dir))
 	}
 	return errors.Join(errs...)
-}
-
-// moduleRoot is the folder with the module's go.mod, above the working
-// directory.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the module: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("finding the module: no go.mod above the working directory")
-		}
-		dir = parent
-	}
 }
 
 func (e *Environment) startRegistry(options Options) error {

@@ -54,7 +54,7 @@ type Node struct {
 // Start starts the cluster and its node, and returns when pods run and names are
 // resolved. It takes the namespaces of Inside, and what Prepare has put into dir.
 func Start(ctx context.Context, dir string, progress io.Writer) (_ *Node, err error) {
-	root, err := moduleRoot()
+	root, err := testkit.ModuleRoot()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // ErrNoRevision says that this checkout does not have a revision.
@@ -15,7 +17,7 @@ var ErrNoRevision = errors.New("this checkout does not have the revision")
 // PreparePrevious builds the controller of an earlier revision into the directory of a
 // run, from what git has of it.
 func PreparePrevious(ctx context.Context, dir, revision string) error {
-	root, err := moduleRoot()
+	root, err := testkit.ModuleRoot()
 	if err != nil {
 		return err
 	}

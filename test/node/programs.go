@@ -2,13 +2,13 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/cluster"
 )
 
@@ -26,7 +26,7 @@ func Prepare(ctx context.Context, dir string, progress io.Writer) error {
 	if _, err := cluster.BuildNode(ctx, progress); err != nil {
 		return err
 	}
-	root, err := moduleRoot()
+	root, err := testkit.ModuleRoot()
 	if err != nil {
 		return err
 	}
@@ -42,22 +42,4 @@ func build(ctx context.Context, root, dir string, packages ...string) error {
 		return fmt.Errorf("building the programs: %w\n%s", err, output)
 	}
 	return nil
-}
-
-// moduleRoot is the folder with the module's go.mod, above the working directory.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the module: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("finding the module: no go.mod above the working directory")
-		}
-		dir = parent
-	}
 }

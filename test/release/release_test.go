@@ -81,14 +81,11 @@ func TestFiles(t *testing.T) {
 	needRelease(t)
 	number := strings.TrimPrefix(version(), "v")
 	want := []string{
-		"crds.yaml", "install.yaml",
+		"crds.yaml", "install.yaml", "operator-controller-" + number + ".tgz",
 		"operator-controller_" + number + "_image.tar",
 		"operator-controller_" + number + "_image-index.spdx.json",
 		"operator-controller_" + number + "_image-linux-amd64.spdx.json",
 		"operator-controller_" + number + "_image-linux-arm64.spdx.json",
-	}
-	if hasChart() {
-		want = append(want, "operator-controller-"+number+".tgz")
 	}
 	for _, archive := range archives(number) {
 		want = append(want, archive.name, archive.name+".sbom.json")
@@ -102,11 +99,6 @@ func TestFiles(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-}
-
-func hasChart() bool {
-	_, err := os.Stat(filepath.Join(root, "charts/operator-controller"))
-	return err == nil
 }
 
 // archive is one with a program for one platform.
