@@ -57,11 +57,11 @@ func (p passage) take(content map[string]any) outcome {
 }
 
 // check holds all but the rules of the schema against what take gave.
-func (p passage) check(o outcome) field.ErrorList {
+func (p passage) check(ctx context.Context, o outcome) field.ErrorList {
 	if p.written == nil {
 		return nil
 	}
-	return slices.Concat(o.errs, p.written.check(o.object))
+	return slices.Concat(o.errs, p.written.check(ctx, o.object))
 }
 
 // rules holds the rules of the schema against what take gave.

@@ -95,7 +95,7 @@ func (v *Validator) Check(ctx context.Context, object *unstructured.Unstructured
 	for _, path := range newlyRemoved(after.removed, func() []string { return before().removed }) {
 		problems = append(problems, removed(path))
 	}
-	errs := newErrors(l.after.check(after), func() field.ErrorList { return l.before().check(before()) })
+	errs := newErrors(l.after.check(ctx, after), func() field.ErrorList { return l.before().check(ctx, before()) })
 	if !blocksRules(errs) {
 		broken := func() field.ErrorList { return l.before().rules(ctx, before()) }
 		errs = append(errs, newErrors(l.after.rules(ctx, after), broken)...)

@@ -132,11 +132,11 @@ func (v *version) fill(object map[string]any) (paths []string, errs field.ErrorL
 }
 
 // check holds all but the rules against an object that was filled in.
-func (v *version) check(object map[string]any) field.ErrorList {
+func (v *version) check(ctx context.Context, object map[string]any) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, object, v.openapi)
 	errs = append(errs, checkScale(object, v.scale)...)
 	if v.embeds {
-		errs = append(errs, objectmeta.Validate(nil, object, v.structural, false)...)
+		errs = append(errs, objectmeta.Validate(ctx, nil, object, v.structural, false)...)
 	}
 	return append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
 }
