@@ -308,7 +308,7 @@ func mistakes() []situation {
 			name:  "no-serviceaccount",
 			stage: all(offer(nil, "1.0.0"), withNamespace, withRights),
 			steps: []step{
-				{do: extend("1.0.0"), person: true, then: []moment{retrying(), failed()}},
+				{do: extend("1.0.0"), person: true, then: []moment{retryingWithContent(), failed()}},
 				{do: withAccount, then: []moment{ready("1.0.0")}},
 			},
 		},

@@ -279,6 +279,13 @@ func becomes(kind, state, reason string) moment {
 // retrying is while there is hope that what stands in the way goes away by itself.
 func retrying() moment { return becomes("Reconciling", "True", "Retrying") }
 
+// retryingWithContent is [retrying] once the content of the catalog is known. What does not
+// depend on it does not wait for it, so the first status may be from before.
+func retryingWithContent() moment {
+	retrying, known := retrying(), becomes("Deprecated", "False", "NotDeprecated")
+	return moment{name: retrying.name, is: func(c status.Capture) bool { return retrying.is(c) && known.is(c) }}
+}
+
 // failed is when who waits hears that waiting is no use.
 func failed() moment {
 	return moment{name: "a person has to act", atLeisure: true, is: func(c status.Capture) bool { return c.Kstatus() == "Failed" }}
