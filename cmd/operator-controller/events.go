@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
@@ -32,10 +33,28 @@ func newEvents(scheme *runtime.Scheme, api kubernetes.Interface) *events {
 func (e *events) Start(ctx context.Context) error {
 	e.broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: e.api.CoreV1().Events("")})
 	<-ctx.Done()
-	e.broadcaster.Shutdown()
 	return nil
 }
+
+// close drops what has not been sent.
+func (e *events) close() { e.broadcaster.Shutdown() }
 
 // NeedLeaderElection implements [manager.LeaderElectionRunnable]: that a replica leads is an
 // event, too.
 func (*events) NeedLeaderElection() bool { return false }
+
+// leaseEvents tell who leads, as long as anything is sent.
+type leaseEvents struct {
+	record.EventRecorder
+
+	gate *gate
+}
+
+var _ resourcelock.EventRecorder = leaseEvents{}
+
+// Eventf implements [resourcelock.EventRecorder].
+func (e leaseEvents) Eventf(about runtime.Object, kind, reason, format string, args ...any) {
+	if !e.gate.closed.Load() {
+		e.EventRecorder.Eventf(about, kind, reason, format, args...)
+	}
+}

@@ -11,9 +11,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterextensions/operator-controller/internal/controller"
 )
 
 // leaderLock is that of the reference implementation, so that the two never act
@@ -173,14 +176,35 @@ func isAway(err error) bool {
 	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
-// await returns true when the API server answers to a question for the lock, or false with
-// the end of ctx. It logs once that it waits. Reconnect drops connections, which may have
-// died without a word.
-func await(ctx context.Context, lock resourcelock.Interface, reconnect func(), now func() time.Time) bool {
+// newQuestion asks whether the API server is there, as much as this program needs it: the
+// lease can be read, so that there are a database and rights, and so can what it serves of our
+// API. One that has just started has who asks for that wait for five seconds, which this does
+// not do.
+func newQuestion(config *rest.Config, lock resourcelock.Interface) (func(context.Context) error, error) {
+	api, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("setting up a client: %w", err)
+	}
+	return func(ctx context.Context) error {
+		if _, _, err := lock.Get(ctx); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		return api.RESTClient().Get().AbsPath(controller.APIPath).MaxRetries(0).Do(ctx).Error()
+	}, nil
+}
+
+// await returns true when the API server answers to ask, or false with the end of ctx. One
+// that has just started forbids everything; one that still does after awayAfter means it. It
+// is logged once that there is a wait. Reconnect drops connections, which may have died
+// without a word.
+func await(ctx context.Context, ask func(context.Context) error, reconnect func(), now func() time.Time) bool {
 	began, waited := now(), false
+	away := began // when it was last
 	for ctx.Err() == nil {
-		err := ask(ctx, lock)
-		if !isAway(err) {
+		err := soon(ctx, ask)
+		if isAway(err) {
+			away = now()
+		} else if !apierrors.IsForbidden(err) || now().Sub(away) >= awayAfter {
 			break
 		}
 		if !waited && ctx.Err() == nil {
@@ -188,7 +212,7 @@ func await(ctx context.Context, lock resourcelock.Interface, reconnect func(), n
 			ctrl.Log.Info("the API server is away: nothing is written until it is back, and catalogs are served as they are", "reason", err.Error())
 		}
 		reconnect()
-		pause(ctx)
+		pause(ctx, probeInterval)
 	}
 	if waited && ctx.Err() == nil {
 		ctrl.Log.Info("the API server is back", "after", now().Sub(began).Round(time.Millisecond).String())
@@ -196,9 +220,8 @@ func await(ctx context.Context, lock resourcelock.Interface, reconnect func(), n
 	return ctx.Err() == nil
 }
 
-func ask(ctx context.Context, lock resourcelock.Interface) error {
+func soon(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, _, err := lock.Get(ctx)
-	return err
+	return ask(ctx)
 }

@@ -153,9 +153,13 @@ func TestAwait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lock := &fakeLock{}
+		ask := func(ctx context.Context) error {
+			_, _, err := lock.Get(ctx)
+			return err
+		}
 		reconnected := 0
 		reconnect := func() { reconnected++ }
-		if !await(t.Context(), lock, reconnect, time.Now) {
+		if !await(t.Context(), ask, reconnect, time.Now) {
 			t.Error("no answer from an API server that is there")
 		}
 		if lock.asked != 1 || reconnected != 0 {
@@ -164,20 +168,69 @@ func TestAwait(t *testing.T) {
 		lock.fails(errors.New("connection refused"))
 		began := time.Now()
 		time.AfterFunc(time.Hour, func() { lock.fails(nil) })
-		await(t.Context(), lock, reconnect, time.Now)
+		await(t.Context(), ask, reconnect, time.Now)
 		if reconnected != lock.asked-2 {
 			t.Errorf("asked %d times, reconnected %d times", lock.asked, reconnected)
 		}
 		if took := time.Since(began); took < time.Hour || took > time.Hour+probeInterval {
 			t.Errorf("waited %s for an API server that was away for an hour", took)
 		}
+		lock.fails(errors.New("connection refused"))
+		began = time.Now()
+		time.AfterFunc(time.Hour, func() { lock.fails(apierrors.NewForbidden(leases, leaderLock, nil)) })
+		await(t.Context(), ask, reconnect, time.Now)
+		if took := time.Since(began) - time.Hour; took < awayAfter-probeInterval || took > awayAfter+probeInterval {
+			t.Errorf("waited %s for rights", took)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		lock.fails(errors.New("connection refused"))
 		time.AfterFunc(time.Minute, cancel)
-		if await(ctx, lock, reconnect, time.Now) {
+		if await(ctx, ask, reconnect, time.Now) {
 			t.Error("an answer from an API server that is away")
 		}
 	})
+}
+
+// An API server that has a database and does not serve our API yet is away. One that lacks
+// our definitions is not.
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		lease, api int // what is answered
+		away       bool
+		forbidden  bool
+	}{
+		"there":              {lease: http.StatusNotFound, api: http.StatusOK},
+		"without a database": {lease: http.StatusInternalServerError, api: http.StatusOK, away: true},
+		"without rights":     {lease: http.StatusForbidden, api: http.StatusOK, forbidden: true},
+		"without our API":    {lease: http.StatusNotFound, api: http.StatusServiceUnavailable, away: true},
+		"not installed":      {lease: http.StatusNotFound, api: http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Retry-After", "5")
+				if r.URL.Path == "/apis/olm.operatorframework.io/v1" {
+					w.WriteHeader(tt.api)
+				} else {
+					w.WriteHeader(tt.lease)
+				}
+			}))
+			defer server.Close()
+			config := &rest.Config{Host: server.URL}
+			lock, err := newLock(config, "ns", "me", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask, err := newQuestion(config, lock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := soon(t.Context(), ask); isAway(err) != tt.away || apierrors.IsForbidden(err) != tt.forbidden {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
 }
 
 // Requests of a manager that has ended are not sent, whatever context they have.

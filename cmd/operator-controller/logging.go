@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	stdlog "log"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -55,7 +56,9 @@ func newLogger(out io.Writer, verbosity int8) logr.Logger {
 
 // ours is a core for what this program has to say. Libraries tell of themselves, as
 // controller-runtime does of each source of events that it starts: that is at V(1),
-// except for errors. What healthzLogger says is dropped.
+// except for errors. So is an API server that is away, of which each watch and each try
+// tells, every second: [await] says it once. So is the end of leadership, which [lead] tells.
+// What healthzLogger says is dropped.
 type ours struct{ zapcore.Core }
 
 // With implements [zapcore.Core].
@@ -72,7 +75,8 @@ func (c ours) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore
 
 // Write implements [zapcore.Core]. Texts can be of any length, and from anyone.
 func (c ours) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	if entry.Level == zapcore.InfoLevel && !isOurs(entry.Caller) && !c.Enabled(zapcore.DebugLevel) {
+	isQuiet := entry.Level == zapcore.InfoLevel || slices.ContainsFunc(fields, isToldByUs)
+	if isQuiet && !isOurs(entry.Caller) && !c.Enabled(zapcore.DebugLevel) {
 		return nil
 	}
 	entry.Message = loggable(entry.Message, maxLoggedText)
@@ -90,6 +94,11 @@ func (c ours) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 // loggable is a text in one line, and without what is secret in addresses.
 func loggable(text string, limit int) string {
 	return excerpt.Line(excerpt.Scrub(excerpt.Cut(text, 4*limit)), limit)
+}
+
+func isToldByUs(field zapcore.Field) bool {
+	err, isError := field.Interface.(error)
+	return isError && field.Type == zapcore.ErrorType && (isOfConnection(err) || isLeaseLost(err))
 }
 
 func isOurs(caller zapcore.EntryCaller) bool {

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	stdlog "log"
 	"net/http"
+	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,9 +70,11 @@ func TestEverythingIsLoggedAsJSON(t *testing.T) {
 
 func TestLibrariesAreQuiet(t *testing.T) {
 	t.Parallel()
+	refused := &url.Error{Op: "Get", URL: "https://api.test", Err: syscall.ECONNREFUSED}
 	tests := map[string]struct {
 		function string
 		level    zapcore.Level // of the line
+		err      error
 		enabled  zapcore.Level
 		want     int
 	}{
@@ -77,14 +82,17 @@ func TestLibrariesAreQuiet(t *testing.T) {
 		"the program's":             {function: "main.run", want: 1},
 		"a library's":               {function: "sigs.k8s.io/controller-runtime/pkg/internal/controller.(*Controller).Start"},
 		"a library's, with reasons": {function: "k8s.io/client-go/rest.x", enabled: zapcore.DebugLevel, want: 1},
-		"an error of a library":     {function: "k8s.io/client-go/rest.x", level: zapcore.ErrorLevel, want: 1},
+		"an error of a library":     {function: "k8s.io/client-go/rest.x", level: zapcore.ErrorLevel, err: errors.New("boom"), want: 1},
+		"no connection":             {function: "k8s.io/client-go/rest.x", level: zapcore.ErrorLevel, err: fmt.Errorf("list: %w", refused)},
+		"the end of leadership":     {function: "sigs.k8s.io/controller-runtime/pkg/manager.x", level: zapcore.ErrorLevel, err: errors.New("leader election lost")},
+		"no connection, of ours":    {function: "main.run", level: zapcore.ErrorLevel, err: refused, want: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inside, written := observer.New(tc.enabled)
 			entry := zapcore.Entry{Level: tc.level, Caller: zapcore.EntryCaller{Defined: true, Function: tc.function}}
-			if err := (ours{inside}).Write(entry, nil); err != nil || written.Len() != tc.want {
+			if err := (ours{inside}).Write(entry, []zapcore.Field{uberzap.Error(tc.err)}); err != nil || written.Len() != tc.want {
 				t.Errorf("%d lines (%v), want %d", written.Len(), err, tc.want)
 			}
 		})

@@ -56,27 +56,39 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 // newSession has all that is made anew with each session.
 func (p *process) newSession() (*session, error) {
 	s := &session{gate: &gate{}}
+	if err := p.setUp(s); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (p *process) setUp(s *session) error {
 	connection := s.gate.behind(p.config)
 	scheme, err := controller.NewScheme()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	api, err := kubernetes.NewForConfig(connection)
 	if err != nil {
-		return nil, fmt.Errorf("setting up a client: %w", err)
+		return fmt.Errorf("setting up a client: %w", err)
 	}
 	told := newEvents(scheme, api)
+	s.close = append(s.close, told.close)
 	if p.options.leaderElect {
 		// It is given up when nothing else may be sent any more.
-		lock, err := newLock(p.config, p.options.systemNamespace, p.identity, told.recorder)
+		lock, err := newLock(p.config, p.options.systemNamespace, p.identity, leaseEvents{told.recorder, s.gate})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.lock = &contact{Interface: lock, now: time.Now}
 	}
 	managed, err := ctrl.NewManager(connection, managerOptions(scheme, s.lock))
 	if err != nil {
-		return nil, fmt.Errorf("setting up the manager: %w", err)
+		return fmt.Errorf("setting up the manager: %w", err)
+	}
+	if err := controller.CheckServed(managed.GetRESTMapper()); err != nil {
+		return err
 	}
 	s.manager = &countingManager{Manager: managed}
 	for _, runs := range []manager.Runnable{
@@ -85,13 +97,13 @@ func (p *process) newSession() (*session, error) {
 		onEveryReplica(func() { p.readiness.reached(managed.GetClient()) }),
 	} {
 		if err := s.manager.Add(runs); err != nil {
-			return nil, fmt.Errorf("setting up the manager: %w", err)
+			return fmt.Errorf("setting up the manager: %w", err)
 		}
 	}
 	if err := p.metricsTLS.keep(s.manager, api, p.options); err != nil {
-		return nil, err
+		return err
 	}
-	return s, p.wire(s, api, told.recorder)
+	return p.wire(s, api, told.recorder)
 }
 
 // managerOptions are those of a manager without any server: these outlive it. The lock is

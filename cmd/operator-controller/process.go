@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -30,8 +30,8 @@ type process struct {
 	options   *options
 	config    *rest.Config
 	identity  string
-	lock      resourcelock.Interface // to ask for
-	reconnect func()                 // drops idle connections to the API server
+	ask       func(context.Context) error // whether the API server is there
+	reconnect func()                      // drops idle connections to it
 	readiness *readiness
 	metrics   *controller.Metrics
 	// metricsTLS is that of the server of metrics.
@@ -39,6 +39,10 @@ type process struct {
 	packages   *preparedpackage.Cache
 	catalogs   *ownCatalogs // nil if something else serves catalogs
 
+	// obstacle is why no session could begin, as it was logged last; empty if one could.
+	obstacle string
+	// pauses grow while sessions do not last.
+	pauses wait.Backoff
 	// running is started once.
 	running []manager.Runnable
 	// unsigned are the folders of images of which it is told that anyone's are accepted.
@@ -55,6 +59,10 @@ func newProcess(ctx context.Context, config *rest.Config, o *options) (*process,
 	if err != nil {
 		return nil, err
 	}
+	ask, err := newQuestion(config, lock)
+	if err != nil {
+		return nil, err
+	}
 	metrics, err := controller.NewMetrics(runtimemetrics.Registry)
 	if err != nil {
 		return nil, err
@@ -64,8 +72,9 @@ func newProcess(ctx context.Context, config *rest.Config, o *options) (*process,
 		return nil, fmt.Errorf("setting up a connection: %w", err)
 	}
 	p := &process{
-		options: o, config: config, identity: identity, lock: lock, metrics: metrics,
+		options: o, config: config, identity: identity, ask: ask, metrics: metrics,
 		reconnect: func() { utilnet.CloseIdleConnectionsFor(transport) },
+		pauses:    newPauses(),
 	}
 	p.readiness = &readiness{now: time.Now}
 	answers := newProbes(ctx)

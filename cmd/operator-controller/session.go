@@ -11,6 +11,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
@@ -21,7 +24,8 @@ var errSessionStays = errors.New("something that was begun before the lease was 
 
 // session is the time in which the process is in touch with the API server: a manager,
 // with all that it has seen of the cluster. When the lease is lost, or the API server is
-// away for long, the session ends, and another one begins from nothing as a process does.
+// away for long or has only just started, the session ends, and another one begins from
+// nothing as a process does.
 type session struct {
 	manager *countingManager
 	gate    *gate
@@ -43,11 +47,9 @@ func (s *session) run(ctx context.Context) (again bool, err error) {
 		})
 	}
 	err = s.manager.Start(acting)
-	s.gate.close()
-	for _, end := range s.close {
-		end()
-	}
-	if ctx.Err() != nil || s.lock == nil || !s.lock.isLost() && !isLeaseLost(err) {
+	s.end()
+	isLost := isLeaseLost(err) || s.lock != nil && s.lock.isLost()
+	if ctx.Err() != nil || !isLost && !isOfAPIServer(err) {
 		return false, err
 	}
 	reason := context.Cause(acting)
@@ -59,6 +61,14 @@ func (s *session) run(ctx context.Context) (again bool, err error) {
 	}
 	ctrl.Log.Info("what was seen of the cluster is read again, as another replica may have acted", "reason", reason)
 	return true, nil
+}
+
+// end has nothing sent any more, and ends what no context ends.
+func (s *session) end() {
+	s.gate.close()
+	for _, end := range s.close {
+		end()
+	}
 }
 
 // isLeaseLost says that a manager has ended because another replica may act. The manager
@@ -145,7 +155,7 @@ func (r *countedRunnable) NeedLeaderElection() bool {
 
 // act has sessions one after the other until ctx ends.
 func (p *process) act(ctx context.Context) error {
-	for await(ctx, p.lock, p.reconnect, time.Now) {
+	for await(ctx, p.ask, p.reconnect, time.Now) {
 		if again, err := p.once(ctx); err != nil || !again {
 			return err
 		}
@@ -153,23 +163,38 @@ func (p *process) act(ctx context.Context) error {
 	return nil
 }
 
-// once has one session. It says whether there is to be another one.
+// once has one session. It says whether there is to be another one. Where one does not last,
+// the next one waits.
 func (p *process) once(ctx context.Context) (again bool, err error) {
+	began := time.Now()
 	s, err := p.begin(ctx)
-	if isOfConnection(err) {
-		ctrl.Log.V(1).Info("the API server does not say yet what there is", "reason", err.Error())
-		pause(ctx)
-		return true, nil
-	}
-	if err != nil {
+	switch {
+	case isOfAPIServer(err):
+		p.tellObstacle(ctx, err.Error())
+		again = true
+	case err != nil:
 		return false, err
+	default:
+		p.obstacle = ""
+		again, err = s.run(ctx)
+		p.metrics.Reset() // they are those of who acts
+		if err != nil {
+			return false, fmt.Errorf("running: %w", err)
+		}
 	}
-	again, err = s.run(ctx)
-	p.metrics.Reset() // they are those of who acts
-	if err != nil {
-		return false, fmt.Errorf("running: %w", err)
+	if time.Since(began) > awayAfter {
+		p.pauses = newPauses()
 	}
+	pause(ctx, p.pauses.Step())
 	return again, nil
+}
+
+// tellObstacle logs once what the API server says instead of what there is.
+func (p *process) tellObstacle(ctx context.Context, reason string) {
+	if ctx.Err() == nil && p.obstacle != reason {
+		ctrl.Log.Info("the API server does not say yet what there is", "reason", reason)
+	}
+	p.obstacle = reason
 }
 
 // begin makes a session. The API server is asked for kinds by that, without a bound in
@@ -192,8 +217,15 @@ func (p *process) begin(ctx context.Context) (*session, error) {
 	}
 }
 
-// isOfConnection tells an API server that cannot be reached, or fails, and the end of
-// waiting for it, from options that cannot be.
+// isOfAPIServer tells what an API server is the reason of from options that cannot be. One
+// that has just started may know neither rights nor kinds.
+func isOfAPIServer(err error) bool {
+	var status apierrors.APIStatus
+	return isOfConnection(err) || errors.As(err, &status) || meta.IsNoMatchError(err) || discovery.IsGroupDiscoveryFailedError(err)
+}
+
+// isOfConnection says that an API server cannot be reached, or fails, or that the wait for
+// it has ended.
 func isOfConnection(err error) bool {
 	if _, ok := errors.AsType[*url.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -202,10 +234,15 @@ func isOfConnection(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= http.StatusTooManyRequests
 }
 
-// pause is between two questions to an API server that is away.
-func pause(ctx context.Context) {
+// newPauses are those between two sessions.
+func newPauses() wait.Backoff {
+	return wait.Backoff{Duration: probeInterval, Factor: 2, Steps: 10, Cap: awayAfter}
+}
+
+// pause waits, but not for longer than ctx.
+func pause(ctx context.Context, span time.Duration) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(probeInterval):
+	case <-time.After(span):
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -62,6 +65,9 @@ func TestSession(t *testing.T) {
 		"the API server is away":       {silence: refused, again: true},
 		"an error while it is away":    {err: boom, silence: refused, again: true},
 		"another error":                {err: boom, wantErr: boom},
+		"no rights yet":                {err: fmt.Errorf("listing: %w", apierrors.NewForbidden(leases, "x", boom)), again: true},
+		"no kinds yet":                 {err: &meta.NoKindMatchError{}, again: true},
+		"no kinds, and no election":    {err: &meta.NoKindMatchError{}, noLock: true, again: true},
 		"an error without an election": {err: boom, noLock: true, wantErr: boom},
 		"what ends late":               {err: leaseLost, lingers: shutdownTimeout / 2, again: true},
 		"what does not end":            {err: leaseLost, lingers: 2 * shutdownTimeout, wantErr: errSessionStays},
@@ -148,11 +154,14 @@ func TestCountedRunnables(t *testing.T) {
 	}
 }
 
-// startingServer answers for the lease, and not yet for kinds.
+// startingServer answers for the lease and for our API, and not yet for other kinds.
 func startingServer(t *testing.T, kinds http.HandlerFunc) (*process, context.Context) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.URL.Path, "/leases") {
+		switch {
+		case r.URL.Path == "/apis/olm.operatorframework.io/v1":
+			return
+		case !strings.Contains(r.URL.Path, "/leases"):
 			kinds(w, r)
 			return
 		}
@@ -166,27 +175,37 @@ func startingServer(t *testing.T, kinds http.HandlerFunc) (*process, context.Con
 	if err != nil {
 		t.Fatal(err)
 	}
+	ask, err := newQuestion(config, lock)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	t.Cleanup(cancel)
 	return &process{
-		config: config, lock: lock, reconnect: func() {},
+		config: config, ask: ask, reconnect: func() {}, pauses: newPauses(),
 		options: &options{leaderElect: true, systemNamespace: "ns"},
 	}, ctx
 }
 
-// An API server that does not say yet what there is does not end the process.
+// An API server that does not say yet what there is, or lets nobody ask, as one does that has
+// just started, does not end the process.
 func TestSessionsWaitForKinds(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
-	p, ctx := startingServer(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.WriteHeader(http.StatusServiceUnavailable)
-	})
-	if err := p.act(ctx); err != nil {
-		t.Errorf("the process ends: %v", err)
-	}
-	if asked.Load() < 2 {
-		t.Errorf("asked %d times", asked.Load())
+	for _, code := range []int{http.StatusServiceUnavailable, http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int32
+			p, ctx := startingServer(t, func(w http.ResponseWriter, _ *http.Request) {
+				asked.Add(1)
+				w.WriteHeader(code)
+			})
+			if err := p.act(ctx); err != nil {
+				t.Errorf("the process ends: %v", err)
+			}
+			if asked.Load() < 2 {
+				t.Errorf("asked %d times", asked.Load())
+			}
+		})
 	}
 }
 

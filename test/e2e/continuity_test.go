@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -255,6 +256,60 @@ func TestAPIServerAway(t *testing.T) {
 	t.Logf("all was repaired %s after the API server was there", took.Round(time.Millisecond))
 	if took > soon {
 		t.Errorf("it took %s to act", took)
+	}
+}
+
+// TestAPIServerRestarts ends the API server itself, with two replicas, for longer than a
+// lease lasts. One of them acts as soon as it is back, and what was away is told once.
+//
+//nolint:paralleltest // it stops the controller and the API server of all tests
+func TestAPIServerRestarts(t *testing.T) {
+	const name = "restarted"
+	publish(t, operators(name, "1.0.0")...)
+	extend(t, name)
+	installed(t, name, "1.0.0")
+	standAside(t)
+	var logs []string
+	for i := range 2 {
+		logs = append(logs, filepath.Join(filepath.Dir(theSuite.controllerLog), fmt.Sprintf("restarted-%d.log", i)))
+		replica, err := theSuite.StartController(t.Context(), logs[i], "--cache-path="+t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := replica.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	patchSettings(t, name)
+	awaitSettings(t, name)
+
+	if err := theSuite.Cluster.Halt("kube-apiserver"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(outage / 2)
+	if err := theSuite.Cluster.Resume("kube-apiserver"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the API server", func(ctx context.Context) error {
+		found := &corev1.ConfigMap{}
+		return theSuite.Admin.Get(ctx, client.ObjectKey{Namespace: name, Name: "settings"}, found)
+	})
+	back := time.Now()
+	patchSettings(t, name)
+	awaitSettings(t, name)
+	took := time.Since(back)
+	t.Logf("all was repaired %s after the API server was back", took.Round(time.Millisecond))
+	if took > soon {
+		t.Errorf("it took %s to act", took)
+	}
+	for _, log := range logs {
+		for text, most := range map[string]int{"the API server is away": 1, "the API server is back": 1, "connection refused": 2} {
+			if got := countLines(t, log, text); got == 0 || got > most {
+				t.Errorf("%s says %d times %q, want at least once and at most %d times", filepath.Base(log), got, text, most)
+			}
+		}
 	}
 }
 

@@ -7,14 +7,18 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"net"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
@@ -89,9 +93,19 @@ func (s *stream) interrupted(ctx context.Context, err error) {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		s.version = ""
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case isOfConnection(err):
+		// There can be thousands of streams, and all of them end with an API server.
+		log.FromContext(ctx).V(1).Info("a watch was interrupted", "resource", s.key.resource, "user", impersonation.User(s.key.account), "reason", err.Error())
 	default:
 		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", impersonation.User(s.key.account))
 	}
+}
+
+// isOfConnection tells a connection that has ended, or cannot be had, from what the API
+// server says.
+func isOfConnection(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok || utilnet.IsHTTP2ConnectionLost(err) || strings.Contains(err.Error(), "server sent GOAWAY")
 }
 
 // readOnce opens the stream once and reads it to its end, which is always an error.

@@ -6,11 +6,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -138,5 +141,27 @@ func TestLargeObjectsOfAListAreRefused(t *testing.T) {
 	found := map[object.Key]struct{}{}
 	if meta, err := s.readPage(strings.NewReader(body), found); !errors.Is(err, objectlist.ErrLargeObject) || meta != (metav1.ListMeta{}) || len(found) != 1 {
 		t.Errorf("read %v of %d objects, err = %v", meta, len(found), err)
+	}
+}
+
+// Of an API server that is away nothing is logged for each watch; what it says is.
+func TestIsOfConnection(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nobody there":      {&url.Error{Op: "Get", URL: "https://api.test", Err: syscall.ECONNREFUSED}, true},
+		"closed by it":      {errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=83"), true},
+		"lost":              {errors.New("http2: client connection lost"), true},
+		"it fails":          {apierrors.NewInternalError(errors.New("boom")), false},
+		"more than we take": {errLargeEvent, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := isOfConnection(test.err); got != test.want {
+				t.Errorf("got %t of %v", got, test.err)
+			}
+		})
 	}
 }
