@@ -59,7 +59,7 @@ func (s *session) run(ctx context.Context) (again bool, err error) {
 	if !s.manager.ended(shutdownTimeout) {
 		return false, errors.Join(errSessionStays, reason)
 	}
-	ctrl.Log.Info("what was seen of the cluster is read again, as another replica may have acted", "reason", reason)
+	ctrl.Log.Info("what was seen of the cluster is read again", "reason", reason)
 	return true, nil
 }
 
@@ -234,9 +234,12 @@ func isOfConnection(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= http.StatusTooManyRequests
 }
 
-// newPauses are those between two sessions.
+// maxPause is the longest one between two sessions.
+const maxPause = 10 * time.Second
+
+// newPauses are those between sessions that do not last.
 func newPauses() wait.Backoff {
-	return wait.Backoff{Duration: probeInterval, Factor: 2, Steps: 10, Cap: awayAfter}
+	return wait.Backoff{Duration: probeInterval, Factor: 2, Steps: 10, Cap: maxPause}
 }
 
 // pause waits, but not for longer than ctx.

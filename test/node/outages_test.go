@@ -9,13 +9,17 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -47,17 +51,20 @@ func TestOutages(t *testing.T) {
 		name   string
 		act    func(*testing.T)
 		repair time.Duration // within which what is lost afterwards is there again
-		log    string        // of which each replica says at most so many lines
-		lines  int
+		after  func(*testing.T)
 	}{
 		{"API server", func(t *testing.T) {
 			t.Helper()
 			haltComponent(t, "kube-apiserver", apiServerAway)
-		}, 2 * time.Second, "connection refused", 2},
+		}, 2 * time.Second, func(t *testing.T) {
+			t.Helper()
+			saidOnce(t, "the API server is away")
+			recovered(t)
+		}},
 		{"etcd", func(t *testing.T) {
 			t.Helper()
 			haltComponent(t, "etcd", etcdAway)
-		}, takeoverAfterKill, "", 0},
+		}, takeoverAfterKill, recovered},
 		{"registry, and a replica is replaced", func(t *testing.T) {
 			t.Helper()
 			if err := theSuite.CloseRegistries(); err != nil {
@@ -68,14 +75,14 @@ func TestOutages(t *testing.T) {
 			if err := theSuite.OpenRegistries(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-		}, takeoverAfterEnd, "", 0},
+		}, takeoverAfterEnd, nil},
 		{"DNS, and a replica is replaced", func(t *testing.T) {
 			t.Helper()
 			scaleDNS(t, 0)
 			deleteLeader(t)
 			time.Sleep(dnsAway)
 			scaleDNS(t, 1)
-		}, takeoverAfterEnd, "", 0},
+		}, takeoverAfterEnd, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			quiet(t)
@@ -89,7 +96,9 @@ func TestOutages(t *testing.T) {
 			if after := restarts(t); after > before {
 				t.Errorf("controllers were restarted %d times", after-before)
 			}
-			saidOnce(t, test.log, test.lines)
+			if test.after != nil {
+				test.after(t)
+			}
 		})
 	}
 }
@@ -105,10 +114,69 @@ func haltComponent(t *testing.T, component string, away time.Duration) {
 	if err := theSuite.Cluster.Resume(component); err != nil {
 		t.Fatal(err)
 	}
+	// Nodes send to it as soon as kube-proxy has heard that it is there, which may be long after.
 	eventually(t, "the API server", func(ctx context.Context) error {
-		_, err := pods(ctx, environment.SystemNamespace, "operator-controller")
-		return err
+		service := named(&corev1.Service{}, "default", "kubernetes")
+		if err := theSuite.Admin.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
+			return err
+		}
+		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(service.Spec.ClusterIP, "443"))
+		if err != nil {
+			return err
+		}
+		return connection.Close()
 	})
+}
+
+// recovered waits until the parts of the cluster have noticed that the API server is back,
+// with pauses of their own: until a pod is replaced, and requests go to the new one. Until
+// then it may be that none go to pods that are ready.
+func recovered(t *testing.T) {
+	t.Helper()
+	kubectl(t, "", "-n", "kube-system", "rollout", "restart", "deployment/coredns")
+	if err := theSuite.RolledOut(t.Context(), "kube-system", "coredns"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "endpoints", func(ctx context.Context) error {
+		for namespace, service := range map[string]string{"kube-system": "kube-dns", environment.SystemNamespace: "catalogd-service"} {
+			if err := endpointsAreReady(ctx, namespace, service); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// endpointsAreReady is an error unless requests for a Service go to all of its pods, and to
+// no others.
+func endpointsAreReady(ctx context.Context, namespace, name string) error {
+	service := named(&corev1.Service{}, namespace, name)
+	if err := theSuite.Admin.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
+		return err
+	}
+	var found corev1.PodList
+	if err := theSuite.Admin.List(ctx, &found, client.InNamespace(namespace), client.MatchingLabels(service.Spec.Selector)); err != nil {
+		return err
+	}
+	var slices discoveryv1.EndpointSliceList
+	if err := theSuite.Admin.List(ctx, &slices, client.InNamespace(namespace), client.MatchingLabels{discoveryv1.LabelServiceName: name}); err != nil {
+		return err
+	}
+	want, got := sets.New[string](), sets.New[string]()
+	for i := range found.Items {
+		want.Insert(found.Items[i].Status.PodIP)
+	}
+	for i := range slices.Items {
+		for _, endpoint := range slices.Items[i].Endpoints {
+			if endpoint.Conditions.Ready != nil && *endpoint.Conditions.Ready {
+				got.Insert(endpoint.Addresses...)
+			}
+		}
+	}
+	if !want.Equal(got) {
+		return fmt.Errorf("requests for %s go to %v, and its pods are %v", name, sets.List(got), sets.List(want))
+	}
+	return nil
 }
 
 func scaleDNS(t *testing.T, to int) {
@@ -135,20 +203,21 @@ func restarts(t *testing.T) int32 {
 	return sum
 }
 
-// saidOnce wants the log of each controller to have a text, in at most so many lines.
-func saidOnce(t *testing.T, text string, lines int) {
+// saidOnce wants the log of each controller to have one line with a text.
+func saidOnce(t *testing.T, text string) {
 	t.Helper()
-	if text == "" {
-		return
-	}
 	found, err := pods(t.Context(), environment.SystemNamespace, "operator-controller")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range found {
 		log := kubectl(t, "", "-n", environment.SystemNamespace, "logs", found[i].Name)
-		if count := strings.Count(log, text); count == 0 || count > lines {
-			t.Errorf("the log of %s has %q %d times, want at least once and at most %d times", found[i].Name, text, count, lines)
+		if count := strings.Count(log, text); count != 1 {
+			t.Errorf("the log of %s has %q %d times, want once:\n%s", found[i].Name, text, count, log)
+		}
+		const most = 2 // that tell of the end of a session, and of the wait for the next
+		if count := strings.Count(log, "connection refused"); count > most {
+			t.Errorf("the log of %s has %d lines of refused connections, want at most %d:\n%s", found[i].Name, count, most, log)
 		}
 	}
 }
