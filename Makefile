@@ -110,7 +110,7 @@ release release-check release-publish: export IMAGE_REPO = $(RELEASE_REPO)
 release release-check release-publish: export VERSION := $(VERSION)
 release release-check: export COSIGN_KEY := $(or $(COSIGN_KEY),$(CURDIR)/bin/cosign.key)
 release-publish: export COSIGN_KEY := $(COSIGN_KEY)
-release release-check release-publish: export COSIGN_PASSWORD := $(COSIGN_PASSWORD)
+release release-check release-publish: export COSIGN_PASSWORD := $(value COSIGN_PASSWORD)
 
 .PHONY: release-tools
 release-tools:
