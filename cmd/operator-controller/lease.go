@@ -65,6 +65,7 @@ func newLock(config *rest.Config, namespace, identity string, events resourceloc
 var (
 	errNotRenewed = errors.New("the lease could not be renewed in time")
 	errReleased   = errors.New("the lease is given up")
+	errTaken      = errors.New("another replica has the lease")
 )
 
 // contact is a lock that notes whether the API server answers. Every replica asks for the
@@ -83,6 +84,8 @@ type contact struct {
 	silent time.Time
 	// lost says that the lease could not be kept, or was given up.
 	lost bool
+	// holder is who had the lease when it was read or renewed last.
+	holder string
 	// unrenewed runs from the last time that the lease was renewed on; nil before.
 	unrenewed *time.Timer
 }
@@ -99,7 +102,21 @@ func (c *contact) whenOver(act func(error)) {
 func (c *contact) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := c.Interface.Get(ctx)
 	c.note(err)
+	if err == nil {
+		c.saw(record.HolderIdentity)
+	}
 	return record, raw, err
+}
+
+// saw takes in who has the lease. A leader that reads another one's name has lost it.
+func (c *contact) saw(holder string) {
+	c.mu.Lock()
+	c.holder = holder
+	isTaken := c.unrenewed != nil && holder != "" && holder != c.Identity()
+	c.mu.Unlock()
+	if isTaken {
+		c.lose(errTaken)
+	}
 }
 
 // Create implements [resourcelock.Interface].
@@ -115,12 +132,21 @@ func (c *contact) Create(ctx context.Context, record resourcelock.LeaderElection
 func (c *contact) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" {
 		c.lose(errReleased)
+		if c.isTaken() {
+			return errTaken // client-go gives up whatever lease there is
+		}
 	}
 	began := c.now()
 	err := c.Interface.Update(ctx, record)
 	c.note(err)
 	c.renewed(record, began, err)
 	return err
+}
+
+func (c *contact) isTaken() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holder != c.Identity()
 }
 
 // renewed takes in that the lease has been written, as it was asked for at began. Others
@@ -131,6 +157,7 @@ func (c *contact) renewed(record resourcelock.LeaderElectionRecord, began time.T
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.holder = record.HolderIdentity
 	if c.unrenewed != nil {
 		c.unrenewed.Stop()
 	}
@@ -158,7 +185,7 @@ func (c *contact) note(err error) {
 	}
 }
 
-// isLost says that the API server is away, or the lease not kept.
+// isLost says that the API server is away now, or the lease was not kept.
 func (c *contact) isLost() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,12 +226,14 @@ func newQuestion(config *rest.Config, lock resourcelock.Interface) (func(context
 // without a word.
 func await(ctx context.Context, ask func(context.Context) error, reconnect func(), now func() time.Time) bool {
 	began, waited := now(), false
-	away := began // when it was last
+	lastAway := began
 	for ctx.Err() == nil {
 		err := soon(ctx, ask)
 		if isAway(err) {
-			away = now()
-		} else if !apierrors.IsForbidden(err) || now().Sub(away) >= awayAfter {
+			lastAway = now()
+		}
+		if isThere := !isAway(err) && !apierrors.IsForbidden(err); isThere || now().Sub(lastAway) >= awayAfter {
+			tellBack(ctx, waited, err, now().Sub(began))
 			break
 		}
 		if !waited && ctx.Err() == nil {
@@ -214,10 +243,18 @@ func await(ctx context.Context, ask func(context.Context) error, reconnect func(
 		reconnect()
 		pause(ctx, probeInterval)
 	}
-	if waited && ctx.Err() == nil {
-		ctrl.Log.Info("the API server is back", "after", now().Sub(began).Round(time.Millisecond).String())
-	}
 	return ctx.Err() == nil
+}
+
+// tellBack logs the end of a wait.
+func tellBack(ctx context.Context, waited bool, err error, after time.Duration) {
+	switch {
+	case !waited || ctx.Err() != nil:
+	case apierrors.IsForbidden(err):
+		ctrl.Log.Info("the API server answers, and forbids what is needed", "reason", err.Error())
+	default:
+		ctrl.Log.Info("the API server is back", "after", after.Round(time.Millisecond).String())
+	}
 }
 
 func soon(ctx context.Context, ask func(context.Context) error) error {

@@ -47,9 +47,10 @@ func TestIsAway(t *testing.T) {
 type fakeLock struct {
 	resourcelock.Interface
 
-	mu    sync.Mutex
-	err   error
-	asked int
+	mu     sync.Mutex
+	err    error
+	asked  int
+	holder string
 	// written is called when the lease is written; nil for nothing.
 	written func()
 }
@@ -65,7 +66,7 @@ func (l *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []b
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked++
-	return &resourcelock.LeaderElectionRecord{}, nil, l.err
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, l.err
 }
 
 func (l *fakeLock) Update(context.Context, resourcelock.LeaderElectionRecord) error {
@@ -107,6 +108,32 @@ func TestContact(t *testing.T) {
 		if c.isLost() != step.lost || (away != nil) != step.away {
 			t.Errorf("step %d: lost %t, away %v", i, c.isLost(), away)
 		}
+	}
+}
+
+// A leader that reads that another one has the lease ends at once, and does not give up what
+// is not its own.
+func TestTakenLease(t *testing.T) {
+	t.Parallel()
+	var over error
+	lock := &fakeLock{holder: "other"}
+	c := &contact{Interface: lock, now: time.Now}
+	c.whenOver(func(err error) { over = err })
+	_, _, _ = c.Get(t.Context())
+	if over != nil {
+		t.Fatalf("over before it has led: %v", over)
+	}
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: c.Identity()}
+	if err := c.Update(t.Context(), mine); err != nil || over != nil {
+		t.Fatalf("leading: %v, %v", err, over)
+	}
+	_, _, _ = c.Get(t.Context())
+	if !errors.Is(over, errTaken) || !c.isLost() {
+		t.Errorf("taken: %v", over)
+	}
+	lock.written = func() { t.Error("the lease of another replica is given up") }
+	if err := c.Update(t.Context(), resourcelock.LeaderElectionRecord{}); !errors.Is(err, errTaken) {
+		t.Errorf("given up: %v", err)
 	}
 }
 

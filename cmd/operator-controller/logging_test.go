@@ -16,6 +16,7 @@ import (
 	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -85,6 +86,7 @@ func TestLibrariesAreQuiet(t *testing.T) {
 		"an error of a library":     {function: "k8s.io/client-go/rest.x", level: zapcore.ErrorLevel, err: errors.New("boom"), want: 1},
 		"no connection":             {function: "k8s.io/client-go/rest.x", level: zapcore.ErrorLevel, err: fmt.Errorf("list: %w", refused)},
 		"the end of leadership":     {function: "sigs.k8s.io/controller-runtime/pkg/manager.x", level: zapcore.ErrorLevel, err: errors.New("leader election lost")},
+		"what the API server says":  {function: "sigs.k8s.io/controller-runtime/pkg/x", level: zapcore.ErrorLevel, err: apierrors.NewInternalError(refused.Err), want: 1},
 		"no connection, of ours":    {function: "main.run", level: zapcore.ErrorLevel, err: refused, want: 1},
 	}
 	for name, tc := range tests {

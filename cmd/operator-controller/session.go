@@ -22,6 +22,10 @@ import (
 // because nothing may go on beside the next session.
 var errSessionStays = errors.New("something that was begun before the lease was lost does not end")
 
+// errNoReason says that a manager has ended by itself. A process without one would be live
+// and ready, and do nothing.
+var errNoReason = errors.New("the manager has ended without a reason")
+
 // session is the time in which the process is in touch with the API server: a manager,
 // with all that it has seen of the cluster. When the lease is lost, or the API server is
 // away for long or has only just started, the session ends, and another one begins from
@@ -48,11 +52,10 @@ func (s *session) run(ctx context.Context) (again bool, err error) {
 	}
 	err = s.manager.Start(acting)
 	s.end()
-	isLost := isLeaseLost(err) || s.lock != nil && s.lock.isLost()
-	if ctx.Err() != nil || !isLost && !isOfAPIServer(err) {
+	reason := s.lost(acting, err)
+	if ctx.Err() != nil || reason == nil && !isOfAPIServer(err) {
 		return false, err
 	}
-	reason := context.Cause(acting)
 	if reason == nil {
 		reason = err
 	}
@@ -61,6 +64,18 @@ func (s *session) run(ctx context.Context) (again bool, err error) {
 	}
 	ctrl.Log.Info("what was seen of the cluster is read again", "reason", reason)
 	return true, nil
+}
+
+// lost is why the lease, or the API server, was lost in a session whose manager has ended
+// with err; nil if neither was. The API server may be back by then.
+func (s *session) lost(acting context.Context, err error) error {
+	switch {
+	case acting.Err() != nil:
+		return context.Cause(acting)
+	case isLeaseLost(err), s.lock != nil && s.lock.isLost():
+		return err
+	}
+	return nil
 }
 
 // end has nothing sent any more, and ends what no context ends.
@@ -156,8 +171,12 @@ func (r *countedRunnable) NeedLeaderElection() bool {
 // act has sessions one after the other until ctx ends.
 func (p *process) act(ctx context.Context) error {
 	for await(ctx, p.ask, p.reconnect, time.Now) {
-		if again, err := p.once(ctx); err != nil || !again {
+		again, err := p.once(ctx)
+		switch {
+		case err != nil:
 			return err
+		case !again && ctx.Err() == nil:
+			return errNoReason
 		}
 	}
 	return nil
@@ -169,8 +188,10 @@ func (p *process) once(ctx context.Context) (again bool, err error) {
 	began := time.Now()
 	s, err := p.begin(ctx)
 	switch {
+	case ctx.Err() != nil:
+		return false, nil //nolint:nilerr // the process ends
 	case isOfAPIServer(err):
-		p.tellObstacle(ctx, err.Error())
+		p.tellObstacle(err.Error())
 		again = true
 	case err != nil:
 		return false, err
@@ -190,8 +211,8 @@ func (p *process) once(ctx context.Context) (again bool, err error) {
 }
 
 // tellObstacle logs once what the API server says instead of what there is.
-func (p *process) tellObstacle(ctx context.Context, reason string) {
-	if ctx.Err() == nil && p.obstacle != reason {
+func (p *process) tellObstacle(reason string) {
+	if p.obstacle != reason {
 		ctrl.Log.Info("the API server does not say yet what there is", "reason", reason)
 	}
 	p.obstacle = reason
@@ -217,21 +238,29 @@ func (p *process) begin(ctx context.Context) (*session, error) {
 	}
 }
 
-// isOfAPIServer tells what an API server is the reason of from options that cannot be. One
-// that has just started may know neither rights nor kinds.
+// isOfAPIServer tells what an API server is the reason of, and may not be later, from faults
+// of this program and its options. One that has just started may know neither rights nor
+// kinds.
 func isOfAPIServer(err error) bool {
-	var status apierrors.APIStatus
-	return isOfConnection(err) || errors.As(err, &status) || meta.IsNoMatchError(err) || discovery.IsGroupDiscoveryFailedError(err)
-}
-
-// isOfConnection says that an API server cannot be reached, or fails, or that the wait for
-// it has ended.
-func isOfConnection(err error) bool {
-	if _, ok := errors.AsType[*url.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if isUnreachable(err) || meta.IsNoMatchError(err) || discovery.IsGroupDiscoveryFailedError(err) {
 		return true
 	}
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= http.StatusTooManyRequests
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return true
+	default:
+		return code >= http.StatusTooManyRequests
+	}
+}
+
+// isUnreachable says that a request has got no answer.
+func isUnreachable(err error) bool {
+	_, ok := errors.AsType[*url.Error](err)
+	return ok
 }
 
 // maxPause is the longest one between two sessions.

@@ -26,6 +26,7 @@ type fakeManager struct {
 
 	added []manager.Runnable
 	err   error
+	stops time.Duration // what it takes to stop
 }
 
 func (m *fakeManager) Add(runnable manager.Runnable) error {
@@ -39,6 +40,7 @@ func (m *fakeManager) Start(ctx context.Context) error {
 	}
 	if m.err == nil {
 		<-ctx.Done()
+		time.Sleep(m.stops)
 		return nil
 	}
 	time.Sleep(time.Second)
@@ -54,6 +56,7 @@ func TestSession(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err     error // of the manager
 		silence error // of the API server
+		heals   bool  // while the manager stops
 		ends    bool  // the context
 		lingers time.Duration
 		noLock  bool
@@ -63,6 +66,7 @@ func TestSession(t *testing.T) {
 		"the end":                      {ends: true},
 		"the lease is lost":            {err: leaseLost, again: true},
 		"the API server is away":       {silence: refused, again: true},
+		"it is back at the end":        {silence: refused, heals: true, again: true},
 		"an error while it is away":    {err: boom, silence: refused, again: true},
 		"another error":                {err: boom, wantErr: boom},
 		"no rights yet":                {err: fmt.Errorf("listing: %w", apierrors.NewForbidden(leases, "x", boom)), again: true},
@@ -84,7 +88,7 @@ func TestSession(t *testing.T) {
 				closed := false
 				var ended atomic.Bool
 				s := &session{
-					manager: &countingManager{Manager: &fakeManager{err: tt.err}}, gate: &gate{},
+					manager: &countingManager{Manager: &fakeManager{err: tt.err, stops: time.Minute}}, gate: &gate{},
 					close: []func(){func() { closed = true }},
 				}
 				if !tt.noLock {
@@ -100,6 +104,12 @@ func TestSession(t *testing.T) {
 				if tt.silence != nil {
 					_, _, _ = s.lock.Get(ctx)
 					time.AfterFunc(awayAfter, func() { _, _, _ = s.lock.Get(ctx) })
+				}
+				if tt.heals {
+					time.AfterFunc(awayAfter+time.Second, func() {
+						lock.fails(nil)
+						_, _, _ = s.lock.Get(ctx)
+					})
 				}
 				again, err := s.run(ctx)
 				if again != tt.again || !errors.Is(err, tt.wantErr) || tt.wantErr == nil && err != nil {
@@ -195,11 +205,13 @@ func TestSessionsWaitForKinds(t *testing.T) {
 		t.Run(http.StatusText(code), func(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int32
-			p, ctx := startingServer(t, func(w http.ResponseWriter, _ *http.Request) {
-				asked.Add(1)
+			p, ctx := startingServer(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/api" {
+					asked.Add(1)
+				}
 				w.WriteHeader(code)
 			})
-			if err := p.act(ctx); err != nil {
+			if err := p.act(ctx); err != nil || ctx.Err() == nil {
 				t.Errorf("the process ends: %v", err)
 			}
 			if asked.Load() < 2 {
