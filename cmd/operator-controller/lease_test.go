@@ -119,7 +119,12 @@ func TestTakenLease(t *testing.T) {
 	lock := &fakeLock{holder: "other"}
 	c := &contact{Interface: lock, now: time.Now}
 	c.whenOver(func(err error) { over = err })
-	_, _, _ = c.Get(t.Context())
+	read := func() {
+		if _, _, err := c.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
 	if over != nil {
 		t.Fatalf("over before it has led: %v", over)
 	}
@@ -127,7 +132,7 @@ func TestTakenLease(t *testing.T) {
 	if err := c.Update(t.Context(), mine); err != nil || over != nil {
 		t.Fatalf("leading: %v, %v", err, over)
 	}
-	_, _, _ = c.Get(t.Context())
+	read()
 	if !errors.Is(over, errTaken) || !c.isLost() {
 		t.Errorf("taken: %v", over)
 	}
