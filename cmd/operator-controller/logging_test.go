@@ -26,7 +26,7 @@ import (
 //nolint:paralleltest // see above
 func TestEverythingIsLoggedAsJSON(t *testing.T) {
 	var out bytes.Buffer
-	setLoggers(&out, 0)
+	setLoggers(zapcore.Lock(zapcore.AddSync(&out)), 0) // the tests after it log to it, too
 	boom := errors.New("boom")
 	ctrl.Log.Info("ours")
 	ctrl.Log.V(1).Info("reasons")
