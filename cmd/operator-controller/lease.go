@@ -132,7 +132,7 @@ func (c *contact) Create(ctx context.Context, record resourcelock.LeaderElection
 func (c *contact) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" {
 		c.lose(errReleased)
-		if c.isTaken() {
+		if !c.holds() {
 			return errTaken // client-go gives up whatever lease there is
 		}
 	}
@@ -143,10 +143,11 @@ func (c *contact) Update(ctx context.Context, record resourcelock.LeaderElection
 	return err
 }
 
-func (c *contact) isTaken() bool {
+// holds says that the lease was this replica's when it was read or renewed last.
+func (c *contact) holds() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.holder != c.Identity()
+	return c.holder == c.Identity()
 }
 
 // renewed takes in that the lease has been written, as it was asked for at began. Others
@@ -231,8 +232,7 @@ func await(ctx context.Context, ask func(context.Context) error, reconnect func(
 		err := soon(ctx, ask)
 		if isAway(err) {
 			lastAway = now()
-		}
-		if isThere := !isAway(err) && !apierrors.IsForbidden(err); isThere || now().Sub(lastAway) >= awayAfter {
+		} else if !apierrors.IsForbidden(err) || now().Sub(lastAway) >= awayAfter {
 			tellBack(ctx, waited, err, now().Sub(began))
 			break
 		}

@@ -223,6 +223,20 @@ func TestAwait(t *testing.T) {
 	})
 }
 
+// questionTo asks whether an API server is there.
+func questionTo(t *testing.T, config *rest.Config) func(context.Context) error {
+	t.Helper()
+	lock, err := newLock(config, "ns", "me", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask, err := newQuestion(config, lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ask
+}
+
 // An API server that has a database and does not serve our API yet is away. One that lacks
 // our definitions is not.
 func TestQuestion(t *testing.T) {
@@ -250,14 +264,7 @@ func TestQuestion(t *testing.T) {
 			}))
 			defer server.Close()
 			config := &rest.Config{Host: server.URL}
-			lock, err := newLock(config, "ns", "me", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ask, err := newQuestion(config, lock)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ask := questionTo(t, config)
 			if err := soon(t.Context(), ask); isAway(err) != tt.away || apierrors.IsForbidden(err) != tt.forbidden {
 				t.Errorf("got %v", err)
 			}

@@ -181,14 +181,7 @@ func startingServer(t *testing.T, kinds http.HandlerFunc) (*process, context.Con
 	}))
 	t.Cleanup(server.Close)
 	config := &rest.Config{Host: server.URL, QPS: -1}
-	lock, err := newLock(config, "ns", "me", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask, err := newQuestion(config, lock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ask := questionTo(t, config)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	t.Cleanup(cancel)
 	return &process{

@@ -59,12 +59,12 @@ func TestOutages(t *testing.T) {
 		}, 2 * time.Second, func(t *testing.T, began time.Time) {
 			t.Helper()
 			toldOnce(t, began)
-			recovered(t, began)
+			recovered(t)
 		}},
 		{"etcd", func(t *testing.T) {
 			t.Helper()
 			haltComponent(t, "etcd", etcdAway)
-		}, takeoverAfterKill, recovered},
+		}, takeoverAfterKill, func(t *testing.T, _ time.Time) { t.Helper(); recovered(t) }},
 		{"registry, and a replica is replaced", func(t *testing.T) {
 			t.Helper()
 			if err := theSuite.CloseRegistries(); err != nil {
@@ -132,7 +132,7 @@ func haltComponent(t *testing.T, component string, away time.Duration) {
 // recovered waits until the parts of the cluster have noticed that the API server is back,
 // with pauses of their own: until a pod is replaced, and requests go to the new one. Until
 // then it may be that none go to pods that are ready.
-func recovered(t *testing.T, _ time.Time) {
+func recovered(t *testing.T) {
 	t.Helper()
 	kubectl(t, "", "-n", "kube-system", "rollout", "restart", "deployment/coredns")
 	if err := theSuite.RolledOut(t.Context(), "kube-system", "coredns"); err != nil {
