@@ -10,6 +10,13 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
+// IsOrphaned says whether the garbage collector has orphaned what an extension owned that is
+// being deleted. Its records tell, of which it knew before there was any content: the
+// extension itself tells nothing any more once the collector is done.
+func (a *Applier) IsOrphaned(ctx context.Context, owner object.Owner) (bool, error) {
+	return a.histories.AreOrphaned(ctx, owner)
+}
+
 // Orphan is for an extension that is deleted and whose content is to stay. It removes the
 // owner from objects and records where the garbage collector has not done so: the object
 // was written a moment ago, or the collector does not know its kind yet. Such an object

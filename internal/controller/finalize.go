@@ -65,14 +65,18 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 		_, err := r.writeTerminating(ctx, ext, ocv1.ReasonOrphaning, terminatingText(left, nil, nil))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	stay := r.removals.leavesOrphans(ext)
+	stay, err := r.leavesContent(ctx, ext, wanted)
 	objects, told := r.removals.isReported(ext.UID)
-	if !stay && !told {
-		var err error
-		if objects, err = r.warnDeletion(ctx, ext, wanted); isQueued(err) {
-			return r.waitToDelete(ctx, ext)
+	if err == nil && !stay && !told {
+		if objects, err = r.warnDeletion(ctx, ext, wanted); err == nil {
+			r.removals.markReported(ext.UID, objects)
 		}
-		r.removals.markReported(ext.UID, objects)
+	}
+	switch {
+	case isQueued(err):
+		return r.waitToDelete(ctx, ext)
+	case err != nil:
+		return ctrl.Result{}, err
 	}
 	r.forget(ctx, ext.Name)
 	wait, err := r.orphan(ctx, ext)
@@ -96,6 +100,22 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 		log.FromContext(ctx).Info("removed", keyObjects, objects, "stay", stay)
 	}
 	return ctrl.Result{RequeueAfter: timeToLook(ext, left, r.Now())}, client.IgnoreNotFound(err)
+}
+
+// leavesContent says that the content of an extension that is being deleted is to stay. If
+// this process has not seen that, what the extension owns is looked at, once.
+func (r *Reconciler) leavesContent(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) (bool, error) {
+	if r.removals.leavesOrphans(ext) {
+		return true, nil
+	}
+	if _, told := r.removals.isReported(ext.UID); told {
+		return false, nil
+	}
+	orphaned, err := r.Deletions.IsOrphaned(ctx, wanted.Owner)
+	if orphaned {
+		r.removals.markOrphaning(ext.UID)
+	}
+	return orphaned, err
 }
 
 // waitToDelete is for an extension whose turn it is not.

@@ -39,6 +39,7 @@ func TestDeletionLetsGo(t *testing.T) {
 		age         time.Duration
 		remaining   []string
 		deletionErr error
+		orphaned    bool
 
 		left    []string
 		writes  []string
@@ -72,6 +73,11 @@ func TestDeletionLetsGo(t *testing.T) {
 		"orphaned, by a process that has only just started": {
 			reason:     "the one before has told it in the status",
 			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "orphan"}, was: ocv1.ReasonOrphaning,
+			told: []string{"Normal Removed: let go of; all that it has installed is to stay"},
+		},
+		"orphaned, by a process that never saw it": {
+			reason:     "the one before ended before it could tell, but the records belong to nobody",
+			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "orphan"}, orphaned: true,
 			told: []string{"Normal Removed: let go of; all that it has installed is to stay"},
 		},
 		"in the foreground, first": {
@@ -114,7 +120,7 @@ func TestDeletionLetsGo(t *testing.T) {
 			ext.DeletionTimestamp = &metav1.Time{Time: w.reconciler.Now().Add(-tc.age)}
 			w = newWorld(t, ext)
 			w.customResources = []installation.CustomResources{{Definition: "widgets.p", Count: 3}}
-			w.remaining, w.deletionErr = tc.remaining, tc.deletionErr
+			w.remaining, w.deletionErr, w.orphaned = tc.remaining, tc.deletionErr, tc.orphaned
 			result, err := w.reconcile(t)
 			if err != nil {
 				t.Fatal(err)

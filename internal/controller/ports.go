@@ -53,9 +53,7 @@ type Health interface {
 // Deletions look after the content of extensions that are being deleted, as their
 // ServiceAccount.
 type Deletions interface {
-	// Orphan is for an extension that is deleted and whose content is to stay: it removes
-	// the extension as the owner wherever it still is one.
-	Orphan(ctx context.Context, owner object.Owner) error
+	Orphanings
 
 	// BeginDeletion says what goes with an extension, before any of it does, and what does
 	// not. It only reads.
@@ -68,6 +66,16 @@ type Deletions interface {
 	// extension that is being deleted, and what they wait for. It knows none unless
 	// there was a BeginDeletion. It only reads.
 	Remaining(ctx context.Context, owner object.Owner) ([]string, error)
+}
+
+// Orphanings look after content that is to stay when its extension is deleted.
+type Orphanings interface {
+	// IsOrphaned says that an extension which is being deleted does not own any more what it
+	// owned, so that its content is to stay. It only reads.
+	IsOrphaned(ctx context.Context, owner object.Owner) (bool, error)
+
+	// Orphan removes the extension as the owner wherever it still is one.
+	Orphan(ctx context.Context, owner object.Owner) error
 }
 
 // ErrFetching says that an image is on its way. The extension is woken when that has

@@ -64,6 +64,7 @@ type world struct {
 
 	customResources []installation.CustomResources
 	staying         []object.Key
+	orphaned        bool // records belong to nobody
 	remaining       []string
 	deletionErr     error
 
@@ -223,6 +224,8 @@ func (w *world) Event(_ runtime.Object, kind, reason, note string) {
 func (w *world) Workloads(object.Owner) ([]health.Workload, bool) { return w.workloads, !w.unseen }
 
 func (w *world) Diagnose(context.Context, object.Owner) time.Duration { return w.diagnoseIn }
+
+func (w *world) IsOrphaned(context.Context, object.Owner) (bool, error) { return w.orphaned, nil }
 
 func (w *world) BeginDeletion(context.Context, object.Owner) (installation.Deletion, error) {
 	w.did = append(w.did, "begin deletion")

@@ -68,11 +68,24 @@ func (r *removals) note(extension client.Object) {
 		cancel(object.ErrOwnerGone)
 	}
 	if isOrphaning(extension) {
-		if r.orphans == nil {
-			r.orphans = map[types.UID]struct{}{}
-		}
-		r.orphans[extension.GetUID()] = struct{}{}
+		r.addOrphans(extension.GetUID())
 	}
+}
+
+// markOrphaning is for an extension whose content is to stay, of which this process has
+// not heard while it could be seen.
+func (r *removals) markOrphaning(extension types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addOrphans(extension)
+}
+
+// addOrphans is called with the lock held.
+func (r *removals) addOrphans(extension types.UID) {
+	if r.orphans == nil {
+		r.orphans = map[types.UID]struct{}{}
+	}
+	r.orphans[extension] = struct{}{}
 }
 
 // leavesOrphans says that the content of an extension that is being deleted is to

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,6 +87,77 @@ func TestContentStaysWhereItIsOrphaned(t *testing.T) {
 	for _, name := range fleet.names {
 		nothingLeft(t, name)
 	}
+}
+
+// TestContentStaysThatNobodySawOrphaned deletes an extension without its content while no
+// controller runs, which is when a controller was killed. The garbage collector does not
+// know of everything that was written a moment before, so that its owner stays there. The
+// next controller sees the extension when the collector is done with it, and lets go of
+// the rest.
+//
+//nolint:paralleltest // it stops the controller of all tests
+func TestContentStaysThatNobodySawOrphaned(t *testing.T) {
+	fleet := newFleet(t, "unseen", 1, func(int) bool { return false })
+	name := fleet.names[0]
+	fleet.recreate(t, "1.0.0")
+	owner := &ocv1.ClusterExtension{}
+	exists(t, owner, "", name)
+	precious, err := createCustomResource(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := takeInventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings"}},
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + name + ".test"}},
+	}
+	for _, object := range written {
+		exists(t, object, object.GetNamespace(), object.GetName())
+	}
+
+	t.Run("deletion", func(t *testing.T) {
+		standAside(t)
+		if err := theSuite.Admin.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the end of orphaning", func(ctx context.Context) error {
+			exists(t, owner, "", name)
+			if slices.Contains(owner.Finalizers, metav1.FinalizerOrphanDependents) {
+				return fmt.Errorf("finalizers are %q", owner.Finalizers)
+			}
+			return nil
+		})
+		for _, object := range written {
+			owners := object.GetOwnerReferences()
+			exists(t, object, object.GetNamespace(), object.GetName())
+			patched := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy
+			patched.SetOwnerReferences(owners)
+			if err := theSuite.Admin.Patch(t.Context(), patched, client.MergeFrom(object)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+
+	gone(t, &ocv1.ClusterExtension{}, "", name)
+	stays(t, "content stays without an owner", settleTime, func(ctx context.Context) error {
+		found, err := takeInventory(ctx)
+		if err != nil {
+			return err
+		}
+		if uid, err := customResourceUID(ctx, name); err != nil || uid != precious {
+			return fmt.Errorf("the custom resource %q is lost: there is %q: %w", precious, uid, err)
+		}
+		if amiss := slices.Concat(lost(before[name], found[name]), notOwnedBy("", found[name])); len(amiss) > 0 {
+			return fmt.Errorf("%q", amiss)
+		}
+		return nil
+	})
+	fleet.recreate(t, "1.0.0")
+	fleet.remove(t)
+	nothingLeft(t, name)
 }
 
 // orphan deletes the extensions without their content, and waits until they are gone.

@@ -126,6 +126,21 @@ func (h *Histories) AsIs(ctx context.Context, owner object.Owner) (*History, err
 	return loadHistory(ctx, h.config.records(owner))
 }
 
+// AreOrphaned says that records of an extension belong to nobody. What an extension writes
+// content by, it owns: so if it still exists, somebody has let go of all that is its own.
+func (h *Histories) AreOrphaned(ctx context.Context, owner object.Owner) (bool, error) {
+	indexes, err := h.config.records(owner).indexes(ctx)
+	if err != nil || !slices.ContainsFunc(indexes, func(index metav1.ObjectMeta) bool { return isOrphaned(&index) }) {
+		return false, err
+	}
+	history, err := h.AsIs(ctx, owner)
+	if err != nil {
+		return false, err
+	}
+	err = history.leaveOtherReleases(ctx)
+	return len(history.orphaned) > 0, err
+}
+
 // Drop makes the next one to ask list the records of the extension. What was listed of
 // all is older than whatever made this necessary: the garbage collector may have taken
 // the owner off records since, or deleted them.
