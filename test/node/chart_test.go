@@ -4,7 +4,6 @@ package node_test
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
-// renderChart writes what Helm would apply, and gives its path from the checkout.
+// renderChart is what Helm would apply, with the image of the controller.
 func renderChart(t *testing.T) string {
 	t.Helper()
 	chart, err := loader.Load(filepath.Join(theSuite.Root(), "charts", "operator-controller"))
@@ -25,7 +24,9 @@ func renderChart(t *testing.T) string {
 		t.Fatal(err)
 	}
 	release := chartutil.ReleaseOptions{Name: "operator-controller", Namespace: environment.SystemNamespace, IsInstall: true, Revision: 1}
-	values, err := chartutil.ToRenderValues(chart, nil, release, nil)
+	repository, digest, _ := strings.Cut(theSuite.image, "@")
+	image := map[string]any{"image": map[string]any{"repository": repository, "digest": digest}}
+	values, err := chartutil.ToRenderValues(chart, image, release, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +40,5 @@ func renderChart(t *testing.T) string {
 			manifest.WriteString("---\n" + rendered[name] + "\n")
 		}
 	}
-	file := filepath.Join(t.TempDir(), "chart.yaml")
-	if err := os.WriteFile(file, []byte(manifest.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	relative, err := filepath.Rel(theSuite.Root(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return relative
+	return manifest.String()
 }

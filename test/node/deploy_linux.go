@@ -53,14 +53,11 @@ func labelled(image v1.Image, labels map[string]string) (v1.Image, error) {
 	return mutate.ConfigFile(image, file)
 }
 
-// Program is the path of the controller that was built from this checkout.
-func (n *Node) Program() string { return n.program(controllerProgram) }
-
 // Default is what most people deploy.
 const Default = "config/default"
 
-// deployment is what is deployed as the pages on images and private registries have it:
-// with an image, and with trust in the registry here.
+// deployment is what is deployed as the page on private registries has it: with trust in
+// the registry here.
 const deployment = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
@@ -75,43 +72,55 @@ replicas:
 patches:
   - target: {kind: Deployment, name: %[2]s}
     patch: |
-      - {op: replace, path: /spec/template/spec/containers/0/image, value: "%[4]s"}
       - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--pull-cas-dir=/etc/registry-authorities"}
       - {op: add, path: /spec/template/spec/containers/0/volumeMounts/-, value: {name: registry-authorities, mountPath: /etc/registry-authorities, readOnly: true}}
       - {op: add, path: /spec/template/spec/volumes/-, value: {name: registry-authorities, configMap: {name: registry-authorities}}}
-%[5]s`
+%[4]s`
 
-// Deploy applies a kustomization or a manifest, by its path in the checkout, with an
-// image of the controller and so many replicas, and waits until it is rolled out.
-// Patches are more lines of a JSON patch of the Deployment, each as one of deployment.
+// Deploy has make deploy apply manifests from the checkout, a folder of it, with an image
+// of the controller and so many replicas, and waits until they are rolled out. Patches
+// are more lines of a JSON patch of the Deployment, each as one of deployment.
 func (n *Node) Deploy(ctx context.Context, from, image string, replicas int, patches ...string) error {
-	dir := n.path("deployment")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("writing the deployment: %w", err)
-	}
-	resources, err := filepath.Rel(dir, filepath.Join(n.root, filepath.FromSlash(from)))
+	folder, err := filepath.Rel(n.path("deployment"), filepath.Join(n.root, filepath.FromSlash(from)))
 	if err != nil {
 		return fmt.Errorf("writing the deployment: %w", err)
 	}
+	return n.deploy(ctx, folder, image, replicas, patches)
+}
+
+// DeployManifest is Deploy of a manifest that names the image itself.
+func (n *Node) DeployManifest(ctx context.Context, manifest string, replicas int) error {
+	const file = "manifest.yaml"
+	if err := n.writeDeployment(file, manifest); err != nil {
+		return err
+	}
+	return n.deploy(ctx, file, "", replicas, nil)
+}
+
+func (n *Node) deploy(ctx context.Context, resources, image string, replicas int, patches []string) error {
 	var more strings.Builder
 	for _, patch := range patches {
 		more.WriteString("      - " + patch + "\n")
 	}
-	text := fmt.Sprintf(deployment, resources, Controller, replicas, image, more.String())
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		return fmt.Errorf("writing the deployment: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), n.Cluster.RESTConfig().CAData, 0o600); err != nil {
-		return fmt.Errorf("writing the deployment: %w", err)
-	}
-	manifest, err := n.Kubectl(ctx, "", "kustomize", "--load-restrictor=LoadRestrictionsNone", dir)
-	if err != nil {
+	if err := n.writeDeployment("kustomization.yaml", fmt.Sprintf(deployment, resources, Controller, replicas, more.String())); err != nil {
 		return err
 	}
-	if _, err := n.Kubectl(ctx, manifest, "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
+	if err := n.writeDeployment("ca.crt", string(n.Cluster.RESTConfig().CAData)); err != nil {
 		return err
 	}
-	return n.RolledOut(ctx, environment.SystemNamespace, Controller)
+	_, err := n.Make(ctx, "deploy", "IMAGE="+image, "CONFIG="+n.path("deployment"))
+	return err
+}
+
+func (n *Node) writeDeployment(name, content string) error {
+	dir := n.path("deployment")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("writing the deployment: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		return fmt.Errorf("writing the deployment: %w", err)
+	}
+	return nil
 }
 
 // RolledOut waits until a Deployment is as its spec says.

@@ -24,7 +24,7 @@ type suite struct {
 	content *environment.Environment
 	audit   environment.AuditLog
 
-	image string // of the controller
+	image string // of the controller, by make image
 	other string // another image of the same program
 }
 
@@ -34,7 +34,6 @@ const controller = node.Controller
 
 var (
 	onNode   = flag.Bool("node", false, "run a real node, which takes root and minutes")
-	image    = flag.String("image", "", "an OCI layout of the controller, as make image writes it; if empty, the image is made of the program here")
 	previous = flag.String("previous", "", "a revision of the controller to upgrade from and go back to")
 )
 
@@ -101,14 +100,10 @@ var versions = []string{"1.0.0", "1.1.0", "2.0.0"}
 
 // publish pushes all images: the sample operator and its catalog, and the controller.
 func (s *suite) publish(ctx context.Context) (err error) {
-	source := s.Program()
-	if *image != "" {
-		source = *image
-	}
-	if s.image, err = s.PushController(ctx, source, "one", nil); err != nil {
+	if s.image, err = s.BuildController(ctx); err != nil {
 		return err
 	}
-	if s.other, err = s.PushController(ctx, source, "other", map[string]string{"note": "other"}); err != nil {
+	if s.other, err = s.PushController(ctx, s.ControllerLayout(), "other", map[string]string{"note": "other"}); err != nil {
 		return err
 	}
 	for _, version := range versions {

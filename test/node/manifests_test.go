@@ -4,8 +4,6 @@ package node_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -20,19 +18,23 @@ func TestOtherManifests(t *testing.T) {
 	offer(t, name, nil, "1.0.0")
 	extend(t, name, "1.0.0")
 	ready(t, name, "1.0.0")
-	for kind, find := range map[string]func(*testing.T) string{
+	for kind, render := range map[string]func(*testing.T) string{
 		"install.yaml": func(t *testing.T) string {
 			t.Helper()
-			return present(t, "dist/install.yaml", "make release makes it")
+			manifest, err := theSuite.Make(t.Context(), "manifests", "IMAGE="+theSuite.image) // as make release calls it
+			if err != nil {
+				t.Fatal(err)
+			}
+			return manifest
 		},
 		"chart": renderChart,
 	} {
 		t.Run(kind, func(t *testing.T) {
-			manifest := find(t)
+			manifest := render(t)
 			t.Cleanup(func() { deploy(t) })
 			quiet(t)
 			mark := theSuite.mark(t)
-			if err := theSuite.Deploy(t.Context(), manifest, theSuite.image, replicas); err != nil {
+			if err := theSuite.DeployManifest(t.Context(), manifest, replicas); err != nil {
 				t.Fatal(err)
 			}
 			quiet(t)
@@ -46,13 +48,4 @@ func TestOtherManifests(t *testing.T) {
 			eventually(t, "the catalog", func(ctx context.Context) error { return fetchCatalog(ctx, through, name) })
 		})
 	}
-}
-
-// present is a path in the checkout; the test is skipped if nothing is there.
-func present(t *testing.T, path, remedy string) string {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(theSuite.Root(), filepath.FromSlash(path))); err != nil {
-		t.Skipf("there is no %s: %s", path, remedy)
-	}
-	return path
 }

@@ -15,7 +15,6 @@ import (
 // Names of the programs that are built from this checkout.
 const (
 	controllerProgram = "operator-controller"
-	peopleProgram     = "kubectl-extension"
 	operatorProgram   = "program"
 	pauseProgram      = "pause"
 )
@@ -30,7 +29,13 @@ func Prepare(ctx context.Context, dir string, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return build(ctx, root, filepath.Join(dir, "programs"), "./cmd/...", "./test/operator/program", "./test/node/pause")
+	// What the run makes again, without a network.
+	for _, target := range []string{"image", "manifests"} {
+		if _, err := makeTarget(ctx, root, nil, target); err != nil {
+			return err
+		}
+	}
+	return build(ctx, root, filepath.Join(dir, "programs"), "./test/operator/program", "./test/node/pause")
 }
 
 // build builds commands of a checkout as they are released.
