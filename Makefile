@@ -65,6 +65,8 @@ CONTAINERD ?=
 
 .PHONY: image-load
 image-load: ## Load bin/image, by the name it was built with, into KIND_CLUSTER or into CONTAINERD, a socket.
+	@$(if $(CONTAINERD),,command -v $(KIND) >/dev/null || \
+		{ echo "there is no $(KIND) here: KIND names it, or CONTAINERD the socket of containerd" >&2; exit 1; })
 	tar -C bin/image -cf bin/image.tar .
 	$(if $(CONTAINERD),$(CTR) --address $(CONTAINERD) --namespace k8s.io images import bin/image.tar, \
 		$(KIND) load image-archive bin/image.tar --name $(KIND_CLUSTER))

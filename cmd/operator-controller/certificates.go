@@ -61,7 +61,7 @@ func newServerTLS(server servingcert.Server, names []string, o *options) (server
 	if o.tlsCert != "" {
 		files, err := certwatcher.New(o.tlsCert, o.tlsKey)
 		if err != nil {
-			return serverTLS{}, fmt.Errorf("reading the serving certificate: %w", err)
+			return serverTLS{}, fmt.Errorf("reading the serving certificate of --tls-cert and --tls-key: %w", err)
 		}
 		return serverTLS{certificate: files.GetCertificate, check: healthz.Ping, files: files}, nil
 	}

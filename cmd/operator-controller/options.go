@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -142,8 +143,16 @@ func (o *options) complete() error {
 			return fmt.Errorf("--catalog-server-external-url must be an http or https URL, not %q", o.catalogExternalURL)
 		}
 	}
+	if o.cachePath == "" {
+		return errors.New("--cache-path must name a directory")
+	}
 	return errors.Join(
 		checkNamespace("system-namespace", o.systemNamespace),
+		checkAddress("health-probe-bind-address", o.healthAddress),
+		checkAddress("metrics-bind-address", o.metricsAddress),
+		checkAddress("pprof-bind-address", o.pprofAddress),
+		checkAddress("catalog-server-bind-address", o.catalogAddress),
+		checkFolder("catalogd-cas-dir", o.catalogCAs),
 		checkFolder("pull-cas-dir", o.pullCAs),
 		parseName("global-pull-secret", o.globalPullSecret, &o.pullSecret),
 		parseName("service-account", o.ownAccount, &o.serviceAccount),
@@ -174,6 +183,17 @@ func (o *options) defaultMetricsAddress() string {
 func checkNamespace(flag, value string) error {
 	if problems := validation.IsDNS1123Label(value); len(problems) > 0 {
 		return fmt.Errorf("--%s: no namespace can have the name %q: %s", flag, value, problems[0])
+	}
+	return nil
+}
+
+// checkAddress refuses what nobody can listen on; empty and 0 are for no server.
+func checkAddress(flag, value string) error {
+	if value == "" || value == "0" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(value); err != nil {
+		return fmt.Errorf("--%s must be an address such as :8443, not %q: %w", flag, value, err)
 	}
 	return nil
 }

@@ -58,6 +58,20 @@ func TestOptions(t *testing.T) {
 			want: func(o *options) bool { return !o.serveCatalogs },
 		},
 		"a folder that there is not": {
+			args: []string{"--catalogd-cas-dir=/nope"}, err: "--catalogd-cas-dir: open /nope: no such file or directory",
+		},
+		"no folder for the cache": {
+			args: []string{"--cache-path="}, err: "--cache-path must name a directory",
+		},
+		"a port without a colon": {
+			args: []string{"--metrics-bind-address=8443"},
+			err:  `--metrics-bind-address must be an address such as :8443, not "8443": address 8443: missing port in address`,
+		},
+		"no servers": {
+			args: []string{"--metrics-bind-address=0", "--health-probe-bind-address=0", "--pprof-bind-address="},
+			want: func(o *options) bool { return o.metricsAddress == "0" },
+		},
+		"another folder that there is not": {
 			args: []string{"--pull-cas-dir=/nope"}, err: "--pull-cas-dir: open /nope: no such file or directory",
 		},
 		"a namespace that there cannot be": {

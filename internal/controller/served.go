@@ -17,7 +17,7 @@ var APIPath = "/apis/" + ocv1.GroupVersion.String()
 func CheckServed(mapper meta.RESTMapper) error {
 	for _, kind := range []string{"ClusterCatalog", "ClusterExtension"} {
 		if _, err := mapper.RESTMapping(ocv1.GroupVersion.WithKind(kind).GroupKind(), ocv1.GroupVersion.Version); err != nil {
-			return fmt.Errorf("looking for our definitions: %w", err)
+			return fmt.Errorf("looking for our definitions, which are in config/crd and in each release: %w", err)
 		}
 	}
 	return nil

@@ -209,7 +209,7 @@ func (p *Puller) policy() (policy, error) {
 		return policy{}, err
 	}
 	if loaded.missing && p.config.RequirePolicy {
-		return policy{}, errors.New("signature policy is required but there is none")
+		return policy{}, errors.New("signature policy is required but there is none: --signature-policy names its file; without that it is looked for where the system has it")
 	}
 	return loaded, nil
 }

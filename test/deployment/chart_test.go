@@ -16,16 +16,26 @@ const releaseName = "operator-controller"
 
 // TestChart installs the chart with Helm, and uninstalls it with an extension installed:
 // the extension stays, guarded, and the chart takes all over when it is installed again.
+// First it is installed where config/default was.
 //
 //nolint:paralleltest // it replaces what all others need
 func TestChart(t *testing.T) {
 	apply(t)
-	removeAll(t)
-	reinstall(t, helmInstall)
 	before := installSample(t)
-
 	since := time.Now()
+	kubectl(t, "delete", "-k", kustomization("controller"))
+	comeBack(t, before, since, helmTakeOver)
 	_, err := action.NewUninstall(helm(t)).Run(releaseName)
+	must(t, err)
+	nothingLost(t, before)
+	reinstall(t, helmTakeOver)
+	removeAll(t) // and Helm's own record with the namespace
+
+	reinstall(t, helmInstall)
+	before = installSample(t)
+
+	since = time.Now()
+	_, err = action.NewUninstall(helm(t)).Run(releaseName)
 	must(t, err)
 	if err := theSuite.Kubectl(t.Context(), "-n", environment.SystemNamespace, "get", "deployment", "operator-controller-controller-manager"); err == nil {
 		t.Error("the controller is there")
@@ -44,10 +54,22 @@ func TestChart(t *testing.T) {
 // helmInstall installs the chart, and returns when the guard is in force.
 func helmInstall(t *testing.T) {
 	t.Helper()
+	helmInstallWith(t, func(*action.Install) {})
+}
+
+// helmTakeOver is helmInstall of objects that may be there without Helm.
+func helmTakeOver(t *testing.T) {
+	t.Helper()
+	helmInstallWith(t, func(install *action.Install) { install.TakeOwnership = true })
+}
+
+func helmInstallWith(t *testing.T, change func(*action.Install)) {
+	t.Helper()
 	loaded, err := loader.Load(filepath.Join(theSuite.Root(), "charts", releaseName))
 	must(t, err)
 	install := action.NewInstall(helm(t))
 	install.ReleaseName, install.Namespace, install.CreateNamespace = releaseName, environment.SystemNamespace, true
+	change(install)
 	_, err = install.RunWithContext(t.Context(), loaded, nil)
 	must(t, err)
 	awaitGuard(t)
