@@ -39,8 +39,7 @@ type process struct {
 	packages   *preparedpackage.Cache
 	catalogs   *ownCatalogs // nil if something else serves catalogs
 
-	// obstacle is why no session could begin, as it was logged last; empty if one could.
-	obstacle string
+	obstacle obstacle
 	// pauses grow while sessions do not last.
 	pauses wait.Backoff
 	// running is started once.

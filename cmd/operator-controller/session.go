@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -191,12 +192,12 @@ func (p *process) once(ctx context.Context) (again bool, err error) {
 	case ctx.Err() != nil:
 		return false, nil //nolint:nilerr // the process ends
 	case isOfAPIServer(err):
-		p.tellObstacle(err.Error())
+		p.obstacle.tell(ctrl.Log, err.Error(), time.Now())
 		again = true
 	case err != nil:
 		return false, err
 	default:
-		p.obstacle = ""
+		p.obstacle = obstacle{}
 		again, err = s.run(ctx)
 		p.metrics.Reset() // they are those of who acts
 		if err != nil {
@@ -210,12 +211,29 @@ func (p *process) once(ctx context.Context) (again bool, err error) {
 	return again, nil
 }
 
-// tellObstacle logs once what the API server says instead of what there is.
-func (p *process) tellObstacle(reason string) {
-	if p.obstacle != reason {
-		ctrl.Log.Info("the API server does not say yet what there is", "reason", reason)
+// obstacle is why no session can begin, as it was logged.
+type obstacle struct {
+	reason string
+	began  time.Time
+	// insisted says that it was logged as an error.
+	insisted bool
+}
+
+// obstacleStays is how long an API server that has just started may take to know kinds and
+// rights. What it says after that, somebody has to mend.
+const obstacleStays = time.Minute
+
+// tell logs once what the API server says instead of what there is, and once more, as an
+// error, if it goes on saying so.
+func (o *obstacle) tell(log logr.Logger, reason string, now time.Time) {
+	switch {
+	case o.reason != reason:
+		*o = obstacle{reason: reason, began: now}
+		log.Info("the API server does not say yet what there is", "reason", reason)
+	case !o.insisted && now.Sub(o.began) >= obstacleStays:
+		o.insisted = true
+		log.Error(errors.New(reason), "nothing is done until the API server says what there is; are our definitions installed, and may this ServiceAccount read?")
 	}
-	p.obstacle = reason
 }
 
 // begin makes a session. The API server is asked for kinds by that, without a bound in

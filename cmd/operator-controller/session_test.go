@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
@@ -211,6 +212,32 @@ func TestSessionsWaitForKinds(t *testing.T) {
 				t.Errorf("asked %d times", asked.Load())
 			}
 		})
+	}
+}
+
+func TestObstacleIsToldTwice(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	var o obstacle
+	began := time.Unix(0, 0)
+	for _, told := range []struct {
+		reason string
+		after  time.Duration
+		want   string // in the line; empty for none
+	}{
+		{"no kinds", 0, `does not say yet`},
+		{"no kinds", obstacleStays - time.Second, ""},
+		{"no kinds", obstacleStays, `"error"="no kinds"`},
+		{"no kinds", time.Hour, ""},
+		{"no rights", time.Hour, `"reason"="no rights"`},
+		{"no rights", time.Hour + obstacleStays, `"error"="no rights"`},
+	} {
+		lines = nil
+		o.tell(log, told.reason, began.Add(told.after))
+		if got := strings.Join(lines, "\n"); (got == "") != (told.want == "") || !strings.Contains(got, told.want) {
+			t.Errorf("%s after %s: %q, want …%s…", told.reason, told.after, got, told.want)
+		}
 	}
 }
 
