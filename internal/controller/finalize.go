@@ -76,7 +76,8 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 	case isQueued(err):
 		return r.waitToDelete(ctx, ext)
 	case err != nil:
-		return ctrl.Result{}, err
+		_, err = r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, undecidedText(err))
+		return ctrl.Result{RequeueAfter: orphanRetry}, client.IgnoreNotFound(err)
 	}
 	r.forget(ctx, ext.Name)
 	wait, err := r.orphan(ctx, ext)
@@ -103,7 +104,7 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 }
 
 // leavesContent says that the content of an extension that is being deleted is to stay. If
-// this process has not seen that, what the extension owns is looked at, once.
+// this process has not seen that, what the extension owns tells.
 func (r *Reconciler) leavesContent(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) (bool, error) {
 	if r.removals.leavesOrphans(ext) {
 		return true, nil
@@ -111,11 +112,14 @@ func (r *Reconciler) leavesContent(ctx context.Context, ext *ocv1.ClusterExtensi
 	if _, told := r.removals.isReported(ext.UID); told {
 		return false, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
+	defer cancel()
 	orphaned, err := r.Deletions.IsOrphaned(ctx, wanted.Owner)
-	if orphaned {
-		r.removals.markOrphaning(ext.UID)
+	if err != nil || !orphaned {
+		return false, err
 	}
-	return orphaned, err
+	r.removals.markOrphaning(ext.UID)
+	return true, nil
 }
 
 // waitToDelete is for an extension whose turn it is not.
@@ -177,6 +181,11 @@ func terminatingText(left, remaining []string, err error) string {
 		parts = append(parts, text)
 	}
 	return excerpt.Line("being deleted, which waits until "+strings.Join(parts, ", and until "), maxText)
+}
+
+// undecidedText says what a deletion waits for before anything may go.
+func undecidedText(err error) string {
+	return excerpt.Line("being deleted, which waits until it is known whether all that it has installed is to stay: "+err.Error(), maxText)
 }
 
 // stillOwnedText says what a deletion waits for that is to leave the content behind.

@@ -40,6 +40,7 @@ func TestDeletionLetsGo(t *testing.T) {
 		remaining   []string
 		deletionErr error
 		orphaned    bool
+		recordsErr  error
 
 		left    []string
 		writes  []string
@@ -79,6 +80,13 @@ func TestDeletionLetsGo(t *testing.T) {
 			reason:     "the one before ended before it could tell, but the records belong to nobody",
 			finalizers: finalizers, writes: []string{"patch"}, did: []string{"forget x", "orphan"}, orphaned: true,
 			told: []string{"Normal Removed: let go of; all that it has installed is to stay"},
+		},
+		"without an answer whether it is orphaned": {
+			reason:     "nothing goes while that is not known",
+			finalizers: finalizers, left: finalizers, writes: []string{"patch status"}, orphaned: true, recordsErr: errors.New("boom"),
+			ready:   waits + "it is known whether all that it has installed is to stay: boom",
+			told:    []string{"Normal Terminating: " + waits + "it is known whether all that it has installed is to stay: boom"},
+			requeue: orphanRetry,
 		},
 		"in the foreground, first": {
 			finalizers: with(foreground), age: time.Second, left: []string{foreground},
@@ -120,7 +128,8 @@ func TestDeletionLetsGo(t *testing.T) {
 			ext.DeletionTimestamp = &metav1.Time{Time: w.reconciler.Now().Add(-tc.age)}
 			w = newWorld(t, ext)
 			w.customResources = []installation.CustomResources{{Definition: "widgets.p", Count: 3}}
-			w.remaining, w.deletionErr, w.orphaned = tc.remaining, tc.deletionErr, tc.orphaned
+			w.remaining, w.deletionErr = tc.remaining, tc.deletionErr
+			w.orphaned, w.recordsErr = tc.orphaned, tc.recordsErr
 			result, err := w.reconcile(t)
 			if err != nil {
 				t.Fatal(err)

@@ -65,6 +65,7 @@ type world struct {
 	customResources []installation.CustomResources
 	staying         []object.Key
 	orphaned        bool // records belong to nobody
+	recordsErr      error
 	remaining       []string
 	deletionErr     error
 
@@ -225,7 +226,9 @@ func (w *world) Workloads(object.Owner) ([]health.Workload, bool) { return w.wor
 
 func (w *world) Diagnose(context.Context, object.Owner) time.Duration { return w.diagnoseIn }
 
-func (w *world) IsOrphaned(context.Context, object.Owner) (bool, error) { return w.orphaned, nil }
+func (w *world) IsOrphaned(context.Context, object.Owner) (bool, error) {
+	return w.orphaned, w.recordsErr
+}
 
 func (w *world) BeginDeletion(context.Context, object.Owner) (installation.Deletion, error) {
 	w.did = append(w.did, "begin deletion")

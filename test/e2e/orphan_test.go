@@ -132,10 +132,19 @@ func TestContentStaysThatNobodySawOrphaned(t *testing.T) {
 		})
 		for _, object := range written {
 			owners := object.GetOwnerReferences()
-			exists(t, object, object.GetNamespace(), object.GetName())
-			patched := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy
-			patched.SetOwnerReferences(owners)
-			if err := theSuite.Admin.Patch(t.Context(), patched, client.MergeFrom(object)); err != nil {
+			kind, err := theSuite.Admin.GroupVersionKindFor(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := &metav1.PartialObjectMetadata{}
+			now.SetGroupVersionKind(kind)
+			exists(t, now, object.GetNamespace(), object.GetName())
+			if len(owners) == 0 || len(now.OwnerReferences) > 0 {
+				t.Fatalf("%s had the owners %v, and has %v", object.GetName(), owners, now.OwnerReferences)
+			}
+			before := now.DeepCopy()
+			now.OwnerReferences = owners
+			if err := theSuite.Admin.Patch(t.Context(), now, client.MergeFrom(before)); err != nil {
 				t.Fatal(err)
 			}
 		}

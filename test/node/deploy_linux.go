@@ -81,11 +81,11 @@ patches:
 // of the controller and so many replicas, and waits until they are rolled out. Patches
 // are more lines of a JSON patch of the Deployment, each as one of deployment.
 func (n *Node) Deploy(ctx context.Context, from, image string, replicas int, patches ...string) error {
-	folder, err := filepath.Rel(n.path("deployment"), filepath.Join(n.root, filepath.FromSlash(from)))
+	folder, err := n.folder(from)
 	if err != nil {
-		return fmt.Errorf("writing the deployment: %w", err)
+		return err
 	}
-	return n.deploy(ctx, folder, image, replicas, patches)
+	return n.make(ctx, folder, replicas, patches, "deploy", "IMAGE="+image)
 }
 
 // DeployManifest is Deploy of a manifest that names the image itself.
@@ -94,10 +94,29 @@ func (n *Node) DeployManifest(ctx context.Context, manifest string, replicas int
 	if err := n.writeDeployment(file, manifest); err != nil {
 		return err
 	}
-	return n.deploy(ctx, file, "", replicas, nil)
+	return n.make(ctx, file, replicas, nil, "deploy")
 }
 
-func (n *Node) deploy(ctx context.Context, resources, image string, replicas int, patches []string) error {
+// Run is Deploy of an image that make run builds, and loads onto the node.
+func (n *Node) Run(ctx context.Context, from string, replicas int) error {
+	folder, err := n.folder(from)
+	if err != nil {
+		return err
+	}
+	return n.make(ctx, folder, replicas, nil, "run", "CONTAINERD="+n.settings.Socket)
+}
+
+// folder is one of the checkout, from where the deployment is.
+func (n *Node) folder(from string) (string, error) {
+	folder, err := filepath.Rel(n.path("deployment"), filepath.Join(n.root, filepath.FromSlash(from)))
+	if err != nil {
+		return "", fmt.Errorf("writing the deployment: %w", err)
+	}
+	return folder, nil
+}
+
+// make runs a target that applies a deployment of the resources.
+func (n *Node) make(ctx context.Context, resources string, replicas int, patches []string, args ...string) error {
 	var more strings.Builder
 	for _, patch := range patches {
 		more.WriteString("      - " + patch + "\n")
@@ -108,7 +127,7 @@ func (n *Node) deploy(ctx context.Context, resources, image string, replicas int
 	if err := n.writeDeployment("ca.crt", string(n.Cluster.RESTConfig().CAData)); err != nil {
 		return err
 	}
-	_, err := n.Make(ctx, "deploy", "IMAGE="+image, "CONFIG="+n.path("deployment"))
+	_, err := n.Make(ctx, append(args, "CONFIG="+n.path("deployment"))...)
 	return err
 }
 

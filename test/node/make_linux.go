@@ -38,8 +38,7 @@ func (n *Node) Make(ctx context.Context, args ...string) (string, error) {
 	return makeTarget(ctx, n.root, []string{
 		"KUBECONFIG=" + n.Cluster.Kubeconfig(),
 		"SSL_CERT_FILE=" + n.path("ca.crt"),
-		"PATH=" + filepath.Dir(n.Cluster.Binaries().Kubectl) + string(os.PathListSeparator) + os.Getenv("PATH"),
-	}, args...)
+	}, append(args, "KUBECTL="+n.Cluster.Binaries().Kubectl)...)
 }
 
 // BuildController makes the image of the controller as README.md says, pushes it to the

@@ -6,10 +6,13 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/clusterextensions/operator-controller/test/node"
 )
 
-// TestOtherManifests deploys what a release has beside config/default. All of them have
-// the same Deployment: the extension that is there stays as it is.
+// TestOtherManifests deploys what a release has beside config/default, and an image that
+// was loaded onto the node. All of them have the same Deployment: the extension that is
+// there stays as it is.
 //
 //nolint:paralleltest // it deploys the controller of all tests anew
 func TestOtherManifests(t *testing.T) {
@@ -18,23 +21,29 @@ func TestOtherManifests(t *testing.T) {
 	offer(t, name, nil, "1.0.0")
 	extend(t, name, "1.0.0")
 	ready(t, name, "1.0.0")
-	for kind, render := range map[string]func(*testing.T) string{
-		"install.yaml": func(t *testing.T) string {
+	for kind, deployIt := range map[string]func(*testing.T) error{
+		"install.yaml": func(t *testing.T) error {
 			t.Helper()
 			manifest, err := theSuite.Make(t.Context(), "manifests", "IMAGE="+theSuite.image) // as make release calls it
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
-			return manifest
+			return theSuite.DeployManifest(t.Context(), manifest, replicas)
 		},
-		"chart": renderChart,
+		"chart": func(t *testing.T) error {
+			t.Helper()
+			return theSuite.DeployManifest(t.Context(), renderChart(t), replicas)
+		},
+		"make run": func(t *testing.T) error {
+			t.Helper()
+			return theSuite.Run(t.Context(), node.Default, replicas)
+		},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			manifest := render(t)
 			t.Cleanup(func() { deploy(t) })
 			quiet(t)
 			mark := theSuite.mark(t)
-			if err := theSuite.DeployManifest(t.Context(), manifest, replicas); err != nil {
+			if err := deployIt(t); err != nil {
 				t.Fatal(err)
 			}
 			quiet(t)

@@ -19,8 +19,17 @@ import (
 // A process that ends in between leaves some records without an owner, or chunks of a
 // revision whose index is adopted. The next process adopts the rest.
 func (h *History) adopt(ctx context.Context, confirmOwner func(context.Context, object.Owner) error) error {
-	if err := h.leaveOtherReleases(ctx); err != nil {
+	if err := h.leaveOthers(ctx); err != nil {
 		return err
+	}
+	if len(h.orphaned) > 0 {
+		same, err := h.isSameRelease(ctx)
+		if err != nil {
+			return err
+		}
+		if !same {
+			h.orphaned = nil
+		}
 	}
 	confirm := func(ctx context.Context) error { return confirmOwner(ctx, h.records.owner) }
 	for _, name := range h.orphanedChunks {
@@ -83,19 +92,6 @@ func (h *History) isSameRelease(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return isReleaseOf(h.records.owner, found), nil
-}
-
-// leaveOtherReleases forgets orphaned revisions that are not what the extension would have
-// made itself.
-func (h *History) leaveOtherReleases(ctx context.Context) error {
-	if err := h.leaveOthers(ctx); err != nil || len(h.orphaned) == 0 {
-		return err
-	}
-	same, err := h.isSameRelease(ctx)
-	if err == nil && !same {
-		h.orphaned = nil
-	}
-	return err
 }
 
 // leaveOthers forgets orphaned revisions that another extension has left behind, whose

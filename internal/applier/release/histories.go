@@ -126,19 +126,36 @@ func (h *Histories) AsIs(ctx context.Context, owner object.Owner) (*History, err
 	return loadHistory(ctx, h.config.records(owner))
 }
 
-// AreOrphaned says that records of an extension belong to nobody. What an extension writes
-// content by, it owns: so if it still exists, somebody has let go of all that is its own.
+// AreOrphaned says that records of an extension, which still exists, belong to nobody. What
+// an extension writes content by, it owns: so somebody has let go of what is its own. Records
+// that it does own may only have been made since. If they are older, those without an owner
+// have come later, from a backup.
 func (h *Histories) AreOrphaned(ctx context.Context, owner object.Owner) (bool, error) {
-	indexes, err := h.config.records(owner).indexes(ctx)
-	if err != nil || !slices.ContainsFunc(indexes, func(index metav1.ObjectMeta) bool { return isOrphaned(&index) }) {
+	records := h.config.records(owner)
+	indexes, err := records.indexes(ctx)
+	if err != nil {
 		return false, err
+	}
+	found := records.sort(indexes)
+	if len(found.orphaned) == 0 || slices.ContainsFunc(found.own, func(own metav1.ObjectMeta) bool {
+		return slices.ContainsFunc(found.orphaned, func(orphaned metav1.ObjectMeta) bool {
+			return own.CreationTimestamp.Before(&orphaned.CreationTimestamp)
+		})
+	}) {
+		return false, nil
 	}
 	history, err := h.AsIs(ctx, owner)
 	if err != nil {
 		return false, err
 	}
-	err = history.leaveOtherReleases(ctx)
-	return len(history.orphaned) > 0, err
+	if err := history.leaveOthers(ctx); err != nil || len(history.orphaned) == 0 {
+		return false, err
+	}
+	last, err := history.read(ctx, &history.orphaned[len(history.orphaned)-1])
+	if err != nil {
+		return false, err
+	}
+	return isReleaseOf(owner, last), nil
 }
 
 // Drop makes the next one to ask list the records of the extension. What was listed of
