@@ -354,6 +354,9 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 	if !ok {
 		wait = min(wait, maxUnservedDelay)
 	}
+	if want.interval > 0 {
+		wait = min(wait, want.interval)
+	}
 	if where.remaining > 0 {
 		wait = min(wait, where.remaining)
 	}

@@ -409,6 +409,30 @@ func TestPolling(t *testing.T) {
 	c.expect(2, stored(2), available(2))
 }
 
+// A registry that has been away for long is asked as often as one that never was, where the
+// spec says how often that is.
+func TestFailuresDoNotSlowPollingDown(t *testing.T) {
+	t.Parallel()
+	for minutes, want := range map[int]time.Duration{1: time.Minute, 3: 3 * time.Minute, 10: 5 * time.Minute, 0: 5 * time.Minute} {
+		c := newCluster(t, newCatalog(tagRef, minutes))
+		c.mustSettle()
+		if minutes == 0 { // then nothing is asked of a registry but for another spec
+			c.update(func(catalog *ocv1.ClusterCatalog) { catalog.Spec.Source.Image.Ref = "registry.test/catalog:next" })
+		}
+		c.puller.err = errors.New("connection refused")
+		c.now = c.now.Add(time.Hour)
+		var longest time.Duration
+		for range 15 {
+			result := c.mustSettle()
+			longest = max(longest, result.RequeueAfter)
+			c.now = c.now.Add(result.RequeueAfter)
+		}
+		if longest != want {
+			t.Errorf("polled every %d minutes: tried again after %s at most, want %s", minutes, longest, want)
+		}
+	}
+}
+
 func TestPollingIsSpread(t *testing.T) {
 	t.Parallel()
 	for random, want := range map[float64]time.Duration{
