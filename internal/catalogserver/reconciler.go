@@ -350,17 +350,24 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 	if why.blocked {
 		return reconcile.Result{}, nil
 	}
-	wait := r.retries.When(catalog.Name)
-	if !ok {
+	wait := r.retryIn(catalog.Name, want, ok)
+	if where.remaining > 0 {
+		wait = min(wait, where.remaining)
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// retryIn is how long to wait after another failure: not longer than if there had been none,
+// and less long while nothing is held that can be served.
+func (r *Reconciler) retryIn(catalog string, want wanted, held bool) time.Duration {
+	wait := r.retries.When(catalog)
+	if !held {
 		wait = min(wait, maxUnservedDelay)
 	}
 	if want.interval > 0 {
 		wait = min(wait, want.interval)
 	}
-	if where.remaining > 0 {
-		wait = min(wait, where.remaining)
-	}
-	return reconcile.Result{RequeueAfter: wait}, nil
+	return wait
 }
 
 // errAnnouncement says that the API server could not be told what begins.
