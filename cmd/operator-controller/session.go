@@ -214,7 +214,8 @@ func (p *process) once(ctx context.Context) (again bool, err error) {
 // obstacle is why no session can begin, as it was logged.
 type obstacle struct {
 	reason string
-	began  time.Time
+	// began and last are when there was one first, and last, without a session in between.
+	began, last time.Time
 	// insisted says that it was logged as an error.
 	insisted bool
 }
@@ -224,15 +225,19 @@ type obstacle struct {
 const obstacleStays = time.Minute
 
 // tell logs once what the API server says instead of what there is, and once more, as an
-// error, if it goes on saying so.
+// error, if it goes on refusing. While it is away, nothing is told, and the time begins anew.
 func (o *obstacle) tell(log logr.Logger, reason string, now time.Time) {
-	switch {
-	case o.reason != reason:
-		*o = obstacle{reason: reason, began: now}
+	if now.Sub(o.last) > 3*maxPause {
+		*o = obstacle{began: now}
+	}
+	o.last = now
+	if o.reason != reason {
 		log.Info("the API server does not say yet what there is", "reason", reason)
-	case !o.insisted && now.Sub(o.began) >= obstacleStays:
+	}
+	o.reason = reason
+	if !o.insisted && now.Sub(o.began) >= obstacleStays {
 		o.insisted = true
-		log.Error(errors.New(reason), "nothing is done until the API server says what there is; are our definitions installed, and may this ServiceAccount read?")
+		log.Error(errors.New(reason), "nothing is done until the API server says what there is: look at our definitions, and at the rights of this ServiceAccount")
 	}
 }
 

@@ -77,7 +77,7 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 		return r.waitToDelete(ctx, ext)
 	case err != nil:
 		_, err = r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, undecidedText(err))
-		return ctrl.Result{RequeueAfter: orphanRetry}, client.IgnoreNotFound(err)
+		return ctrl.Result{RequeueAfter: remainingInterval}, client.IgnoreNotFound(err)
 	}
 	r.forget(ctx, ext.Name)
 	wait, err := r.orphan(ctx, ext)

@@ -86,7 +86,7 @@ func TestDeletionLetsGo(t *testing.T) {
 			finalizers: finalizers, left: finalizers, writes: []string{"patch status"}, orphaned: true, recordsErr: errors.New("boom"),
 			ready:   waits + "it is known whether all that it has installed is to stay: boom",
 			told:    []string{"Normal Terminating: " + waits + "it is known whether all that it has installed is to stay: boom"},
-			requeue: orphanRetry,
+			requeue: remainingInterval,
 		},
 		"in the foreground, first": {
 			finalizers: with(foreground), age: time.Second, left: []string{foreground},

@@ -7,8 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
+
+// notForMake are variables that a make around this run was told, or that are about images
+// of somebody else.
+var notForMake = []string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "IMAGE", "IMAGE_REPO", "VERSION", "CONFIG"}
 
 // makeTarget runs a target of the Makefile, and gives what it prints. The base of images
 // is the one that needs no network, and images are for this machine only.
@@ -16,8 +21,7 @@ func makeTarget(ctx context.Context, root string, variables []string, args ...st
 	command := exec.CommandContext(ctx, "make", append([]string{"-s", "--no-print-directory"}, args...)...) //nolint:gosec // our own arguments
 	command.Dir = root
 	for _, variable := range os.Environ() {
-		// What a make around this run was told is not meant for this one.
-		if name, _, _ := strings.Cut(variable, "="); name != "MAKEFLAGS" && name != "MFLAGS" && name != "MAKELEVEL" {
+		if name, _, _ := strings.Cut(variable, "="); !slices.Contains(notForMake, name) {
 			command.Env = append(command.Env, variable)
 		}
 	}

@@ -31,7 +31,7 @@ func Prepare(ctx context.Context, dir string, progress io.Writer) error {
 	}
 	// What the run makes again, without a network.
 	for _, target := range []string{"image", "manifests"} {
-		if _, err := makeTarget(ctx, root, nil, target, "IMAGE_REPO="); err != nil {
+		if _, err := makeTarget(ctx, root, nil, target); err != nil {
 			return err
 		}
 	}

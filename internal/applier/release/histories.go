@@ -126,10 +126,9 @@ func (h *Histories) AsIs(ctx context.Context, owner object.Owner) (*History, err
 	return loadHistory(ctx, h.config.records(owner))
 }
 
-// AreOrphaned says that records of an extension, which still exists, belong to nobody. What
-// an extension writes content by, it owns: so somebody has let go of what is its own. Records
-// that it does own may only have been made since. If they are older, those without an owner
-// have come later, from a backup.
+// AreOrphaned says that somebody has let go of the records of an extension, which still
+// exists: one that it has owned belongs to nobody. Records that it does own have been made
+// since; where they are older, the other one has come later, from a backup.
 func (h *Histories) AreOrphaned(ctx context.Context, owner object.Owner) (bool, error) {
 	records := h.config.records(owner)
 	indexes, err := records.indexes(ctx)
@@ -137,25 +136,10 @@ func (h *Histories) AreOrphaned(ctx context.Context, owner object.Owner) (bool, 
 		return false, err
 	}
 	found := records.sort(indexes)
-	if len(found.orphaned) == 0 || slices.ContainsFunc(found.own, func(own metav1.ObjectMeta) bool {
-		return slices.ContainsFunc(found.orphaned, func(orphaned metav1.ObjectMeta) bool {
-			return own.CreationTimestamp.Before(&orphaned.CreationTimestamp)
-		})
-	}) {
-		return false, nil
-	}
-	history, err := h.AsIs(ctx, owner)
-	if err != nil {
-		return false, err
-	}
-	if err := history.leaveOthers(ctx); err != nil || len(history.orphaned) == 0 {
-		return false, err
-	}
-	last, err := history.read(ctx, &history.orphaned[len(history.orphaned)-1])
-	if err != nil {
-		return false, err
-	}
-	return isReleaseOf(owner, last), nil
+	return slices.ContainsFunc(found.orphaned, func(orphaned metav1.ObjectMeta) bool {
+		isOlder := func(own metav1.ObjectMeta) bool { return own.CreationTimestamp.Before(&orphaned.CreationTimestamp) }
+		return orphaned.Annotations[annotationOwnedBy] == string(owner.UID) && !slices.ContainsFunc(found.own, isOlder)
+	}), nil
 }
 
 // Drop makes the next one to ask list the records of the extension. What was listed of

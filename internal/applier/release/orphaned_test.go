@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 
@@ -17,12 +18,12 @@ import (
 // recorded is a record of a revision, as it is found.
 type recorded struct {
 	revision  int
-	pkg       string
+	ownedBy   types.UID // now or before; empty if the record does not tell
 	unowned   bool
 	createdAt int64 // in seconds
 }
 
-// historiesOf has records of an extension x of package p, made by it.
+// historiesOf has records under the name of an extension.
 func historiesOf(t *testing.T, owner object.Owner, found ...recorded) *Histories {
 	t.Helper()
 	secrets, scheme := fake.NewClientset(), runtime.NewScheme()
@@ -33,11 +34,11 @@ func historiesOf(t *testing.T, owner object.Owner, found ...recorded) *Histories
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
 	config := Config{Secrets: secrets.CoreV1().Secrets("system"), Names: names.Resource(resource).Namespace("system"), Now: time.Now}
 	for _, wanted := range found {
+		maker := owner
+		maker.UID = wanted.ownedBy
 		key := recordKey(RecordName(owner.Name), wanted.revision)
-		stored, err := config.records(owner).prepare(t.Context(), key, &release.Release{
-			Name: owner.Name, Namespace: owner.Namespace, Version: wanted.revision,
-			Info: &release.Info{Status: release.StatusDeployed}, Labels: map[string]string{labelPackageName: wanted.pkg},
-			Manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {" + object.LabelOwnerName + ": " + owner.Name + "}}\n",
+		stored, err := config.records(maker).prepare(t.Context(), key, &release.Release{
+			Name: owner.Name, Version: wanted.revision, Info: &release.Info{Status: release.StatusDeployed},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -47,8 +48,8 @@ func historiesOf(t *testing.T, owner object.Owner, found ...recorded) *Histories
 		if wanted.unowned {
 			index.OwnerReferences = nil
 		}
-		if _, err := config.Secrets.Create(t.Context(), index, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
+		if wanted.ownedBy == "" {
+			index.Annotations = nil
 		}
 		index.Namespace = "system"
 		about := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: index.ObjectMeta}
@@ -61,19 +62,20 @@ func historiesOf(t *testing.T, owner object.Owner, found ...recorded) *Histories
 
 func TestAreOrphaned(t *testing.T) {
 	t.Parallel()
-	owner := object.Owner{Name: "x", UID: "u", Namespace: "ns", Package: "p"}
+	owner := object.Owner{Name: "x", UID: "u"}
 	for name, tc := range map[string]struct {
 		found []recorded
 		want  bool
 	}{
-		"no records":      {},
-		"its own":         {found: []recorded{{1, "p", false, 1}, {2, "p", false, 2}}},
-		"none of its own": {found: []recorded{{1, "p", true, 1}, {2, "p", true, 2}}, want: true},
-		"all but the newest, which the collector had not heard of":           {found: []recorded{{1, "p", true, 1}, {2, "p", false, 2}}, want: true},
-		"all but the newest, within a second":                                {found: []recorded{{1, "p", true, 1}, {2, "p", false, 1}}, want: true},
-		"older ones that came back from a backup":                            {found: []recorded{{1, "p", true, 5}, {2, "p", false, 2}, {3, "p", false, 3}}},
-		"those of another package, left by an earlier extension of the name": {found: []recorded{{1, "q", true, 1}, {2, "p", false, 2}}},
-		"those of another package, and its own":                              {found: []recorded{{1, "q", true, 1}, {2, "p", true, 2}}, want: true},
+		"no records":           {},
+		"its own":              {found: []recorded{{1, "u", false, 1}, {2, "u", false, 2}}},
+		"nobody's":             {found: []recorded{{1, "u", true, 1}, {2, "u", true, 2}}, want: true},
+		"of which none tells":  {found: []recorded{{1, "", true, 1}}},
+		"those of another one": {found: []recorded{{1, "before", true, 1}, {2, "u", false, 2}}},
+		"those of another one, by higher numbers, and its own":     {found: []recorded{{1, "u", true, 5}, {7, "before", true, 1}}, want: true},
+		"all but the newest, of which the collector had not heard": {found: []recorded{{1, "u", true, 1}, {2, "u", false, 2}}, want: true},
+		"all but the newest, within a second":                      {found: []recorded{{1, "u", true, 1}, {2, "u", false, 1}}, want: true},
+		"older ones that came back from a backup":                  {found: []recorded{{1, "u", true, 5}, {2, "u", false, 2}, {3, "u", false, 6}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

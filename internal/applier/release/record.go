@@ -44,6 +44,10 @@ const (
 	labelCreatedAt  = "createdAt"
 	labelModifiedAt = "modifiedAt"
 
+	// annotationOwnedBy is the UID of the extension that owns the record, or did before
+	// somebody let go of it. Records of the reference implementation do not have it.
+	annotationOwnedBy = "olm.operatorframework.io/owned-by"
+
 	recordOwner  = "operator-controller"
 	recordPrefix = "sh.helm.release.v1."
 	typeIndex    = "index"
@@ -183,6 +187,7 @@ func (r *records) adopt(ctx context.Context, name string, confirm func(context.C
 		return nil, err
 	}
 	secret.OwnerReferences = append(secret.OwnerReferences, *r.owner.Reference())
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, annotationOwnedBy, string(r.owner.UID))
 	taken, err := r.secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("taking over %q of the release records of an earlier %s: %w", name, object.OwnerKind, err)
@@ -408,6 +413,7 @@ func (r *records) secret(name, key, kind string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Name:            name,
 		Labels:          map[string]string{labelOwner: recordOwner, labelKey: keyLabel(key), labelType: kind},
+		Annotations:     map[string]string{annotationOwnedBy: string(r.owner.UID)},
 		OwnerReferences: []metav1.OwnerReference{*r.owner.Reference()},
 	}}
 }
