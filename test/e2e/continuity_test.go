@@ -170,14 +170,11 @@ const outage = 60 * time.Second
 //nolint:paralleltest // it replaces the controller of all tests
 func TestAPIServerAway(t *testing.T) {
 	fleet := newFleet(t, "away", 3, func(int) bool { return false })
-	before := theSuite.controllerLog
-	theSuite.controllerLog = t.TempDir() + "/controller.log"
-	t.Cleanup(func() { theSuite.controllerLog = before })
 	profiles := freeAddress(t)
-	fleet.takeOver(t, "--leader-elect=true", "--pprof-bind-address="+profiles)
+	log := logOfItsOwn(t, func() { fleet.takeOver(t, "--leader-elect=true", "--pprof-bind-address="+profiles) })
 	fleet.install(t)
 	eventually(t, "the installations", fleet.checkReady)
-	controller, log := theSuite.controller, theSuite.controllerLog
+	controller := theSuite.controller
 	url := "http://" + controller.CatalogServer() + "/catalogs/" + fleet.name + "/api/v1/all"
 	const rounds = 3
 	var goroutines []int

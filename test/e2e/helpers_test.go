@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -272,6 +273,17 @@ func replaceController(t *testing.T, race bool, arguments ...string) {
 	if err := theSuite.startController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// logOfItsOwn gives the controllers that are started by a function a log of their own.
+// Those that are started after it, also by the end of the test, use that of the suite again.
+func logOfItsOwn(t *testing.T, starts func()) (path string) {
+	t.Helper()
+	before := theSuite.controllerLog
+	defer func() { theSuite.controllerLog = before }()
+	theSuite.controllerLog = filepath.Join(t.TempDir(), "controller.log")
+	starts()
+	return theSuite.controllerLog
 }
 
 // exists waits for an object.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -188,11 +187,7 @@ func TestLogOfAFleet(t *testing.T) {
 // with it, to its stop.
 func logOf(t *testing.T, race bool, does func()) []logLine {
 	t.Helper()
-	before, path := theSuite.controllerLog, filepath.Join(t.TempDir(), "controller.log")
-	t.Cleanup(func() { theSuite.controllerLog = before })
-	theSuite.controllerLog = path
-	replaceController(t, race, "--v=0")
-	theSuite.controllerLog = before
+	path := logOfItsOwn(t, func() { replaceController(t, race, "--v=0") })
 	does()
 	if err := theSuite.controller.Stop(); err != nil {
 		t.Fatal(err)
