@@ -62,7 +62,8 @@ type Reconciler struct {
 	reasons sync.Map
 
 	// concluded has the status that the last pass over each extension came to, and
-	// announced the one that a pass has written before it was over.
+	// announced the one that a pass has written before it was over, while it may still come
+	// to be known. See statusDiffers.
 	concluded, announced sync.Map
 
 	// removals ends the pass over an extension when its deletion begins, and has what is
@@ -169,7 +170,8 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.efforts.Store(ext.Name, phase.efforts)
 	status := statusOf(ext, outcome, verdict, phase, now)
 	r.concluded.Store(ext.Name, status.DeepCopy())
-	if _, err := r.writeStatus(ctx, ext, status); err != nil {
+	written, err := r.writeStatus(ctx, ext, status)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
@@ -180,6 +182,9 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	repaired, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), now)
 	r.emit(ext, repaired)
 	result.RequeueAfter = sooner(result.RequeueAfter, wait)
+	if written == ext && r.wasBehind(ctx, ext) {
+		return ctrl.Result{RequeueAfter: atOnce}, nil
+	}
 	if err != nil {
 		r.backoff.failed(requestFor(ext.Name), ext.Generation, causeOf(outcome.Stage, err))
 		r.backoff.dueIn(requestFor(ext.Name), phase.remaining)

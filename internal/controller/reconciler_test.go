@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -547,6 +548,83 @@ func TestStatusThatDiffersWakes(t *testing.T) {
 				t.Errorf("wakes: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestStatusIsSeenLate has a pass take an older status for the present one, and come to
+// just that one, so that it writes nothing. Whenever the newer one comes to be known,
+// there is another pass.
+func TestStatusIsSeenLate(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		write func(*testing.T, *world) // of the newer status
+		seen  string                   // when it comes to be known
+	}{
+		"of a pass, seen during the next one":     {write: rollOut, seen: "during"},
+		"of a pass, seen after the next one":      {write: rollOut, seen: "after"},
+		"of an announcement, seen during a pass":  {write: announceOnly, seen: "during"},
+		"of an announcement, seen after the pass": {write: announceOnly, seen: "after"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t)
+			for range 2 { // it is installed, and keeps to that
+				if _, err := w.reconcile(t); err != nil {
+					t.Fatal(err)
+				}
+			}
+			older := w.extension(t)
+			tc.write(t, w)
+			newer := w.extension(t)
+			if equality.Semantic.DeepEqual(&older.Status, &newer.Status) {
+				t.Fatal("the status is the older one")
+			}
+
+			event := event.UpdateEvent{ObjectOld: older, ObjectNew: newer}
+			woken, late := false, true
+			w.reconciler.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // what newWorld made
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					ext, isExtension := object.(*ocv1.ClusterExtension)
+					if !isExtension || !late {
+						return c.Get(ctx, key, object, options...)
+					}
+					older.DeepCopyInto(ext)
+					if tc.seen == "during" {
+						late, woken = false, w.reconciler.statusDiffers(event)
+					}
+					return nil
+				},
+			})
+			result, err := w.reconciler.Reconcile(t.Context(), requestFor("x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.seen == "after" {
+				late, woken = false, w.reconciler.statusDiffers(event)
+			}
+			if !woken && result.RequeueAfter != atOnce {
+				t.Errorf("result = %+v, and nothing wakes the extension: the status stays %s", result, inShort(&newer.Status))
+			}
+		})
+	}
+}
+
+// rollOut has a pass write that a workload rolls out, which is over then.
+func rollOut(t *testing.T, w *world) {
+	t.Helper()
+	w.workloads = []health.Workload{{Key: deployment("d"), Available: metav1.ConditionUnknown, RollingOut: true, Reason: "r"}}
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	w.workloads = nil
+}
+
+// announceOnly writes that something is under way, of which nothing comes.
+func announceOnly(t *testing.T, w *world) {
+	t.Helper()
+	announced := &announcement{reconciler: w.reconciler, ext: w.extension(t)}
+	if _, err := announced.write(t.Context(), Outcome{}, "applying"); err != nil {
+		t.Fatal(err)
 	}
 }
 

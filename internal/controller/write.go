@@ -32,6 +32,17 @@ func (r *Reconciler) writeStatus(
 	return changed, nil
 }
 
+// wasBehind is for a pass that has written nothing, because the status that it has read says
+// all that there is to say. It reports whether there is a newer one by now, which then has
+// to be replaced. Of one that comes to be known after this, statusDiffers learns: that is
+// why this comes after the conclusion was noted, and not before.
+func (r *Reconciler) wasBehind(ctx context.Context, ext *ocv1.ClusterExtension) bool {
+	r.announced.Delete(ext.Name) // nothing was written after it
+	now := &ocv1.ClusterExtension{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(ext), now)
+	return err == nil && !equality.Semantic.DeepEqual(&now.Status, &ext.Status)
+}
+
 // writeFinalizers replaces the finalizers and touches nothing else.
 func (r *Reconciler) writeFinalizers(ctx context.Context, ext *ocv1.ClusterExtension, finalizers []string) error {
 	changed := ext.DeepCopy()
