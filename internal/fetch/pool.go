@@ -175,7 +175,10 @@ func attempt[T any](ctx context.Context, fetch func(context.Context) (T, error))
 // It is for the manager of the process.
 func (p *Pool[T]) Start(ctx context.Context) error {
 	<-ctx.Done()
+	// What has begun, has begun before this, and is waited for.
+	p.mu.Lock()
 	p.stop()
+	p.mu.Unlock()
 	p.group.Wait()
 	return nil
 }

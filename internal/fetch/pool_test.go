@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,4 +235,30 @@ func TestTheEndOfTheProcess(t *testing.T) {
 		o.check(t, "begun", &o.begun, "k", "k")
 		o.check(t, "woken", &o.woken)
 	})
+}
+
+// TestTheEndOfTheProcessMeetsABeginning has the process end at the moment of the first
+// fetch, which either has ended by then or never begins. The race detector looks on.
+func TestTheEndOfTheProcessMeetsABeginning(t *testing.T) {
+	t.Parallel()
+	for range 200 {
+		o := newOffice(small)
+		var running atomic.Int32
+		wish := o.wish("a", "r", "k", nil)
+		fetch := wish.Fetch
+		wish.Fetch = func(ctx context.Context) (string, error) {
+			running.Add(1)
+			defer running.Add(-1)
+			return fetch(ctx)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go stop()
+		go func() { _, _ = o.pool.Get("x", wish) }()
+		if err := o.pool.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := running.Load(); got != 0 {
+			t.Fatalf("%d fetches run after the end", got)
+		}
+	}
 }
