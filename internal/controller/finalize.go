@@ -143,6 +143,7 @@ func timeToLook(ext *ocv1.ClusterExtension, left []string, now time.Time) time.D
 // writeTerminating gives the extension as it is then.
 func (r *Reconciler) writeTerminating(ctx context.Context, ext *ocv1.ClusterExtension, reason, text string) (*ocv1.ClusterExtension, error) {
 	status := terminating(ext, reason, text, r.Now())
+	r.concluded.Store(ext.Name, status.DeepCopy()) // so that our own write wakes nobody
 	written, err := r.writeStatus(ctx, ext, status)
 	if err != nil {
 		return nil, err

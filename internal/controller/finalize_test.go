@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -127,6 +128,7 @@ func TestDeletionLetsGo(t *testing.T) {
 			w := newWorld(t)
 			ext.DeletionTimestamp = &metav1.Time{Time: w.reconciler.Now().Add(-tc.age)}
 			w = newWorld(t, ext)
+			w.reconciler.concluded.Store(ext.Name, ext.Status.DeepCopy()) // by the pass before the deletion
 			w.customResources = []installation.CustomResources{{Definition: "widgets.p", Count: 3}}
 			w.remaining, w.deletionErr = tc.remaining, tc.deletionErr
 			w.orphaned, w.recordsErr = tc.orphaned, tc.recordsErr
@@ -163,6 +165,9 @@ func TestDeletionLetsGo(t *testing.T) {
 			}
 			if status := kstatusOf(t, got); status != kstatus.TerminatingStatus {
 				t.Errorf("kstatus says %s", status)
+			}
+			if w.reconciler.statusDiffers(event.UpdateEvent{ObjectOld: ext, ObjectNew: got}) {
+				t.Error("our own write of the status wakes the extension")
 			}
 			w.writes, w.events = nil, nil
 			if _, err := w.reconcile(t); err != nil || len(w.writes) > 0 || len(w.events) > 0 {

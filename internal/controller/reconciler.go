@@ -183,7 +183,7 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.emit(ext, repaired)
 	result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	if written == ext && r.wasBehind(ctx, ext) {
-		return ctrl.Result{RequeueAfter: atOnce}, nil
+		result.RequeueAfter = atOnce
 	}
 	if err != nil {
 		r.backoff.failed(requestFor(ext.Name), ext.Generation, causeOf(outcome.Stage, err))

@@ -31,6 +31,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
@@ -606,6 +607,46 @@ func TestStatusIsSeenLate(t *testing.T) {
 				t.Errorf("result = %+v, and nothing wakes the extension: the status stays %s", result, inShort(&newer.Status))
 			}
 		})
+	}
+}
+
+// TestStatusThatIsSeenLateKeepsTheWait: a pass that fails counts, even if there is another
+// one at once because of the status.
+func TestStatusThatIsSeenLateKeepsTheWait(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.fetchErr = errors.New("the registry is away")
+	passes := requeue.Quietly(w.reconciler, w.reconciler.backoff)
+	for range 2 {
+		if _, err := passes.Reconcile(t.Context(), requestFor("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := w.reconciler.backoff.NumRequeues(requestFor("x"))
+	older := w.extension(t)
+	theirs := older.DeepCopy()
+	meta.SetStatusCondition(&theirs.Status.Conditions, metav1.Condition{Type: "Theirs", Status: metav1.ConditionTrue, Reason: "Set"})
+	if err := w.client.Status().Update(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	late := true
+	w.reconciler.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // what newWorld made
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			ext, isExtension := object.(*ocv1.ClusterExtension)
+			if !isExtension || !late {
+				return c.Get(ctx, key, object, options...)
+			}
+			late = false
+			older.DeepCopyInto(ext)
+			return nil
+		},
+	})
+	result, err := passes.Reconcile(t.Context(), requestFor("x"))
+	if err != nil || result.RequeueAfter != atOnce {
+		t.Errorf("result = %+v, err = %v, want a pass at once", result, err)
+	}
+	if got := w.reconciler.backoff.NumRequeues(requestFor("x")); got != failed+1 {
+		t.Errorf("%d failures are counted, want %d", got, failed+1)
 	}
 }
 
