@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -200,7 +202,7 @@ func (c contents) put(ctx context.Context, name string, origin Origin, got fetch
 	defer got.close()
 	began := c.now()
 	if err := c.store.Put(ctx, name, origin, got.catalog.Files); err != nil {
-		return fmt.Errorf("error storing fbc: %w", err)
+		return storingError(err)
 	}
 	stored, _ := c.store.Record(name)
 	log.FromContext(ctx).Info("pulled and stored the catalog",
@@ -246,7 +248,19 @@ func (c contents) restore(ctx context.Context, name string, origin Origin, ref s
 
 func (c contents) confirm(name string, origin Origin) error {
 	if err := c.store.Confirm(name, origin); err != nil {
-		return fmt.Errorf("error storing fbc: %w", err)
+		return storingError(err)
 	}
 	return nil
+}
+
+// storingError is of the store. Where on the disk an error comes from is left out: the names
+// of temporary folders and files differ with each try, so the status would differ too, and
+// its write would bring the next try at once.
+func storingError(err error) error {
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		err = fmt.Errorf("%s: %w", file.Op, file.Err)
+	} else if link, ok := errors.AsType[*os.LinkError](err); ok {
+		err = fmt.Errorf("%s: %w", link.Op, link.Err)
+	}
+	return fmt.Errorf("error storing fbc: %w", err)
 }
