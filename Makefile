@@ -5,7 +5,10 @@
 # depend on how the checkout came about.
 export GOFLAGS += -buildvcs=false -tags=containers_image_openpgp
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# It is found out once: an edit while something is built would make it another one.
+ifndef VERSION
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+endif
 
 # Tools are pinned in a module of their own. The go command builds each of them
 # once and keeps it in its cache.
