@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery"
@@ -75,6 +76,7 @@ type contact struct {
 	resourcelock.Interface
 
 	now func() time.Time
+	log logr.Logger
 
 	mu sync.Mutex
 	// over is called when the API server has been away for awayAfter, and before another
@@ -84,6 +86,8 @@ type contact struct {
 	silent time.Time
 	// lost says that the lease could not be kept, or was given up.
 	lost bool
+	// refusal is why the API server refuses the lease, as it was logged; empty if it does not.
+	refusal string
 	// holder is who had the lease when it was read or renewed last.
 	holder string
 	// unrenewed runs from the last time that the lease was renewed on; nil before.
@@ -105,7 +109,10 @@ func (c *contact) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, 
 	if err == nil {
 		c.saw(record.HolderIdentity)
 	}
-	return record, raw, err
+	if apierrors.IsNotFound(err) {
+		return record, raw, err // it is made now
+	}
+	return record, raw, c.tell(err)
 }
 
 // saw takes in who has the lease. A leader that reads another one's name has lost it.
@@ -125,7 +132,7 @@ func (c *contact) Create(ctx context.Context, record resourcelock.LeaderElection
 	err := c.Interface.Create(ctx, record)
 	c.note(err)
 	c.renewed(record, began, err)
-	return err
+	return c.tell(err)
 }
 
 // Update implements [resourcelock.Interface].
@@ -140,7 +147,30 @@ func (c *contact) Update(ctx context.Context, record resourcelock.LeaderElection
 	err := c.Interface.Update(ctx, record)
 	c.note(err)
 	c.renewed(record, began, err)
-	return err
+	return c.tell(err)
+}
+
+// refusedError is what the API server has against a lease. It was logged when it came up
+// first; who elects a leader logs it with every try, which is each second.
+type refusedError struct{ error }
+
+func (e refusedError) Unwrap() error { return e.error }
+
+// tell logs once why no lease can be had, as long as that is the reason, and marks the error
+// as told. Others pass: that the API server is away is told by [await], and who comes late
+// to a lease tries again.
+func (c *contact) tell(err error) error {
+	if err == nil || isAway(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	c.mu.Lock()
+	isNews := c.refusal != err.Error()
+	c.refusal = err.Error()
+	c.mu.Unlock()
+	if isNews {
+		c.log.Error(err, "there is no lease, and nothing is done without: look at --system-namespace, where it has to be, and at the rights of this ServiceAccount there")
+	}
+	return refusedError{err}
 }
 
 // holds says that the lease was this replica's when it was read or renewed last.
@@ -158,7 +188,7 @@ func (c *contact) renewed(record resourcelock.LeaderElectionRecord, began time.T
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holder = record.HolderIdentity
+	c.holder, c.refusal = record.HolderIdentity, ""
 	if c.unrenewed != nil {
 		c.unrenewed.Stop()
 	}

@@ -12,6 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/zapr"
+	uberzap "go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -107,6 +111,44 @@ func TestContact(t *testing.T) {
 		}
 		if c.isLost() != step.lost || (away != nil) != step.away {
 			t.Errorf("step %d: lost %t, away %v", i, c.isLost(), away)
+		}
+	}
+}
+
+// TestRefusedLeaseIsToldOnce: who elects a leader tries every second.
+func TestRefusedLeaseIsToldOnce(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(leases, leaderLock, errors.New("no"))
+	core, logged := observer.New(zapcore.InfoLevel)
+	lock := &fakeLock{}
+	c := &contact{Interface: lock, now: time.Now, log: zapr.NewLogger(uberzap.New(core))}
+	c.whenOver(func(error) {})
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: c.Identity()}
+	for i, step := range []struct {
+		err  error
+		told bool
+	}{
+		{err: forbidden, told: true},
+		{err: forbidden},
+		{err: errors.New("connection refused")},
+		{err: forbidden},
+		{err: apierrors.NewConflict(leases, leaderLock, errors.New("modified"))},
+		{err: nil},
+		{err: forbidden, told: true},
+		{err: apierrors.NewUnauthorized("expired"), told: true},
+	} {
+		lock.fails(step.err)
+		for _, err := range []error{func() error { _, _, err := c.Get(t.Context()); return err }(), c.Update(t.Context(), mine)} {
+			if !errors.Is(err, step.err) {
+				t.Errorf("step %d: %v, want %v", i, err, step.err)
+			}
+			_, isMarked := errors.AsType[refusedError](err)
+			if want := apierrors.IsForbidden(step.err) || apierrors.IsUnauthorized(step.err); isMarked != want {
+				t.Errorf("step %d: %v is marked as told: %t", i, err, isMarked)
+			}
+		}
+		if got := len(logged.TakeAll()); got > 1 || (got == 1) != step.told {
+			t.Errorf("step %d: it is told %d times, want %t", i, got, step.told)
 		}
 	}
 }

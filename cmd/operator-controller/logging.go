@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	stdlog "log"
 	"slices"
@@ -57,8 +58,8 @@ func newLogger(out io.Writer, verbosity int8) logr.Logger {
 // ours is a core for what this program has to say. Libraries tell of themselves, as
 // controller-runtime does of each source of events that it starts: that is at V(1),
 // except for errors. So are requests without an answer, of which each watch and each try
-// tells, every second: [await] says it once if that lasts. So is the end of leadership, which
-// [lead] tells.
+// tells, every second: [await] says it once if that lasts. So is a lease that is refused,
+// which [contact] tells once, and the end of leadership, which [lead] tells.
 // What healthzLogger says is dropped.
 type ours struct{ zapcore.Core }
 
@@ -99,7 +100,11 @@ func loggable(text string, limit int) string {
 
 func isToldByUs(field zapcore.Field) bool {
 	err, isError := field.Interface.(error)
-	return isError && field.Type == zapcore.ErrorType && (isUnreachable(err) || isLeaseLost(err))
+	if !isError || field.Type != zapcore.ErrorType {
+		return false
+	}
+	_, isRefused := errors.AsType[refusedError](err)
+	return isRefused || isUnreachable(err) || isLeaseLost(err)
 }
 
 func isOurs(caller zapcore.EntryCaller) bool {

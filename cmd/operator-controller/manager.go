@@ -81,7 +81,7 @@ func (p *process) setUp(s *session) error {
 		if err != nil {
 			return err
 		}
-		s.lock = &contact{Interface: lock, now: time.Now}
+		s.lock = &contact{Interface: lock, now: time.Now, log: ctrl.Log}
 	}
 	managed, err := ctrl.NewManager(connection, managerOptions(scheme, s.lock))
 	if err != nil {
