@@ -206,8 +206,8 @@ test-deletions: cluster-build ## Delete extensions at every write, and in SEQUEN
 test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
 	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks
 
-# The controller that upgrades begin with: that before it could be installed by a command.
-PREVIOUS ?= 7135332
+# The controller that upgrades begin with: the first that the manifests of today can run.
+PREVIOUS ?= ba3eeb1
 
 .PHONY: test-node
 test-node: ## Run the deployed controller on a real node; takes root, and packages that it names.

@@ -97,13 +97,15 @@ func (n *Node) DeployManifest(ctx context.Context, manifest string, replicas int
 	return n.make(ctx, file, replicas, nil, "deploy")
 }
 
-// Run is Deploy of an image that make run builds, and loads onto the node.
+// Run is Deploy of an image that make run builds, and loads onto the node. Its version makes
+// it another image than the one that was pushed: the kubelet knows that it has pulled that
+// one, and would pull it by its other name, too, from where nobody serves it.
 func (n *Node) Run(ctx context.Context, from string, replicas int) error {
 	folder, err := n.folder(from)
 	if err != nil {
 		return err
 	}
-	return n.make(ctx, folder, replicas, nil, "run", "CONTAINERD="+n.settings.Socket)
+	return n.make(ctx, folder, replicas, nil, "run", "CONTAINERD="+n.settings.Socket, "VERSION=loaded")
 }
 
 // folder is one of the checkout, from where the deployment is.

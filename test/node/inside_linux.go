@@ -18,12 +18,13 @@ import (
 const prefix = "operator-controller-node-"
 
 // The stages of a run, as a variable of the environment: the process that was started
-// prepares and cleans up, the first process of the namespaces sets them up and reaps,
-// and the third runs the tests.
+// prepares and cleans up, one in namespaces of its own finds out whether a node can be had,
+// the first process of those of the run sets them up and reaps, and the last runs the tests.
 const (
 	stageVariable = "OPERATOR_CONTROLLER_NODE_STAGE"
 	dirVariable   = "OPERATOR_CONTROLLER_NODE_DIR"
 
+	stageProbe = "probe"
 	stageFirst = "first"
 	stageTests = "tests"
 )
@@ -36,6 +37,8 @@ func Inside(prepare func(ctx context.Context, dir string) error, run func(ctx co
 	var code int
 	var err error
 	switch os.Getenv(stageVariable) {
+	case stageProbe:
+		err = probe(ctx)
 	case stageFirst:
 		code, err = runFirst(ctx, dir)
 	case stageTests:
@@ -53,7 +56,11 @@ func Inside(prepare func(ctx context.Context, dir string) error, run func(ctx co
 // runOutside prepares, runs this program again in namespaces of its own, and removes
 // what they leave.
 func runOutside(ctx context.Context, prepare func(context.Context, string) error) (code int, err error) {
-	if text := skipText(); text != "" {
+	text := skipText()
+	if text == "" {
+		text = lackText()
+	}
+	if text != "" {
 		fmt.Fprintln(os.Stderr, text)
 		return 0, nil
 	}
@@ -84,12 +91,16 @@ func runOutside(ctx context.Context, prepare func(context.Context, string) error
 func runInNamespaces(dir string) (int, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	first := again(dir, stageFirst)
-	first.SysProcAttr = &syscall.SysProcAttr{
+	return exitCode(inNamespaces(again(dir, stageFirst)).Run())
+}
+
+// inNamespaces gives a command namespaces of its own, and the end of this process.
+func inNamespaces(command *exec.Cmd) *exec.Cmd {
+	command.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	return exitCode(first.Run())
+	return command
 }
 
 // again is this program in another stage.

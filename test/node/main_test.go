@@ -56,6 +56,15 @@ func needNode(t *testing.T) {
 	}
 }
 
+// needMinutes is for what takes its time to wait.
+func needMinutes(t *testing.T) {
+	t.Helper()
+	needNode(t)
+	if testing.Short() {
+		t.Skip("takes minutes of waiting: make test-node without -short runs it")
+	}
+}
+
 // prepare builds everything. Without the earlier revision, the test of it is skipped.
 func prepare(ctx context.Context, dir string) error {
 	if err := node.Prepare(ctx, dir, os.Stderr); err != nil || *previous == "" {

@@ -42,7 +42,7 @@ var registryAway = flag.Duration("registry-away", 30*time.Second, "how long the 
 //
 //nolint:paralleltest // it takes away what all tests need
 func TestOutages(t *testing.T) {
-	needNode(t)
+	needMinutes(t)
 	const name = "steady"
 	offer(t, name, nil, "1.0.0")
 	extend(t, name, "1.0.0")
@@ -228,7 +228,7 @@ func toldOnce(t *testing.T, since time.Time) {
 //
 //nolint:paralleltest // it restarts the node of all tests
 func TestNodeRestarts(t *testing.T) {
-	needNode(t)
+	needMinutes(t)
 	const name = "rebooted"
 	offer(t, name, nil, "1.0.0")
 	extend(t, name, "1.0.0")
@@ -268,7 +268,7 @@ func fetchCatalog(ctx context.Context, through *http.Client, name string) error 
 //
 //nolint:paralleltest // it deploys the controller of all tests anew
 func TestCacheIsFull(t *testing.T) {
-	needNode(t)
+	needMinutes(t)
 	const name, large = "small", "large"
 	t.Cleanup(func() { deploy(t) })
 	deploy(t, `{op: replace, path: /spec/template/spec/volumes/0, value: {name: cache, emptyDir: {medium: Memory, sizeLimit: 16Mi}}}`)
