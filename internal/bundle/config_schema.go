@@ -12,6 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/clusterextensions/operator-controller/internal/quantity"
 )
 
 // deploymentConfigSchema is made from the Go type by a test, which also fails
@@ -105,6 +107,9 @@ func validateQuantity(value any) error {
 	text, ok := value.(string)
 	if !ok {
 		return nil
+	}
+	if quantity.IsHuge(text) {
+		return errors.New("there cannot be as much of a resource")
 	}
 	_, err := resource.ParseQuantity(text)
 	return err

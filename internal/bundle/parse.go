@@ -13,6 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/quantity"
 )
 
 // Parse reads the files of a bundle: the flat folder manifests/,
@@ -224,6 +228,10 @@ func (p *parser) addObject(at location, object *unstructured.Unstructured) {
 func (p *parser) addCSV(at location, object *unstructured.Unstructured) {
 	p.csvFiles = append(p.csvFiles, at.file)
 	csv := operatorsv1alpha1.ClusterServiceVersion{}
+	if text := hugeQuantity(object.Object, false); text != "" {
+		p.findings.add(at.file, at.path, "%s: there cannot be as much of a resource as %s", kindCSV, excerpt.Quote(text))
+		return
+	}
 	if err := decodeTyped(object.Object, &csv); err != nil {
 		p.findings.add(at.file, at.path, "decoding %s: %v", kindCSV, err)
 		return
@@ -338,4 +346,30 @@ func (p *parser) checkBetaCRDs() {
 	slices.Sort(p.betaCRDs)
 	p.findings.unsupportedf("custom resource definitions [%s] are not of version %s/v1, the only one that clusters since Kubernetes 1.22 serve",
 		strings.Join(slices.Compact(p.betaCRDs), ", "), groupAPIExtensions)
+}
+
+// quantities are the fields of pods that hold a quantity, or a map of some.
+var quantities = sets.New("limits", "requests", "overhead", "sizeLimit", "divisor")
+
+// hugeQuantity is one in a value, or empty. The types have them read and written.
+func hugeQuantity(value any, isQuantity bool) string {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if text := hugeQuantity(value[key], isQuantity || quantities.Has(key)); text != "" {
+				return text
+			}
+		}
+	case []any:
+		for _, inner := range value {
+			if text := hugeQuantity(inner, false); text != "" {
+				return text
+			}
+		}
+	case string:
+		if isQuantity && quantity.IsHuge(value) {
+			return value
+		}
+	}
+	return ""
 }

@@ -175,6 +175,28 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestHugeQuantitiesAreRefused before anybody calculates with them, which would not end.
+func TestHugeQuantitiesAreRefused(t *testing.T) {
+	t.Parallel()
+	const deployment = "  install:\n    strategy: deployment\n    spec: {deployments: [{name: d, spec: {template: {spec: {%s}}}}]}\n"
+	for name, pod := range map[string]string{
+		"limit":    `containers: [{name: c, resources: {limits: {cpu: "123456789012345678901e99999999"}}}]`,
+		"request":  `initContainers: [{name: c, resources: {requests: {memory: "1.00000000000000000001e99999999"}}}]`,
+		"volume":   `volumes: [{name: v, emptyDir: {sizeLimit: "123456789012345678901e99999999"}}]`,
+		"overhead": `overhead: {cpu: "123456789012345678901e99999999"}`,
+		"variable": `containers: [{name: c, env: [{name: E, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: "123456789012345678901e99999999"}}}]}]`,
+	} {
+		_, err := bundle.Parse(minimalBundle(map[string]string{"manifests/csv.yaml": minimalCSV + fmt.Sprintf(deployment, pod)}))
+		if err == nil || !strings.Contains(err.Error(), "there cannot be as much of a resource as") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	honest := `containers: [{name: c, env: [{name: E, value: "1e999"}], resources: {limits: {cpu: 1e3}, requests: {memory: "12345678901234567890"}}}]`
+	if _, err := bundle.Parse(minimalBundle(map[string]string{"manifests/csv.yaml": minimalCSV + fmt.Sprintf(deployment, honest)})); err != nil {
+		t.Error(err)
+	}
+}
+
 // endless is a file system with one file that does not end.
 type endless struct {
 	fs.FS
