@@ -128,25 +128,20 @@ func sourceOf(catalog *ocv1.ClusterCatalog) (CatalogSource, bool) {
 //
 // It comes after a read that can take minutes. Labels that were changed meanwhile
 // have woken extensions too early, so those count that the catalog has now.
-func (r *CatalogReconciler) wake(ctx context.Context, req ctrl.Request, match func(pkg string) bool) error {
+func (r *CatalogReconciler) wake(ctx context.Context, req ctrl.Request, matches func(pkg string) bool) error {
 	r.Neighbours.expire()
 	catalog := &ocv1.ClusterCatalog{}
 	if err := r.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	needs := newNeedsReader(ctx, r.Neighbours)
-	names, err := extensionNames(ctx, r.Client, func(ext *ocv1.ClusterExtension) bool {
+	return eachExtension(ctx, r.Client, func(ext *ocv1.ClusterExtension) {
 		filter := ext.Spec.Source.Catalog
 		if filter == nil {
-			return false
+			return
 		}
-		return match(filter.PackageName) && selects(filter, catalog) || looksAtOthers(needs(ext))
+		if matches(filter.PackageName) && selects(filter, catalog) || looksAtOthers(needs(ext)) {
+			r.Wakeups.WakeWith(ext.Name, priorityOf(ext))
+		}
 	})
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		r.Wakeups.Wake(name)
-	}
-	return nil
 }

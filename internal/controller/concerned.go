@@ -8,32 +8,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
-// toRequirersOfAPIs wakes those that depend on what the cluster serves.
-func (r *Reconciler) toRequirersOfAPIs() handler.TypedEventHandler[struct{}, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ struct{}) []reconcile.Request {
-		return r.requirersOfAPIs(ctx)
-	})
-}
-
-// requirersOfAPIs are the extensions whose package requires APIs, and those that have
+// requirersOfAPIs matches the extensions whose package requires APIs, and those that have
 // objects of kinds that were not served.
-func (r *Reconciler) requirersOfAPIs(ctx context.Context) []reconcile.Request {
+func (r *Reconciler) requirersOfAPIs(ctx context.Context) match {
 	needs := newNeedsReader(ctx, r.Neighbours)
-	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
+	return func(ext *ocv1.ClusterExtension) bool {
 		if _, waits := r.unserved.Load(ext.Name); waits {
 			return true
 		}
 		its := needs(ext)
 		return its.APIs || its.Platform
-	})
+	}
 }
 
 // installMoved notices when another bundle, or none, is installed.
@@ -50,16 +41,16 @@ func installMoved() predicate.Predicate {
 	}
 }
 
-// concernedBy gives the extensions that require the package of an extension, and
+// concernedBy matches the extensions that require the package of an extension, and
 // those that it requires itself: they tell of each other.
-func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) []reconcile.Request {
+func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) match {
 	moved, ok := object.(*ocv1.ClusterExtension)
 	if !ok || moved.Spec.Source.Catalog == nil {
-		return nil
+		return nobody
 	}
 	needs := newNeedsReader(ctx, r.Neighbours)
 	required := needs(moved).Packages
-	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
+	return func(ext *ocv1.ClusterExtension) bool {
 		if ext.Name == moved.Name || ext.Spec.Source.Catalog == nil {
 			return false
 		}
@@ -67,7 +58,7 @@ func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) []re
 		return its.AnyPackage ||
 			slices.Contains(its.Packages, moved.Spec.Source.Catalog.PackageName) ||
 			slices.Contains(required, ext.Spec.Source.Catalog.PackageName)
-	})
+	}
 }
 
 func looksAtOthers(its requirement.Needs) bool {

@@ -265,6 +265,21 @@ func (w *world) extension(t *testing.T) *ocv1.ClusterExtension {
 	return ext
 }
 
+// matching are the names of the extensions that something would wake, sorted.
+func (w *world) matching(t *testing.T, matches match) []string {
+	t.Helper()
+	var names []string
+	if err := eachExtension(t.Context(), w.client, func(ext *ocv1.ClusterExtension) {
+		if matches(ext) {
+			names = append(names, ext.Name)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // checkInvariants holds for the status after every pass.
 func (w *world) checkInvariants(t *testing.T) {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -43,12 +43,13 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterextension").
 		For(&ocv1.ClusterExtension{}, builder.WithPredicates(r.extensionEdited())).
+		Watches(&ocv1.ClusterExtension{}, newsFirst()).
 		Watches(&ocv1.ClusterExtension{}, r.removals.handler()).
-		Watches(&ocv1.ClusterCatalog{}, handler.EnqueueRequestsFromMapFunc(r.selecting), builder.WithPredicates(catalogMoved())).
-		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(accountMoved())).
-		Watches(&ocv1.ClusterExtension{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), builder.WithPredicates(r.Neighbours.noted(), installMoved())).
+		Watches(&ocv1.ClusterCatalog{}, r.wakes(r.selecting), builder.WithPredicates(catalogMoved())).
+		Watches(&corev1.ServiceAccount{}, r.wakes(r.using), builder.WithPredicates(accountMoved())).
+		Watches(&ocv1.ClusterExtension{}, r.wakes(r.concernedBy), builder.WithPredicates(r.Neighbours.noted(), installMoved())).
 		WatchesRawSource(sources.Wakeups).
-		WatchesRawSource(source.TypedChannel(sources.APIs, r.toRequirersOfAPIs())).
+		WatchesRawSource(source.TypedChannel(sources.APIs, r.wakesAt(r.requirersOfAPIs))).
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -88,10 +89,13 @@ func (r *Reconciler) statusDiffers(e event.UpdateEvent) bool {
 	return known && !equality.Semantic.DeepEqual(concluded, &after.Status)
 }
 
+// isNew ignores what there is when the process begins: every extension is looked at then.
+func isNew(e event.CreateEvent) bool { return !e.IsInInitialList }
+
 // catalogMoved leaves new content to the [CatalogReconciler], which wakes those
 // whose package has changed.
 func catalogMoved() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.Funcs{CreateFunc: isNew, UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isCatalog := e.ObjectOld.(*ocv1.ClusterCatalog)
 		after, isStillCatalog := e.ObjectNew.(*ocv1.ClusterCatalog)
 		if !isCatalog || !isStillCatalog {
@@ -108,58 +112,48 @@ func catalogMoved() predicate.Predicate {
 // accountMoved notices a ServiceAccount that appears, goes, or has other pull
 // secrets.
 func accountMoved() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.Funcs{CreateFunc: isNew, UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isAccount := e.ObjectOld.(*corev1.ServiceAccount)
 		after, isStillAccount := e.ObjectNew.(*corev1.ServiceAccount)
 		return isAccount && isStillAccount && !slices.Equal(before.ImagePullSecrets, after.ImagePullSecrets)
 	}}
 }
 
-// selecting gives the extensions that may draw from a catalog. Those whose
-// selector no longer matches it are among them: the event tells of the labels
-// after the change only.
-func (r *Reconciler) selecting(ctx context.Context, _ client.Object) []reconcile.Request {
+// selecting matches the extensions that may draw from a catalog, and those that look at
+// others: what is installed, and what would bring what is missing, is known from catalogs
+// that they need not select.
+func (r *Reconciler) selecting(ctx context.Context, object client.Object) match {
 	r.Neighbours.expire()
-	return r.extensions(ctx, func(*ocv1.ClusterExtension) bool { return true })
+	catalog, ok := object.(*ocv1.ClusterCatalog)
+	if !ok {
+		return nobody
+	}
+	needs := newNeedsReader(ctx, r.Neighbours)
+	return func(ext *ocv1.ClusterExtension) bool {
+		filter := ext.Spec.Source.Catalog
+		return filter != nil && (selects(filter, catalog) || looksAtOthers(needs(ext)))
+	}
 }
 
-// using gives the extensions that use a ServiceAccount. The one that each namespace
+// using matches the extensions that use a ServiceAccount. The one that each namespace
 // has comes and goes with it, which those tell that wait for the namespace.
-func (r *Reconciler) using(ctx context.Context, account client.Object) []reconcile.Request {
-	return r.extensions(ctx, func(ext *ocv1.ClusterExtension) bool {
-		return ext.Spec.Namespace == account.GetNamespace() &&
-			(ext.Spec.ServiceAccount.Name == account.GetName() || account.GetName() == defaultAccount)
-	})
+func (r *Reconciler) using(ctx context.Context, account client.Object) match {
+	return func(ext *ocv1.ClusterExtension) bool {
+		if ext.Spec.Namespace != account.GetNamespace() {
+			return false
+		}
+		name := ext.Spec.ServiceAccount.Name
+		return name == account.GetName() || account.GetName() == defaultAccount && r.lacksAccount(ctx, ext.Spec.Namespace, name)
+	}
+}
+
+// lacksAccount is false where it is not known.
+func (r *Reconciler) lacksAccount(ctx context.Context, namespace, name string) bool {
+	return apierrors.IsNotFound(r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &corev1.ServiceAccount{}))
 }
 
 // defaultAccount is the ServiceAccount that the cluster creates in each namespace.
 const defaultAccount = "default"
-
-func (r *Reconciler) extensions(ctx context.Context, match func(*ocv1.ClusterExtension) bool) []reconcile.Request {
-	names, err := extensionNames(ctx, r.Client, match)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing extensions to wake")
-	}
-	requests := make([]reconcile.Request, 0, len(names))
-	for _, name := range names {
-		requests = append(requests, requestFor(name))
-	}
-	return requests
-}
-
-func extensionNames(ctx context.Context, reader client.Reader, match func(*ocv1.ClusterExtension) bool) ([]string, error) {
-	var list ocv1.ClusterExtensionList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing ClusterExtensions: %w", err)
-	}
-	var names []string
-	for i := range list.Items {
-		if match(&list.Items[i]) {
-			names = append(names, list.Items[i].Name)
-		}
-	}
-	return names, nil
-}
 
 func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}

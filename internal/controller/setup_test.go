@@ -82,7 +82,10 @@ func TestNamespaceThatAppears(t *testing.T) {
 	t.Parallel()
 	elsewhere := sampleExtension()
 	elsewhere.Name, elsewhere.Spec.Namespace = "elsewhere", "other"
-	w := newWorld(t, sampleExtension(), elsewhere)
+	content := sampleExtension() // with its account
+	content.Name, content.Spec.Namespace = "content", "served"
+	w := newWorld(t, sampleExtension(), elsewhere, content,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "served", Name: "sa"}})
 	tests := map[string]struct {
 		namespace, account string
 		want               []string
@@ -91,17 +94,14 @@ func TestNamespaceThatAppears(t *testing.T) {
 		"the one of the namespace":      {namespace: "ns", account: "default", want: []string{"x"}},
 		"another one":                   {namespace: "ns", account: "builder"},
 		"of a namespace of nobody":      {namespace: "none", account: "default"},
+		"where nobody lacks one":        {namespace: "served", account: "default"},
 		"of the namespace of the other": {namespace: "other", account: "default", want: []string{"elsewhere"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: tc.account}}
-			var got []string
-			for _, request := range w.reconciler.using(t.Context(), account) {
-				got = append(got, request.Name)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, w.matching(t, w.reconciler.using(t.Context(), account))); diff != "" {
 				t.Errorf("woken (-want +got):\n%s", diff)
 			}
 		})

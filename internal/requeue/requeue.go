@@ -34,8 +34,8 @@ func (e *ReportedError) Error() string { return e.Err.Error() }
 func (e *ReportedError) Unwrap() error { return e.Err }
 
 // Quietly returns a reconciler that makes the passes of next. After a [ReportedError] the
-// next pass comes when waits say, and they are forgotten with the first pass that
-// succeeds; the sooner one counts if next names a time as well. After a terminal error,
+// next pass comes when waits say, behind what is new, and they are forgotten with the first
+// pass that succeeds; the sooner one counts if next names a time as well. After a terminal error,
 // and after [ErrUnderway], there is none, unless next names a time. Waits are not to be
 // those of the queue, which forgets them on its own.
 func Quietly(next reconcile.Reconciler, waits workqueue.TypedRateLimiter[reconcile.Request]) reconcile.Reconciler {
@@ -50,7 +50,7 @@ func Quietly(next reconcile.Reconciler, waits workqueue.TypedRateLimiter[reconci
 		case errors.Is(err, ErrUnderway), errors.Is(err, reconcile.TerminalError(nil)): //nolint:forbidigo // it asks, and does not decide
 			return result, nil
 		case isTold(err):
-			return reconcile.Result{RequeueAfter: sooner(waits.When(req), result.RequeueAfter)}, nil
+			return reconcile.Result{RequeueAfter: sooner(waits.When(req), result.RequeueAfter), Priority: new(Later)}, nil
 		case apierrors.IsConflict(err):
 			return reconcile.Result{RequeueAfter: conflictWait}, nil
 		}

@@ -56,6 +56,11 @@ func TestQuietly(t *testing.T) {
 			got, err := requeue.Quietly(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 				return tt.result, tt.err
 			}), waits).Reconcile(ctx, request)
+			_, isTold := errors.AsType[*requeue.ReportedError](tt.err)
+			isBehind := got.Priority != nil && *got.Priority == requeue.Later
+			if retried := isTold && !errors.Is(tt.err, reconcile.TerminalError(nil)); isBehind != retried { //nolint:forbidigo // it asks
+				t.Errorf("priority %v, behind what is new: want %t", got.Priority, retried)
+			}
 			if got.RequeueAfter != tt.want || !errors.Is(err, tt.wantErr) {
 				t.Errorf("got %s, %v, want %s, %v: %s", got.RequeueAfter, err, tt.want, tt.wantErr, tt.reason)
 			}

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -15,22 +14,27 @@ import (
 type Wakeups struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// early has those that were woken before there was a queue.
-	early sets.Set[string]
+	// early has the priorities of those that were woken before there was a queue.
+	early map[string]int
 }
 
 // Wake asks for a pass over an object. It never waits.
-func (w *Wakeups) Wake(name string) {
+func (w *Wakeups) Wake(name string) { w.WakeWith(name, Now) }
+
+// WakeWith is Wake with a priority.
+func (w *Wakeups) WakeWith(name string, priority int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.queue == nil {
-		if w.early == nil {
-			w.early = sets.New[string]()
-		}
-		w.early.Insert(name)
+	if w.queue != nil {
+		Add(w.queue, name, priority)
 		return
 	}
-	w.queue.Add(requestFor(name))
+	if w.early == nil {
+		w.early = map[string]int{}
+	}
+	if before, known := w.early[name]; !known || before < priority {
+		w.early[name] = priority
+	}
 }
 
 // Start gives the wake-ups to the queue of the controller, from now on.
@@ -38,8 +42,8 @@ func (w *Wakeups) Start(_ context.Context, queue workqueue.TypedRateLimitingInte
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queue = queue
-	for name := range w.early {
-		queue.Add(requestFor(name))
+	for name, priority := range w.early {
+		Add(queue, name, priority)
 	}
 	w.early = nil
 	return nil
