@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -95,6 +96,10 @@ func (w ThreeWay) Patch() (Patch, error) {
 	if err != nil {
 		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
+	w = w.asStored()
+	if w.isStored() {
+		return Patch{}, nil
+	}
 	documents, err := w.documents()
 	if err != nil {
 		return Patch{}, err
@@ -103,7 +108,40 @@ func (w ThreeWay) Patch() (Patch, error) {
 	if err != nil {
 		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
+	// Some fields are sent although they are the same, and the order of lists that nobody
+	// has changed.
+	after, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(documents.live, data, lookup)
+	if err == nil && isSameJSON(documents.live, after) {
+		return Patch{}, nil
+	}
 	return Patch{Kind: types.StrategicMergePatchType, Data: data}, nil
+}
+
+// asStored has what is wanted, and was, in the words of the API server.
+func (w ThreeWay) asStored() ThreeWay {
+	stored := ThreeWay{Wanted: asStored(w.Wanted), Live: w.Live}
+	if w.Before != nil {
+		stored.Before = asStored(w.Before)
+	}
+	return stored
+}
+
+// isStored reports that nothing else was wanted before, and the live object has all of it.
+func (w ThreeWay) isStored() bool {
+	if w.Before != nil && !reflect.DeepEqual(w.Before.Object, w.Wanted.Object) {
+		return false
+	}
+	wanted := w.Wanted
+	if isAggregated(wanted) {
+		wanted = withoutRules(wanted)
+	}
+	return isStored(wanted.GroupVersionKind(), wanted.Object, w.Live.Object)
+}
+
+// isSameJSON compares values, and not how they are written.
+func isSameJSON(a, b []byte) bool {
+	var x, y any
+	return utiljson.Unmarshal(a, &x) == nil && utiljson.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // ListReplacingPatch is [ThreeWay.Patch] with every list replaced whole.
