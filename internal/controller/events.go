@@ -46,11 +46,15 @@ const (
 type transition struct{ kind, reason, note string }
 
 // transitionOf compares the status before and after a pass; nil if there is
-// nothing new to tell. What Ready says has all the rest in it.
+// nothing new to tell. What Ready says has all the rest in it. Of a rollout, the beginning
+// and the end are told, and not each step, which the status tells.
 func transitionOf(before, after *ocv1.ClusterExtensionStatus) *transition {
 	was := meta.FindStatusCondition(before.Conditions, ocv1.TypeReady)
 	is := meta.FindStatusCondition(after.Conditions, ocv1.TypeReady)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return nil
+	}
+	if was != nil && was.Reason == ocv1.ReasonRollingOut && is.Reason == ocv1.ReasonRollingOut {
 		return nil
 	}
 	t := &transition{kind: corev1.EventTypeWarning, reason: is.Reason, note: is.Message}

@@ -28,6 +28,8 @@ func TestTransitions(t *testing.T) {
 		"ready at last":      {before: status(), after: status(succeeded), want: &transition{kind: corev1.EventTypeNormal, reason: ocv1.ReasonSucceeded, note: "1.0.0"}},
 		"another text":       {before: status(succeeded), after: status(ready(metav1.ConditionTrue, ocv1.ReasonSucceeded, "1.1.0")), want: &transition{kind: corev1.EventTypeNormal, reason: ocv1.ReasonSucceeded, note: "1.1.0"}},
 		"a rollout":          {before: status(succeeded), after: status(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "d")), want: &transition{kind: corev1.EventTypeNormal, reason: ocv1.ReasonRollingOut, note: "d"}},
+		"a step of it":       {before: status(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "d")), after: status(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "e"))},
+		"the end of it":      {before: status(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "d")), after: status(succeeded), want: &transition{kind: corev1.EventTypeNormal, reason: ocv1.ReasonSucceeded, note: "1.0.0"}},
 		"cannot be told":     {before: status(succeeded), after: status(ready(metav1.ConditionUnknown, ocv1.ReasonRetrying, "e")), want: &transition{kind: corev1.EventTypeWarning, reason: ocv1.ReasonRetrying, note: "e"}},
 		"something is amiss": {before: status(succeeded), after: status(ready(metav1.ConditionFalse, ocv1.ReasonBlocked, "e")), want: &transition{kind: corev1.EventTypeWarning, reason: ocv1.ReasonBlocked, note: "e"}},
 	}
