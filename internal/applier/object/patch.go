@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,7 +98,7 @@ func (w ThreeWay) Patch() (Patch, error) {
 		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
 	w = w.asStored()
-	if w.isStored() {
+	if w.isCovered() {
 		return Patch{}, nil
 	}
 	documents, err := w.documents()
@@ -108,10 +109,10 @@ func (w ThreeWay) Patch() (Patch, error) {
 	if err != nil {
 		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
-	// Some fields are sent although they are the same, and the order of lists that nobody
-	// has changed.
+	// Some fields are sent although they are the same or mean the same, and the order of lists
+	// that nobody has changed.
 	after, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(documents.live, data, lookup)
-	if err == nil && isSameJSON(documents.live, after) {
+	if err == nil && w.isSame(documents.live, after) {
 		return Patch{}, nil
 	}
 	return Patch{Kind: types.StrategicMergePatchType, Data: data}, nil
@@ -126,22 +127,36 @@ func (w ThreeWay) asStored() ThreeWay {
 	return stored
 }
 
-// isStored reports that nothing else was wanted before, and the live object has all of it.
-func (w ThreeWay) isStored() bool {
+// isSame reports that the API server would store the one live object as the other.
+func (w ThreeWay) isSame(a, b []byte) bool {
+	var x, y map[string]any
+	if utiljson.Unmarshal(a, &x) != nil || utiljson.Unmarshal(b, &y) != nil {
+		return false
+	}
+	if reflect.DeepEqual(x, y) {
+		return true
+	}
+	// What a patch says is known to this program if what it was made from is.
+	kind := w.Wanted.GroupVersionKind()
+	for _, said := range []*unstructured.Unstructured{w.Wanted, w.Before} {
+		if said == nil {
+			continue
+		}
+		if _, known := typed(kind, said.Object, true); !known {
+			return false
+		}
+	}
+	before, isTyped := typed(kind, x, false)
+	after, isTypedToo := typed(kind, y, false)
+	return isTyped && isTypedToo && equality.Semantic.DeepEqual(before, after)
+}
+
+// isCovered reports that nothing else was wanted before, and the live object has all of it.
+func (w ThreeWay) isCovered() bool {
 	if w.Before != nil && !reflect.DeepEqual(w.Before.Object, w.Wanted.Object) {
 		return false
 	}
-	wanted := w.Wanted
-	if isAggregated(wanted) {
-		wanted = withoutRules(wanted)
-	}
-	return isStored(wanted.GroupVersionKind(), wanted.Object, w.Live.Object)
-}
-
-// isSameJSON compares values, and not how they are written.
-func isSameJSON(a, b []byte) bool {
-	var x, y any
-	return utiljson.Unmarshal(a, &x) == nil && utiljson.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+	return covers(w.Live.Object, w.Wanted.Object)
 }
 
 // ListReplacingPatch is [ThreeWay.Patch] with every list replaced whole.
@@ -169,7 +184,7 @@ func (w ThreeWay) documents() (documents, error) {
 	if isAggregated(wanted) {
 		wanted, before = withoutRules(wanted), withoutRules(before)
 	}
-	keepLists(wanted.Object, before.Object, w.Live.Object)
+	keepStored(wanted.Object, before.Object, w.Live.Object)
 	var result documents
 	var errs [3]error
 	result.before, errs[0] = json.Marshal(before.Object)
@@ -194,19 +209,22 @@ func withoutRules(role *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: rest}
 }
 
-// keepLists puts the live list in the place of a wanted one that it covers and
-// that the revision before wanted too. The API server fills in defaults inside of
-// lists; without this, lists that are replaced whole would differ for ever.
-func keepLists(wanted, before, live map[string]any) {
+// keepStored puts a live value in the place of a wanted one that it covers and that the
+// revision before wanted too. The API server fills in defaults inside of lists that are
+// replaced whole, and of unions whose other members go; these would differ for ever.
+func keepStored(wanted, before, live map[string]any) {
 	for key, value := range wanted {
 		switch value := value.(type) {
-		case map[string]any:
-			beforeValue, _ := before[key].(map[string]any)
-			liveValue, _ := live[key].(map[string]any)
-			keepLists(value, beforeValue, liveValue)
-		case []any:
+		case map[string]any, []any:
 			if reflect.DeepEqual(value, before[key]) && covers(live[key], value) {
 				wanted[key] = runtime.DeepCopyJSONValue(live[key])
+				continue
+			}
+			wanted, isMap := value.(map[string]any)
+			before, _ := before[key].(map[string]any)
+			live, _ := live[key].(map[string]any)
+			if isMap {
+				keepStored(wanted, before, live)
 			}
 		}
 	}

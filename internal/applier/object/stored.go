@@ -3,7 +3,6 @@ package object
 import (
 	"encoding/base64"
 	"maps"
-	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,64 +69,15 @@ func withTargetPorts(service map[string]any) map[string]any {
 	return service
 }
 
-// isStored reports that a live object of a built-in kind has every field that is wanted: the
-// other way of writing a quantity, an empty list instead of none, and false for a field that
-// is false if nobody says anything, are the same. It is false where that is not known.
-func isStored(kind schema.GroupVersionKind, wanted, live map[string]any) bool {
-	// A field that this program does not know would be lost, and what it says with it.
-	read, ok := reread(kind, wanted, true)
-	if !ok {
-		return false
-	}
-	stored, ok := reread(kind, live, false)
-	return ok && hasAll(stored, wanted, read)
-}
-
-// reread is an object as its Go type writes it.
-func reread(kind schema.GroupVersionKind, object map[string]any, strictly bool) (map[string]any, bool) {
-	typed, err := builtins.New(kind)
+// typed is an object in its Go type, in which the same has one form: a quantity in other
+// words, an empty list and none, and false where that is the default. It is false for an
+// object that is not of the type and, strictly, for one with fields that the type does not
+// have: what they say would be lost.
+func typed(kind schema.GroupVersionKind, fields map[string]any, strictly bool) (runtime.Object, bool) {
+	object, err := builtins.New(kind)
 	if err != nil {
 		return nil, false
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, typed, strictly); err != nil {
-		return nil, false
-	}
-	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	return written, err == nil
-}
-
-// hasAll reports that a live value has what was written and, in the form of its type, read.
-// Lists are the same as a whole.
-func hasAll(live, written, read any) bool {
-	switch written := written.(type) {
-	case map[string]any:
-		read, isRead := read.(map[string]any)
-		live, isLive := live.(map[string]any)
-		if isRead != isLive {
-			return false
-		}
-		for key, value := range written {
-			// What its type does not write is what it is without anybody's word.
-			valueRead, isWritten := read[key]
-			valueLive, isThere := live[key]
-			if isWritten != isThere || isWritten && !hasAll(valueLive, value, valueRead) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		read, _ := read.([]any)
-		live, _ := live.([]any)
-		if len(read) != len(live) || len(read) != len(written) {
-			return false
-		}
-		for i := range live {
-			if !hasAll(live[i], written[i], read[i]) {
-				return false
-			}
-		}
-		return true
-	default:
-		return reflect.DeepEqual(live, read)
-	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, object, strictly)
+	return object, err == nil
 }
