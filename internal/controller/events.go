@@ -54,7 +54,8 @@ func transitionOf(before, after *ocv1.ClusterExtensionStatus) *transition {
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return nil
 	}
-	if was != nil && was.Reason == ocv1.ReasonRollingOut && is.Reason == ocv1.ReasonRollingOut {
+	isStep := was != nil && was.Reason == ocv1.ReasonRollingOut && is.Reason == ocv1.ReasonRollingOut
+	if isStep && was.ObservedGeneration == is.ObservedGeneration {
 		return nil
 	}
 	t := &transition{kind: corev1.EventTypeWarning, reason: is.Reason, note: is.Message}

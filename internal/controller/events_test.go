@@ -18,6 +18,10 @@ func TestTransitions(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: ocv1.TypeReady, Status: status, Reason: reason, Message: message}
 	}
+	edited := func(condition metav1.Condition) metav1.Condition {
+		condition.ObservedGeneration++
+		return condition
+	}
 	succeeded := ready(metav1.ConditionTrue, ocv1.ReasonSucceeded, "1.0.0")
 	tests := map[string]struct {
 		before, after *ocv1.ClusterExtensionStatus
@@ -29,6 +33,7 @@ func TestTransitions(t *testing.T) {
 		"another text":       {before: status(succeeded), after: status(ready(metav1.ConditionTrue, ocv1.ReasonSucceeded, "1.1.0")), want: &transition{kind: corev1.EventTypeNormal, reason: ocv1.ReasonSucceeded, note: "1.1.0"}},
 		"a rollout":          {before: status(succeeded), after: status(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "d")), want: &transition{kind: corev1.EventTypeNormal, reason: ocv1.ReasonRollingOut, note: "d"}},
 		"a step of it":       {before: status(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "d")), after: status(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "e"))},
+		"another rollout":    {before: status(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "d")), after: status(edited(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "e"))), want: &transition{kind: corev1.EventTypeNormal, reason: ocv1.ReasonRollingOut, note: "e"}},
 		"the end of it":      {before: status(ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "d")), after: status(succeeded), want: &transition{kind: corev1.EventTypeNormal, reason: ocv1.ReasonSucceeded, note: "1.0.0"}},
 		"cannot be told":     {before: status(succeeded), after: status(ready(metav1.ConditionUnknown, ocv1.ReasonRetrying, "e")), want: &transition{kind: corev1.EventTypeWarning, reason: ocv1.ReasonRetrying, note: "e"}},
 		"something is amiss": {before: status(succeeded), after: status(ready(metav1.ConditionFalse, ocv1.ReasonBlocked, "e")), want: &transition{kind: corev1.EventTypeWarning, reason: ocv1.ReasonBlocked, note: "e"}},

@@ -45,9 +45,9 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		For(&ocv1.ClusterExtension{}, builder.WithPredicates(r.extensionEdited())).
 		Watches(&ocv1.ClusterExtension{}, newsFirst()).
 		Watches(&ocv1.ClusterExtension{}, r.removals.handler()).
-		Watches(&ocv1.ClusterCatalog{}, r.wakes(r.selecting), builder.WithPredicates(catalogMoved())).
-		Watches(&corev1.ServiceAccount{}, r.wakes(r.using), builder.WithPredicates(accountMoved())).
-		Watches(&ocv1.ClusterExtension{}, r.wakes(r.concernedBy), builder.WithPredicates(r.Neighbours.noted(), installMoved())).
+		Watches(&ocv1.ClusterCatalog{}, r.wakes(r.selecting, priorityOf), builder.WithPredicates(catalogMoved())).
+		Watches(&corev1.ServiceAccount{}, r.wakes(r.using, atNow), builder.WithPredicates(accountMoved())).
+		Watches(&ocv1.ClusterExtension{}, r.wakes(r.concernedBy, priorityOf), builder.WithPredicates(r.Neighbours.noted(), installMoved())).
 		WatchesRawSource(sources.Wakeups).
 		WatchesRawSource(source.TypedChannel(sources.APIs, r.wakesAt(r.requirersOfAPIs))).
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).

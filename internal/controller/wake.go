@@ -46,18 +46,22 @@ func newsFirst() handler.EventHandler {
 	}
 }
 
+// atNow is the priority of a pass over an extension for which somebody has just made what it
+// waited for.
+func atNow(*ocv1.ClusterExtension) int { return requeue.Now }
+
 // wakes has passes made over the extensions that an object concerns, as it was or as it is.
-func (r *Reconciler) wakes(concerned func(context.Context, client.Object) match) handler.EventHandler {
+func (r *Reconciler) wakes(concerned func(context.Context, client.Object) match, priority func(*ocv1.ClusterExtension) int) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			r.lookAgain(ctx, queue, concerned(ctx, e.Object))
+			r.lookAgain(ctx, queue, concerned(ctx, e.Object), priority)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			before, after := concerned(ctx, e.ObjectOld), concerned(ctx, e.ObjectNew)
-			r.lookAgain(ctx, queue, func(ext *ocv1.ClusterExtension) bool { return before(ext) || after(ext) })
+			r.lookAgain(ctx, queue, func(ext *ocv1.ClusterExtension) bool { return before(ext) || after(ext) }, priority)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			r.lookAgain(ctx, queue, concerned(ctx, e.Object))
+			r.lookAgain(ctx, queue, concerned(ctx, e.Object), priority)
 		},
 	}
 }
@@ -66,16 +70,18 @@ func (r *Reconciler) wakes(concerned func(context.Context, client.Object) match)
 func (r *Reconciler) wakesAt(concerned func(context.Context) match) handler.TypedEventHandler[struct{}, reconcile.Request] {
 	return handler.TypedFuncs[struct{}, reconcile.Request]{
 		GenericFunc: func(ctx context.Context, _ event.TypedGenericEvent[struct{}], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			r.lookAgain(ctx, queue, concerned(ctx))
+			r.lookAgain(ctx, queue, concerned(ctx), priorityOf)
 		},
 	}
 }
 
-// lookAgain has passes made over the extensions that match, news first.
-func (r *Reconciler) lookAgain(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], matches match) {
+// lookAgain has passes made over the extensions that match.
+func (r *Reconciler) lookAgain(
+	ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], matches match, priority func(*ocv1.ClusterExtension) int,
+) {
 	err := eachExtension(ctx, r.Client, func(ext *ocv1.ClusterExtension) {
 		if matches(ext) {
-			requeue.Add(queue, ext.Name, priorityOf(ext))
+			requeue.Add(queue, ext.Name, priority(ext))
 		}
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func TestNewsComesFirst(t *testing.T) {
 			hears.Create(t.Context(), event.CreateEvent{Object: object, IsInInitialList: true}, queue)
 		}
 	}
-	w.reconciler.wakes(w.reconciler.selecting).Create(t.Context(), event.CreateEvent{Object: catalog}, queue)
+	w.reconciler.wakes(w.reconciler.selecting, priorityOf).Create(t.Context(), event.CreateEvent{Object: catalog}, queue)
 	created := settledExtension("created")
 	(&handler.EnqueueRequestForObject{}).Create(t.Context(), event.CreateEvent{Object: created}, queue)
 
@@ -111,7 +111,7 @@ func TestCatalogWakesWhoSelectsIt(t *testing.T) {
 	}
 	queue := priorityqueue.New[reconcile.Request](t.Name())
 	defer queue.ShutDown()
-	w.reconciler.wakes(w.reconciler.selecting).Update(t.Context(), event.UpdateEvent{ObjectOld: labelled("before"), ObjectNew: labelled("after")}, queue)
+	w.reconciler.wakes(w.reconciler.selecting, priorityOf).Update(t.Context(), event.UpdateEvent{ObjectOld: labelled("before"), ObjectNew: labelled("after")}, queue)
 	got := map[string]bool{}
 	for range 2 {
 		request, _ := queue.Get()

@@ -105,22 +105,40 @@ func (w ThreeWay) Patch() (Patch, error) {
 	if err != nil {
 		return Patch{}, err
 	}
-	data, err := strategicpatch.CreateThreeWayMergePatch(documents.before, documents.wanted, documents.live, lookup, true)
+	data, err := guarded(func() ([]byte, error) {
+		return strategicpatch.CreateThreeWayMergePatch(documents.before, documents.wanted, documents.live, lookup, true)
+	})
 	if err != nil {
 		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
 	// Some fields are sent although they are the same or mean the same, and the order of lists
 	// that nobody has changed.
-	after, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(documents.live, data, lookup)
+	after, err := guarded(func() ([]byte, error) {
+		return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(documents.live, data, lookup)
+	})
 	if err == nil && w.isSame(documents.live, after) {
 		return Patch{}, nil
 	}
 	return Patch{Kind: types.StrategicMergePatchType, Data: data}, nil
 }
 
+var errNoObject = errors.New("fields are not what they are in an object of this kind")
+
+// guarded calls the library of strategic patches, which panics on some objects that are none
+// of their kind.
+func guarded(call func() ([]byte, error)) (data []byte, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errNoObject
+		}
+	}()
+	return call()
+}
+
 // asStored has what is wanted, and was, in the words of the API server.
 func (w ThreeWay) asStored() ThreeWay {
-	stored := ThreeWay{Wanted: asStored(w.Wanted), Live: w.Live}
+	// Where no object was read, the revision before stands for the live one.
+	stored := ThreeWay{Wanted: asStored(w.Wanted), Live: asStored(w.Live)}
 	if w.Before != nil {
 		stored.Before = asStored(w.Before)
 	}

@@ -170,6 +170,7 @@ func TestPatchOf(t *testing.T) {
 const (
 	configMapKind  = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 	webhookKind    = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: x}\n"
+	definitionKind = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n"
 	budgetKind     = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: x}\n"
 	deploymentKind = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n"
 	secretKind     = "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"

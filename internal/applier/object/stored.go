@@ -3,11 +3,16 @@ package object
 import (
 	"encoding/base64"
 	"maps"
+	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/quantity"
 )
 
 // What is wanted and what the API server has stored can be the same and written in two
@@ -72,12 +77,36 @@ func withTargetPorts(service map[string]any) map[string]any {
 // typed is an object in its Go type, in which the same has one form: a quantity in other
 // words, an empty list and none, and false where that is the default. It is false for an
 // object that is not of the type and, strictly, for one with fields that the type does not
-// have: what they say would be lost.
+// have: what they say would be lost. Definitions are not told apart by it, because fields
+// that are not known are lost in their schemas without an error.
 func typed(kind schema.GroupVersionKind, fields map[string]any, strictly bool) (runtime.Object, bool) {
 	object, err := builtins.New(kind)
-	if err != nil {
+	if err != nil || kind.Group == apiextensionsv1.GroupName || hasHugeNumber(fields) {
 		return nil, false
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, object, strictly)
 	return object, err == nil
+}
+
+// hasHugeNumber reports a number that would wrap around in a small Go type, and a quantity
+// with which nobody can calculate.
+func hasHugeNumber(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, inner := range value {
+			if hasHugeNumber(inner) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		return slices.ContainsFunc(value, hasHugeNumber)
+	case string:
+		return quantity.IsHuge(value)
+	case int64:
+		return value > math.MaxInt32 || value < math.MinInt32
+	case float64:
+		return value > math.MaxInt32 || value < math.MinInt32
+	}
+	return false
 }
