@@ -80,3 +80,34 @@ func fuzzedObject(spec string) *unstructured.Unstructured {
 	}
 	return object
 }
+
+// FuzzBuiltInPatch: whatever is said of an object of a built-in kind, there is a patch or an
+// error. The library of strategic patches knows fields that no object has.
+func FuzzBuiltInPatch(f *testing.F) {
+	kinds := []string{
+		`"apiVersion":"v1","kind":"ConfigMap"`, `"apiVersion":"v1","kind":"Secret"`, `"apiVersion":"v1","kind":"Service"`,
+		`"apiVersion":"apps/v1","kind":"Deployment"`, `"apiVersion":"policy/v1","kind":"PodDisruptionBudget"`,
+		`"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole"`, `"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition"`,
+	}
+	f.Add(uint8(0), `"$retainKeys":[{}],"data":{"a":"x"}`, `"$retainKeys":[{}],"data":{"a":"x"}`, `"data":{"a":"x"}`)
+	f.Add(uint8(3), `"spec":{"template":{"spec":{"containers":[{"name":{}}]}}}`, `"spec":{"template":{"spec":{"containers":[{"name":"c"}]}}}`, `"spec":{"template":{"spec":{"containers":[{"name":{}}]}}}`)
+	f.Add(uint8(3), `"$patch":"delete"`, `"spec":{"$setElementOrder/a":[{}],"$deleteFromPrimitiveList/b":[[]]}`, `"spec":{"replicas":1}`)
+	f.Add(uint8(1), `"stringData":{"a":"x"}`, `"stringData":[],"data":"x"`, `"data":{"a":null}`)
+	f.Add(uint8(2), `"spec":{"ports":[{"port":1,"targetPort":0},2]}`, `"spec":{"ports":{}}`, `"spec":{"ports":[null]}`)
+	f.Fuzz(func(_ *testing.T, kind uint8, before, wanted, live string) {
+		parse := func(fields string) *unstructured.Unstructured {
+			object := &unstructured.Unstructured{}
+			if object.UnmarshalJSON([]byte(`{`+kinds[int(kind)%len(kinds)]+`,"metadata":{"name":"a"},`+fields+`}`)) != nil {
+				return nil
+			}
+			return object
+		}
+		s := ThreeWay{Wanted: parse(wanted), Before: parse(before), Live: parse(live)}
+		if s.Wanted == nil || s.Before == nil || s.Live == nil {
+			return
+		}
+		s.Difference() // makes the patch
+		s.Before = nil
+		s.Difference()
+	})
+}
