@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -199,7 +201,7 @@ func eachStep(ctx context.Context, steps []*Step, act func(context.Context, *Ste
 	}
 	for i, s := range steps {
 		group.Go(func() error {
-			errs[i] = act(ctx, s)
+			errs[i] = attempt(ctx, s, act)
 			return nil
 		})
 	}
@@ -211,6 +213,20 @@ func eachStep(ctx context.Context, steps []*Step, act func(context.Context, *Ste
 		}
 	}
 	return failures
+}
+
+// attempt makes an error of a panic, as it is for those of a pass: this runs beside it, and
+// what is in an object is up to its author.
+func attempt(ctx context.Context, s *Step, act func(context.Context, *Step) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			for _, handle := range utilruntime.PanicHandlers {
+				handle(ctx, r)
+			}
+			err = fmt.Errorf("panic: %v [recovered]", r)
+		}
+	}()
+	return act(ctx, s)
 }
 
 // checkOwnership fails for objects that the extension does not own. It removes dropped
