@@ -6,13 +6,16 @@
 // of anything, and texts come from everybody who makes a bundle.
 package quantity
 
-import "regexp"
+import (
+	"fmt"
+	"regexp"
+)
 
 // MaxDigits is how many digits a quantity may have before its exponent or unit; its exponent
 // may have two. The largest one that the API server does not round has 19.
 const MaxDigits = 64
 
-var huge = regexp.MustCompile(`^[+-]?([0-9.]{65}|[0-9.]+[eE][+-]?[0-9]{3})`)
+var huge = regexp.MustCompile(fmt.Sprintf(`^[+-]?([0-9.]{%d}|[0-9.]+[eE][+-]?[0-9]{3})`, MaxDigits+1))
 
 // IsHuge reports a text that would be a quantity if there were as much. Others, and texts that
 // are no quantities, are for the library to judge.

@@ -35,9 +35,9 @@ func (e *ReportedError) Unwrap() error { return e.Err }
 
 // Quietly returns a reconciler that makes the passes of next. After a [ReportedError] the
 // next pass comes when waits say, behind what is new, and they are forgotten with the first
-// pass that succeeds; the sooner one counts if next names a time as well. After a terminal error,
-// and after [ErrUnderway], there is none, unless next names a time. Waits are not to be
-// those of the queue, which forgets them on its own.
+// pass that succeeds; the sooner one counts if next names a time as well. After a terminal
+// error, and after [ErrUnderway], there is none, unless next names a time. Waits are not to
+// be those of the queue, which forgets them on its own.
 func Quietly(next reconcile.Reconciler, waits workqueue.TypedRateLimiter[reconcile.Request]) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		result, err := next.Reconcile(ctx, req)
