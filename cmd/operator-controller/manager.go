@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
@@ -54,16 +55,16 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 }
 
 // newSession has all that is made anew with each session.
-func (p *process) newSession() (*session, error) {
+func (p *process) newSession(ctx context.Context) (*session, error) {
 	s := &session{gate: &gate{}}
-	if err := p.setUp(s); err != nil {
+	if err := p.setUp(ctx, s); err != nil {
 		s.end()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (p *process) setUp(s *session) error {
+func (p *process) setUp(ctx context.Context, s *session) error {
 	connection := s.gate.behind(p.config)
 	scheme, err := controller.NewScheme()
 	if err != nil {
@@ -90,6 +91,9 @@ func (p *process) setUp(s *session) error {
 	if err := controller.CheckServed(managed.GetRESTMapper()); err != nil {
 		return err
 	}
+	if err := holdOnStandby(ctx, managed.GetCache()); err != nil {
+		return err
+	}
 	s.manager = &countingManager{Manager: managed}
 	for _, runs := range []manager.Runnable{
 		told,
@@ -104,6 +108,18 @@ func (p *process) setUp(s *session) error {
 		return err
 	}
 	return p.wire(s, api, told.recorder)
+}
+
+// holdOnStandby has every replica hold what passes read. Otherwise only controllers ask for
+// it, which run where the lease is: the replica that takes it over would begin with reading
+// all extensions and ServiceAccounts of the cluster. Catalogs are followed everywhere.
+func holdOnStandby(ctx context.Context, held cache.Cache) error {
+	for _, kind := range []client.Object{&ocv1.ClusterExtension{}, &corev1.ServiceAccount{}} {
+		if _, err := held.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("setting up the cache: %w", err)
+		}
+	}
+	return nil
 }
 
 // managerOptions are those of a manager without any server: these outlive it. The lock is

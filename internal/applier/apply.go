@@ -64,7 +64,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 		return installation.Result{Changes: executor.Progress.Changes, Began: true}, err
 	}
 	known.drift.Settle(executor.Progress.Left, kept, a.config.Now())
-	a.watch(owner, operation.plan.Items())
+	a.watch(owner, operation.plan.Items(), executor.Progress.Left.Since())
 	result := a.result(owner, executor.Progress)
 	result.Notes = notes
 	return result, nil

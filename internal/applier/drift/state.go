@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -61,6 +63,27 @@ func (l Left) LastApplied() map[object.Key]object.Fingerprint {
 	}
 	maps.Copy(prints, l.Untouched)
 	return prints
+}
+
+// Since gives the newest resource version of the objects of each kind: what is older than
+// that is not how the operation has left them.
+func (l Left) Since() Since {
+	newest := map[schema.GroupKind]string{}
+	for key, obj := range l.Live {
+		if isNewer(obj.GetResourceVersion(), newest[key.GroupKind]) {
+			newest[key.GroupKind] = obj.GetResourceVersion()
+		}
+	}
+	return func(kind schema.GroupKind) string { return newest[kind] }
+}
+
+// isNewer is false for versions that cannot be compared.
+func isNewer(version, than string) bool {
+	if than == "" {
+		return version != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order > 0
 }
 
 // Certificates are the objects of a release that [webhookcert] looks after.

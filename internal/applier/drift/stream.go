@@ -32,7 +32,7 @@ type stream struct {
 	clients  *impersonation.Clients
 	key      watchKey
 	kind     schema.GroupKind
-	selector string
+	selected selection
 
 	// handle is called with every object of the initial sync, and with every change.
 	handle func(event)
@@ -43,6 +43,10 @@ type stream struct {
 	// version is the resource version from which to go on after an interruption; empty to
 	// begin with an initial sync.
 	version string
+
+	// since is the resource version that an initial sync is no older than; empty for the
+	// newest one, for which the API server has to ask its storage each time.
+	since string
 
 	// found are the objects of the initial sync so far; nil after it.
 	found map[object.Key]struct{}
@@ -74,6 +78,14 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 			return true
 		case apierrors.IsInvalid(err) && s.version == "" && !s.plain:
 			s.plain = true
+			continue
+		case s.version == "" && s.since != "" && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+			// Versions of one kind say nothing of another that is stored elsewhere, and those
+			// from before a restored backup say nothing at all.
+			s.since = ""
+			continue
+		case apierrors.IsBadRequest(err) && s.selected.name != "":
+			s.selected.name = "" // the server of another API need not know of fields
 			continue
 		}
 		s.interrupted(ctx, err)
@@ -184,13 +196,15 @@ func (s *stream) noteBookmark(bookmark event) {
 func (s *stream) watchOptions() metav1.ListOptions {
 	seconds := int64((streamSpan + rand.N(streamSpan)).Seconds()) //nolint:gosec // spreads load
 	options := metav1.ListOptions{
-		LabelSelector:       s.selector,
+		LabelSelector:       s.selected.labels,
+		FieldSelector:       s.selected.fields(),
 		ResourceVersion:     s.version,
 		AllowWatchBookmarks: true,
 		TimeoutSeconds:      &seconds,
 		Watch:               true,
 	}
 	if s.version == "" {
+		options.ResourceVersion = s.since
 		options.SendInitialEvents = new(true)
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
@@ -203,7 +217,7 @@ const pageSize = 500
 // list is for API servers that do not stream lists.
 func (s *stream) list(ctx context.Context) error {
 	found := map[object.Key]struct{}{}
-	options := metav1.ListOptions{LabelSelector: s.selector, Limit: pageSize}
+	options := metav1.ListOptions{LabelSelector: s.selected.labels, FieldSelector: s.selected.fields(), Limit: pageSize}
 	for {
 		page, err := s.page(ctx, options, found)
 		if err != nil {
