@@ -3,7 +3,9 @@
 // itself.
 //
 // Whatever touches the content of an extension, its pull secrets, or asks for its
-// rights goes through here, and no other package of the controller impersonates.
+// rights goes through here, and no other package of the controller impersonates. The one
+// thing about content that is done as the controller is to watch kinds that it may watch,
+// see [Selecting].
 package impersonation
 
 import (
@@ -12,6 +14,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -23,6 +26,10 @@ import (
 // ErrNoIdentity is returned instead of sending a request that carries no
 // ServiceAccount: such a request would run as the controller.
 var ErrNoIdentity = errors.New("request to content without a ServiceAccount")
+
+// ErrNotSelecting is returned by what [Selecting] builds, instead of sending a request that
+// is not what it is for.
+var ErrNotSelecting = errors.New("request to content as the controller that does not list or watch what is selected")
 
 // User is the name under which the API server knows a ServiceAccount, or empty when
 // the ServiceAccount is not fully named.
@@ -51,12 +58,64 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, ErrNoIdentity
 	}
+	req = withoutIdentity(req)
+	req.Header.Set(transport.ImpersonateUserHeader, t.user)
+	logRequest(req, t.user)
+	return t.next.RoundTrip(req)
+}
+
+// selecting sends lists and watches of what a label selector selects as the controller, and
+// nothing else.
+type selecting struct {
+	labels string
+	base   string // the path of the API server, without a slash at the end
+	next   http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper]. It fails with [ErrNotSelecting] for all that is
+// neither a list nor a watch of one kind in all namespaces by the label selector.
+func (s *selecting) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !s.allows(req) {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, ErrNotSelecting
+	}
+	req = withoutIdentity(req)
+	logRequest(req, "the controller itself")
+	return s.next.RoundTrip(req)
+}
+
+func (s *selecting) allows(req *http.Request) bool {
+	path, ok := strings.CutPrefix(req.URL.Path, s.base)
+	return ok && req.Method == http.MethodGet && isCollection(path) &&
+		slices.Equal(req.URL.Query()["labelSelector"], []string{s.labels})
+}
+
+// isCollection is true for the path of a kind in all namespaces. That of an object, or of
+// what is in one namespace, has more parts.
+func isCollection(path string) bool {
+	parts := strings.Split(path, "/")
+	switch {
+	case len(parts) < 2 || parts[0] != "" || slices.Contains(parts[1:], ""):
+		return false
+	case parts[1] == "api":
+		return len(parts) == 4
+	default:
+		return parts[1] == "apis" && len(parts) == 5
+	}
+}
+
+// withoutIdentity is the request without what the caller has said of whom it is from.
+func withoutIdentity(req *http.Request) *http.Request {
 	req = req.Clone(req.Context())
 	maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return chooses(name) })
-	req.Header.Set(transport.ImpersonateUserHeader, t.user)
-	logr.FromContextOrDiscard(req.Context()).V(requestLevel).Info("request", //nolint:contextcheck // it is that of the request
-		"verb", req.Method, "path", req.URL.Path, "query", req.URL.RawQuery, "as", t.user)
-	return t.next.RoundTrip(req)
+	return req
+}
+
+func logRequest(req *http.Request, as string) {
+	logr.FromContextOrDiscard(req.Context()).V(requestLevel).Info("request",
+		"verb", req.Method, "path", req.URL.Path, "query", req.URL.RawQuery, "as", as)
 }
 
 // requestLevel is the verbosity from which on each request is logged, without what is
@@ -72,6 +131,7 @@ func chooses(header string) bool {
 // Clients makes clients that share one connection.
 type Clients struct {
 	config *rest.Config
+	base   string // the path of the API server, without a slash at the end
 	shared http.RoundTripper
 }
 
@@ -84,11 +144,15 @@ func New(config *rest.Config) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the transport to the API server: %w", err)
 	}
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of the API server: %w", err)
+	}
 	bare := rest.CopyConfig(config)
 	// Fairness is the API server's business; a client-side limit would let one
 	// extension delay another.
 	bare.QPS = -1
-	return &Clients{config: bare, shared: shared}, nil
+	return &Clients{config: bare, base: strings.TrimSuffix(server.Path, "/"), shared: shared}, nil
 }
 
 // As builds a client that acts as a ServiceAccount.
@@ -97,6 +161,17 @@ func As[C any](c *Clients, account types.NamespacedName, build func(*rest.Config
 	client, err := build(c.config, withoutRedirects(&roundTripper{user: user, next: c.shared}))
 	if err != nil {
 		err = fmt.Errorf("building a client for %q: %w", user, err)
+	}
+	return client, err
+}
+
+// Selecting builds a client that acts as the controller itself, and with which nothing can
+// be done but to list and to watch the objects of one kind, in all namespaces, that a label
+// selector selects.
+func Selecting[C any](c *Clients, labels string, build func(*rest.Config, *http.Client) (C, error)) (C, error) {
+	client, err := build(c.config, withoutRedirects(&selecting{labels: labels, base: c.base, next: c.shared}))
+	if err != nil {
+		err = fmt.Errorf("building a client that lists and watches: %w", err)
 	}
 	return client, err
 }

@@ -204,7 +204,76 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestOwnRequestsFollowNoRedirects is about release records.
+// TestNothingButSelectedObjectsIsReadAsTheController has every other request that there is to
+// content, and those that are nearly right.
+func TestNothingButSelectedObjectsIsReadAsTheController(t *testing.T) {
+	t.Parallel()
+	const ours, query = "olm.example/owner=x", "?labelSelector=olm.example%2Fowner%3Dx"
+	for name, test := range map[string]struct {
+		method, base, path string
+		allowed            bool
+	}{
+		"list":                            {path: "/api/v1/configmaps" + query, allowed: true},
+		"watch":                           {path: "/apis/apps/v1/deployments" + query + "&watch=true&resourceVersion=1", allowed: true},
+		"behind a path":                   {base: "/k8s/c", path: "/k8s/c/apis/apps/v1/deployments" + query, allowed: true},
+		"behind a path with a slash":      {base: "/k8s/c/", path: "/k8s/c/api/v1/configmaps" + query, allowed: true},
+		"not behind its path":             {base: "/k8s/c", path: "/api/v1/configmaps" + query},
+		"create":                          {method: http.MethodPost, path: "/api/v1/configmaps" + query},
+		"delete":                          {method: http.MethodDelete, path: "/api/v1/configmaps" + query},
+		"all":                             {path: "/api/v1/configmaps"},
+		"by no label":                     {path: "/api/v1/configmaps?labelSelector="},
+		"by another label":                {path: "/api/v1/configmaps?labelSelector=a%3Db"},
+		"by another label too":            {path: "/api/v1/configmaps" + query + "&labelSelector=a%3Db"},
+		"one object":                      {path: "/apis/rbac.authorization.k8s.io/v1/clusterroles/a" + query},
+		"one namespace":                   {path: "/api/v1/namespaces/ns/configmaps" + query},
+		"one object in a namespace":       {path: "/api/v1/namespaces/ns/configmaps/a" + query},
+		"one whose namespace is an API":   {path: "/api/v1/namespaces/api/configmaps/a" + query},
+		"one that is named like an API":   {path: "/api/v1/namespaces/apis/pods/a/log" + query},
+		"a watch of the first kind":       {path: "/api/v1/watch/configmaps" + query},
+		"which kinds there are":           {path: "/apis/apps/v1" + query},
+		"which kinds there are, slashed":  {path: "/apis/apps/v1/" + query},
+		"what is no kind":                 {path: "/logs/a/b/c" + query},
+		"what is hidden by another slash": {path: "/api//configmaps" + query},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sent []http.Header
+			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { sent = append(sent, req.Header) }))
+			t.Cleanup(server.Close)
+			clients, err := New(&rest.Config{Host: server.URL + test.base, BearerToken: "of the controller"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			through, err := Selecting(clients, ours, func(_ *rest.Config, through *http.Client) (*http.Client, error) { return through, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.method == "" {
+				test.method = http.MethodGet
+			}
+			body := &closeNoter{Reader: strings.NewReader("{}")}
+			req, err := http.NewRequestWithContext(t.Context(), test.method, server.URL+test.path, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Impersonate-User", "admin")
+			response, err := through.Do(req)
+			if test.allowed {
+				if err != nil || len(sent) != 1 || sent[0].Get("Authorization") != "Bearer of the controller" || sent[0].Get("Impersonate-User") != "" {
+					t.Fatalf("%v, and the server gets %v", err, sent)
+				}
+				_ = response.Body.Close()
+				return
+			}
+			if !errors.Is(err, ErrNotSelecting) || len(sent) > 0 || !body.closed.Load() {
+				t.Errorf("%v, want ErrNotSelecting, and the server gets %v; body closed: %t", err, sent, body.closed.Load())
+			}
+		})
+	}
+}
+
+// TestOwnRequestsFollowNoRedirects is about release records, and what is watched as the
+// controller.
 func TestOwnRequestsFollowNoRedirects(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
@@ -217,16 +286,22 @@ func TestOwnRequestsFollowNoRedirects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	selecting, err := Selecting(clients, "a=b", func(_ *rest.Config, through *http.Client) (*http.Client, error) { return through, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := clients.Own().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusTemporaryRedirect {
-		t.Errorf("got %s (%v), want the redirect itself", answer.Status, err)
+	for name, client := range map[string]*http.Client{"own": clients.Own(), "selecting": selecting} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/v1/configmaps?labelSelector=a%3Db", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusTemporaryRedirect {
+			t.Errorf("%s: got %s (%v), want the redirect itself", name, answer.Status, err)
+		}
 	}
 }
 
