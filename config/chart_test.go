@@ -80,8 +80,20 @@ func chartObjects(t *testing.T, values string) map[string]client.Object {
 // what syncs from repositories, and the image has a name.
 func TestChartIsConfigDefault(t *testing.T) {
 	t.Parallel()
+	checkChart(t, build(t, "default"), "")
+}
+
+// What the chart installs for shared watches is what the overlay has.
+func TestChartIsTheOverlay(t *testing.T) {
+	t.Parallel()
+	checkChart(t, append(build(t, "default"), build(t, "overlays/shared-watches")...), "sharedWatches: {enabled: true}")
+}
+
+// checkChart compares manifests with what the chart renders.
+func checkChart(t *testing.T, objects []client.Object, values string) {
+	t.Helper()
 	want := map[string]client.Object{}
-	for _, object := range build(t, "default") {
+	for _, object := range objects {
 		annotations := object.GetAnnotations()
 		if _, stays := annotations["kustomize.toolkit.fluxcd.io/prune"]; stays {
 			delete(annotations, "kustomize.toolkit.fluxcd.io/prune")
@@ -100,8 +112,8 @@ func TestChartIsConfigDefault(t *testing.T) {
 			want[id(object)] = object
 		}
 	}
-	if diff := cmp.Diff(want, chartObjects(t, "")); diff != "" {
-		t.Errorf("objects (-config/default +chart):\n%s", diff)
+	if diff := cmp.Diff(want, chartObjects(t, values)); diff != "" {
+		t.Errorf("objects (-config +chart):\n%s", diff)
 	}
 }
 
@@ -177,6 +189,7 @@ func TestChartValues(t *testing.T) {
 		"extraEnv: [{name: NO_PROXY, value: .svc}]":                           {"Deployment", "env:\n            - name: NO_PROXY\n              value: .svc", ""},
 		"extraVolumes: [{name: more, configMap: {name: more}}]":               {"Deployment", "- configMap:\n            name: more\n          name: more", ""},
 		"extraVolumeMounts: [{name: more, mountPath: /more}]":                 {"Deployment", "- mountPath: /more\n              name: more", ""},
+		"sharedWatches: {enabled: true}":                                      {"ClusterRole", "operator-controller-shared-watches", ""},
 		"networkPolicy: {enabled: false}":                                     {"NetworkPolicy", "", "kind"},
 		"metrics: {enabled: false}":                                           {"Deployment", "", "metrics"},
 		"metrics: {enabled: false} # Service":                                 {"Service", "", "port: 7443"},
@@ -226,6 +239,7 @@ func TestChartRefusesValues(t *testing.T) {
 		"extraArgs: [v]":                           "does not match pattern",
 		"extraEnv: [{value: x}]":                   "missing property 'name'",
 		"imagePullSecrets: [mine]":                 "got string, want object",
+		"sharedWatches: {kinds: [secrets]}":        "additional properties 'kinds' not allowed",
 		"resources: {memory: 1Gi}":                 "additional properties 'memory' not allowed",
 		"crds: {install: true}":                    "additional properties 'install' not allowed",
 		"crds: {keep: maybe}":                      "got string, want boolean",

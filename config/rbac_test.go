@@ -100,6 +100,52 @@ func TestImpersonateByNamespace(t *testing.T) {
 	}
 }
 
+// With the overlay, the controller may list and watch what is here, besides what it may
+// anyway. To add to it is to show the controller more of every cluster that has the overlay.
+func TestSharedWatches(t *testing.T) {
+	t.Parallel()
+	const name = "operator-controller-shared-watches"
+	objects := build(t, "overlays/shared-watches")
+	role, binding := the[*rbacv1.ClusterRole](t, objects), the[*rbacv1.ClusterRoleBinding](t, objects)
+	want := expand(`
+		/configmaps: list watch
+		/services: list watch
+		apps/deployments: list watch
+		admissionregistration.k8s.io/mutatingwebhookconfigurations: list watch
+		admissionregistration.k8s.io/validatingwebhookconfigurations: list watch
+		networking.k8s.io/networkpolicies: list watch
+		policy/poddisruptionbudgets: list watch
+		scheduling.k8s.io/priorityclasses: list watch
+		autoscaling.k8s.io/verticalpodautoscalers: list watch
+		cert-manager.io/certificates: list watch
+		cert-manager.io/issuers: list watch
+		console.openshift.io/consoleclidownloads: list watch
+		console.openshift.io/consolelinks: list watch
+		console.openshift.io/consoleplugins: list watch
+		console.openshift.io/consolequickstarts: list watch
+		console.openshift.io/consoleyamlsamples: list watch
+		monitoring.coreos.com/podmonitors: list watch
+		monitoring.coreos.com/prometheusrules: list watch
+		monitoring.coreos.com/servicemonitors: list watch
+		monitoring.rhobs/podmonitors: list watch
+		monitoring.rhobs/prometheusrules: list watch
+		monitoring.rhobs/servicemonitors: list watch`)
+	if diff := cmp.Diff(want, flatten(role.Rules)); diff != "" || role.Name != name || len(objects) != 2 {
+		t.Errorf("%s, of %d objects, grants (-want +got):\n%s", id(role), len(objects), diff)
+	}
+	if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}); binding.RoleRef != want {
+		t.Errorf("bound is %+v, want %+v", binding.RoleRef, want)
+	}
+	if diff := cmp.Diff(the[*rbacv1.ClusterRoleBinding](t, build(t, "default")).Subjects, binding.Subjects); diff != "" {
+		t.Errorf("it is bound to (-manager +got):\n%s", diff)
+	}
+	for _, right := range flatten(rules(build(t, "default"))["ClusterRole/operator-controller-manager-role"]) {
+		if slices.Contains(want, right) {
+			t.Errorf("the controller has %q anyway", right)
+		}
+	}
+}
+
 // expand turns "target: verb verb" lines into sorted "target verb" rights.
 func expand(lines string) []string {
 	var rights []string
