@@ -8,7 +8,8 @@
 // stays. What is remembered between passes is in one memory for each extension.
 //
 // Content is read and written only as the ServiceAccount that the extension
-// declares, see [impersonation.As]. The release record is the controller's
+// declares, see [impersonation.As]; kinds that the controller may watch itself it watches for
+// all extensions, see [impersonation.Selecting]. The release record is the controller's
 // own: Secrets in the system namespace, written crash-safe.
 //
 // Every object is read or written in a dry run, and checked, before the first write,

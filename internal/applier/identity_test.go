@@ -42,6 +42,14 @@ func (d request) isOwnerRead() bool {
 	return d.method == http.MethodGet && strings.HasPrefix(d.url.Path, "/apis/olm.operatorframework.io/v1/clusterextensions/")
 }
 
+// isShared says that a request is a watch of a kind for all extensions, which is the
+// controller's own. It reads what has the label of extensions, wherever that is.
+func (d request) isShared() bool {
+	return d.header.Get("Impersonate-User") == "" && d.method == http.MethodGet && d.isWatch() &&
+		d.url.Query().Get("labelSelector") == "olm.operatorframework.io/owner-kind=ClusterExtension" &&
+		!strings.Contains(d.url.Path, "/namespaces/") && !strings.Contains(d.url.Path, "/secrets")
+}
+
 func (d request) isWatch() bool { return d.url.Query().Get("watch") != "" }
 
 // fault is what happens to a request instead of what should.
@@ -121,7 +129,8 @@ func lost(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 
 // TestNoRequestToContentIsTheControllers takes an extension through its life while
 // one kind of request after the other goes wrong, in every way. Whatever leaves,
-// and whenever, is the ServiceAccount's, unless it is about a release record.
+// and whenever, is the ServiceAccount's, unless it is about a release record or watches a
+// kind for all extensions.
 func TestNoRequestToContentIsTheControllers(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
@@ -142,20 +151,23 @@ func TestNoRequestToContentIsTheControllers(t *testing.T) {
 		"another path":     {fault: status(http.StatusFound, http.Header{"Location": {"/api/v1/namespaces/kube-system/secrets"}})},
 	}
 	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := &life{
-				webhookFixture: newWebhookFixture(t, "requests-"+strings.ReplaceAll(name, " ", "-")),
-				gate:           &gate{fault: tc.fault},
-			}
-			l.begin(t)
-			l.live(t)
-			if tc.ofRecords {
-				l.writeRecords(t)
-			}
-			l.applier.Forget(l.owner.Name)
-			l.check(t)
-		})
+		for who, shares := range map[string]bool{"account": false, "controller": true} {
+			t.Run(name+" "+who, func(t *testing.T) {
+				t.Parallel()
+				l := &life{
+					webhookFixture: newWebhookFixture(t, "requests-"+dashed(name+" "+who)),
+					gate:           &gate{fault: tc.fault},
+				}
+				l.shares = shares
+				l.begin(t)
+				l.live(t)
+				if tc.ofRecords {
+					l.writeRecords(t)
+				}
+				l.applier.Forget(l.owner.Name)
+				l.check(t)
+			})
+		}
 	}
 }
 
@@ -244,10 +256,13 @@ func (l *life) live(t *testing.T) {
 	l.inPlace(t)
 
 	l.begin(t)
-	isWatchOfConfigMaps := func(d request) bool { return d.isWatch() && strings.HasSuffix(d.url.Path, "/configmaps") }
+	isWatchOfConfigMaps := func(d request) bool {
+		return d.isWatch() && strings.HasSuffix(d.url.Path, "/configmaps") && (l.shares || !d.isShared())
+	}
 	before := l.count(isWatchOfConfigMaps)
 	l.withTrouble(t, "watching", isWatchOfConfigMaps, l.repairing(t))
-	// Watches begin anew by themselves, or after a while if they were denied.
+	// Watches begin anew by themselves, or after a while if they were denied. Who watches
+	// instead of the controller does so at once.
 	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		l.later.Add(int64(time.Minute))
 		return l.count(isWatchOfConfigMaps) > before+1, l.repairing(t)()
@@ -295,7 +310,7 @@ func (l *life) check(t *testing.T) {
 			t.Errorf("%s %s does not go to the API server", d.method, d.url)
 		}
 		want := http.Header{"Impersonate-User": {user}}
-		if d.isOwn() {
+		if d.isOwn() || d.isShared() {
 			want = http.Header{}
 		}
 		got := http.Header{}
@@ -310,13 +325,15 @@ func (l *life) check(t *testing.T) {
 		switch {
 		case d.isOwn():
 			kinds["own"]++
+		case d.isShared():
+			kinds["shared watch"]++
 		case d.isWatch():
 			kinds["watch"]++
 		default:
 			kinds[d.method]++
 		}
 	}
-	for _, kind := range []string{"own", "watch", http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+	for _, kind := range []string{"own", "watch", "shared watch", http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		if kinds[kind] == 0 {
 			t.Errorf("there was no %s", kind)
 		}

@@ -71,7 +71,10 @@ func prepare(ctx context.Context, started *cluster.Cluster) (err error) {
 		return err
 	}
 	services.Use(admin)
-	return prepareCluster(ctx)
+	if err := prepareCluster(ctx); err != nil {
+		return err
+	}
+	return prepareControllers(ctx)
 }
 
 // prepareCluster installs the owners' kind and the system namespace.
@@ -191,6 +194,7 @@ type fixture struct {
 	requests *requests
 	changed  chan string
 	mapper   meta.RESTMapper // if set, instead of one that never forgets
+	shares   bool            // says that its controller may watch content itself, from the next restart on
 	later    atomic.Int64    // nanoseconds by which the applier's clock is ahead
 }
 
@@ -285,7 +289,10 @@ func newMapper(t *testing.T) meta.RESTMapper {
 func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
 	t.Helper()
 	f.requests = &requests{}
-	config := theCluster.RESTConfig()
+	config := rest.CopyConfig(controller)
+	if f.shares {
+		config = rest.CopyConfig(sharing)
+	}
 	connect(config)
 	config.Wrap(f.requests.wrap)
 	mapper := f.mapper

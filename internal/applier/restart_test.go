@@ -56,11 +56,41 @@ func setLastApplied(record map[string]any, text string) {
 	labels[labelLastApplied] = text
 }
 
-func priorityClass() *unstructured.Unstructured {
+// priorityClass has the name of the fixture: it is in no namespace.
+func priorityClass(_ *testing.T, f *fixture) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-		"metadata": map[string]any{"name": "meanwhile.test"}, "value": int64(7), "description": "ours",
+		"metadata": map[string]any{"name": f.owner.Name}, "value": int64(7), "description": "ours",
 	}}
+}
+
+// whoWatches are the ways in which the watches of a process begin: as the ServiceAccount, or
+// as the controller, with the extension or before it comes.
+var whoWatches = map[string]func(t *testing.T, f *fixture){
+	"account": func(t *testing.T, f *fixture) {
+		t.Helper()
+		f.restart(t)
+	},
+	"controller": func(t *testing.T, f *fixture) {
+		t.Helper()
+		f.shares = true
+		f.restart(t)
+	},
+	"controller before": func(t *testing.T, f *fixture) {
+		t.Helper()
+		f.shares = true
+		f.restart(t)
+		other := newOwner(t, f.owner.Name+"-2", f.owner.Namespace)
+		t.Cleanup(func() { f.applier.Forget(other.Name) })
+		if _, err := f.applier.Apply(t.Context(), other, f.desired("1.0.0", configMap("other", "1"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.Delete(t.Context(), f.live(t, "other")); err != nil {
+			t.Fatal(err)
+		}
+		for f.waitForChange(t) != other.Name { // and not what the extension was told before
+		}
+	},
 }
 
 // TestRepairAfterRestartFindsWhatHappenedMeanwhile changes objects while no
@@ -68,7 +98,7 @@ func priorityClass() *unstructured.Unstructured {
 func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		object *unstructured.Unstructured // beside two ConfigMaps
+		object func(t *testing.T, f *fixture) *unstructured.Unstructured // beside two ConfigMaps
 		harm   func(t *testing.T, f *fixture)
 		want   map[string]int
 		healed func(t *testing.T, f *fixture) bool
@@ -93,13 +123,21 @@ func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 			want:   map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1},
 			healed: func(t *testing.T, f *fixture) bool { t.Helper(); return f.live(t, "a").Data["key"] == "1" },
 		},
+		"owner labels changed": {
+			harm: change(func(live *corev1.ConfigMap) { live.Labels["olm.operatorframework.io/owner-name"] = "another" }),
+			want: map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1},
+			healed: func(t *testing.T, f *fixture) bool {
+				t.Helper()
+				return f.live(t, "a").Labels["olm.operatorframework.io/owner-name"] == f.owner.Name
+			},
+		},
 		"owner labels removed": {
 			harm:   change(func(live *corev1.ConfigMap) { live.Labels = nil }),
 			want:   map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1},
 			healed: func(t *testing.T, f *fixture) bool { t.Helper(); return len(f.live(t, "a").Labels) == 3 },
 		},
 		"workload changed": {
-			object: deployment(t),
+			object: func(t *testing.T, _ *fixture) *unstructured.Unstructured { t.Helper(); return deployment(t) },
 			harm: func(t *testing.T, f *fixture) {
 				t.Helper()
 				theirs := []byte(`{"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "registry.test/theirs"}]}}}}`)
@@ -115,46 +153,53 @@ func TestRepairAfterRestartFindsWhatHappenedMeanwhile(t *testing.T) {
 			},
 		},
 		"changed without a new generation": {
-			object: priorityClass(),
+			object: priorityClass,
 			harm: func(t *testing.T, f *fixture) {
 				t.Helper()
-				live := livePriorityClass(t)
+				live := f.livePriorityClass(t)
 				live.Description = "theirs"
 				if err := admin.Update(t.Context(), live); err != nil {
 					t.Fatal(err)
 				}
 			},
 			want:   map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1},
-			healed: func(t *testing.T, _ *fixture) bool { t.Helper(); return livePriorityClass(t).Description == "ours" },
+			healed: func(t *testing.T, f *fixture) bool { t.Helper(); return f.livePriorityClass(t).Description == "ours" },
 		},
 	}
 	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t, "meanwhile-"+strings.ReplaceAll(name, " ", "-"))
-			objects := []*unstructured.Unstructured{configMap("a", "1"), configMap("b", "1")}
-			if tc.object != nil {
-				objects = append(objects, tc.object)
-			}
-			f.apply(t, "1.0.0", objects...)
-			f.applier.Forget(f.owner.Name)
-			tc.harm(t, f)
-			f.restart(t)
-			f.observe(t)
-			f.requests.take()
-			began := time.Now()
-			f.repair(t)
-			if took := time.Since(began); took > 4*time.Second {
-				t.Errorf("the repair took %s", took)
-			}
-			if diff := cmp.Diff(tc.want, countsOf(f.requests.take())); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
-			if !tc.healed(t, f) {
-				t.Error("the object is not as it should be")
-			}
-		})
+		for who, restart := range whoWatches {
+			t.Run(name+" "+who, func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t, "meanwhile-"+dashed(name+" "+who))
+				objects := []*unstructured.Unstructured{configMap("a", "1"), configMap("b", "1")}
+				if tc.object != nil {
+					objects = append(objects, tc.object(t, f))
+				}
+				f.apply(t, "1.0.0", objects...)
+				f.applier.Forget(f.owner.Name)
+				tc.harm(t, f)
+				restart(t, f)
+				f.observe(t)
+				f.requests.take()
+				began := time.Now()
+				f.repair(t)
+				if took := time.Since(began); took > 4*time.Second {
+					t.Errorf("the repair took %s", took)
+				}
+				if diff := cmp.Diff(tc.want, countsOf(f.requests.take())); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+				if !tc.healed(t, f) {
+					t.Error("the object is not as it should be")
+				}
+			})
+		}
 	}
+}
+
+// dashed is a text as a name of an object has it.
+func dashed(text string) string {
+	return strings.ReplaceAll(text, " ", "-")
 }
 
 // rollOut waits for the rollout of the Deployment to come as far as it can: a status that
@@ -177,10 +222,10 @@ func (f *fixture) liveDeployment(t *testing.T) *appsv1.Deployment {
 	return live
 }
 
-func livePriorityClass(t *testing.T) *schedulingv1.PriorityClass {
+func (f *fixture) livePriorityClass(t *testing.T) *schedulingv1.PriorityClass {
 	t.Helper()
 	live := &schedulingv1.PriorityClass{}
-	if err := admin.Get(t.Context(), client.ObjectKey{Name: "meanwhile.test"}, live); err != nil {
+	if err := admin.Get(t.Context(), client.ObjectKey{Name: f.owner.Name}, live); err != nil {
 		t.Fatal(err)
 	}
 	return live
@@ -222,19 +267,25 @@ func TestRecordsThatTellTooLittle(t *testing.T) {
 // never say anything.
 func TestWatchesThatDoNotAnswer(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, "mute")
-	f.apply(t, "1.0.0", configMap("a", "1"))
-	if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
-		t.Fatal(err)
-	}
-	f.restartWith(t, func(config *rest.Config) { config.Wrap(muteWatches) })
-	began := time.Now()
-	f.repair(t)
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the repair took %s", took)
-	}
-	if f.live(t, "a") == nil {
-		t.Error("the object is still missing")
+	for who, shares := range map[string]bool{"account": false, "controller": true} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "mute-"+dashed(who))
+			f.apply(t, "1.0.0", configMap("a", "1"))
+			if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
+				t.Fatal(err)
+			}
+			f.shares = shares
+			f.restartWith(t, func(config *rest.Config) { config.Wrap(muteWatches) })
+			began := time.Now()
+			f.repair(t)
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("the repair took %s", took)
+			}
+			if f.live(t, "a") == nil {
+				t.Error("the object is still missing")
+			}
+		})
 	}
 }
 
@@ -261,47 +312,58 @@ func muteWatches(next http.RoundTripper) http.RoundTripper {
 // request and before anybody is told anything.
 func TestWorkloadsAfterARestart(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, "workloads-again")
-	f.apply(t, "1.0.0", deployment(t), configMap("a", "1"))
-	for !settledAs(f.workloads(t), metav1.ConditionFalse) {
-		f.waitForChange(t)
-	}
-	f.restart(t)
-	f.observe(t)
-	if _, known := f.applier.Workloads(f.owner); known {
-		t.Error("the workloads are known before they were looked at")
-	}
-	f.requests.take()
-	f.repair(t)
-	if diff := cmp.Diff(map[string]int{}, countsOf(f.requests.take())); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
-	if workloads := f.workloads(t); !settledAs(workloads, metav1.ConditionFalse) {
-		t.Errorf("after a restart the workloads are %+v", workloads)
+	for who, restart := range whoWatches {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "workloads-again-"+dashed(who))
+			f.apply(t, "1.0.0", deployment(t), configMap("a", "1"))
+			for !settledAs(f.workloads(t), metav1.ConditionFalse) {
+				f.waitForChange(t)
+			}
+			restart(t, f)
+			f.observe(t)
+			if _, known := f.applier.Workloads(f.owner); known {
+				t.Error("the workloads are known before they were looked at")
+			}
+			f.requests.take()
+			f.repair(t)
+			if diff := cmp.Diff(map[string]int{}, countsOf(f.requests.take())); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			if workloads := f.workloads(t); !settledAs(workloads, metav1.ConditionFalse) {
+				t.Errorf("after a restart the workloads are %+v", workloads)
+			}
+		})
 	}
 }
 
 // TestWatchesThatRunAlready has another extension of the same ServiceAccount whose
-// watches will not say again what is there.
+// watches will not say again what is there. Those of the controller will.
 func TestWatchesThatRunAlready(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, "runs-1")
-	f.apply(t, "1.0.0", configMap("a", "1"))
-	second := newOwner(t, "runs-2", f.owner.Namespace)
-	t.Cleanup(func() { f.applier.Forget(second.Name) })
-	if _, err := f.applier.Apply(t.Context(), second, f.desired("1.0.0", configMap("b", "1"))); err != nil {
-		t.Fatal(err)
-	}
-	f.applier.Forget(f.owner.Name)
-	if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	result := f.repair(t)
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("the repair took %s: it waited for watches that say nothing", took)
-	}
-	if len(result.Changes) != 1 || f.live(t, "a") == nil {
-		t.Errorf("changes = %v, want the object back", result.Changes)
+	for who, restart := range whoWatches {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "runs-1-"+dashed(who))
+			restart(t, f)
+			f.apply(t, "1.0.0", configMap("a", "1"))
+			second := newOwner(t, "runs-2-"+dashed(who), f.owner.Namespace)
+			t.Cleanup(func() { f.applier.Forget(second.Name) })
+			if _, err := f.applier.Apply(t.Context(), second, f.desired("1.0.0", configMap("b", "1"))); err != nil {
+				t.Fatal(err)
+			}
+			f.applier.Forget(f.owner.Name)
+			if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			result := f.repair(t)
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("the repair took %s: it waited for watches that say nothing", took)
+			}
+			if len(result.Changes) != 1 || f.live(t, "a") == nil {
+				t.Errorf("changes = %v, want the object back", result.Changes)
+			}
+		})
 	}
 }

@@ -38,6 +38,9 @@ func (l *lines) wrap(next http.RoundTripper) http.RoundTripper {
 		if err != nil {
 			return nil, err
 		}
+		if answer.StatusCode != http.StatusOK {
+			return answer, nil
+		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.opened = append(l.opened, req.URL.RawQuery)
@@ -74,15 +77,18 @@ func (l *lines) cut() []string {
 // TestWatchesGoOnAfterAnInterruption changes an object while the watch is cut off.
 func TestWatchesGoOnAfterAnInterruption(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ plain bool }{
-		"lists are streamed":     {},
-		"lists are not streamed": {plain: true},
+	tests := map[string]struct{ plain, shares bool }{
+		"lists are streamed":                       {},
+		"lists are not streamed":                   {plain: true},
+		"lists are streamed by the controller":     {shares: true},
+		"lists are not streamed by the controller": {plain: true, shares: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, "interrupted-"+strings.ReplaceAll(name, " ", "-"))
+			f := newFixture(t, "interrupted-"+dashed(name))
 			line := &lines{plain: tc.plain}
+			f.shares = tc.shares
 			f.restartWith(t, func(config *rest.Config) { config.Wrap(line.wrap) })
 			f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
 			f.settle(t)
@@ -90,8 +96,8 @@ func TestWatchesGoOnAfterAnInterruption(t *testing.T) {
 				if asked, err := url.ParseQuery(query); err != nil || !tc.plain && asked.Get("resourceVersion") == "" {
 					t.Errorf("a watch asks for %s, want no less than what was written", query)
 				}
-				if !strings.Contains(query, "owner-name+in+%28"+f.owner.Name+"%29") {
-					t.Errorf("a watch asks for %s, want the objects of its extension only", query)
+				if ofOne := strings.Contains(query, "owner-name+in+%28"+f.owner.Name+"%29"); ofOne == tc.shares {
+					t.Errorf("a watch asks for %s: for the objects of its extension only: %t", query, ofOne)
 				}
 			}
 			if err := admin.Delete(t.Context(), f.live(t, "a")); err != nil {

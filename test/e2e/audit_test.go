@@ -11,7 +11,7 @@ import (
 )
 
 // checkIdentities finds writes that the controller sent in its own name although
-// they are about content, and reads of content that it did as itself.
+// they are about content, and reads of Secrets of others that it did as itself, or tried to.
 func checkIdentities(audit *environment.AuditLog) error {
 	requests, err := audit.ControllerRequests()
 	if err != nil {
@@ -28,6 +28,9 @@ func checkIdentities(audit *environment.AuditLog) error {
 				writes++
 			}
 			continue
+		}
+		if request.IsRead() && !request.IsOwn() && request.ObjectRef != nil && request.ObjectRef.Resource == "secrets" {
+			errs = append(errs, fmt.Errorf("the controller read Secrets in its own name: %s", request))
 		}
 		if !request.IsRead() && !request.IsOwn() && !request.IsRefusedIdentity() {
 			errs = append(errs, fmt.Errorf("the controller wrote in its own name: %s", request))

@@ -25,6 +25,7 @@ type event struct {
 	fingerprint object.Fingerprint
 	workload    *health.Workload // nil for what does not run anything
 	endsList    bool             // of a bookmark: the initial sync is complete
+	unknown     bool             // of no object: it is not known how some objects of the owner are
 }
 
 // eventOf decodes an event of a watch of the kind. An event of type ERROR is returned as an

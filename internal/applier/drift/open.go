@@ -23,12 +23,7 @@ const onlyMetadata = "application/json;as=%s;g=meta.k8s.io;v=v1,application/json
 // open begins to read a list or a watch as JSON: of Deployments whole objects,
 // of all else the metadata.
 func open(ctx context.Context, clients *impersonation.Clients, key watchKey, kind schema.GroupKind, options metav1.ListOptions) (io.ReadCloser, error) {
-	client, err := impersonation.As(clients, key.account, func(config *rest.Config, through *http.Client) (rest.Interface, error) {
-		config = metadata.ConfigFor(config)
-		config.GroupVersion = &schema.GroupVersion{}
-		config.APIPath = "/"
-		return rest.RESTClientForConfigAndClient(config, through)
-	})
+	client, err := clientOf(clients, key)
 	if err != nil {
 		return nil, err
 	}
@@ -51,4 +46,19 @@ func open(ctx context.Context, clients *impersonation.Clients, key watchKey, kin
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).
 		SetHeader("Accept", accept).
 		Stream(ctx)
+}
+
+// clientOf acts as the ServiceAccount, or, of a shared watch, as the controller: with that
+// one nothing can be read but the objects of extensions in all namespaces.
+func clientOf(clients *impersonation.Clients, key watchKey) (rest.Interface, error) {
+	build := func(config *rest.Config, through *http.Client) (rest.Interface, error) {
+		config = metadata.ConfigFor(config)
+		config.GroupVersion = &schema.GroupVersion{}
+		config.APIPath = "/"
+		return rest.RESTClientForConfigAndClient(config, through)
+	}
+	if key.shared {
+		return impersonation.Selecting(clients, ofExtensions.String(), build)
+	}
+	return impersonation.As(clients, key.account, build)
 }

@@ -30,18 +30,20 @@ type selection struct {
 	extensions []string
 }
 
+// ofExtensions selects the objects of all extensions.
+var ofExtensions = labels.SelectorFromSet(labels.Set{object.LabelOwnerKind: object.OwnerKind})
+
 // selectionOf is what a watch needs to get for its users: extension -> names of its objects.
 func selectionOf(users map[string][]string) selection {
-	ours := labels.SelectorFromSet(labels.Set{object.LabelOwnerKind: object.OwnerKind})
 	if len(users) > maxSelected {
-		return selection{labels: ours.String()}
+		return selection{labels: ofExtensions.String()}
 	}
 	extensions := slices.Sorted(maps.Keys(users))
 	byOwner, err := labels.NewRequirement(object.LabelOwnerName, apiselection.In, extensions)
 	if err != nil {
-		return selection{labels: ours.String()} // a name that is no label cannot be selected
+		return selection{labels: ofExtensions.String()} // a name that is no label cannot be selected
 	}
-	selected := selection{labels: ours.Add(*byOwner).String(), extensions: extensions}
+	selected := selection{labels: ofExtensions.Add(*byOwner).String(), extensions: extensions}
 	if len(extensions) == 1 && len(users[extensions[0]]) == 1 {
 		selected.name = users[extensions[0]][0]
 	}

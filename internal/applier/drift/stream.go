@@ -40,6 +40,10 @@ type stream struct {
 	// synced is called at the end of each initial sync, with all objects that exist.
 	synced func(map[object.Key]struct{})
 
+	// reached, if set, is called with each resource version up to which everything was passed
+	// on.
+	reached func(version string)
+
 	// version is the resource version from which to go on after an interruption; empty to
 	// begin with an initial sync.
 	version string
@@ -65,7 +69,7 @@ func newStreamPauses() *wait.Backoff {
 	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
 }
 
-// run reads until ctx ends, or until the ServiceAccount is denied, which it reports. After
+// run reads until ctx ends, or until whoever it reads as is denied, which it reports. After
 // any other error it tries again.
 func (s *stream) run(ctx context.Context) (denied bool) {
 	pauses := newStreamPauses()
@@ -76,16 +80,7 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 			return false
 		case apierrors.IsForbidden(err):
 			return true
-		case apierrors.IsInvalid(err) && s.version == "" && !s.plain:
-			s.plain = true
-			continue
-		case s.version == "" && s.since != "" && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
-			// Versions of one kind say nothing of another that is stored elsewhere, and those
-			// from before a restored backup say nothing at all.
-			s.since = ""
-			continue
-		case apierrors.IsBadRequest(err) && s.selected.name != "":
-			s.selected.name = "" // the server of another API need not know of fields
+		case s.asksForLess(err):
 			continue
 		}
 		s.interrupted(ctx, err)
@@ -99,6 +94,24 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 	}
 }
 
+// asksForLess leaves out of the next request what the API server does not know of this one,
+// if that is what the error is about.
+func (s *stream) asksForLess(err error) bool {
+	switch {
+	case apierrors.IsInvalid(err) && s.version == "" && !s.plain:
+		s.plain = true
+	case s.version == "" && s.since != "" && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+		// Versions of one kind say nothing of another that is stored elsewhere, and those
+		// from before a restored backup say nothing at all.
+		s.since = ""
+	case apierrors.IsBadRequest(err) && s.selected.name != "":
+		s.selected.name = "" // the server of another API need not know of fields
+	default:
+		return false
+	}
+	return true
+}
+
 // interrupted decides where to go on, and logs what was in the way.
 func (s *stream) interrupted(ctx context.Context, err error) {
 	switch {
@@ -107,9 +120,9 @@ func (s *stream) interrupted(ctx context.Context, err error) {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 	case isOfConnection(err):
 		// There can be thousands of streams, and all of them end with an API server.
-		log.FromContext(ctx).V(1).Info("a watch was interrupted", "resource", s.key.resource, "user", impersonation.User(s.key.account), "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("a watch was interrupted", "resource", s.key.resource, "user", s.key.user(), "reason", err.Error())
 	default:
-		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", impersonation.User(s.key.account))
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", s.key.user())
 	}
 }
 
@@ -172,13 +185,21 @@ func (s *stream) handleNext(events *eventReader) error {
 		s.noteBookmark(seen)
 		return nil
 	}
+	s.handle(seen)
 	if s.found == nil {
-		s.version = seen.version
+		s.reach(seen.version)
 	} else if seen.kind != apiwatch.Deleted {
 		s.found[seen.key] = struct{}{}
 	}
-	s.handle(seen)
 	return nil
+}
+
+// reach notes that everything up to a resource version was passed on.
+func (s *stream) reach(version string) {
+	s.version = version
+	if s.reached != nil {
+		s.reached(version)
+	}
 }
 
 // noteBookmark remembers how far the stream has come.
@@ -189,7 +210,8 @@ func (s *stream) noteBookmark(bookmark event) {
 	if s.found != nil {
 		s.synced(s.found)
 	}
-	s.found, s.version = nil, bookmark.version
+	s.found = nil
+	s.reach(bookmark.version)
 }
 
 // watchOptions ask for a list first, unless the stream goes on.
@@ -225,7 +247,7 @@ func (s *stream) list(ctx context.Context) error {
 		}
 		if page.Continue == "" {
 			s.synced(found)
-			s.version = page.ResourceVersion
+			s.reach(page.ResourceVersion)
 			return nil
 		}
 		options.Continue = page.Continue

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -14,12 +15,26 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// watchKey is what one watch covers. Extensions with the same ServiceAccount
-// share it.
+// watchKey is what one watch covers. Extensions with the same ServiceAccount use the same
+// one. A shared watch covers a kind in all namespaces, as the controller, for all extensions.
 type watchKey struct {
 	account   types.NamespacedName
 	resource  schema.GroupVersionResource
 	namespace string // empty for cluster-scoped kinds
+
+	// shared is set with the resource alone.
+	shared bool
+}
+
+// inItsPlace is the key of the shared watch of the same kind.
+func (k watchKey) inItsPlace() watchKey { return watchKey{resource: k.resource, shared: true} }
+
+// user is who watches, for logs.
+func (k watchKey) user() string {
+	if k.shared {
+		return "the controller itself"
+	}
+	return impersonation.User(k.account)
 }
 
 // watch is of one kind as one ServiceAccount: the metadata and, of Deployments, the
@@ -32,9 +47,11 @@ type watch struct {
 	selected selection
 }
 
-// Config is what [Watches] need. All fields are required.
+// Config is what [Watches] need. All fields are required. Both functions are called while
+// watches are locked: they must neither block nor call [Watches].
 type Config struct {
-	// Clients are those of the ServiceAccounts that watch.
+	// Clients are those of the ServiceAccounts that watch, and of the controller for what it
+	// may watch itself.
 	Clients *impersonation.Clients
 
 	// Find gives the state of an extension; nil for one that is not known.
@@ -52,34 +69,46 @@ type Since func(schema.GroupKind) string
 // AtLeast is one version for all kinds.
 func AtLeast(version string) Since { return func(schema.GroupKind) string { return version } }
 
-// Watches are all that run in this process.
+// Watches are all that run in this process. A kind is watched as the controller, with one
+// watch for all extensions, where the controller may do that; it finds out by trying, once
+// for each kind. Otherwise it is watched as the ServiceAccount of each extension.
 type Watches struct {
 	config Config
 
+	// mu also makes what a shared watch sees of an object and what an extension is told of
+	// it one step: otherwise one that joins could be told what was so before, last.
 	mu     sync.Mutex
 	active map[watchKey]*watch
+	shared map[watchKey]*shared
 	closed bool
+
+	// denied are the shared watches that the controller may not have.
+	denied map[watchKey]struct{}
+
+	// seen is how many objects all shared watches remember.
+	seen int
 }
 
 // NewWatches starts no watch.
 func NewWatches(config Config) *Watches {
-	return &Watches{config: config, active: map[watchKey]*watch{}}
+	return &Watches{config: config, active: map[watchKey]*watch{}, shared: map[watchKey]*shared{}, denied: map[watchKey]struct{}{}}
 }
 
 // Watch starts the watches that the objects of an extension need, and stops those that
 // only objects of earlier revisions needed. Watches that were denied before are started
-// again. It does not wait for them. fresh says that all of them start now, and so with an
-// initial sync, which is no older than since says for its kind.
+// again. It does not wait for them. fresh says that they report all of the objects from now
+// on, no older than since says for their kind: with their initial sync if they start, and
+// out of what they have seen if they are shared.
 func (w *Watches) Watch(owner object.Owner, items []object.Item, since Since) (fresh bool) {
-	wanted := map[watchKey][]object.Key{}
-	for _, item := range items {
-		key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, namespace: item.Key.Namespace}
-		wanted[key] = append(wanted[key], item.Key)
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return false
+	}
+	wanted := map[watchKey][]object.Key{}
+	for _, item := range items {
+		key := w.keyOf(owner, item)
+		wanted[key] = append(wanted[key], item.Key)
 	}
 	w.release(owner.Name, func(key watchKey) bool {
 		_, keep := wanted[key]
@@ -87,20 +116,41 @@ func (w *Watches) Watch(owner object.Owner, items []object.Item, since Since) (f
 	})
 	fresh = true
 	for key, objects := range wanted {
-		running, ok := w.active[key]
-		if !ok {
-			running = &watch{kind: objects[0].GroupKind, users: map[string][]string{}}
-			w.active[key] = running
+		from := since(objects[0].GroupKind)
+		if key.shared {
+			fresh = w.join(key, owner, objects, from) && fresh
+			continue
 		}
-		names := namesOf(objects)
-		running.users[owner.Name] = names
-		if !ok || running.denied || !running.selected.covers(owner.Name, names) {
-			w.start(key, running, since(running.kind))
-		} else {
-			fresh = false
+		running, covered := w.use(key, objects[0].GroupKind, owner.Name, namesOf(objects))
+		if !covered {
+			w.start(key, running, from)
 		}
+		fresh = fresh && !covered
 	}
 	return fresh
+}
+
+// keyOf says which watch an object of an extension needs. Secrets are never watched as the
+// controller: it is not to ask for those of others, not even in vain.
+func (w *Watches) keyOf(owner object.Owner, item object.Item) watchKey {
+	key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, namespace: item.Key.Namespace}
+	_, denied := w.denied[key.inItsPlace()]
+	if denied || key.resource.GroupResource() == corev1.Resource("secrets") || impersonation.User(key.account) == "" {
+		return key
+	}
+	return key.inItsPlace()
+}
+
+// use adds an extension to a watch, which may not have begun yet. covered says that it gets
+// the objects of these names already.
+func (w *Watches) use(key watchKey, kind schema.GroupKind, extension string, names []string) (running *watch, covered bool) {
+	running, ok := w.active[key]
+	if !ok {
+		running = &watch{kind: kind, users: map[string][]string{}}
+		w.active[key] = running
+	}
+	running.users[extension] = names
+	return running, ok && !running.denied && running.selected.covers(extension, names)
 }
 
 // Close stops all watches, and starts no others.
@@ -111,6 +161,9 @@ func (w *Watches) Close() {
 	for key, running := range w.active {
 		running.stop()
 		delete(w.active, key)
+	}
+	for key := range w.shared {
+		w.end(key)
 	}
 }
 
@@ -133,6 +186,14 @@ func (w *Watches) release(extension string, keep func(watchKey) bool) {
 		running.stop()
 		return true
 	})
+	for key, running := range w.shared {
+		if keep(key) {
+			continue
+		}
+		if running.leave(extension); len(running.users) == 0 {
+			w.end(key)
+		}
+	}
 }
 
 // Denied names the kinds of an extension that its ServiceAccount may not watch,
@@ -150,13 +211,12 @@ func (w *Watches) Denied(extension string) []string {
 }
 
 // start runs a watch until it is stopped or denied. It replaces a running one that selects
-// fewer extensions. The watch outlives the pass that starts it, so it has a context of its
-// own.
+// fewer extensions.
 func (w *Watches) start(key watchKey, running *watch, since string) {
 	if running.stop != nil {
 		running.stop()
 	}
-	ctx, cancel := context.WithCancel(log.IntoContext(context.Background(), log.Log.WithName("watches"))) //nolint:forbidigo // see above
+	ctx, cancel := newContext()
 	running.stop, running.denied = cancel, false
 	selected := selectionOf(running.users)
 	running.selected = selected
@@ -178,6 +238,11 @@ func (w *Watches) start(key watchKey, running *watch, since string) {
 			w.deny(ctx, running)
 		}
 	}()
+}
+
+// newContext is for a watch, which outlives the pass that starts it.
+func newContext() (context.Context, context.CancelFunc) {
+	return context.WithCancel(log.IntoContext(context.Background(), log.Log.WithName("watches"))) //nolint:forbidigo // see above
 }
 
 // deny stops a watch that the ServiceAccount may not have. The extensions that need it get
@@ -204,6 +269,12 @@ func (w *Watches) deny(ctx context.Context, running *watch) {
 func (w *Watches) handle(seen event) {
 	known := w.config.Find(seen.owner)
 	if known == nil {
+		return
+	}
+	if seen.unknown {
+		if known.LookAtAll(); !known.failInitialSync() {
+			w.config.Changed(seen.owner)
+		}
 		return
 	}
 	// The workload is noted first: the initial sync may end with the object.

@@ -1,0 +1,193 @@
+package drift
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// shared is a watch of one kind in all namespaces, as the controller, with the extensions
+// that it serves. They come to it one after the other, mostly after its initial sync: each is
+// told what the watch has seen of its objects, as if it had begun with that extension.
+//
+// It has no lock and tells nobody anything. Its methods return what is to be told, in that
+// order, before the next one is called.
+type shared struct {
+	kind schema.GroupKind
+	stop context.CancelFunc
+
+	// since is the resource version that the initial sync is no older than; version is the
+	// one up to which all was seen, and empty until the end of the initial sync.
+	since, version string
+
+	users map[string]*sharedUser // by extension
+
+	// wanted says which extension an object is of. What its label says may be another one:
+	// anybody can change that, and it is drift.
+	wanted map[object.Key]string
+
+	// waiting are extensions that are told of their objects when the watch has come far
+	// enough.
+	waiting map[string]struct{}
+
+	seen *lastSeen
+}
+
+// sharedUser is an extension that a shared watch serves.
+type sharedUser struct {
+	uid     types.UID
+	account types.NamespacedName
+	objects []object.Key
+
+	// since is the resource version that what it is told is no older than.
+	since string
+
+	// untold says that there are objects of which it was told nothing yet.
+	untold bool
+}
+
+func newShared(kind schema.GroupKind, since string, seen *lastSeen) *shared {
+	return &shared{
+		kind:    kind,
+		since:   since,
+		users:   map[string]*sharedUser{},
+		wanted:  map[object.Key]string{},
+		waiting: map[string]struct{}{},
+		seen:    seen,
+	}
+}
+
+// join has the watch serve an extension with these objects, and no others. fresh says that
+// it is told of all of them, now or when the watch has come as far as since.
+func (s *shared) join(owner object.Owner, objects []object.Key, since string) (told []event, fresh bool) {
+	before := s.users[owner.Name]
+	untold := before == nil || before.uid != owner.UID || before.untold ||
+		slices.ContainsFunc(objects, func(key object.Key) bool { return s.wanted[key] != owner.Name })
+	s.leave(owner.Name)
+	s.users[owner.Name] = &sharedUser{uid: owner.UID, account: owner.Account(), objects: objects, since: since, untold: untold}
+	for _, key := range objects {
+		s.wanted[key] = owner.Name
+	}
+	if !s.hasReached(since) {
+		s.waiting[owner.Name] = struct{}{}
+		return nil, true
+	}
+	return s.replay(owner.Name)
+}
+
+// leave has the watch not serve an extension any more.
+func (s *shared) leave(extension string) {
+	user := s.users[extension]
+	if user == nil {
+		return
+	}
+	for _, key := range user.objects {
+		if s.wanted[key] == extension {
+			delete(s.wanted, key)
+		}
+	}
+	delete(s.users, extension)
+	delete(s.waiting, extension)
+}
+
+// note is called with each event.
+func (s *shared) note(seen event) (told []event) {
+	extension, isWanted := s.wanted[seen.key]
+	s.seen.note(seen, isWanted)
+	if !isWanted {
+		return nil
+	}
+	seen.owner = extension
+	return []event{seen}
+}
+
+// sync is called at the end of each initial sync with all objects that exist. At the end of
+// the first one everybody waits, and may have written objects since that are not among them.
+func (s *shared) sync(existing map[object.Key]struct{}) (told []event) {
+	s.seen.keep(existing)
+	if s.version == "" {
+		return nil
+	}
+	for key, extension := range s.wanted {
+		if _, exists := existing[key]; !exists {
+			told = append(told, event{owner: extension, key: key}.deleted())
+		}
+	}
+	return told
+}
+
+// reach is called with each resource version up to which all was seen.
+func (s *shared) reach(version string) (told []event) {
+	s.version = version
+	for extension := range s.waiting {
+		if s.hasReached(s.users[extension].since) {
+			replayed, _ := s.replay(extension)
+			told = append(told, replayed...)
+		}
+	}
+	return told
+}
+
+// hasReached is true for versions that cannot be compared, or are empty: what is told is then
+// as new as there is, and anything newer follows.
+func (s *shared) hasReached(since string) bool {
+	return s.version != "" && (since == s.since || !isNewer(since, s.version))
+}
+
+// replay tells an extension how its objects are. If that is not known of some, it is not
+// fresh, and the extension is told so the first time.
+func (s *shared) replay(extension string) (told []event, fresh bool) {
+	user := s.users[extension]
+	fresh = true
+	for _, key := range user.objects {
+		if seen, known := s.seen.of(extension, key); known {
+			told = append(told, seen)
+		} else {
+			fresh = false
+		}
+	}
+	if !fresh && user.untold {
+		told = append(told, event{owner: extension, unknown: true})
+	}
+	user.untold = false
+	delete(s.waiting, extension)
+	return told, fresh
+}
+
+// asAccounts is what watches as ServiceAccounts have to get that serve the same extensions:
+// for each, extension -> objects, and the resource version that it begins with.
+func (s *shared) asAccounts(resource schema.GroupVersionResource) map[watchKey]*accountWatch {
+	found := map[watchKey]*accountWatch{}
+	for extension, user := range s.users {
+		since := s.version
+		if _, waits := s.waiting[extension]; waits {
+			since = user.since
+		}
+		for _, one := range user.objects {
+			key := watchKey{account: user.account, resource: resource, namespace: one.Namespace}
+			if found[key] == nil {
+				found[key] = &accountWatch{since: since, users: map[string][]string{}}
+			}
+			found[key].add(extension, one.Name, since)
+		}
+	}
+	return found
+}
+
+// accountWatch is what a watch takes that begins in the place of a shared one.
+type accountWatch struct {
+	since string
+	users map[string][]string // extension -> names of its objects
+}
+
+// add has the watch get one object more, and be no older than since.
+func (a *accountWatch) add(extension, name, since string) {
+	a.users[extension] = append(a.users[extension], name)
+	if since == "" || a.since != "" && isNewer(since, a.since) {
+		a.since = since
+	}
+}

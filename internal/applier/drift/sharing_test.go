@@ -1,0 +1,359 @@
+package drift
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
+)
+
+// server is an API server with two ConfigMaps of each extension, a and b, that were deleted
+// (a) and changed (b). All is of resource version 20.
+type server struct {
+	host string
+
+	mu      sync.Mutex
+	asked   []string      // who watched what, from which version on
+	denied  bool          // says that the controller may not watch itself
+	silent  bool          // says that initial syncs do not end
+	cut     chan struct{} // ends the watches of the controller
+	changed chan struct{} // is closed when any of this changes, and another one takes its place
+}
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{cut: make(chan struct{}), changed: make(chan struct{})}
+	serving := httptest.NewServer(s)
+	t.Cleanup(serving.Close)
+	s.host = serving.URL
+	return s
+}
+
+// change changes what the server does.
+func (s *server) change(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// deny takes the right of the controller away, and ends its watches if they are to notice.
+func (s *server) deny(notice bool) {
+	s.change(func() {
+		s.denied = true
+		if notice {
+			close(s.cut)
+			s.cut = make(chan struct{})
+		}
+	})
+}
+
+// await waits until the server was asked for so many watches, and gives them sorted.
+func (s *server) await(t *testing.T, count int) []string {
+	t.Helper()
+	for {
+		s.mu.Lock()
+		asked, changed := slices.Sorted(slices.Values(s.asked)), s.changed
+		s.mu.Unlock()
+		if len(asked) >= count {
+			return asked
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+			t.Fatalf("watches are asked for by %v", asked)
+		}
+	}
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	user, query := strings.TrimPrefix(req.Header.Get("Impersonate-User"), "system:serviceaccount:ns:"), req.URL.Query()
+	s.change(func() {
+		s.asked = append(s.asked, strings.TrimSpace(fmt.Sprint(user, " ", req.URL.Path, " ", query.Get("resourceVersion"))))
+	})
+	s.mu.Lock()
+	denied, cut := s.denied && user == "", s.cut
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if denied {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+		return
+	}
+	if query.Get("sendInitialEvents") != "" {
+		for i := range extensions {
+			if name := extension(i); user == "" || user == name {
+				fmt.Fprintf(w, `{"type":"ADDED","object":{"metadata":{"namespace":"ns","name":"b-%s","uid":"changed","resourceVersion":"19","labels":{%q:%q}}}}`+"\n",
+					name, object.LabelOwnerName, name)
+			}
+		}
+		s.waitWhile(req, func() bool { return s.silent })
+		fmt.Fprint(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"20","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")
+	}
+	w.(http.Flusher).Flush()
+	if user != "" {
+		cut = nil
+	}
+	select {
+	case <-cut:
+	case <-req.Context().Done():
+	}
+}
+
+// waitWhile returns when something holds no more.
+func (s *server) waitWhile(req *http.Request, holds func() bool) {
+	for {
+		s.mu.Lock()
+		still, changed := holds(), s.changed
+		s.mu.Unlock()
+		if !still {
+			return
+		}
+		select {
+		case <-changed:
+		case <-req.Context().Done():
+			return
+		}
+	}
+}
+
+// extensions is how many there are on the server.
+const extensions = 20
+
+func extension(i int) string { return fmt.Sprintf("x%02d", i) }
+
+func ownerOf(name string) object.Owner {
+	return object.Owner{Name: name, Namespace: "ns", ServiceAccount: name}
+}
+
+func itemsOf(resource, name string) []object.Item {
+	var items []object.Item
+	for _, key := range keys("a-"+name, "b-"+name) {
+		key.Kind = resource
+		items = append(items, object.Item{Key: key, Mapping: &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: resource}}})
+	}
+	return items
+}
+
+// newSharing are watches over the server with the states of all extensions.
+func newSharing(t *testing.T, server *server) (*Watches, map[string]*State) {
+	t.Helper()
+	clients, err := impersonation.New(&rest.Config{Host: server.host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]*State{}
+	for i := range extensions {
+		states[extension(i)] = NewState()
+	}
+	watches := NewWatches(Config{Clients: clients, Find: func(name string) *State { return states[name] }, Changed: func(string) {}})
+	t.Cleanup(watches.Close)
+	return watches, states
+}
+
+// look has an extension watched as after a restart, and checks what it is told.
+func look(t *testing.T, watches *Watches, state *State, name string) {
+	t.Helper()
+	items := itemsOf("configmaps", name)
+	prints := map[object.Key]object.Fingerprint{}
+	for _, item := range items {
+		prints[item.Key] = object.Fingerprint{UID: "before", ResourceVersion: "1"}
+	}
+	done := state.BeginInitialSync(prints)
+	if !watches.Watch(ownerOf(name), items, AtLeast("10")) {
+		t.Errorf("%s: it is not told of all", name)
+	}
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Errorf("%s: there is no end", name)
+		return
+	}
+	state.EndInitialSync(time.Now())
+	if drifted, all := state.ToLookAt(time.Now()); all || len(drifted) != 2 {
+		t.Errorf("%s: it looks at %v, all = %t; want both objects", name, drifted, all)
+	}
+}
+
+// TestSharedWatches has who asks the server for what.
+func TestSharedWatches(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		denied   bool
+		resource string
+		nobody   bool // says that the extensions do not name a ServiceAccount
+		first    int  // how many requests two extensions make
+		want     []string
+	}{
+		"granted": {resource: "configmaps", first: 1, want: []string{"/api/v1/configmaps 10"}},
+		"not granted": {resource: "configmaps", denied: true, first: 3, want: []string{
+			"/api/v1/configmaps 10", "x00 /api/v1/namespaces/ns/configmaps 10", "x01 /api/v1/namespaces/ns/configmaps 10", "x02 /api/v1/namespaces/ns/configmaps 10",
+		}},
+		"never": {resource: "secrets", first: 2, want: []string{
+			"x00 /api/v1/namespaces/ns/secrets 10", "x01 /api/v1/namespaces/ns/secrets 10", "x02 /api/v1/namespaces/ns/secrets 10",
+		}},
+		"nobody": {resource: "configmaps", nobody: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := newServer(t)
+			server.denied = test.denied
+			watches, _ := newSharing(t, server)
+			watch := func(i int) {
+				owner := ownerOf(extension(i))
+				if test.nobody {
+					owner.ServiceAccount = ""
+				}
+				watches.Watch(owner, itemsOf(test.resource, owner.Name), AtLeast("10"))
+			}
+			watch(0)
+			watch(1)
+			server.await(t, test.first)
+			watch(2)
+			watch(0)
+			asked := server.await(t, len(test.want))
+			watches.Close()
+			if diff := cmp.Diff(append([]string(nil), test.want...), asked); diff != "" {
+				t.Errorf("asked for (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhoComesLater is told what the watch has seen long ago, at no request.
+func TestWhoComesLater(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	watches, states := newSharing(t, server)
+	for range 2 {
+		for i := range extensions {
+			look(t, watches, states[extension(i)], extension(i))
+			watches.Unwatch(extension(i - 1)) // the one before: somebody is always left
+		}
+	}
+	if asked := server.await(t, 1); len(asked) != 1 {
+		t.Errorf("asked for %v", asked)
+	}
+	watches.Unwatch(extension(extensions - 1))
+	if len(watches.shared) > 0 || watches.seen != 0 {
+		t.Errorf("without extensions, there are %d watches that remember %d objects", len(watches.shared), watches.seen)
+	}
+}
+
+// TestWhatIsNotKnownIsRead has an extension told that its objects are not remembered: they are
+// all read, by the pass that waits for them or by another one.
+func TestWhatIsNotKnownIsRead(t *testing.T) {
+	t.Parallel()
+	for name, waits := range map[string]bool{"at the first look": true, "after an installation": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state, woken := NewState(), 0
+			watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) { woken++ }})
+			state.Settle(Left{}, Certificates{}, time.Now())
+			if waits {
+				done := state.BeginInitialSync(map[object.Key]object.Fingerprint{keys("a")[0]: {UID: "1"}})
+				defer func() {
+					select {
+					case <-done:
+					default:
+						t.Error("it is waited for")
+					}
+				}()
+			}
+			watches.handle(event{owner: "x", unknown: true})
+			if _, all := state.ToLookAt(time.Now()); !all || (woken > 0) == waits {
+				t.Errorf("all are looked at: %t, and the extension is woken %d times", all, woken)
+			}
+		})
+	}
+}
+
+// TestTheRightIsTakenAway: the extensions of a watch that is denied when it goes on are told
+// of their objects by others, which are no older.
+func TestTheRightIsTakenAway(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	watches, states := newSharing(t, server)
+	for i := range 2 {
+		look(t, watches, states[extension(i)], extension(i))
+	}
+	server.deny(true)
+	want := []string{
+		"/api/v1/configmaps 10", "/api/v1/configmaps 20",
+		"x00 /api/v1/namespaces/ns/configmaps 20", "x01 /api/v1/namespaces/ns/configmaps 20",
+	}
+	if diff := cmp.Diff(want, server.await(t, len(want))); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	look(t, watches, states[extension(2)], extension(2))
+	if len(watches.shared) > 0 || watches.seen != 0 {
+		t.Errorf("%d watches are shared, which remember %d objects", len(watches.shared), watches.seen)
+	}
+}
+
+// TestManyAtATime has extensions come, go and come back while the initial sync ends, while the
+// controller is denied, and while all ends.
+func TestManyAtATime(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(*server, *Watches){
+		"the initial sync ends":          func(s *server, _ *Watches) { s.change(func() { s.silent = false }) },
+		"denied before the initial sync": func(s *server, _ *Watches) { s.deny(true) },
+		"denied": func(s *server, _ *Watches) {
+			s.change(func() { s.silent = false })
+			s.deny(true)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := newServer(t)
+			server.silent = true
+			watches, states := newSharing(t, server)
+			var looking sync.WaitGroup
+			for i := range extensions {
+				looking.Go(func() {
+					look(t, watches, states[extension(i)], extension(i))
+					watches.Unwatch(extension(i))
+					look(t, watches, states[extension(i)], extension(i))
+				})
+			}
+			server.await(t, 1)
+			happens(server, watches)
+			server.change(func() { server.silent = false })
+			looking.Wait()
+		})
+	}
+}
+
+// TestCloseWhileManyJoin ends all watches, whoever comes meanwhile.
+func TestCloseWhileManyJoin(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	watches, _ := newSharing(t, server)
+	var joining sync.WaitGroup
+	for i := range extensions {
+		joining.Go(func() {
+			for range 10 {
+				watches.Watch(ownerOf(extension(i)), itemsOf("configmaps", extension(i)), AtLeast("10"))
+			}
+		})
+	}
+	server.await(t, 1)
+	watches.Close()
+	joining.Wait()
+	if len(watches.shared)+len(watches.active) > 0 || watches.seen != 0 {
+		t.Errorf("%d and %d watches go on, and remember %d objects", len(watches.shared), len(watches.active), watches.seen)
+	}
+}
