@@ -21,6 +21,10 @@ const (
 	crowdRestartWritesLimit = 0
 )
 
+// triedAgain is how long after a restart a write is still taken for its consequence: what
+// fails is tried again within that.
+const triedAgain = 10 * time.Second
+
 // restart starts the controller anew over the crowd three times: over what is as it was,
 // over content that was deleted meanwhile, and over an extension that was created
 // meanwhile.
@@ -67,6 +71,7 @@ func (c *crowd) restartUnchanged(ctx context.Context) ([]environment.Request, er
 	if err := c.quiet(ctx); err != nil {
 		return nil, err
 	}
+	time.Sleep(triedAgain)
 	return c.audit.requests()
 }
 
