@@ -72,9 +72,9 @@ func (c *crowd) succeed(ctx context.Context, how ending) (succession, error) {
 	defer lease.Stop()
 	c.audit.mark()
 	say("ending the leader")
-	ended := make(chan error, 1)
+	leader, ended := c.controller, make(chan error, 1)
 	began := time.Now()
-	go func() { ended <- how.end(c.controller) }()
+	go func() { ended <- how.end(leader) }()
 	// What is created before could still be the old leader's work.
 	gone := func() error { return <-ended }
 	if how.inOrder {

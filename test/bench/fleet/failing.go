@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,9 +28,8 @@ const refusal = "no more Services"
 // failing measures a minute of 1,000 extensions that cannot be installed for the same
 // reason.
 func (b *bench) failing(ctx context.Context) (over, err error) {
-	failing, warm := names("failing", b.size), names("warm", 1)
-	all := slices.Concat(warm, failing)
-	if err := errors.Join(b.prepare(ctx, all), b.publish(ctx, "failing", all, small), b.warmUp(ctx, warm), b.refuseServices(ctx)); err != nil {
+	failing := names("failing", b.size)
+	if err := errors.Join(b.prepare(ctx, failing), b.publish(ctx, "failing", failing, small), b.refuseServices(ctx)); err != nil {
 		return nil, err
 	}
 	log, err := b.startController(ctx)
@@ -61,11 +59,13 @@ func (b *bench) failing(ctx context.Context) (over, err error) {
 	if err != nil {
 		return nil, err
 	}
+	lines, errorLines := linesOf(after[len(before):])
 	name := fmt.Sprintf("60 seconds, %d extensions failing for one cause", b.size)
 	return errors.Join(
 		b.report.Tell(name, "all-have-failed-after-seconds", failed.Seconds()),
 		b.report.Check(name, "cpu-seconds", cpu, failingCPULimit),
-		b.report.Tell(name, "error-lines", float64(errorLines(after[len(before):]))),
+		b.report.Tell(name, "log-lines", float64(lines)),
+		b.report.Tell(name, "error-lines", float64(errorLines)),
 		b.report.Tell(name, "requests-but-watches/extension", float64(len(requests)-watches(requests))/float64(b.size)),
 	), b.details.requests("failing", requests, b.size)
 }
@@ -119,16 +119,16 @@ func isRefused(extension *ocv1.ClusterExtension) bool {
 	return progressing != nil && strings.Contains(progressing.Message, refusal)
 }
 
-// errorLines is how many lines of a log are of level error.
-func errorLines(log []byte) int {
-	count := 0
+// linesOf is how many lines a log has, and how many of them are of level error.
+func linesOf(log []byte) (all, errors int) {
 	for line := range bytes.Lines(log) {
+		all++
 		var entry struct {
 			Level string `json:"level"`
 		}
 		if json.Unmarshal(line, &entry) == nil && entry.Level == "error" {
-			count++
+			errors++
 		}
 	}
-	return count
+	return all, errors
 }

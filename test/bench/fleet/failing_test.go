@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-func TestErrorLines(t *testing.T) {
+func TestLinesOf(t *testing.T) {
 	t.Parallel()
 
 	const log = `{"level":"info","msg":"not as wanted","reason":"\"level\":\"error\""}
@@ -11,7 +11,7 @@ func TestErrorLines(t *testing.T) {
 panic: error
 {"level":"error","msg":"Reconciler error","name":"failing-002"}
 `
-	if got := errorLines([]byte(log)); got != 2 {
-		t.Errorf("there are %d lines of level error, want 2", got)
+	if all, errors := linesOf([]byte(log)); all != 5 || errors != 2 {
+		t.Errorf("there are %d lines, %d of them of level error, want 5 and 2", all, errors)
 	}
 }
