@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -49,6 +50,37 @@ func TestUnchangedExtensionCostsNothing(t *testing.T) {
 	}
 	for _, request := range requestsSince(t, start) {
 		t.Errorf("an unchanged extension cost a request: %s", request)
+	}
+}
+
+// TestNobodyIsWokenForNothing: definitions come and go with another extension, which leave
+// what this one requires of the cluster as it is.
+//
+//nolint:paralleltest // other tests would wake it with reason
+func TestNobodyIsWokenForNothing(t *testing.T) {
+	const name, other = "undisturbed", "coming"
+	requiring := operators(name, "1.0.0")
+	requiring[0].Properties = []string{
+		`{type: olm.gvk.required, value: {group: apps, version: v1, kind: Deployment}}`,
+		`{type: olm.maxOpenShiftVersion, value: "4.99"}`,
+	}
+	publish(t, requiring...)
+	publish(t, operators(other, "1.0.0")...)
+	serving(t, other)
+	extend(t, name)
+	installed(t, name, "1.0.0")
+	awaitSilence(t)
+
+	start := time.Now()
+	extend(t, other)
+	installed(t, other, "1.0.0")
+	remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: other}})
+	awaitSilence(t)
+	if got := passesOver(t, name, start); got > 0 {
+		t.Errorf("the controller made %d passes over the extension, none is called for", got)
+	}
+	if got := passesOver(t, other, start); got == 0 {
+		t.Error("passes over the other extension are not seen")
 	}
 }
 
