@@ -37,13 +37,8 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	if err != nil {
 		return installation.Result{}, err
 	}
-	if err := planner.Guard.Ask(ctx); err != nil {
+	if err := announce(ctx, planner.Guard, desired); err != nil {
 		return installation.Result{}, err
-	}
-	if desired.BeforeWrite != nil {
-		if err := desired.BeforeWrite(ctx); err != nil {
-			return installation.Result{}, err
-		}
 	}
 	known := a.memory(owner)
 	known.invalidate()
@@ -68,6 +63,21 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	result := a.result(owner, executor.Progress)
 	result.Notes = notes
 	return result, nil
+}
+
+// announce is for the moment before the first write. What says that the extension is still
+// there comes last.
+func announce(ctx context.Context, guard *plan.Guard, desired installation.Desired) error {
+	if desired.BeforeWrite != nil {
+		confirmed, err := desired.BeforeWrite(ctx)
+		if err != nil {
+			return err
+		}
+		if confirmed {
+			guard.Confirm()
+		}
+	}
+	return guard.Ask(ctx)
 }
 
 // planAndCheck plans the operation and makes every preflight check. Notes are what the

@@ -20,6 +20,14 @@ type Guard struct {
 	confirmed bool
 }
 
+// Confirm is for an operation that has been told by the API server, just before its first
+// write, that the extension is there and is to stay.
+func (g *Guard) Confirm() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.confirmed = true
+}
+
 // Ask asks once, at the first write of the operation.
 func (g *Guard) Ask(ctx context.Context) error {
 	g.mu.Lock()
