@@ -42,15 +42,16 @@ func (g *Guard) Ask(ctx context.Context) error {
 	return nil
 }
 
-// askAgain asks before each deletion, and before each write that makes the extension the
-// owner of an object that exists. In the latter case the object must have been read
-// before, and the write must be refused if the object was changed since.
+// askAgain asks before deletions, and before each write that makes the extension the owner
+// of an object that exists. The objects must have been read before, and each request must be
+// refused if its object was changed since.
 //
 // The reason is a deletion that orphans the content: the garbage collector removes the
 // owner from each object. An owner that is written back after that would have the object
-// deleted with the extension. If the collector began before the object was read, the
-// extension is being deleted by now, and askAgain fails. If it began later, the object was
-// changed, and the write is refused.
+// deleted with the extension, and what is deleted does not come back. If the collector began
+// before the object was read, the extension is being deleted by now, and askAgain fails. If
+// it began later and has come to the object, the object was changed, and the request is
+// refused.
 func (g *Guard) askAgain(ctx context.Context) error {
 	return g.confirm(ctx, g.owner)
 }
