@@ -130,15 +130,16 @@ func (c content) Objects() []release.Object {
 // Write implements [release.Content].
 func (c content) Write(ctx context.Context) error { return c.executor.Execute(ctx, c.plan) }
 
-// LastApplied implements [release.Content]. It gives none if the controller keeps
-// certificates of webhooks: a fingerprint does not tell when one has to be renewed.
+// LastApplied implements [release.Content]. It leaves out what has to do with certificates
+// that the controller keeps: a fingerprint does not tell when one has to be renewed.
 func (c content) LastApplied() map[object.Key]object.Fingerprint {
-	for _, obj := range c.executor.Progress.Left.Live {
-		if webhookcert.Concerns(obj) {
-			return nil
+	prints := c.executor.Progress.Left.LastApplied()
+	for i := range c.plan.Steps {
+		if step := &c.plan.Steps[i]; webhookcert.Concerns(step.Object) {
+			delete(prints, step.Key)
 		}
 	}
-	return c.executor.Progress.Left.LastApplied()
+	return prints
 }
 
 // check makes the preflight checks, in an order in which each answer makes sense.
