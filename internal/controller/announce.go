@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,8 +12,14 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// slowPull is how long a pull may take before it is reported.
-const slowPull = 5 * time.Second
+const (
+	// slowPull is how long a pull may take before it is reported.
+	slowPull = 5 * time.Second
+
+	// slowStart is how long a spec may go without a word. Most have come as far as the first
+	// write by then, of which the status tells anyway.
+	slowStart = time.Second
+)
 
 // announcement writes to the status, before a pass is over, that a revision is under way.
 // Without it somebody who has edited the spec would take the old status for the answer.
@@ -22,31 +29,71 @@ const slowPull = 5 * time.Second
 type announcement struct {
 	reconciler *Reconciler
 
+	mu  sync.Mutex             // begin writes beside the pass
 	ext *ocv1.ClusterExtension // as it was written last
 	err error                  // of the write; nothing may be written after it
 }
 
-// begin tells of a spec that no status was about. Others are told of when something
-// comes of them: most passes that look for another revision end without one.
-func (a *announcement) begin(ctx context.Context, outcome Outcome) error {
-	if a.extension().Status.ObservedGeneration == a.extension().Generation {
-		return nil
+// begin tells of a spec that no status was about, when it is due, which may be beside the
+// pass. What it returns ends the wait for that. Others are told of when something comes of
+// them: most passes that look for another revision end without one.
+func (a *announcement) begin(ctx context.Context, outcome Outcome, since time.Time) (end func()) {
+	wait, untold := a.dueIn(since)
+	if !untold {
+		return func() {}
 	}
-	_, err := a.writeOnce(ctx, outcome, fmt.Sprintf("pulling image %s unless it is at hand, then applying it", outcome.Target.Image))
-	return err
+	ended := false
+	tell := func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if !ended {
+			_, _ = a.writeOnce(ctx, outcome, fmt.Sprintf("pulling image %s unless it is at hand, then applying it", outcome.Target.Image))
+		}
+	}
+	if wait <= 0 {
+		tell()
+		return func() {}
+	}
+	stop := a.reconciler.After(wait, tell)
+	return func() {
+		stop()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		ended = true
+	}
+}
+
+// dueIn is how long it is until a spec that no status was about is to be told of, after it
+// was begun with. It is false if there is nothing to tell. A status shows by its generation
+// that it is about an older spec, or about none, except for those of the reference
+// implementation: they could be taken for the answer, and are replaced at once.
+func (a *announcement) dueIn(since time.Time) (time.Duration, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch a.ext.Status.ObservedGeneration {
+	case a.ext.Generation:
+		return 0, false
+	case 0:
+		return 0, true
+	}
+	return slowStart - a.reconciler.Now().Sub(since), true
 }
 
 // pulling tells of an image that takes its time, in the status or, if that has more
 // to say, in an event alone.
 func (a *announcement) pulling(ctx context.Context, outcome Outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	doing := fmt.Sprintf("pulling image %s takes longer than %s", outcome.Target.Image, slowPull)
 	if told, err := a.writeOnce(ctx, outcome, doing); !told && err == nil {
-		a.reconciler.emit(a.extension(), &transition{kind: corev1.EventTypeNormal, reason: eventPulling, note: underwayText(outcome, doing)})
+		a.reconciler.emit(a.ext, &transition{kind: corev1.EventTypeNormal, reason: eventPulling, note: underwayText(outcome, doing)})
 	}
 }
 
 // queued tells of an extension that waits for its turn, once.
 func (a *announcement) queued(ctx context.Context, outcome Outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if !claimsDone(a.ext) && (a.isQueued(outcome) || !isUnderway(a.ext)) {
 		return
 	}
@@ -69,17 +116,24 @@ func isUnderway(ext *ocv1.ClusterExtension) bool {
 	return progressing != nil && progressing.Reason == ocv1.ReasonRollingOut
 }
 
-// applying is for the last moment before something is written.
-func (a *announcement) applying(ctx context.Context, outcome Outcome) error {
+// applying is for the last moment before something is written. It confirms that the
+// extension is there and is to stay if that is known from the write: a deletion changes the
+// resource version, without which the write is refused. Where nothing is written, nothing
+// is known.
+func (a *announcement) applying(ctx context.Context, outcome Outcome) (confirmed bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	doing := fmt.Sprintf("applying image %s", outcome.Target.Image)
+	var told bool
 	if a.isQueued(outcome) {
-		_, err := a.write(ctx, outcome, doing)
-		return err
+		told, err = a.write(ctx, outcome, doing)
+	} else {
+		told, err = a.writeOnce(ctx, outcome, doing)
 	}
-	_, err := a.writeOnce(ctx, outcome, doing)
-	return err
+	return told && a.ext.UID == outcome.Owner.UID && a.ext.DeletionTimestamp.IsZero(), err
 }
 
+// writeOnce is called with the lock held, and so are write and writeText.
 func (a *announcement) writeOnce(ctx context.Context, outcome Outcome, doing string) (told bool, err error) {
 	if a.err != nil || !claimsDone(a.ext) {
 		return false, a.err
@@ -115,6 +169,8 @@ const textQueued = "waits for its turn to look at what is installed: it is large
 // awaiting tells of a spec that no status was about what it waits for, before any more can
 // be said of it.
 func (a *announcement) awaiting(ctx context.Context, outcome Outcome, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.ext.Status.ObservedGeneration == a.ext.Generation {
 		return
 	}
@@ -129,11 +185,15 @@ func claimsDone(ext *ocv1.ClusterExtension) bool {
 }
 
 func (a *announcement) extension() *ocv1.ClusterExtension {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	return a.ext
 }
 
 // failure is that of the write.
 func (a *announcement) failure() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	return a.err
 }
 
@@ -186,6 +246,13 @@ func (r *Reconciler) abandonPull(extension string) {
 		r.discard(waited)
 	}
 	r.Bundles.Abandon(extension)
+}
+
+// isPulling says that an extension waits for an image.
+func (r *Reconciler) isPulling(extension string) bool {
+	known, _ := r.pulls.Load(extension)
+	waited, ok := known.(pull)
+	return ok && waited.files == nil
 }
 
 // slowIn is when to report the pull that an extension waits for; zero for never.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -55,7 +56,7 @@ func TestInstallIsAnnounced(t *testing.T) {
 	w := sampleWorld(t)
 	seen := w.notice(t)
 	w.mustReconcile(t)
-	if diff := cmp.Diff(map[string]string{"fetch": saidUnderway, "apply": saidUnderway}, seen); diff != "" {
+	if diff := cmp.Diff(map[string]string{"fetch": "", "check": "", "apply": saidUnderway}, seen); diff != "" {
 		t.Errorf("status while it goes on (-want +got):\n%s", diff)
 	}
 	if got := inShort(&w.extension(t).Status); got != saidDone {
@@ -64,8 +65,11 @@ func TestInstallIsAnnounced(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch status", "patch status"}, w.writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
+	if !w.confirmed {
+		t.Error("what was written does not confirm that the extension is to stay")
+	}
 	want := []string{
-		`Normal RollingOut: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 unless it is at hand, then applying it`,
+		`Normal RollingOut: installing "p.v1.0.0" version "1.0.0": applying image registry.test/p:v1.0.0`,
 		`Normal Succeeded: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"`,
 	}
 	if diff := cmp.Diff(want, w.events); diff != "" {
@@ -79,7 +83,7 @@ func TestFirstStatus(t *testing.T) {
 	w := sampleWorld(t)
 	var first *ocv1.ClusterExtension
 	w.during = func(stage string) {
-		if stage == "fetch" {
+		if stage == "apply" {
 			first = w.extension(t)
 		}
 	}
@@ -102,6 +106,28 @@ func TestFirstStatus(t *testing.T) {
 	}
 }
 
+// TestStatusOfTheReferenceIsReplacedAtOnce: it does not say which spec it is about.
+func TestStatusOfTheReferenceIsReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	ext := w.extension(t)
+	ext.Status.ObservedGeneration = 0
+	if err := w.client.Status().Update(t.Context(), ext); err != nil {
+		t.Fatal(err)
+	}
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	w.edit(t)
+	seen := w.notice(t)
+	w.mustReconcile(t)
+	if diff := cmp.Diff(map[string]string{"fetch": saidUnderway, "check": saidUnderway, "apply": saidUnderway}, seen); diff != "" {
+		t.Errorf("status while it goes on (-want +got):\n%s", diff)
+	}
+	if w.confirmed {
+		t.Error("that the extension is to stay was confirmed long before the first write")
+	}
+}
+
 // TestUpgradesAreAnnounced has a catalog, or an edit, lead to another version.
 func TestUpgradesAreAnnounced(t *testing.T) {
 	t.Parallel()
@@ -115,16 +141,17 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 		"by a catalog": {
 			reason: "until something is written, the old version is what is wanted",
 			change: func(_ *testing.T, w *world) { w.catalog["p"] = offering("1.0.0", "1.1.0").Package },
-			seen:   map[string]string{"fetch": saidDone, "apply": saidUnderway},
+			seen:   map[string]string{"fetch": saidDone, "check": saidDone, "apply": saidUnderway},
 			writes: 2,
 		},
 		"by an edit": {
+			reason: "the status says itself that it is about an older spec",
 			change: func(t *testing.T, w *world) {
 				t.Helper()
 				w.catalog["p"] = offering("1.0.0", "1.1.0").Package
 				w.edit(t)
 			},
-			seen:   map[string]string{"fetch": saidUnderway, "apply": saidUnderway},
+			seen:   map[string]string{"fetch": saidDone, "check": saidDone, "apply": saidUnderway},
 			writes: 2,
 		},
 		"edit that changes nothing": {
@@ -157,7 +184,7 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 			w := sampleWorld(t)
 			w.mustReconcile(t)
 			tc.change(t, w)
-			w.writes = nil
+			w.writes, w.confirmed = nil, false
 			seen := w.notice(t)
 			if _, err := w.reconcile(t); (err != nil) != tc.err {
 				t.Fatal(err)
@@ -168,12 +195,85 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 			if len(w.writes) != tc.writes {
 				t.Errorf("writes = %v, want %d", w.writes, tc.writes)
 			}
+			if _, applied := tc.seen["apply"]; w.confirmed != applied {
+				t.Errorf("what was written confirms that the extension is to stay: %t", w.confirmed)
+			}
 			w.writes = nil
 			if _, err := w.reconcile(t); (err != nil) != tc.err {
 				t.Fatal(err)
 			}
 			if len(w.writes) > 0 {
 				t.Errorf("a second pass over the same world wrote %v", w.writes)
+			}
+		})
+	}
+}
+
+// TestSlowStartIsTold: an edit that comes to no write for a second is told of beside the
+// pass, once.
+func TestSlowStartIsTold(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	w.edit(t)
+	w.writes = nil
+	var during, after string
+	w.during = func(stage string) {
+		switch stage {
+		case "check":
+			told := make(chan struct{})
+			go func() {
+				defer close(told)
+				w.due()
+			}()
+			<-told
+			during = brief(&w.extension(t).Status, ocv1.TypeProgressing)
+		case "apply":
+			after = brief(&w.extension(t).Status, ocv1.TypeProgressing)
+		}
+	}
+	w.mustReconcile(t)
+	want := `True RollingOut: upgrading from "p.v1.0.0" version "1.0.0" to "p.v1.1.0" version "1.1.0": ` +
+		"pulling image registry.test/p:v1.1.0 unless it is at hand, then applying it"
+	if during != want || after != want {
+		t.Errorf("told %q, then %q, want %q", during, after, want)
+	}
+	if w.confirmed {
+		t.Error("that the extension is to stay was confirmed by a write beside the pass")
+	}
+	w.due() // too late
+	if diff := cmp.Diff([]string{"patch status", "patch status"}, w.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if got := inShort(&w.extension(t).Status); got != saidDone {
+		t.Errorf("status at the end: %s", got)
+	}
+}
+
+// TestAnotherExtensionIsNotConfirmed: one that was deleted and made again answers under the
+// same name.
+func TestAnotherExtensionIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	for name, answer := range map[string]func(*ocv1.ClusterExtension){
+		"made again":    func(ext *ocv1.ClusterExtension) { ext.UID = "another" },
+		"being deleted": func(ext *ocv1.ClusterExtension) { ext.DeletionTimestamp = &now },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t)
+			w.mustReconcile(t)
+			w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+			w.reconciler.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // what newWorld made
+				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, object client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+					answer(object.(*ocv1.ClusterExtension)) //nolint:forcetypeassert // there is no other status
+					return nil
+				},
+			})
+			w.mustReconcile(t)
+			if w.confirmed {
+				t.Error("it was taken for the extension of the pass")
 			}
 		})
 	}
@@ -213,11 +313,13 @@ func TestSlowPulls(t *testing.T) {
 	t.Parallel()
 	const (
 		status  = `RollingOut: upgrading from "p.v1.0.0" version "1.0.0" to "p.v1.1.0" version "1.1.0": pulling image registry.test/p:v1.1.0 takes longer than 5s`
+		edited  = `Normal Pulling: upgrading from "p.v1.0.0" version "1.0.0" to "p.v1.1.0" version "1.1.0": pulling image registry.test/p:v1.1.0 takes longer than 5s`
 		pulling = `Normal Pulling: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 takes longer than 5s`
 	)
 	tests := map[string]struct {
 		reason    string
 		installed bool
+		edited    bool
 		takes     time.Duration
 		want      string // the one event that tells of it
 	}{
@@ -226,7 +328,12 @@ func TestSlowPulls(t *testing.T) {
 			takes:  time.Minute, want: pulling,
 		},
 		"upgrade by a catalog": {installed: true, takes: time.Minute, want: "Normal " + status},
-		"quick":                {installed: true, takes: time.Second},
+		"upgrade by an edit": {
+			reason:    "the status says since the first second that it is under way",
+			installed: true, edited: true, takes: time.Minute, want: edited,
+		},
+		"quick":      {installed: true, takes: time.Second},
+		"quick edit": {installed: true, edited: true, takes: time.Second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +342,9 @@ func TestSlowPulls(t *testing.T) {
 			if tc.installed {
 				w.mustReconcile(t)
 				w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+			}
+			if tc.edited {
+				w.edit(t)
 			}
 			w.take()
 			w.writes, w.fetching = nil, true
@@ -250,6 +360,9 @@ func TestSlowPulls(t *testing.T) {
 					break
 				}
 				w.passed += min(result.RequeueAfter, tc.takes)
+				if told := len(w.writes) > 0; tc.edited && told != (w.passed > began+slowStart) {
+					t.Errorf("after %s it was told: %t", w.passed-began, told)
+				}
 			}
 			if underway := inShort(&w.extension(t).Status) == saidUnderway; underway != (tc.want != "") {
 				t.Errorf("while it was pulled: %s", inShort(&w.extension(t).Status))

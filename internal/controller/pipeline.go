@@ -163,7 +163,9 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		r.advance(ctx, wanted, &outcome, announced)
 	}
 	if outcome.Waiting {
-		announced.awaiting(ctx, outcome, textQueued)
+		if !r.isPulling(wanted.Owner.Name) {
+			announced.awaiting(ctx, outcome, textQueued)
+		}
 		return outcome
 	}
 	r.diagnose(ctx, wanted, &outcome)
@@ -238,16 +240,19 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 // installed is kept instead. If the status cannot be written first, the pass ends: most
 // likely somebody has changed the extension since this pass has read it.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
-	if announced.begin(ctx, *outcome) != nil {
+	image := imageOf(outcome.Target, outcome.Installed)
+	since := r.pullOf(wanted.Owner.Name, image).since
+	defer announced.begin(ctx, *outcome, since)()
+	if announced.failure() != nil {
 		return
 	}
-	image := imageOf(outcome.Target, outcome.Installed)
 	files, err := r.fetch(ctx, wanted.Owner, image)
 	switch {
 	case errors.Is(err, ErrFetching):
 		outcome.Waiting = true
 		r.reportSlowPull(ctx, *outcome, announced)
-		outcome.RecheckAfter = r.slowIn(wanted.Owner.Name)
+		due, _ := announced.dueIn(since)
+		outcome.RecheckAfter = sooner(r.slowIn(wanted.Owner.Name), due)
 	case err != nil:
 		outcome.Stage, outcome.Err = StageFetch, err
 		r.keep(ctx, wanted, outcome)
@@ -270,7 +275,7 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		r.keep(ctx, wanted, outcome)
 		return
 	}
-	revision.BeforeWrite = func(ctx context.Context) error { return announced.applying(ctx, *outcome) }
+	revision.BeforeWrite = func(ctx context.Context) (bool, error) { return announced.applying(ctx, *outcome) }
 	applied, err := r.apply(ctx, wanted.Owner, revision)
 	if announced.failure() != nil {
 		return

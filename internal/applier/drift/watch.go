@@ -206,6 +206,7 @@ func (w *Watches) handle(seen event) {
 	if known == nil {
 		return
 	}
+	known.noteVersion(seen.key, seen.version)
 	// The workload is noted first: the initial sync may end with the object.
 	workloadChanged := seen.workload != nil && known.noteWorkload(*seen.workload, seen.fingerprint)
 	if known.noteObject(seen.key, seen.fingerprint) || workloadChanged {

@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/test/environment"
@@ -35,13 +34,8 @@ func (a *auditLog) requests() ([]environment.Request, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(r environment.Request) bool {
-		return r.StageTimestamp.Before(a.since) || isEndOfWatch(r) || isAboutLeading(r)
+		return r.StageTimestamp.Before(a.since) || r.IsEndOfWatch() || isAboutLeading(r)
 	}), nil
-}
-
-// isEndOfWatch knows the second of the two lines that a watch has.
-func isEndOfWatch(r environment.Request) bool {
-	return r.Verb == "watch" && r.Stage != "ResponseStarted"
 }
 
 // isAboutLeading knows the event from those about extensions, which have no
@@ -49,24 +43,6 @@ func isEndOfWatch(r environment.Request) bool {
 func isAboutLeading(r environment.Request) bool {
 	return r.ObjectRef != nil && r.ObjectRef.Namespace == environment.SystemNamespace &&
 		(r.ObjectRef.Resource == "leases" || r.ObjectRef.Resource == "events")
-}
-
-// kindOf is what requests that are about the same have in common.
-func kindOf(r environment.Request) string {
-	about := r.RequestURI
-	if r.ObjectRef != nil {
-		about = r.ObjectRef.Resource
-		if r.ObjectRef.Subresource != "" {
-			about += "/" + r.ObjectRef.Subresource
-		}
-	}
-	if r.ImpersonatedUser != nil {
-		about += " as the ServiceAccount"
-	}
-	if strings.Contains(r.RequestURI, "dryRun=All") {
-		about += " on trial"
-	}
-	return r.Verb + " " + about
 }
 
 // watches are how many of the requests begin one.
