@@ -85,7 +85,7 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 			s.since = ""
 			continue
 		case apierrors.IsBadRequest(err) && s.selected.name != "":
-			s.selected.name = "" // the server of another API need not know of fields
+			s.selected.name, s.since = "", "" // the server of another API need not know of either
 			continue
 		}
 		s.interrupted(ctx, err)
@@ -103,12 +103,13 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 func (s *stream) interrupted(ctx context.Context, err error) {
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		s.version = ""
+		s.version, s.since = "", ""
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 	case isOfConnection(err):
 		// There can be thousands of streams, and all of them end with an API server.
 		log.FromContext(ctx).V(1).Info("a watch was interrupted", "resource", s.key.resource, "user", impersonation.User(s.key.account), "reason", err.Error())
 	default:
+		s.since = "" // in case that this is what the server does not take
 		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", impersonation.User(s.key.account))
 	}
 }

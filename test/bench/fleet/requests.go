@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/test/environment"
