@@ -41,8 +41,12 @@ func (a *announcement) begin(ctx context.Context, outcome Outcome, since time.Ti
 	stop := a.reconciler.After(slow-a.reconciler.Now().Sub(since), func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if !ended {
-			_, _ = a.writeOnce(ctx, outcome, fmt.Sprintf("checking what image %s changes, then applying it", outcome.Target.Image))
+		doing := fmt.Sprintf("checking what image %s changes, then applying it", outcome.Target.Image)
+		if ended {
+			return
+		}
+		if told, _ := a.writeOnce(ctx, outcome, doing); told { // the pass ends with the error
+			a.emit(ocv1.ReasonRollingOut, underwayText(outcome, doing))
 		}
 	})
 	return func() {
@@ -53,14 +57,14 @@ func (a *announcement) begin(ctx context.Context, outcome Outcome, since time.Ti
 	}
 }
 
-// pulling tells of an image that takes its time, in the status or, if that has more
-// to say, in an event alone.
+// pulling tells of an image that takes its time, in the status unless that has more to say,
+// and in an event.
 func (a *announcement) pulling(ctx context.Context, outcome Outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	doing := fmt.Sprintf("pulling image %s takes longer than %s", outcome.Target.Image, slow)
-	if told, err := a.writeOnce(ctx, outcome, doing); !told && err == nil {
-		a.reconciler.emit(a.ext, &transition{kind: corev1.EventTypeNormal, reason: eventPulling, note: underwayText(outcome, doing)})
+	if _, err := a.writeOnce(ctx, outcome, doing); err == nil {
+		a.emit(eventPulling, underwayText(outcome, doing))
 	}
 }
 
@@ -71,7 +75,15 @@ func (a *announcement) queued(ctx context.Context, outcome Outcome) {
 	if !claimsDone(a.ext) && (a.isQueued(outcome) || !isUnderway(a.ext)) {
 		return
 	}
-	_, _ = a.write(ctx, outcome, queuedText(outcome)) // the next pass finds out what has become of it
+	if _, err := a.write(ctx, outcome, queuedText(outcome)); err == nil { // or else the next pass finds out what has become of it
+		a.emit(ocv1.ReasonRollingOut, underwayText(outcome, queuedText(outcome)))
+	}
+}
+
+// emit tells of what takes long. All else has its event when it ends: most installations and
+// upgrades are over in a moment.
+func (a *announcement) emit(reason, text string) {
+	a.reconciler.emit(a.ext, &transition{kind: corev1.EventTypeNormal, reason: reason, note: text})
 }
 
 func queuedText(outcome Outcome) string {
@@ -132,7 +144,6 @@ func (a *announcement) writeText(ctx context.Context, outcome Outcome, text stri
 		a.err = err
 		return false, err
 	}
-	r.emit(written, transitionOf(&a.ext.Status, status))
 	a.ext = written
 	return true, nil
 }
@@ -148,7 +159,9 @@ func (a *announcement) awaiting(ctx context.Context, outcome Outcome, text strin
 	if a.ext.Status.ObservedGeneration == a.ext.Generation {
 		return
 	}
-	_, _ = a.writeText(ctx, outcome, text) // the next pass finds out what has become of it
+	if _, err := a.writeText(ctx, outcome, text); err == nil { // or else the next pass finds out what has become of it
+		a.emit(ocv1.ReasonRollingOut, text)
+	}
 }
 
 // claimsDone says whether somebody could take the status for that of a spec that is

@@ -69,7 +69,6 @@ func TestInstallIsAnnounced(t *testing.T) {
 		t.Error("what was written does not confirm that the extension is to stay")
 	}
 	want := []string{
-		`Normal RollingOut: installing "p.v1.0.0" version "1.0.0": applying image registry.test/p:v1.0.0`,
 		`Normal Succeeded: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"`,
 	}
 	if diff := cmp.Diff(want, w.events); diff != "" {
@@ -220,6 +219,9 @@ func TestSlowStartIsTold(t *testing.T) {
 	if w.confirmed {
 		t.Error("that the extension is to stay was confirmed by a write beside the pass")
 	}
+	if diff := cmp.Diff("Normal "+strings.TrimPrefix(want, "True "), w.events[1]); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
 	w.due() // too late
 	if diff := cmp.Diff([]string{"patch status", "patch status"}, w.writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
@@ -290,8 +292,8 @@ func TestWhatCannotBeAnnouncedIsNotDone(t *testing.T) {
 func TestSlowPulls(t *testing.T) {
 	t.Parallel()
 	const (
-		install = `Normal RollingOut: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 takes longer than 5s`
-		upgrade = `Normal RollingOut: upgrading from "p.v1.0.0" version "1.0.0" to "p.v1.1.0" version "1.1.0": pulling image registry.test/p:v1.1.0 takes longer than 5s`
+		install = `Normal Pulling: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 takes longer than 5s`
+		upgrade = `Normal Pulling: upgrading from "p.v1.0.0" version "1.0.0" to "p.v1.1.0" version "1.1.0": pulling image registry.test/p:v1.1.0 takes longer than 5s`
 	)
 	tests := map[string]struct {
 		installed bool
@@ -475,6 +477,12 @@ func TestLargeExtensionsTakeTurns(t *testing.T) {
 			}
 			if got := inShort(&w.extension(t).Status); got != saidDone {
 				t.Errorf("status at the end: %s", got)
+			}
+			isWait := func(event string) bool {
+				return strings.HasPrefix(event, "Normal RollingOut: ") && strings.Contains(event, "waits for its turn")
+			}
+			if len(w.events) != 2 || !isWait(w.events[0]) {
+				t.Errorf("told %q, want that it waited, and the end", w.events)
 			}
 		})
 	}
