@@ -12,14 +12,10 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-const (
-	// slowPull is how long a pull may take before it is reported.
-	slowPull = 5 * time.Second
-
-	// slowStart is how long a spec may go without a word. Most have come as far as the first
-	// write by then, of which the status tells anyway.
-	slowStart = time.Second
-)
+// slow is how long a spec may go without a word, and a pull before it is reported. Most have
+// come as far as the first write by then, of which the status tells anyway, and until then
+// it shows by its generation that it is about another spec, or about none.
+const slow = 5 * time.Second
 
 // announcement writes to the status, before a pass is over, that a revision is under way.
 // Without it somebody who has edited the spec would take the old status for the answer.
@@ -34,27 +30,25 @@ type announcement struct {
 	err error                  // of the write; nothing may be written after it
 }
 
-// begin tells of a spec that no status was about, when it is due, which may be beside the
-// pass. What it returns ends the wait for that. Others are told of when something comes of
-// them: most passes that look for another revision end without one.
+// begin tells, beside the pass, of a spec that no status was about if it takes long until
+// something is written for it. What it returns ends the wait for that. Others are told of when
+// something comes of them: most passes that look for another revision end without one.
 func (a *announcement) begin(ctx context.Context, outcome Outcome, since time.Time) (end func()) {
-	wait, untold := a.dueIn(since)
-	if !untold {
+	if ext := a.extension(); ext.Status.ObservedGeneration == ext.Generation {
 		return func() {}
 	}
 	ended := false
-	tell := func() {
+	stop := a.reconciler.After(slow-a.reconciler.Now().Sub(since), func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if !ended {
-			_, _ = a.writeOnce(ctx, outcome, fmt.Sprintf("pulling image %s unless it is at hand, then applying it", outcome.Target.Image))
+		doing := fmt.Sprintf("checking what image %s changes, then applying it", outcome.Target.Image)
+		if ended {
+			return
 		}
-	}
-	if wait <= 0 {
-		tell()
-		return func() {}
-	}
-	stop := a.reconciler.After(wait, tell)
+		if told, _ := a.writeOnce(ctx, outcome, doing); told { // the pass ends with the error
+			a.emit(ocv1.ReasonRollingOut, underwayText(outcome, doing))
+		}
+	})
 	return func() {
 		stop()
 		a.mu.Lock()
@@ -63,30 +57,14 @@ func (a *announcement) begin(ctx context.Context, outcome Outcome, since time.Ti
 	}
 }
 
-// dueIn is how long it is until a spec that no status was about is to be told of, after it
-// was begun with. It is false if there is nothing to tell. A status shows by its generation
-// that it is about an older spec, or about none, except for those of the reference
-// implementation: they could be taken for the answer, and are replaced at once.
-func (a *announcement) dueIn(since time.Time) (time.Duration, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch a.ext.Status.ObservedGeneration {
-	case a.ext.Generation:
-		return 0, false
-	case 0:
-		return 0, true
-	}
-	return slowStart - a.reconciler.Now().Sub(since), true
-}
-
-// pulling tells of an image that takes its time, in the status or, if that has more
-// to say, in an event alone.
+// pulling tells of an image that takes its time, in the status unless that has more to say,
+// and in an event.
 func (a *announcement) pulling(ctx context.Context, outcome Outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	doing := fmt.Sprintf("pulling image %s takes longer than %s", outcome.Target.Image, slowPull)
-	if told, err := a.writeOnce(ctx, outcome, doing); !told && err == nil {
-		a.reconciler.emit(a.ext, &transition{kind: corev1.EventTypeNormal, reason: eventPulling, note: underwayText(outcome, doing)})
+	doing := fmt.Sprintf("pulling image %s takes longer than %s", outcome.Target.Image, slow)
+	if _, err := a.writeOnce(ctx, outcome, doing); err == nil {
+		a.emit(eventPulling, underwayText(outcome, doing))
 	}
 }
 
@@ -97,7 +75,15 @@ func (a *announcement) queued(ctx context.Context, outcome Outcome) {
 	if !claimsDone(a.ext) && (a.isQueued(outcome) || !isUnderway(a.ext)) {
 		return
 	}
-	_, _ = a.write(ctx, outcome, queuedText(outcome)) // the next pass finds out what has become of it
+	if _, err := a.write(ctx, outcome, queuedText(outcome)); err == nil { // or else the next pass finds out what has become of it
+		a.emit(ocv1.ReasonRollingOut, underwayText(outcome, queuedText(outcome)))
+	}
+}
+
+// emit tells of what takes long. All else has its event when it ends: most installations and
+// upgrades are over in a moment.
+func (a *announcement) emit(reason, text string) {
+	a.reconciler.emit(a.ext, &transition{kind: corev1.EventTypeNormal, reason: reason, note: text})
 }
 
 func queuedText(outcome Outcome) string {
@@ -158,7 +144,6 @@ func (a *announcement) writeText(ctx context.Context, outcome Outcome, text stri
 		a.err = err
 		return false, err
 	}
-	r.emit(written, transitionOf(&a.ext.Status, status))
 	a.ext = written
 	return true, nil
 }
@@ -174,7 +159,9 @@ func (a *announcement) awaiting(ctx context.Context, outcome Outcome, text strin
 	if a.ext.Status.ObservedGeneration == a.ext.Generation {
 		return
 	}
-	_, _ = a.writeText(ctx, outcome, text) // the next pass finds out what has become of it
+	if _, err := a.writeText(ctx, outcome, text); err == nil { // or else the next pass finds out what has become of it
+		a.emit(ocv1.ReasonRollingOut, text)
+	}
 }
 
 // claimsDone says whether somebody could take the status for that of a spec that is
@@ -215,7 +202,7 @@ func (p pull) slowIn(now time.Time) time.Duration {
 		return 0
 	}
 	// Zero would mean never.
-	return max(slowPull-now.Sub(p.since), time.Millisecond)
+	return max(slow-now.Sub(p.since), time.Millisecond)
 }
 
 // discard is for a pull that nobody goes on with.
@@ -263,7 +250,7 @@ func (r *Reconciler) reportSlowPull(ctx context.Context, outcome Outcome, announ
 	extension := outcome.Owner.Name
 	known, _ := r.pulls.Load(extension)
 	waited, ok := known.(pull)
-	if !ok || waited.reported || r.Now().Sub(waited.since) < slowPull {
+	if !ok || waited.reported || r.Now().Sub(waited.since) < slow {
 		return
 	}
 	announced.pulling(ctx, outcome)

@@ -245,22 +245,18 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
 	image := imageOf(outcome.Target, outcome.Installed)
 	since := r.pullOf(wanted.Owner.Name, image).since
-	defer announced.begin(ctx, *outcome, since)()
-	if announced.failure() != nil {
-		return
-	}
 	files, err := r.fetch(ctx, wanted.Owner, image)
 	switch {
 	case errors.Is(err, ErrFetching):
 		outcome.Waiting, outcome.Fetching = true, true
 		r.reportSlowPull(ctx, *outcome, announced)
-		due, _ := announced.dueIn(since)
-		outcome.RecheckAfter = sooner(r.slowIn(wanted.Owner.Name), due)
+		outcome.RecheckAfter = r.slowIn(wanted.Owner.Name)
 	case err != nil:
 		outcome.Stage, outcome.Err = StageFetch, err
 		r.keep(ctx, wanted, outcome)
 	default:
 		defer func() { r.done(wanted.Owner.Name, image, files, outcome.Waiting) }()
+		defer announced.begin(ctx, *outcome, since)()
 		r.advanceTo(ctx, wanted, outcome, announced, files)
 	}
 }

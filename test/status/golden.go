@@ -17,7 +17,6 @@ const (
 	someTime     = "2026-01-01T00:00:00Z"
 	someUID      = "00000000-0000-0000-0000-000000000000"
 	someRevision = "1"
-	startsSlowly = ": pulling $1 unless it is at hand, then applying it"
 )
 
 var (
@@ -25,8 +24,6 @@ var (
 	addresses = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	times     = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	uids      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	// applying is told in place of startsSlowly where it takes less than a second to get there.
-	applying = regexp.MustCompile(`: applying (image \S+)$`)
 	// Names that end in a digest of what the object holds, or in what the API server
 	// makes up, are left: they are the same each time, or in no status.
 )
@@ -100,7 +97,6 @@ func replaced(value any) any {
 		value = digests.ReplaceAllString(value, "sha256:"+strings.Repeat("0", 64))
 		value = addresses.ReplaceAllString(value, "127.0.0.1:80")
 		value = times.ReplaceAllString(value, someTime)
-		value = applying.ReplaceAllString(value, startsSlowly)
 		return uids.ReplaceAllString(value, someUID)
 	}
 	return value
