@@ -76,16 +76,7 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 			return false
 		case apierrors.IsForbidden(err):
 			return true
-		case apierrors.IsInvalid(err) && s.version == "" && !s.plain:
-			s.plain = true
-			continue
-		case s.version == "" && s.since != "" && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
-			// Versions of one kind say nothing of another that is stored elsewhere, and those
-			// from before a restored backup say nothing at all.
-			s.since = ""
-			continue
-		case apierrors.IsBadRequest(err) && s.selected.name != "":
-			s.selected.name, s.since = "", "" // the server of another API need not know of either
+		case s.asksForLess(err):
 			continue
 		}
 		s.interrupted(ctx, err)
@@ -97,6 +88,26 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 		case <-time.After(pauses.Step()):
 		}
 	}
+}
+
+// asksForLess leaves out of the next request for an initial sync what a server does not know,
+// if that is what an error is about. The servers of other APIs need not know of all of it.
+func (s *stream) asksForLess(err error) bool {
+	switch {
+	case s.version != "":
+		return false
+	case apierrors.IsInvalid(err) && !s.plain:
+		s.plain = true
+	case s.since != "" && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+		// Versions of one kind say nothing of another that is stored elsewhere, and those
+		// from before a restored backup say nothing at all.
+		s.since = ""
+	case s.selected.name != "" && apierrors.IsBadRequest(err):
+		s.selected.name, s.since = "", ""
+	default:
+		return false
+	}
+	return true
 }
 
 // interrupted decides where to go on, and logs what was in the way.
