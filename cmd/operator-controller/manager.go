@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
@@ -91,7 +90,7 @@ func (p *process) setUp(ctx context.Context, s *session) error {
 	if err := controller.CheckServed(managed.GetRESTMapper()); err != nil {
 		return err
 	}
-	if err := holdOnStandby(ctx, managed.GetCache()); err != nil {
+	if err := controller.HoldOnStandby(ctx, managed.GetCache()); err != nil {
 		return err
 	}
 	s.manager = &countingManager{Manager: managed}
@@ -108,18 +107,6 @@ func (p *process) setUp(ctx context.Context, s *session) error {
 		return err
 	}
 	return p.wire(s, api, told.recorder)
-}
-
-// holdOnStandby has every replica hold what passes read. Otherwise only controllers ask for
-// it, which run where the lease is: the replica that takes it over would begin with reading
-// all extensions and ServiceAccounts of the cluster. Catalogs are followed everywhere.
-func holdOnStandby(ctx context.Context, held cache.Cache) error {
-	for _, kind := range []client.Object{&ocv1.ClusterExtension{}, &corev1.ServiceAccount{}} {
-		if _, err := held.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
-			return fmt.Errorf("setting up the cache: %w", err)
-		}
-	}
-	return nil
 }
 
 // managerOptions are those of a manager without any server: these outlive it. The lock is

@@ -68,7 +68,9 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		Turns:        turn.New(largePasses(o.workers), sources.Wakeups.Wake),
 		Certificates: func() (bundle.CertificateProvider, error) { return webhookcert.ProviderOn(mapper) },
 		Forget:       content.forget,
-		MinReady:     time.Duration(o.minReadySeconds) * time.Second, Now: time.Now,
+		MinReady:     time.Duration(o.minReadySeconds) * time.Second,
+		Now:          time.Now,
+		After:        func(wait time.Duration, do func()) func() bool { return time.AfterFunc(wait, do).Stop },
 	}, sources, o.workers)
 }
 

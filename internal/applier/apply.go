@@ -37,13 +37,8 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	if err != nil {
 		return installation.Result{}, err
 	}
-	if err := planner.Guard.Ask(ctx); err != nil {
+	if err := announce(ctx, planner.Guard, desired); err != nil {
 		return installation.Result{}, err
-	}
-	if desired.BeforeWrite != nil {
-		if err := desired.BeforeWrite(ctx); err != nil {
-			return installation.Result{}, err
-		}
 	}
 	known := a.memory(owner)
 	known.invalidate()
@@ -68,6 +63,21 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	result := a.result(owner, executor.Progress)
 	result.Notes = notes
 	return result, nil
+}
+
+// announce is for the moment before the first write. What says that the extension is still
+// there comes last.
+func announce(ctx context.Context, guard *plan.Guard, desired installation.Desired) error {
+	if desired.BeforeWrite != nil {
+		confirmed, err := desired.BeforeWrite(ctx)
+		if err != nil {
+			return err
+		}
+		if confirmed {
+			guard.Confirm()
+		}
+	}
+	return guard.Ask(ctx)
 }
 
 // planAndCheck plans the operation and makes every preflight check. Notes are what the
@@ -120,15 +130,16 @@ func (c content) Objects() []release.Object {
 // Write implements [release.Content].
 func (c content) Write(ctx context.Context) error { return c.executor.Execute(ctx, c.plan) }
 
-// LastApplied implements [release.Content]. It gives none if the controller keeps
-// certificates of webhooks: a fingerprint does not tell when one has to be renewed.
+// LastApplied implements [release.Content]. It leaves out what has to do with certificates
+// that the controller keeps: a fingerprint does not tell when one has to be renewed.
 func (c content) LastApplied() map[object.Key]object.Fingerprint {
-	for _, obj := range c.executor.Progress.Left.Live {
-		if webhookcert.Concerns(obj) {
-			return nil
+	prints := c.executor.Progress.Left.LastApplied()
+	for i := range c.plan.Steps {
+		if step := &c.plan.Steps[i]; webhookcert.Concerns(step.Object) {
+			delete(prints, step.Key)
 		}
 	}
-	return c.executor.Progress.Left.LastApplied()
+	return prints
 }
 
 // check makes the preflight checks, in an order in which each answer makes sense.

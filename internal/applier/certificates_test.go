@@ -33,6 +33,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 	"github.com/clusterextensions/operator-controller/test/webhook"
 )
 
@@ -322,8 +323,8 @@ func TestRotationUnderLoad(t *testing.T) {
 	t.Logf("%d things; webhooks answered %d, %d and %d times", calls.done.Load(), validated, mutated, converted)
 }
 
-// TestCertificatesAtRest: what is in place costs nothing, and a new process
-// finds it by reading once.
+// TestCertificatesAtRest: what is in place costs nothing, and a new process finds it by
+// reading once what has to do with certificates, and nothing else.
 func TestCertificatesAtRest(t *testing.T) {
 	t.Parallel()
 	w := newWebhookFixture(t, "atrest")
@@ -337,8 +338,14 @@ func TestCertificatesAtRest(t *testing.T) {
 		t.Errorf("an unchanged pass cost requests: %v", got)
 	}
 	w.restart(t)
-	w.repair(t)
-	for _, request := range w.requests.take() {
+	if result := w.repair(t); result.RecheckAfter == 0 {
+		t.Error("a new process would not renew the certificate")
+	}
+	sent := w.requests.take()
+	if reads, want := countsOf(sent)["GET content"], w.concerned(); reads != want {
+		t.Errorf("a new process has read %d objects, want %d of %d", reads, want, len(w.objects))
+	}
+	for _, request := range sent {
 		if !strings.Contains(request, " "+http.MethodGet+" ") && !strings.Contains(request, " LIST ") {
 			t.Errorf("a new process wrote: %s", request)
 		}
@@ -357,6 +364,47 @@ func TestCertificatesAtRest(t *testing.T) {
 	w.apply(t, "1.1.0", w.objects...)
 	if w.secret(t).ResourceVersion != before || !bytes.Equal(w.trusted(t), trusted) {
 		t.Error("an upgrade wrote certificates anew")
+	}
+}
+
+// concerned is how many objects have to do with certificates.
+func (w *webhookFixture) concerned() (count int) {
+	for _, object := range w.objects {
+		if webhookcert.Concerns(object) {
+			count++
+		}
+	}
+	return count
+}
+
+// TestCertificatesThatCameDueMeanwhile are renewed by a process that finds nothing else
+// changed, whichever operation was the last one.
+func TestCertificatesThatCameDueMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]func(*testing.T, *webhookFixture){
+		"install": func(*testing.T, *webhookFixture) {},
+		"upgrade": func(t *testing.T, w *webhookFixture) { t.Helper(); w.apply(t, "1.1.0", w.objects...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWebhookFixture(t, "due-"+name)
+			w.later.Store(int64(-certificateLife * 2 / 3))
+			w.install(t)
+			w.settle(t)
+			last(t, w)
+			w.later.Store(int64(time.Minute))
+			w.restart(t)
+			result := w.repair(t)
+			if secret := w.secret(t); secret.Data["next-tls.crt"] == nil {
+				t.Error("there is no successor")
+			}
+			if result.RecheckAfter == 0 || result.RecheckAfter > time.Hour {
+				t.Errorf("what comes next is looked at after %s, want within an hour", result.RecheckAfter)
+			}
+			if reads, want := countsOf(w.requests.take())["GET content"], w.concerned(); reads != want {
+				t.Errorf("%d objects were read, want %d", reads, want)
+			}
+		})
 	}
 }
 

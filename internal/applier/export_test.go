@@ -3,6 +3,7 @@ package applier
 import (
 	"testing"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
@@ -16,4 +17,10 @@ func (a *Applier) UseSmallChunks(t *testing.T) {
 	}
 	config.ChunkBytes = 4 << 10
 	a.histories = release.NewHistories(config)
+}
+
+// KnownVersion is the resource version that is known of an object which has not drifted;
+// empty for none.
+func (a *Applier) KnownVersion(extension string, key object.Key) string {
+	return a.known(extension).NotDrifted()[key].Version
 }

@@ -111,9 +111,8 @@ func (m *memory) invalidate() {
 	m.drift.LookAtAll()
 }
 
-// notDrifted gives the last applied fingerprints of the objects that have not drifted. It
-// gives none after a revision that is unfinished: objects may be as that one left them.
-func (m *memory) notDrifted() map[object.Key]object.Fingerprint {
+// notDrifted gives the objects that are as they were last applied. It gives none after a revision that is unfinished: objects may be as that one left them.
+func (m *memory) notDrifted() map[object.Key]drift.Known {
 	if m.state == nil || m.state.Unfinished {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -112,6 +113,71 @@ func TestUpgradeReadsOnlyWhatIsNotKnown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUpgradeKnowsVersionsFromWatches: objects that count generations change their versions
+// with each status. They are not read for that, except for definitions.
+func TestUpgradeKnowsVersionsFromWatches(t *testing.T) {
+	t.Parallel()
+	labelled := func(object *unstructured.Unstructured, version string) *unstructured.Unstructured {
+		object = object.DeepCopy()
+		object.SetLabels(map[string]string{"version": version})
+		return object
+	}
+	definition := parse(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.versions.test}, spec: {
+		group: versions.test, scope: Namespaced, names: {kind: Thing, plural: things},
+		versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`)
+	for name, tc := range map[string]struct {
+		object  *unstructured.Unstructured
+		restart bool
+		reads   int // before it is changed
+		dropped int // before it is deleted
+	}{
+		"Deployment":                     {object: selecting(t, "a")},
+		"Deployment, in another process": {object: selecting(t, "a"), restart: true},
+		"definition, and what it stores": {object: definition, reads: 1, dropped: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "versions-"+strings.ToLower(strings.NewReplacer(" ", "-", ",", "").Replace(name)))
+			f.apply(t, "1.0.0", labelled(tc.object, "1"))
+			if tc.restart {
+				f.restart(t)
+				f.observe(t)
+				f.repair(t)
+			}
+			f.awaitVersion(t, tc.object)
+			f.requests.take()
+			f.apply(t, "1.1.0", labelled(tc.object, "2"))
+			want := map[string]int{"GET content": tc.reads, "TRY content": 1, "PATCH content": 1}
+			got := countsOf(f.requests.take())
+			for kind, count := range want {
+				if got[kind] != count {
+					t.Errorf("%d requests are %s, want %d", got[kind], kind, count)
+				}
+			}
+			f.awaitVersion(t, tc.object)
+			f.requests.take()
+			f.apply(t, "1.2.0") // which drops it
+			if reads := countsOf(f.requests.take())["GET content"]; reads != tc.dropped {
+				t.Errorf("%d reads before it was deleted, want %d", reads, tc.dropped)
+			}
+		})
+	}
+}
+
+// awaitVersion waits until the cluster is done with an object, and the newest version of it
+// is known.
+func (f *fixture) awaitVersion(t *testing.T, wanted *unstructured.Unstructured) {
+	t.Helper()
+	live := f.get(t, wanted)
+	key := object.KeyOf(live)
+	f.eventually(t, "the newest version is known", func() bool {
+		live = f.get(t, wanted)
+		observed, hasStatus, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
+		isSettled := !hasStatus && live.GetKind() != "Deployment" || observed == live.GetGeneration()
+		return isSettled && f.applier.KnownVersion(f.owner.Name, key) == live.GetResourceVersion()
+	})
 }
 
 // TestRetryAfterRepairWritesAgain has an upgrade that fails after its first write,

@@ -374,6 +374,66 @@ func TestNothingIsWrittenForAnExtensionOnItsWayOut(t *testing.T) {
 	}
 }
 
+// TestDroppedObjectsAreAskedForTogether: once for as many as are deleted at a time.
+func TestDroppedObjectsAreAskedForTogether(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "dropped-together")
+	before := make([]*unstructured.Unstructured, 20)
+	for i := range before {
+		before[i] = configMap(fmt.Sprintf("c-%d", i), "1")
+	}
+	f.apply(t, "1.0.0", before...)
+	f.requests.take()
+	f.apply(t, "1.1.0", before[0])
+	asked := slices.DeleteFunc(f.requests.take(), func(line string) bool {
+		return !strings.HasSuffix(line, "/clusterextensions/"+f.owner.Name)
+	})
+	if want := 1 + 2; len(asked) != want { // before the first write; 16 objects, and 3
+		t.Errorf("the extension was asked for %d times, want %d", len(asked), want)
+	}
+	if f.live(t, "c-0") == nil || f.live(t, "c-1") != nil || f.live(t, "c-19") != nil {
+		t.Error("other objects than those that were dropped are gone")
+	}
+}
+
+// TestDroppedObjectsOfAnExtensionOnItsWayOut has an extension deleted when it was asked
+// whether it stays, and before what the upgrade drops is deleted. Of this the garbage
+// collector may have let go by then.
+func TestDroppedObjectsOfAnExtensionOnItsWayOut(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(*testing.T, *fixture){
+		"let go of": func(t *testing.T, f *fixture) { t.Helper(); f.takeOwnerOff(t, "b") },
+		"changed": func(t *testing.T, f *fixture) {
+			t.Helper()
+			touch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"yes"}}}`))
+			if err := admin.Patch(t.Context(), f.live(t, "b"), touch); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, "dropped-"+strings.ReplaceAll(name, " ", "-"))
+			f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
+			var happened atomic.Bool
+			f.requests.setStop(func(req *http.Request) error {
+				if req.Method == http.MethodDelete && happened.CompareAndSwap(false, true) {
+					f.beginRemoval(t)
+					meanwhile(t, f)
+				}
+				return nil
+			})
+			_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", configMap("a", "2")))
+			if !errors.Is(err, object.ErrOwnerGone) || !happened.Load() {
+				t.Errorf("err = %v, want %v; it happened: %t", err, object.ErrOwnerGone, happened.Load())
+			}
+			if f.live(t, "b") == nil {
+				t.Error("it is gone, and may be what is to stay")
+			}
+		})
+	}
+}
+
 // TestWhatIsChangedBetweenReadAndWrite has somebody take the owner off an object after an
 // upgrade has read it, and before it writes it: that is seen.
 func TestWhatIsChangedBetweenReadAndWrite(t *testing.T) {

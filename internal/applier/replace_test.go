@@ -131,7 +131,7 @@ func (f *fixture) get(t *testing.T, object *unstructured.Unstructured) *unstruct
 	found.SetGroupVersionKind(object.GroupVersionKind())
 	namespace := f.owner.Namespace
 	switch object.GetKind() {
-	case "ClusterRoleBinding", "PriorityClass", "StorageClass":
+	case "ClusterRoleBinding", "CustomResourceDefinition", "PriorityClass", "StorageClass":
 		namespace = ""
 	}
 	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: object.GetName()}, found); err != nil {

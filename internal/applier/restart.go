@@ -7,6 +7,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
 // maxInitialSync is how long the initial sync of the watches may take. After that every
@@ -17,19 +18,27 @@ const maxInitialSync = 5 * time.Second
 // initialSync finds what has drifted while no process ran. It takes the last applied
 // fingerprints from the record, starts the watches, and waits for their initial sync. It
 // makes no other request. If an object is not reported in time, all objects are to be
-// read. It reports whether the objects are watched now.
+// read. What has to do with certificates that the controller keeps has no fingerprint, and is
+// to be read too. It reports whether the objects are watched now.
 func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed *release.Installed) (watched bool) {
 	items, err := object.Items(a.config.Mapper, owner, installed.Objects)
 	if err != nil {
 		return false // said by whoever reads the objects
 	}
-	keys := make([]object.Key, 0, len(items))
+	var keys, certified []object.Key
 	for _, item := range items {
-		keys = append(keys, item.Key)
+		if webhookcert.Concerns(item.Object) {
+			certified = append(certified, item.Key)
+		} else {
+			keys = append(keys, item.Key)
+		}
 	}
 	prints := installed.LastApplied(keys)
 	if prints == nil {
 		return false
+	}
+	for _, key := range certified {
+		prints[key] = object.Fingerprint{} // that of no object: it is read, however it is reported
 	}
 	known := a.memory(owner).drift
 	done := known.BeginInitialSync(prints)

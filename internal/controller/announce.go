@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,8 +12,10 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// slowPull is how long a pull may take before it is reported.
-const slowPull = 5 * time.Second
+// slow is how long a spec may go without a word, and a pull before it is reported. Most have
+// come as far as the first write by then, of which the status tells anyway, and until then
+// it shows by its generation that it is about another spec, or about none.
+const slow = 5 * time.Second
 
 // announcement writes to the status, before a pass is over, that a revision is under way.
 // Without it somebody who has edited the spec would take the old status for the answer.
@@ -22,35 +25,65 @@ const slowPull = 5 * time.Second
 type announcement struct {
 	reconciler *Reconciler
 
+	mu  sync.Mutex             // begin writes beside the pass
 	ext *ocv1.ClusterExtension // as it was written last
 	err error                  // of the write; nothing may be written after it
 }
 
-// begin tells of a spec that no status was about. Others are told of when something
-// comes of them: most passes that look for another revision end without one.
-func (a *announcement) begin(ctx context.Context, outcome Outcome) error {
-	if a.extension().Status.ObservedGeneration == a.extension().Generation {
-		return nil
+// begin tells, beside the pass, of a spec that no status was about if it takes long until
+// something is written for it. What it returns ends the wait for that. Others are told of when
+// something comes of them: most passes that look for another revision end without one.
+func (a *announcement) begin(ctx context.Context, outcome Outcome, since time.Time) (end func()) {
+	if ext := a.extension(); ext.Status.ObservedGeneration == ext.Generation {
+		return func() {}
 	}
-	_, err := a.writeOnce(ctx, outcome, fmt.Sprintf("pulling image %s unless it is at hand, then applying it", outcome.Target.Image))
-	return err
+	ended := false
+	stop := a.reconciler.After(slow-a.reconciler.Now().Sub(since), func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		doing := fmt.Sprintf("checking what image %s changes, then applying it", outcome.Target.Image)
+		if ended {
+			return
+		}
+		if told, _ := a.writeOnce(ctx, outcome, doing); told { // the pass ends with the error
+			a.emit(ocv1.ReasonRollingOut, underwayText(outcome, doing))
+		}
+	})
+	return func() {
+		stop()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		ended = true
+	}
 }
 
-// pulling tells of an image that takes its time, in the status or, if that has more
-// to say, in an event alone.
+// pulling tells of an image that takes its time, in the status unless that has more to say,
+// and in an event.
 func (a *announcement) pulling(ctx context.Context, outcome Outcome) {
-	doing := fmt.Sprintf("pulling image %s takes longer than %s", outcome.Target.Image, slowPull)
-	if told, err := a.writeOnce(ctx, outcome, doing); !told && err == nil {
-		a.reconciler.emit(a.extension(), &transition{kind: corev1.EventTypeNormal, reason: eventPulling, note: underwayText(outcome, doing)})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	doing := fmt.Sprintf("pulling image %s takes longer than %s", outcome.Target.Image, slow)
+	if _, err := a.writeOnce(ctx, outcome, doing); err == nil {
+		a.emit(eventPulling, underwayText(outcome, doing))
 	}
 }
 
 // queued tells of an extension that waits for its turn, once.
 func (a *announcement) queued(ctx context.Context, outcome Outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if !claimsDone(a.ext) && (a.isQueued(outcome) || !isUnderway(a.ext)) {
 		return
 	}
-	_, _ = a.write(ctx, outcome, queuedText(outcome)) // the next pass finds out what has become of it
+	if _, err := a.write(ctx, outcome, queuedText(outcome)); err == nil { // or else the next pass finds out what has become of it
+		a.emit(ocv1.ReasonRollingOut, underwayText(outcome, queuedText(outcome)))
+	}
+}
+
+// emit tells of what takes long. All else has its event when it ends: most installations and
+// upgrades are over in a moment.
+func (a *announcement) emit(reason, text string) {
+	a.reconciler.emit(a.ext, &transition{kind: corev1.EventTypeNormal, reason: reason, note: text})
 }
 
 func queuedText(outcome Outcome) string {
@@ -69,17 +102,24 @@ func isUnderway(ext *ocv1.ClusterExtension) bool {
 	return progressing != nil && progressing.Reason == ocv1.ReasonRollingOut
 }
 
-// applying is for the last moment before something is written.
-func (a *announcement) applying(ctx context.Context, outcome Outcome) error {
+// applying is for the last moment before something is written. It confirms that the
+// extension is there and is to stay if that is known from the write: a deletion changes the
+// resource version, without which the write is refused. Where nothing is written, nothing
+// is known.
+func (a *announcement) applying(ctx context.Context, outcome Outcome) (confirmed bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	doing := fmt.Sprintf("applying image %s", outcome.Target.Image)
+	var told bool
 	if a.isQueued(outcome) {
-		_, err := a.write(ctx, outcome, doing)
-		return err
+		told, err = a.write(ctx, outcome, doing)
+	} else {
+		told, err = a.writeOnce(ctx, outcome, doing)
 	}
-	_, err := a.writeOnce(ctx, outcome, doing)
-	return err
+	return told && a.ext.UID == outcome.Owner.UID && a.ext.DeletionTimestamp.IsZero(), err
 }
 
+// writeOnce is called with the lock held, and so are write and writeText.
 func (a *announcement) writeOnce(ctx context.Context, outcome Outcome, doing string) (told bool, err error) {
 	if a.err != nil || !claimsDone(a.ext) {
 		return false, a.err
@@ -104,7 +144,6 @@ func (a *announcement) writeText(ctx context.Context, outcome Outcome, text stri
 		a.err = err
 		return false, err
 	}
-	r.emit(written, transitionOf(&a.ext.Status, status))
 	a.ext = written
 	return true, nil
 }
@@ -115,10 +154,14 @@ const textQueued = "waits for its turn to look at what is installed: it is large
 // awaiting tells of a spec that no status was about what it waits for, before any more can
 // be said of it.
 func (a *announcement) awaiting(ctx context.Context, outcome Outcome, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.ext.Status.ObservedGeneration == a.ext.Generation {
 		return
 	}
-	_, _ = a.writeText(ctx, outcome, text) // the next pass finds out what has become of it
+	if _, err := a.writeText(ctx, outcome, text); err == nil { // or else the next pass finds out what has become of it
+		a.emit(ocv1.ReasonRollingOut, text)
+	}
 }
 
 // claimsDone says whether somebody could take the status for that of a spec that is
@@ -129,11 +172,15 @@ func claimsDone(ext *ocv1.ClusterExtension) bool {
 }
 
 func (a *announcement) extension() *ocv1.ClusterExtension {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	return a.ext
 }
 
 // failure is that of the write.
 func (a *announcement) failure() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	return a.err
 }
 
@@ -155,7 +202,7 @@ func (p pull) slowIn(now time.Time) time.Duration {
 		return 0
 	}
 	// Zero would mean never.
-	return max(slowPull-now.Sub(p.since), time.Millisecond)
+	return max(slow-now.Sub(p.since), time.Millisecond)
 }
 
 // discard is for a pull that nobody goes on with.
@@ -203,7 +250,7 @@ func (r *Reconciler) reportSlowPull(ctx context.Context, outcome Outcome, announ
 	extension := outcome.Owner.Name
 	known, _ := r.pulls.Load(extension)
 	waited, ok := known.(pull)
-	if !ok || waited.reported || r.Now().Sub(waited.since) < slowPull {
+	if !ok || waited.reported || r.Now().Sub(waited.since) < slow {
 		return
 	}
 	announced.pulling(ctx, outcome)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -55,7 +56,7 @@ func TestInstallIsAnnounced(t *testing.T) {
 	w := sampleWorld(t)
 	seen := w.notice(t)
 	w.mustReconcile(t)
-	if diff := cmp.Diff(map[string]string{"fetch": saidUnderway, "apply": saidUnderway}, seen); diff != "" {
+	if diff := cmp.Diff(map[string]string{"fetch": "", "check": "", "apply": saidUnderway}, seen); diff != "" {
 		t.Errorf("status while it goes on (-want +got):\n%s", diff)
 	}
 	if got := inShort(&w.extension(t).Status); got != saidDone {
@@ -64,8 +65,10 @@ func TestInstallIsAnnounced(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch status", "patch status"}, w.writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
+	if !w.confirmed {
+		t.Error("what was written does not confirm that the extension is to stay")
+	}
 	want := []string{
-		`Normal RollingOut: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 unless it is at hand, then applying it`,
 		`Normal Succeeded: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"`,
 	}
 	if diff := cmp.Diff(want, w.events); diff != "" {
@@ -79,7 +82,7 @@ func TestFirstStatus(t *testing.T) {
 	w := sampleWorld(t)
 	var first *ocv1.ClusterExtension
 	w.during = func(stage string) {
-		if stage == "fetch" {
+		if stage == "apply" {
 			first = w.extension(t)
 		}
 	}
@@ -115,16 +118,17 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 		"by a catalog": {
 			reason: "until something is written, the old version is what is wanted",
 			change: func(_ *testing.T, w *world) { w.catalog["p"] = offering("1.0.0", "1.1.0").Package },
-			seen:   map[string]string{"fetch": saidDone, "apply": saidUnderway},
+			seen:   map[string]string{"fetch": saidDone, "check": saidDone, "apply": saidUnderway},
 			writes: 2,
 		},
 		"by an edit": {
+			reason: "the status says itself that it is about an older spec",
 			change: func(t *testing.T, w *world) {
 				t.Helper()
 				w.catalog["p"] = offering("1.0.0", "1.1.0").Package
 				w.edit(t)
 			},
-			seen:   map[string]string{"fetch": saidUnderway, "apply": saidUnderway},
+			seen:   map[string]string{"fetch": saidDone, "check": saidDone, "apply": saidUnderway},
 			writes: 2,
 		},
 		"edit that changes nothing": {
@@ -157,7 +161,7 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 			w := sampleWorld(t)
 			w.mustReconcile(t)
 			tc.change(t, w)
-			w.writes = nil
+			w.writes, w.confirmed = nil, false
 			seen := w.notice(t)
 			if _, err := w.reconcile(t); (err != nil) != tc.err {
 				t.Fatal(err)
@@ -168,12 +172,88 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 			if len(w.writes) != tc.writes {
 				t.Errorf("writes = %v, want %d", w.writes, tc.writes)
 			}
+			if _, applied := tc.seen["apply"]; w.confirmed != applied {
+				t.Errorf("what was written confirms that the extension is to stay: %t", w.confirmed)
+			}
 			w.writes = nil
 			if _, err := w.reconcile(t); (err != nil) != tc.err {
 				t.Fatal(err)
 			}
 			if len(w.writes) > 0 {
 				t.Errorf("a second pass over the same world wrote %v", w.writes)
+			}
+		})
+	}
+}
+
+// TestSlowStartIsTold: an edit that comes to no write for long is told of beside the pass,
+// once.
+func TestSlowStartIsTold(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	w.edit(t)
+	w.writes = nil
+	var during, after string
+	w.during = func(stage string) {
+		switch stage {
+		case "check":
+			told := make(chan struct{})
+			go func() {
+				defer close(told)
+				w.due()
+			}()
+			<-told
+			during = brief(&w.extension(t).Status, ocv1.TypeProgressing)
+		case "apply":
+			after = brief(&w.extension(t).Status, ocv1.TypeProgressing)
+		}
+	}
+	w.mustReconcile(t)
+	want := `True RollingOut: upgrading from "p.v1.0.0" version "1.0.0" to "p.v1.1.0" version "1.1.0": ` +
+		"checking what image registry.test/p:v1.1.0 changes, then applying it"
+	if during != want || after != want {
+		t.Errorf("told %q, then %q, want %q", during, after, want)
+	}
+	if w.confirmed {
+		t.Error("that the extension is to stay was confirmed by a write beside the pass")
+	}
+	if diff := cmp.Diff("Normal "+strings.TrimPrefix(want, "True "), w.events[1]); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+	w.due() // too late
+	if diff := cmp.Diff([]string{"patch status", "patch status"}, w.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if got := inShort(&w.extension(t).Status); got != saidDone {
+		t.Errorf("status at the end: %s", got)
+	}
+}
+
+// TestAnotherExtensionIsNotConfirmed: one that was deleted and made again answers under the
+// same name.
+func TestAnotherExtensionIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	for name, answer := range map[string]func(*ocv1.ClusterExtension){
+		"made again":    func(ext *ocv1.ClusterExtension) { ext.UID = "another" },
+		"being deleted": func(ext *ocv1.ClusterExtension) { ext.DeletionTimestamp = &now },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t)
+			w.mustReconcile(t)
+			w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+			w.reconciler.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // what newWorld made
+				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, object client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+					answer(object.(*ocv1.ClusterExtension)) //nolint:forcetypeassert // there is no other status
+					return nil
+				},
+			})
+			w.mustReconcile(t)
+			if w.confirmed {
+				t.Error("it was taken for the extension of the pass")
 			}
 		})
 	}
@@ -212,21 +292,20 @@ func TestWhatCannotBeAnnouncedIsNotDone(t *testing.T) {
 func TestSlowPulls(t *testing.T) {
 	t.Parallel()
 	const (
-		status  = `RollingOut: upgrading from "p.v1.0.0" version "1.0.0" to "p.v1.1.0" version "1.1.0": pulling image registry.test/p:v1.1.0 takes longer than 5s`
-		pulling = `Normal Pulling: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 takes longer than 5s`
+		install = `Normal Pulling: installing "p.v1.0.0" version "1.0.0": pulling image registry.test/p:v1.0.0 takes longer than 5s`
+		upgrade = `Normal Pulling: upgrading from "p.v1.0.0" version "1.0.0" to "p.v1.1.0" version "1.1.0": pulling image registry.test/p:v1.1.0 takes longer than 5s`
 	)
 	tests := map[string]struct {
-		reason    string
 		installed bool
+		edited    bool
 		takes     time.Duration
 		want      string // the one event that tells of it
 	}{
-		"install": {
-			reason: "the status says already that it is under way",
-			takes:  time.Minute, want: pulling,
-		},
-		"upgrade by a catalog": {installed: true, takes: time.Minute, want: "Normal " + status},
+		"install":              {takes: time.Minute, want: install},
+		"upgrade by a catalog": {installed: true, takes: time.Minute, want: upgrade},
+		"upgrade by an edit":   {installed: true, edited: true, takes: time.Minute, want: upgrade},
 		"quick":                {installed: true, takes: time.Second},
+		"quick edit":           {installed: true, edited: true, takes: time.Second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +314,9 @@ func TestSlowPulls(t *testing.T) {
 			if tc.installed {
 				w.mustReconcile(t)
 				w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+			}
+			if tc.edited {
+				w.edit(t)
 			}
 			w.take()
 			w.writes, w.fetching = nil, true
@@ -261,7 +343,7 @@ func TestSlowPulls(t *testing.T) {
 			w.mustReconcile(t)
 			told := slices.DeleteFunc(w.events, func(text string) bool { return !strings.Contains(text, "takes longer") })
 			if strings.Join(told, "\n") != tc.want {
-				t.Errorf("told %q, want %q: %s", told, tc.want, tc.reason)
+				t.Errorf("told %q, want %q", told, tc.want)
 			}
 			if len(w.writes) != 2 {
 				t.Errorf("writes = %v", w.writes)
@@ -396,6 +478,12 @@ func TestLargeExtensionsTakeTurns(t *testing.T) {
 			if got := inShort(&w.extension(t).Status); got != saidDone {
 				t.Errorf("status at the end: %s", got)
 			}
+			isWait := func(event string) bool {
+				return strings.HasPrefix(event, "Normal RollingOut: ") && strings.Contains(event, "waits for its turn")
+			}
+			if len(w.events) != 2 || !isWait(w.events[0]) {
+				t.Errorf("told %q, want that it waited, and the end", w.events)
+			}
 		})
 	}
 }
@@ -469,7 +557,7 @@ func TestWhoWaitsForItsTurnIsWoken(t *testing.T) {
 		if result, err := w.reconcile(t); !errors.Is(err, requeue.ErrUnderway) || result.RequeueAfter != 0 {
 			t.Errorf("after %s: got %v, %v, want that it waits to be woken", w.passed, result, err)
 		}
-		w.passed += slowPull
+		w.passed += slow
 	}
 	if took := secondsOf(t, w.registry, StageFetch); took != 0 {
 		t.Errorf("fetching took %g seconds with the time of waiting", took)

@@ -77,7 +77,7 @@ func (r *Reconciler) toldOtherwise(context.Context) match {
 			return true
 		}
 		known, _ := r.answers.Load(ext.Name)
-		given, any := known.(*answers)
-		return any && !given.hold(r.Platform)
+		given, remembered := known.(*answers)
+		return remembered && !given.hold(r.Platform)
 	}
 }

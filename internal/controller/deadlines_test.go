@@ -62,8 +62,9 @@ func TestPassesEnd(t *testing.T) {
 					t.Errorf("the pass took %s, want %s", took, tc.ends)
 				}
 				progressing := meta.FindStatusCondition(w.extension(t).Status.Conditions, ocv1.TypeProgressing)
-				if told := strings.Contains(progressing.Message, context.DeadlineExceeded.Error()); told == tc.unwritable {
-					t.Errorf("Progressing says %q", progressing.Message)
+				told := progressing != nil && strings.Contains(progressing.Message, context.DeadlineExceeded.Error())
+				if told == tc.unwritable {
+					t.Errorf("Progressing is %+v", progressing)
 				}
 			})
 		})

@@ -47,7 +47,9 @@ type transition struct{ kind, reason, note string }
 
 // transitionOf compares the status before and after a pass; nil if there is
 // nothing new to tell. What Ready says has all the rest in it. Of a rollout, the beginning
-// and the end are told, and not each step, which the status tells.
+// and the end are told, and not each step, which the status tells. Where it is an
+// installation or an upgrade that begins, the status tells that too, and an event only if it
+// lasts, see [announcement].
 func transitionOf(before, after *ocv1.ClusterExtensionStatus) *transition {
 	was := meta.FindStatusCondition(before.Conditions, ocv1.TypeReady)
 	is := meta.FindStatusCondition(after.Conditions, ocv1.TypeReady)

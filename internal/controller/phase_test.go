@@ -388,7 +388,7 @@ func TestWorkloadsThatStopAreTold(t *testing.T) {
 	}
 	want := `Warning Unavailable: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"; workloads: Deployment "d": no node; ` +
 		"`kubectl -n ns get pods,events` says more"
-	if len(w.events) != 3 || w.events[2] != want {
+	if len(w.events) != 2 || w.events[1] != want {
 		t.Errorf("told %q, want %q", w.events, want)
 	}
 }

@@ -44,6 +44,9 @@ type Outcome struct {
 	// turn among large ones. Nothing else counts then but RecheckAfter and Repair.
 	Waiting bool
 
+	// Fetching says that it waits for its image.
+	Fetching bool
+
 	// Installed is what is on the cluster after the pass; nil for nothing, or
 	// when it could not be found out.
 	Installed *installation.Revision
@@ -163,7 +166,9 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		r.advance(ctx, wanted, &outcome, announced)
 	}
 	if outcome.Waiting {
-		announced.awaiting(ctx, outcome, textQueued)
+		if !outcome.Fetching {
+			announced.awaiting(ctx, outcome, textQueued)
+		}
 		return outcome
 	}
 	r.diagnose(ctx, wanted, &outcome)
@@ -238,14 +243,12 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 // installed is kept instead. If the status cannot be written first, the pass ends: most
 // likely somebody has changed the extension since this pass has read it.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
-	if announced.begin(ctx, *outcome) != nil {
-		return
-	}
 	image := imageOf(outcome.Target, outcome.Installed)
+	since := r.pullOf(wanted.Owner.Name, image).since
 	files, err := r.fetch(ctx, wanted.Owner, image)
 	switch {
 	case errors.Is(err, ErrFetching):
-		outcome.Waiting = true
+		outcome.Waiting, outcome.Fetching = true, true
 		r.reportSlowPull(ctx, *outcome, announced)
 		outcome.RecheckAfter = r.slowIn(wanted.Owner.Name)
 	case err != nil:
@@ -253,6 +256,7 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 		r.keep(ctx, wanted, outcome)
 	default:
 		defer func() { r.done(wanted.Owner.Name, image, files, outcome.Waiting) }()
+		defer announced.begin(ctx, *outcome, since)()
 		r.advanceTo(ctx, wanted, outcome, announced, files)
 	}
 }
@@ -270,7 +274,7 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		r.keep(ctx, wanted, outcome)
 		return
 	}
-	revision.BeforeWrite = func(ctx context.Context) error { return announced.applying(ctx, *outcome) }
+	revision.BeforeWrite = func(ctx context.Context) (bool, error) { return announced.applying(ctx, *outcome) }
 	applied, err := r.apply(ctx, wanted.Owner, revision)
 	if announced.failure() != nil {
 		return

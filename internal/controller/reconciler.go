@@ -57,6 +57,9 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
+	// After calls do when some time has passed, unless it is stopped before.
+	After func(wait time.Duration, do func()) (stop func() bool)
+
 	// reasons has why the last pass over each extension left the world as it is, as it
 	// was logged.
 	reasons sync.Map

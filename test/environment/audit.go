@@ -50,13 +50,37 @@ func (r Request) IsRead() bool {
 	return slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
 
-// IsWrite tells requests that may change something. Trials of writes and questions
+// IsWrite tells requests that may change something. Dry runs and questions
 // about rights do not.
 func (r Request) IsWrite() bool {
-	isTrial := strings.Contains(r.RequestURI, "dryRun=All")
 	isQuestion := strings.HasPrefix(r.RequestURI, "/apis/authorization.k8s.io/")
-	return !r.IsRead() && !isTrial && !isQuestion
+	return !r.IsRead() && !r.IsDryRun() && !isQuestion
 }
+
+// Kind is what requests that are about the same have in common, such as "create configmaps
+// as the ServiceAccount in a dry run".
+func (r Request) Kind() string {
+	about := r.RequestURI
+	if r.ObjectRef != nil {
+		about = r.ObjectRef.Resource
+		if r.ObjectRef.Subresource != "" {
+			about += "/" + r.ObjectRef.Subresource
+		}
+	}
+	if r.ImpersonatedUser != nil {
+		about += " as the ServiceAccount"
+	}
+	if r.IsDryRun() {
+		about += " in a dry run"
+	}
+	return r.Verb + " " + about
+}
+
+// IsDryRun tells writes that the API server checks and does not store.
+func (r Request) IsDryRun() bool { return strings.Contains(r.RequestURI, "dryRun=All") }
+
+// IsEndOfWatch knows the second of the two lines that a watch has.
+func (r Request) IsEndOfWatch() bool { return r.Verb == "watch" && r.Stage != "ResponseStarted" }
 
 // IsRefusedIdentity says that the request was to be made as somebody else, and came to
 // nothing because the controller may not act as them. Nobody is impersonated then.

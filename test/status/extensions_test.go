@@ -85,13 +85,13 @@ func installs() []situation {
 		{
 			name:  "install",
 			stage: all(offer(nil, "1.0.0"), withInstaller),
-			steps: []step{{do: extend("1.0.0"), then: []moment{created(), observed("at work"), ready("1.0.0")}}},
+			steps: []step{{do: extend("1.0.0"), then: []moment{created(), atWork("applying"), ready("1.0.0")}}},
 		},
 		{
 			name:  "registry-hangs",
 			stage: all(offer(nil, "1.0.0"), withInstaller, stall("/registry-hangs/", released)),
 			steps: []step{
-				{do: extend("1.0.0"), then: []moment{created(), observed("at work")}},
+				{do: extend("1.0.0"), then: []moment{created(), atWork("pulling")}},
 				{do: func(*testing.T, *scene) { close(released) }, then: []moment{ready("1.0.0")}},
 			},
 		},
@@ -247,7 +247,7 @@ func offerWebhooks(versions ...string) act {
 
 func workloads() []situation {
 	unavailable := becomes("Ready", "False", "Unavailable")
-	rollingOut := becomes("Reconciling", "True", "RollingOut")
+	rollingOut := atWork("applying")
 	nowhere := edit{
 		"replicas: 1", "replicas: 1\n          progressDeadlineSeconds: 5",
 		"containers:", "nodeSelector: {disk: none}\n              containers:",

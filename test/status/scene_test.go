@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -259,6 +260,14 @@ func edited() moment {
 func observed(name string) moment {
 	return moment{name: name, is: func(c status.Capture) bool {
 		return c.Observed() && c.Condition("Ready").Status != "" && c.Condition("Ready").ObservedGeneration == c.Object.GetGeneration()
+	}}
+}
+
+// atWork is the first status that is about the spec as it is and says what is done for it.
+func atWork(doing string) moment {
+	is := observed("").is
+	return moment{name: "at work", is: func(c status.Capture) bool {
+		return is(c) && strings.Contains(c.Condition("Ready").Message, doing)
 	}}
 }
 

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -32,6 +33,10 @@ type State struct {
 	// drifted has the latest fingerprint of each object whose fingerprint is not the last
 	// applied one.
 	drifted map[object.Key]object.Fingerprint
+
+	// versions has the newest resource version that is known of each object whose fingerprint
+	// has none. It is not compared: a change of its status is no drift.
+	versions map[object.Key]string
 
 	// all says that every object is to be read; looked is when that was done last.
 	all    bool
@@ -106,6 +111,7 @@ func NewState() *State {
 		workloads:   map[object.Key]health.Workload{},
 		seen:        map[object.Key]seenWorkload{},
 		drifted:     map[object.Key]object.Fingerprint{},
+		versions:    map[object.Key]string{},
 		repairs:     repairs{},
 	}
 }
@@ -155,6 +161,7 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastApplied = left.LastApplied()
+	s.noteVersions(left.Live)
 	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool {
 		_, untouched := left.Untouched[key]
 		return !untouched
@@ -168,23 +175,30 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) {
 	s.dropOwnEvents()
 }
 
-// NotDrifted gives the last applied fingerprints of the objects that have not drifted; nil
-// if every object is to be read. Objects with certificates are not among them: those are
-// renewed as time passes.
-func (s *State) NotDrifted() map[object.Key]object.Fingerprint {
+// Known is an object that has not drifted, as far as that is known.
+type Known struct {
+	Fingerprint object.Fingerprint
+
+	// Version is a resource version at which the object was so; empty if none is known.
+	Version string
+}
+
+// NotDrifted gives the objects that are as they were last applied; nil if every object is
+// to be read. Objects with certificates are not among them: those are renewed as time
+// passes.
+func (s *State) NotDrifted() map[object.Key]Known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all {
 		return nil
 	}
-	prints := maps.Clone(s.lastApplied)
-	for key := range s.drifted {
-		delete(prints, key)
+	found := make(map[object.Key]Known, len(s.lastApplied))
+	for key, left := range s.lastApplied {
+		if _, drifted := s.drifted[key]; !drifted && !slices.Contains(s.certificates.Keys, key) {
+			found[key] = Known{Fingerprint: left, Version: cmp.Or(left.ResourceVersion, s.versions[key])}
+		}
 	}
-	for _, key := range s.certificates.Keys {
-		delete(prints, key)
-	}
-	return prints
+	return found
 }
 
 // LookedAt is when every object was read last, or reported by watches.
@@ -200,6 +214,7 @@ func (s *State) SettleSome(live map[object.Key]*unstructured.Unstructured, kept 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(s.lastApplied, Left{Live: live}.LastApplied())
+	s.noteVersions(live)
 	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool { return live[key] != nil })
 	maps.Copy(s.workloads, health.Of(live))
 	s.catchUp()
@@ -221,9 +236,9 @@ func (s *State) dropOwnEvents() {
 	})
 }
 
-// noteObject notes the fingerprint that a watch has reported. It reports whether the
-// extension is to be woken.
-func (s *State) noteObject(key object.Key, fingerprint object.Fingerprint) bool {
+// noteObject notes the fingerprint and the resource version that a watch has reported. It
+// reports whether the extension is to be woken.
+func (s *State) noteObject(key object.Key, fingerprint object.Fingerprint, version string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.initialSync != nil {
@@ -232,10 +247,32 @@ func (s *State) noteObject(key object.Key, fingerprint object.Fingerprint) bool 
 	last, known := s.lastApplied[key]
 	if !known || last == fingerprint {
 		delete(s.drifted, key)
+		if known && last.ResourceVersion == "" && isNewer(version, s.versions[key]) {
+			s.versions[key] = version
+		}
 		return false
 	}
+	// Who wrote over an object at the version of a drift would take the drift for its own.
+	delete(s.versions, key)
 	s.drifted[key] = fingerprint
 	return s.initialSync == nil // a pass that waits for the initial sync needs no other one
+}
+
+// noteVersions notes those that an operation has left, unless a watch has reported newer
+// ones: what runs an object writes its status meanwhile.
+func (s *State) noteVersions(live map[object.Key]*unstructured.Unstructured) {
+	maps.DeleteFunc(s.versions, func(key object.Key, _ string) bool {
+		_, ours := s.lastApplied[key]
+		return !ours
+	})
+	for key, obj := range live {
+		if s.lastApplied[key].ResourceVersion != "" {
+			continue
+		}
+		if isNewer(obj.GetResourceVersion(), s.versions[key]) {
+			s.versions[key] = obj.GetResourceVersion()
+		}
+	}
 }
 
 // maxSeenWorkloads is how many workloads are remembered before it is known whose they are.

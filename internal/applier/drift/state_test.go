@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -58,6 +59,56 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNewestVersions are those of watches and of operations, whichever came last.
+func TestNewestVersions(t *testing.T) {
+	t.Parallel()
+	counted := object.Key{GroupKind: health.DeploymentKind, Namespace: "ns", Name: "op"}
+	plain := object.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: "cm"}
+	live := func(version string) map[object.Key]*unstructured.Unstructured {
+		found := map[object.Key]*unstructured.Unstructured{}
+		for key, generation := range map[object.Key]int64{counted: 1, plain: 0} {
+			obj := &unstructured.Unstructured{}
+			obj.SetName(key.Name)
+			obj.SetGeneration(generation)
+			obj.SetResourceVersion(version)
+			found[key] = obj
+		}
+		return found
+	}
+	s := NewState()
+	check := func(when, wantCounted, wantPlain string) {
+		t.Helper()
+		known := s.NotDrifted()
+		if known[counted].Version != wantCounted || known[plain].Version != wantPlain {
+			t.Errorf("%s: versions %q and %q, want %q and %q", when, known[counted].Version, known[plain].Version, wantCounted, wantPlain)
+		}
+	}
+	asLeft := Left{Live: live("9")}.LastApplied()
+	s.noteObject(counted, asLeft[counted], "7")
+	s.Settle(Left{Live: live("9")}, Certificates{}, time.Now())
+	check("after an operation", "9", "9")
+	s.noteObject(counted, asLeft[counted], "10")
+	s.noteObject(counted, asLeft[counted], "8") // of a stream that was replaced
+	check("after a change of a status", "10", "9")
+	s.Settle(Left{Live: live("9")}, Certificates{}, time.Now())
+	check("after an operation that the watch was ahead of", "10", "9")
+	s.SettleSome(map[object.Key]*unstructured.Unstructured{counted: live("100")[counted]}, Certificates{})
+	check("after a repair", "100", "9")
+	theirs := asLeft[counted]
+	theirs.Generation++
+	s.noteObject(counted, theirs, "200")
+	check("while it has drifted", "", "9")
+	s.noteObject(counted, asLeft[counted], "100")
+	check("when an older event comes", "100", "9")
+	left := s.NotDrifted()
+	s.Settle(Left{Untouched: map[object.Key]object.Fingerprint{counted: left[counted].Fingerprint}}, Certificates{}, time.Now())
+	check("after an operation that left it untouched", "100", "")
+	s.Settle(Left{}, Certificates{}, time.Now())
+	if len(s.versions) > 0 {
+		t.Errorf("remembered of what is not content any more: %v", s.versions)
 	}
 }
 

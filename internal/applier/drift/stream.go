@@ -94,18 +94,20 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 	}
 }
 
-// asksForLess leaves out of the next request what the API server does not know of this one,
-// if that is what the error is about.
+// asksForLess leaves out of the next request for an initial sync what a server does not know,
+// if that is what an error is about. The servers of other APIs need not know of all of it.
 func (s *stream) asksForLess(err error) bool {
 	switch {
-	case apierrors.IsInvalid(err) && s.version == "" && !s.plain:
+	case s.version != "":
+		return false
+	case apierrors.IsInvalid(err) && !s.plain:
 		s.plain = true
-	case s.version == "" && s.since != "" && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+	case s.since != "" && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
 		// Versions of one kind say nothing of another that is stored elsewhere, and those
 		// from before a restored backup say nothing at all.
 		s.since = ""
-	case apierrors.IsBadRequest(err) && s.selected.name != "":
-		s.selected.name = "" // the server of another API need not know of fields
+	case s.selected.name != "" && apierrors.IsBadRequest(err):
+		s.selected.name, s.since = "", ""
 	default:
 		return false
 	}
@@ -116,12 +118,13 @@ func (s *stream) asksForLess(err error) bool {
 func (s *stream) interrupted(ctx context.Context, err error) {
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		s.version = ""
+		s.version, s.since = "", ""
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 	case isOfConnection(err):
 		// There can be thousands of streams, and all of them end with an API server.
 		log.FromContext(ctx).V(1).Info("a watch was interrupted", "resource", s.key.resource, "user", s.key.user(), "reason", err.Error())
 	default:
+		s.since = "" // in case that this is what the server does not take
 		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", s.key.user())
 	}
 }

@@ -119,10 +119,15 @@ func TestWhatAServerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
 				`"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}}}`,
 			second: strings.Replace(first, "resourceVersion=77&", "", 1),
 		},
+		"versions of others": {
+			status: http.StatusGone,
+			answer: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old"}`,
+			second: strings.Replace(first, "resourceVersion=77&", "", 1),
+		},
 		"names of objects": {
 			status: http.StatusBadRequest,
 			answer: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"field label not supported"}`,
-			second: strings.Replace(first, "fieldSelector=metadata.name%3Da&", "", 1),
+			second: strings.NewReplacer("fieldSelector=metadata.name%3Da&", "", "resourceVersion=77&", "").Replace(first),
 		},
 		"lists that are streamed": {
 			status: http.StatusUnprocessableEntity,

@@ -211,7 +211,7 @@ func (w *Watches) Denied(extension string) []string {
 }
 
 // start runs a watch until it is stopped or denied. It replaces a running one that selects
-// fewer extensions.
+// too little.
 func (w *Watches) start(key watchKey, running *watch, since string) {
 	if running.stop != nil {
 		running.stop()
@@ -226,10 +226,17 @@ func (w *Watches) start(key watchKey, running *watch, since string) {
 		kind:     running.kind,
 		selected: selected,
 		since:    since,
-		handle:   w.handle,
+		handle: func(seen event) {
+			if ctx.Err() == nil { // another stream may have told newer ones
+				w.handle(seen)
+			}
+		},
 		synced: func(found map[object.Key]struct{}) {
-			w.findDeleted(running, found, func(one object.Key) bool {
-				return one.GroupKind == running.kind && one.Namespace == key.namespace && selected.selects(one.Name)
+			if ctx.Err() != nil {
+				return
+			}
+			w.findDeleted(running, found, func(extension string, one object.Key) bool {
+				return one.GroupKind == running.kind && one.Namespace == key.namespace && selected.covers(extension, []string{one.Name})
 			})
 		},
 	}
@@ -279,14 +286,14 @@ func (w *Watches) handle(seen event) {
 	}
 	// The workload is noted first: the initial sync may end with the object.
 	workloadChanged := seen.workload != nil && known.noteWorkload(*seen.workload, seen.fingerprint)
-	if known.noteObject(seen.key, seen.fingerprint) || workloadChanged {
+	if known.noteObject(seen.key, seen.fingerprint, seen.version) || workloadChanged {
 		w.config.Changed(seen.owner)
 	}
 }
 
 // findDeleted finds objects that were deleted while there was no watch: those that it
 // covers and has not found.
-func (w *Watches) findDeleted(running *watch, found map[object.Key]struct{}, covers func(object.Key) bool) {
+func (w *Watches) findDeleted(running *watch, found map[object.Key]struct{}, covers func(extension string, one object.Key) bool) {
 	w.mu.Lock()
 	users := slices.Collect(maps.Keys(running.users))
 	w.mu.Unlock()
@@ -296,7 +303,7 @@ func (w *Watches) findDeleted(running *watch, found map[object.Key]struct{}, cov
 			continue
 		}
 		for _, object := range known.keys() {
-			if _, exists := found[object]; !exists && covers(object) {
+			if _, exists := found[object]; !exists && covers(extension, object) {
 				w.handle(event{owner: extension, key: object}.deleted())
 			}
 		}

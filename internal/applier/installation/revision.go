@@ -51,6 +51,8 @@ type Desired struct {
 	Annotations map[string]string
 
 	// BeforeWrite is called after all checks and before the first write, of content
-	// or of records. If it fails, nothing is written. It may be nil.
-	BeforeWrite func(context.Context) error
+	// or of records. If it fails, nothing is written. It is confirmed if the API server has
+	// said in the course of it that the extension is there and is to stay, which is not asked
+	// again then. It may be nil.
+	BeforeWrite func(context.Context) (confirmed bool, err error)
 }

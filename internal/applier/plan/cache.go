@@ -8,28 +8,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // UseCache spares the reading of objects that have not drifted. Those that the new revision
 // does not change are untouched. The others are cached, if their resource version is
 // known: requests that change or delete them carry it, and if one is refused for that, the
-// object is read after all.
-func (p *Plan) UseCache(lastApplied map[object.Key]object.Fingerprint) {
+// object is read after all. Definitions are read: what they can break depends on versions
+// that only the live ones name.
+func (p *Plan) UseCache(notDrifted map[object.Key]drift.Known) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		left, ok := lastApplied[s.Key]
+		known, ok := notDrifted[s.Key]
 		switch {
 		case !ok || s.before == nil:
 		case s.wantsTheSame(p.Owner):
-			s.state, s.lastApplied = untouched, left
+			s.state, s.lastApplied = untouched, known.Fingerprint
 		default:
-			s.cache(p.Owner, s.before, left)
+			s.cache(p.Owner, s.before, known)
 		}
 	}
 	for i := range p.prune {
 		s := &p.prune[i]
-		s.cache(p.Owner, s.Object, lastApplied[s.Key])
+		s.cache(p.Owner, s.Object, notDrifted[s.Key])
 	}
 }
 
@@ -46,16 +48,17 @@ func (s *Step) wantsTheSame(owner object.Owner) bool {
 	return err == nil && bytes.Equal(was, is)
 }
 
-// cache takes the object for what a revision wanted, unless its version is not known,
-// or it would not be the owner's.
-func (s *Step) cache(owner object.Owner, wanted *unstructured.Unstructured, left object.Fingerprint) {
-	if left.ResourceVersion == "" {
+// cache takes the object for what a revision wanted, unless its version is not known, it
+// would not be the owner's, or the new revision has it in another version of its kind: what
+// the API server makes of one in the other is not known here.
+func (s *Step) cache(owner object.Owner, wanted *unstructured.Unstructured, known drift.Known) {
+	if known.Version == "" || s.Key.GroupKind == object.DefinitionKind || wanted.GroupVersionKind() != s.Object.GroupVersionKind() {
 		return
 	}
 	live := wanted.DeepCopy()
 	owner.Stamp(live)
-	live.SetUID(left.UID)
-	live.SetResourceVersion(left.ResourceVersion)
+	live.SetUID(known.Fingerprint.UID)
+	live.SetResourceVersion(known.Version)
 	if owner.Owns(live) {
 		s.state, s.Live = cached, live
 	}

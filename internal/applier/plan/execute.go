@@ -54,11 +54,25 @@ func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 			return newObjectsError(failures)
 		}
 	}
-	prune := make([]*Step, 0, len(plan.prune))
+	return e.prune(ctx, plan)
+}
+
+// prune deletes what the revision has dropped. The guard is asked once for as many objects
+// as are deleted at a time. That their versions were known before is what makes it enough:
+// see [Guard.askAgain].
+func (e *Executor) prune(ctx context.Context, plan *Plan) error {
+	dropped := make([]*Step, 0, len(plan.prune))
 	for i := range plan.prune {
-		prune = append(prune, &plan.prune[i])
+		dropped = append(dropped, &plan.prune[i])
 	}
-	return newObjectsError(eachStep(ctx, prune, e.remove, "deleting"))
+	var failures []ObjectFailure
+	for batch := range slices.Chunk(dropped, parallel) {
+		if err := e.writer.askAgain(ctx); err != nil {
+			return errors.Join(newObjectsError(failures), err)
+		}
+		failures = append(failures, eachStep(ctx, batch, e.remove, "deleting")...)
+	}
+	return newObjectsError(failures)
 }
 
 // wavesOf expects the steps in the order of their waves.

@@ -69,7 +69,7 @@ const (
 	absent
 
 	// cached: the object has not drifted. It is taken for what the last revision wanted, in
-	// the resource version of its last applied fingerprint.
+	// the newest resource version that was seen.
 	cached
 
 	// untouched: the object has not drifted, and the new revision wants it to be the same.

@@ -47,6 +47,9 @@ func (w writer) replaceIfImmutable(ctx context.Context, s *Step, refusal error) 
 		defer cancel()
 	}
 	// Not for an extension that is being deleted: the object is part of what stays.
+	if err := w.askAgain(ctx); err != nil {
+		return nil, err
+	}
 	if err := w.deleteOwned(ctx, s); err != nil {
 		return nil, fmt.Errorf("deleting it, as %s cannot be changed: %w", strings.Join(s.immutable, ", "), err)
 	}

@@ -36,6 +36,14 @@ func (w writer) allow(ctx context.Context) error {
 	return w.guard.Ask(ctx)
 }
 
+// askAgain is [Guard.askAgain], which a dry run does not need either.
+func (w writer) askAgain(ctx context.Context) error {
+	if w.isDryRun() {
+		return nil
+	}
+	return w.guard.askAgain(ctx)
+}
+
 func (w writer) isDryRun() bool { return len(w.dryRun) > 0 }
 
 // write makes one object what a revision wants, and gives the object after that. It sends
@@ -84,8 +92,8 @@ func (w writer) createOrPatch(ctx context.Context, s *Step) (*unstructured.Unstr
 // a change that somebody makes in between would stay, and be taken for what was written. A
 // dry run of an object that was read need not be that exact.
 func (w writer) send(ctx context.Context, s *Step, patch object.Patch) (*unstructured.Unstructured, error) {
-	if !w.isDryRun() && patch.SetsOwner() {
-		if err := w.guard.askAgain(ctx); err != nil {
+	if patch.SetsOwner() {
+		if err := w.askAgain(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -116,7 +124,7 @@ func (w writer) create(ctx context.Context, s *Step) (*unstructured.Unstructured
 }
 
 // remove deletes an object that the revision has dropped, in the background. It does not
-// delete an object that somebody else has adopted by now.
+// delete an object that somebody else has adopted by now. The guard was asked just before.
 func (w writer) remove(ctx context.Context, s *Step) (deleted bool, err error) {
 	err = w.deleteOwned(ctx, s)
 	if _, theirs := errors.AsType[*object.ConflictError](err); theirs {
@@ -125,8 +133,9 @@ func (w writer) remove(ctx context.Context, s *Step) (deleted bool, err error) {
 	return err == nil, err
 }
 
-// deleteOwned deletes an object. If it was changed since it was read, it is read again, and
-// deleted if the extension still owns it. It fails with [*object.ConflictError] if not.
+// deleteOwned deletes an object. If it was changed since it was read, it is read again, the
+// guard is asked again, and the object is deleted if the extension still owns it. It fails
+// with [*object.ConflictError] if not.
 func (w writer) deleteOwned(ctx context.Context, s *Step) error {
 	err := w.delete(ctx, s)
 	for range maxRereads {
@@ -134,6 +143,9 @@ func (w writer) deleteOwned(ctx context.Context, s *Step) error {
 			break
 		}
 		if err := w.reread(ctx, s); err != nil || s.state == absent {
+			return err
+		}
+		if err := w.askAgain(ctx); err != nil {
 			return err
 		}
 		err = w.delete(ctx, s)
@@ -144,14 +156,9 @@ func (w writer) deleteOwned(ctx context.Context, s *Step) error {
 	return err
 }
 
-// delete asks the guard once more, and makes the request depend on the UID and the resource
-// version that are known: what is deleted does not come back.
+// delete makes the request depend on the UID and the resource version that are known: what
+// is deleted does not come back.
 func (w writer) delete(ctx context.Context, s *Step) error {
-	if !w.isDryRun() {
-		if err := w.guard.askAgain(ctx); err != nil {
-			return err
-		}
-	}
 	conditions := &metav1.Preconditions{UID: new(s.Live.GetUID()), ResourceVersion: new(s.Live.GetResourceVersion())}
 	return resourceOf(w.client, s.Item).Delete(ctx, s.Key.Name, metav1.DeleteOptions{
 		DryRun:            w.dryRun,

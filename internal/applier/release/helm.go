@@ -26,8 +26,8 @@ type Content interface {
 	// Write creates and changes them, and deletes what the revision has dropped.
 	Write(ctx context.Context) error
 
-	// LastApplied are the fingerprints of the objects as they were written; nil if they
-	// are not to be remembered.
+	// LastApplied are the fingerprints of the objects as they were written, but for those
+	// that are not to be remembered.
 	LastApplied() map[object.Key]object.Fingerprint
 }
 

@@ -31,11 +31,8 @@ type lastApplied struct {
 	Objects map[string]object.Fingerprint `json:"objects"`
 }
 
-// encodeLastApplied gives the text for a record; empty if there are no fingerprints.
+// encodeLastApplied gives the text for a record.
 func encodeLastApplied(manifest string, prints map[object.Key]object.Fingerprint) (string, error) {
-	if prints == nil {
-		return "", nil
-	}
 	made := lastApplied{Format: lastAppliedFormat, Manifest: manifestDigest(manifest), Objects: map[string]object.Fingerprint{}}
 	for key, left := range prints {
 		made.Objects[textOf(key)] = left

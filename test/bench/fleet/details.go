@@ -77,7 +77,7 @@ func (d *details) requests(name string, requests []environment.Request, extensio
 	}
 	counts := map[string]int{}
 	for _, r := range requests {
-		counts[kindOf(r)]++
+		counts[r.Kind()]++
 	}
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

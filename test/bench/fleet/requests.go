@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -11,9 +12,10 @@ import (
 // auditLag is by how much a line of the log can follow the answer.
 const auditLag = 200 * time.Millisecond
 
-// auditLog reads the log of the API server piece by piece.
+// auditLog is the log of the API server since a moment.
 type auditLog struct {
-	path  string
+	environment.AuditLog
+
 	since time.Time
 }
 
@@ -28,18 +30,13 @@ func (a *auditLog) mark() {
 // of extensions.
 func (a *auditLog) requests() ([]environment.Request, error) {
 	time.Sleep(auditLag)
-	all, err := environment.ControllerRequests(a.path)
+	all, err := a.ControllerRequests()
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(r environment.Request) bool {
-		return r.StageTimestamp.Before(a.since) || isEndOfWatch(r) || isAboutLeading(r)
+	return slices.DeleteFunc(slices.Clone(all), func(r environment.Request) bool {
+		return r.StageTimestamp.Before(a.since) || r.IsEndOfWatch() || isAboutLeading(r)
 	}), nil
-}
-
-// isEndOfWatch knows the second of the two lines that a watch has.
-func isEndOfWatch(r environment.Request) bool {
-	return r.Verb == "watch" && r.Stage != "ResponseStarted"
 }
 
 // isAboutLeading knows the event from those about extensions, which have no
@@ -47,24 +44,6 @@ func isEndOfWatch(r environment.Request) bool {
 func isAboutLeading(r environment.Request) bool {
 	return r.ObjectRef != nil && r.ObjectRef.Namespace == environment.SystemNamespace &&
 		(r.ObjectRef.Resource == "leases" || r.ObjectRef.Resource == "events")
-}
-
-// kindOf is what requests that are about the same have in common.
-func kindOf(r environment.Request) string {
-	about := r.RequestURI
-	if r.ObjectRef != nil {
-		about = r.ObjectRef.Resource
-		if r.ObjectRef.Subresource != "" {
-			about += "/" + r.ObjectRef.Subresource
-		}
-	}
-	if r.ImpersonatedUser != nil {
-		about += " as the ServiceAccount"
-	}
-	if strings.Contains(r.RequestURI, "dryRun=All") {
-		about += " on trial"
-	}
-	return r.Verb + " " + about
 }
 
 // watches are how many of the requests begin one.
@@ -84,4 +63,23 @@ func countOf(requests []environment.Request, counts func(environment.Request) bo
 		}
 	}
 	return count
+}
+
+// firstWriteFor is when the first write for an extension had succeeded: to itself, to its
+// record or to its content, which is in the namespace of its name.
+func firstWriteFor(requests []environment.Request, extension string) (first time.Time, ok bool) {
+	for _, r := range requests {
+		if !r.IsWrite() || !isFor(r, extension) || r.ResponseStatus.Code >= http.StatusBadRequest {
+			continue
+		}
+		if !ok || r.StageTimestamp.Before(first) {
+			first, ok = r.StageTimestamp, true
+		}
+	}
+	return first, ok
+}
+
+func isFor(r environment.Request, extension string) bool {
+	return r.ObjectRef != nil && (r.ObjectRef.Name == extension || r.ObjectRef.Namespace == extension ||
+		r.IsRecord() && strings.Contains(r.ObjectRef.Name, "."+extension+"."))
 }
