@@ -110,7 +110,6 @@ func TestSharedWatches(t *testing.T) {
 	want := expand(`
 		/configmaps: list watch
 		/services: list watch
-		apps/deployments: list watch
 		admissionregistration.k8s.io/mutatingwebhookconfigurations: list watch
 		admissionregistration.k8s.io/validatingwebhookconfigurations: list watch
 		networking.k8s.io/networkpolicies: list watch

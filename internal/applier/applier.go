@@ -3,6 +3,7 @@ package applier
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -101,6 +102,11 @@ func (a *Applier) planner(owner object.Owner) (*plan.Planner, error) {
 // recheckInterval is how long drift of an object that cannot be watched may go unnoticed.
 const recheckInterval = 2 * time.Minute
 
+// confirmInterval is how often at most, and half as often at least, an extension reads its
+// objects that only shared watches watch. Those go on when its ServiceAccount has lost its
+// rights. Watches of its own would begin anew in that time, and be denied.
+const confirmInterval = 10 * time.Minute
+
 // result is that of an operation that succeeded.
 func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Result {
 	known := a.memory(owner)
@@ -111,8 +117,11 @@ func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Re
 
 		ReleaseBytes: known.size,
 	}
-	if len(result.Unwatched) > 0 {
+	switch {
+	case len(result.Unwatched) > 0:
 		result.RecheckAfter = recheckInterval
+	case a.watches.Unconfirmed(owner.Name):
+		result.RecheckAfter = confirmInterval + rand.N(confirmInterval) //nolint:gosec // spreads load
 	}
 	now := a.config.Now()
 	flapping, next := known.drift.Flapping(now)

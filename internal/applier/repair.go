@@ -111,7 +111,8 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	known := a.memory(owner).drift
 	var found extent
 	found.some, found.all = known.ToLookAt(now)
-	if len(a.watches.Denied(owner.Name)) > 0 && now.Sub(known.LookedAt()) >= recheckInterval {
+	if unseen := now.Sub(known.LookedAt()); unseen >= recheckInterval && len(a.watches.Denied(owner.Name)) > 0 ||
+		unseen >= confirmInterval && a.watches.Unconfirmed(owner.Name) {
 		found.all = true
 	}
 	if found.isEmpty() {

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -85,7 +87,7 @@ func TestOneWatchServesAllExtensions(t *testing.T) {
 	f.settle(t)
 	f.replaces(t, f.owner, "a")
 	f.replaces(t, second, "b")
-	if result, err := f.applier.Repair(t.Context(), second); err != nil || len(result.Unwatched) > 0 || result.RecheckAfter > 0 {
+	if result, err := f.applier.Repair(t.Context(), second); err != nil || len(result.Unwatched) > 0 || result.RecheckAfter < 10*time.Minute {
 		t.Errorf("result = %+v (%v), want one that waits for events", result, err)
 	}
 	if diff := cmp.Diff([]string{"/api/v1/configmaps"}, requests.watches()); diff != "" {
@@ -112,6 +114,43 @@ func TestWhatTheControllerWatchesByDefault(t *testing.T) {
 	f.replaces(t, second, "b")
 	own := f.owner.Namespace + ":" + account + " /api/v1/namespaces/" + f.owner.Namespace
 	want := []string{"/api/v1/configmaps", "/api/v1/serviceaccounts", own + "/configmaps", own + "/configmaps", own + "/secrets"}
+	if diff := cmp.Diff(want, requests.watches()); diff != "" {
+		t.Errorf("watches (-want +got):\n%s", diff)
+	}
+}
+
+// TestRightsThatAreLostAreNoticed where all watches are the controller's, which goes on to have
+// them.
+func TestRightsThatAreLostAreNoticed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "rights-lost")
+	f.shares = true
+	f.restart(t)
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	f.settle(t)
+	wait := f.repair(t).RecheckAfter
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: f.owner.Namespace}}
+	if err := admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps"})
+	f.later.Add(int64(wait))
+	if _, err := f.applier.Repair(t.Context(), f.owner); wait == 0 || wait > 20*time.Minute || !apierrors.IsForbidden(err) {
+		t.Errorf("after %s: %v, want that it is forbidden to read the object", wait, err)
+	}
+}
+
+// TestWorkloadsAreNotToldByTheController: the status of a Deployment goes into that of the
+// extension, which only its ServiceAccount may look up.
+func TestWorkloadsAreNotToldByTheController(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "workloads-own")
+	requests := &gate{}
+	f.shares = true
+	f.restartWith(t, func(config *rest.Config) { config.Wrap(requests.wrap) })
+	f.apply(t, "1.0.0", deployment(t))
+	f.settle(t)
+	want := []string{f.owner.Namespace + ":" + account + " /apis/apps/v1/namespaces/" + f.owner.Namespace + "/deployments"}
 	if diff := cmp.Diff(want, requests.watches()); diff != "" {
 		t.Errorf("watches (-want +got):\n%s", diff)
 	}

@@ -4,8 +4,8 @@
 //
 // Whatever touches the content of an extension, its pull secrets, or asks for its
 // rights goes through here, and no other package of the controller impersonates. The one
-// thing about content that is done as the controller is to watch kinds that it may watch,
-// see [Selecting].
+// thing about content that is done as the controller is to watch the metadata of kinds that it
+// may watch, see [Selecting].
 package impersonation
 
 import (
@@ -29,7 +29,7 @@ var ErrNoIdentity = errors.New("request to content without a ServiceAccount")
 
 // ErrNotSelecting is returned by what [Selecting] builds, instead of sending a request that
 // is not what it is for.
-var ErrNotSelecting = errors.New("request to content as the controller that does not list or watch what is selected")
+var ErrNotSelecting = errors.New("request to content as the controller that does not list or watch the metadata of what is selected")
 
 // User is the name under which the API server knows a ServiceAccount, or empty when
 // the ServiceAccount is not fully named.
@@ -64,8 +64,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// selecting sends lists and watches of what a label selector selects as the controller, and
-// nothing else.
+// selecting sends lists and watches of the metadata of what a label selector selects as the
+// controller, and nothing else.
 type selecting struct {
 	labels string
 	base   string // the path of the API server, without a slash at the end
@@ -73,7 +73,8 @@ type selecting struct {
 }
 
 // RoundTrip implements [http.RoundTripper]. It fails with [ErrNotSelecting] for all that is
-// neither a list nor a watch of one kind in all namespaces by the label selector.
+// neither a list nor a watch of the metadata of one kind in all namespaces by the label
+// selector.
 func (s *selecting) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !s.allows(req) {
 		if req.Body != nil {
@@ -88,8 +89,14 @@ func (s *selecting) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (s *selecting) allows(req *http.Request) bool {
 	path, ok := strings.CutPrefix(req.URL.Path, s.base)
-	return ok && req.Method == http.MethodGet && isCollection(path) &&
+	return ok && req.Method == http.MethodGet && isCollection(path) && asksForMetadata(req.Header["Accept"]) &&
 		slices.Equal(req.URL.Query()["labelSelector"], []string{s.labels})
+}
+
+// asksForMetadata is true if nothing but the metadata of objects will do as an answer.
+func asksForMetadata(accept []string) bool {
+	return len(accept) == 1 && !strings.Contains(accept[0], ",") &&
+		(strings.Contains(accept[0], ";as=PartialObjectMetadata;") || strings.Contains(accept[0], ";as=PartialObjectMetadataList;"))
 }
 
 // isCollection is true for the path of a kind in all namespaces. That of an object, or of
@@ -166,8 +173,8 @@ func As[C any](c *Clients, account types.NamespacedName, build func(*rest.Config
 }
 
 // Selecting builds a client that acts as the controller itself, and with which nothing can
-// be done but to list and to watch the objects of one kind, in all namespaces, that a label
-// selector selects.
+// be done but to list and to watch the metadata of the objects of one kind, in all namespaces,
+// that a label selector selects.
 func Selecting[C any](c *Clients, labels string, build func(*rest.Config, *http.Client) (C, error)) (C, error) {
 	client, err := build(c.config, withoutRedirects(&selecting{labels: labels, base: c.base, next: c.shared}))
 	if err != nil {

@@ -209,14 +209,20 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestNothingButSelectedObjectsIsReadAsTheController(t *testing.T) {
 	t.Parallel()
 	const ours, query = "olm.example/owner=x", "?labelSelector=olm.example%2Fowner%3Dx"
+	const metadata = "application/json;as=PartialObjectMetadata"
 	for name, test := range map[string]struct {
 		method, base, path string
+		accept             string // metadata, if empty
 		allowed            bool
 	}{
 		"list":                            {path: "/api/v1/configmaps" + query, allowed: true},
 		"watch":                           {path: "/apis/apps/v1/deployments" + query + "&watch=true&resourceVersion=1", allowed: true},
 		"behind a path":                   {base: "/k8s/c", path: "/k8s/c/apis/apps/v1/deployments" + query, allowed: true},
 		"behind a path with a slash":      {base: "/k8s/c/", path: "/k8s/c/api/v1/configmaps" + query, allowed: true},
+		"metadata of a list":              {path: "/api/v1/configmaps" + query, accept: metadata + "List;g=meta.k8s.io;v=v1", allowed: true},
+		"whole objects":                   {path: "/api/v1/configmaps" + query, accept: "application/json"},
+		"whole objects, if need be":       {path: "/api/v1/configmaps" + query, accept: metadata + ";g=meta.k8s.io;v=v1,application/json"},
+		"a table":                         {path: "/api/v1/configmaps" + query, accept: "application/json;as=Table;g=meta.k8s.io;v=v1"},
 		"not behind its path":             {base: "/k8s/c", path: "/api/v1/configmaps" + query},
 		"create":                          {method: http.MethodPost, path: "/api/v1/configmaps" + query},
 		"delete":                          {method: http.MethodDelete, path: "/api/v1/configmaps" + query},
@@ -240,7 +246,8 @@ func TestNothingButSelectedObjectsIsReadAsTheController(t *testing.T) {
 			var sent []http.Header
 			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { sent = append(sent, req.Header) }))
 			t.Cleanup(server.Close)
-			clients, err := New(&rest.Config{Host: server.URL + test.base, BearerToken: "of the controller"})
+			// The end of another server closes connections of the transport that is shared by default.
+			clients, err := New(&rest.Config{Host: server.URL + test.base, BearerToken: "of the controller", Transport: &http.Transport{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,12 +258,16 @@ func TestNothingButSelectedObjectsIsReadAsTheController(t *testing.T) {
 			if test.method == "" {
 				test.method = http.MethodGet
 			}
+			if test.accept == "" {
+				test.accept = metadata + ";g=meta.k8s.io;v=v1"
+			}
 			body := &closeNoter{Reader: strings.NewReader("{}")}
 			req, err := http.NewRequestWithContext(t.Context(), test.method, server.URL+test.path, body)
 			if err != nil {
 				t.Fatal(err)
 			}
 			req.Header.Set("Impersonate-User", "admin")
+			req.Header.Set("Accept", test.accept)
 			response, err := through.Do(req)
 			if test.allowed {
 				if err != nil || len(sent) != 1 || sent[0].Get("Authorization") != "Bearer of the controller" || sent[0].Get("Impersonate-User") != "" {
@@ -295,6 +306,7 @@ func TestOwnRequestsFollowNoRedirects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 		answer, err := client.Do(req)
 		if err != nil {
 			t.Fatal(err)

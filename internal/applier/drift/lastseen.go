@@ -1,7 +1,10 @@
 package drift
 
 import (
-	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
@@ -16,19 +19,43 @@ const (
 	maxSeenOfOwner = 1_000
 )
 
+// place is where an object of the kind of a watch is. There can be a hundred thousand in
+// memory, in few namespaces.
+type place struct {
+	namespace unique.Handle[string]
+	name      string
+}
+
+func placeOf(key object.Key) place {
+	return place{namespace: unique.Make(key.Namespace), name: key.Name}
+}
+
+func placesOf(keys []object.Key) []place {
+	places := make([]place, len(keys))
+	for i, key := range keys {
+		places[i] = placeOf(key)
+	}
+	return places
+}
+
+func (p place) key(kind schema.GroupKind) object.Key {
+	return object.Key{GroupKind: kind, Namespace: p.namespace.Value(), Name: p.name}
+}
+
 // seenObject is an object as a watch has last reported it.
 type seenObject struct {
-	owner       string // as its label says
+	owner       unique.Handle[string] // as its label says
+	version     string
 	fingerprint object.Fingerprint
-	workload    *health.Workload // nil for what does not run anything
 }
 
 // lastSeen are the objects of one kind that exist, as a watch has last reported them.
 type lastSeen struct {
-	objects map[object.Key]seenObject
+	kind    schema.GroupKind
+	objects map[place]seenObject
 
 	// ofOwner counts them by owner.
-	ofOwner map[string]int
+	ofOwner map[unique.Handle[string]]int
 
 	// ofAll counts those of all kinds.
 	ofAll *int
@@ -39,48 +66,49 @@ type lastSeen struct {
 	allLeftOut bool
 }
 
-func newLastSeen(ofAll *int) *lastSeen {
-	return &lastSeen{objects: map[object.Key]seenObject{}, ofOwner: map[string]int{}, ofAll: ofAll, leftOut: map[string]struct{}{}}
+func newLastSeen(kind schema.GroupKind, ofAll *int) *lastSeen {
+	return &lastSeen{kind: kind, objects: map[place]seenObject{}, ofOwner: map[unique.Handle[string]]int{}, ofAll: ofAll, leftOut: map[string]struct{}{}}
 }
 
 // note remembers what was reported of an object. One that is wanted is remembered however
 // many there are.
-func (l *lastSeen) note(seen event, isWanted bool) {
-	_, known := l.objects[seen.key]
+func (l *lastSeen) note(at place, seen event, isWanted bool) {
+	owner := unique.Make(seen.owner)
+	_, known := l.objects[at]
 	switch {
 	case seen.fingerprint.Deleted:
-		l.forget(seen.key)
+		l.forget(at)
 		return
 	case known:
-		l.forget(seen.key) // the owner may be another one
+		l.forget(at) // the owner may be another one
 	case isWanted:
 	case *l.ofAll >= maxSeen:
 		l.allLeftOut = true
 		return
-	case l.ofOwner[seen.owner] >= maxSeenOfOwner:
+	case l.ofOwner[owner] >= maxSeenOfOwner:
 		l.leftOut[seen.owner] = struct{}{}
 		return
 	}
-	l.objects[seen.key] = seenObject{owner: seen.owner, fingerprint: seen.fingerprint, workload: seen.workload}
-	l.ofOwner[seen.owner]++
+	l.objects[at] = seenObject{owner: owner, version: seen.version, fingerprint: seen.fingerprint}
+	l.ofOwner[owner]++
 	*l.ofAll++
 }
 
 // keep forgets what is not among the objects that exist.
 func (l *lastSeen) keep(existing map[object.Key]struct{}) {
-	for key := range l.objects {
-		if _, exists := existing[key]; !exists {
-			l.forget(key)
+	for at := range l.objects {
+		if _, exists := existing[at.key(l.kind)]; !exists {
+			l.forget(at)
 		}
 	}
 }
 
-func (l *lastSeen) forget(key object.Key) {
-	gone, known := l.objects[key]
+func (l *lastSeen) forget(at place) {
+	gone, known := l.objects[at]
 	if !known {
 		return
 	}
-	delete(l.objects, key)
+	delete(l.objects, at)
 	*l.ofAll--
 	if l.ofOwner[gone.owner]--; l.ofOwner[gone.owner] == 0 {
 		delete(l.ofOwner, gone.owner)
@@ -92,10 +120,12 @@ func (l *lastSeen) forgetAll() { l.keep(nil) }
 
 // of is the event that reports how an object is to the extension that it is of. It is false
 // if that is not known.
-func (l *lastSeen) of(extension string, key object.Key) (event, bool) {
-	if seen, exists := l.objects[key]; exists {
-		return event{owner: extension, key: key, fingerprint: seen.fingerprint, workload: seen.workload}, true
+func (l *lastSeen) of(extension string, at place) (event, bool) {
+	found := event{owner: extension, key: at.key(l.kind)}
+	if seen, exists := l.objects[at]; exists {
+		found.version, found.fingerprint = seen.version, seen.fingerprint
+		return found, true
 	}
 	_, leftOut := l.leftOut[extension]
-	return event{owner: extension, key: key}.deleted(), !leftOut && !l.allLeftOut
+	return found.deleted(), !leftOut && !l.allLeftOut
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
-// onlyMetadata is how to ask for no more of objects, with what a server answers
-// that knows no such thing as second choice.
-const onlyMetadata = "application/json;as=%s;g=meta.k8s.io;v=v1,application/json"
+// onlyMetadata is how to ask for no more of objects.
+const onlyMetadata = "application/json;as=%s;g=meta.k8s.io;v=v1"
 
 // open begins to read a list or a watch as JSON: of Deployments whole objects,
 // of all else the metadata.
@@ -26,14 +25,6 @@ func open(ctx context.Context, clients *impersonation.Clients, key watchKey, kin
 	client, err := clientOf(clients, key)
 	if err != nil {
 		return nil, err
-	}
-	accept := runtime.ContentTypeJSON
-	switch {
-	case kind == health.DeploymentKind:
-	case options.Watch:
-		accept = fmt.Sprintf(onlyMetadata, "PartialObjectMetadata")
-	default:
-		accept = fmt.Sprintf(onlyMetadata, "PartialObjectMetadataList")
 	}
 	root := []string{"apis", key.resource.Group, key.resource.Version}
 	if key.resource.Group == "" {
@@ -44,12 +35,30 @@ func open(ctx context.Context, clients *impersonation.Clients, key watchKey, kin
 		NamespaceIfScoped(key.namespace, key.namespace != "").
 		Resource(key.resource.Resource).
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).
-		SetHeader("Accept", accept).
+		SetHeader("Accept", accepted(key, kind, options)).
 		Stream(ctx)
 }
 
+// accepted are the forms of an answer. A server that does not know how to give metadata alone
+// may give whole objects, but not to a shared watch.
+func accepted(key watchKey, kind schema.GroupKind, options metav1.ListOptions) string {
+	form := "PartialObjectMetadataList"
+	if options.Watch {
+		form = "PartialObjectMetadata"
+	}
+	metadata := fmt.Sprintf(onlyMetadata, form)
+	switch {
+	case key.shared:
+		return metadata
+	case kind == health.DeploymentKind:
+		return runtime.ContentTypeJSON
+	default:
+		return metadata + "," + runtime.ContentTypeJSON
+	}
+}
+
 // clientOf acts as the ServiceAccount, or, of a shared watch, as the controller: with that
-// one nothing can be read but the objects of extensions in all namespaces.
+// one nothing can be read but the metadata of objects of extensions in all namespaces.
 func clientOf(clients *impersonation.Clients, key watchKey) (rest.Interface, error) {
 	build := func(config *rest.Config, through *http.Client) (rest.Interface, error) {
 		config = metadata.ConfigFor(config)

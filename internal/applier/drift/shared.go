@@ -10,14 +10,13 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// shared is a watch of one kind in all namespaces, as the controller, with the extensions
-// that it serves. They come to it one after the other, mostly after its initial sync: each is
+// shared is a watch of the metadata of one kind in all namespaces, as the controller, with the
+// extensions that it serves. They come to it one after the other, mostly after its initial sync: each is
 // told what the watch has seen of its objects, as if it had begun with that extension.
 //
 // It has no lock and tells nobody anything. Its methods return what is to be told, in that
 // order, before the next one is called.
 type shared struct {
-	kind schema.GroupKind
 	stop context.CancelFunc
 
 	// since is the resource version that the initial sync is no older than; version is the
@@ -28,7 +27,7 @@ type shared struct {
 
 	// wanted says which extension an object is of. What its label says may be another one:
 	// anybody can change that, and it is drift.
-	wanted map[object.Key]string
+	wanted map[place]string
 
 	// waiting are extensions that are told of their objects when the watch has come far
 	// enough.
@@ -41,7 +40,7 @@ type shared struct {
 type sharedUser struct {
 	uid     types.UID
 	account types.NamespacedName
-	objects []object.Key
+	objects []place
 
 	// since is the resource version that what it is told is no older than.
 	since string
@@ -50,12 +49,11 @@ type sharedUser struct {
 	untold bool
 }
 
-func newShared(kind schema.GroupKind, since string, seen *lastSeen) *shared {
+func newShared(since string, seen *lastSeen) *shared {
 	return &shared{
-		kind:    kind,
 		since:   since,
 		users:   map[string]*sharedUser{},
-		wanted:  map[object.Key]string{},
+		wanted:  map[place]string{},
 		waiting: map[string]struct{}{},
 		seen:    seen,
 	}
@@ -63,14 +61,14 @@ func newShared(kind schema.GroupKind, since string, seen *lastSeen) *shared {
 
 // join has the watch serve an extension with these objects, and no others. fresh says that
 // it is told of all of them, now or when the watch has come as far as since.
-func (s *shared) join(owner object.Owner, objects []object.Key, since string) (told []event, fresh bool) {
+func (s *shared) join(owner object.Owner, objects []place, since string) (told []event, fresh bool) {
 	before := s.users[owner.Name]
 	untold := before == nil || before.uid != owner.UID || before.untold ||
-		slices.ContainsFunc(objects, func(key object.Key) bool { return s.wanted[key] != owner.Name })
+		slices.ContainsFunc(objects, func(at place) bool { return s.wanted[at] != owner.Name })
 	s.leave(owner.Name)
 	s.users[owner.Name] = &sharedUser{uid: owner.UID, account: owner.Account(), objects: objects, since: since, untold: untold}
-	for _, key := range objects {
-		s.wanted[key] = owner.Name
+	for _, at := range objects {
+		s.wanted[at] = owner.Name
 	}
 	if !s.hasReached(since) {
 		s.waiting[owner.Name] = struct{}{}
@@ -85,9 +83,9 @@ func (s *shared) leave(extension string) {
 	if user == nil {
 		return
 	}
-	for _, key := range user.objects {
-		if s.wanted[key] == extension {
-			delete(s.wanted, key)
+	for _, at := range user.objects {
+		if s.wanted[at] == extension {
+			delete(s.wanted, at)
 		}
 	}
 	delete(s.users, extension)
@@ -96,8 +94,9 @@ func (s *shared) leave(extension string) {
 
 // note is called with each event.
 func (s *shared) note(seen event) (told []event) {
-	extension, isWanted := s.wanted[seen.key]
-	s.seen.note(seen, isWanted)
+	at := placeOf(seen.key)
+	extension, isWanted := s.wanted[at]
+	s.seen.note(at, seen, isWanted)
 	if !isWanted {
 		return nil
 	}
@@ -112,7 +111,8 @@ func (s *shared) sync(existing map[object.Key]struct{}) (told []event) {
 	if s.version == "" {
 		return nil
 	}
-	for key, extension := range s.wanted {
+	for at, extension := range s.wanted {
+		key := at.key(s.seen.kind)
 		if _, exists := existing[key]; !exists {
 			told = append(told, event{owner: extension, key: key}.deleted())
 		}
@@ -143,8 +143,8 @@ func (s *shared) hasReached(since string) bool {
 func (s *shared) replay(extension string) (told []event, fresh bool) {
 	user := s.users[extension]
 	fresh = true
-	for _, key := range user.objects {
-		if seen, known := s.seen.of(extension, key); known {
+	for _, at := range user.objects {
+		if seen, known := s.seen.of(extension, at); known {
 			told = append(told, seen)
 		} else {
 			fresh = false
@@ -168,11 +168,11 @@ func (s *shared) asAccounts(resource schema.GroupVersionResource) map[watchKey]*
 			since = user.since
 		}
 		for _, one := range user.objects {
-			key := watchKey{account: user.account, resource: resource, namespace: one.Namespace}
+			key := watchKey{account: user.account, resource: resource, namespace: one.namespace.Value()}
 			if found[key] == nil {
 				found[key] = &accountWatch{since: since, users: map[string][]string{}}
 			}
-			found[key].add(extension, one.Name, since)
+			found[key].add(extension, one.name, since)
 		}
 	}
 	return found

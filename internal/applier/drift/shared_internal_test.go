@@ -66,7 +66,7 @@ func reached(version string) step { return func(s *shared) []event { return s.re
 
 func joined(extension, since string, names ...string) step {
 	return func(s *shared) []event {
-		told, _ := s.join(object.Owner{Name: extension, UID: "first"}, keys(names...), since)
+		told, _ := s.join(object.Owner{Name: extension, UID: "first"}, placesOf(keys(names...)), since)
 		return told
 	}
 }
@@ -187,7 +187,7 @@ func TestShared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := 0
-			s := newShared(schema.GroupKind{Kind: "ConfigMap"}, "10", newLastSeen(&all))
+			s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
 			var told []event
 			for _, step := range test.steps {
 				told = step(s)
@@ -247,7 +247,7 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 		"another extension of that name is": {
 			steps: []step{many, joined("y", "10", "a")},
 			last: func(s *shared) []event {
-				told, _ := s.join(object.Owner{Name: "y", UID: "second"}, keys("a"), "10")
+				told, _ := s.join(object.Owner{Name: "y", UID: "second"}, placesOf(keys("a")), "10")
 				return told
 			},
 			want: []string{"y: unknown"},
@@ -259,7 +259,7 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := 0
-			s := newShared(schema.GroupKind{Kind: "ConfigMap"}, "10", newLastSeen(&all))
+			s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
 			for _, step := range slices.Concat(began, test.steps) {
 				step(s)
 			}
@@ -273,13 +273,27 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 	}
 }
 
+// TestVersionsAreTold: fingerprints do not have those of objects that count generations, and
+// an upgrade writes over the version that it knows.
+func TestVersionsAreTold(t *testing.T) {
+	t.Parallel()
+	all := 0
+	s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+	want := event{owner: "x", key: keys("a")[0], version: "15", fingerprint: object.Fingerprint{UID: "1", Generation: 1}}
+	s.note(want)
+	synced("20", "a")(s)
+	if diff := cmp.Diff([]event{want}, joined("x", "10", "a")(s), cmp.AllowUnexported(event{})); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
 // TestFresh has who is told of all that it asks for.
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	all := 0
-	s := newShared(schema.GroupKind{Kind: "ConfigMap"}, "10", newLastSeen(&all))
+	s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
 	join := func(extension, since string) bool {
-		_, fresh := s.join(object.Owner{Name: extension}, keys("a"), since)
+		_, fresh := s.join(object.Owner{Name: extension}, placesOf(keys("a")), since)
 		return fresh
 	}
 	if !join("x", "10") {
@@ -324,11 +338,11 @@ func TestAsAccounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := 0
-			s := newShared(schema.GroupKind{Kind: "ConfigMap"}, "10", newLastSeen(&all))
-			s.join(owner("x", "one"), append(keys("a"), elsewhere), "10")
-			s.join(owner("y", "one"), keys("b", "c"), "30")
-			s.join(owner("z", "two"), keys("d"), "")
-			s.join(owner("v", "two"), keys("f"), "11")
+			s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+			s.join(owner("x", "one"), placesOf(append(keys("a"), elsewhere)), "10")
+			s.join(owner("y", "one"), placesOf(keys("b", "c")), "30")
+			s.join(owner("z", "two"), placesOf(keys("d")), "")
+			s.join(owner("v", "two"), placesOf(keys("f")), "11")
 			if test.synced != "" {
 				synced(test.synced)(s)
 			}

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"context"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -12,11 +13,11 @@ import (
 func (w *Watches) join(key watchKey, owner object.Owner, objects []object.Key, since string) (fresh bool) {
 	running, ok := w.shared[key]
 	if !ok {
-		running = newShared(objects[0].GroupKind, since, newLastSeen(&w.seen))
+		running = newShared(since, newLastSeen(objects[0].GroupKind, &w.seen))
 		w.shared[key] = running
 		w.startShared(key, running)
 	}
-	told, fresh := running.join(owner, objects, since)
+	told, fresh := running.join(owner, placesOf(objects), since)
 	w.tell(told)
 	return fresh
 }
@@ -41,7 +42,7 @@ func (w *Watches) startShared(key watchKey, running *shared) {
 	stream := &stream{
 		clients:  w.config.Clients,
 		key:      key,
-		kind:     running.kind,
+		kind:     running.seen.kind,
 		selected: selection{labels: ofExtensions.String()},
 		since:    running.since,
 		handle:   func(seen event) { locked(func() []event { return running.note(seen) }) },
@@ -72,14 +73,21 @@ func (w *Watches) unshare(ctx context.Context, key watchKey, running *shared) {
 	logger.Info("the controller may not watch a kind for all extensions, so that each is watched as its ServiceAccount", "resource", key.resource)
 	w.end(key)
 	w.denied[key] = struct{}{}
+	var after time.Duration
 	for own, needed := range running.asAccounts(key.resource) {
 		var started *watch
 		for extension, names := range needed.users {
-			started, _ = w.use(own, running.kind, extension, names)
+			started, _ = w.use(own, running.seen.kind, extension, names)
 		}
-		w.start(own, started, needed.since) //nolint:contextcheck // it outlives the one that ends
+		w.start(own, started, needed.since, after) //nolint:contextcheck // it outlives the one that ends
+		after += betweenStarts
 	}
 }
+
+// betweenStarts spreads the watches that take the place of a shared one, of which there can be
+// thousands: the API server would refuse some of so many at once. Nothing is missed meanwhile,
+// since they begin where the shared one has ended.
+const betweenStarts = 10 * time.Millisecond
 
 // end stops a shared watch and forgets what it has seen.
 func (w *Watches) end(key watchKey) {

@@ -27,6 +27,7 @@ type server struct {
 	mu      sync.Mutex
 	asked   []string      // who watched what, from which version on
 	denied  bool          // says that the controller may not watch itself
+	whole   bool          // says that it has nothing but whole objects
 	silent  bool          // says that initial syncs do not end
 	cut     chan struct{} // ends the watches of the controller
 	changed chan struct{} // is closed when any of this changes, and another one takes its place
@@ -86,11 +87,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	})
 	s.mu.Lock()
 	denied, cut := s.denied && user == "", s.cut
+	unknown := s.whole && !strings.HasSuffix(req.Header.Get("Accept"), ",application/json")
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if denied {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+		return
+	}
+	if unknown {
+		w.WriteHeader(http.StatusNotAcceptable)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotAcceptable","code":406}`)
 		return
 	}
 	if query.Get("sendInitialEvents") != "" {
@@ -193,6 +200,7 @@ func TestSharedWatches(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		denied   bool
+		whole    bool
 		resource string
 		nobody   bool // says that the extensions do not name a ServiceAccount
 		first    int  // how many requests two extensions make
@@ -200,6 +208,9 @@ func TestSharedWatches(t *testing.T) {
 	}{
 		"granted": {resource: "configmaps", first: 1, want: []string{"/api/v1/configmaps 10"}},
 		"not granted": {resource: "configmaps", denied: true, first: 3, want: []string{
+			"/api/v1/configmaps 10", "x00 /api/v1/namespaces/ns/configmaps 10", "x01 /api/v1/namespaces/ns/configmaps 10", "x02 /api/v1/namespaces/ns/configmaps 10",
+		}},
+		"not as metadata": {resource: "configmaps", whole: true, first: 3, want: []string{
 			"/api/v1/configmaps 10", "x00 /api/v1/namespaces/ns/configmaps 10", "x01 /api/v1/namespaces/ns/configmaps 10", "x02 /api/v1/namespaces/ns/configmaps 10",
 		}},
 		"never": {resource: "secrets", first: 2, want: []string{
@@ -210,7 +221,7 @@ func TestSharedWatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := newServer(t)
-			server.denied = test.denied
+			server.denied, server.whole = test.denied, test.whole
 			watches, _ := newSharing(t, server)
 			watch := func(i int) {
 				owner := ownerOf(extension(i))
@@ -225,6 +236,9 @@ func TestSharedWatches(t *testing.T) {
 			watch(2)
 			watch(0)
 			asked := server.await(t, len(test.want))
+			if got, want := watches.Unconfirmed(extension(0)), len(test.want) == 1; got != want {
+				t.Errorf("the extension is unconfirmed: %t, want %t", got, want)
+			}
 			watches.Close()
 			if diff := cmp.Diff(append([]string(nil), test.want...), asked); diff != "" {
 				t.Errorf("asked for (-want +got):\n%s", diff)

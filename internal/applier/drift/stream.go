@@ -70,7 +70,8 @@ func newStreamPauses() *wait.Backoff {
 }
 
 // run reads until ctx ends, or until whoever it reads as is denied, which it reports. After
-// any other error it tries again.
+// any other error it tries again. A server that has nothing but whole objects denies a shared
+// watch.
 func (s *stream) run(ctx context.Context) (denied bool) {
 	pauses := newStreamPauses()
 	for {
@@ -78,7 +79,7 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 		switch {
 		case ctx.Err() != nil:
 			return false
-		case apierrors.IsForbidden(err):
+		case apierrors.IsForbidden(err), s.key.shared && apierrors.IsNotAcceptable(err):
 			return true
 		case s.asksForLess(err):
 			continue
@@ -87,10 +88,15 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 		if progress && !errors.Is(err, errLargeEvent) {
 			pauses = newStreamPauses()
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pauses.Step()):
-		}
+		pause(ctx, pauses.Step())
+	}
+}
+
+// pause returns after a while, or when ctx ends.
+func pause(ctx context.Context, span time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(span):
 	}
 }
 

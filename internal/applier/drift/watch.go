@@ -5,12 +5,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
@@ -123,22 +125,28 @@ func (w *Watches) Watch(owner object.Owner, items []object.Item, since Since) (f
 		}
 		running, covered := w.use(key, objects[0].GroupKind, owner.Name, namesOf(objects))
 		if !covered {
-			w.start(key, running, from)
+			w.start(key, running, from, 0)
 		}
 		fresh = fresh && !covered
 	}
 	return fresh
 }
 
-// keyOf says which watch an object of an extension needs. Secrets are never watched as the
-// controller: it is not to ask for those of others, not even in vain.
+// keyOf says which watch an object of an extension needs.
 func (w *Watches) keyOf(owner object.Owner, item object.Item) watchKey {
 	key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, namespace: item.Key.Namespace}
 	_, denied := w.denied[key.inItsPlace()]
-	if denied || key.resource.GroupResource() == corev1.Resource("secrets") || impersonation.User(key.account) == "" {
+	if denied || !mayBeShared(item) || impersonation.User(key.account) == "" {
 		return key
 	}
 	return key.inItsPlace()
+}
+
+// mayBeShared is false for what is never watched as the controller. It is not to ask for the
+// Secrets of others, not even in vain. Of Deployments the status is told to whoever reads that of
+// the extension, which only the ServiceAccount may look up.
+func mayBeShared(item object.Item) bool {
+	return item.Mapping.Resource.GroupResource() != corev1.Resource("secrets") && item.Key.GroupKind != health.DeploymentKind
 }
 
 // use adds an extension to a watch, which may not have begun yet. covered says that it gets
@@ -210,9 +218,27 @@ func (w *Watches) Denied(extension string) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-// start runs a watch until it is stopped or denied. It replaces a running one that selects
-// too little.
-func (w *Watches) start(key watchKey, running *watch, since string) {
+// Unconfirmed says that the objects of an extension are watched, and all of them by shared
+// watches: nothing tells then that its ServiceAccount has lost its rights.
+func (w *Watches) Unconfirmed(extension string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, running := range w.active {
+		if _, used := running.users[extension]; used {
+			return false
+		}
+	}
+	for _, running := range w.shared {
+		if _, used := running.users[extension]; used {
+			return true
+		}
+	}
+	return false
+}
+
+// start runs a watch until it is stopped or denied, after a while if it is not the first of
+// many. It replaces a running one that selects too little.
+func (w *Watches) start(key watchKey, running *watch, since string, after time.Duration) {
 	if running.stop != nil {
 		running.stop()
 	}
@@ -241,6 +267,7 @@ func (w *Watches) start(key watchKey, running *watch, since string) {
 		},
 	}
 	go func() {
+		pause(ctx, after)
 		if stream.run(ctx) {
 			w.deny(ctx, running)
 		}
