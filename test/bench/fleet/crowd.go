@@ -10,6 +10,7 @@ import (
 // crowd is 1,000 small extensions. Newcomers are made while these are there.
 type crowd struct {
 	*bench
+	watched
 
 	names     []string
 	newcomers []string
@@ -25,15 +26,31 @@ const (
 	newcomers
 )
 
-func newCrowd(b *bench) *crowd {
-	return &crowd{bench: b, names: names("crowd", b.size), newcomers: names("newcomer", newcomers)}
+// watched is how a crowd is watched.
+type watched struct {
+	// part is what details are called after.
+	part string
+
+	// suffix tells benchmarks apart.
+	suffix string
+
+	peakLimit float64
+}
+
+var (
+	asAccounts      = watched{part: "crowd", peakLimit: crowdPeakLimit}
+	byTheController = watched{part: "crowd-shared", suffix: " with shared watches", peakLimit: crowdSharedPeakLimit}
+)
+
+func newCrowd(b *bench, how watched) *crowd {
+	return &crowd{bench: b, watched: how, names: names("crowd", b.size), newcomers: names("newcomer", newcomers)}
 }
 
 // fifth is how many of the crowd are upgraded, or lose something.
 func (c *crowd) fifth() int { return c.size / 5 }
 
 // called is the name of a benchmark, which has the size of the crowd.
-func (c *crowd) called(name string) string { return fmt.Sprintf(name, c.size) }
+func (c *crowd) called(name string) string { return fmt.Sprintf(name, c.size) + c.suffix }
 
 // furnish makes what the crowd needs, and others that are to be there with it.
 func (c *crowd) furnish(ctx context.Context, others ...string) error {

@@ -31,6 +31,7 @@ type suite func(*bench) []part
 var suites = []suite{
 	fleetSuite,
 	crowdSuite,
+	sharedSuite,
 	failingSuite,
 	releasesSuite(10),
 	releasesSuite(2),
@@ -43,8 +44,12 @@ func fleetSuite(b *bench) []part {
 }
 
 func crowdSuite(b *bench) []part {
-	c := newCrowd(b)
+	c := newCrowd(b, asAccounts)
 	return []part{{"crowd", c.work}, {"crowd-idle", c.idle}, {"crowd-restart", c.restart}, {"crowd-failover", c.failover}}
+}
+
+func sharedSuite(b *bench) []part {
+	return []part{{"crowd-shared", newCrowd(b, byTheController).share}}
 }
 
 func failingSuite(b *bench) []part { return []part{{"failing", b.failing}} }
