@@ -70,28 +70,29 @@ func newLastSeen(kind schema.GroupKind, ofAll *int) *lastSeen {
 	return &lastSeen{kind: kind, objects: map[place]seenObject{}, ofOwner: map[unique.Handle[string]]int{}, ofAll: ofAll, leftOut: map[string]struct{}{}}
 }
 
-// note remembers what was reported of an object. One that is wanted is remembered however
-// many there are.
-func (l *lastSeen) note(at place, seen event, isWanted bool) {
+// note remembers what was reported of an object, if there are not too many. One that is wanted
+// is remembered however many there are.
+func (l *lastSeen) note(at place, seen event, isWanted bool) (remembered bool) {
 	owner := unique.Make(seen.owner)
 	_, known := l.objects[at]
 	switch {
 	case seen.fingerprint.Deleted:
 		l.forget(at)
-		return
+		return false
 	case known:
 		l.forget(at) // the owner may be another one
 	case isWanted:
 	case *l.ofAll >= maxSeen:
 		l.allLeftOut = true
-		return
+		return false
 	case l.ofOwner[owner] >= maxSeenOfOwner:
 		l.leftOut[seen.owner] = struct{}{}
-		return
+		return false
 	}
 	l.objects[at] = seenObject{owner: owner, version: seen.version, fingerprint: seen.fingerprint}
 	l.ofOwner[owner]++
 	*l.ofAll++
+	return true
 }
 
 // keep forgets what is not among the objects that exist.

@@ -92,30 +92,36 @@ func (s *shared) leave(extension string) {
 	delete(s.waiting, extension)
 }
 
-// note is called with each event.
-func (s *shared) note(seen event) (told []event) {
+// note is called with each event. It reports whether the object is remembered: anybody can make
+// any number of others.
+func (s *shared) note(seen event) (told []event, remembered bool) {
 	at := placeOf(seen.key)
 	extension, isWanted := s.wanted[at]
-	s.seen.note(at, seen, isWanted)
+	remembered = s.seen.note(at, seen, isWanted)
 	if !isWanted {
-		return nil
+		return nil, remembered
 	}
 	seen.owner = extension
-	return []event{seen}
+	return []event{seen}, remembered
 }
 
-// sync is called at the end of each initial sync with all objects that exist. At the end of
-// the first one everybody waits, and may have written objects since that are not among them.
+// sync is called at the end of each initial sync with all objects that exist and are
+// remembered. At the end of the first one everybody waits, and may have written objects since
+// that are not among them. Of one that has come during another one it may not be known.
 func (s *shared) sync(existing map[object.Key]struct{}) (told []event) {
 	s.seen.keep(existing)
 	if s.version == "" {
 		return nil
 	}
 	for at, extension := range s.wanted {
-		key := at.key(s.seen.kind)
-		if _, exists := existing[key]; !exists {
-			told = append(told, event{owner: extension, key: key}.deleted())
+		if _, exists := existing[at.key(s.seen.kind)]; exists {
+			continue
 		}
+		gone, known := s.seen.of(extension, at)
+		if !known {
+			gone = event{owner: extension, unknown: true}
+		}
+		told = append(told, gone)
 	}
 	return told
 }

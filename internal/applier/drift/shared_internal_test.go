@@ -43,12 +43,16 @@ type step func(s *shared) []event
 
 func seen(owner, name string, fingerprint types.UID) step {
 	return func(s *shared) []event {
-		return s.note(event{owner: owner, key: keys(name)[0], fingerprint: object.Fingerprint{UID: fingerprint}})
+		told, _ := s.note(event{owner: owner, key: keys(name)[0], fingerprint: object.Fingerprint{UID: fingerprint}})
+		return told
 	}
 }
 
 func deleted(owner, name string) step {
-	return func(s *shared) []event { return s.note(event{owner: owner, key: keys(name)[0]}.deleted()) }
+	return func(s *shared) []event {
+		told, _ := s.note(event{owner: owner, key: keys(name)[0]}.deleted())
+		return told
+	}
 }
 
 // synced is the end of an initial sync that has found the objects.
@@ -255,6 +259,11 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 		"one that was not told yet is": {
 			steps: []step{many, joined("y", "30", "a"), joined("y", "30", "a")}, last: reached("30"), want: []string{"y: unknown"},
 		},
+		"one that came during another initial sync is": {
+			steps: []step{flood("x", maxSeenOfOwner), seen("x", "a", "1"), joined("x", "10", "a")},
+			last:  func(s *shared) []event { return s.sync(map[object.Key]struct{}{keys("w")[0]: {}}) },
+			want:  []string{"x: unknown"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -270,6 +279,27 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWhatIsLeftOutDoesNotCount: of objects that are not remembered nothing is kept, not even
+// until the end of an initial sync.
+func TestWhatIsLeftOutDoesNotCount(t *testing.T) {
+	t.Parallel()
+	all := 0
+	s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+	joined("x", "10", "wanted")(s)
+	var counting int
+	for i := range 2 * maxSeenOfOwner {
+		if _, remembered := s.note(event{owner: "x", key: keys(fmt.Sprint("x", i))[0]}); remembered {
+			counting++
+		}
+	}
+	if counting != maxSeenOfOwner {
+		t.Errorf("%d objects count, want %d", counting, maxSeenOfOwner)
+	}
+	if _, remembered := s.note(event{owner: "x", key: keys("wanted")[0]}); !remembered {
+		t.Error("the object that was asked for does not")
 	}
 }
 

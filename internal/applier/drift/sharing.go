@@ -45,7 +45,13 @@ func (w *Watches) startShared(key watchKey, running *shared) {
 		kind:     running.seen.kind,
 		selected: selection{labels: ofExtensions.String()},
 		since:    running.since,
-		handle:   func(seen event) { locked(func() []event { return running.note(seen) }) },
+		handle: func(seen event) (counts bool) {
+			locked(func() (told []event) {
+				told, counts = running.note(seen)
+				return told
+			})
+			return counts
+		},
 		synced: func(existing map[object.Key]struct{}) {
 			locked(func() []event { return running.sync(existing) })
 		},

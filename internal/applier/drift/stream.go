@@ -34,10 +34,11 @@ type stream struct {
 	kind     schema.GroupKind
 	selected selection
 
-	// handle is called with every object of the initial sync, and with every change.
-	handle func(event)
+	// handle is called with every object of the initial sync, and with every change. It reports
+	// whether the end of the initial sync is to tell that the object exists.
+	handle func(event) (counts bool)
 
-	// synced is called at the end of each initial sync, with all objects that exist.
+	// synced is called at the end of each initial sync, with all objects that exist and count.
 	synced func(map[object.Key]struct{})
 
 	// reached, if set, is called with each resource version up to which everything was passed
@@ -52,7 +53,7 @@ type stream struct {
 	// newest one, for which the API server has to ask its storage each time.
 	since string
 
-	// found are the objects of the initial sync so far; nil after it.
+	// found are the objects of the initial sync so far that count; nil after it.
 	found map[object.Key]struct{}
 
 	// plain says that the API server does not stream lists.
@@ -194,10 +195,10 @@ func (s *stream) handleNext(events *eventReader) error {
 		s.noteBookmark(seen)
 		return nil
 	}
-	s.handle(seen)
+	counts := s.handle(seen)
 	if s.found == nil {
 		s.reach(seen.version)
-	} else if seen.kind != apiwatch.Deleted {
+	} else if counts && seen.kind != apiwatch.Deleted {
 		s.found[seen.key] = struct{}{}
 	}
 	return nil
@@ -280,8 +281,9 @@ func (s *stream) readPage(body io.Reader, found map[object.Key]struct{}) (metav1
 		if err != nil {
 			return err
 		}
-		found[seen.key] = struct{}{}
-		s.handle(seen)
+		if s.handle(seen) {
+			found[seen.key] = struct{}{}
+		}
 		return nil
 	})
 }

@@ -84,7 +84,7 @@ func TestListsAreReadInPages(t *testing.T) {
 		key:      watchKey{account: types.NamespacedName{Namespace: "ns", Name: "sa"}, resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
 		kind:     schema.GroupKind{Kind: "ConfigMap"},
 		selected: selection{labels: "a=b"},
-		handle: func(s event) {
+		handle: func(s event) bool {
 			number, _ := strconv.Atoi(s.version)
 			if number != last+1 {
 				t.Errorf("%d is seen after %d", number, last)
@@ -92,6 +92,7 @@ func TestListsAreReadInPages(t *testing.T) {
 			if last = number; number%500 == 0 {
 				seen <- s.key.Name
 			}
+			return true
 		},
 		synced: func(found map[object.Key]struct{}) { listed = len(found) },
 	}
@@ -163,7 +164,7 @@ func TestWhatAServerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
 				kind:     schema.GroupKind{Kind: "ConfigMap"},
 				selected: selection{labels: "l", name: "a"},
 				since:    "77",
-				handle:   func(event) {},
+				handle:   func(event) bool { return true },
 				synced:   func(map[object.Key]struct{}) {},
 			}
 			s.run(ctx)
@@ -191,7 +192,7 @@ func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures m
 	for name, tc := range tests { //nolint:paralleltest // it measures memory
 		t.Run(name, func(t *testing.T) {
 			seen := 0
-			s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, handle: func(event) { seen++ }}
+			s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, handle: func(event) bool { seen++; return true }}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := s.read(newEventReader(strings.NewReader(tc.stream)))
@@ -210,7 +211,7 @@ func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures m
 func TestLargeObjectsOfAListAreRefused(t *testing.T) {
 	t.Parallel()
 	body := `{"items":[{"metadata":{"name":"c"}},{"metadata":{"name":"` + strings.Repeat("x", 2*maxEvent) + `"}}]}`
-	s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, handle: func(event) {}}
+	s := &stream{kind: schema.GroupKind{Kind: "ConfigMap"}, handle: func(event) bool { return true }}
 	found := map[object.Key]struct{}{}
 	if meta, err := s.readPage(strings.NewReader(body), found); !errors.Is(err, objectlist.ErrLargeObject) || meta != (metav1.ListMeta{}) || len(found) != 1 {
 		t.Errorf("read %v of %d objects, err = %v", meta, len(found), err)

@@ -252,10 +252,11 @@ func (w *Watches) start(key watchKey, running *watch, since string, after time.D
 		kind:     running.kind,
 		selected: selected,
 		since:    since,
-		handle: func(seen event) {
+		handle: func(seen event) bool {
 			if ctx.Err() == nil { // another stream may have told newer ones
 				w.handle(seen)
 			}
+			return true
 		},
 		synced: func(found map[object.Key]struct{}) {
 			if ctx.Err() != nil {
