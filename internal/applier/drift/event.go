@@ -3,6 +3,7 @@ package drift
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -20,12 +21,12 @@ import (
 type event struct {
 	kind        apiwatch.EventType
 	key         object.Key
-	owner       string
+	owner       string // as its label says; empty if that was not read
 	version     string
 	fingerprint object.Fingerprint
 	workload    *health.Workload // nil for what does not run anything
 	endsList    bool             // of a bookmark: the initial sync is complete
-	unknown     bool             // of no object: it is not known how some objects of the owner are
+	unknown     bool             // it is not known how the object is, or, of none, how some of the owner are
 }
 
 // eventOf decodes an event of a watch of the kind. An event of type ERROR is returned as an
@@ -98,7 +99,8 @@ func newEventReader(body io.Reader) *eventReader {
 	return &eventReader{body: io.LimitedReader{R: body}}
 }
 
-// next reads the event that [eventReader.wait] has waited for.
+// next reads the event that [eventReader.wait] has waited for. After one that fails with
+// [errLargeEvent], [eventReader.skipLarge] goes on.
 func (e *eventReader) next() (apiwatch.EventType, json.RawMessage, error) {
 	var next struct {
 		Type   apiwatch.EventType `json:"type"`
@@ -106,7 +108,7 @@ func (e *eventReader) next() (apiwatch.EventType, json.RawMessage, error) {
 	}
 	e.body.N = maxEvent
 	if err := e.decoder.Decode(&next); err != nil {
-		if e.body.N <= 0 {
+		if e.body.N <= 0 && errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errLargeEvent
 		}
 		return "", nil, fmt.Errorf("reading an event: %w", err)

@@ -1,12 +1,14 @@
 package drift
 
 import (
+	"cmp"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,7 +75,7 @@ func TestEventOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.want.kind = tc.event
-			if diff := cmp.Diff(tc.want, seen, cmp.AllowUnexported(event{})); diff != "" {
+			if diff := gocmp.Diff(tc.want, seen, gocmp.AllowUnexported(event{})); diff != "" {
 				t.Errorf("eventOf() (-want +got):\n%s", diff)
 			}
 		})
@@ -124,9 +126,64 @@ func TestEventsAreReadHoweverTheyArrive(t *testing.T) {
 				}
 				got = append(got, string(kind)+string(object))
 			}
-			if diff := cmp.Diff([]string{`ADDED{"n":1}`, `MODIFIED{"n":2}`, `DELETED{"n":3}`}, got); diff != "" {
+			if diff := gocmp.Diff([]string{`ADDED{"n":1}`, `MODIFIED{"n":2}`, `DELETED{"n":3}`}, got); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestLargeEventsArePassedOver has an event that is larger than what is held between two that are
+// not, however they arrive.
+func TestLargeEventsArePassedOver(t *testing.T) {
+	t.Parallel()
+	configMap := schema.GroupKind{Kind: "ConfigMap"}
+	key := object.Key{GroupKind: configMap, Namespace: "ns", Name: "c"}
+	small := `{"type":"ADDED","object":` + seenConfigMap + `}`
+	names := `"name":"c","namespace":"ns","uid":"u","resourceVersion":"8"`
+	large := `"ownerReferences":[{"name":"` + strings.Repeat(`\u003c\"{`, maxEvent/8) + `"}]`
+	begins := func(of, metadata string) string {
+		return `{"type":"` + of + `","object":{"kind":"PartialObjectMetadata","metadata":{` + metadata + `}}}`
+	}
+	tests := map[string]struct {
+		large string
+		want  event
+		err   error // in its place
+	}{
+		"changed":       {large: begins("MODIFIED", names+","+large), want: event{kind: apiwatch.Modified, key: key, version: "8", unknown: true}},
+		"deleted":       {large: begins("DELETED", names+","+large), want: event{kind: apiwatch.Deleted, key: key, version: "8", fingerprint: object.Fingerprint{Deleted: true}}},
+		"names at last": {large: begins("MODIFIED", large+","+names), err: errLargeEvent},
+		"an error":      {large: begins("ERROR", names+","+large), err: errLargeEvent},
+		"unfinished":    {large: strings.TrimRight(begins("MODIFIED", names+","+large), "}"), err: io.EOF},
+	}
+	for name, tc := range tests {
+		for arrival, arrive := range map[string]func(string) io.Reader{
+			"at once":   func(text string) io.Reader { return strings.NewReader(text) },
+			"in halves": func(text string) io.Reader { return iotest.HalfReader(strings.NewReader(text)) },
+			"in lines": func(text string) io.Reader {
+				return strings.NewReader(strings.ReplaceAll(text, `}{"type"`, "}\n"+`{"type"`))
+			},
+		} {
+			t.Run(name+", "+arrival, func(t *testing.T) {
+				t.Parallel()
+				first, err := eventOf(configMap, apiwatch.Added, []byte(seenConfigMap))
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, want := small+tc.large, []event{first}
+				if tc.err == nil {
+					text += small + small
+					want = append(want, tc.want, first, first)
+				}
+				var seen []event
+				s := &stream{kind: configMap, handle: func(one event) bool { seen = append(seen, one); return true }}
+				if _, err := s.read(newEventReader(arrive(text))); !errors.Is(err, cmp.Or(tc.err, io.EOF)) {
+					t.Errorf("it ends with %v, want %v", err, cmp.Or(tc.err, io.EOF))
+				}
+				if diff := gocmp.Diff(want, seen, gocmp.AllowUnexported(event{})); diff != "" {
+					t.Errorf("seen (-want +got):\n%s", diff)
+				}
+			})
+		}
 	}
 }

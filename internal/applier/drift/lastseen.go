@@ -47,6 +47,7 @@ type seenObject struct {
 	owner       unique.Handle[string] // as its label says
 	version     string
 	fingerprint object.Fingerprint
+	unknown     bool // it exists, and was too large to be read
 }
 
 // lastSeen are the objects of one kind that exist, as a watch has last reported them.
@@ -86,13 +87,23 @@ func (l *lastSeen) note(at place, seen event, isWanted bool) (remembered bool) {
 		l.allLeftOut = true
 		return false
 	case l.ofOwner[owner] >= maxSeenOfOwner:
-		l.leftOut[seen.owner] = struct{}{}
+		l.leaveOut(seen.owner)
 		return false
 	}
-	l.objects[at] = seenObject{owner: owner, version: seen.version, fingerprint: seen.fingerprint}
+	l.objects[at] = seenObject{owner: owner, version: seen.version, fingerprint: seen.fingerprint, unknown: seen.unknown}
 	l.ofOwner[owner]++
 	*l.ofAll++
 	return true
+}
+
+// leaveOut notes that an owner has an object that is not remembered. Without a label that was
+// read it may be any.
+func (l *lastSeen) leaveOut(owner string) {
+	if owner == "" {
+		l.allLeftOut = true
+		return
+	}
+	l.leftOut[owner] = struct{}{}
 }
 
 // keep forgets what is not among the objects that exist.
@@ -125,7 +136,7 @@ func (l *lastSeen) of(extension string, at place) (event, bool) {
 	found := event{owner: extension, key: at.key(l.kind)}
 	if seen, exists := l.objects[at]; exists {
 		found.version, found.fingerprint = seen.version, seen.fingerprint
-		return found, true
+		return found, !seen.unknown
 	}
 	_, leftOut := l.leftOut[extension]
 	return found.deleted(), !leftOut && !l.allLeftOut

@@ -48,6 +48,14 @@ func seen(owner, name string, fingerprint types.UID) step {
 	}
 }
 
+// large is an event of which only the place was read.
+func large(name string) step {
+	return func(s *shared) []event {
+		told, _ := s.note(event{key: keys(name)[0], unknown: true})
+		return told
+	}
+}
+
 func deleted(owner, name string) step {
 	return func(s *shared) []event {
 		told, _ := s.note(event{owner: owner, key: keys(name)[0]}.deleted())
@@ -171,6 +179,23 @@ func TestShared(t *testing.T) {
 		"no longer part of it": {
 			steps: []step{joined("x", "10", "a", "b"), synced("20", "a", "b"), joined("x", "20", "a"), seen("x", "b", "2")},
 		},
+		"too large to be read": {
+			reason: "the extension reads it",
+			steps:  []step{joined("x", "10", "a"), seen("x", "a", "1"), synced("20", "a"), large("a")},
+			want:   []string{"x: unknown"},
+		},
+		"too large to be read, of nobody": {
+			reason: "anybody can make it",
+			steps:  []step{joined("x", "10", "a"), synced("20", "a"), large("b")},
+		},
+		"too large to be read, of one that comes later": {
+			steps: []step{joined("x", "10", "a"), synced("20", "a"), seen("y", "b", "1"), large("b"), joined("y", "10", "b", "c")},
+			want:  []string{"y/c: deleted", "y: unknown"},
+		},
+		"no longer too large": {
+			steps: []step{joined("x", "10", "a"), synced("20", "a"), large("b"), seen("y", "b", "1"), joined("y", "10", "b")},
+			want:  []string{"y/b: 1"},
+		},
 		"left": {
 			steps: []step{joined("x", "10", "a"), joined("y", "10", "b"), synced("20", "a", "b"), left("x"), seen("x", "a", "2")},
 		},
@@ -235,7 +260,15 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 	}{
 		"as many as are remembered": {steps: []step{flood("x", maxSeenOfOwner)}, last: joined("x", "10", "a"), want: []string{"x/a: deleted"}},
 		"one more":                  {steps: []step{flood("x", maxSeenOfOwner+1)}, last: joined("x", "10", "a"), want: []string{"x: unknown"}},
-		"another extension":         {steps: []step{flood("x", maxSeenOfOwner+1)}, last: joined("y", "10", "a"), want: []string{"y/a: deleted"}},
+		"too many without a label that was read": {
+			steps: []step{func(s *shared) []event {
+				for i := range maxSeenOfOwner + 1 {
+					large(fmt.Sprint("large-", i))(s)
+				}
+				return nil
+			}}, last: joined("y", "10", "a"), want: []string{"y: unknown"},
+		},
+		"another extension": {steps: []step{flood("x", maxSeenOfOwner+1)}, last: joined("y", "10", "a"), want: []string{"y/a: deleted"}},
 		"some that are remembered": {
 			steps: []step{seen("x", "a", "1"), flood("x", maxSeenOfOwner)}, last: joined("x", "10", "a", "b"), want: []string{"x/a: 1", "x: unknown"},
 		},

@@ -183,11 +183,7 @@ func (s *stream) read(events *eventReader) (progress bool, err error) {
 
 // handleNext reads one event and passes it on.
 func (s *stream) handleNext(events *eventReader) error {
-	kind, object, err := events.next()
-	if err != nil {
-		return err
-	}
-	seen, err := eventOf(s.kind, kind, object)
+	seen, err := s.next(events)
 	if err != nil {
 		return err
 	}
@@ -202,6 +198,19 @@ func (s *stream) handleNext(events *eventReader) error {
 		s.found[seen.key] = struct{}{}
 	}
 	return nil
+}
+
+// next reads one event, of one that is too large only which object it is of.
+func (s *stream) next(events *eventReader) (event, error) {
+	kind, object, err := events.next()
+	switch {
+	case errors.Is(err, errLargeEvent):
+		return events.skipLarge(s.kind)
+	case err != nil:
+		return event{}, err
+	default:
+		return eventOf(s.kind, kind, object)
+	}
 }
 
 // reach notes that everything up to a resource version was passed on.

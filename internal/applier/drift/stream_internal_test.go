@@ -178,7 +178,7 @@ func TestWhatAServerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
 // TestEventsAreBounded has an event that does not end.
 func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
 	object := func(size int) string {
-		return `{"type":"ADDED","object":{"metadata":{"name":"c","annotations":{"a":"` + strings.Repeat("x", size) + `"}}}}`
+		return `{"type":"ADDED","object":{"metadata":{"name":"c","resourceVersion":"7","annotations":{"a":"` + strings.Repeat("x", size) + `"}}}}`
 	}
 	tests := map[string]struct {
 		stream string
@@ -187,7 +187,8 @@ func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures m
 	}{
 		"as large as there are": {stream: strings.Repeat(object(3<<20), 5), seen: 5, err: io.EOF},
 		"many small ones":       {stream: strings.Repeat(object(1<<10), 8<<10), seen: 8 << 10, err: io.EOF},
-		"larger":                {stream: object(1) + object(64<<20), seen: 1, err: errLargeEvent},
+		"larger":                {stream: object(1) + object(64<<20) + "\n" + object(1), seen: 3, err: io.EOF},
+		"larger, of no name":    {stream: object(1) + `{"type":"ADDED","object":{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 64<<20), seen: 1, err: errLargeEvent},
 	}
 	for name, tc := range tests { //nolint:paralleltest // it measures memory
 		t.Run(name, func(t *testing.T) {

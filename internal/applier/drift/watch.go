@@ -254,7 +254,7 @@ func (w *Watches) start(key watchKey, running *watch, since string, after time.D
 		since:    since,
 		handle: func(seen event) bool {
 			if ctx.Err() == nil { // another stream may have told newer ones
-				w.handle(seen)
+				w.tell(w.addressed(running, seen))
 			}
 			return true
 		},
@@ -273,6 +273,23 @@ func (w *Watches) start(key watchKey, running *watch, since string, after time.D
 			w.deny(ctx, running)
 		}
 	}()
+}
+
+// addressed are the events that report an event to the extensions that it is of. One without
+// a label that was read is reported to all that have an object of this name.
+func (w *Watches) addressed(running *watch, seen event) (told []event) {
+	if seen.owner != "" {
+		return []event{seen}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for extension, names := range running.users {
+		if slices.Contains(names, seen.key.Name) {
+			seen.owner = extension
+			told = append(told, seen)
+		}
+	}
+	return told
 }
 
 // newContext is for a watch, which outlives the pass that starts it.
