@@ -25,9 +25,10 @@ type shared struct {
 
 	users map[string]*sharedUser // by extension
 
-	// wanted says which extension an object is of. What its label says may be another one:
-	// anybody can change that, and it is drift.
-	wanted map[place]string
+	// wanted says which extensions have an object in their releases. There can be several: one
+	// may have lost it to another, and each has to find that out. What the label of the object
+	// says may be yet another one: anybody can change that, and it is drift.
+	wanted map[place][]string
 
 	// waiting are extensions that are told of their objects when the watch has come far
 	// enough.
@@ -53,7 +54,7 @@ func newShared(since string, seen *lastSeen) *shared {
 	return &shared{
 		since:   since,
 		users:   map[string]*sharedUser{},
-		wanted:  map[place]string{},
+		wanted:  map[place][]string{},
 		waiting: map[string]struct{}{},
 		seen:    seen,
 	}
@@ -64,11 +65,11 @@ func newShared(since string, seen *lastSeen) *shared {
 func (s *shared) join(owner object.Owner, objects []place, since string) (told []event, fresh bool) {
 	before := s.users[owner.Name]
 	untold := before == nil || before.uid != owner.UID || before.untold ||
-		slices.ContainsFunc(objects, func(at place) bool { return s.wanted[at] != owner.Name })
+		slices.ContainsFunc(objects, func(at place) bool { return !slices.Contains(s.wanted[at], owner.Name) })
 	s.leave(owner.Name)
 	s.users[owner.Name] = &sharedUser{uid: owner.UID, account: owner.Account(), objects: objects, since: since, untold: untold}
 	for _, at := range objects {
-		s.wanted[at] = owner.Name
+		s.wanted[at] = append(s.wanted[at], owner.Name)
 	}
 	if !s.hasReached(since) {
 		s.waiting[owner.Name] = struct{}{}
@@ -84,7 +85,8 @@ func (s *shared) leave(extension string) {
 		return
 	}
 	for _, at := range user.objects {
-		if s.wanted[at] == extension {
+		s.wanted[at] = slices.DeleteFunc(s.wanted[at], func(one string) bool { return one == extension })
+		if len(s.wanted[at]) == 0 {
 			delete(s.wanted, at)
 		}
 	}
@@ -96,13 +98,13 @@ func (s *shared) leave(extension string) {
 // any number of others.
 func (s *shared) note(seen event) (told []event, remembered bool) {
 	at := placeOf(seen.key)
-	extension, isWanted := s.wanted[at]
-	remembered = s.seen.note(at, seen, isWanted)
-	if !isWanted {
-		return nil, remembered
+	extensions := s.wanted[at]
+	remembered = s.seen.note(at, seen, len(extensions) > 0)
+	for _, extension := range extensions {
+		seen.owner = extension
+		told = append(told, seen)
 	}
-	seen.owner = extension
-	return []event{seen}, remembered
+	return told, remembered
 }
 
 // sync is called at the end of each initial sync with all objects that exist and are
@@ -113,15 +115,17 @@ func (s *shared) sync(existing map[object.Key]struct{}) (told []event) {
 	if s.version == "" {
 		return nil
 	}
-	for at, extension := range s.wanted {
+	for at, extensions := range s.wanted {
 		if _, exists := existing[at.key(s.seen.kind)]; exists {
 			continue
 		}
-		gone, known := s.seen.of(extension, at)
-		if !known {
-			gone = event{owner: extension, unknown: true}
+		for _, extension := range extensions {
+			gone, known := s.seen.of(extension, at)
+			if !known {
+				gone = event{owner: extension, unknown: true}
+			}
+			told = append(told, gone)
 		}
-		told = append(told, gone)
 	}
 	return told
 }

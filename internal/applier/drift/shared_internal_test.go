@@ -207,10 +207,33 @@ func TestShared(t *testing.T) {
 			steps: []step{joined("x", "10", "a"), seen("x", "a", "1"), synced("20", "a"), left("x"), seen("x", "a", "2"), joined("x", "10", "a")},
 			want:  []string{"x/a: 2"},
 		},
-		"taken over": {
-			reason: "who asked last has it",
-			steps:  []step{joined("x", "10", "a"), synced("20", "a"), joined("y", "10", "a"), left("x"), seen("y", "a", "2")},
-			want:   []string{"y/a: 2"},
+		"two have it": {
+			reason: "a record may list an object that another extension has",
+			steps:  []step{joined("x", "10", "a"), synced("20", "a"), joined("y", "10", "a"), seen("y", "a", "2")},
+			want:   []string{"x/a: 2", "y/a: 2"},
+		},
+		"two have it at the end of the initial sync": {
+			steps: []step{joined("x", "10", "a"), joined("y", "10", "a"), seen("x", "a", "1"), synced("20", "a")},
+			want:  []string{"x/a: 1", "y/a: 1"},
+		},
+		"two have it, and it is gone after another initial sync": {
+			steps: []step{joined("x", "10", "a"), joined("y", "10", "a"), seen("x", "a", "1"), synced("20", "a"), synced("30")},
+			want:  []string{"x/a: deleted", "y/a: deleted"},
+		},
+		"two had it, and the last one left": {
+			reason: "one deletes it, another installs it and goes, and the first one repairs it",
+			steps: []step{
+				joined("x", "10", "a"), joined("z", "10", "z"), synced("20", "a"), deleted("x", "a"), joined("y", "20", "a"),
+				seen("y", "a", "2"), left("y"), deleted("y", "a"), seen("x", "a", "3"), seen("x", "a", "4"),
+			},
+			want: []string{"x/a: 4"},
+		},
+		"two had it, and the first one left": {
+			steps: []step{joined("x", "10", "a"), synced("20", "a"), joined("y", "10", "a"), left("x"), seen("y", "a", "2")},
+			want:  []string{"y/a: 2"},
+		},
+		"one has it twice": {
+			steps: []step{joined("x", "10", "a", "a"), joined("y", "10", "b"), synced("20", "a"), left("x"), seen("x", "a", "2")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,6 +303,9 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 		"what is still not known is no news": {steps: []step{many, joined("y", "10", "a")}, last: joined("y", "10", "a")},
 		"a new object is": {
 			steps: []step{many, joined("y", "10", "a")}, last: joined("y", "10", "a", "b"), want: []string{"y: unknown"},
+		},
+		"neither is that another extension has it": {
+			steps: []step{many, joined("y", "10", "a"), joined("e", "10", "a")}, last: joined("y", "10", "a"),
 		},
 		"another extension of that name is": {
 			steps: []step{many, joined("y", "10", "a")},
