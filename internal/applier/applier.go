@@ -74,7 +74,7 @@ func New(config Config) (*Applier, error) {
 		clients:   clients,
 		memories:  map[string]*memory{},
 	}
-	applier.watches = drift.NewWatches(drift.Config{Clients: clients, Find: applier.known, Changed: config.Changed})
+	applier.watches = drift.NewWatches(drift.Config{Clients: clients, Find: applier.known, Changed: config.Changed, Now: config.Now})
 	return applier, nil
 }
 

@@ -2,8 +2,10 @@ package drift
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -28,7 +30,7 @@ func (w *Watches) tell(told []event) {
 	}
 }
 
-// startShared runs a shared watch until it is stopped or denied.
+// startShared runs a shared watch until it is stopped or given up.
 func (w *Watches) startShared(key watchKey, running *shared) {
 	ctx, cancel := newContext()
 	running.stop = cancel
@@ -45,6 +47,7 @@ func (w *Watches) startShared(key watchKey, running *shared) {
 		kind:     running.seen.kind,
 		selected: selection{labels: ofExtensions.String()},
 		since:    running.since,
+		now:      w.config.Now,
 		handle: func(seen event) (counts bool) {
 			locked(func() (told []event) {
 				told, counts = running.note(seen)
@@ -58,42 +61,57 @@ func (w *Watches) startShared(key watchKey, running *shared) {
 		reached: func(version string) { locked(func() []event { return running.reach(version) }) },
 	}
 	go func() {
-		if stream.run(ctx) {
-			w.unshare(ctx, key, running)
+		if cause := stream.run(ctx); cause != nil {
+			w.unshare(ctx, key, running, cause)
 		}
 	}()
 }
 
-// unshare ends a shared watch that the controller may not have. The extensions that it
-// serves are watched as their ServiceAccounts from then on.
-func (w *Watches) unshare(ctx context.Context, key watchKey, running *shared) {
+// unshare ends a shared watch that the controller may not have, or that does not work. The
+// extensions that it serves are watched as their ServiceAccounts from then on, until they come
+// again after it may be tried again.
+func (w *Watches) unshare(ctx context.Context, key watchKey, running *shared, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil {
 		return
 	}
 	logger := log.FromContext(ctx)
-	if running.version == "" {
+	if running.version == "" && apierrors.IsForbidden(cause) {
 		logger = logger.V(1) // as on every cluster where nobody has granted it
 	}
-	logger.Info("the controller may not watch a kind for all extensions, so that each is watched as its ServiceAccount", "resource", key.resource)
+	logger.Info("the controller cannot watch a kind for all extensions, so that each is watched as its ServiceAccount",
+		"resource", key.resource, "reason", cause.Error())
 	w.end(key)
-	w.denied[key] = struct{}{}
-	var after time.Duration
+	now := w.config.Now()
+	w.denied[key] = now.Add(unsharedSpan + rand.N(unsharedSpan)) //nolint:gosec // spreads load
 	for own, needed := range running.asAccounts(key.resource) {
 		var started *watch
 		for extension, names := range needed.users {
 			started, _ = w.use(own, running.seen.kind, extension, names)
 		}
-		w.start(own, started, needed.since, after) //nolint:contextcheck // it outlives the one that ends
-		after += betweenStarts
+		w.start(own, started, needed.since, w.untilNextStart(now)) //nolint:contextcheck // it outlives the one that ends
 	}
 }
 
-// betweenStarts spreads the watches that take the place of a shared one, of which there can be
+// unsharedSpan is how long a shared watch that was given up is not tried again at least. It
+// can be twice as long.
+const unsharedSpan = time.Hour
+
+// betweenStarts spreads the watches that take the place of shared ones, of which there can be
 // thousands: the API server would refuse some of so many at once. Nothing is missed meanwhile,
 // since they begin where the shared one has ended.
 const betweenStarts = 10 * time.Millisecond
+
+// untilNextStart is how long the next of these watches has to wait, of whatever kind.
+func (w *Watches) untilNextStart(now time.Time) time.Duration {
+	if w.nextStart.Before(now) {
+		w.nextStart = now
+	}
+	wait := w.nextStart.Sub(now)
+	w.nextStart = w.nextStart.Add(betweenStarts)
+	return wait
+}
 
 // end stops a shared watch and forgets what it has seen.
 func (w *Watches) end(key watchKey) {

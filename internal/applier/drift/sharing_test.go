@@ -27,9 +27,11 @@ type server struct {
 	mu      sync.Mutex
 	asked   []string      // who watched what, from which version on
 	denied  bool          // says that the controller may not watch itself
+	once    bool          // says that it is denied only once
 	whole   bool          // says that it has nothing but whole objects
 	silent  bool          // says that initial syncs do not end
 	cut     chan struct{} // ends the watches of the controller
+	late    time.Duration // how long after the requests it is
 	changed chan struct{} // is closed when any of this changes, and another one takes its place
 }
 
@@ -62,6 +64,13 @@ func (s *server) deny(notice bool) {
 	})
 }
 
+// now is a clock that goes on by a minute with each request.
+func (s *server) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Unix(0, 0).Add(time.Duration(len(s.asked))*time.Minute + s.late)
+}
+
 // await waits until the server was asked for so many watches, and gives them sorted.
 func (s *server) await(t *testing.T, count int) []string {
 	t.Helper()
@@ -87,6 +96,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	})
 	s.mu.Lock()
 	denied, cut := s.denied && user == "", s.cut
+	if denied && s.once {
+		s.denied = false
+	}
 	unknown := s.whole && !strings.HasSuffix(req.Header.Get("Accept"), ",application/json")
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
@@ -166,7 +178,7 @@ func newSharing(t *testing.T, server *server) (*Watches, map[string]*State) {
 	for i := range extensions {
 		states[extension(i)] = NewState()
 	}
-	watches := NewWatches(Config{Clients: clients, Find: func(name string) *State { return states[name] }, Changed: func(string) {}})
+	watches := NewWatches(Config{Clients: clients, Find: func(name string) *State { return states[name] }, Changed: func(string) {}, Now: server.now})
 	t.Cleanup(watches.Close)
 	return watches, states
 }
@@ -275,7 +287,7 @@ func TestWhatIsNotKnownIsRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state, woken := NewState(), 0
-			watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) { woken++ }})
+			watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) { woken++ }, Now: time.Now})
 			state.Settle(Left{}, Certificates{}, time.Now())
 			if waits {
 				done := state.BeginInitialSync(map[object.Key]object.Fingerprint{keys("a")[0]: {UID: "1"}})
@@ -306,7 +318,7 @@ func TestTheRightIsTakenAway(t *testing.T) {
 	}
 	server.deny(true)
 	want := []string{
-		"/api/v1/configmaps 10", "/api/v1/configmaps 20",
+		"/api/v1/configmaps 10", "/api/v1/configmaps 20", "/api/v1/configmaps 20",
 		"x00 /api/v1/namespaces/ns/configmaps 20", "x01 /api/v1/namespaces/ns/configmaps 20",
 	}
 	if diff := cmp.Diff(want, server.await(t, len(want))); diff != "" {
@@ -315,6 +327,67 @@ func TestTheRightIsTakenAway(t *testing.T) {
 	look(t, watches, states[extension(2)], extension(2))
 	if len(watches.shared) > 0 || watches.seen != 0 {
 		t.Errorf("%d watches are shared, which remember %d objects", len(watches.shared), watches.seen)
+	}
+}
+
+// TestDeniedForOnce: an API server that has just started denies what it does not know of yet.
+func TestDeniedForOnce(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	watches, states := newSharing(t, server)
+	look(t, watches, states[extension(0)], extension(0))
+	server.once = true
+	server.deny(true)
+	want := []string{"/api/v1/configmaps 10", "/api/v1/configmaps 20", "/api/v1/configmaps 20"}
+	if diff := cmp.Diff(want, server.await(t, len(want))); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	look(t, watches, states[extension(1)], extension(1))
+	if len(watches.shared) != 1 || len(watches.active) != 0 {
+		t.Errorf("%d watches are shared, and %d are not", len(watches.shared), len(watches.active))
+	}
+}
+
+// TestTheRightIsGranted: what was denied is tried again, at the earliest an hour later.
+func TestTheRightIsGranted(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	server.denied = true
+	watches, states := newSharing(t, server)
+	look(t, watches, states[extension(0)], extension(0))
+	server.await(t, 2)
+	server.change(func() { server.denied, server.late = false, 50*time.Minute })
+	look(t, watches, states[extension(1)], extension(1))
+	want := []string{"/api/v1/configmaps 10", "x00 /api/v1/namespaces/ns/configmaps 10", "x01 /api/v1/namespaces/ns/configmaps 10"}
+	if diff := cmp.Diff(want, server.await(t, len(want))); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	server.change(func() { server.late = 2 * time.Hour })
+	look(t, watches, states[extension(0)], extension(0))
+	look(t, watches, states[extension(1)], extension(1))
+	want = append([]string{"/api/v1/configmaps 10"}, want...)
+	if diff := cmp.Diff(want, server.await(t, len(want))); diff != "" {
+		t.Errorf("later, asked for (-want +got):\n%s", diff)
+	}
+	if len(watches.active) != 0 {
+		t.Errorf("%d watches are still not shared", len(watches.active))
+	}
+}
+
+// TestWatchesBeginOneAfterTheOther, however many kinds were shared.
+func TestWatchesBeginOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	watches, now := NewWatches(Config{}), time.Unix(1000, 0)
+	for i := range 10 {
+		if got, want := watches.untilNextStart(now), time.Duration(i)*betweenStarts; got != want {
+			t.Errorf("watch %d begins after %s, want %s", i, got, want)
+		}
+	}
+	for _, later := range []time.Duration{time.Millisecond, time.Second} {
+		want := max(10*betweenStarts-later, 0)
+		if got := watches.untilNextStart(now.Add(later)); got != want {
+			t.Errorf("%s later, the next one begins after %s, want %s", later, got, want)
+		}
 	}
 }
 

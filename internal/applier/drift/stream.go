@@ -58,6 +58,12 @@ type stream struct {
 
 	// plain says that the API server does not stream lists.
 	plain bool
+
+	// patience is that with a shared watch.
+	patience patience
+
+	// now is the clock.
+	now func() time.Time
 }
 
 // streamSpan is the least time after which a stream is opened again, so that one
@@ -70,20 +76,20 @@ func newStreamPauses() *wait.Backoff {
 	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
 }
 
-// run reads until ctx ends, or until whoever it reads as is denied, which it reports. After
-// any other error it tries again. A server that has nothing but whole objects denies a shared
-// watch.
-func (s *stream) run(ctx context.Context) (denied bool) {
+// run reads until ctx ends, or until the watch is given up, of which it returns the cause: if
+// whoever it reads as is denied, and a shared one also if [patience] with it is over. After any
+// other error it tries again.
+func (s *stream) run(ctx context.Context) error {
 	pauses := newStreamPauses()
 	for {
 		progress, err := s.readOnce(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return false
-		case apierrors.IsForbidden(err), s.key.shared && apierrors.IsNotAcceptable(err):
-			return true
+			return nil //nolint:nilerr // it was to end
 		case s.asksForLess(err):
 			continue
+		case s.isOver(err):
+			return err
 		}
 		s.interrupted(ctx, err)
 		if progress && !errors.Is(err, errLargeEvent) {
@@ -91,6 +97,13 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 		}
 		pause(ctx, pauses.Step())
 	}
+}
+
+func (s *stream) isOver(err error) bool {
+	if s.key.shared {
+		return s.patience.endsWith(err, s.now())
+	}
+	return apierrors.IsForbidden(err)
 }
 
 // pause returns after a while, or when ctx ends.
@@ -216,6 +229,7 @@ func (s *stream) next(events *eventReader) (event, error) {
 // reach notes that everything up to a resource version was passed on.
 func (s *stream) reach(version string) {
 	s.version = version
+	s.patience.advance()
 	if s.reached != nil {
 		s.reached(version)
 	}

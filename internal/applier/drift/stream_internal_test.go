@@ -167,7 +167,9 @@ func TestWhatAServerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
 				handle:   func(event) bool { return true },
 				synced:   func(map[object.Key]struct{}) {},
 			}
-			s.run(ctx)
+			if err := s.run(ctx); err != nil {
+				t.Errorf("it is given up: %v", err)
+			}
 			if want := []string{first, test.second}; !slices.Equal(asked, want) {
 				t.Errorf("it asks for\n%s\nand then\n%s\nwant\n%s\nand then\n%s", asked[0], asked[1], want[0], want[1])
 			}

@@ -49,7 +49,7 @@ type watch struct {
 	selected selection
 }
 
-// Config is what [Watches] need. All fields are required. Both functions are called while
+// Config is what [Watches] need. All fields are required. The functions are called while
 // watches are locked: they must neither block nor call [Watches].
 type Config struct {
 	// Clients are those of the ServiceAccounts that watch, and of the controller for what it
@@ -62,6 +62,9 @@ type Config struct {
 	// Changed is called when an object of an extension has drifted, when a workload is
 	// doing otherwise, or when a kind cannot be watched.
 	Changed func(extension string)
+
+	// Now is the clock. It must not call [Watches] either.
+	Now func() time.Time
 }
 
 // Since gives the resource version of a kind which the initial sync of a watch is no older
@@ -72,8 +75,8 @@ type Since func(schema.GroupKind) string
 func AtLeast(version string) Since { return func(schema.GroupKind) string { return version } }
 
 // Watches are all that run in this process. A kind is watched as the controller, with one
-// watch for all extensions, where the controller may do that; it finds out by trying, once
-// for each kind. Otherwise it is watched as the ServiceAccount of each extension.
+// watch for all extensions, where the controller may do that; it finds out by trying, each
+// kind at most once in an hour. Otherwise it is watched as the ServiceAccount of each extension.
 type Watches struct {
 	config Config
 
@@ -84,8 +87,12 @@ type Watches struct {
 	shared map[watchKey]*shared
 	closed bool
 
-	// denied are the shared watches that the controller may not have.
-	denied map[watchKey]struct{}
+	// denied are the shared watches that were given up, and until when they are not tried
+	// again: mostly the controller may not have them.
+	denied map[watchKey]time.Time
+
+	// nextStart is when a watch that takes the place of a shared one may begin at the earliest.
+	nextStart time.Time
 
 	// seen is how many objects all shared watches remember.
 	seen int
@@ -93,7 +100,7 @@ type Watches struct {
 
 // NewWatches starts no watch.
 func NewWatches(config Config) *Watches {
-	return &Watches{config: config, active: map[watchKey]*watch{}, shared: map[watchKey]*shared{}, denied: map[watchKey]struct{}{}}
+	return &Watches{config: config, active: map[watchKey]*watch{}, shared: map[watchKey]*shared{}, denied: map[watchKey]time.Time{}}
 }
 
 // Watch starts the watches that the objects of an extension need, and stops those that
@@ -135,8 +142,7 @@ func (w *Watches) Watch(owner object.Owner, items []object.Item, since Since) (f
 // keyOf says which watch an object of an extension needs.
 func (w *Watches) keyOf(owner object.Owner, item object.Item) watchKey {
 	key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, namespace: item.Key.Namespace}
-	_, denied := w.denied[key.inItsPlace()]
-	if denied || !mayBeShared(item) || impersonation.User(key.account) == "" {
+	if w.config.Now().Before(w.denied[key.inItsPlace()]) || !mayBeShared(item) || impersonation.User(key.account) == "" {
 		return key
 	}
 	return key.inItsPlace()
@@ -252,6 +258,7 @@ func (w *Watches) start(key watchKey, running *watch, since string, after time.D
 		kind:     running.kind,
 		selected: selected,
 		since:    since,
+		now:      w.config.Now,
 		handle: func(seen event) bool {
 			if ctx.Err() == nil { // another stream may have told newer ones
 				w.tell(w.addressed(running, seen))
@@ -269,7 +276,7 @@ func (w *Watches) start(key watchKey, running *watch, since string, after time.D
 	}
 	go func() {
 		pause(ctx, after)
-		if stream.run(ctx) {
+		if stream.run(ctx) != nil {
 			w.deny(ctx, running)
 		}
 	}()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -77,7 +78,7 @@ func TestClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watches := NewWatches(Config{Clients: clients, Find: func(string) *State { return nil }, Changed: func(string) {}})
+	watches := NewWatches(Config{Clients: clients, Find: func(string) *State { return nil }, Changed: func(string) {}, Now: time.Now})
 	owner := object.Owner{Name: "x", Namespace: "ns", ServiceAccount: "sa"}
 	item := func(resource string) []object.Item {
 		return []object.Item{{
