@@ -74,7 +74,7 @@ type selecting struct {
 
 // RoundTrip implements [http.RoundTripper]. It fails with [ErrNotSelecting] for all that is
 // neither a list nor a watch of the metadata of one kind in all namespaces by the label
-// selector.
+// selector, and for Secrets and Deployments.
 func (s *selecting) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !s.allows(req) {
 		if req.Body != nil {
@@ -89,7 +89,7 @@ func (s *selecting) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (s *selecting) allows(req *http.Request) bool {
 	path, ok := strings.CutPrefix(req.URL.Path, s.base)
-	return ok && req.Method == http.MethodGet && isCollection(path) && asksForMetadata(req.Header["Accept"]) &&
+	return ok && req.Method == http.MethodGet && isSelectable(path) && asksForMetadata(req.Header["Accept"]) &&
 		slices.Equal(req.URL.Query()["labelSelector"], []string{s.labels})
 }
 
@@ -99,17 +99,18 @@ func asksForMetadata(accept []string) bool {
 		(strings.Contains(accept[0], ";as=PartialObjectMetadata;") || strings.Contains(accept[0], ";as=PartialObjectMetadataList;"))
 }
 
-// isCollection is true for the path of a kind in all namespaces. That of an object, or of
-// what is in one namespace, has more parts.
-func isCollection(path string) bool {
+// isSelectable is true for the path of a kind in all namespaces that is not Secrets or
+// Deployments: nobody's are to be seen as the controller, not even their metadata. The path of an
+// object, or of what is in one namespace, has more parts.
+func isSelectable(path string) bool {
 	parts := strings.Split(path, "/")
 	switch {
 	case len(parts) < 2 || parts[0] != "" || slices.Contains(parts[1:], ""):
 		return false
 	case parts[1] == "api":
-		return len(parts) == 4
+		return len(parts) == 4 && parts[3] != "secrets"
 	default:
-		return parts[1] == "apis" && len(parts) == 5
+		return parts[1] == "apis" && len(parts) == 5 && (parts[2] != "apps" || parts[4] != "deployments")
 	}
 }
 
@@ -174,7 +175,7 @@ func As[C any](c *Clients, account types.NamespacedName, build func(*rest.Config
 
 // Selecting builds a client that acts as the controller itself, and with which nothing can
 // be done but to list and to watch the metadata of the objects of one kind, in all namespaces,
-// that a label selector selects.
+// that a label selector selects. Secrets and Deployments are not among them.
 func Selecting[C any](c *Clients, labels string, build func(*rest.Config, *http.Client) (C, error)) (C, error) {
 	client, err := build(c.config, withoutRedirects(&selecting{labels: labels, base: c.base, next: c.shared}))
 	if err != nil {
