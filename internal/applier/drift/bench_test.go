@@ -15,8 +15,8 @@ import (
 func BenchmarkShared(b *testing.B) {
 	const extensions, objects = 1000, 7
 	for b.Loop() {
-		before, all := heap(), 0
-		s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+		before, all := heap(), newAllSeen()
+		s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, all))
 		for i := range extensions {
 			name := fmt.Sprintf("extension-%03d", i)
 			var wanted []object.Key

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"maps"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,10 +15,36 @@ const (
 	// maxSeen bounds the objects of all kinds.
 	maxSeen = 100_000
 
-	// maxSeenOfOwner bounds those of one kind that have the label of one owner, so that who
-	// makes too many of them is the only one who pays for it.
+	// maxSeenOfOwner bounds those of one kind that have the label of one owner, so that
+	// nobody else pays for too many of them.
 	maxSeenOfOwner = 1_000
 )
+
+// allSeen are the objects that all shared watches remember.
+type allSeen struct {
+	kinds map[*lastSeen]struct{}
+
+	// count is how many of them nobody has asked for.
+	count int
+
+	// share bounds those of one kind and owner. It is less than maxSeenOfOwner after there
+	// were too many of all, since nobody knows which names of owners are invented.
+	share int
+}
+
+func newAllSeen() *allSeen { return &allSeen{kinds: map[*lastSeen]struct{}{}, share: maxSeenOfOwner} }
+
+// makeRoom has the owners with the most objects forgotten until there is room for one more. It
+// is false if all owners have one at most.
+func (a *allSeen) makeRoom() bool {
+	for a.count >= maxSeen && a.share > 1 {
+		a.share /= 2
+		for kind := range a.kinds {
+			kind.forgetLargest(a.share)
+		}
+	}
+	return a.count < maxSeen
+}
 
 // place is where an object of the kind of a watch is. There can be a hundred thousand in
 // memory, in few namespaces.
@@ -48,6 +75,7 @@ type seenObject struct {
 	version     string
 	fingerprint object.Fingerprint
 	unknown     bool // it exists, and was too large to be read
+	wanted      bool // some extension has asked for it, so that it does not count
 }
 
 // lastSeen are the objects of one kind that exist, as a watch has last reported them.
@@ -55,64 +83,136 @@ type lastSeen struct {
 	kind    schema.GroupKind
 	objects map[place]seenObject
 
-	// ofOwner counts them by owner.
+	// ofOwner counts those that nobody has asked for by owner.
 	ofOwner map[unique.Handle[string]]int
 
-	// ofAll counts those of all kinds.
-	ofAll *int
+	all *allSeen
 
-	// leftOut are the owners with objects that are not remembered; allLeftOut says that any
-	// owner may have such.
-	leftOut    map[string]struct{}
-	allLeftOut bool
+	// leftOut is whose objects were not remembered since the last initial sync began; earlier
+	// is that of before, and empty after its end.
+	leftOut, earlier leftOut
 }
 
-func newLastSeen(kind schema.GroupKind, ofAll *int) *lastSeen {
-	return &lastSeen{kind: kind, objects: map[place]seenObject{}, ofOwner: map[unique.Handle[string]]int{}, ofAll: ofAll, leftOut: map[string]struct{}{}}
+// leftOut is whose objects are not all remembered.
+type leftOut struct {
+	owners map[string]struct{}
+	any    bool // any owner may have such
+}
+
+func (l leftOut) has(owner string) bool {
+	_, has := l.owners[owner]
+	return has || l.any
+}
+
+func newLastSeen(kind schema.GroupKind, all *allSeen) *lastSeen {
+	made := &lastSeen{kind: kind, objects: map[place]seenObject{}, ofOwner: map[unique.Handle[string]]int{}, all: all}
+	made.leftOut.owners, made.earlier.owners = map[string]struct{}{}, map[string]struct{}{}
+	all.kinds[made] = struct{}{}
+	return made
+}
+
+// begin is called when an initial sync begins, which reports all objects anew.
+func (l *lastSeen) begin() {
+	maps.Copy(l.earlier.owners, l.leftOut.owners)
+	l.earlier.any = l.earlier.any || l.leftOut.any
+	l.leftOut = leftOut{owners: map[string]struct{}{}}
+	if l.all.count < maxSeen/2 {
+		l.all.share = maxSeenOfOwner
+	}
 }
 
 // note remembers what was reported of an object, if there are not too many. One that is wanted
 // is remembered however many there are.
 func (l *lastSeen) note(at place, seen event, isWanted bool) (remembered bool) {
-	owner := unique.Make(seen.owner)
-	_, known := l.objects[at]
-	switch {
-	case seen.fingerprint.Deleted:
-		l.forget(at)
-		return false
-	case known:
-		l.forget(at) // the owner may be another one
-	case isWanted:
-	case *l.ofAll >= maxSeen:
-		l.allLeftOut = true
-		return false
-	case l.ofOwner[owner] >= maxSeenOfOwner:
-		l.leaveOut(seen.owner)
+	before, known := l.objects[at]
+	l.forget(at)
+	if seen.fingerprint.Deleted {
 		return false
 	}
-	l.objects[at] = seenObject{owner: owner, version: seen.version, fingerprint: seen.fingerprint, unknown: seen.unknown}
-	l.ofOwner[owner]++
-	*l.ofAll++
+	remembered = l.remember(at, seenObject{
+		owner: unique.Make(seen.owner), version: seen.version, fingerprint: seen.fingerprint, unknown: seen.unknown, wanted: isWanted,
+	})
+	if known && !remembered {
+		l.leaveOut(before.owner.Value()) // whose it was before its label has changed
+	}
+	return remembered
+}
+
+func (l *lastSeen) remember(at place, seen seenObject) bool {
+	if !seen.wanted {
+		if !l.hasRoom(seen.owner) {
+			return false
+		}
+		l.ofOwner[seen.owner]++
+		l.all.count++
+	}
+	l.objects[at] = seen
 	return true
+}
+
+// hasRoom is for one object of an owner that nobody has asked for.
+func (l *lastSeen) hasRoom(owner unique.Handle[string]) bool {
+	switch {
+	case !l.all.makeRoom():
+		l.leftOut.any = true
+		return false
+	case l.ofOwner[owner] >= l.all.share:
+		l.leaveOut(owner.Value())
+		return false
+	default:
+		return true
+	}
+}
+
+// want is called when the first extension asks for an object, and when none does any more.
+func (l *lastSeen) want(at place, isWanted bool) {
+	seen, known := l.objects[at]
+	if !known || seen.wanted == isWanted {
+		return
+	}
+	l.forget(at)
+	seen.wanted = isWanted
+	l.remember(at, seen)
+}
+
+// forgetLargest forgets what nobody has asked for of owners that have more than so many.
+func (l *lastSeen) forgetLargest(count int) {
+	largest := map[unique.Handle[string]]struct{}{}
+	for owner, has := range l.ofOwner {
+		if has > count {
+			largest[owner] = struct{}{}
+			l.leaveOut(owner.Value())
+		}
+	}
+	if len(largest) == 0 {
+		return
+	}
+	for at, seen := range l.objects {
+		if _, isOf := largest[seen.owner]; isOf && !seen.wanted {
+			l.forget(at)
+		}
+	}
 }
 
 // leaveOut notes that an owner has an object that is not remembered. Without a label that was
 // read it may be any.
 func (l *lastSeen) leaveOut(owner string) {
 	if owner == "" {
-		l.allLeftOut = true
+		l.leftOut.any = true
 		return
 	}
-	l.leftOut[owner] = struct{}{}
+	l.leftOut.owners[owner] = struct{}{}
 }
 
-// keep forgets what is not among the objects that exist.
+// keep is called at the end of an initial sync, and forgets what is not among the objects that
+// exist.
 func (l *lastSeen) keep(existing map[object.Key]struct{}) {
 	for at := range l.objects {
 		if _, exists := existing[at.key(l.kind)]; !exists {
 			l.forget(at)
 		}
 	}
+	l.earlier = leftOut{owners: map[string]struct{}{}}
 }
 
 func (l *lastSeen) forget(at place) {
@@ -121,14 +221,20 @@ func (l *lastSeen) forget(at place) {
 		return
 	}
 	delete(l.objects, at)
-	*l.ofAll--
+	if gone.wanted {
+		return
+	}
+	l.all.count--
 	if l.ofOwner[gone.owner]--; l.ofOwner[gone.owner] == 0 {
 		delete(l.ofOwner, gone.owner)
 	}
 }
 
 // forgetAll is for the end of the watch.
-func (l *lastSeen) forgetAll() { l.keep(nil) }
+func (l *lastSeen) forgetAll() {
+	l.keep(nil)
+	delete(l.all.kinds, l)
+}
 
 // of is the event that reports how an object is to the extension that it is of. It is false
 // if that is not known.
@@ -138,6 +244,5 @@ func (l *lastSeen) of(extension string, at place) (event, bool) {
 		found.version, found.fingerprint = seen.version, seen.fingerprint
 		return found, !seen.unknown
 	}
-	_, leftOut := l.leftOut[extension]
-	return found.deleted(), !leftOut && !l.allLeftOut
+	return found.deleted(), !l.leftOut.has(extension) && !l.earlier.has(extension)
 }

@@ -66,10 +66,14 @@ func (s *shared) join(owner object.Owner, objects []place, since string) (told [
 	before := s.users[owner.Name]
 	untold := before == nil || before.uid != owner.UID || before.untold ||
 		slices.ContainsFunc(objects, func(at place) bool { return !slices.Contains(s.wanted[at], owner.Name) })
-	s.leave(owner.Name)
+	s.remove(owner.Name)
 	s.users[owner.Name] = &sharedUser{uid: owner.UID, account: owner.Account(), objects: objects, since: since, untold: untold}
 	for _, at := range objects {
 		s.wanted[at] = append(s.wanted[at], owner.Name)
+		s.seen.want(at, true)
+	}
+	if before != nil {
+		s.unwant(before.objects)
 	}
 	if !s.hasReached(since) {
 		s.waiting[owner.Name] = struct{}{}
@@ -80,6 +84,13 @@ func (s *shared) join(owner object.Owner, objects []place, since string) (told [
 
 // leave has the watch not serve an extension any more.
 func (s *shared) leave(extension string) {
+	if user := s.users[extension]; user != nil {
+		s.remove(extension)
+		s.unwant(user.objects)
+	}
+}
+
+func (s *shared) remove(extension string) {
 	user := s.users[extension]
 	if user == nil {
 		return
@@ -94,6 +105,15 @@ func (s *shared) leave(extension string) {
 	delete(s.waiting, extension)
 }
 
+// unwant notes of objects that one extension does not ask for any more that none does.
+func (s *shared) unwant(objects []place) {
+	for _, at := range objects {
+		if len(s.wanted[at]) == 0 {
+			s.seen.want(at, false)
+		}
+	}
+}
+
 // note is called with each event. It reports whether the object is remembered: anybody can make
 // any number of others.
 func (s *shared) note(seen event) (told []event, remembered bool) {
@@ -106,6 +126,9 @@ func (s *shared) note(seen event) (told []event, remembered bool) {
 	}
 	return told, remembered
 }
+
+// begin is called when an initial sync begins.
+func (s *shared) begin() { s.seen.begin() }
 
 // sync is called at the end of each initial sync with all objects that exist and are
 // remembered. At the end of the first one everybody waits, and may have written objects since

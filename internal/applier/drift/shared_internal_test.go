@@ -238,8 +238,8 @@ func TestShared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := 0
-			s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+			all := newAllSeen()
+			s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, all))
 			var told []event
 			for _, step := range test.steps {
 				told = step(s)
@@ -247,11 +247,20 @@ func TestShared(t *testing.T) {
 			if diff := cmp.Diff(append([]string{}, test.want...), texts(told)); diff != "" {
 				t.Errorf("%s: told (-want +got):\n%s", test.reason, diff)
 			}
-			if all != len(s.seen.objects) {
-				t.Errorf("%d objects are counted of %d", all, len(s.seen.objects))
+			others := 0
+			for at, one := range s.seen.objects {
+				if len(s.wanted[at]) == 0 {
+					others++
+				}
+				if one.wanted == (len(s.wanted[at]) == 0) {
+					t.Errorf("%s is wanted: %t", at.name, one.wanted)
+				}
 			}
-			if s.seen.forgetAll(); all != 0 || len(s.seen.ofOwner) > 0 {
-				t.Errorf("at the end %d objects are counted, of owners %v", all, s.seen.ofOwner)
+			if all.count != others {
+				t.Errorf("%d objects that nobody has asked for are counted of %d", all.count, others)
+			}
+			if s.seen.forgetAll(); all.count != 0 || len(s.seen.ofOwner)+len(all.kinds) > 0 {
+				t.Errorf("at the end %d objects are counted, of owners %v", all.count, s.seen.ofOwner)
 			}
 		})
 	}
@@ -269,11 +278,30 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 			return nil
 		}
 	}
-	many := func(s *shared) []event {
+	invented := func(s *shared) []event {
 		for i := range maxSeen/maxSeenOfOwner + 1 {
 			flood(fmt.Sprint("z", i), maxSeenOfOwner)(s)
 		}
 		return nil
+	}
+	many := func(s *shared) []event {
+		for i := range maxSeen + 1 {
+			seen(fmt.Sprint("z", i), fmt.Sprint("z", i), "1")(s)
+		}
+		return nil
+	}
+	begun := func(s *shared) []event {
+		s.begin()
+		return nil
+	}
+	wanted := func(extension string, count int) step {
+		return func(s *shared) []event {
+			var names []string
+			for i := range count {
+				names = append(names, fmt.Sprintf("%s-%d", extension, i))
+			}
+			return joined(extension, "10", names...)(s)
+		}
 	}
 	began := []step{joined("w", "10", "w"), synced("20", "w")}
 	for name, test := range map[string]struct {
@@ -298,6 +326,25 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 		"all that are remembered": {
 			steps: []step{seen("x", "a", "1"), flood("x", maxSeenOfOwner)}, last: joined("x", "10", "a"), want: []string{"x/a: 1"},
 		},
+		"what was asked for does not count": {steps: []step{wanted("x", 2*maxSeenOfOwner), flood("x", 2*maxSeenOfOwner), seen("x", "a", "1"), joined("y", "10", "b")}, last: joined("x", "10", "a"), want: []string{"x/a: 1"}},
+		"what is not asked for any more does": {
+			steps: []step{wanted("x", 2*maxSeenOfOwner), flood("x", 2*maxSeenOfOwner), left("x")}, last: joined("x", "10", "a"), want: []string{"x: unknown"},
+		},
+		"a label changed to that of who has too many": {
+			steps: []step{seen("y", "a", "1"), flood("x", maxSeenOfOwner), seen("x", "a", "2")}, last: joined("y", "10", "a"), want: []string{"y: unknown"},
+		},
+		"no longer too many after another initial sync": {
+			steps: []step{flood("x", maxSeenOfOwner+1), begun, synced("30")}, last: joined("x", "10", "a"), want: []string{"x/a: deleted"},
+		},
+		"still too many after another initial sync": {
+			steps: []step{flood("x", maxSeenOfOwner+1), begun, flood("x", maxSeenOfOwner+1), synced("30")}, last: joined("x", "10", "a"), want: []string{"x: unknown"},
+		},
+		"too many before another initial sync": {
+			steps: []step{flood("x", maxSeenOfOwner+1), begun, begun}, last: joined("x", "10", "a"), want: []string{"x: unknown"},
+		},
+		"many of others":                     {steps: []step{flood("y", 10), invented}, last: joined("y", "10", "y-1", "a"), want: []string{"y/a: deleted", "y/y-1: 1"}},
+		"many of one of them":                {steps: []step{invented}, last: joined("z1", "10", "z1-1"), want: []string{"z1: unknown"}},
+		"many of others, gone":               {steps: []step{invented, begun, synced("30"), begun, flood("x", maxSeenOfOwner), synced("40")}, last: joined("x", "10", "a"), want: []string{"x/a: deleted"}},
 		"many of all":                        {steps: []step{many}, last: joined("y", "10", "a"), want: []string{"y: unknown"}},
 		"what was asked for":                 {steps: []step{joined("y", "10", "a"), many, seen("y", "a", "1")}, last: joined("y", "10", "a"), want: []string{"y/a: 1"}},
 		"what is still not known is no news": {steps: []step{many, joined("y", "10", "a")}, last: joined("y", "10", "a")},
@@ -326,13 +373,13 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := 0
-			s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+			all := newAllSeen()
+			s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, all))
 			for _, step := range slices.Concat(began, test.steps) {
 				step(s)
 			}
-			if all > maxSeen+1 {
-				t.Errorf("%d objects are remembered", all)
+			if all.count > maxSeen {
+				t.Errorf("%d objects that nobody has asked for are remembered", all.count)
 			}
 			if diff := cmp.Diff(append([]string{}, test.want...), texts(test.last(s))); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
@@ -345,8 +392,8 @@ func TestWhatIsSeenIsBounded(t *testing.T) {
 // until the end of an initial sync.
 func TestWhatIsLeftOutDoesNotCount(t *testing.T) {
 	t.Parallel()
-	all := 0
-	s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+	all := newAllSeen()
+	s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, all))
 	joined("x", "10", "wanted")(s)
 	var counting int
 	for i := range 2 * maxSeenOfOwner {
@@ -366,8 +413,8 @@ func TestWhatIsLeftOutDoesNotCount(t *testing.T) {
 // an upgrade writes over the version that it knows.
 func TestVersionsAreTold(t *testing.T) {
 	t.Parallel()
-	all := 0
-	s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+	all := newAllSeen()
+	s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, all))
 	want := event{owner: "x", key: keys("a")[0], version: "15", fingerprint: object.Fingerprint{UID: "1", Generation: 1}}
 	s.note(want)
 	synced("20", "a")(s)
@@ -379,8 +426,8 @@ func TestVersionsAreTold(t *testing.T) {
 // TestFresh has who is told of all that it asks for.
 func TestFresh(t *testing.T) {
 	t.Parallel()
-	all := 0
-	s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+	all := newAllSeen()
+	s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, all))
 	join := func(extension, since string) bool {
 		_, fresh := s.join(object.Owner{Name: extension}, placesOf(keys("a")), since)
 		return fresh
@@ -392,7 +439,7 @@ func TestFresh(t *testing.T) {
 	if !join("x", "10") || !join("y", "20") || !join("z", "30") {
 		t.Error("after the initial sync some are not")
 	}
-	s.seen.leftOut["x"] = struct{}{}
+	s.seen.leaveOut("x")
 	if join("x", "10") {
 		t.Error("one of which objects were left out is")
 	}
@@ -426,8 +473,8 @@ func TestAsAccounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := 0
-			s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, &all))
+			all := newAllSeen()
+			s := newShared("10", newLastSeen(schema.GroupKind{Kind: "ConfigMap"}, all))
 			s.join(owner("x", "one"), placesOf(append(keys("a"), elsewhere)), "10")
 			s.join(owner("y", "one"), placesOf(keys("b", "c")), "30")
 			s.join(owner("z", "two"), placesOf(keys("d")), "")

@@ -15,7 +15,7 @@ import (
 func (w *Watches) join(key watchKey, owner object.Owner, objects []object.Key, since string) (fresh bool) {
 	running, ok := w.shared[key]
 	if !ok {
-		running = newShared(since, newLastSeen(objects[0].GroupKind, &w.seen))
+		running = newShared(since, newLastSeen(objects[0].GroupKind, w.seen))
 		w.shared[key] = running
 		w.startShared(key, running)
 	}
@@ -48,6 +48,12 @@ func (w *Watches) startShared(key watchKey, running *shared) {
 		selected: selection{labels: ofExtensions.String()},
 		since:    running.since,
 		now:      w.config.Now,
+		began: func() {
+			locked(func() []event {
+				running.begin()
+				return nil
+			})
+		},
 		handle: func(seen event) (counts bool) {
 			locked(func() (told []event) {
 				told, counts = running.note(seen)

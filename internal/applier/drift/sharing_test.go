@@ -274,8 +274,8 @@ func TestWhoComesLater(t *testing.T) {
 		t.Errorf("asked for %v", asked)
 	}
 	watches.Unwatch(extension(extensions - 1))
-	if len(watches.shared) > 0 || watches.seen != 0 {
-		t.Errorf("without extensions, there are %d watches that remember %d objects", len(watches.shared), watches.seen)
+	if len(watches.shared) > 0 || watches.seen.count != 0 {
+		t.Errorf("without extensions, there are %d watches that remember %d objects", len(watches.shared), watches.seen.count)
 	}
 }
 
@@ -325,8 +325,8 @@ func TestTheRightIsTakenAway(t *testing.T) {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 	look(t, watches, states[extension(2)], extension(2))
-	if len(watches.shared) > 0 || watches.seen != 0 {
-		t.Errorf("%d watches are shared, which remember %d objects", len(watches.shared), watches.seen)
+	if len(watches.shared) > 0 || watches.seen.count != 0 {
+		t.Errorf("%d watches are shared, which remember %d objects", len(watches.shared), watches.seen.count)
 	}
 }
 
@@ -440,7 +440,7 @@ func TestCloseWhileManyJoin(t *testing.T) {
 	server.await(t, 1)
 	watches.Close()
 	joining.Wait()
-	if len(watches.shared)+len(watches.active) > 0 || watches.seen != 0 {
-		t.Errorf("%d and %d watches go on, and remember %d objects", len(watches.shared), len(watches.active), watches.seen)
+	if len(watches.shared)+len(watches.active) > 0 || watches.seen.count != 0 {
+		t.Errorf("%d and %d watches go on, and remember %d objects", len(watches.shared), len(watches.active), watches.seen.count)
 	}
 }

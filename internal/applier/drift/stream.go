@@ -34,6 +34,9 @@ type stream struct {
 	kind     schema.GroupKind
 	selected selection
 
+	// began, if set, is called before each initial sync.
+	began func()
+
 	// handle is called with every object of the initial sync, and with every change. It reports
 	// whether the end of the initial sync is to tell that the object exists.
 	handle func(event) (counts bool)
@@ -169,6 +172,9 @@ func (s *stream) readOnce(ctx context.Context) (progress bool, err error) {
 
 // open starts the watch where it was interrupted, or with an initial sync.
 func (s *stream) open(ctx context.Context) (io.ReadCloser, error) {
+	if s.version == "" && s.began != nil {
+		s.began()
+	}
 	if s.version == "" && s.plain {
 		if err := s.list(ctx); err != nil {
 			return nil, err

@@ -94,13 +94,13 @@ type Watches struct {
 	// nextStart is when a watch that takes the place of a shared one may begin at the earliest.
 	nextStart time.Time
 
-	// seen is how many objects all shared watches remember.
-	seen int
+	// seen are the objects that all shared watches remember.
+	seen *allSeen
 }
 
 // NewWatches starts no watch.
 func NewWatches(config Config) *Watches {
-	return &Watches{config: config, active: map[watchKey]*watch{}, shared: map[watchKey]*shared{}, denied: map[watchKey]time.Time{}}
+	return &Watches{config: config, active: map[watchKey]*watch{}, shared: map[watchKey]*shared{}, denied: map[watchKey]time.Time{}, seen: newAllSeen()}
 }
 
 // Watch starts the watches that the objects of an extension need, and stops those that
