@@ -9,7 +9,7 @@ import (
 type initialSync struct {
 	missing map[object.Key]struct{}
 
-	// failed says that some objects cannot be watched.
+	// failed says that some objects cannot be watched, or that it is not known how they are.
 	failed bool
 
 	// done is closed when there is nothing left to wait for.
@@ -38,10 +38,12 @@ func (r *initialSync) report(key object.Key) {
 	}
 }
 
-// fail ends the wait: the ServiceAccount may not watch some of the objects.
+// fail ends the wait: the ServiceAccount may not watch some of the objects, or it is not known
+// how they are. It can be so of some that were reported before.
 func (r *initialSync) fail() {
+	r.failed = true
 	if len(r.missing) > 0 {
-		r.missing, r.failed = nil, true
+		r.missing = nil
 		close(r.done)
 	}
 }

@@ -18,7 +18,7 @@ func TestInitialSync(t *testing.T) {
 		"some":             {report: func(r *initialSync) { r.report(a); r.report(a); r.report(object.Key{Name: "c"}) }},
 		"all":              {report: func(r *initialSync) { r.report(a); r.report(b); r.report(b) }, over: true, complete: true},
 		"one is not seen":  {report: func(r *initialSync) { r.report(a); r.fail(); r.fail(); r.report(b) }, over: true},
-		"failed after all": {report: func(r *initialSync) { r.report(a); r.report(b); r.fail() }, over: true, complete: true},
+		"failed after all": {report: func(r *initialSync) { r.report(a); r.report(b); r.fail() }, over: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -165,6 +165,15 @@ func (s *shared) reach(version string) (told []event) {
 	return told
 }
 
+// overdue is called when an extension has waited for too long since it came as this user. It
+// goes on to wait: what it reads meanwhile may change before the watch comes that far.
+func (s *shared) overdue(extension string, user *sharedUser) (told []event) {
+	if _, waits := s.waiting[extension]; !waits || s.users[extension] != user {
+		return nil
+	}
+	return []event{{owner: extension, unknown: true}}
+}
+
 // hasReached is true for versions that cannot be compared, or are empty: what is told is then
 // as new as there is, and anything newer follows.
 func (s *shared) hasReached(since string) bool {

@@ -83,6 +83,11 @@ func joined(extension, since string, names ...string) step {
 	}
 }
 
+// overdue is when an extension has waited for too long.
+func overdue(extension string) step {
+	return func(s *shared) []event { return s.overdue(extension, s.users[extension]) }
+}
+
 func left(extension string) step {
 	return func(s *shared) []event {
 		s.leave(extension)
@@ -126,6 +131,28 @@ func TestShared(t *testing.T) {
 			reason: "it is told what was seen before it came, the latest of it",
 			steps:  []step{joined("x", "10", "a"), seen("y", "b", "1"), seen("y", "d", "1"), synced("20", "b", "d"), seen("y", "b", "2"), deleted("y", "d"), joined("y", "10", "b", "c", "d")},
 			want:   []string{"y/b: 2", "y/c: deleted", "y/d: deleted"},
+		},
+		"one that has waited for too long": {
+			steps: []step{joined("x", "10", "a"), synced("20"), joined("y", "30", "b"), seen("y", "b", "1"), overdue("y")},
+			want:  []string{"y: unknown"},
+		},
+		"one that has waited for too long, later": {
+			reason: "what it has read may have changed since",
+			steps:  []step{joined("x", "10", "a"), joined("y", "10", "b"), overdue("y"), synced("20")},
+			want:   []string{"x/a: deleted", "y/b: deleted"},
+		},
+		"one that does not wait any more": {
+			steps: []step{joined("x", "10", "a"), synced("20"), overdue("x")},
+		},
+		"one that has come anew meanwhile": {
+			steps: []step{joined("x", "10", "a"), func(s *shared) []event {
+				before := s.users["x"]
+				joined("x", "10", "a")(s)
+				return s.overdue("x", before)
+			}},
+		},
+		"one that has left meanwhile": {
+			steps: []step{joined("x", "10", "a"), left("x"), overdue("x")},
 		},
 		"one that has written": {
 			reason: "what is older than its own writes would be drift",

@@ -21,7 +21,26 @@ func (w *Watches) join(key watchKey, owner object.Owner, objects []object.Key, s
 	}
 	told, fresh := running.join(owner, placesOf(objects), since)
 	w.tell(told)
+	if _, waits := running.waiting[owner.Name]; waits {
+		w.boundWait(key, running, owner.Name)
+	}
 	return fresh
+}
+
+// maxWait is how long an extension waits at least until a shared watch has come far enough. After
+// that it reads its objects. It can be twice as long.
+const maxWait = time.Minute
+
+// boundWait has an extension told in time that it is not known how its objects are.
+func (w *Watches) boundWait(key watchKey, running *shared, extension string) {
+	user := running.users[extension]
+	time.AfterFunc(maxWait+rand.N(maxWait), func() { //nolint:gosec // spreads load
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.shared[key] == running {
+			w.tell(running.overdue(extension, user))
+		}
+	})
 }
 
 func (w *Watches) tell(told []event) {

@@ -1,13 +1,16 @@
 package drift
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -305,6 +308,55 @@ func TestWhatIsNotKnownIsRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatIsNotKnownIsReadAfterAllWasReported: an initial sync that is complete may still turn out
+// to be of objects of which it is not known how they are.
+func TestWhatIsNotKnownIsReadAfterAllWasReported(t *testing.T) {
+	t.Parallel()
+	state := NewState()
+	watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) {}, Now: time.Now})
+	key := keys("a")[0]
+	done := state.BeginInitialSync(map[object.Key]object.Fingerprint{key: {UID: "1"}})
+	watches.handle(event{owner: "x", key: key, fingerprint: object.Fingerprint{UID: "1"}})
+	<-done
+	watches.handle(event{owner: "x", unknown: true})
+	state.EndInitialSync(time.Now())
+	if _, all := state.ToLookAt(time.Now()); !all {
+		t.Error("not all objects are looked at")
+	}
+}
+
+// silence is an API server whose watches tell nothing.
+type silence struct{}
+
+func (silence) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, end := io.Pipe()
+	context.AfterFunc(req.Context(), func() { _ = end.CloseWithError(req.Context().Err()) })
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: req}, nil
+}
+
+// TestWaitsAreBounded: an extension that a shared watch tells nothing reads its objects.
+func TestWaitsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		clients, err := impersonation.New(&rest.Config{Host: "https://api.test", Transport: silence{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := NewState()
+		state.Settle(Left{}, Certificates{}, time.Now())
+		watches := NewWatches(Config{Clients: clients, Find: func(string) *State { return state }, Changed: func(string) {}, Now: time.Now})
+		defer watches.Close()
+		watches.Watch(ownerOf("x"), itemsOf("configmaps", "x"), AtLeast("10"))
+		for _, want := range []bool{false, true} {
+			if _, all := state.ToLookAt(time.Now()); all != want {
+				t.Errorf("all objects are looked at: %t, want %t", all, want)
+			}
+			time.Sleep(2 * maxWait)
+			synctest.Wait()
+		}
+	})
 }
 
 // TestTheRightIsTakenAway: the extensions of a watch that is denied when it goes on are told

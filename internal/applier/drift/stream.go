@@ -140,7 +140,8 @@ func (s *stream) asksForLess(err error) bool {
 // interrupted decides where to go on, and logs what was in the way.
 func (s *stream) interrupted(ctx context.Context, err error) {
 	switch {
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+		// It is too large after a backup was restored.
 		s.version, s.since = "", ""
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 	case isOfConnection(err):

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,12 +111,20 @@ func TestWhatAServerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	const first = "allowWatchBookmarks=true&fieldSelector=metadata.name%3Da&labelSelector=l&resourceVersion=77&" +
 		"resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"
+	const resumed = "allowWatchBookmarks=true&fieldSelector=metadata.name%3Da&labelSelector=l&resourceVersion=99&watch=true"
 	for name, test := range map[string]struct {
-		status int // of the answer; zero for one in the stream
+		first  string // [first], if empty
+		status int    // of the answer; zero for one in the stream
 		answer string
 		second string
 	}{
 		"a version as new as that": {
+			answer: `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Timeout","code":504,` +
+				`"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}}}`,
+			second: strings.Replace(first, "resourceVersion=77&", "", 1),
+		},
+		"a version as new as where it was": {
+			first: resumed,
 			answer: `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Timeout","code":504,` +
 				`"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}}}`,
 			second: strings.Replace(first, "resourceVersion=77&", "", 1),
@@ -167,10 +176,13 @@ func TestWhatAServerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
 				handle:   func(event) bool { return true },
 				synced:   func(map[object.Key]struct{}) {},
 			}
+			if test.first == resumed {
+				s.version = "99"
+			}
 			if err := s.run(ctx); err != nil {
 				t.Errorf("it is given up: %v", err)
 			}
-			if want := []string{first, test.second}; !slices.Equal(asked, want) {
+			if want := []string{cmp.Or(test.first, first), test.second}; !slices.Equal(asked, want) {
 				t.Errorf("it asks for\n%s\nand then\n%s\nwant\n%s\nand then\n%s", asked[0], asked[1], want[0], want[1])
 			}
 		})
