@@ -3,7 +3,6 @@ package applier
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -104,12 +103,13 @@ const recheckInterval = 2 * time.Minute
 
 // confirmInterval is how often at most, and half as often at least, an extension reads its
 // objects that only shared watches watch. Those go on when its ServiceAccount has lost its
-// rights. Watches of its own would begin anew in that time, and be denied.
+// rights. Watches of its own would begin anew in that time, and be denied. A process that has
+// just started does not know when that was last, and reads them within this time.
 const confirmInterval = 10 * time.Minute
 
 // result is that of an operation that succeeded.
 func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Result {
-	known := a.memory(owner)
+	known, now := a.memory(owner), a.config.Now()
 	result := installation.Result{
 		Changes:   done.Changes,
 		Began:     done.Began,
@@ -121,9 +121,8 @@ func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Re
 	case len(result.Unwatched) > 0:
 		result.RecheckAfter = recheckInterval
 	case a.watches.Unconfirmed(owner.Name):
-		result.RecheckAfter = confirmInterval + rand.N(confirmInterval) //nolint:gosec // spreads load
+		result.RecheckAfter = max(known.nextConfirm().Sub(now), time.Second)
 	}
-	now := a.config.Now()
 	flapping, next := known.drift.Flapping(now)
 	result.Flapping = flapping
 	for _, at := range []time.Time{known.drift.Renewal(), next} {

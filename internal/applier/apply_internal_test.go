@@ -2,10 +2,12 @@ package applier
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -28,5 +30,26 @@ func TestCertificatesAreNotAmongLastApplied(t *testing.T) {
 	want := map[object.Key]object.Fingerprint{{Name: "c"}: {UID: "plain"}}
 	if diff := cmp.Diff(want, prints); diff != "" {
 		t.Errorf("a certificate is looked after by its content (-want +got):\n%s", diff)
+	}
+}
+
+// TestNextConfirm: passes in between do not put off when rights that are lost are noticed.
+func TestNextConfirm(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	known := newMemory("uid", start)
+	known.drift.BeginInitialSync(nil)
+	known.drift.EndInitialSync(start.Add(time.Minute))
+	if next := known.nextConfirm(); next.Before(start) || !next.Before(start.Add(confirmInterval)) {
+		t.Errorf("after a start it is %s, want less than %s later", next.Sub(start), confirmInterval)
+	}
+	known.drift.Settle(drift.Left{}, drift.Certificates{}, start)
+	next := known.nextConfirm()
+	if after := next.Sub(start); after < confirmInterval || after >= 2*confirmInterval {
+		t.Errorf("after all were read it is %s, want %s to twice that", after, confirmInterval)
+	}
+	known.drift.SettleSome(nil, drift.Certificates{})
+	if again := known.nextConfirm(); !again.Equal(next) {
+		t.Errorf("after a repair it is put off by %s", again.Sub(next))
 	}
 }

@@ -2,6 +2,8 @@ package applier
 
 import (
 	"context"
+	"math/rand/v2"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,6 +19,11 @@ import (
 type memory struct {
 	uid   types.UID
 	drift *drift.State
+
+	// confirmBy is by when the objects are read of an extension that this process has not read
+	// yet; after that it is confirmPause after they were read last. See [confirmInterval].
+	confirmBy    time.Time
+	confirmPause time.Duration
 
 	// diagnoses are why workloads do not serve.
 	diagnoses diagnoses
@@ -39,6 +46,22 @@ type memory struct {
 	remaining []deletable
 }
 
+func newMemory(uid types.UID, now time.Time) *memory {
+	jitter := rand.N(confirmInterval) //nolint:gosec // spreads load
+	return &memory{
+		uid: uid, drift: drift.NewState(), diagnoses: newDiagnoses(),
+		confirmBy: now.Add(jitter), confirmPause: confirmInterval + jitter,
+	}
+}
+
+// nextConfirm is when all objects are to be read, if only shared watches watch them.
+func (m *memory) nextConfirm() time.Time {
+	if confirmed := m.drift.ConfirmedAt(); !confirmed.IsZero() {
+		return confirmed.Add(m.confirmPause)
+	}
+	return m.confirmBy
+}
+
 // memory gives what is remembered of an extension. One that was deleted and created again
 // has another UID, and starts anew.
 func (a *Applier) memory(owner object.Owner) *memory {
@@ -46,7 +69,7 @@ func (a *Applier) memory(owner object.Owner) *memory {
 	defer a.mu.Unlock()
 	known, ok := a.memories[owner.Name]
 	if !ok || known.uid != owner.UID {
-		known = &memory{uid: owner.UID, drift: drift.NewState(), diagnoses: newDiagnoses()}
+		known = newMemory(owner.UID, a.config.Now())
 		a.memories[owner.Name] = known
 	}
 	return known
@@ -70,7 +93,9 @@ func (a *Applier) Forget(extension string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known := a.memories[extension]; known != nil {
-		a.memories[extension] = &memory{uid: known.uid, drift: drift.NewState(), diagnoses: newDiagnoses(), remaining: known.remaining}
+		forgotten := newMemory(known.uid, a.config.Now())
+		forgotten.remaining = known.remaining
+		a.memories[extension] = forgotten
 	}
 }
 

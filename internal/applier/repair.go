@@ -108,11 +108,12 @@ func (e extent) size() int {
 func (e extent) isEmpty() bool { return !e.all && len(e.some) == 0 }
 
 func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Time) (extent, error) {
-	known := a.memory(owner).drift
+	memory := a.memory(owner)
+	known := memory.drift
 	var found extent
 	found.some, found.all = known.ToLookAt(now)
 	if unseen := now.Sub(known.LookedAt()); unseen >= recheckInterval && len(a.watches.Denied(owner.Name)) > 0 ||
-		unseen >= confirmInterval && a.watches.Unconfirmed(owner.Name) {
+		!now.Before(memory.nextConfirm()) && a.watches.Unconfirmed(owner.Name) {
 		found.all = true
 	}
 	if found.isEmpty() {

@@ -87,7 +87,7 @@ func TestOneWatchServesAllExtensions(t *testing.T) {
 	f.settle(t)
 	f.replaces(t, f.owner, "a")
 	f.replaces(t, second, "b")
-	if result, err := f.applier.Repair(t.Context(), second); err != nil || len(result.Unwatched) > 0 || result.RecheckAfter < 10*time.Minute {
+	if result, err := f.applier.Repair(t.Context(), second); err != nil || len(result.Unwatched) > 0 || result.RecheckAfter < 5*time.Minute {
 		t.Errorf("result = %+v (%v), want one that waits for events", result, err)
 	}
 	if diff := cmp.Diff([]string{"/api/v1/configmaps"}, requests.watches()); diff != "" {

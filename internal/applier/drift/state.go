@@ -42,6 +42,9 @@ type State struct {
 	all    bool
 	looked time.Time
 
+	// confirmed is when an operation has read or written every object last.
+	confirmed time.Time
+
 	certificates Certificates
 
 	// initialSync is nil unless a process that has just started waits for it.
@@ -171,6 +174,9 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) {
 	clear(s.seen)
 	s.certificates = kept
 	s.looked = now
+	if len(left.Untouched) == 0 {
+		s.confirmed = now
+	}
 	s.all = false
 	s.dropOwnEvents()
 }
@@ -206,6 +212,14 @@ func (s *State) LookedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.looked
+}
+
+// ConfirmedAt is when every object was read or written last, as the ServiceAccount; zero if this
+// process has not done so. What watches report says nothing of its rights.
+func (s *State) ConfirmedAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.confirmed
 }
 
 // SettleSome notes how a repair has left single objects. If any of them has to do with

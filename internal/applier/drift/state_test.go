@@ -130,3 +130,34 @@ func TestWorkloadsOfOthersAreNotRemembered(t *testing.T) {
 		t.Errorf("at rest %d are remembered, want none", len(s.seen))
 	}
 }
+
+// TestConfirmedAt: only who has read every object knows that the ServiceAccount still may.
+func TestConfirmedAt(t *testing.T) {
+	t.Parallel()
+	key := keys("a")[0]
+	live := map[object.Key]*unstructured.Unstructured{key: {Object: map[string]any{}}}
+	at := time.Unix(1000, 0)
+	for name, test := range map[string]struct {
+		happens func(*State)
+		want    time.Time
+	}{
+		"an initial sync": {happens: func(s *State) {
+			s.BeginInitialSync(nil)
+			s.EndInitialSync(at)
+		}},
+		"all are read": {happens: func(s *State) { s.Settle(Left{Live: live}, Certificates{}, at) }, want: at},
+		"some are not": {happens: func(s *State) {
+			s.Settle(Left{Untouched: map[object.Key]object.Fingerprint{key: {}}}, Certificates{}, at)
+		}},
+		"some are repaired": {happens: func(s *State) { s.SettleSome(live, Certificates{}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := NewState()
+			test.happens(state)
+			if got := state.ConfirmedAt(); !got.Equal(test.want) {
+				t.Errorf("confirmed at %s, want %s", got, test.want)
+			}
+		})
+	}
+}
