@@ -121,7 +121,10 @@ func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Re
 	case len(result.Unwatched) > 0:
 		result.RecheckAfter = recheckInterval
 	case a.watches.Unconfirmed(owner.Name):
-		result.RecheckAfter = max(known.nextConfirm().Sub(now), time.Second)
+		result.RecheckAfter = known.nextConfirm().Sub(now)
+		if result.RecheckAfter <= 0 { // not all of them could be read
+			result.RecheckAfter = recheckInterval
+		}
 	}
 	flapping, next := known.drift.Flapping(now)
 	result.Flapping = flapping
