@@ -8,53 +8,61 @@ import (
 	"time"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
+
+func aTime() time.Time { return time.Unix(1000, 0) }
+
+// alone is a failure that no other extension shares.
+func alone(generation int64, cause cause) failure {
+	return failure{generation: generation, cause: cause, cohort: 1}
+}
 
 func TestBackoffBeginsAnewWithAnotherCause(t *testing.T) {
 	t.Parallel()
-	type failure struct {
+	type met struct {
 		generation int64
 		cause      string // "stage: text"; empty for a success
 	}
-	same := func(generation int64, cause string, times int) []failure {
-		all := make([]failure, times)
+	same := func(generation int64, cause string, times int) []met {
+		all := make([]met, times)
 		for i := range all {
-			all[i] = failure{generation, cause}
+			all[i] = met{generation, cause}
 		}
 		return all
 	}
 	tests := map[string]struct {
-		before []failure
-		then   failure
+		before []met
+		then   met
 		want   time.Duration
 	}{
-		"first":                      {then: failure{1, "fetch: a"}, want: minBackoff},
-		"same cause":                 {before: same(1, "fetch: a", 3), then: failure{1, "fetch: a"}, want: 8 * minBackoff},
-		"another text":               {before: same(1, "fetch: a", 3), then: failure{1, "fetch: b"}, want: minBackoff},
-		"another stage":              {before: same(1, "fetch: a", 3), then: failure{1, "apply: a"}, want: minBackoff},
-		"another spec":               {before: same(1, "fetch: a", 3), then: failure{2, "fetch: a"}, want: minBackoff},
-		"same cause after a success": {before: append(same(1, "fetch: a", 3), failure{}), then: failure{1, "fetch: a"}, want: minBackoff},
+		"first":                      {then: met{1, "fetch: a"}, want: minBackoff},
+		"same cause":                 {before: same(1, "fetch: a", 3), then: met{1, "fetch: a"}, want: 8 * minBackoff},
+		"another text":               {before: same(1, "fetch: a", 3), then: met{1, "fetch: b"}, want: minBackoff},
+		"another stage":              {before: same(1, "fetch: a", 3), then: met{1, "apply: a"}, want: minBackoff},
+		"another spec":               {before: same(1, "fetch: a", 3), then: met{2, "fetch: a"}, want: minBackoff},
+		"same cause after a success": {before: append(same(1, "fetch: a", 3), met{}), then: met{1, "fetch: a"}, want: minBackoff},
 		"a cause that comes back": {
-			before: append(same(1, "fetch: a", 3), failure{1, "fetch: b"}), then: failure{1, "fetch: a"}, want: 2 * minBackoff,
+			before: append(same(1, "fetch: a", 3), met{1, "fetch: b"}), then: met{1, "fetch: a"}, want: 2 * minBackoff,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, request := newBackoff(), requestFor("x")
-			fail := func(f failure) time.Duration {
+			b := newBackoff(aTime)
+			fail := func(f met) time.Duration {
 				if f.cause == "" {
-					b.Forget(request)
+					b.Forget(requestFor("x"))
 					return 0
 				}
 				stage, text, _ := strings.Cut(f.cause, ": ")
-				b.failed(request, f.generation, causeOf(Stage(stage), errors.New(text)))
-				return b.When(request)
+				b.failed("x", alone(f.generation, causeOf(Stage(stage), errors.New(text))))
+				return b.When(requestFor("x"))
 			}
 			for _, f := range tc.before {
 				fail(f)
 			}
-			b.failed(requestFor("y"), 1, causeOf(StageApply, errors.New("of another extension")))
+			b.failed("y", alone(1, causeOf(StageApply, errors.New("of another extension"))))
 			if got := fail(tc.then); got != tc.want {
 				t.Errorf("it waits for %s, want %s", got, tc.want)
 			}
@@ -76,14 +84,14 @@ func TestNoCauseKeepsBackoffShort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, request := newBackoff(), requestFor("x")
+			b, request := newBackoff(aTime), requestFor("x")
 			shortest := 0
 			for i := range tries {
-				b.failed(request, 1, causeOf(StageFetch, errors.New(text(i))))
-				b.startOver(request)
+				b.failed("x", alone(1, causeOf(StageFetch, errors.New(text(i)))))
 				if b.When(request) == minBackoff {
 					shortest++
 				}
+				b.startOver("x")
 			}
 			if shortest > maxFreshStarts {
 				t.Errorf("it waited for the shortest time %d times, more than %d", shortest, maxFreshStarts)
@@ -97,16 +105,22 @@ func TestNoCauseKeepsBackoffShort(t *testing.T) {
 
 func TestNewsBeginBackoffAnew(t *testing.T) {
 	t.Parallel()
-	b, request := newBackoff(), requestFor("x")
-	b.startOver(request)
+	b, request := newBackoff(aTime), requestFor("x")
+	b.startOver("x")
+	denied := failure{generation: 1, cause: causeOf(StageApply, forbidden()), cohort: 1000}
 	for range 5 {
-		b.failed(request, 1, causeOf(StageApply, forbidden()))
-		b.When(request)
+		b.failed("x", denied)
 	}
-	b.startOver(request)
-	b.failed(request, 1, causeOf(StageApply, forbidden()))
-	if got := b.When(request); got != minBackoff {
-		t.Errorf("it waits for %s, want %s", got, minBackoff)
+	b.startOver("x")
+	for i := range promptTries {
+		b.failed("x", denied)
+		if got, want := b.When(request), minBackoff<<i; got != want {
+			t.Errorf("after failure %d it waits for %s, want %s", i+1, got, want)
+		}
+	}
+	b.failed("x", denied)
+	if got := b.When(request); got < maxCohortBackoff/2 {
+		t.Errorf("after some more tries it waits for %s, as if it failed alone", got)
 	}
 	b.Forget(request)
 	if len(b.failures) > 0 {
@@ -119,13 +133,15 @@ func TestNewsBeginBackoffAnew(t *testing.T) {
 func TestFailuresAreStalledInTime(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
-	request := requestFor("x")
+	passes := requeue.Quietly(w.reconciler, w.reconciler.backoff)
 	fail := func(text string) (wait time.Duration) {
 		w.applyErr = errors.New(text)
-		if _, err := w.reconcile(t); err == nil {
-			t.Fatal("the pass did not fail")
+		w.reconciler.holds.ask("x")
+		result, err := passes.Reconcile(t.Context(), requestFor("x"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return w.reconciler.backoff.When(request)
+		return result.RequeueAfter
 	}
 	fail("b")
 	for range 10 {

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
@@ -40,6 +42,7 @@ func TestClassify(t *testing.T) {
 		disposition Disposition
 		reason      string
 		message     string
+		again       time.Duration
 	}{
 		"settled": {disposition: Settled, reason: ocv1.ReasonSucceeded, message: "Desired state reached"},
 		"bad range": {
@@ -82,7 +85,33 @@ func TestClassify(t *testing.T) {
 		},
 		"garbage under a tag": {
 			stage: StageRender, err: &bundle.InvalidError{Violations: []bundle.Violation{{Message: "no CSV"}}}, image: tagged,
-			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + "invalid bundle: no CSV",
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "invalid bundle: no CSV", again: tagInterval,
+		},
+		"no install mode that is supported": {
+			stage: StageRender, err: &bundle.UnsupportedError{Reasons: []string{"none"}}, image: pinned,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "unsupported bundle: none",
+		},
+		"no install mode under a tag": {
+			stage: StageRender, err: &bundle.UnsupportedError{Reasons: []string{"none"}}, image: tagged,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "unsupported bundle: none", again: tagInterval,
+		},
+		"unusable image under a tag": {
+			stage: StageFetch, err: &UnusableImageError{Image: tagged, Err: errBoom, ByTag: true}, image: tagged,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "boom", again: tagInterval,
+		},
+		"kinds that others bring": {
+			stage: StageApply, err: &object.UnknownKindsError{Kinds: []string{"A (a.b/v1)"}},
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + "the cluster does not serve kinds of the bundle: A (a.b/v1); install what brings them",
+		},
+		"kinds of another Kubernetes": {
+			stage: StageApply, err: &object.UnknownKindsError{Kinds: []string{"CronJob (batch/v1beta1)"}, BuiltIn: []string{"CronJob (batch/v1beta1)"}},
+			disposition: Blocked, reason: ocv1.ReasonBlocked,
+			message: prefix + "the cluster does not serve kinds of the bundle: CronJob (batch/v1beta1); only another version of Kubernetes has CronJob (batch/v1beta1)",
+		},
+		"kinds of another Kubernetes that are installed": {
+			stage: StageRepair, err: &object.UnknownKindsError{Kinds: []string{"CronJob (batch/v1beta1)"}, BuiltIn: []string{"CronJob (batch/v1beta1)"}},
+			disposition: Retry, reason: ocv1.ReasonRetrying,
+			message: prefix + "the cluster does not serve kinds of the bundle: CronJob (batch/v1beta1); only another version of Kubernetes has CronJob (batch/v1beta1)",
 		},
 		"bad configuration": {
 			stage: StageRender, err: &bundle.ConfigError{Problems: []string{`unknown field "x"`}}, image: tagged,
@@ -126,7 +155,7 @@ func TestClassify(t *testing.T) {
 				Stage:  tc.stage, Err: tc.err, RepairErr: tc.repairErr, Began: tc.began,
 			})
 			got.summary = "" // see TestTextsOfSituations
-			want := verdict{disposition: tc.disposition, reason: tc.reason, message: tc.message}
+			want := verdict{disposition: tc.disposition, reason: tc.reason, message: tc.message, again: tc.again}
 			if got != want {
 				t.Errorf("classify =\n%+v, want\n%+v", got, want)
 			}
