@@ -61,6 +61,22 @@ type failure struct {
 
 	// atLeast is how long it takes before another try can come to anything else.
 	atLeast time.Duration
+
+	// due is when the extension is tried again in any case; zero for never.
+	due time.Time
+}
+
+// failureOf is what is noted of a pass that failed. What is installed does not wait for what
+// others fail for on their way forward, and neither does what was written in part.
+func failureOf(generation int64, outcome Outcome, v verdict, member membership, err error) failure {
+	met := failure{generation: generation, cause: causeOf(outcome.Stage, err), cohort: max(member.size, 1), atLeast: v.again}
+	switch {
+	case outcome.RepairErr != nil:
+		met.cause, met.cohort, met.atLeast = causeOf(StageRepair, outcome.RepairErr), 1, 0
+	case outcome.Began:
+		met.cohort = 1
+	}
+	return met
 }
 
 // waitAfter is how long after a failure an extension is tried again unless something that
@@ -148,6 +164,9 @@ func (b *backoff) failed(extension string, met failure) (next time.Time) {
 	}
 	wait := waitAfter(after.times, met.cohort, placeOf(extension))
 	after.next = b.now().Add(max(wait, met.atLeast))
+	if !met.due.IsZero() && after.next.After(met.due) {
+		after.next = met.due
+	}
 	b.failures[extension] = after
 	return after.next
 }
@@ -164,10 +183,14 @@ func (b *backoff) startOver(extension string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known := b.failures[extension]
-	if known.starts == 0 || known.starts >= maxFreshStarts {
+	switch {
+	case known.starts == 0:
 		return
+	case known.starts < maxFreshStarts:
+		known.starts++
+		known.times, known.prompt = 0, promptTries
+	default:
+		known.prompt = max(known.prompt, 1) // it does not wait for the turn of a cohort
 	}
-	known.starts++
-	known.times, known.prompt = 0, promptTries
 	b.failures[extension] = known
 }

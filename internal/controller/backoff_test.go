@@ -128,6 +128,59 @@ func TestNewsBeginBackoffAnew(t *testing.T) {
 	}
 }
 
+// TestFailureOf: how many others wait counts for the way forward alone.
+func TestFailureOf(t *testing.T) {
+	t.Parallel()
+	full, broken := errors.New("full"), errors.New("broken")
+	for name, tc := range map[string]struct {
+		outcome Outcome
+		err     error
+		cause   cause
+		cohort  int
+		atLeast time.Duration
+	}{
+		"the way forward":             {outcome: Outcome{Stage: StageApply, Err: full}, err: full, cause: cause{StageApply, "full"}, cohort: 300, atLeast: time.Minute},
+		"written in part":             {outcome: Outcome{Stage: StageApply, Err: full, Began: true}, err: full, cause: cause{StageApply, "full"}, cohort: 1, atLeast: time.Minute},
+		"what is installed":           {outcome: Outcome{Stage: StageRepair, RepairErr: broken}, err: broken, cause: cause{StageRepair, "broken"}, cohort: 1},
+		"the way forward and repairs": {outcome: Outcome{Stage: StageApply, Err: full, RepairErr: broken}, err: full, cause: cause{StageRepair, "broken"}, cohort: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := failureOf(7, tc.outcome, verdict{again: time.Minute}, membership{size: 300}, tc.err)
+			if want := (failure{generation: 7, cause: tc.cause, cohort: tc.cohort, atLeast: tc.atLeast}); got != want {
+				t.Errorf("it is %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// TestWhatIsDueIsTriedInTime however often something else has failed since.
+func TestWhatIsDueIsTriedInTime(t *testing.T) {
+	t.Parallel()
+	b := newBackoff(aTime)
+	met := alone(1, causeOf(StageRepair, errors.New("a")))
+	met.due = aTime().Add(time.Minute)
+	for range 20 {
+		if next := b.failed("x", met); next.After(met.due) {
+			t.Fatalf("it is tried %s late", next.Sub(met.due))
+		}
+	}
+}
+
+// TestLateNewsAreHeeded also after so many that the waits do not begin anew any more.
+func TestLateNewsAreHeeded(t *testing.T) {
+	t.Parallel()
+	b := newBackoff(aTime)
+	denied := failure{generation: 1, cause: causeOf(StageApply, forbidden()), cohort: 1000}
+	for range 2 * maxFreshStarts {
+		b.failed("x", denied)
+		b.startOver("x")
+	}
+	if next := b.failed("x", denied); next.Sub(aTime()) > maxBackoff {
+		t.Errorf("after the news it waits for %s", next.Sub(aTime()))
+	}
+}
+
 // TestFailuresAreStalledInTime has waits that are longer than what is left until a
 // person has to act.
 func TestFailuresAreStalledInTime(t *testing.T) {

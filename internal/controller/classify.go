@@ -52,8 +52,9 @@ type verdict struct {
 // isRetried says that the same is tried again after a while although nothing has changed.
 func (v verdict) isRetried() bool { return v.disposition == Retry || v.again > 0 }
 
-// tagInterval is how long after a look at what a tag stands for the next one is worth it.
-const tagInterval = maxBackoff
+// untoldInterval is how long after a look at what nobody tells of the next one is worth it:
+// what a tag stands for, and objects that the ServiceAccount may not watch.
+const untoldInterval = maxBackoff
 
 // classify decides between retry, wait and blocked. A repair that failed is tried again in
 // any case: of what waits that is said here, of what is blocked by [resultOf], since the
@@ -78,12 +79,21 @@ func classify(outcome Outcome) verdict {
 
 // againIn is the again of a verdict.
 func againIn(outcome Outcome, disposition Disposition) time.Duration {
-	unusable, isUnusable := errors.AsType[*UnusableImageError](outcome.Err)
-	switch {
-	case disposition != Blocked, isUnusable && !unusable.ByTag, !isContent(outcome.Err), imageref.Digest(outcome.Target.Image) != "":
+	if disposition != Blocked || !isForward(outcome.Stage) {
 		return 0
 	}
-	return tagInterval
+	unusable, isUnusable := errors.AsType[*UnusableImageError](outcome.Err)
+	_, isImmutable := errors.AsType[*preflight.ImmutableError](outcome.Err)
+	_, isUnserved := errors.AsType[*object.UnknownKindsError](outcome.Err)
+	switch {
+	case isUnusable && !unusable.ByTag:
+		return 0
+	case imageref.Digest(outcome.Target.Image) == "", isImmutable && len(outcome.Unwatched) > 0:
+		return untoldInterval
+	case isUnserved: // an upgrade of the cluster itself is not told
+		return maxCohortBackoff
+	}
+	return 0
 }
 
 // isContent says that an error is about the content of the image of a bundle.
@@ -114,7 +124,7 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		// What is installed is watched, and somebody has to change it, or the spec.
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &unserved) && outcome.Stage == StageApply && len(unserved.BuiltIn) > 0:
-		// What the cluster serves is watched, and nothing brings these but another cluster.
+		// Nothing that is installed brings these.
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &invalidConfig):
 		return Blocked, ocv1.ReasonInvalidConfiguration

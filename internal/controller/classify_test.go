@@ -38,6 +38,7 @@ func TestClassify(t *testing.T) {
 		err         error
 		repairErr   error
 		began       bool
+		unwatched   []string
 		image       string
 		disposition Disposition
 		reason      string
@@ -85,7 +86,7 @@ func TestClassify(t *testing.T) {
 		},
 		"garbage under a tag": {
 			stage: StageRender, err: &bundle.InvalidError{Violations: []bundle.Violation{{Message: "no CSV"}}}, image: tagged,
-			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "invalid bundle: no CSV", again: tagInterval,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "invalid bundle: no CSV", again: untoldInterval,
 		},
 		"no install mode that is supported": {
 			stage: StageRender, err: &bundle.UnsupportedError{Reasons: []string{"none"}}, image: pinned,
@@ -93,19 +94,19 @@ func TestClassify(t *testing.T) {
 		},
 		"no install mode under a tag": {
 			stage: StageRender, err: &bundle.UnsupportedError{Reasons: []string{"none"}}, image: tagged,
-			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "unsupported bundle: none", again: tagInterval,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "unsupported bundle: none", again: untoldInterval,
 		},
 		"unusable image under a tag": {
 			stage: StageFetch, err: &UnusableImageError{Image: tagged, Err: errBoom, ByTag: true}, image: tagged,
-			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "boom", again: tagInterval,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "boom", again: untoldInterval,
 		},
 		"kinds that others bring": {
 			stage: StageApply, err: &object.UnknownKindsError{Kinds: []string{"A (a.b/v1)"}},
 			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + "the cluster does not serve kinds of the bundle: A (a.b/v1); install what brings them",
 		},
 		"kinds of another Kubernetes": {
-			stage: StageApply, err: &object.UnknownKindsError{Kinds: []string{"CronJob (batch/v1beta1)"}, BuiltIn: []string{"CronJob (batch/v1beta1)"}},
-			disposition: Blocked, reason: ocv1.ReasonBlocked,
+			stage: StageApply, err: &object.UnknownKindsError{Kinds: []string{"CronJob (batch/v1beta1)"}, BuiltIn: []string{"CronJob (batch/v1beta1)"}}, image: pinned,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, again: maxCohortBackoff,
 			message: prefix + "the cluster does not serve kinds of the bundle: CronJob (batch/v1beta1); only another version of Kubernetes has CronJob (batch/v1beta1)",
 		},
 		"kinds of another Kubernetes that are installed": {
@@ -115,8 +116,16 @@ func TestClassify(t *testing.T) {
 		},
 		"bad configuration": {
 			stage: StageRender, err: &bundle.ConfigError{Problems: []string{`unknown field "x"`}}, image: tagged,
-			disposition: Blocked, reason: ocv1.ReasonInvalidConfiguration,
+			disposition: Blocked, reason: ocv1.ReasonInvalidConfiguration, again: untoldInterval,
 			message: prefix + `invalid ClusterExtension configuration: invalid configuration: unknown field "x"`,
+		},
+		"fields that cannot change": {
+			stage: StageApply, err: cannotChange(errBoom), image: pinned,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + cannotChange(errBoom).Error(),
+		},
+		"fields that cannot change of what is not watched": {
+			stage: StageApply, err: cannotChange(errBoom), image: pinned, unwatched: []string{"Deployment.apps"},
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + cannotChange(errBoom).Error(), again: untoldInterval,
 		},
 		"rights missing": {
 			stage:       StageApply,
@@ -133,7 +142,7 @@ func TestClassify(t *testing.T) {
 		},
 		"immutable": {
 			stage: StageApply, err: fmt.Errorf("wrapped: %w", cannotChange(errBoom)),
-			disposition: Blocked, reason: ocv1.ReasonBlocked,
+			image: pinned, disposition: Blocked, reason: ocv1.ReasonBlocked,
 			message: prefix + `wrapped: spec.selector cannot be changed; delete the Deployment, so that it is created again, or add "Deployment" to spec.install.replaceImmutable`,
 		},
 		"immutable, and something was written": {
@@ -152,7 +161,7 @@ func TestClassify(t *testing.T) {
 			got := classify(Outcome{
 				Target: Target{Bundle: identity("1.0.0"), Image: tc.image},
 				Onward: Target{Action: Keep},
-				Stage:  tc.stage, Err: tc.err, RepairErr: tc.repairErr, Began: tc.began,
+				Stage:  tc.stage, Err: tc.err, RepairErr: tc.repairErr, Began: tc.began, Unwatched: tc.unwatched,
 			})
 			got.summary = "" // see TestTextsOfSituations
 			want := verdict{disposition: tc.disposition, reason: tc.reason, message: tc.message, again: tc.again}

@@ -29,14 +29,14 @@ func commonCauseOf(outcome Outcome) commonCause {
 	if reason.text == "" {
 		return commonCause{}
 	}
-	err := outcome.Err
+	stage, err := outcome.Stage, outcome.Err
 	if err == nil {
-		err = outcome.Pending
+		stage, err = StageApply, outcome.Pending // as far as one comes without approval
 	}
 	owner, target := outcome.Owner, outcome.Target
 	text := withoutNames(err.Error(), owner.Name, owner.Namespace, owner.ServiceAccount, owner.Package,
 		target.Bundle.Name, target.Bundle.Version, target.Image)
-	return commonCause{stage: outcome.Stage, text: reason.text + ": " + text}
+	return commonCause{stage: stage, text: reason.text + ": " + text}
 }
 
 // withoutNames leaves out of a text the names of an extension and what else varies, and what
@@ -162,7 +162,9 @@ func (c *cohorts) leave(extension string) {
 	delete(c.causes, extension)
 	left := c.all[cause]
 	left.waiting = slices.DeleteFunc(left.waiting, func(other string) bool { return other == extension })
-	if left.size--; left.size == 0 {
+	left.size--
+	left.told = min(left.told, left.size) // who comes later is told of anew
+	if left.size == 0 {
 		delete(c.all, cause)
 	}
 }

@@ -76,8 +76,8 @@ func TestCommonCausesAreBounded(t *testing.T) {
 	if none := commonCauseOf(Outcome{Target: Target{Action: Keep}}); none != (commonCause{}) {
 		t.Errorf("what is as wanted has the cause %q", none.text)
 	}
-	if pending := commonCauseOf(Outcome{Pending: &preflight.ApprovalError{Version: "1.0.0"}}); pending == (commonCause{}) {
-		t.Error("what waits for approval has no cause")
+	if pending := commonCauseOf(Outcome{Pending: &preflight.ApprovalError{Version: "1.0.0"}}); !isFurther(pending, commonCause{stage: StageRender, text: "x"}) {
+		t.Error("who waits for approval has not come further than to the bundle")
 	}
 }
 
@@ -120,6 +120,7 @@ func TestCohorts(t *testing.T) {
 		"another text":                     {before: five, then: met("a", other), want: membership{size: 1, doubled: true}},
 		"gone":                             {before: five, then: gone("a")},
 		"after one is gone":                {before: append(five[:5:5], gone("a")), then: met("b", none), want: membership{next: []string{"c", "d"}}},
+		"a cause that comes back":          {before: append(five[:5:5], gone("a"), gone("b"), gone("c"), gone("d")), then: met("a", full), want: membership{size: 2, doubled: true}},
 		"those that wait for something":    {before: []func(*cohorts) membership{waits("a", full), waits("b", full), met("c", full)}, then: met("c", none)},
 	}
 	for name, tc := range tests {

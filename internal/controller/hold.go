@@ -106,6 +106,14 @@ func (h *holds) take(extension string, toward goal, now time.Time) (hold, bool) 
 	return known, true
 }
 
+// until is when what the hold of an extension stands for is tried again; zero for as long as
+// nobody asks.
+func (h *holds) until(extension string) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.known[extension].until
+}
+
 // put replaces the hold of an extension. An error that is too long to be kept is none.
 func (h *holds) put(extension string, met hold) {
 	h.mu.Lock()

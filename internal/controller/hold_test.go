@@ -115,7 +115,7 @@ func TestWhatFailedIsNotTriedForTheTime(t *testing.T) {
 		},
 		"a bundle that is broken under a tag": {
 			fail:  []func(w *world){broken},
-			tries: []string{tagged, "close"}, again: tagInterval, asked: []string{tagged, "close"},
+			tries: []string{tagged, "close"}, again: untoldInterval, asked: []string{tagged, "close"},
 		},
 		"a bundle that is broken under a digest": {
 			fail:  []func(w *world){broken, byDigest},

@@ -130,7 +130,8 @@ func logChanges(ctx context.Context, outcome Outcome) {
 
 // logReason logs why a pass has left the world as it is: at V(0) if that is another reason
 // than the one that was logged last. Of a reason that many extensions have in common it is
-// logged each time that they have become twice as many.
+// logged each time that they have become twice as many. What waits for approval asks a person
+// for each.
 func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Outcome, member membership) {
 	reason := reasonOf(outcome)
 	if reason.text == "" {
@@ -142,7 +143,7 @@ func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Ou
 	}
 	verbosity, text := 0, fmt.Sprint(reason)
 	before, known := r.reasons.Swap(extension, text)
-	if isOld := known && before == text; isOld || member.size > 1 && !member.doubled {
+	if isOld := known && before == text; isOld || member.size > 1 && !member.doubled && outcome.Pending == nil {
 		verbosity = 1
 	}
 	if member.size > 1 {

@@ -204,9 +204,11 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 func (r *Reconciler) noteFailure(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, member membership, err error) {
 	var next time.Time
 	if err != nil && (!outcome.Held || outcome.RepairErr != nil) {
-		next = r.backoff.failed(ext.Name, failure{
-			generation: ext.Generation, cause: causeOf(outcome.Stage, err), cohort: max(member.size, 1), atLeast: v.again,
-		})
+		met := failureOf(ext.Generation, outcome, v, member, err)
+		if outcome.Held {
+			met.due = r.holds.until(ext.Name)
+		}
+		next = r.backoff.failed(ext.Name, met)
 	}
 	switch {
 	case outcome.Held:
