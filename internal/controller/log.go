@@ -20,6 +20,9 @@ const (
 	keyObject  = "object"
 	keyObjects = "objects"
 	keyReason  = "reason"
+
+	// keyExtensions is how many extensions have a reason in common.
+	keyExtensions = "extensions"
 )
 
 const (
@@ -126,8 +129,10 @@ func logChanges(ctx context.Context, outcome Outcome) {
 }
 
 // logReason logs why a pass has left the world as it is: at V(0) if that is another reason
-// than the one that was logged last.
-func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Outcome) {
+// than the one that was logged last. Of a reason that many extensions have in common it is
+// logged each time that they have become twice as many. What waits for approval asks a person
+// for each.
+func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Outcome, member membership) {
 	reason := reasonOf(outcome)
 	if reason.text == "" {
 		r.reasons.Delete(extension)
@@ -137,8 +142,12 @@ func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Ou
 		return
 	}
 	verbosity, text := 0, fmt.Sprint(reason)
-	if before, known := r.reasons.Swap(extension, text); known && before == text {
+	before, known := r.reasons.Swap(extension, text)
+	if isOld := known && before == text; isOld || member.size > 1 && !member.doubled && outcome.Pending == nil {
 		verbosity = 1
+	}
+	if member.size > 1 {
+		reason.values = append(reason.values, keyExtensions, member.size)
 	}
 	log.FromContext(ctx).V(verbosity).Info(reason.text, reason.values...)
 }

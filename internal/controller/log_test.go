@@ -169,10 +169,37 @@ func TestLoggedReasons(t *testing.T) {
 			}
 			got = append(got, messageIn(t, line))
 		}, funcr.Options{})
-		reconciler.logReason(log.IntoContext(t.Context(), logger), "x", step.outcome)
+		reconciler.logReason(log.IntoContext(t.Context(), logger), "x", step.outcome, membership{size: 1})
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s: logged at V(0) (-want +got):\n%s", step.does, diff)
 		}
+	}
+}
+
+// TestLoggedReasonsThatManyShare: one reason of a thousand extensions has few lines, which
+// say how many there are.
+func TestLoggedReasonsThatManyShare(t *testing.T) {
+	t.Parallel()
+	reconciler, cohorts := &Reconciler{}, newCohorts()
+	var got []string
+	logger := funcr.NewJSON(func(line string) {
+		var entry struct {
+			Extensions int `json:"extensions"`
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(entry.Extensions))
+	}, funcr.Options{})
+	for range 3 {
+		for i := range 1000 {
+			name := fmt.Sprintf("e-%d", i)
+			outcome := failingFor(name, StageApply, "trying to create Service %s: range is full")
+			reconciler.logReason(log.IntoContext(t.Context(), logger), name, outcome, cohorts.met(name, commonCauseOf(outcome), true))
+		}
+	}
+	if want := "0 2 4 8 16 32 64 128 256 512"; strings.Join(got, " ") != want {
+		t.Errorf("lines at V(0) tell of %v extensions, want %s, where 0 is one", got, want)
 	}
 }
 

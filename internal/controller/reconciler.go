@@ -61,8 +61,9 @@ type Reconciler struct {
 	After func(wait time.Duration, do func()) (stop func() bool)
 
 	// reasons has why the last pass over each extension left the world as it is, as it
-	// was logged.
+	// was logged. cohorts has whom that is common to.
 	reasons sync.Map
+	cohorts *cohorts
 
 	// concluded has the status that the last pass over each extension came to, and
 	// announced the one that a pass has written before it was over, while it may still come
@@ -77,8 +78,12 @@ type Reconciler struct {
 	efforts sync.Map
 
 	// backoff is how long to wait after what the status tells of, see
-	// [requeue.Quietly].
+	// [requeue.Quietly]. holds are tries that are not made meanwhile.
 	backoff *backoff
+	holds   *holds
+
+	// wake asks for a pass over an extension that has failed.
+	wake func(extension string)
 
 	// denied are the extensions that lacked rights in their last pass.
 	denied sync.Map
@@ -114,6 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ctx, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
 
+	r.holds.begin(req.Name)
 	ext := &ocv1.ClusterExtension{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ext); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -183,19 +189,40 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
 	r.emit(ext, transitionOf(&ext.Status, status))
 	r.emit(ext, moveOf(outcome.Moved))
-	r.logReason(ctx, ext.Name, outcome)
+	member := r.cohorts.met(ext.Name, commonCauseOf(outcome), verdict.isRetried())
+	for _, other := range member.next {
+		r.wake(other)
+	}
+	r.logReason(ctx, ext.Name, outcome, member)
 	result, err := resultOf(outcome, verdict, phase)
+	r.noteFailure(ext, outcome, verdict, member, err)
 	repaired, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), now)
 	r.emit(ext, repaired)
 	result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	if written == ext && r.wasBehind(ctx, ext) {
 		result.RequeueAfter = atOnce
 	}
-	if err != nil {
-		r.backoff.failed(requestFor(ext.Name), ext.Generation, causeOf(outcome.Stage, err))
-		r.backoff.dueIn(requestFor(ext.Name), phase.remaining)
-	}
 	return result, err
+}
+
+// noteFailure notes what came of a pass for when the next one comes, and for what that one
+// need not try. A pass that has tried nothing changes neither.
+func (r *Reconciler) noteFailure(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, member membership, err error) {
+	var next time.Time
+	if err != nil && (!outcome.Held || outcome.RepairErr != nil) {
+		met := failureOf(ext.Generation, outcome, v, member, err)
+		if outcome.Held {
+			met.due = r.holds.until(ext.Name)
+		}
+		next = r.backoff.failed(ext.Name, met)
+	}
+	switch {
+	case outcome.Held:
+	case isForward(outcome.Stage):
+		r.holds.put(ext.Name, holdOf(ext, outcome, v, next))
+	default:
+		r.holds.forget(ext.Name)
+	}
 }
 
 func (r *Reconciler) forget(ctx context.Context, extension string) {
@@ -211,6 +238,8 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.unfinishedSince.Delete(extension)
 	r.repairs.forget(extension)
 	r.reasons.Delete(extension)
+	r.cohorts.forget(extension)
+	r.holds.forget(extension)
 	r.Metrics.forget(extension)
 }
 

@@ -310,6 +310,10 @@ func checks() map[string]situation {
 			outcome: failing(StageApply, &object.UnknownKindsError{Kinds: []string{"Certificate (cert-manager.io/v1)", "ServiceMonitor (monitoring.coreos.com/v1)"}}),
 			next:    "install what provides them",
 		},
+		"The bundle is for another Kubernetes": {
+			outcome: failing(StageApply, &object.UnknownKindsError{Kinds: []string{"PodDisruptionBudget (policy/v1beta1)"}, BuiltIn: []string{"PodDisruptionBudget (policy/v1beta1)"}}),
+			next:    "choose another version",
+		},
 		"An upgrade waits for approval": {outcome: approval, next: "approvedVersion"},
 	}
 }
