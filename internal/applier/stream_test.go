@@ -127,10 +127,9 @@ func TestTheOnlyObjectIsWatchedByItsName(t *testing.T) {
 		if err := admin.Delete(t.Context(), f.live(t, name)); err != nil {
 			t.Fatal(err)
 		}
-		f.waitForChange(t)
-		f.repair(t)
-		if f.live(t, name) == nil {
-			t.Errorf("%s is still missing", name)
+		for f.live(t, name) == nil { // the event of a repair may come before its answer, and calls once more
+			f.waitForChange(t)
+			f.repair(t)
 		}
 	}
 	f.apply(t, "1.0.0", configMap("a", "1"))

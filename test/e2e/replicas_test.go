@@ -85,7 +85,7 @@ func startingReads(t *testing.T) []environment.Request {
 		isHeld := r.ObjectRef != nil && r.ObjectRef.Name == "" &&
 			slices.Contains([]string{"clusterextensions", "clustercatalogs", "serviceaccounts"}, r.ObjectRef.Resource)
 		begins := r.Verb == "list" || strings.Contains(r.RequestURI, "sendInitialEvents=true")
-		return !isHeld || !begins || r.ImpersonatedUser != nil
+		return !isHeld || !begins || r.IsEndOfWatch() || r.ImpersonatedUser != nil
 	})
 }
 
