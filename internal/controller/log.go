@@ -1,12 +1,15 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
@@ -23,7 +26,8 @@ const (
 )
 
 const (
-	// maxLogged is how many repaired objects of a pass have lines of their own.
+	// maxLogged is how many objects that a pass has repaired, and how many that it has written
+	// otherwise, have lines of their own.
 	maxLogged = 100
 
 	// maxLoggedManagers is how many field managers a line names of one object.
@@ -39,25 +43,76 @@ type line struct {
 	values []any
 }
 
-// changesOf are the lines about what a pass has changed in the world, one for each change.
+// changesOf are the lines about what a pass has changed in the world: one for each object
+// that it has written, and one for the whole.
 func changesOf(outcome Outcome) []line {
-	var lines []line
+	lines := repairedLines(outcome.Repair)
 	if n := outcome.Repair.TakenOver(); n > 0 {
 		lines = append(lines, line{"took over", []any{keyObjects, n}})
 	}
-	// Of a certificate that was issued it is told where that happens.
-	repaired := slices.DeleteFunc(outcome.Repair.Repaired(), func(key object.Key) bool {
-		difference := outcome.Repair.Differences[key]
-		return !difference.Missing && len(difference.Fields) == 0
-	})
-	for _, key := range repaired[:min(len(repaired), maxLogged)] {
-		lines = append(lines, repairedLine(key, outcome.Repair.Differences[key]))
-	}
-	if more := len(repaired) - maxLogged; more > 0 {
-		lines = append(lines, line{"repaired more", []any{keyObjects, more}})
-	}
 	if outcome.Applied != nil {
+		lines = append(lines, writtenLines(*outcome.Applied)...)
 		lines = append(lines, appliedLine(outcome))
+	}
+	return lines
+}
+
+// repairedLines are about what was put back, and then about what was only taken over, or
+// written for certificates.
+func repairedLines(repair installation.Result) []line {
+	var repaired, others []line
+	for _, key := range inOrder(repair.Differences) {
+		difference := repair.Differences[key]
+		switch isEmpty := !difference.Missing && len(difference.Fields) == 0; {
+		case isEmpty:
+		case difference.OnlyOwners:
+			others = append(others, lineAbout("changed", key, difference))
+		default:
+			repaired = append(repaired, repairedLine(key, difference))
+		}
+	}
+	others = append(others, certifiedLines(repair)...)
+	return append(bounded(repaired, "repaired more"), bounded(others, "changed more")...)
+}
+
+// writtenLines are about what an installation or an upgrade has written.
+func writtenLines(applied installation.Result) []line {
+	var lines []line
+	for _, key := range inOrder(applied.Differences) {
+		text, difference := "changed", applied.Differences[key]
+		switch {
+		case difference.Missing:
+			text = "created"
+		case difference.Replaced:
+			text = "replaced"
+		}
+		lines = append(lines, lineAbout(text, key, difference))
+	}
+	for _, key := range inOrder(applied.Changes) {
+		if applied.Changes[key] == object.Deleted {
+			lines = append(lines, lineAbout("deleted", key, object.Difference{}))
+		}
+	}
+	return bounded(append(lines, certifiedLines(applied)...), "wrote more")
+}
+
+func certifiedLines(result installation.Result) []line {
+	var lines []line
+	for _, key := range inOrder(result.Certified) {
+		lines = append(lines, lineAbout("changed", key, result.Certified[key]))
+	}
+	return lines
+}
+
+// inOrder are the keys as people sort them.
+func inOrder[T any](of map[object.Key]T) []object.Key {
+	return slices.SortedFunc(maps.Keys(of), func(a, b object.Key) int { return cmp.Compare(a.String(), b.String()) })
+}
+
+// bounded are lines of which there may be any number, and what is said of those left out.
+func bounded(lines []line, more string) []line {
+	if left := len(lines) - maxLogged; left > 0 {
+		return append(lines[:maxLogged:maxLogged], line{more, []any{keyObjects, left}})
 	}
 	return lines
 }
@@ -69,9 +124,20 @@ type loggedObject struct {
 	Name      string `json:"name"`
 }
 
-func repairedLine(key object.Key, difference object.Difference) line {
+// lineAbout names an object, and what of it is concerned.
+func lineAbout(text string, key object.Key, difference object.Difference) line {
 	named := loggedObject{Kind: inLine(key.Kind), Namespace: inLine(key.Namespace), Name: inLine(key.Name)}
-	values := []any{keyObject, named, "missing", difference.Missing}
+	return line{text, append([]any{keyObject, named}, fieldsOf(difference)...)}
+}
+
+func repairedLine(key object.Key, difference object.Difference) line {
+	made := lineAbout("repaired", key, difference)
+	made.values = slices.Insert(made.values, 2, any("missing"), any(difference.Missing)) // after the object
+	return made
+}
+
+func fieldsOf(difference object.Difference) []any {
+	var values []any
 	if len(difference.Fields) > 0 {
 		fields := excerpt.Of(difference.Fields, maxLoggedName)
 		if difference.More > 0 {
@@ -82,7 +148,7 @@ func repairedLine(key object.Key, difference object.Difference) line {
 	if len(difference.Managers) > 0 {
 		values = append(values, "writtenBy", writersOf(difference.Managers))
 	}
-	return line{"repaired", values}
+	return values
 }
 
 func writersOf(managers []string) string {
@@ -119,10 +185,38 @@ func appliedLine(outcome Outcome) line {
 	}
 }
 
-func logChanges(ctx context.Context, outcome Outcome) {
+func (r *Reconciler) logChanges(ctx context.Context, extension string, outcome Outcome) {
 	for _, line := range changesOf(outcome) {
 		log.FromContext(ctx).Info(line.text, line.values...)
 	}
+	r.logVoid(ctx, extension, outcome.Repair.Void)
+	if outcome.Applied != nil {
+		r.logVoid(ctx, extension, outcome.Applied.Void)
+	}
+}
+
+// logVoid logs requests that have changed nothing, at V(0) once for each object: somebody
+// pays for them each time, and nothing else tells of them.
+func (r *Reconciler) logVoid(ctx context.Context, extension string, void map[object.Key]object.Difference) {
+	if len(void) == 0 {
+		return
+	}
+	before, _ := r.void.Load(extension)
+	known, _ := before.(map[object.Key]struct{})
+	told := maps.Clone(known)
+	if told == nil {
+		told = map[object.Key]struct{}{}
+	}
+	for _, key := range inOrder(void) {
+		verbosity := 0
+		if _, again := told[key]; again {
+			verbosity = 1
+		}
+		told[key] = struct{}{}
+		line := lineAbout("a patch changed nothing", key, void[key])
+		log.FromContext(ctx).V(verbosity).Info(line.text, line.values...)
+	}
+	r.void.Store(extension, told)
 }
 
 // logReason logs why a pass has left the world as it is: at V(0) if that is another reason

@@ -35,6 +35,10 @@ func TestLoggedChanges(t *testing.T) {
 		}
 		return &installation.Result{Changes: changes}
 	}
+	certified := func(result installation.Result, differences map[object.Key]object.Difference) installation.Result {
+		result.Certified = differences
+		return result
+	}
 	repair := func(differences map[object.Key]object.Difference) installation.Result {
 		return installation.Result{Changes: changesTo(slices.Collect(maps.Keys(differences))...), Differences: differences}
 	}
@@ -68,7 +72,32 @@ func TestLoggedChanges(t *testing.T) {
 		},
 		"upgraded": {
 			outcome: Outcome{Observed: before, Target: to("1.1.0"), Applied: result(1, 2, 3)},
-			want:    []string{"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=3"},
+			want: []string{
+				"deleted object={deleted  0}", "deleted object={deleted  1}", "deleted object={deleted  2}",
+				"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=3",
+			},
+		},
+		"each object of an upgrade": {
+			outcome: Outcome{Observed: before, Target: to("1.1.0"), Applied: &installation.Result{
+				Changes: map[object.Key]object.Change{
+					settings: object.Updated, service: object.Updated, keyOf("Role", "n", "r"): object.Created,
+					keyOf("Role", "n", "old"): object.Deleted, keyOf("Role", "n", "same"): object.Unchanged,
+				},
+				Differences: map[object.Key]object.Difference{
+					settings:                {Fields: []string{"data.a", "metadata.ownerReferences"}, More: 1},
+					service:                 {Replaced: true, Fields: []string{"spec.clusterIP"}},
+					keyOf("Role", "n", "r"): {Missing: true},
+				},
+				Certified: map[object.Key]object.Difference{keyOf("Secret", "n", "c"): {Fields: []string{"data.tls.key"}}},
+			}},
+			want: []string{
+				"changed object={ConfigMap n settings} fields=data.a, metadata.ownerReferences, of 3",
+				"created object={Role n r}",
+				"replaced object={Service n s} fields=spec.clusterIP",
+				"deleted object={Role n old}",
+				"changed object={Secret n c} fields=data.tls.key",
+				"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=1",
+			},
 		},
 		"installed, and then something else went wrong": {
 			outcome: Outcome{Target: to("1.0.0"), Applied: result(4, 0, 0), Stage: StageObserve, Err: &resolve.Error{}},
@@ -84,12 +113,22 @@ func TestLoggedChanges(t *testing.T) {
 				"repaired object={Service n s} missing=true",
 			},
 		},
-		"a certificate was issued": {outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{settings: {}})}},
+		"a certificate was renewed": {
+			outcome: Outcome{Observed: before, Repair: certified(
+				repair(map[object.Key]object.Difference{settings: {}}), map[object.Key]object.Difference{settings: {Fields: []string{"data.tls.crt"}}},
+			)},
+			want: []string{"changed object={ConfigMap n settings} fields=data.tls.crt"},
+		},
 		"taken over": {
 			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
-				service: {OnlyOwners: true}, settings: {OnlyOwners: true},
+				service:  {OnlyOwners: true, Fields: []string{"metadata.ownerReferences"}},
+				settings: {OnlyOwners: true, Fields: []string{"metadata.ownerReferences"}},
 			})},
-			want: []string{"took over objects=2"},
+			want: []string{
+				"changed object={ConfigMap n settings} fields=metadata.ownerReferences",
+				"changed object={Service n s} fields=metadata.ownerReferences",
+				"took over objects=2",
+			},
 		},
 	}
 	for name, tc := range tests {
@@ -131,6 +170,51 @@ func TestLoggedRepairsAreBounded(t *testing.T) {
 	}
 	if len(lines[0]) > 2*maxLoggedName+100 || strings.Contains(lines[0], "\n") {
 		t.Errorf("%q", lines[0])
+	}
+}
+
+func TestLoggedWritesAreBounded(t *testing.T) {
+	t.Parallel()
+	applied := installation.Result{Changes: map[object.Key]object.Change{}, Differences: map[object.Key]object.Difference{}}
+	for i := range maxLogged + 5 {
+		key := keyOf("ConfigMap", "n", strconv.Itoa(i))
+		applied.Changes[key], applied.Differences[key] = object.Created, object.Difference{Missing: true}
+	}
+	lines := linesOf(changesOf(Outcome{Applied: &applied}))
+	if len(lines) != maxLogged+2 || lines[maxLogged] != "wrote more objects=5" {
+		t.Errorf("%d lines, the last of which are %q", len(lines), lines[maxLogged:])
+	}
+}
+
+// TestVoidPatchesAreTold once for each object, in whichever pass they come again.
+func TestVoidPatchesAreTold(t *testing.T) {
+	t.Parallel()
+	void := map[object.Key]object.Difference{keyOf("PodDisruptionBudget", "n", "p"): {Fields: []string{"spec.selector"}}}
+	more := maps.Clone(void)
+	more[keyOf("Role", "n", "r")] = object.Difference{Fields: []string{"rules"}}
+	const budget = `{"logger":"","level":0,"msg":"a patch changed nothing","object":{"kind":"PodDisruptionBudget","namespace":"n","name":"p"},"fields":"spec.selector"}`
+	const role = `{"logger":"","level":0,"msg":"a patch changed nothing","object":{"kind":"Role","namespace":"n","name":"r"},"fields":"rules"}`
+	reconciler := &Reconciler{}
+	for _, step := range []struct {
+		does    string
+		outcome Outcome
+		want    []string
+	}{
+		{"repairs", Outcome{Repair: installation.Result{Void: void}}, []string{budget}},
+		{"repairs again", Outcome{Repair: installation.Result{Void: void}}, nil},
+		{"upgrades", Outcome{Applied: &installation.Result{Void: more}}, []string{role}},
+	} {
+		var got []string
+		logger := funcr.NewJSON(func(line string) { got = append(got, line) }, funcr.Options{})
+		outcome := step.outcome
+		if outcome.Applied != nil {
+			outcome.Target = Target{Bundle: identity("1.0.0")}
+		}
+		reconciler.logChanges(log.IntoContext(t.Context(), logger), "x", outcome)
+		got = slices.DeleteFunc(got, func(line string) bool { return messageIn(t, line) != "a patch changed nothing" })
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.does, diff)
+		}
 	}
 }
 

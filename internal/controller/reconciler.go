@@ -87,6 +87,10 @@ type Reconciler struct {
 	// extension, since when the kinds of its issuer of certificates are lacking.
 	unserved, issuerGone sync.Map
 
+	// void are the objects of each extension of which it was logged that a patch has changed
+	// nothing.
+	void sync.Map
+
 	// repairs are the repaired objects that no event has named yet.
 	repairs repairLog
 
@@ -134,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	wanted, invalid := translate(ext)
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)
-	logChanges(ctx, outcome)
+	r.logChanges(ctx, ext.Name, outcome)
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), object.ErrOwnerGone) {
 		return afterRemoval, nil
 	}
@@ -207,6 +211,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.unfinishedSince.Delete(extension)
 	r.repairs.forget(extension)
 	r.reasons.Delete(extension)
+	r.void.Delete(extension)
 	r.Metrics.forget(extension)
 }
 

@@ -17,7 +17,6 @@ func TestFieldsOfAChange(t *testing.T) {
 		want               Difference
 	}{
 		"nothing": {kind: configMapKind, wanted: "data: {a: x}", live: "data: {a: x}"},
-		"missing": {kind: configMapKind, wanted: "data: {a: x}", want: Difference{Missing: true}},
 		"values":  {kind: configMapKind, wanted: "data: {a: x, b: y}", live: "data: {a: secret}", want: Difference{Fields: []string{"data.a", "data.b"}}},
 		"a list that is merged": {
 			kind: webhookKind, wanted: "webhooks: [{name: v, timeoutSeconds: 1}]", live: "webhooks: [{name: v, timeoutSeconds: 2}]",
@@ -47,11 +46,39 @@ func TestFieldsOfAChange(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := ThreeWay{Wanted: parse(t, tc.kind, tc.wanted)}
-			if tc.live != "" {
-				s.Live = parse(t, tc.kind, tc.live)
+			s := ThreeWay{Wanted: parse(t, tc.kind, tc.wanted), Live: parse(t, tc.kind, tc.live)}
+			if diff := cmp.Diff(tc.want, s.difference(t)); diff != "" {
+				t.Errorf("difference (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.want, s.Difference()); diff != "" {
+		})
+	}
+}
+
+// difference is that of the patch.
+func (w ThreeWay) difference(t *testing.T) Difference {
+	t.Helper()
+	patch, err := w.Patch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patch.Difference(w.Live)
+}
+
+func TestDifferencesAreAdded(t *testing.T) {
+	t.Parallel()
+	many := make([]string, maxFields)
+	for i := range many {
+		many[i] = fmt.Sprintf("b%02d", i)
+	}
+	for name, tc := range map[string]struct{ first, later, want Difference }{
+		"others":       {Difference{Missing: true}, Difference{Fields: []string{"a"}}, Difference{Missing: true, Fields: []string{"a"}}},
+		"the same":     {Difference{Fields: []string{"a", "c"}}, Difference{Fields: []string{"a", "b"}}, Difference{Fields: []string{"a", "b", "c"}}},
+		"owners":       {Difference{Fields: []string{"a"}, OnlyOwners: true}, Difference{Fields: []string{"b"}}, Difference{Fields: []string{"a", "b"}}},
+		"more than 20": {Difference{Fields: []string{"a"}, More: 1}, Difference{Fields: many, More: 2}, Difference{Fields: append([]string{"a"}, many[:maxFields-1]...), More: 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, tc.first.With(tc.later)); diff != "" {
 				t.Errorf("difference (-want +got):\n%s", diff)
 			}
 		})
@@ -72,7 +99,7 @@ func TestDifferenceIsBounded(t *testing.T) {
 	}
 	wanted, live := parse(t, customKind, ""), parse(t, customKind, "")
 	wanted.Object["spec"] = spec
-	got := ThreeWay{Wanted: wanted, Live: live}.Difference()
+	got := ThreeWay{Wanted: wanted, Live: live}.difference(t)
 	if len(got.Fields) != maxFields || got.More != leaves-maxFields {
 		t.Errorf("%d fields and %d more, want %d and %d", len(got.Fields), got.More, maxFields, leaves-maxFields)
 	}

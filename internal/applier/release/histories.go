@@ -42,7 +42,8 @@ type Histories struct {
 	asked   map[string]struct{}
 }
 
-// Config is where release records are. All fields but the last are required.
+// Config is where release records are, and which of them are kept. It is made by
+// [NewConfig]. All fields but ChunkBytes are required.
 type Config struct {
 	Secrets corev1client.SecretInterface
 
@@ -58,6 +59,8 @@ type Config struct {
 	// ChunkBytes is how many bytes of a record a Secret may have; zero for as many as
 	// there is room for.
 	ChunkBytes int
+
+	kept *keptRecords
 }
 
 // NewConfig gives a configuration for records in a namespace, without Confirm and Now.
@@ -71,11 +74,13 @@ func NewConfig(config *rest.Config, through *http.Client, namespace string) (Con
 		return Config{}, fmt.Errorf("building a client for release records: %w", err)
 	}
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
-	return Config{Secrets: core.Secrets(namespace), Names: names.Resource(secrets).Namespace(namespace)}, nil
+	return Config{Secrets: core.Secrets(namespace), Names: names.Resource(secrets).Namespace(namespace), kept: newKeptRecords()}, nil
 }
 
 func (c Config) records(owner object.Owner) *records {
-	return &records{secrets: c.Secrets, names: c.Names, now: c.Now, owner: owner, chunkBytes: cmp.Or(c.ChunkBytes, chunkSize)}
+	return &records{
+		secrets: c.Secrets, names: c.Names, now: c.Now, owner: owner, chunkBytes: cmp.Or(c.ChunkBytes, chunkSize), kept: c.kept,
+	}
 }
 
 // NewHistories has made no request yet.
