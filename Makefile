@@ -19,7 +19,7 @@ RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
 # Every module there is; verify keeps them tidy. For hack/release that would take modules
 # which only tests of other projects import, and which not every proxy gives.
-MODULES := . hack/actionlint hack/cluster hack/dns hack/release hack/tools
+MODULES := . hack/actionlint hack/cluster hack/dns hack/plot hack/release hack/tools
 TIDY = $(filter-out hack/release,$(MODULES))
 
 # The programs of the local cluster, and the program that runs one.
@@ -247,6 +247,12 @@ bench: ## Run the benchmarks; each result is a line of JSON.
 	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(UNIT) | go run ./test/bench/gobench
 	@go run ./test/bench/catalogs
 	@go run ./test/bench/fleet
+
+.PHONY: bench-plot
+bench-plot: ## Measure what installs cost over the number of extensions, and draw docs/performance.svg.
+	@mkdir -p bin
+	go run ./test/bench/fleet -only releases >bin/releases.json
+	go run -C hack/plot . <bin/releases.json >docs/performance.svg
 
 # A cluster
 

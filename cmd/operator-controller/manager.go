@@ -54,16 +54,16 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 }
 
 // newSession has all that is made anew with each session.
-func (p *process) newSession() (*session, error) {
+func (p *process) newSession(ctx context.Context) (*session, error) {
 	s := &session{gate: &gate{}}
-	if err := p.setUp(s); err != nil {
+	if err := p.setUp(ctx, s); err != nil {
 		s.end()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (p *process) setUp(s *session) error {
+func (p *process) setUp(ctx context.Context, s *session) error {
 	connection := s.gate.behind(p.config)
 	scheme, err := controller.NewScheme()
 	if err != nil {
@@ -88,6 +88,9 @@ func (p *process) setUp(s *session) error {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
 	if err := controller.CheckServed(managed.GetRESTMapper()); err != nil {
+		return err
+	}
+	if err := controller.HoldOnStandby(ctx, managed.GetCache()); err != nil {
 		return err
 	}
 	s.manager = &countingManager{Manager: managed}

@@ -250,7 +250,7 @@ func (p *process) begin(ctx context.Context) (*session, error) {
 	}
 	done := make(chan made, 1)
 	go func() {
-		s, err := p.newSession()
+		s, err := p.newSession(ctx)
 		done <- made{s, err}
 	}()
 	select {

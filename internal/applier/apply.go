@@ -61,7 +61,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 		return failed, err
 	}
 	known.drift.Settle(executor.Progress.Left, kept, a.config.Now())
-	a.watch(owner, operation.plan.Items())
+	a.watch(owner, operation.plan.Items(), executor.Progress.Left.Since())
 	result := a.result(owner, executor.Progress)
 	result.Notes = notes
 	return result, nil

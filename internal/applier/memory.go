@@ -83,9 +83,9 @@ func (a *Applier) EndDeletion(extension string) {
 
 // watch has the objects of an extension watched, and remembers them for its deletion. It
 // reports whether all of the watches begin with an initial sync.
-func (a *Applier) watch(owner object.Owner, items []object.Item) (fresh bool) {
+func (a *Applier) watch(owner object.Owner, items []object.Item, since drift.Since) (fresh bool) {
 	a.memory(owner).content = deletablesOf(items)
-	return a.watches.Watch(owner, items)
+	return a.watches.Watch(owner, items, since)
 }
 
 // history gives the release records of an extension. They are listed once in the life of a

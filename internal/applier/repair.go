@@ -73,7 +73,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 		known.SettleSome(executor.Progress.Left.Live, kept)
 	}
 	if extent.all && !extent.watched {
-		a.watch(owner, plan.Items())
+		a.watch(owner, plan.Items(), executor.Progress.Left.Since())
 	}
 	result := a.result(owner, executor.Progress)
 	result.Differences = repaired

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
@@ -42,7 +43,7 @@ func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed
 	known := a.memory(owner).drift
 	done := known.BeginInitialSync(prints)
 	// A watch that runs already has no other initial sync.
-	if a.watch(owner, items) {
+	if a.watch(owner, items, drift.AtLeast(installed.ListedAt)) {
 		timeout := time.NewTimer(maxInitialSync)
 		defer timeout.Stop()
 		select {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -86,6 +87,9 @@ func TestWatchesGoOnAfterAnInterruption(t *testing.T) {
 			f.apply(t, "1.0.0", configMap("a", "1"), configMap("b", "1"))
 			f.settle(t)
 			for _, query := range line.cut() {
+				if asked, err := url.ParseQuery(query); err != nil || !tc.plain && asked.Get("resourceVersion") == "" {
+					t.Errorf("a watch asks for %s, want no less than what was written", query)
+				}
 				if !strings.Contains(query, "owner-name+in+%28"+f.owner.Name+"%29") {
 					t.Errorf("a watch asks for %s, want the objects of its extension only", query)
 				}
@@ -105,6 +109,42 @@ func TestWatchesGoOnAfterAnInterruption(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheOnlyObjectIsWatchedByItsName: others are found once they are part of the extension.
+func TestTheOnlyObjectIsWatchedByItsName(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "only-object")
+	line := &lines{}
+	f.restartWith(t, func(config *rest.Config) { config.Wrap(line.wrap) })
+	isByName := func() bool {
+		line.mu.Lock()
+		defer line.mu.Unlock()
+		return len(line.opened) > 0 && strings.Contains(line.opened[len(line.opened)-1], "fieldSelector=metadata.name")
+	}
+	deleted := func(name string) {
+		t.Helper()
+		if err := admin.Delete(t.Context(), f.live(t, name)); err != nil {
+			t.Fatal(err)
+		}
+		for f.live(t, name) == nil { // the event of a repair may come before its answer, and calls once more
+			f.waitForChange(t)
+			f.repair(t)
+		}
+	}
+	f.apply(t, "1.0.0", configMap("a", "1"))
+	f.settle(t)
+	if !isByName() {
+		t.Error("the only object is not watched by its name")
+	}
+	deleted("a")
+	f.apply(t, "1.1.0", configMap("a", "1"), configMap("b", "1"))
+	f.settle(t)
+	if isByName() {
+		t.Error("of two objects one is watched")
+	}
+	deleted("a")
+	deleted("b")
 }
 
 // TestWatchesAreSharedByAServiceAccount adds an extension to the watches of

@@ -69,9 +69,10 @@ type Images struct {
 
 // New pulls nothing yet.
 func New(cfg Config) *Images {
+	kept := newKept(cfg.Puller.Sweep, cfg.Extensions)
 	return &Images{
-		Fetches:     newFetches(cfg.Wake),
-		Kept:        newKept(cfg.Puller.Sweep, cfg.Extensions),
+		Fetches:     newFetches(cfg.Wake, kept),
+		Kept:        kept,
 		puller:      cfg.Puller,
 		now:         cfg.Now,
 		credentials: credentialsFor(cfg.Accounts),
@@ -87,12 +88,12 @@ type fetchedBundle struct {
 var _ controller.Bundles = &Images{}
 
 // newFetches makes the workers that pull bundles.
-func newFetches(wake func(extension string)) *fetch.Pool[fetchedBundle] {
+func newFetches(wake func(extension string), kept *Kept) *fetch.Pool[fetchedBundle] {
 	return fetch.New(fetch.Config[fetchedBundle]{
 		Limits:  fetch.Limits{Total: MaxPulls, PerRegistry: maxRegistryPulls, PerAuthor: maxAuthorPulls},
 		Timeout: pullTimeout,
 		Wake:    wake,
-		Discard: func(fetched fetchedBundle) { fetched.image.Close() },
+		Discard: func(fetched fetchedBundle) { fetched.image.Close(); kept.Discarded() },
 	})
 }
 

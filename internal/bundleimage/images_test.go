@@ -179,7 +179,7 @@ func TestMovedTag(t *testing.T) {
 			files.Close()
 			want := controller.Moved{Image: wanted.Ref, From: files.Digest, To: f.push(t, "p:v1", "moved")}
 			if tc.swept {
-				if err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
+				if _, err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -262,7 +262,7 @@ func TestPullsAreShared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				pulls := newFetches(func(string) {})
+				pulls := newFetches(func(string) {}, newKept(nil, nil))
 				var begun atomic.Int64
 				for i := range 3 * MaxPulls {
 					_, _ = pulls.Get(fmt.Sprint(i), fetch.Wish[fetchedBundle]{ // it is on its way
@@ -301,7 +301,7 @@ func TestAbandonedBundle(t *testing.T) {
 	<-f.woken
 	isCached := func() bool {
 		t.Helper()
-		if err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
+		if _, err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 		cached, err := f.puller.Cached(t.Context(), image.Request{Ref: wanted.Ref, Select: image.BundleContent})

@@ -16,16 +16,20 @@ import (
 // Kept knows which images extensions need, and has the others deleted: at
 // most two are kept for an extension. Nothing is deleted before the records of
 // every extension were read: after a restart, images that nobody has asked for
-// yet may be those of installed releases.
+// yet may be those of installed releases. After that it looks only when there may be
+// something to delete: however many extensions there are, most are installed and stay.
 type Kept struct {
 	// sweep deletes the images that keep does not name and nobody has open.
-	sweep func(keep func(digest.Digest) bool) error
+	sweep func(keep func(digest.Digest) bool) (inUse bool, err error)
 
 	// extensions names those that are there to stay.
 	extensions func(context.Context) ([]string, error)
 
 	mu     sync.Mutex
 	needed map[string]neededImages // by extension
+
+	// littered says that there may be images that nobody needs.
+	littered bool
 }
 
 // neededImages are the images that one extension needs.
@@ -38,8 +42,11 @@ type neededImages struct {
 	last digest.Digest
 }
 
-func newKept(sweep func(func(digest.Digest) bool) error, extensions func(context.Context) ([]string, error)) *Kept {
-	return &Kept{sweep: sweep, extensions: extensions, needed: map[string]neededImages{}}
+// needs says whether it is one of them.
+func (n neededImages) needs(image digest.Digest) bool { return image == n.installed || image == n.last }
+
+func newKept(sweep func(func(digest.Digest) bool) (bool, error), extensions func(context.Context) ([]string, error)) *Kept {
+	return &Kept{sweep: sweep, extensions: extensions, needed: map[string]neededImages{}, littered: true}
 }
 
 // Observed notes what the records of an extension say is installed.
@@ -63,10 +70,21 @@ func (k *Kept) update(ctx context.Context, extension string, change func(*needed
 	after := before
 	change(&after)
 	k.needed[extension] = after
+	for _, image := range []digest.Digest{before.installed, before.last} {
+		k.littered = k.littered || image != "" && !after.needs(image)
+	}
+	littered := k.littered
 	k.mu.Unlock()
-	if after != before {
+	if after != before && littered {
 		k.dropOthers(ctx)
 	}
+}
+
+// Discarded is for an image that was fetched and is not needed any more.
+func (k *Kept) Discarded() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.littered = true
 }
 
 // Forget lets go of the images of an extension that is gone.
@@ -74,6 +92,7 @@ func (k *Kept) Forget(ctx context.Context, extension string) {
 	k.mu.Lock()
 	_, known := k.needed[extension]
 	delete(k.needed, extension)
+	k.littered = k.littered || known
 	k.mu.Unlock()
 	if known {
 		k.dropOthers(ctx)
@@ -84,7 +103,10 @@ func (k *Kept) dropOthers(ctx context.Context) {
 	names, err := k.extensions(ctx)
 	if err == nil {
 		if keep, complete := k.keep(names); complete {
-			err = k.sweep(func(d digest.Digest) bool { return keep[d] })
+			var inUse bool
+			if inUse, err = k.sweep(func(d digest.Digest) bool { return keep[d] }); inUse || err != nil {
+				k.Discarded() // which is tried again with the next one
+			}
 		}
 	}
 	if err != nil {
@@ -106,6 +128,7 @@ func (k *Kept) keep(extensions []string) (keep map[digest.Digest]bool, complete 
 	for _, needed := range k.needed {
 		keep[needed.installed], keep[needed.last] = true, true
 	}
+	k.littered = false // as long as nobody says otherwise
 	return keep, true
 }
 

@@ -72,14 +72,14 @@ func TestKeptImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cached := "abcd"
-			kept := newKept(func(keep func(digest.Digest) bool) error {
+			kept := newKept(func(keep func(digest.Digest) bool) (bool, error) {
 				cached = strings.Map(func(image rune) rune {
 					if keep(digest.Digest(image)) {
 						return image
 					}
 					return -1
 				}, cached)
-				return nil
+				return false, nil
 			}, func(context.Context) ([]string, error) { return tc.extensions, nil })
 			for _, step := range tc.steps {
 				switch step.does {
@@ -101,15 +101,45 @@ func TestKeptImages(t *testing.T) {
 	}
 }
 
+// TestRestIsNotSwept: however many extensions are installed, it is looked for litter when
+// there may be some, and again when some of it was in use.
 func TestRestIsNotSwept(t *testing.T) {
 	t.Parallel()
-	sweeps := 0
-	kept := newKept(func(func(digest.Digest) bool) error { sweeps++; return nil }, nobody)
-	for range 3 {
-		kept.Observed(t.Context(), "x", &installation.Revision{Digest: "a"})
-		kept.fetched(t.Context(), "x", "a")
+	sweeps, inUse := 0, false
+	kept := newKept(func(func(digest.Digest) bool) (bool, error) { sweeps++; return inUse, nil }, nobody)
+	has := func(extension, image string) {
+		t.Helper()
+		kept.Observed(t.Context(), extension, &installation.Revision{Digest: image})
 	}
-	if sweeps != 2 {
-		t.Errorf("swept %d times, want once for each thing that was news", sweeps)
+	expect := func(want int, when string) {
+		t.Helper()
+		if sweeps != want {
+			t.Errorf("swept %d times %s, want %d", sweeps, when, want)
+		}
 	}
+	has("x", "a")
+	expect(1, "after the start")
+	for _, extension := range []string{"y", "z", "y"} {
+		has(extension, "a")
+		kept.fetched(t.Context(), extension, "b")
+		has(extension, "b")
+	}
+	expect(4, "after three upgrades") // each lets go of what it had
+	has("v", "a")
+	kept.fetched(t.Context(), "v", "a")
+	expect(4, "after an install")
+	inUse = true
+	kept.fetched(t.Context(), "v", "c")
+	kept.fetched(t.Context(), "v", "d")
+	expect(5, "after a fetch for nothing")
+	inUse = false
+	has("u", "a")
+	expect(6, "after the next install")
+	has("t", "a")
+	expect(6, "after one more")
+	kept.Discarded()
+	has("s", "a")
+	expect(7, "after a pull that nobody waited for")
+	kept.Forget(t.Context(), "s")
+	expect(8, "after the last pass over an extension")
 }

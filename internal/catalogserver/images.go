@@ -60,6 +60,6 @@ func (p imagePuller) Pull(ctx context.Context, ref string) (*PulledCatalog, erro
 	return &PulledCatalog{Canonical: img.Canonical, Files: files, Close: func() {
 		img.Close()
 		// What cannot be deleted now is tried again with the next image.
-		_ = p.images.Sweep(func(digest.Digest) bool { return false })
+		_, _ = p.images.Sweep(func(digest.Digest) bool { return false })
 	}}, nil
 }

@@ -235,13 +235,6 @@ func (r *Reconciler) abandonPull(extension string) {
 	r.Bundles.Abandon(extension)
 }
 
-// isPulling says that an extension waits for an image.
-func (r *Reconciler) isPulling(extension string) bool {
-	known, _ := r.pulls.Load(extension)
-	waited, ok := known.(pull)
-	return ok && waited.files == nil
-}
-
 // slowIn is when to report the pull that an extension waits for; zero for never.
 func (r *Reconciler) slowIn(extension string) time.Duration {
 	known, _ := r.pulls.Load(extension)

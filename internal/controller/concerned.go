@@ -14,19 +14,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
-// requirersOfAPIs matches the extensions whose package requires APIs, and those that have
-// objects of kinds that were not served.
-func (r *Reconciler) requirersOfAPIs(ctx context.Context) match {
-	needs := newNeedsReader(ctx, r.Neighbours)
-	return func(ext *ocv1.ClusterExtension) bool {
-		if _, waits := r.unserved.Load(ext.Name); waits {
-			return true
-		}
-		its := needs(ext)
-		return its.APIs || its.Platform
-	}
-}
-
 // installMoved notices when another bundle, or none, is installed.
 func installMoved() predicate.Predicate {
 	return predicate.Funcs{
@@ -36,6 +23,10 @@ func installMoved() predicate.Predicate {
 			return isExtension && isStillExtension &&
 				(!equality.Semantic.DeepEqual(before.Status.Install, after.Status.Install) ||
 					before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero())
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			before, isExtension := e.Object.(*ocv1.ClusterExtension)
+			return isExtension && before.Status.Install != nil
 		},
 		CreateFunc: func(event.CreateEvent) bool { return false },
 	}

@@ -48,7 +48,9 @@ func (s Surroundings) cluster() *requirement.Cluster {
 // matters to those alone who require it. It asks for the APIs of the cluster only
 // if they matter, because they are watched from then on.
 func (r *Reconciler) surroundings(ctx context.Context, wanted Wanted, observed Observed) Surroundings {
-	s := Surroundings{Kubernetes: r.Platform.Kubernetes(), OpenShift: r.Platform.OpenShift()}
+	given := newAnswers(r.Platform)
+	r.answers.Store(wanted.Owner.Name, given)
+	s := Surroundings{Kubernetes: given.kubernetes, OpenShift: given.openShift}
 	c := concern{extension: wanted.Owner.Name, pkg: wanted.Request.Package, needs: needsOf(observed.Catalogs)}
 	if installed := observed.Installation.Installed; installed != nil {
 		c.provides = requirement.Provided(statedBy(installed.Bundle.Name, observed.Catalogs))
@@ -56,18 +58,9 @@ func (r *Reconciler) surroundings(ctx context.Context, wanted Wanted, observed O
 	s.Neighbours, s.Requirers, s.NeighboursErr = r.Neighbours.concerning(ctx, c)
 	asked := slices.ContainsFunc(s.Requirers, func(n Neighbour) bool { return n.Requirements.Needs().APIs })
 	if c.needs.APIs || asked {
-		s.readAPIs(r.Platform)
+		s.Serves, s.APIsErr = given.asking(r.Platform)
 	}
 	return s
-}
-
-func (s *Surroundings) readAPIs(platform Platform) {
-	serves, err := platform.APIs()
-	if err != nil {
-		s.APIsErr = err
-		return
-	}
-	s.Serves = func(api requirement.API) bool { return serves(api.Group, api.Version, api.Kind) }
 }
 
 // needsOf says what matters to any bundle that the catalogs offer.

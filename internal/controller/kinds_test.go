@@ -108,7 +108,7 @@ func TestWhoLacksKindsIsWoken(t *testing.T) {
 	for _, lacking := range []error{nil, notServed(issuing), nil} {
 		w.repairErr = lacking
 		_, _ = w.reconcile(t)
-		if woken := w.matching(t, w.reconciler.requirersOfAPIs(t.Context())); len(woken) > 0 != (lacking != nil) {
+		if woken := w.matching(t, w.reconciler.toldOtherwise(t.Context())); len(woken) > 0 != (lacking != nil) {
 			t.Errorf("%v are woken, lacking %v", woken, lacking)
 		}
 	}

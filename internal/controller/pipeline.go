@@ -44,6 +44,9 @@ type Outcome struct {
 	// turn among large ones. Nothing else counts then but RecheckAfter and Repair.
 	Waiting bool
 
+	// Fetching says that it waits for its image.
+	Fetching bool
+
 	// Installed is what is on the cluster after the pass; nil for nothing, or
 	// when it could not be found out.
 	Installed *installation.Revision
@@ -163,7 +166,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		r.advance(ctx, wanted, &outcome, announced)
 	}
 	if outcome.Waiting {
-		if !r.isPulling(wanted.Owner.Name) {
+		if !outcome.Fetching {
 			announced.awaiting(ctx, outcome, textQueued)
 		}
 		return outcome
@@ -245,7 +248,7 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 	files, err := r.fetch(ctx, wanted.Owner, image)
 	switch {
 	case errors.Is(err, ErrFetching):
-		outcome.Waiting = true
+		outcome.Waiting, outcome.Fetching = true, true
 		r.reportSlowPull(ctx, *outcome, announced)
 		outcome.RecheckAfter = r.slowIn(wanted.Owner.Name)
 	case err != nil:

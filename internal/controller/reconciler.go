@@ -91,6 +91,9 @@ type Reconciler struct {
 	// nothing.
 	void sync.Map
 
+	// answers has what the last pass over each extension was told of the cluster.
+	answers sync.Map
+
 	// repairs are the repaired objects that no event has named yet.
 	repairs repairLog
 
@@ -207,6 +210,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.efforts.Delete(extension)
 	r.denied.Delete(extension)
 	r.unserved.Delete(extension)
+	r.answers.Delete(extension)
 	r.issuerGone.Delete(extension)
 	r.unfinishedSince.Delete(extension)
 	r.repairs.forget(extension)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -49,7 +50,7 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		Watches(&corev1.ServiceAccount{}, r.wakes(r.using, atNow), builder.WithPredicates(accountMoved())).
 		Watches(&ocv1.ClusterExtension{}, r.wakes(r.concernedBy, priorityOf), builder.WithPredicates(r.Neighbours.noted(), installMoved())).
 		WatchesRawSource(sources.Wakeups).
-		WatchesRawSource(source.TypedChannel(sources.APIs, r.wakesAt(r.requirersOfAPIs))).
+		WatchesRawSource(source.TypedChannel(sources.APIs, r.wakesAt(r.toldOtherwise))).
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -58,6 +59,18 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		Complete(requeue.Quietly(r, r.backoff))
 	if err != nil {
 		return fmt.Errorf("setting up the controller of ClusterExtensions: %w", err)
+	}
+	return nil
+}
+
+// HoldOnStandby has every replica hold what passes read. Otherwise only the reconcilers ask
+// for it, which run where the lease is: the replica that takes it over would begin with
+// reading all extensions and ServiceAccounts of the cluster. Catalogs are followed everywhere.
+func HoldOnStandby(ctx context.Context, held cache.Cache) error {
+	for _, kind := range []client.Object{&ocv1.ClusterExtension{}, &corev1.ServiceAccount{}} {
+		if _, err := held.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("setting up the cache of %T: %w", kind, err)
+		}
 	}
 	return nil
 }

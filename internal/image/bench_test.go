@@ -44,7 +44,7 @@ func BenchmarkPull(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			pull(b)
-			if err := puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
+			if _, err := puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -376,17 +376,23 @@ func (c *cache) discard(key entryKey) error {
 	return nil
 }
 
-// sweep discards the entries whose digest nobody keeps.
-func (c *cache) sweep(keep func(digest.Digest) bool) error {
-	names, err := c.names()
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for _, name := range names {
-		if key, ok := parseEntryDir(name); ok && !keep(key.digest) {
-			failed = append(failed, c.discard(key))
+// sweep discards the entries whose digest nobody keeps, but for those in use.
+func (c *cache) sweep(keep func(digest.Digest) bool) (inUse bool, err error) {
+	var unused []entryKey
+	c.mu.Lock()
+	for key := range c.rooms.held {
+		switch {
+		case keep(key.digest):
+		case c.leases[key] > 0:
+			inUse = true
+		default:
+			unused = append(unused, key)
 		}
 	}
-	return errors.Join(failed...)
+	c.mu.Unlock()
+	var failed []error
+	for _, key := range unused {
+		failed = append(failed, c.discard(key))
+	}
+	return inUse, errors.Join(failed...)
 }

@@ -215,7 +215,7 @@ func TestSweep(t *testing.T) {
 	unused.Close()
 	sweep := func(want int) {
 		t.Helper()
-		if err := f.puller.Sweep(func(d digest.Digest) bool { return d == kept.Digest }); err != nil {
+		if _, err := f.puller.Sweep(func(d digest.Digest) bool { return d == kept.Digest }); err != nil {
 			t.Fatal(err)
 		}
 		f.wantCached(t, want)
@@ -236,7 +236,7 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
+	if _, err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	f.wantCached(t, 3)

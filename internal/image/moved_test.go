@@ -50,7 +50,7 @@ func TestPullBeforeMove(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t, nil)
 		req := before(t, f)
-		if err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
+		if _, err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 		wantPulled(t, f, req, bundleFiles)
@@ -116,7 +116,7 @@ func TestAuthFileOfRequest(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("asked %d times for credentials, want once: the second pull needs no registry", asked)
 	}
-	if err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
+	if _, err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	_, err := f.pull(t, ref, image.BundleContent)

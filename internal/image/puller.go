@@ -198,8 +198,8 @@ func (p *Puller) again(ctx context.Context, ref imageRef, req Request) (*lease, 
 }
 
 // Sweep deletes the images whose digest keep does not name. Images that are
-// open stay. It may run at any time.
-func (p *Puller) Sweep(keep func(digest.Digest) bool) error {
+// open stay, which is said. It may run at any time. Keep must not call the puller.
+func (p *Puller) Sweep(keep func(digest.Digest) bool) (inUse bool, err error) {
 	return p.cache.sweep(keep)
 }
 

@@ -42,7 +42,7 @@ func TestSlowReferenceHoldsUpNoOther(t *testing.T) {
 	}
 	defer img.Close()
 	wantFiles(t, img.Files, bundleFiles)
-	if err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
+	if _, err := f.puller.Sweep(func(digest.Digest) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 

@@ -57,9 +57,6 @@ type Needs struct {
 	// AnyPackage: a rule looks at every extension that is installed, and at its
 	// properties.
 	AnyPackage bool
-
-	// Platform: the versions of Kubernetes and OpenShift.
-	Platform bool
 }
 
 // Needs says what has to be known of a cluster to check l.
@@ -81,8 +78,6 @@ func (n *Needs) add(t *term) {
 		n.APIs = true
 	case *ruleLeaf:
 		n.AnyPackage = true
-	case *kubernetesLeaf, *openShiftLeaf:
-		n.Platform = true
 	}
 	for i := range t.terms {
 		n.add(&t.terms[i])

@@ -10,7 +10,6 @@ func (n Needs) With(others ...Needs) Needs {
 		all.APIs = all.APIs || other.APIs
 		all.Packages = append(all.Packages, other.Packages...)
 		all.AnyPackage = all.AnyPackage || other.AnyPackage
-		all.Platform = all.Platform || other.Platform
 	}
 	slices.Sort(all.Packages)
 	all.Packages = slices.Compact(all.Packages)

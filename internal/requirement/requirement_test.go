@@ -409,8 +409,8 @@ func TestNeeds(t *testing.T) {
 		"packages":   {properties: []*requirement.Property{needsPackage("b", "1.x"), needsPackage("a", "?"), needsPackage("b", "2.x")}, want: requirement.Needs{Packages: []string{"a", "b"}}},
 		"APIs":       {properties: []*requirement.Property{needsAPI("A")}, want: requirement.Needs{APIs: true}},
 		"rules":      {properties: []*requirement.Property{rule("true")}, want: requirement.Needs{AnyPackage: true}},
-		"OpenShift":  {properties: []*requirement.Property{property("olm.maxOpenShiftVersion", `"4.9"`)}, want: requirement.Needs{Platform: true}},
-		"Kubernetes": {minKubernetes: "1.20", want: requirement.Needs{Platform: true}},
+		"OpenShift":  {properties: []*requirement.Property{property("olm.maxOpenShiftVersion", `"4.9"`)}},
+		"Kubernetes": {minKubernetes: "1.20"},
 		"nested": {
 			properties: []*requirement.Property{constraint(`{"any":{"constraints":[{"not":{"constraints":[{"gvk":{"version":"v1","kind":"K"}}]}},{"package":{"packageName":"a","versionRange":"1.x"}}]}}`)},
 			want:       requirement.Needs{APIs: true, Packages: []string{"a"}},
@@ -433,8 +433,8 @@ func TestNeeds(t *testing.T) {
 func TestNeedsOfTwo(t *testing.T) {
 	t.Parallel()
 	got := requirement.Needs{Packages: []string{"a", "c"}, APIs: true}.
-		With(requirement.Needs{Packages: []string{"b", "c"}, AnyPackage: true, Platform: true})
-	want := requirement.Needs{Packages: []string{"a", "b", "c"}, APIs: true, AnyPackage: true, Platform: true}
+		With(requirement.Needs{Packages: []string{"b", "c"}, AnyPackage: true})
+	want := requirement.Needs{Packages: []string{"a", "b", "c"}, APIs: true, AnyPackage: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -63,7 +63,8 @@ func (a Audit) completed() (Audit, error) {
 
 // flags writes the policy and makes the API server follow it. The log is
 // written in the course of a request, not batched, so that a test need not wait
-// for a buffer to be flushed.
+// for a buffer to be flushed. It stays one file however long it gets: who reads it while
+// it grows would miss what is moved away.
 func (a *Audit) flags(policyPath string) (Flags, error) {
 	if a == nil {
 		return Flags{}, nil
@@ -72,6 +73,7 @@ func (a *Audit) flags(policyPath string) (Flags, error) {
 		return nil, fmt.Errorf("writing audit policy: %w", err)
 	}
 	return Flags{
+		"audit-log-maxsize": "0",
 		"audit-log-mode":    "blocking",
 		"audit-log-path":    a.Log,
 		"audit-policy-file": policyPath,

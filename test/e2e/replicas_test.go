@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,7 @@ func TestReplicaServesAndTakesOver(t *testing.T) {
 		t.Error("the follower writes status")
 	}
 
+	read := len(startingReads(t))
 	if err := theSuite.controller.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +69,24 @@ func TestReplicaServesAndTakesOver(t *testing.T) {
 	// It has no copy of the catalog's index: it reads from itself, over TLS.
 	update(t, name, version("1.1.0"))
 	installed(t, name, "1.1.0")
+	if reads := startingReads(t); len(reads) > read {
+		t.Errorf("whoever takes over reads what it could have held before: %v", reads[read:])
+	}
+}
+
+// startingReads are the requests of all controllers which read all of what passes need.
+func startingReads(t *testing.T) []environment.Request {
+	t.Helper()
+	requests, err := theSuite.audit.ControllerRequests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(slices.Clone(requests), func(r environment.Request) bool {
+		isHeld := r.ObjectRef != nil && r.ObjectRef.Name == "" &&
+			slices.Contains([]string{"clusterextensions", "clustercatalogs", "serviceaccounts"}, r.ObjectRef.Resource)
+		begins := r.Verb == "list" || strings.Contains(r.RequestURI, "sendInitialEvents=true")
+		return !isHeld || !begins || r.IsEndOfWatch() || r.ImpersonatedUser != nil
+	})
 }
 
 func freeAddress(t *testing.T) string {

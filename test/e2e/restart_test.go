@@ -2,7 +2,9 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -49,6 +52,48 @@ func TestUnchangedExtensionCostsNothing(t *testing.T) {
 	}
 	for _, request := range requestsSince(t, start) {
 		t.Errorf("an unchanged extension cost a request: %s", request)
+	}
+}
+
+// TestNobodyIsWokenForNothing: definitions come and go with another extension, which leave
+// what this one requires of the cluster as it is.
+//
+//nolint:paralleltest // other tests would wake it with reason
+func TestNobodyIsWokenForNothing(t *testing.T) {
+	const name, other = "undisturbed", "coming"
+	requiring := operators(name, "1.0.0")
+	requiring[0].Properties = []string{
+		`{type: olm.gvk.required, value: {group: apps, version: v1, kind: Deployment}}`,
+		`{type: olm.maxOpenShiftVersion, value: "4.99"}`,
+	}
+	publish(t, requiring...)
+	publish(t, operators(other, "1.0.0")...)
+	serving(t, other)
+	extend(t, name)
+	installed(t, name, "1.0.0")
+	began := time.Now()
+	catalog := &ocv1.ClusterCatalog{}
+	exists(t, catalog, "", name)
+	before := client.MergeFrom(catalog.DeepCopy())
+	catalog.Labels["moved"] = "yes"
+	if err := theSuite.Admin.Patch(t.Context(), catalog, before); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a pass that is called for is seen", func(context.Context) error {
+		if passesOver(t, name, began) == 0 {
+			return errors.New("none is")
+		}
+		return nil
+	})
+	awaitSilence(t)
+
+	start := time.Now()
+	extend(t, other)
+	installed(t, other, "1.0.0")
+	remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: other}})
+	awaitSilence(t)
+	if got := passesOver(t, name, start); got > 0 {
+		t.Errorf("the controller made %d passes over the extension, none is called for", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
@@ -67,6 +68,27 @@ func (l Left) LastApplied() map[object.Key]object.Fingerprint {
 	}
 	maps.Copy(prints, l.Untouched)
 	return prints
+}
+
+// Since gives the newest resource version of the objects of each kind: what is older than
+// that is not how the operation has left them.
+func (l Left) Since() Since {
+	newest := map[schema.GroupKind]string{}
+	for key, obj := range l.Live {
+		if isNewer(obj.GetResourceVersion(), newest[key.GroupKind]) {
+			newest[key.GroupKind] = obj.GetResourceVersion()
+		}
+	}
+	return func(kind schema.GroupKind) string { return newest[kind] }
+}
+
+// isNewer is false for versions that cannot be compared.
+func isNewer(version, than string) bool {
+	if than == "" {
+		return version != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order > 0
 }
 
 // Certificates are the objects of a release that [webhookcert] looks after.
@@ -157,7 +179,7 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) {
 type Known struct {
 	Fingerprint object.Fingerprint
 
-	// Version is the newest resource version that was seen; empty for none.
+	// Version is a resource version at which the object was so; empty if none is known.
 	Version string
 }
 
@@ -214,9 +236,9 @@ func (s *State) dropOwnEvents() {
 	})
 }
 
-// noteObject notes the fingerprint that a watch has reported. It reports whether the
-// extension is to be woken.
-func (s *State) noteObject(key object.Key, fingerprint object.Fingerprint) bool {
+// noteObject notes the fingerprint and the resource version that a watch has reported. It
+// reports whether the extension is to be woken.
+func (s *State) noteObject(key object.Key, fingerprint object.Fingerprint, version string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.initialSync != nil {
@@ -225,19 +247,15 @@ func (s *State) noteObject(key object.Key, fingerprint object.Fingerprint) bool 
 	last, known := s.lastApplied[key]
 	if !known || last == fingerprint {
 		delete(s.drifted, key)
+		if known && last.ResourceVersion == "" && isNewer(version, s.versions[key]) {
+			s.versions[key] = version
+		}
 		return false
 	}
+	// Who wrote over an object at the version of a drift would take the drift for its own.
+	delete(s.versions, key)
 	s.drifted[key] = fingerprint
 	return s.initialSync == nil // a pass that waits for the initial sync needs no other one
-}
-
-// noteVersion notes the resource version that a watch has reported.
-func (s *State) noteVersion(key object.Key, version string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if last, ours := s.lastApplied[key]; ours && last.ResourceVersion == "" {
-		s.versions[key] = version
-	}
 }
 
 // noteVersions notes those that an operation has left, unless a watch has reported newer
@@ -251,8 +269,7 @@ func (s *State) noteVersions(live map[object.Key]*unstructured.Unstructured) {
 		if s.lastApplied[key].ResourceVersion != "" {
 			continue
 		}
-		order, err := resourceversion.CompareResourceVersion(s.versions[key], obj.GetResourceVersion())
-		if err != nil || order < 0 {
+		if isNewer(obj.GetResourceVersion(), s.versions[key]) {
 			s.versions[key] = obj.GetResourceVersion()
 		}
 	}

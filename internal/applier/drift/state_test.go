@@ -86,16 +86,23 @@ func TestNewestVersions(t *testing.T) {
 			t.Errorf("%s: versions %q and %q, want %q and %q", when, known[counted].Version, known[plain].Version, wantCounted, wantPlain)
 		}
 	}
-	s.noteVersion(counted, "7")
+	asLeft := Left{Live: live("9")}.LastApplied()
+	s.noteObject(counted, asLeft[counted], "7")
 	s.Settle(Left{Live: live("9")}, Certificates{}, time.Now())
 	check("after an operation", "9", "9")
-	s.noteVersion(counted, "10")
-	s.noteVersion(plain, "10")
+	s.noteObject(counted, asLeft[counted], "10")
+	s.noteObject(counted, asLeft[counted], "8") // of a stream that was replaced
 	check("after a change of a status", "10", "9")
 	s.Settle(Left{Live: live("9")}, Certificates{}, time.Now())
 	check("after an operation that the watch was ahead of", "10", "9")
 	s.SettleSome(map[object.Key]*unstructured.Unstructured{counted: live("100")[counted]}, Certificates{})
 	check("after a repair", "100", "9")
+	theirs := asLeft[counted]
+	theirs.Generation++
+	s.noteObject(counted, theirs, "200")
+	check("while it has drifted", "", "9")
+	s.noteObject(counted, asLeft[counted], "100")
+	check("when an older event comes", "100", "9")
 	left := s.NotDrifted()
 	s.Settle(Left{Untouched: map[object.Key]object.Fingerprint{counted: left[counted].Fingerprint}}, Certificates{}, time.Now())
 	check("after an operation that left it untouched", "100", "")

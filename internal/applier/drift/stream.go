@@ -32,7 +32,7 @@ type stream struct {
 	clients  *impersonation.Clients
 	key      watchKey
 	kind     schema.GroupKind
-	selector string
+	selected selection
 
 	// handle is called with every object of the initial sync, and with every change.
 	handle func(event)
@@ -43,6 +43,10 @@ type stream struct {
 	// version is the resource version from which to go on after an interruption; empty to
 	// begin with an initial sync.
 	version string
+
+	// since is the resource version that an initial sync is no older than; empty for the
+	// newest one, for which the API server has to ask its storage each time.
+	since string
 
 	// found are the objects of the initial sync so far; nil after it.
 	found map[object.Key]struct{}
@@ -72,8 +76,7 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 			return false
 		case apierrors.IsForbidden(err):
 			return true
-		case apierrors.IsInvalid(err) && s.version == "" && !s.plain:
-			s.plain = true
+		case s.asksForLess(err):
 			continue
 		}
 		s.interrupted(ctx, err)
@@ -87,16 +90,37 @@ func (s *stream) run(ctx context.Context) (denied bool) {
 	}
 }
 
+// asksForLess leaves out of the next request for an initial sync what a server does not know,
+// if that is what an error is about. The servers of other APIs need not know of all of it.
+func (s *stream) asksForLess(err error) bool {
+	switch {
+	case s.version != "":
+		return false
+	case apierrors.IsInvalid(err) && !s.plain:
+		s.plain = true
+	case s.since != "" && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+		// Versions of one kind say nothing of another that is stored elsewhere, and those
+		// from before a restored backup say nothing at all.
+		s.since = ""
+	case s.selected.name != "" && apierrors.IsBadRequest(err):
+		s.selected.name, s.since = "", ""
+	default:
+		return false
+	}
+	return true
+}
+
 // interrupted decides where to go on, and logs what was in the way.
 func (s *stream) interrupted(ctx context.Context, err error) {
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		s.version = ""
+		s.version, s.since = "", ""
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 	case isOfConnection(err):
 		// There can be thousands of streams, and all of them end with an API server.
 		log.FromContext(ctx).V(1).Info("a watch was interrupted", "resource", s.key.resource, "user", impersonation.User(s.key.account), "reason", err.Error())
 	default:
+		s.since = "" // in case that this is what the server does not take
 		utilruntime.HandleErrorWithContext(ctx, err, "Failed to watch", "resource", s.key.resource, "user", impersonation.User(s.key.account))
 	}
 }
@@ -184,13 +208,15 @@ func (s *stream) noteBookmark(bookmark event) {
 func (s *stream) watchOptions() metav1.ListOptions {
 	seconds := int64((streamSpan + rand.N(streamSpan)).Seconds()) //nolint:gosec // spreads load
 	options := metav1.ListOptions{
-		LabelSelector:       s.selector,
+		LabelSelector:       s.selected.labels,
+		FieldSelector:       s.selected.fields(),
 		ResourceVersion:     s.version,
 		AllowWatchBookmarks: true,
 		TimeoutSeconds:      &seconds,
 		Watch:               true,
 	}
 	if s.version == "" {
+		options.ResourceVersion = s.since
 		options.SendInitialEvents = new(true)
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
@@ -203,7 +229,7 @@ const pageSize = 500
 // list is for API servers that do not stream lists.
 func (s *stream) list(ctx context.Context) error {
 	found := map[object.Key]struct{}{}
-	options := metav1.ListOptions{LabelSelector: s.selector, Limit: pageSize}
+	options := metav1.ListOptions{LabelSelector: s.selected.labels, FieldSelector: s.selected.fields(), Limit: pageSize}
 	for {
 		page, err := s.page(ctx, options, found)
 		if err != nil {

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -81,7 +83,7 @@ func TestListsAreReadInPages(t *testing.T) {
 		clients:  clients,
 		key:      watchKey{account: types.NamespacedName{Namespace: "ns", Name: "sa"}, resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
 		kind:     schema.GroupKind{Kind: "ConfigMap"},
-		selector: "a=b",
+		selected: selection{labels: "a=b"},
 		handle: func(s event) {
 			number, _ := strconv.Atoi(s.version)
 			if number != last+1 {
@@ -98,6 +100,77 @@ func TestListsAreReadInPages(t *testing.T) {
 	}
 	if listed != count || pages != 3 || s.version != "77" {
 		t.Errorf("%d objects are listed on %d pages, and the stream goes on at %q", listed, pages, s.version)
+	}
+}
+
+// TestWhatAServerDoesNotKnowIsNotAskedForAgain: what is left out of the second request is all
+// that the answer to the first was about.
+func TestWhatAServerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	const first = "allowWatchBookmarks=true&fieldSelector=metadata.name%3Da&labelSelector=l&resourceVersion=77&" +
+		"resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"
+	for name, test := range map[string]struct {
+		status int // of the answer; zero for one in the stream
+		answer string
+		second string
+	}{
+		"a version as new as that": {
+			answer: `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Timeout","code":504,` +
+				`"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}}}`,
+			second: strings.Replace(first, "resourceVersion=77&", "", 1),
+		},
+		"versions of others": {
+			status: http.StatusGone,
+			answer: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old"}`,
+			second: strings.Replace(first, "resourceVersion=77&", "", 1),
+		},
+		"names of objects": {
+			status: http.StatusBadRequest,
+			answer: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"field label not supported"}`,
+			second: strings.NewReplacer("fieldSelector=metadata.name%3Da&", "", "resourceVersion=77&", "").Replace(first),
+		},
+		"lists that are streamed": {
+			status: http.StatusUnprocessableEntity,
+			answer: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`,
+			second: "fieldSelector=metadata.name%3Da&labelSelector=l&limit=500",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			var asked []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				query := r.URL.Query()
+				query.Del("timeoutSeconds")
+				if asked = append(asked, query.Encode()); len(asked) == 2 {
+					stop()
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				if test.status != 0 {
+					w.WriteHeader(test.status)
+				}
+				fmt.Fprint(w, test.answer)
+			}))
+			t.Cleanup(server.Close)
+			clients, err := impersonation.New(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &stream{
+				clients:  clients,
+				key:      watchKey{account: types.NamespacedName{Namespace: "ns", Name: "sa"}, resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
+				kind:     schema.GroupKind{Kind: "ConfigMap"},
+				selected: selection{labels: "l", name: "a"},
+				since:    "77",
+				handle:   func(event) {},
+				synced:   func(map[object.Key]struct{}) {},
+			}
+			s.run(ctx)
+			if want := []string{first, test.second}; !slices.Equal(asked, want) {
+				t.Errorf("it asks for\n%s\nand then\n%s\nwant\n%s\nand then\n%s", asked[0], asked[1], want[0], want[1])
+			}
+		})
 	}
 }
 

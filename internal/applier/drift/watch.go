@@ -6,9 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -27,21 +25,11 @@ type watchKey struct {
 // watch is of one kind as one ServiceAccount: the metadata and, of Deployments, the
 // status too.
 type watch struct {
-	kind   schema.GroupKind
-	users  map[string]struct{} // the extensions that need it
-	denied bool
-	stop   context.CancelFunc
-
-	// covered are the extensions whose objects it selects, sorted; nil for all.
-	covered []string
-}
-
-func (w *watch) covers(extension string) bool {
-	if w.covered == nil {
-		return true
-	}
-	_, found := slices.BinarySearch(w.covered, extension)
-	return found
+	kind     schema.GroupKind
+	users    map[string][]string // the extensions that need it -> names of their objects
+	denied   bool
+	stop     context.CancelFunc
+	selected selection
 }
 
 // Config is what [Watches] need. All fields are required.
@@ -56,6 +44,13 @@ type Config struct {
 	// doing otherwise, or when a kind cannot be watched.
 	Changed func(extension string)
 }
+
+// Since gives the resource version of a kind which the initial sync of a watch is no older
+// than. It is empty for the newest one that there is.
+type Since func(schema.GroupKind) string
+
+// AtLeast is one version for all kinds.
+func AtLeast(version string) Since { return func(schema.GroupKind) string { return version } }
 
 // Watches are all that run in this process.
 type Watches struct {
@@ -74,12 +69,12 @@ func NewWatches(config Config) *Watches {
 // Watch starts the watches that the objects of an extension need, and stops those that
 // only objects of earlier revisions needed. Watches that were denied before are started
 // again. It does not wait for them. fresh says that all of them start now, and so with an
-// initial sync.
-func (w *Watches) Watch(owner object.Owner, items []object.Item) (fresh bool) {
-	wanted := map[watchKey]schema.GroupKind{}
+// initial sync, which is no older than since says for its kind.
+func (w *Watches) Watch(owner object.Owner, items []object.Item, since Since) (fresh bool) {
+	wanted := map[watchKey][]object.Key{}
 	for _, item := range items {
 		key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, namespace: item.Key.Namespace}
-		wanted[key] = item.Key.GroupKind
+		wanted[key] = append(wanted[key], item.Key)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,15 +86,16 @@ func (w *Watches) Watch(owner object.Owner, items []object.Item) (fresh bool) {
 		return keep
 	})
 	fresh = true
-	for key, kind := range wanted {
+	for key, objects := range wanted {
 		running, ok := w.active[key]
 		if !ok {
-			running = &watch{kind: kind, users: map[string]struct{}{}}
+			running = &watch{kind: objects[0].GroupKind, users: map[string][]string{}}
 			w.active[key] = running
 		}
-		running.users[owner.Name] = struct{}{}
-		if !ok || running.denied || !running.covers(owner.Name) {
-			w.start(key, running)
+		names := namesOf(objects)
+		running.users[owner.Name] = names
+		if !ok || running.denied || !running.selected.covers(owner.Name, names) {
+			w.start(key, running, since(running.kind))
 		} else {
 			fresh = false
 		}
@@ -154,49 +150,41 @@ func (w *Watches) Denied(extension string) []string {
 }
 
 // start runs a watch until it is stopped or denied. It replaces a running one that selects
-// fewer extensions. The watch outlives the pass that starts it, so it has a context of its
+// too little. The watch outlives the pass that starts it, so it has a context of its
 // own.
-func (w *Watches) start(key watchKey, running *watch) {
+func (w *Watches) start(key watchKey, running *watch, since string) {
 	if running.stop != nil {
 		running.stop()
 	}
 	ctx, cancel := context.WithCancel(log.IntoContext(context.Background(), log.Log.WithName("watches"))) //nolint:forbidigo // see above
 	running.stop, running.denied = cancel, false
-	var selector string
-	selector, running.covered = selectorOf(running.users)
+	selected := selectionOf(running.users)
+	running.selected = selected
 	stream := &stream{
 		clients:  w.config.Clients,
 		key:      key,
 		kind:     running.kind,
-		selector: selector,
-		handle:   w.handle,
-		synced:   func(found map[object.Key]struct{}) { w.findDeleted(key, running, found) },
+		selected: selected,
+		since:    since,
+		handle: func(seen event) {
+			if ctx.Err() == nil { // another stream may have told newer ones
+				w.handle(seen)
+			}
+		},
+		synced: func(found map[object.Key]struct{}) {
+			if ctx.Err() != nil {
+				return
+			}
+			w.findDeleted(running, found, func(extension string, one object.Key) bool {
+				return one.GroupKind == running.kind && one.Namespace == key.namespace && selected.covers(extension, []string{one.Name})
+			})
+		},
 	}
 	go func() {
 		if stream.run(ctx) {
 			w.deny(ctx, running)
 		}
 	}()
-}
-
-// maxSelected is how many extensions a watch selects by their names: the length of a
-// request is limited. If more extensions share a watch, it gets the events of all
-// extensions.
-const maxSelected = 50
-
-// selectorOf is what selects the objects of the users, and which users those are;
-// nil for every extension.
-func selectorOf(users map[string]struct{}) (selector string, covered []string) {
-	ours := labels.SelectorFromSet(labels.Set{object.LabelOwnerKind: object.OwnerKind})
-	if len(users) > maxSelected {
-		return ours.String(), nil
-	}
-	names := slices.Sorted(maps.Keys(users))
-	byName, err := labels.NewRequirement(object.LabelOwnerName, selection.In, names)
-	if err != nil {
-		return ours.String(), nil // a name that is no label cannot be selected
-	}
-	return ours.Add(*byName).String(), names
 }
 
 // deny stops a watch that the ServiceAccount may not have. The extensions that need it get
@@ -225,16 +213,16 @@ func (w *Watches) handle(seen event) {
 	if known == nil {
 		return
 	}
-	known.noteVersion(seen.key, seen.version)
 	// The workload is noted first: the initial sync may end with the object.
 	workloadChanged := seen.workload != nil && known.noteWorkload(*seen.workload, seen.fingerprint)
-	if known.noteObject(seen.key, seen.fingerprint) || workloadChanged {
+	if known.noteObject(seen.key, seen.fingerprint, seen.version) || workloadChanged {
 		w.config.Changed(seen.owner)
 	}
 }
 
-// findDeleted finds objects that were deleted while there was no watch.
-func (w *Watches) findDeleted(key watchKey, running *watch, found map[object.Key]struct{}) {
+// findDeleted finds objects that were deleted while there was no watch: those that it
+// covers and has not found.
+func (w *Watches) findDeleted(running *watch, found map[object.Key]struct{}, covers func(extension string, one object.Key) bool) {
 	w.mu.Lock()
 	users := slices.Collect(maps.Keys(running.users))
 	w.mu.Unlock()
@@ -244,10 +232,7 @@ func (w *Watches) findDeleted(key watchKey, running *watch, found map[object.Key
 			continue
 		}
 		for _, object := range known.keys() {
-			if object.GroupKind != running.kind || object.Namespace != key.namespace {
-				continue
-			}
-			if _, exists := found[object]; !exists {
+			if _, exists := found[object]; !exists && covers(extension, object) {
 				w.handle(event{owner: extension, key: object}.deleted())
 			}
 		}

@@ -17,16 +17,47 @@ import (
 
 func TestSelectorsAreBounded(t *testing.T) {
 	t.Parallel()
-	users := map[string]struct{}{}
+	users := map[string][]string{}
 	for i := range maxSelected {
-		users[fmt.Sprintf("e%02d", i)] = struct{}{}
+		users[fmt.Sprintf("e%02d", i)] = []string{"a"}
 	}
-	if selector, covered := selectorOf(users); len(covered) != maxSelected || !strings.Contains(selector, "e49") {
-		t.Errorf("%d are selected: %s", len(covered), selector)
+	if s := selectionOf(users); len(s.extensions) != maxSelected || !strings.Contains(s.labels, "e49") || s.name != "" {
+		t.Errorf("%d are selected: %+v", len(s.extensions), s)
 	}
-	users["another"] = struct{}{}
-	if selector, covered := selectorOf(users); covered != nil || strings.Contains(selector, "e49") {
-		t.Errorf("%d are selected: %s", len(covered), selector)
+	users["another"] = []string{"a"}
+	if s := selectionOf(users); s.extensions != nil || strings.Contains(s.labels, "e49") || !s.covers("x", []string{"b"}) {
+		t.Errorf("%d are selected: %+v", len(s.extensions), s)
+	}
+}
+
+// TestSelectionOf has what a watch is asked for, and whom it serves without being asked for
+// again.
+func TestSelectionOf(t *testing.T) {
+	t.Parallel()
+	one := map[string][]string{"x": {"a"}}
+	for name, test := range map[string]struct {
+		users     map[string][]string
+		fields    string
+		extension string
+		names     []string
+		covered   bool
+	}{
+		"its only object":            {users: one, fields: "metadata.name=a", extension: "x", names: []string{"a"}, covered: true},
+		"another object":             {users: one, fields: "metadata.name=a", extension: "x", names: []string{"b"}},
+		"one object more":            {users: one, fields: "metadata.name=a", extension: "x", names: []string{"a", "b"}},
+		"another extension":          {users: one, fields: "metadata.name=a", extension: "y", names: []string{"a"}},
+		"two objects":                {users: map[string][]string{"x": {"a", "b"}}, extension: "x", names: []string{"c"}, covered: true},
+		"two extensions":             {users: map[string][]string{"x": {"a"}, "y": {"b"}}, extension: "y", names: []string{"c"}, covered: true},
+		"a third extension":          {users: map[string][]string{"x": {"a"}, "y": {"b"}}, extension: "z", names: []string{"c"}},
+		"a name that is not a label": {users: map[string][]string{strings.Repeat("x", 64): {"a"}}, extension: "y", names: []string{"b"}, covered: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := selectionOf(test.users)
+			if s.fields() != test.fields || s.covers(test.extension, test.names) != test.covered {
+				t.Errorf("it asks for %q, covered = %t", s.fields(), s.covers(test.extension, test.names))
+			}
+		})
 	}
 }
 
@@ -53,7 +84,7 @@ func TestClose(t *testing.T) {
 			Mapping: &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: resource}},
 		}}
 	}
-	if !watches.Watch(owner, item("configmaps")) {
+	if !watches.Watch(owner, item("configmaps"), AtLeast("")) {
 		t.Error("no watch begins")
 	}
 	path := <-opened
@@ -61,7 +92,7 @@ func TestClose(t *testing.T) {
 	if got := <-ended; got != path {
 		t.Errorf("%s ends, not %s", got, path)
 	}
-	if watches.Watch(owner, item("secrets")) || len(watches.active) > 0 {
+	if watches.Watch(owner, item("secrets"), AtLeast("")) || len(watches.active) > 0 {
 		t.Errorf("%d watches go on", len(watches.active))
 	}
 	watches.Unwatch(owner.Name)

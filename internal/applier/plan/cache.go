@@ -48,10 +48,11 @@ func (s *Step) wantsTheSame(owner object.Owner) bool {
 	return err == nil && bytes.Equal(was, is)
 }
 
-// cache takes the object for what a revision wanted, unless its version is not known, or it
-// would not be the owner's.
+// cache takes the object for what a revision wanted, unless its version is not known, it
+// would not be the owner's, or the new revision has it in another version of its kind: what
+// the API server makes of one in the other is not known here.
 func (s *Step) cache(owner object.Owner, wanted *unstructured.Unstructured, known drift.Known) {
-	if known.Version == "" || s.Key.GroupKind == object.DefinitionKind {
+	if known.Version == "" || s.Key.GroupKind == object.DefinitionKind || wanted.GroupVersionKind() != s.Object.GroupVersionKind() {
 		return
 	}
 	live := wanted.DeepCopy()

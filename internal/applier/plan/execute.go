@@ -79,7 +79,7 @@ func (e *Executor) prune(ctx context.Context, plan *Plan) error {
 	var failures []ObjectFailure
 	for batch := range slices.Chunk(dropped, parallel) {
 		if err := e.writer.askAgain(ctx); err != nil {
-			return err
+			return errors.Join(newObjectsError(failures), err)
 		}
 		failures = append(failures, eachStep(ctx, batch, e.remove, "deleting")...)
 	}

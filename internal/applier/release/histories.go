@@ -35,6 +35,9 @@ type Histories struct {
 
 	mu sync.Mutex
 
+	// listedAt is the resource version of what was listed.
+	listedAt string
+
 	// indexes, by the name in their labels, and chunks, by the label of their index, are
 	// what was listed and not asked for yet; asked are the extensions that were.
 	indexes map[string][]metav1.ObjectMeta
@@ -174,6 +177,10 @@ func (h *Histories) list(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing the release records: %w", err)
 	}
+	listMeta, err := meta.ListAccessor(all)
+	if err != nil {
+		return fmt.Errorf("listing the release records: %w", err)
+	}
 	indexes, chunks := map[string][]metav1.ObjectMeta{}, map[string][]chunk{}
 	err = meta.EachListItem(all, func(item runtime.Object) error {
 		found, ok := item.(*metav1.PartialObjectMetadata)
@@ -196,7 +203,7 @@ func (h *Histories) list(ctx context.Context) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.indexes, h.chunks, h.isListed = indexes, chunks, true
+	h.indexes, h.chunks, h.listedAt, h.isListed = indexes, chunks, listMeta.GetResourceVersion(), true
 	return nil
 }
 
@@ -220,7 +227,9 @@ func (h *Histories) listed(records *records) *History {
 			delete(h.chunks, key)
 		}
 	}
-	return newHistory(records, indexes, chunks)
+	made := newHistory(records, indexes, chunks)
+	made.listedAt = h.listedAt
+	return made
 }
 
 // newHistory puts chunks to their indexes. Those of other extensions are left out.

@@ -78,6 +78,10 @@ type History struct {
 	// swept says that there are no other chunks than those that are used.
 	swept bool
 
+	// listedAt is the resource version of the list of the records of all extensions, if
+	// these come from there.
+	listedAt string
+
 	// invalid says that the records may be others than are known here: a write has failed,
 	// and it is not known how far it came, or somebody else has written.
 	invalid bool

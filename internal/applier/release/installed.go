@@ -33,6 +33,10 @@ type Installed struct {
 	// Tried are those of later revisions, which have failed; see [History.triedAfter].
 	Tried []*unstructured.Unstructured
 
+	// ListedAt is the resource version at which the process has listed the records; empty
+	// if it is not known.
+	ListedAt string
+
 	release *release.Release
 }
 
@@ -50,7 +54,7 @@ func (h *History) Installed(ctx context.Context) (*Installed, error) {
 		return nil, err
 	}
 	tried, err := h.triedAfter(ctx, found.Version, NamedAs(objects))
-	return &Installed{Objects: objects, Tried: tried, release: found}, err
+	return &Installed{Objects: objects, Tried: tried, ListedAt: h.listedAt, release: found}, err
 }
 
 // IsInvalid says that the history has to be loaded again.

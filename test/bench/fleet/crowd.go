@@ -3,69 +3,71 @@ package main
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"testing/fstest"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-
-	"github.com/clusterextensions/operator-controller/internal/testkit"
-	"github.com/clusterextensions/operator-controller/test/bench/measure"
+	"fmt"
+	"slices"
 )
 
-const (
-	crowdSize      = 1000
-	crowdPeakLimit = 250
-)
+// crowd is 1,000 small extensions. Newcomers are made while these are there.
+type crowd struct {
+	*bench
 
-// crowd installs 1,000 extensions. To keep the cluster fast, they have neither a
-// CRD nor a Deployment: seven objects of five kinds are left.
-func (b *bench) crowd(ctx context.Context) (over, err error) {
-	say("installing %d extensions", crowdSize)
-	if err := b.remove(ctx); err != nil {
-		return nil, err
-	}
-	crowd := names("crowd", crowdSize)
-	if err := errors.Join(b.prepare(ctx, crowd), b.publish(ctx, "crowd", crowd, small)); err != nil {
-		return nil, err
-	}
-	if _, err := b.startController(ctx); err != nil {
-		return nil, err
-	}
-	wall, err := b.arrival(ctx, at(crowd, firstVersion), func() error {
-		return b.create(ctx, generatedExtensions(crowd, firstVersion)...)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(b.quiet(ctx), b.details.profile(ctx, "crowd", 1)()); err != nil {
-		return nil, err
-	}
-	used, err := b.usage()
-	if err != nil {
-		return nil, err
-	}
-	const name = "install 1,000 extensions without CRDs and Deployments"
-	return errors.Join(
-		b.report.Tell(name, "wall-seconds", wall.Seconds()),
-		b.report.Tell(name, "cpu-seconds", used.CPUSeconds),
-		b.report.Check(name, "peak-MiB", measure.Mebibytes(used.PeakBytes), crowdPeakLimit),
-		b.report.Tell(name, "resident-anonymous-MiB", measure.Mebibytes(used.AnonymousBytes)),
-		b.report.Tell(name, "resident-file-MiB", measure.Mebibytes(used.FileBytes)),
-	), nil
+	names     []string
+	newcomers []string
+	installed bool
 }
 
-// small is the content of a bundle without its CRD and its Deployment.
-func small(operator testkit.Operator) (fs.FS, error) {
-	files := operator.Bundle()
-	delete(files, "manifests/crd.yaml")
-	csv := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(files["manifests/csv.yaml"].Data, &csv.Object); err != nil {
-		return nil, err
+// Newcomers, by what happens when they come.
+const (
+	afterDeletions = iota
+	whileNobodyRan
+	atTermination
+	atDeath
+	newcomers
+)
+
+func newCrowd(b *bench) *crowd {
+	return &crowd{bench: b, names: names("crowd", b.size), newcomers: names("newcomer", newcomers)}
+}
+
+// fifth is how many of the crowd are upgraded, or lose something.
+func (c *crowd) fifth() int { return c.size / 5 }
+
+// called is the name of a benchmark, which has the size of the crowd.
+func (c *crowd) called(name string) string { return fmt.Sprintf(name, c.size) }
+
+// furnish makes what the crowd needs, and others that are to be there with it.
+func (c *crowd) furnish(ctx context.Context, others ...string) error {
+	packages := slices.Concat(c.names, c.newcomers, others)
+	return errors.Join(c.prepare(ctx, packages), c.publish(ctx, "crowd", packages, small), c.quiet(ctx))
+}
+
+// install has the crowd installed, unless that has been measured.
+func (c *crowd) install(ctx context.Context) error {
+	if c.installed {
+		return nil
 	}
-	unstructured.RemoveNestedField(csv.Object, "spec", "customresourcedefinitions")
-	unstructured.RemoveNestedField(csv.Object, "spec", "install", "spec", "deployments")
-	data, err := yaml.Marshal(csv.Object)
-	files["manifests/csv.yaml"] = &fstest.MapFile{Data: data}
-	return files, err
+	say("installing %d extensions", c.size)
+	if err := c.furnish(ctx); err != nil {
+		return err
+	}
+	if _, err := c.startController(ctx); err != nil {
+		return err
+	}
+	_, err := c.arrival(ctx, at(c.names, firstVersion), func() error { return c.createAll(ctx) })
+	c.installed = true
+	return errors.Join(err, c.quiet(ctx))
+}
+
+func (c *crowd) createAll(ctx context.Context) error {
+	return c.create(ctx, generatedExtensions(c.names)...)
+}
+
+func (c *crowd) createNewcomer(ctx context.Context, number int) error {
+	return c.create(ctx, generatedExtensions(c.newcomers[number:number+1])...)
+}
+
+// newcomerInstalled waits until a newcomer is installed.
+func (c *crowd) newcomerInstalled(ctx context.Context, number int) error {
+	_, err := c.arrival(ctx, at(c.newcomers[number:number+1], firstVersion), func() error { return nil })
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"testing/fstest"
@@ -31,8 +30,8 @@ const (
 	firstVersion = "1.0.0"
 	nextVersion  = "1.1.0"
 
-	// patience is for what takes seconds, or a minute for a thousand.
-	patience = 5 * time.Minute
+	// patience is for what takes seconds, or a minute or two for a thousand.
+	patience = 10 * time.Minute
 
 	// inParallel is how much the bench itself does at a time where that is not
 	// part of a result.
@@ -49,32 +48,26 @@ func names(prefix string, count int) []string {
 	return all
 }
 
-// generated is an operator of nine objects: a CRD, a ServiceAccount with a
-// ClusterRole and its binding, a Deployment, a Service and three ConfigMaps.
-func generated(name, version string) testkit.Operator {
-	return testkit.Operator{Package: name, Version: version, ConfigMaps: []string{"settings", "defaults", "features"}}
-}
-
-const objectsPerExtension = 9
-
-// whole is the content of a bundle as it is.
-func whole(operator testkit.Operator) (fs.FS, error) { return operator.Bundle(), nil }
-
 // publish pushes both versions of packages, and a catalog that offers them.
-func (b *bench) publish(ctx context.Context, catalog string, packages []string, content func(testkit.Operator) (fs.FS, error)) error {
-	files := fstest.MapFS{}
-	for _, name := range packages {
-		versions := []testkit.Operator{generated(name, firstVersion), generated(name, nextVersion)}
-		for _, operator := range versions {
-			bundle, err := content(operator)
+func (b *bench) publish(ctx context.Context, catalog string, packages []string, as shape) error {
+	err := each(packages, inParallel, func(name string) error {
+		for _, version := range []string{firstVersion, nextVersion} {
+			bundle, err := as.bundle(generated(name, version))
 			if err != nil {
 				return err
 			}
-			if err := b.PushBundle(ctx, name+":v"+operator.Version, bundle); err != nil {
+			if err := b.PushBundle(ctx, name+":v"+version, bundle); err != nil {
 				return err
 			}
 		}
-		maps.Copy(files, testkit.Catalog(registryHost, versions...))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	files := fstest.MapFS{}
+	for _, name := range packages {
+		maps.Copy(files, testkit.Catalog(registryHost, generated(name, firstVersion), generated(name, nextVersion)))
 	}
 	if err := b.PushCatalog(ctx, catalog+":v1", files); err != nil {
 		return err
@@ -114,12 +107,12 @@ func (b *bench) create(ctx context.Context, extensions ...*ocv1.ClusterExtension
 	})
 }
 
-// generatedExtensions are those of packages, at a version.
-func generatedExtensions(packages []string, version string) []*ocv1.ClusterExtension {
+// generatedExtensions are those of packages, at the version that is installed.
+func generatedExtensions(packages []string) []*ocv1.ClusterExtension {
 	var extensions []*ocv1.ClusterExtension
 	for _, name := range packages {
 		extensions = append(extensions, environment.Extension(name, name, installer, func(extension *ocv1.ClusterExtension) {
-			extension.Spec.Source.Catalog.Version = version
+			extension.Spec.Source.Catalog.Version = firstVersion
 		}))
 	}
 	return extensions
@@ -150,26 +143,43 @@ func (b *bench) remove(ctx context.Context) error {
 // arrival is how long it takes from the start of act until every named extension
 // is at its version.
 func (b *bench) arrival(ctx context.Context, want map[string]string, act func() error) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	acted := make(chan error, 1)
+	group, awaiting := errgroup.WithContext(ctx)
 	began := time.Now()
-	go func() { acted <- act() }()
-	for missing := maps.Clone(want); len(missing) > 0; {
-		// A watch begins with what there is, so none is missed when one ends.
-		if err := b.watchArrivals(ctx, missing); err != nil {
-			return 0, err
-		}
-		if ctx.Err() != nil {
-			return 0, fmt.Errorf("not arrived: %v: %w", slices.Sorted(maps.Keys(missing)), ctx.Err())
-		}
-	}
-	return time.Since(began), <-acted
+	group.Go(act)
+	var took time.Duration
+	group.Go(func() error {
+		err := b.await(awaiting, slices.Collect(maps.Keys(want)), func(extension *ocv1.ClusterExtension) bool {
+			return arrived(extension, want[extension.Name])
+		})
+		took = time.Since(began)
+		return err
+	})
+	return took, group.Wait()
 }
 
-// watchArrivals takes out of missing what has arrived, until nothing is left or
+// await returns when each of the extensions was seen to be as wanted.
+func (b *bench) await(ctx context.Context, extensions []string, asWanted func(*ocv1.ClusterExtension) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	missing := map[string]bool{}
+	for _, name := range extensions {
+		missing[name] = true
+	}
+	for len(missing) > 0 {
+		// A watch begins with what there is, so none is missed when one ends.
+		if err := b.watchExtensions(ctx, missing, asWanted); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("not as wanted: %v: %w", slices.Sorted(maps.Keys(missing)), ctx.Err())
+		}
+	}
+	return nil
+}
+
+// watchExtensions takes out of missing what is as wanted, until nothing is left or
 // the watch ends.
-func (b *bench) watchArrivals(ctx context.Context, missing map[string]string) error {
+func (b *bench) watchExtensions(ctx context.Context, missing map[string]bool, asWanted func(*ocv1.ClusterExtension) bool) error {
 	watcher, err := b.client.Watch(ctx, &ocv1.ClusterExtensionList{})
 	if err != nil {
 		return err
@@ -180,7 +190,7 @@ func (b *bench) watchArrivals(ctx context.Context, missing map[string]string) er
 		if !ok { // the API server ends the watch
 			return nil
 		}
-		if arrived(extension, missing[extension.Name]) {
+		if missing[extension.Name] && asWanted(extension) {
 			delete(missing, extension.Name)
 		}
 		if len(missing) == 0 {

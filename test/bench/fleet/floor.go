@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-
-	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
 // The controller's own parallelism.
@@ -43,22 +41,22 @@ type floor struct {
 	objects  map[string]map[string][]*unstructured.Unstructured // by version and package
 }
 
-func newFloor(config *rest.Config, packages []string) (*floor, error) {
+func newFloor(config *rest.Config, packages []string, as shape) (*floor, error) {
 	f := &floor{
 		packages: packages,
 		clients:  map[string]dynamic.Interface{},
 		objects:  map[string]map[string][]*unstructured.Unstructured{firstVersion: {}, nextVersion: {}},
 	}
 	for _, name := range packages {
-		as := rest.CopyConfig(config)
-		as.Impersonate.UserName = fmt.Sprintf("system:serviceaccount:%s:%s", name, installer)
-		client, err := dynamic.NewForConfig(as)
+		user := rest.CopyConfig(config)
+		user.Impersonate.UserName = fmt.Sprintf("system:serviceaccount:%s:%s", name, installer)
+		client, err := dynamic.NewForConfig(user)
 		if err != nil {
 			return nil, err
 		}
 		f.clients[name] = client
 		for version, objects := range f.objects {
-			if objects[name], err = rendered(name, version); err != nil {
+			if objects[name], err = as.rendered(name, version); err != nil {
 				return nil, err
 			}
 		}
@@ -66,16 +64,9 @@ func newFloor(config *rest.Config, packages []string) (*floor, error) {
 	return f, nil
 }
 
-func rendered(name, version string) ([]*unstructured.Unstructured, error) {
-	content, err := bundle.Parse(generated(name, version).Bundle())
-	if err != nil {
-		return nil, err
-	}
-	objects, err := bundle.Render(content, bundle.Options{InstallNamespace: name})
-	if err == nil && len(objects) != objectsPerExtension {
-		return nil, fmt.Errorf("a generated operator has %d objects, want %d", len(objects), objectsPerExtension)
-	}
-	return objects, err
+// first is the floor of the first of its packages.
+func (f *floor) first(count int) *floor {
+	return &floor{packages: f.packages[:count], clients: f.clients, objects: f.objects}
 }
 
 func (f *floor) create(ctx context.Context) (time.Duration, error) {

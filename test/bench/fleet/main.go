@@ -12,22 +12,28 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/clusterextensions/operator-controller/test/bench/measure"
-	"github.com/clusterextensions/operator-controller/test/environment"
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// registryHost stands for the registry here in all references.
-const registryHost = "registry.test"
+// options is the command line.
+type options struct {
+	details string
+	only    string
+	size    int
+}
 
 func main() {
+	log.SetLogger(logr.Discard()) // the library complains, with a stack, when nobody has said where it is to log
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	details := flag.String("details", "", "where to write CPU profiles, heap profiles and the requests of each phase; nowhere without it")
+	var o options
+	flag.StringVar(&o.details, "details", "", "where to write CPU profiles, heap profiles and the requests of each phase; nowhere without it")
+	flag.StringVar(&o.only, "only", "", "which `parts` to measure, separated by commas; all without it. There are "+strings.Join(partNames(), ", "))
+	flag.IntVar(&o.size, "size", thousand, "how many extensions stand for the thousand, to try out a part with few of them")
 	flag.Parse()
-	err := run(ctx, os.Stdout, *details)
+	err := run(ctx, os.Stdout, o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
@@ -35,54 +41,19 @@ func main() {
 	}
 }
 
-// bench is what all measurements share: a cluster, and the controller of the
-// moment.
-type bench struct {
-	*environment.Environment
-
-	report  *measure.Report
-	client  client.WithWatch
-	audit   *auditLog
-	logs    string
-	details details
-
-	// catalogs is the address at which every controller serves them.
-	catalogs string
-
-	controller *environment.Controller
-}
-
-func run(ctx context.Context, out io.Writer, detailsDir string) (err error) {
-	logs, err := os.MkdirTemp("", "bench-fleet-")
+// run measures the parts that are chosen. Results over their limits do not end it.
+func run(ctx context.Context, out io.Writer, o options) error {
+	chosen, err := choose(o.only, partNames())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(logs)) }()
-	b := &bench{report: measure.NewReport(out), logs: logs, details: details{dir: detailsDir}}
-	if b.catalogs, err = freeAddress(); err != nil {
-		return err
+	if o.size < smallestSize {
+		return fmt.Errorf("-size must be at least %d, not %d", smallestSize, o.size)
 	}
-	b.audit = &auditLog{path: filepath.Join(logs, "audit.log")}
-	b.Environment, err = environment.Start(ctx, environment.Options{
-		AuditLog:   b.audit.path,
-		Registries: []string{registryHost},
-		Progress:   os.Stderr,
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.stopController(), b.Stop()) }()
-	if b.client, err = client.NewWithWatch(b.Cluster.RESTConfig(), client.Options{Scheme: b.Admin.Scheme()}); err != nil {
-		return err
-	}
-	return b.measure(ctx)
-}
-
-// measure runs every measurement. Results over their limits do not end it.
-func (b *bench) measure(ctx context.Context) error {
 	var over []error
-	for _, part := range []func(context.Context) (over, err error){b.fleet, b.idle, b.restart, b.corpus, b.crowd} {
-		exceeded, err := part(ctx)
+	for _, suite := range suites {
+		b := newBench(out, o)
+		exceeded, err := b.measure(ctx, partsOf(suite(b), chosen))
 		over = append(over, exceeded)
 		if err != nil {
 			return errors.Join(append(over, err)...)

@@ -5,33 +5,70 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/test/bench/measure"
+	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
-// startController starts one with an empty memory, instead of the one that runs.
-// It returns the path of its log, which holds no other's.
+// catalogsURL is where every controller says that catalogs are served, as all replicas
+// behind one Service do. A controller reads those that it has from itself, so that nobody
+// has to be there.
+const catalogsURL = "http://catalogs.test"
+
+// startController starts one with an empty memory, instead of those that run, and returns
+// when it is ready. It returns the path of its log, which holds no other's.
 func (b *bench) startController(ctx context.Context, args ...string) (log string, err error) {
-	if err := b.stopController(); err != nil {
+	if err := b.stopControllers(); err != nil {
 		return "", err
 	}
-	profiling, err := b.details.arguments()
+	b.controller, log, err = b.startReplica(ctx, args...)
+	return log, err
+}
+
+// launchController is startController that does not wait.
+func (b *bench) launchController(args ...string) (err error) {
+	if err := b.stopControllers(); err != nil {
+		return err
+	}
+	args, log, err := b.arguments(args)
 	if err != nil {
-		return "", err
+		return err
 	}
-	// Catalogs tell where they are served; that is not to change with each start.
-	serving := []string{
-		"--catalog-server-bind-address=" + b.catalogs,
-		"--catalog-server-external-url=http://" + b.catalogs,
+	b.controller, err = b.LaunchController(log, args...)
+	return err
+}
+
+// startFollower starts a second replica, which has a disk of its own, and returns when it
+// is ready, with the catalogs.
+func (b *bench) startFollower(ctx context.Context) error {
+	cache, err := os.MkdirTemp(b.dir, "cache-")
+	if err != nil {
+		return err
+	}
+	b.follower, _, err = b.startReplica(ctx, "--cache-path="+cache)
+	return err
+}
+
+func (b *bench) startReplica(ctx context.Context, args ...string) (_ *environment.Controller, log string, err error) {
+	args, log, err = b.arguments(args)
+	if err != nil {
+		return nil, "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	log = filepath.Join(b.logs, fmt.Sprintf("controller-%d.log", time.Now().UnixNano()))
-	b.controller, err = b.StartController(ctx, log, slices.Concat(serving, profiling, args)...)
-	return log, err
+	controller, err := b.StartController(ctx, log, args...)
+	return controller, log, err
+}
+
+// arguments are those of a new process, and the path of its log.
+func (b *bench) arguments(args []string) (all []string, log string, err error) {
+	profiling, err := b.details.arguments()
+	log = filepath.Join(b.dir, fmt.Sprintf("controller-%d.log", time.Now().UnixNano()))
+	return slices.Concat([]string{"--catalog-server-external-url=" + catalogsURL}, profiling, args), log, err
 }
 
 func freeAddress() (string, error) {
@@ -42,23 +79,32 @@ func freeAddress() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-func (b *bench) stopController() error {
-	if b.controller == nil {
-		return nil
+// stopControllers stops what runs. The follower is first, so that it never leads.
+func (b *bench) stopControllers() error {
+	var errs []error
+	for _, running := range []**environment.Controller{&b.follower, &b.controller} {
+		if *running != nil {
+			errs = append(errs, (*running).Stop())
+			*running = nil
+		}
 	}
-	err := b.controller.Stop()
-	b.controller = nil
-	return err
+	return errors.Join(errs...)
 }
 
+// usage is what the controller took since it started.
 func (b *bench) usage() (measure.Usage, error) { return measure.Of(b.controller.PID()) }
 
-// A cluster counts as quiet when its processes and the controller take less than
+// apiServerUsage is what the API server took since it started.
+func (b *bench) apiServerUsage() (measure.Usage, error) {
+	return measure.Of(b.Cluster.Processes()["kube-apiserver"])
+}
+
+// A cluster counts as quiet when its processes and the controllers take less than
 // quietShare of one CPU for as long as quietSpan.
 const (
 	quietShare = 0.25
 	quietSpan  = time.Second
-	quietLimit = time.Minute
+	quietLimit = 3 * time.Minute
 )
 
 // quiet waits until what was begun is done: garbage is collected, pods are made,
@@ -86,7 +132,7 @@ func (b *bench) quiet(ctx context.Context) error {
 	}
 }
 
-// cpuSeconds is what the components of the cluster and the controller took.
+// cpuSeconds is what the components of the cluster and the controllers took.
 func (b *bench) cpuSeconds() (float64, error) {
 	var all float64
 	var errs []error
@@ -98,8 +144,10 @@ func (b *bench) cpuSeconds() (float64, error) {
 	for _, pid := range b.Cluster.Processes() {
 		add(pid)
 	}
-	if b.controller != nil {
-		add(b.controller.PID())
+	for _, controller := range []*environment.Controller{b.controller, b.follower} {
+		if controller != nil {
+			add(controller.PID())
+		}
 	}
 	return all, errors.Join(errs...)
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/clusterextensions/operator-controller/test/environment"
@@ -10,9 +12,10 @@ import (
 // auditLag is by how much a line of the log can follow the answer.
 const auditLag = 200 * time.Millisecond
 
-// auditLog reads the log of the API server piece by piece.
+// auditLog is the log of the API server since a moment.
 type auditLog struct {
-	path  string
+	environment.AuditLog
+
 	since time.Time
 }
 
@@ -27,11 +30,11 @@ func (a *auditLog) mark() {
 // of extensions.
 func (a *auditLog) requests() ([]environment.Request, error) {
 	time.Sleep(auditLag)
-	all, err := environment.ControllerRequests(a.path)
+	all, err := a.ControllerRequests()
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(r environment.Request) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(r environment.Request) bool {
 		return r.StageTimestamp.Before(a.since) || r.IsEndOfWatch() || isAboutLeading(r)
 	}), nil
 }
@@ -60,4 +63,23 @@ func countOf(requests []environment.Request, counts func(environment.Request) bo
 		}
 	}
 	return count
+}
+
+// firstWriteFor is when the first write for an extension had succeeded: to itself, to its
+// record or to its content, which is in the namespace of its name.
+func firstWriteFor(requests []environment.Request, extension string) (first time.Time, ok bool) {
+	for _, r := range requests {
+		if !r.IsWrite() || !isFor(r, extension) || r.ResponseStatus.Code >= http.StatusBadRequest {
+			continue
+		}
+		if !ok || r.StageTimestamp.Before(first) {
+			first, ok = r.StageTimestamp, true
+		}
+	}
+	return first, ok
+}
+
+func isFor(r environment.Request, extension string) bool {
+	return r.ObjectRef != nil && (r.ObjectRef.Name == extension || r.ObjectRef.Namespace == extension ||
+		r.IsRecord() && strings.Contains(r.ObjectRef.Name, "."+extension+"."))
 }

@@ -30,14 +30,17 @@ const (
 
 // restart starts the controller anew over 50 installed extensions, and then has it
 // look at them again and again.
-func (b *bench) restart(ctx context.Context) (over, err error) {
-	say("restarting")
-	if err := errors.Join(b.stopController(), b.quiet(ctx)); err != nil {
+func (f *fleet) restart(ctx context.Context) (over, err error) {
+	if err := f.install(ctx); err != nil {
 		return nil, err
 	}
-	b.audit.mark()
+	say("restarting")
+	if err := errors.Join(f.stopControllers(), f.quiet(ctx)); err != nil {
+		return nil, err
+	}
+	f.audit.mark()
 	began := time.Now()
-	log, err := b.startController(ctx, "--v=1") // which tells of passes that find nothing to do
+	log, err := f.startController(ctx, "--v=1") // which tells of passes that find nothing to do
 	if err != nil {
 		return nil, err
 	}
@@ -46,31 +49,31 @@ func (b *bench) restart(ctx context.Context) (over, err error) {
 		return nil, err
 	}
 	settled := time.Since(began)
-	if err := b.quiet(ctx); err != nil {
+	if err := f.quiet(ctx); err != nil {
 		return nil, err
 	}
-	requests, err := b.audit.requests()
+	requests, err := f.audit.requests()
 	if err != nil {
 		return nil, err
 	}
-	unchanged, err := b.unchanged(ctx, log)
+	unchanged, err := f.unchanged(ctx, log)
 	if err != nil {
 		return nil, err
 	}
 	const name, unchangedName = "restart over 50 extensions", "look again at 50 unchanged extensions"
 	return errors.Join(
-		b.report.Check(name, "ready-seconds", ready.Seconds(), readyLimit),
-		b.report.Tell(name, "every-extension-looked-at-seconds", settled.Seconds()),
-		b.report.Check(name, "requests/extension", float64(len(requests))/fleetSize, restartRequestsLimit),
-		b.report.Tell(name, "watches/extension", float64(watches(requests))/fleetSize),
-		b.report.Check(name, "writes", float64(writes(requests)), restartWritesLimit),
-		b.report.Check(unchangedName, "requests", float64(len(unchanged)), unchangedRequestsLimit),
-	), b.details.requests("restart", requests, fleetSize)
+		f.report.Check(name, "ready-seconds", ready.Seconds(), readyLimit),
+		f.report.Tell(name, "every-extension-looked-at-seconds", settled.Seconds()),
+		f.report.Check(name, "requests/extension", float64(len(requests))/fleetSize, restartRequestsLimit),
+		f.report.Tell(name, "watches/extension", float64(watches(requests))/fleetSize),
+		f.report.Check(name, "writes", float64(writes(requests)), restartWritesLimit),
+		f.report.Check(unchangedName, "requests", float64(len(unchanged)), unchangedRequestsLimit),
+	), f.details.requests("restart", requests, fleetSize)
 }
 
 // unchanged gives the requests of passes that find nothing to do.
-func (b *bench) unchanged(ctx context.Context, log string) ([]environment.Request, error) {
-	b.audit.mark()
+func (f *fleet) unchanged(ctx context.Context, log string) ([]environment.Request, error) {
+	f.audit.mark()
 	passes, err := passesIn(log)
 	if err != nil {
 		return nil, err
@@ -82,24 +85,24 @@ func (b *bench) unchanged(ctx context.Context, log string) ([]environment.Reques
 	for pass := range unchangedPasses {
 		// Of equal lines within a second, the log has no more than a hundred.
 		time.Sleep(2 * time.Second)
-		if err := b.wakeAll(ctx, pass); err != nil {
+		if err := f.wakeAll(ctx, pass); err != nil {
 			return nil, err
 		}
 		if err := waitForPasses(ctx, log, most+pass+1); err != nil {
 			return nil, err
 		}
 	}
-	requests, err := b.audit.requests()
+	requests, err := f.audit.requests()
 	// Watches end and begin again at random, whatever passes do.
 	return slices.DeleteFunc(requests, func(r environment.Request) bool { return r.Verb == "watch" }), err
 }
 
 // wakeAll changes the labels of a catalog. They decide who draws from it, so that
 // every extension has to be looked at.
-func (b *bench) wakeAll(ctx context.Context, pass int) error {
+func (f *fleet) wakeAll(ctx context.Context, pass int) error {
 	catalog := &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "fleet-0"}}
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"pass":"%d"}}}`, pass)
-	return b.Admin.Patch(ctx, catalog, client.RawPatch(types.MergePatchType, patch))
+	return f.Admin.Patch(ctx, catalog, client.RawPatch(types.MergePatchType, patch))
 }
 
 // waitForPasses waits until every extension had so many passes that found all as

@@ -56,6 +56,10 @@ func TestReport(t *testing.T) {
 			report: func(r *measure.Report) error { return r.Tell("b", "m", 2) },
 			want:   `{"benchmark":"b","metric":"m","value":2}`,
 		},
+		"of a number of extensions": {
+			report: func(r *measure.Report) error { return r.For(100).Tell("b", "m", 2) },
+			want:   `{"benchmark":"b","extensions":100,"metric":"m","value":2}`,
+		},
 		"at the limit": {
 			report: func(r *measure.Report) error { return r.Check("b", "m", 2, 2) },
 			want:   `{"benchmark":"b","metric":"m","value":2,"limit":2}`,
