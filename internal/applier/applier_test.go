@@ -136,7 +136,7 @@ func TestRequests(t *testing.T) {
 	f.observe(t)
 	f.repair(t)
 	f.apply(t, "1.1.0", objects("2")...)
-	check("an upgrade", map[string]int{"ASK rights": 1, "GET owner": 1, "PATCH content": 9, "POST records": 1, "PUT records": 2})
+	check("an upgrade", map[string]int{"ASK rights": 1, "GET owner": 1, "GET records": 1, "PATCH content": 9, "POST records": 1, "PUT records": 2})
 	f.restart(t)
 	f.observe(t)
 	check("a look after a restart", map[string]int{"LIST records": 1, "GET records": 1})

@@ -192,7 +192,7 @@ func TestRequestsOfTrials(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.apply(t, "1.1.0", configMap("a", "2"), service(t), changed)
-	want := map[string]int{"ASK rights": 1, "GET owner": 1, "POST records": 1, "PUT records": 2, "TRY content": 1, "PATCH content": 2}
+	want := map[string]int{"ASK rights": 1, "GET owner": 1, "GET records": 1, "POST records": 1, "PUT records": 2, "TRY content": 1, "PATCH content": 2}
 	if diff := cmp.Diff(want, countsOf(f.requests.take())); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}

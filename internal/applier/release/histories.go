@@ -45,8 +45,7 @@ type Histories struct {
 	asked   map[string]struct{}
 }
 
-// Config is where release records are, and which of them are kept. It is made by
-// [NewConfig]. All fields but ChunkBytes are required.
+// Config is where release records are. All fields but the last are required.
 type Config struct {
 	Secrets corev1client.SecretInterface
 
@@ -62,8 +61,6 @@ type Config struct {
 	// ChunkBytes is how many bytes of a record a Secret may have; zero for as many as
 	// there is room for.
 	ChunkBytes int
-
-	kept *keptRecords
 }
 
 // NewConfig gives a configuration for records in a namespace, without Confirm and Now.
@@ -77,13 +74,11 @@ func NewConfig(config *rest.Config, through *http.Client, namespace string) (Con
 		return Config{}, fmt.Errorf("building a client for release records: %w", err)
 	}
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
-	return Config{Secrets: core.Secrets(namespace), Names: names.Resource(secrets).Namespace(namespace), kept: newKeptRecords()}, nil
+	return Config{Secrets: core.Secrets(namespace), Names: names.Resource(secrets).Namespace(namespace)}, nil
 }
 
 func (c Config) records(owner object.Owner) *records {
-	return &records{
-		secrets: c.Secrets, names: c.Names, now: c.Now, owner: owner, chunkBytes: cmp.Or(c.ChunkBytes, chunkSize), kept: c.kept,
-	}
+	return &records{secrets: c.Secrets, names: c.Names, now: c.Now, owner: owner, chunkBytes: cmp.Or(c.ChunkBytes, chunkSize)}
 }
 
 // NewHistories has made no request yet.

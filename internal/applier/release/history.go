@@ -108,10 +108,6 @@ func (h *History) fetch(ctx context.Context, e *entry) (*corev1.Secret, error) {
 	if e.index != nil {
 		return e.index, nil
 	}
-	if data := h.records.kept.get(e.name, e.resourceVersion); data != nil {
-		e.index = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: e.name}, Data: map[string][]byte{dataChunk: data}}
-		return e.index, nil
-	}
 	index, err := h.records.index(ctx, e.name)
 	if apierrors.IsNotFound(err) {
 		return nil, h.invalidate(err)
@@ -123,20 +119,7 @@ func (h *History) fetch(ctx context.Context, e *entry) (*corev1.Secret, error) {
 		return nil, h.invalidate(fmt.Errorf("release record %q was changed by somebody else", e.name))
 	}
 	e.index, e.resourceVersion = index, index.ResourceVersion
-	h.keep(index)
 	return index, nil
-}
-
-// keep keeps the record of a deployed revision, which the next operation needs, if it is in
-// one Secret. Records are only written here, and each write names the resource version that
-// it replaces.
-func (h *History) keep(index *corev1.Secret) {
-	names, err := extraChunks(index)
-	if err == nil && len(names) == 0 && entryOf(index).status == release.StatusDeployed {
-		h.records.kept.put(index.Name, index.ResourceVersion, index.Data[dataChunk])
-		return
-	}
-	h.records.kept.forget(index.Name)
 }
 
 // read gives the release of a revision. One that is unreadable shows as failed
@@ -413,7 +396,6 @@ func (h *History) update(ctx context.Context, releases ...*release.Release) erro
 		}
 		replaced = append(replaced, without(entries[i].chunks, updated.chunks)...)
 		*entries[i] = updated
-		h.keep(stored.index)
 	}
 	return h.invalidate(h.records.deleteChunks(ctx, replaced))
 }
@@ -436,7 +418,6 @@ func (h *History) delete(ctx context.Context, revision int) (*release.Release, e
 		return nil, driver.ErrReleaseNotFound
 	}
 	rel := found.release
-	h.records.kept.forget(found.name)
 	if err := h.records.delete(ctx, found.name); err != nil {
 		return nil, h.invalidate(err)
 	}

@@ -32,7 +32,7 @@ func historiesOf(t *testing.T, owner object.Owner, found ...recorded) *Histories
 	}
 	names := metadatafake.NewSimpleMetadataClient(scheme)
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
-	config := Config{Secrets: secrets.CoreV1().Secrets("system"), Names: names.Resource(resource).Namespace("system"), Now: time.Now, kept: newKeptRecords()}
+	config := Config{Secrets: secrets.CoreV1().Secrets("system"), Names: names.Resource(resource).Namespace("system"), Now: time.Now}
 	for _, wanted := range found {
 		maker := owner
 		maker.UID = wanted.ownedBy

@@ -70,9 +70,6 @@ type records struct {
 
 	// chunkBytes is chunkSize, or less in tests: to compress takes time.
 	chunkBytes int
-
-	// kept are those of all extensions.
-	kept *keptRecords
 }
 
 func recordKey(release string, revision int) string {
