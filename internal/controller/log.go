@@ -57,8 +57,8 @@ func changesOf(outcome Outcome) []line {
 	return lines
 }
 
-// repairedLines are about what was put back, and then about what was only taken over, or
-// written for certificates.
+// repairedLines are about what was put back, and then about what was written otherwise:
+// objects that were only taken over are not repaired.
 func repairedLines(repair installation.Result) []line {
 	var repaired, others []line
 	for _, key := range inOrder(repair.Differences) {
@@ -71,8 +71,8 @@ func repairedLines(repair installation.Result) []line {
 			repaired = append(repaired, repairedLine(key, difference))
 		}
 	}
-	others = append(others, certifiedLines(repair)...)
-	return append(bounded(repaired, "repaired more"), bounded(others, "changed more")...)
+	others = append(others, otherLines(repair)...)
+	return append(bounded(repaired, "repaired more"), bounded(others, "wrote more")...)
 }
 
 // writtenLines are about what an installation or an upgrade has written.
@@ -93,13 +93,20 @@ func writtenLines(applied installation.Result) []line {
 			lines = append(lines, lineAbout("deleted", key, object.Difference{}))
 		}
 	}
-	return bounded(append(lines, certifiedLines(applied)...), "wrote more")
+	return bounded(append(lines, otherLines(applied)...), "wrote more")
 }
 
-func certifiedLines(result installation.Result) []line {
+// otherLines are about what was written for certificates, and about requests that have
+// changed nothing: nothing else tells of these, and the API server pays for them.
+func otherLines(result installation.Result) []line {
 	var lines []line
 	for _, key := range inOrder(result.Certified) {
-		lines = append(lines, lineAbout("changed", key, result.Certified[key]))
+		for _, difference := range result.Certified[key] {
+			lines = append(lines, lineAbout("changed", key, difference))
+		}
+	}
+	for _, key := range inOrder(result.Void) {
+		lines = append(lines, lineAbout("a patch changed nothing", key, result.Void[key]))
 	}
 	return lines
 }
@@ -124,31 +131,23 @@ type loggedObject struct {
 	Name      string `json:"name"`
 }
 
-// lineAbout names an object, and what of it is concerned.
-func lineAbout(text string, key object.Key, difference object.Difference) line {
+// lineAbout names an object and the fields of it that are concerned, and has some values
+// in between.
+func lineAbout(text string, key object.Key, difference object.Difference, values ...any) line {
 	named := loggedObject{Kind: inLine(key.Kind), Namespace: inLine(key.Namespace), Name: inLine(key.Name)}
-	return line{text, append([]any{keyObject, named}, fieldsOf(difference)...)}
+	values = append([]any{keyObject, named}, values...)
+	if len(difference.Fields) > 0 {
+		values = append(values, "fields", excerpt.OfFirst(difference.Fields, difference.More, maxLoggedName))
+	}
+	return line{text, values}
 }
 
 func repairedLine(key object.Key, difference object.Difference) line {
-	made := lineAbout("repaired", key, difference)
-	made.values = slices.Insert(made.values, 2, any("missing"), any(difference.Missing)) // after the object
-	return made
-}
-
-func fieldsOf(difference object.Difference) []any {
-	var values []any
-	if len(difference.Fields) > 0 {
-		fields := excerpt.Of(difference.Fields, maxLoggedName)
-		if difference.More > 0 {
-			fields = fmt.Sprintf("%s, of %d", fields, len(difference.Fields)+difference.More)
-		}
-		values = append(values, "fields", fields)
-	}
+	made := lineAbout("repaired", key, difference, "missing", difference.Missing)
 	if len(difference.Managers) > 0 {
-		values = append(values, "writtenBy", writersOf(difference.Managers))
+		made.values = append(made.values, "writtenBy", writersOf(difference.Managers))
 	}
-	return values
+	return made
 }
 
 func writersOf(managers []string) string {
@@ -185,38 +184,10 @@ func appliedLine(outcome Outcome) line {
 	}
 }
 
-func (r *Reconciler) logChanges(ctx context.Context, extension string, outcome Outcome) {
+func logChanges(ctx context.Context, outcome Outcome) {
 	for _, line := range changesOf(outcome) {
 		log.FromContext(ctx).Info(line.text, line.values...)
 	}
-	r.logVoid(ctx, extension, outcome.Repair.Void)
-	if outcome.Applied != nil {
-		r.logVoid(ctx, extension, outcome.Applied.Void)
-	}
-}
-
-// logVoid logs requests that have changed nothing, at V(0) once for each object: somebody
-// pays for them each time, and nothing else tells of them.
-func (r *Reconciler) logVoid(ctx context.Context, extension string, void map[object.Key]object.Difference) {
-	if len(void) == 0 {
-		return
-	}
-	before, _ := r.void.Load(extension)
-	known, _ := before.(map[object.Key]struct{})
-	told := maps.Clone(known)
-	if told == nil {
-		told = map[object.Key]struct{}{}
-	}
-	for _, key := range inOrder(void) {
-		verbosity := 0
-		if _, again := told[key]; again {
-			verbosity = 1
-		}
-		told[key] = struct{}{}
-		line := lineAbout("a patch changed nothing", key, void[key])
-		log.FromContext(ctx).V(verbosity).Info(line.text, line.values...)
-	}
-	r.void.Store(extension, told)
 }
 
 // logReason logs why a pass has left the world as it is: at V(0) if that is another reason

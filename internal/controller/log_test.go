@@ -35,7 +35,7 @@ func TestLoggedChanges(t *testing.T) {
 		}
 		return &installation.Result{Changes: changes}
 	}
-	certified := func(result installation.Result, differences map[object.Key]object.Difference) installation.Result {
+	certified := func(result installation.Result, differences map[object.Key][]object.Difference) installation.Result {
 		result.Certified = differences
 		return result
 	}
@@ -64,7 +64,7 @@ func TestLoggedChanges(t *testing.T) {
 			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
 				keyOf("ConfigMap", "n", strings.Repeat("n", 1000)): {Fields: []string{"a"}, More: 9},
 			})},
-			want: []string{"repaired object={ConfigMap n " + inLine(strings.Repeat("n", 1000)) + "} missing=false fields=a, of 10"},
+			want: []string{"repaired object={ConfigMap n " + inLine(strings.Repeat("n", 1000)) + "} missing=false fields=a and 9 more"},
 		},
 		"installed": {
 			outcome: Outcome{Target: to("1.0.0"), Applied: result(4, 0, 0)},
@@ -88,14 +88,16 @@ func TestLoggedChanges(t *testing.T) {
 					service:                 {Replaced: true, Fields: []string{"spec.clusterIP"}},
 					keyOf("Role", "n", "r"): {Missing: true},
 				},
-				Certified: map[object.Key]object.Difference{keyOf("Secret", "n", "c"): {Fields: []string{"data.tls.key"}}},
+				Certified: map[object.Key][]object.Difference{keyOf("Secret", "n", "c"): {{Fields: []string{"data.tls.key"}}}},
+				Void:      map[object.Key]object.Difference{keyOf("Role", "n", "same"): {Fields: []string{"rules"}}},
 			}},
 			want: []string{
-				"changed object={ConfigMap n settings} fields=data.a, metadata.ownerReferences, of 3",
+				"changed object={ConfigMap n settings} fields=data.a, metadata.ownerReferences and 1 more",
 				"created object={Role n r}",
 				"replaced object={Service n s} fields=spec.clusterIP",
 				"deleted object={Role n old}",
 				"changed object={Secret n c} fields=data.tls.key",
+				"a patch changed nothing object={Role n same} fields=rules",
 				"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=1",
 			},
 		},
@@ -115,9 +117,19 @@ func TestLoggedChanges(t *testing.T) {
 		},
 		"a certificate was renewed": {
 			outcome: Outcome{Observed: before, Repair: certified(
-				repair(map[object.Key]object.Difference{settings: {}}), map[object.Key]object.Difference{settings: {Fields: []string{"data.tls.crt"}}},
+				repair(map[object.Key]object.Difference{settings: {}}), map[object.Key][]object.Difference{settings: {{Fields: []string{"data.next"}}, {Fields: []string{"data.tls.crt"}}}},
 			)},
-			want: []string{"changed object={ConfigMap n settings} fields=data.tls.crt"},
+			want: []string{
+				"changed object={ConfigMap n settings} fields=data.next",
+				"changed object={ConfigMap n settings} fields=data.tls.crt",
+			},
+		},
+		"a repair that changed nothing": {
+			outcome: Outcome{Observed: before, Repair: installation.Result{
+				Changes: map[object.Key]object.Change{settings: object.Unchanged},
+				Void:    map[object.Key]object.Difference{settings: {Fields: []string{"data"}}},
+			}},
+			want: []string{"a patch changed nothing object={ConfigMap n settings} fields=data"},
 		},
 		"taken over": {
 			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
@@ -183,38 +195,6 @@ func TestLoggedWritesAreBounded(t *testing.T) {
 	lines := linesOf(changesOf(Outcome{Applied: &applied}))
 	if len(lines) != maxLogged+2 || lines[maxLogged] != "wrote more objects=5" {
 		t.Errorf("%d lines, the last of which are %q", len(lines), lines[maxLogged:])
-	}
-}
-
-// TestVoidPatchesAreTold once for each object, in whichever pass they come again.
-func TestVoidPatchesAreTold(t *testing.T) {
-	t.Parallel()
-	void := map[object.Key]object.Difference{keyOf("PodDisruptionBudget", "n", "p"): {Fields: []string{"spec.selector"}}}
-	more := maps.Clone(void)
-	more[keyOf("Role", "n", "r")] = object.Difference{Fields: []string{"rules"}}
-	const budget = `{"logger":"","level":0,"msg":"a patch changed nothing","object":{"kind":"PodDisruptionBudget","namespace":"n","name":"p"},"fields":"spec.selector"}`
-	const role = `{"logger":"","level":0,"msg":"a patch changed nothing","object":{"kind":"Role","namespace":"n","name":"r"},"fields":"rules"}`
-	reconciler := &Reconciler{}
-	for _, step := range []struct {
-		does    string
-		outcome Outcome
-		want    []string
-	}{
-		{"repairs", Outcome{Repair: installation.Result{Void: void}}, []string{budget}},
-		{"repairs again", Outcome{Repair: installation.Result{Void: void}}, nil},
-		{"upgrades", Outcome{Applied: &installation.Result{Void: more}}, []string{role}},
-	} {
-		var got []string
-		logger := funcr.NewJSON(func(line string) { got = append(got, line) }, funcr.Options{})
-		outcome := step.outcome
-		if outcome.Applied != nil {
-			outcome.Target = Target{Bundle: identity("1.0.0")}
-		}
-		reconciler.logChanges(log.IntoContext(t.Context(), logger), "x", outcome)
-		got = slices.DeleteFunc(got, func(line string) bool { return messageIn(t, line) != "a patch changed nothing" })
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.does, diff)
-		}
 	}
 }
 

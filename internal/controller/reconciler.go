@@ -87,10 +87,6 @@ type Reconciler struct {
 	// extension, since when the kinds of its issuer of certificates are lacking.
 	unserved, issuerGone sync.Map
 
-	// void are the objects of each extension of which it was logged that a patch has changed
-	// nothing.
-	void sync.Map
-
 	// answers has what the last pass over each extension was told of the cluster.
 	answers sync.Map
 
@@ -141,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	wanted, invalid := translate(ext)
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)
-	r.logChanges(ctx, ext.Name, outcome)
+	logChanges(ctx, outcome)
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), object.ErrOwnerGone) {
 		return afterRemoval, nil
 	}
@@ -215,7 +211,6 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.unfinishedSince.Delete(extension)
 	r.repairs.forget(extension)
 	r.reasons.Delete(extension)
-	r.void.Delete(extension)
 	r.Metrics.forget(extension)
 }
 

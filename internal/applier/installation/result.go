@@ -18,8 +18,9 @@ type Result struct {
 	// for certificates was written.
 	Differences map[object.Key]object.Difference
 
-	// Certified are what was written besides to objects, for certificates of webhooks.
-	Certified map[object.Key]object.Difference
+	// Certified are the objects to which was written for certificates of webhooks, with what
+	// each request has changed.
+	Certified map[object.Key][]object.Difference
 
 	// Void are the objects of which a request to change them has changed nothing, with what
 	// it was to change.

@@ -15,7 +15,7 @@ import (
 // memory for their paths.
 const (
 	// maxFields is how many fields are named.
-	maxFields = 20
+	maxFields = 10
 
 	// maxPathBytes is how long the path of one is.
 	maxPathBytes = 200
@@ -51,17 +51,6 @@ func (p Patch) Difference(live *unstructured.Unstructured) Difference {
 	difference := Difference{OnlyOwners: changesOnlyOwners(change), Managers: writersOf(live, change)}
 	difference.addFields(change, nil)
 	return difference
-}
-
-// With adds the fields of what was changed later. Field managers are those of the first.
-func (d Difference) With(later Difference) Difference {
-	fields := slices.Concat(d.Fields, later.Fields)
-	slices.Sort(fields)
-	fields = slices.Compact(fields)
-	d.More += later.More + max(0, len(fields)-maxFields)
-	d.Fields = fields[:min(len(fields), maxFields)]
-	d.OnlyOwners = d.OnlyOwners && later.OnlyOwners
-	return d
 }
 
 func changesOnlyOwners(change map[string]any) bool {

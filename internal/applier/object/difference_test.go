@@ -64,27 +64,6 @@ func (w ThreeWay) difference(t *testing.T) Difference {
 	return patch.Difference(w.Live)
 }
 
-func TestDifferencesAreAdded(t *testing.T) {
-	t.Parallel()
-	many := make([]string, maxFields)
-	for i := range many {
-		many[i] = fmt.Sprintf("b%02d", i)
-	}
-	for name, tc := range map[string]struct{ first, later, want Difference }{
-		"others":       {Difference{Missing: true}, Difference{Fields: []string{"a"}}, Difference{Missing: true, Fields: []string{"a"}}},
-		"the same":     {Difference{Fields: []string{"a", "c"}}, Difference{Fields: []string{"a", "b"}}, Difference{Fields: []string{"a", "b", "c"}}},
-		"owners":       {Difference{Fields: []string{"a"}, OnlyOwners: true}, Difference{Fields: []string{"b"}}, Difference{Fields: []string{"a", "b"}}},
-		"more than 20": {Difference{Fields: []string{"a"}, More: 1}, Difference{Fields: many, More: 2}, Difference{Fields: append([]string{"a"}, many[:maxFields-1]...), More: 4}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(tc.want, tc.first.With(tc.later)); diff != "" {
-				t.Errorf("difference (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // TestDifferenceIsBounded: an object whose fields are deep and have long names takes no
 // more memory than another one.
 func TestDifferenceIsBounded(t *testing.T) {

@@ -28,8 +28,9 @@ type Progress struct {
 	// was changed of them.
 	Written map[object.Key]object.Difference
 
-	// Certified are the objects to which was written what no revision says.
-	Certified map[object.Key]object.Difference
+	// Certified are the objects to which was written what no revision says, with what each
+	// request has changed.
+	Certified map[object.Key][]object.Difference
 
 	// Void are the objects of which a request to change them has changed nothing, with what
 	// it was to change.
@@ -48,7 +49,7 @@ func newExecutor(writer writer) *Executor {
 	return &Executor{writer: writer, Progress: Progress{
 		Changes:   map[object.Key]object.Change{},
 		Written:   map[object.Key]object.Difference{},
-		Certified: map[object.Key]object.Difference{},
+		Certified: map[object.Key][]object.Difference{},
 		Void:      map[object.Key]object.Difference{},
 		Left: drift.Left{
 			Live:      map[object.Key]*unstructured.Unstructured{},
@@ -219,10 +220,7 @@ func (e *Executor) complete(key object.Key, live *unstructured.Unstructured, pat
 		e.Progress.Void[key] = written
 		return
 	}
-	if certified, again := e.Progress.Certified[key]; again {
-		written = certified.With(written)
-	}
-	e.Progress.Certified[key] = written
+	e.Progress.Certified[key] = append(e.Progress.Certified[key], written)
 	if e.Progress.Changes[key] == object.Unchanged {
 		e.Progress.Changes[key] = object.Updated
 	}
