@@ -214,9 +214,9 @@ func TestLogOfAFleet(t *testing.T) {
 		}
 	}
 	want := []string{
-		"pulled the image of a bundle", "created", "created", "created", "created", "created", "created", "created", "installed",
+		"pulled the image of a bundle", "created", "created", "created", "created", "created", "created", "created", "created", "installed",
 		"repaired",
-		"pulled the image of a bundle", "created", "created", "changed", "changed", "deleted", "deleted", "upgraded",
+		"pulled the image of a bundle", "created", "created", "created", "changed", "changed", "deleted", "deleted", "deleted", "upgraded",
 		"removed",
 	}
 	for _, name := range fleet.names {
@@ -292,7 +292,7 @@ func (l logLine) object() string {
 // write is the request that a line tells of, if it tells of one to content.
 func (l logLine) write() (string, bool) {
 	object, isObject := l["object"].(map[string]any)
-	verb := map[string]string{"created": "create", "changed": "patch", "deleted": "delete"}[l.text("msg")]
+	verb := map[string]string{"created": "create", "changed": "patch", "a patch changed nothing": "patch", "deleted": "delete"}[l.text("msg")]
 	if l.text("msg") == "repaired" {
 		verb = map[any]string{true: "create", false: "patch"}[l["missing"]]
 	}
