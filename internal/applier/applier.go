@@ -101,16 +101,22 @@ func (a *Applier) planner(owner object.Owner) (*plan.Planner, error) {
 // recheckInterval is how long drift of an object that cannot be watched may go unnoticed.
 const recheckInterval = 2 * time.Minute
 
+// resultOf is what an operation has written, also if it failed.
+func resultOf(done plan.Progress) installation.Result {
+	return installation.Result{
+		Changes:     done.Changes,
+		Differences: done.Written,
+		Certified:   done.Certified,
+		Void:        done.Void,
+		Began:       done.Began,
+	}
+}
+
 // result is that of an operation that succeeded.
 func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Result {
 	known := a.memory(owner)
-	result := installation.Result{
-		Changes:   done.Changes,
-		Began:     done.Began,
-		Unwatched: a.watches.Denied(owner.Name),
-
-		ReleaseBytes: known.size,
-	}
+	result := resultOf(done)
+	result.Unwatched, result.ReleaseBytes = a.watches.Denied(owner.Name), known.size
 	if len(result.Unwatched) > 0 {
 		result.RecheckAfter = recheckInterval
 	}

@@ -1,12 +1,15 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
@@ -26,7 +29,8 @@ const (
 )
 
 const (
-	// maxLogged is how many repaired objects of a pass have lines of their own.
+	// maxLogged is how many objects that a pass has repaired, and how many that it has written
+	// otherwise, have lines of their own.
 	maxLogged = 100
 
 	// maxLoggedManagers is how many field managers a line names of one object.
@@ -42,25 +46,83 @@ type line struct {
 	values []any
 }
 
-// changesOf are the lines about what a pass has changed in the world, one for each change.
+// changesOf are the lines about what a pass has changed in the world: one for each object
+// that it has written, and one for the whole.
 func changesOf(outcome Outcome) []line {
-	var lines []line
+	lines := repairedLines(outcome.Repair)
 	if n := outcome.Repair.TakenOver(); n > 0 {
 		lines = append(lines, line{"took over", []any{keyObjects, n}})
 	}
-	// Of a certificate that was issued it is told where that happens.
-	repaired := slices.DeleteFunc(outcome.Repair.Repaired(), func(key object.Key) bool {
-		difference := outcome.Repair.Differences[key]
-		return !difference.Missing && len(difference.Fields) == 0
-	})
-	for _, key := range repaired[:min(len(repaired), maxLogged)] {
-		lines = append(lines, repairedLine(key, outcome.Repair.Differences[key]))
-	}
-	if more := len(repaired) - maxLogged; more > 0 {
-		lines = append(lines, line{"repaired more", []any{keyObjects, more}})
-	}
 	if outcome.Applied != nil {
+		lines = append(lines, writtenLines(*outcome.Applied)...)
 		lines = append(lines, appliedLine(outcome))
+	}
+	return lines
+}
+
+// repairedLines are about what was put back, and then about what was written otherwise:
+// objects that were only taken over are not repaired.
+func repairedLines(repair installation.Result) []line {
+	var repaired, others []line
+	for _, key := range inOrder(repair.Differences) {
+		difference := repair.Differences[key]
+		switch isEmpty := !difference.Missing && len(difference.Fields) == 0; {
+		case isEmpty:
+		case difference.OnlyOwners:
+			others = append(others, lineAbout("changed", key, difference))
+		default:
+			repaired = append(repaired, repairedLine(key, difference))
+		}
+	}
+	others = append(others, otherLines(repair)...)
+	return append(bounded(repaired, "repaired more"), bounded(others, "wrote more")...)
+}
+
+// writtenLines are about what an installation or an upgrade has written.
+func writtenLines(applied installation.Result) []line {
+	var lines []line
+	for _, key := range inOrder(applied.Differences) {
+		text, difference := "changed", applied.Differences[key]
+		switch {
+		case difference.Missing:
+			text = "created"
+		case difference.Replaced:
+			text = "replaced"
+		}
+		lines = append(lines, lineAbout(text, key, difference))
+	}
+	for _, key := range inOrder(applied.Changes) {
+		if applied.Changes[key] == object.Deleted {
+			lines = append(lines, lineAbout("deleted", key, object.Difference{}))
+		}
+	}
+	return bounded(append(lines, otherLines(applied)...), "wrote more")
+}
+
+// otherLines are about what was written for certificates, and about requests that have
+// changed nothing: nothing else tells of these, and the API server pays for them.
+func otherLines(result installation.Result) []line {
+	var lines []line
+	for _, key := range inOrder(result.Certified) {
+		for _, difference := range result.Certified[key] {
+			lines = append(lines, lineAbout("changed", key, difference))
+		}
+	}
+	for _, key := range inOrder(result.Void) {
+		lines = append(lines, lineAbout("a patch changed nothing", key, result.Void[key]))
+	}
+	return lines
+}
+
+// inOrder are the keys as people sort them.
+func inOrder[T any](of map[object.Key]T) []object.Key {
+	return slices.SortedFunc(maps.Keys(of), func(a, b object.Key) int { return cmp.Compare(a.String(), b.String()) })
+}
+
+// bounded are lines of which there may be any number, and what is said of those left out.
+func bounded(lines []line, more string) []line {
+	if left := len(lines) - maxLogged; left > 0 {
+		return append(lines[:maxLogged:maxLogged], line{more, []any{keyObjects, left}})
 	}
 	return lines
 }
@@ -72,20 +134,23 @@ type loggedObject struct {
 	Name      string `json:"name"`
 }
 
-func repairedLine(key object.Key, difference object.Difference) line {
+// lineAbout names an object and the fields of it that are concerned, and has some values
+// in between.
+func lineAbout(text string, key object.Key, difference object.Difference, values ...any) line {
 	named := loggedObject{Kind: inLine(key.Kind), Namespace: inLine(key.Namespace), Name: inLine(key.Name)}
-	values := []any{keyObject, named, "missing", difference.Missing}
+	values = append([]any{keyObject, named}, values...)
 	if len(difference.Fields) > 0 {
-		fields := excerpt.Of(difference.Fields, maxLoggedName)
-		if difference.More > 0 {
-			fields = fmt.Sprintf("%s, of %d", fields, len(difference.Fields)+difference.More)
-		}
-		values = append(values, "fields", fields)
+		values = append(values, "fields", excerpt.OfFirst(difference.Fields, difference.More, maxLoggedName))
 	}
+	return line{text, values}
+}
+
+func repairedLine(key object.Key, difference object.Difference) line {
+	made := lineAbout("repaired", key, difference, "missing", difference.Missing)
 	if len(difference.Managers) > 0 {
-		values = append(values, "writtenBy", writersOf(difference.Managers))
+		made.values = append(made.values, "writtenBy", writersOf(difference.Managers))
 	}
-	return line{"repaired", values}
+	return made
 }
 
 func writersOf(managers []string) string {

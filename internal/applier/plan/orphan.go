@@ -6,6 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -37,6 +39,9 @@ func (p *Planner) orphanOne(ctx context.Context, s *Step) error {
 		}
 		options := metav1.PatchOptions{FieldManager: object.FieldManager}
 		_, err = resourceOf(p.client, s.Item).Patch(ctx, s.Key.Name, patch.Kind, patch.Data, options)
+		if err == nil {
+			log.FromContext(ctx).Info("took the owner off", "kind", s.Key.Kind, "object", klog.KRef(s.Key.Namespace, s.Key.Name))
+		}
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -61,6 +61,9 @@ func (w writer) replaceIfImmutable(ctx context.Context, s *Step, refusal error) 
 		return nil, fmt.Errorf("it is created again when it is gone, for which it waits for finalizers [%s]: %w",
 			strings.Join(s.Live.GetFinalizers(), ", "), err)
 	}
+	if err == nil {
+		s.written = &object.Difference{Replaced: true, Fields: s.immutable}
+	}
 	return made, err
 }
 
