@@ -102,12 +102,16 @@ func (m *Metrics) Reset() {
 // passed is for the end of a pass, when the status is written.
 func (m *Metrics) passed(extension string, outcome Outcome, v verdict, status *ocv1.ClusterExtensionStatus) {
 	m.passes.WithLabelValues(extension, strings.ToLower(string(v.disposition)), string(outcome.Stage)).Inc()
-	m.repairs.WithLabelValues(extension).Add(float64(len(outcome.Repair.Repaired())))
 	m.setVersion(extension, status.Install)
 	if outcome.ReleaseBytes > 0 { // a pass that fails does not know
 		m.sizes.WithLabelValues(extension).Set(float64(outcome.ReleaseBytes))
 	}
 	m.conditions.set(extension, status.Conditions)
+}
+
+// repaired is for each pass, whether or not it comes to a status.
+func (m *Metrics) repaired(extension string, objects int) {
+	m.repairs.WithLabelValues(extension).Add(float64(objects))
 }
 
 // setVersion leaves one series at most.

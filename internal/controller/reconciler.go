@@ -147,6 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), object.ErrOwnerGone) {
 		return afterRemoval, nil
 	}
+	outcome.RecheckAfter = sooner(outcome.RecheckAfter, r.noteRepair(ext, outcome))
 	if err := announced.failure(); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -196,13 +197,20 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.logReason(ctx, ext.Name, outcome, member)
 	result, err := resultOf(outcome, verdict, phase)
 	r.noteFailure(ext, outcome, verdict, member, err)
-	repaired, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), now)
-	r.emit(ext, repaired)
-	result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	if written == ext && r.wasBehind(ctx, ext) {
 		result.RequeueAfter = atOnce
 	}
 	return result, err
+}
+
+// noteRepair tells of what a pass has put back, in an event and by a metric. No later pass
+// knows of it, whatever this one waits for and whatever becomes of the status. It gives how
+// long the event has to wait; zero if there is none that has to.
+func (r *Reconciler) noteRepair(ext *ocv1.ClusterExtension, outcome Outcome) (wait time.Duration) {
+	r.Metrics.repaired(ext.Name, len(outcome.Repair.Repaired()))
+	event, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), r.Now())
+	r.emit(ext, event)
+	return wait
 }
 
 // noteFailure notes what came of a pass for when the next one comes, and for what that one

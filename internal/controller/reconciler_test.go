@@ -62,8 +62,8 @@ type world struct {
 	unseen       bool                // the workloads
 	repair       installation.Result // what comes of one
 
-	// catalogErr is why no catalog can be read.
-	catalogErr error
+	// catalogErr is why no catalog can be read, statusErr why no status can be written.
+	catalogErr, statusErr error
 
 	customResources []installation.CustomResources
 	staying         []object.Key
@@ -108,6 +108,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 				w.writes = append(w.writes, "patch "+name)
+				if w.statusErr != nil {
+					return w.statusErr
+				}
 				return c.SubResource(name).Patch(ctx, object, patch, options...)
 			},
 		})
