@@ -23,7 +23,8 @@ const (
 
 // cohortPace is the time that a cohort gives each of its extensions: so often one of them
 // is tried, and finds out for all whether the common cause is gone. maxCohortBackoff is the
-// longest wait of each of them, however many they are.
+// longest wait of each of them, however many they are: of more than 200, one is tried more
+// often than that.
 const (
 	cohortPace       = 3 * time.Second
 	maxCohortBackoff = 10 * time.Minute
@@ -61,22 +62,22 @@ type failure struct {
 
 	// atLeast is how long it takes before another try can come to anything else.
 	atLeast time.Duration
-
-	// due is when the extension is tried again in any case; zero for never.
-	due time.Time
 }
 
-// failureOf is what is noted of a pass that failed. What is installed does not wait for what
-// others fail for on their way forward, and neither does what was written in part.
-func failureOf(generation int64, outcome Outcome, v verdict, member membership, err error) failure {
-	met := failure{generation: generation, cause: causeOf(outcome.Stage, err), cohort: max(member.size, 1), atLeast: v.again}
-	switch {
-	case outcome.RepairErr != nil:
-		met.cause, met.cohort, met.atLeast = causeOf(StageRepair, outcome.RepairErr), 1, 0
-	case outcome.Began:
+// failureOf is what is noted of a way forward that failed. What was written in part does not
+// wait for what others fail for.
+func failureOf(generation int64, outcome Outcome, v verdict, member membership) failure {
+	met := failure{generation: generation, cause: causeOf(outcome.Stage, outcome.Err), cohort: max(member.size, 1), atLeast: v.again}
+	if outcome.Began {
 		met.cohort = 1
 	}
 	return met
+}
+
+// failedRepairOf is what is noted of a repair that failed. What is installed does not wait for
+// what others fail for.
+func failedRepairOf(generation int64, outcome Outcome) failure {
+	return failure{generation: generation, cause: causeOf(StageRepair, outcome.RepairErr), cohort: 1}
 }
 
 // waitAfter is how long after a failure an extension is tried again unless something that
@@ -110,7 +111,7 @@ type failures struct {
 	times      int     // how often it has failed since then
 	prompt     int     // how many of the next waits are as if it failed alone
 
-	next time.Time // when it is tried again
+	next time.Time // when the work is tried again
 }
 
 // with takes in another failure. Waits begin anew with another spec, and with a
@@ -126,10 +127,33 @@ func (f failures) with(generation int64, met cause) failures {
 	return f
 }
 
+// anew has the waits begin anew without another failure.
+func (f failures) anew() failures {
+	if f.starts < maxFreshStarts {
+		f.starts++
+		f.times, f.prompt = 0, promptTries
+	} else {
+		f.prompt = max(f.prompt, 1) // it does not wait for the turn of a cohort
+	}
+	return f
+}
+
 // newQueueBackoff is for errors of the queue itself, which the status cannot tell: most
 // often it is the status that could not be written.
 func newQueueBackoff() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff)
+}
+
+// work is what can fail of an extension: its way forward, or the repair of what is installed.
+// Each has waits of its own.
+type work struct {
+	extension string
+	isRepair  bool
+}
+
+// worksOf are both of an extension.
+func worksOf(extension string) [2]work {
+	return [2]work{{extension: extension}, {extension: extension, isRepair: true}}
 }
 
 // backoff is how long to wait with the next pass after failures. The longer the same
@@ -138,59 +162,72 @@ type backoff struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	failures map[string]failures // by extension
+	failures map[work]failures
 }
 
 func newBackoff(now func() time.Time) *backoff {
-	return &backoff{now: now, failures: map[string]failures{}}
+	return &backoff{now: now, failures: map[work]failures{}}
 }
 
 // Forget is called after a success.
 func (b *backoff) Forget(extension reconcile.Request) {
+	for _, of := range worksOf(extension.Name) {
+		b.succeeded(of)
+	}
+}
+
+// succeeded is for work that does not fail any more.
+func (b *backoff) succeeded(of work) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.failures, extension.Name)
+	delete(b.failures, of)
 }
 
 // failed is to be called before it is asked how long to wait after a failure, and gives the
-// time when the extension is tried again.
-func (b *backoff) failed(extension string, met failure) (next time.Time) {
+// time when the work is tried again.
+func (b *backoff) failed(of work, met failure) (next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	after := b.failures[extension].with(met.generation, met.cause)
+	after := b.failures[of].with(met.generation, met.cause)
 	if after.prompt > 0 {
 		after.prompt--
 		met.cohort = 1
 	}
-	wait := waitAfter(after.times, met.cohort, placeOf(extension))
+	wait := waitAfter(after.times, met.cohort, placeOf(of.extension))
 	after.next = b.now().Add(max(wait, met.atLeast))
-	if !met.due.IsZero() && after.next.After(met.due) {
-		after.next = met.due
-	}
-	b.failures[extension] = after
+	b.failures[of] = after
 	return after.next
 }
 
-// When says how long it is until an extension that has failed is tried again.
+// plan is for work that is tried at a time that an earlier failure has named.
+func (b *backoff) plan(of work, next time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.failures[of]
+	known.next = next
+	b.failures[of] = known
+}
+
+// When says how long it is until something of an extension that has failed is tried again.
 func (b *backoff) When(extension reconcile.Request) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return max(b.failures[extension.Name].next.Sub(b.now()), minBackoff)
+	var next time.Time
+	for _, of := range worksOf(extension.Name) {
+		if known := b.failures[of].next; !known.IsZero() && (next.IsZero() || known.Before(next)) {
+			next = known
+		}
+	}
+	return max(next.Sub(b.now()), minBackoff)
 }
 
 // startOver is for a change that may end a failure, and that may take effect late.
 func (b *backoff) startOver(extension string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := b.failures[extension]
-	switch {
-	case known.starts == 0:
-		return
-	case known.starts < maxFreshStarts:
-		known.starts++
-		known.times, known.prompt = 0, promptTries
-	default:
-		known.prompt = max(known.prompt, 1) // it does not wait for the turn of a cohort
+	for _, of := range worksOf(extension) {
+		if known := b.failures[of]; known.starts > 0 {
+			b.failures[of] = known.anew()
+		}
 	}
-	b.failures[extension] = known
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
@@ -56,13 +58,13 @@ func TestBackoffBeginsAnewWithAnotherCause(t *testing.T) {
 					return 0
 				}
 				stage, text, _ := strings.Cut(f.cause, ": ")
-				b.failed("x", alone(f.generation, causeOf(Stage(stage), errors.New(text))))
+				b.failed(work{extension: "x"}, alone(f.generation, causeOf(Stage(stage), errors.New(text))))
 				return b.When(requestFor("x"))
 			}
 			for _, f := range tc.before {
 				fail(f)
 			}
-			b.failed("y", alone(1, causeOf(StageApply, errors.New("of another extension"))))
+			b.failed(work{extension: "y"}, alone(1, causeOf(StageApply, errors.New("of another extension"))))
 			if got := fail(tc.then); got != tc.want {
 				t.Errorf("it waits for %s, want %s", got, tc.want)
 			}
@@ -87,7 +89,7 @@ func TestNoCauseKeepsBackoffShort(t *testing.T) {
 			b, request := newBackoff(aTime), requestFor("x")
 			shortest := 0
 			for i := range tries {
-				b.failed("x", alone(1, causeOf(StageFetch, errors.New(text(i)))))
+				b.failed(work{extension: "x"}, alone(1, causeOf(StageFetch, errors.New(text(i)))))
 				if b.When(request) == minBackoff {
 					shortest++
 				}
@@ -109,16 +111,16 @@ func TestNewsBeginBackoffAnew(t *testing.T) {
 	b.startOver("x")
 	denied := failure{generation: 1, cause: causeOf(StageApply, forbidden()), cohort: 1000}
 	for range 5 {
-		b.failed("x", denied)
+		b.failed(work{extension: "x"}, denied)
 	}
 	b.startOver("x")
 	for i := range promptTries {
-		b.failed("x", denied)
+		b.failed(work{extension: "x"}, denied)
 		if got, want := b.When(request), minBackoff<<i; got != want {
 			t.Errorf("after failure %d it waits for %s, want %s", i+1, got, want)
 		}
 	}
-	b.failed("x", denied)
+	b.failed(work{extension: "x"}, denied)
 	if got := b.When(request); got < maxCohortBackoff/2 {
 		t.Errorf("after some more tries it waits for %s, as if it failed alone", got)
 	}
@@ -134,35 +136,85 @@ func TestFailureOf(t *testing.T) {
 	full, broken := errors.New("full"), errors.New("broken")
 	for name, tc := range map[string]struct {
 		outcome Outcome
-		err     error
-		cause   cause
-		cohort  int
-		atLeast time.Duration
+		want    failure
 	}{
-		"the way forward":             {outcome: Outcome{Stage: StageApply, Err: full}, err: full, cause: cause{StageApply, "full"}, cohort: 300, atLeast: time.Minute},
-		"written in part":             {outcome: Outcome{Stage: StageApply, Err: full, Began: true}, err: full, cause: cause{StageApply, "full"}, cohort: 1, atLeast: time.Minute},
-		"what is installed":           {outcome: Outcome{Stage: StageRepair, RepairErr: broken}, err: broken, cause: cause{StageRepair, "broken"}, cohort: 1},
-		"the way forward and repairs": {outcome: Outcome{Stage: StageApply, Err: full, RepairErr: broken}, err: full, cause: cause{StageRepair, "broken"}, cohort: 1},
+		"the way forward": {
+			outcome: Outcome{Stage: StageApply, Err: full},
+			want:    failure{generation: 7, cause: cause{StageApply, "full"}, cohort: 300, atLeast: time.Minute},
+		},
+		"written in part": {
+			outcome: Outcome{Stage: StageApply, Err: full, Began: true},
+			want:    failure{generation: 7, cause: cause{StageApply, "full"}, cohort: 1, atLeast: time.Minute},
+		},
+		"while repairs fail": {
+			outcome: Outcome{Stage: StageApply, Err: full, RepairErr: broken},
+			want:    failure{generation: 7, cause: cause{StageApply, "full"}, cohort: 300, atLeast: time.Minute},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := failureOf(7, tc.outcome, verdict{again: time.Minute}, membership{size: 300}, tc.err)
-			if want := (failure{generation: 7, cause: tc.cause, cohort: tc.cohort, atLeast: tc.atLeast}); got != want {
-				t.Errorf("it is %+v, want %+v", got, want)
+			if got := failureOf(7, tc.outcome, verdict{again: time.Minute}, membership{size: 300}); got != tc.want {
+				t.Errorf("it is %+v, want %+v", got, tc.want)
 			}
 		})
 	}
+	if got, want := failedRepairOf(7, Outcome{RepairErr: broken}), (failure{generation: 7, cause: cause{StageRepair, "broken"}, cohort: 1}); got != want {
+		t.Errorf("a repair is %+v, want %+v", got, want)
+	}
 }
 
-// TestWhatIsDueIsTriedInTime however often something else has failed since.
-func TestWhatIsDueIsTriedInTime(t *testing.T) {
+// TestRepairsAndWayForwardWaitApart: the sooner one counts for the next pass, and each only
+// for as long as it fails.
+func TestRepairsAndWayForwardWaitApart(t *testing.T) {
 	t.Parallel()
-	b := newBackoff(aTime)
-	met := alone(1, causeOf(StageRepair, errors.New("a")))
-	met.due = aTime().Add(time.Minute)
+	b, request := newBackoff(aTime), requestFor("x")
+	forward, repair := work{extension: "x"}, work{extension: "x", isRepair: true}
+	wants := func(what string, want time.Duration) {
+		t.Helper()
+		if got := b.When(request); got != want {
+			t.Errorf("%s it waits for %s, want %s", what, got, want)
+		}
+	}
 	for range 20 {
-		if next := b.failed("x", met); next.After(met.due) {
-			t.Fatalf("it is tried %s late", next.Sub(met.due))
+		b.failed(forward, alone(1, causeOf(StageApply, errors.New("a"))))
+	}
+	b.failed(repair, alone(1, causeOf(StageRepair, errors.New("b"))))
+	wants("with both", minBackoff)
+	b.succeeded(repair)
+	wants("without the repair", maxBackoff)
+	for range 20 {
+		b.failed(repair, alone(1, causeOf(StageRepair, errors.New("b"))))
+	}
+	b.plan(forward, aTime().Add(time.Second))
+	wants("with a time that was named before", time.Second)
+	b.Forget(request)
+	if len(b.failures) > 0 {
+		t.Errorf("it remembers %v after a success", b.failures)
+	}
+}
+
+// TestFailedRepairsAreNoTurns: an upgrade that many are refused waits for its turn although
+// the repair of what is installed fails too, and is tried again soon.
+func TestFailedRepairsAreNoTurns(t *testing.T) {
+	t.Parallel()
+	w := upgradableWorld(t)
+	w.applyErr, w.repairErr = errors.New("the range is full"), errors.New("no repair")
+	_, _ = w.reconcile(t)
+	shared := w.reconciler.cohorts.attempts["x"]
+	for i := range 1000 {
+		w.reconciler.cohorts.met(fmt.Sprint(i), shared)
+	}
+	w.take()
+	_, _ = w.reconcile(t)
+	for range 10 {
+		w.take()
+		w.passed += w.reconciler.backoff.When(requestFor("x"))
+		_, _ = w.reconcileInTime(t)
+		if diff := cmp.Diff([]string{"repair"}, w.take()); diff != "" {
+			t.Fatalf("after %s (-want +got):\n%s", w.passed, diff)
+		}
+		if w.passed > maxBackoff {
+			break
 		}
 	}
 }
@@ -173,10 +225,10 @@ func TestLateNewsAreHeeded(t *testing.T) {
 	b := newBackoff(aTime)
 	denied := failure{generation: 1, cause: causeOf(StageApply, forbidden()), cohort: 1000}
 	for range 2 * maxFreshStarts {
-		b.failed("x", denied)
+		b.failed(work{extension: "x"}, denied)
 		b.startOver("x")
 	}
-	if next := b.failed("x", denied); next.Sub(aTime()) > maxBackoff {
+	if next := b.failed(work{extension: "x"}, denied); next.Sub(aTime()) > maxBackoff {
 		t.Errorf("after the news it waits for %s", next.Sub(aTime()))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
@@ -56,7 +57,9 @@ func withoutNames(text string, names ...string) string {
 	return excerpt.Cut(strings.Join(parts, "; "), maxCauseText)
 }
 
-// anyOf matches names, of two that overlap the longer one, and no part of a longer word.
+// anyOf matches names, of two that overlap the longer one, and no part of a longer word. A
+// hyphen, a dot and a slash end a word: objects and images are often named after what they
+// belong to, as sample-metrics is in registry.example/sample.
 func anyOf(names []string) *regexp.Regexp {
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	quoted := make([]string, len(names))
@@ -78,24 +81,35 @@ type cohort struct {
 	told int
 }
 
-// cohorts has for each extension that is not as wanted the common cause.
+// attempt is what a pass over an extension has met, and on its way to what.
+type attempt struct {
+	cause commonCause
+	goal  goal
+
+	// retried says that the same is tried again after a while, held that it was not tried in
+	// this pass.
+	retried, held bool
+}
+
+func attemptOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) attempt {
+	return attempt{cause: commonCauseOf(outcome), goal: goalOf(ext, outcome.Target), retried: v.isRetried(), held: outcome.Held}
+}
+
+// cohorts has the last attempt of each extension that is not as wanted.
 type cohorts struct {
-	mu     sync.Mutex
-	causes map[string]commonCause // by extension
-	all    map[commonCause]*cohort
+	mu       sync.Mutex
+	attempts map[string]attempt // by extension
+	all      map[commonCause]*cohort
 }
 
 func newCohorts() *cohorts {
-	return &cohorts{causes: map[string]commonCause{}, all: map[commonCause]*cohort{}}
+	return &cohorts{attempts: map[string]attempt{}, all: map[commonCause]*cohort{}}
 }
 
 // membership is what there is to know of an extension in its cohort, if it has one.
 type membership struct {
 	// size is that of the cohort; zero without one.
 	size int
-
-	// doubled says that the cohort is at least twice as large as the log has told.
-	doubled bool
 
 	// next are extensions of the cohort before to try now, because this one has got further.
 	next []string
@@ -106,32 +120,49 @@ type membership struct {
 // rounds, and one that was only unlucky costs a few tries.
 const successors = 2
 
-// met takes in what a pass over an extension has met, and whether it is tried again after
-// a while.
-func (c *cohorts) met(extension string, cause commonCause, retried bool) membership {
+// met takes in what a pass over an extension has met.
+func (c *cohorts) met(extension string, now attempt) membership {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var result membership
-	before := c.causes[extension]
-	if before != cause {
-		if isFurther(cause, before) {
-			result.next = c.release(before, extension)
+	before := c.attempts[extension]
+	isNew := before.cause != now.cause
+	if isNew {
+		if now.isFurtherThan(before) {
+			result.next = c.release(before.cause, extension)
 		}
 		c.leave(extension)
 	}
-	if cause == (commonCause{}) {
+	if now.cause == (commonCause{}) {
 		return result
 	}
-	joined := c.join(extension, cause, before != cause)
-	joined.waiting = slices.DeleteFunc(joined.waiting, func(other string) bool { return other == extension })
-	if retried {
-		joined.waiting = append(joined.waiting, extension)
-	}
-	result.size = joined.size
-	if result.doubled = joined.size >= 2*joined.told; result.doubled {
-		joined.told = joined.size
-	}
+	result.size = c.join(extension, now, isNew).size
 	return result
+}
+
+// tell says whether the log is to tell of the cohort of an extension: there is one, which is
+// at least twice as large as the log has told. It notes that the log does.
+func (c *cohorts) tell(extension string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	joined := c.all[c.attempts[extension].cause]
+	if joined == nil || joined.size < 2*joined.told {
+		return false
+	}
+	joined.told = joined.size
+	return true
+}
+
+// tried moves an extension to the end of the order. A pass that has tried nothing leaves it
+// where it is.
+func (c *cohort) tried(extension string, now attempt, isNew bool) {
+	if now.held && now.retried && !isNew {
+		return
+	}
+	c.waiting = slices.DeleteFunc(c.waiting, func(other string) bool { return other == extension })
+	if now.retried {
+		c.waiting = append(c.waiting, extension)
+	}
 }
 
 // forget is for an extension that is gone, which says nothing of the others.
@@ -141,31 +172,32 @@ func (c *cohorts) forget(extension string) {
 	c.leave(extension)
 }
 
-func (c *cohorts) join(extension string, cause commonCause, isNew bool) *cohort {
-	joined := c.all[cause]
+func (c *cohorts) join(extension string, now attempt, isNew bool) *cohort {
+	joined := c.all[now.cause]
 	if joined == nil {
 		joined = &cohort{}
-		c.all[cause] = joined
+		c.all[now.cause] = joined
 	}
 	if isNew {
-		c.causes[extension] = cause
 		joined.size++
 	}
+	c.attempts[extension] = now
+	joined.tried(extension, now, isNew)
 	return joined
 }
 
 func (c *cohorts) leave(extension string) {
-	cause, known := c.causes[extension]
+	before, known := c.attempts[extension]
 	if !known {
 		return
 	}
-	delete(c.causes, extension)
-	left := c.all[cause]
+	delete(c.attempts, extension)
+	left := c.all[before.cause]
 	left.waiting = slices.DeleteFunc(left.waiting, func(other string) bool { return other == extension })
 	left.size--
 	left.told = min(left.told, left.size) // who comes later is told of anew
 	if left.size == 0 {
-		delete(c.all, cause)
+		delete(c.all, before.cause)
 	}
 }
 
@@ -177,18 +209,29 @@ func (c *cohorts) release(cause commonCause, leaving string) []string {
 	}
 	left.waiting = slices.DeleteFunc(left.waiting, func(other string) bool { return other == leaving })
 	count := min(successors, len(left.waiting))
-	defer func() { left.waiting = left.waiting[count:] }()
-	return append([]string(nil), left.waiting[:count]...)
+	next := append([]string(nil), left.waiting[:count]...)
+	left.waiting = left.waiting[count:]
+	return next
 }
 
 // stages are in their order. A pass with nothing in its way has come through all.
 var stages = []Stage{StageValidate, StageObserve, StageResolve, StageFetch, StageRender, StageApply, StageRepair}
 
-// isFurther says that a pass has got further than the one before. That it fails at the same
+// isFurtherThan says that a pass has got further than the one before, on the same way: who
+// wants something else now has not shown that the cause is gone. That it fails at the same
 // stage with another text says too little: some texts differ each time.
-func isFurther(now, before commonCause) bool {
-	if before == (commonCause{}) {
+func (a attempt) isFurtherThan(before attempt) bool {
+	if before.cause == (commonCause{}) || !a.isOnWayOf(before) {
 		return false
 	}
-	return now == (commonCause{}) || slices.Index(stages, now.stage) > slices.Index(stages, before.stage)
+	return a.cause == (commonCause{}) || slices.Index(stages, a.cause.stage) > slices.Index(stages, before.cause.stage)
+}
+
+// isOnWayOf says that a pass was for the same spec as the one before, and for the same bundle
+// if that one has come to choose.
+func (a attempt) isOnWayOf(before attempt) bool {
+	if isForward(before.cause.stage) {
+		return a.goal == before.goal
+	}
+	return a.goal.extension == before.goal.extension && a.goal.generation == before.goal.generation
 }

@@ -51,6 +51,7 @@ func TestCommonCauses(t *testing.T) {
 		"single quotes":      {one: "policy 'p' denied it", other: "policy 'q' denied it"},
 		"an apostrophe":      {one: "it isn't a, and doesn't b", other: "it isn't c, and doesn't b", differ: true},
 		"a name in a word":   {one: "alpha is not alphabetic", other: "beta is not alphabetic"},
+		"names in names":     {one: "Service %s-metrics.alpha/x is refused", other: "Service %s-metrics.beta/x is refused"},
 		"a quote in a quote": {one: `"a \" b" x`, other: `"c" x`},
 	}
 	for name, tc := range tests {
@@ -76,7 +77,7 @@ func TestCommonCausesAreBounded(t *testing.T) {
 	if none := commonCauseOf(Outcome{Target: Target{Action: Keep}}); none != (commonCause{}) {
 		t.Errorf("what is as wanted has the cause %q", none.text)
 	}
-	if pending := commonCauseOf(Outcome{Pending: &preflight.ApprovalError{Version: "1.0.0"}}); !isFurther(pending, commonCause{stage: StageRender, text: "x"}) {
+	if pending := commonCauseOf(Outcome{Pending: &preflight.ApprovalError{Version: "1.0.0"}}); !(attempt{cause: pending}).isFurtherThan(attempt{cause: commonCause{stage: StageRender, text: "x"}}) {
 		t.Error("who waits for approval has not come further than to the bundle")
 	}
 }
@@ -85,9 +86,9 @@ func TestCommonCausesAreBounded(t *testing.T) {
 func TestCohorts(t *testing.T) {
 	t.Parallel()
 	none, early, full := commonCause{}, commonCause{StageFetch, "away"}, commonCause{StageApply, "full"}
-	other := commonCause{StageApply, "other"}
+	other, unseen := commonCause{StageApply, "other"}, commonCause{StageObserve, "timed out"}
 	met := func(name string, cause commonCause) func(*cohorts) membership {
-		return func(c *cohorts) membership { return c.met(name, cause, true) }
+		return func(c *cohorts) membership { return c.met(name, attempt{cause: cause, retried: true}) }
 	}
 	gone := func(name string) func(*cohorts) membership {
 		return func(c *cohorts) membership {
@@ -96,7 +97,22 @@ func TestCohorts(t *testing.T) {
 		}
 	}
 	waits := func(name string, cause commonCause) func(*cohorts) membership {
-		return func(c *cohorts) membership { return c.met(name, cause, false) }
+		return func(c *cohorts) membership { return c.met(name, attempt{cause: cause}) }
+	}
+	held := func(name string) func(*cohorts) membership {
+		return func(c *cohorts) membership {
+			return c.met(name, attempt{cause: full, retried: true, held: true})
+		}
+	}
+	edited := func(name string, cause commonCause) func(*cohorts) membership {
+		return func(c *cohorts) membership {
+			return c.met(name, attempt{cause: cause, goal: goal{generation: 2}, retried: true})
+		}
+	}
+	elsewhere := func(name string, cause commonCause) func(*cohorts) membership {
+		return func(c *cohorts) membership {
+			return c.met(name, attempt{cause: cause, goal: goal{image: "i"}, retried: true})
+		}
 	}
 	five := []func(*cohorts) membership{met("a", full), met("b", full), met("c", full), met("d", full), met("e", full)}
 	tests := map[string]struct {
@@ -105,22 +121,27 @@ func TestCohorts(t *testing.T) {
 		want   membership
 	}{
 		"nothing":                          {then: met("a", none)},
-		"the first":                        {then: met("a", full), want: membership{size: 1, doubled: true}},
+		"the first":                        {then: met("a", full), want: membership{size: 1}},
 		"the first again":                  {before: five[:1], then: met("a", full), want: membership{size: 1}},
-		"the second":                       {before: five[:1], then: met("b", full), want: membership{size: 2, doubled: true}},
+		"the second":                       {before: five[:1], then: met("b", full), want: membership{size: 2}},
 		"the third":                        {before: five[:2], then: met("c", full), want: membership{size: 3}},
-		"the fourth":                       {before: five[:3], then: met("d", full), want: membership{size: 4, doubled: true}},
+		"the fourth":                       {before: five[:3], then: met("d", full), want: membership{size: 4}},
 		"success":                          {before: five, then: met("c", none), want: membership{next: []string{"a", "b"}}},
 		"success again":                    {before: append(five[:5:5], met("c", none)), then: met("a", none), want: membership{next: []string{"d", "e"}}},
 		"success of the first":             {before: five, then: met("a", none), want: membership{next: []string{"b", "c"}}},
 		"one that was tried waits longest": {before: append(five[:5:5], met("a", full)), then: met("c", none), want: membership{next: []string{"b", "d"}}},
 		"success of the last":              {before: five[:1], then: met("a", none)},
-		"a later stage":                    {before: []func(*cohorts) membership{met("a", early), met("b", early)}, then: met("a", full), want: membership{size: 1, doubled: true, next: []string{"b"}}},
-		"an earlier stage":                 {before: five, then: met("a", early), want: membership{size: 1, doubled: true}},
-		"another text":                     {before: five, then: met("a", other), want: membership{size: 1, doubled: true}},
+		"a later stage":                    {before: []func(*cohorts) membership{met("a", early), met("b", early)}, then: met("a", full), want: membership{size: 1, next: []string{"b"}}},
+		"an earlier stage":                 {before: five, then: met("a", early), want: membership{size: 1}},
+		"another text":                     {before: five, then: met("a", other), want: membership{size: 1}},
 		"gone":                             {before: five, then: gone("a")},
 		"after one is gone":                {before: append(five[:5:5], gone("a")), then: met("b", none), want: membership{next: []string{"c", "d"}}},
-		"a cause that comes back":          {before: append(five[:5:5], gone("a"), gone("b"), gone("c"), gone("d")), then: met("a", full), want: membership{size: 2, doubled: true}},
+		"a cause that comes back":          {before: append(five[:5:5], gone("a"), gone("b"), gone("c"), gone("d")), then: met("a", full), want: membership{size: 2}},
+		"one that was not tried":           {before: append(five[:5:5], held("a")), then: met("c", none), want: membership{next: []string{"a", "b"}}},
+		"one that was called":              {before: append(five[:5:5], met("c", none), held("a")), then: met("d", none), want: membership{next: []string{"e"}}},
+		"success of another spec":          {before: five, then: edited("c", none)},
+		"success of another bundle":        {before: five, then: elsewhere("c", none)},
+		"a bundle that is found":           {before: []func(*cohorts) membership{met("a", unseen), met("b", unseen)}, then: elsewhere("a", none), want: membership{next: []string{"b"}}},
 		"those that wait for something":    {before: []func(*cohorts) membership{waits("a", full), waits("b", full), met("c", full)}, then: met("c", none)},
 	}
 	for name, tc := range tests {
@@ -136,10 +157,33 @@ func TestCohorts(t *testing.T) {
 			for _, extension := range []string{"a", "b", "c", "d", "e"} {
 				c.forget(extension)
 			}
-			if len(c.causes) > 0 || len(c.all) > 0 {
-				t.Errorf("it remembers %v and %v of nobody", c.causes, c.all)
+			if len(c.attempts) > 0 || len(c.all) > 0 {
+				t.Errorf("it remembers %v and %v of nobody", c.attempts, c.all)
 			}
 		})
+	}
+}
+
+// TestLogIsToldOfCohorts each time that they have become twice as large.
+func TestLogIsToldOfCohorts(t *testing.T) {
+	t.Parallel()
+	c, full := newCohorts(), attempt{cause: commonCause{StageApply, "full"}}
+	var told []int
+	for i := range 20 {
+		name := fmt.Sprint(i)
+		c.met(name, full)
+		if c.tell(name) {
+			told = append(told, i+1)
+		}
+		if c.tell(name) {
+			t.Errorf("it is told of %s twice", name)
+		}
+	}
+	if diff := cmp.Diff([]int{1, 2, 4, 8, 16}, told); diff != "" {
+		t.Errorf("told of (-want +got):\n%s", diff)
+	}
+	if c.tell("unknown") {
+		t.Error("it is told of one without a cohort")
 	}
 }
 
@@ -217,9 +261,9 @@ func (s *simulation) pass(name string) {
 		outcome.Stage, outcome.Target.Action = "", Keep
 		s.succeeded++
 	}
-	member := s.cohorts.met(name, commonCauseOf(outcome), outcome.Err != nil)
+	member := s.cohorts.met(name, attempt{cause: commonCauseOf(outcome), retried: outcome.Err != nil})
 	if outcome.Err != nil {
-		s.plan(name, s.backoff.failed(name, failure{generation: 1, cause: causeOf(StageApply, outcome.Err), cohort: member.size}))
+		s.plan(name, s.backoff.failed(work{extension: name}, failure{generation: 1, cause: causeOf(StageApply, outcome.Err), cohort: member.size}))
 	}
 	for _, other := range member.next {
 		s.plan(other, s.now)

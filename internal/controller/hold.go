@@ -51,13 +51,10 @@ type hold struct {
 }
 
 // holdOf is what a pass that ended on its way forward has found out for the next ones. Next
-// is when it is tried again, if that is a matter of time.
+// is when it is tried again; zero if that is no matter of time.
 func holdOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, next time.Time) hold {
-	found := hold{goal: goalOf(ext, outcome.Target), stage: outcome.Stage, err: outcome.Err, began: outcome.Began}
+	found := hold{goal: goalOf(ext, outcome.Target), stage: outcome.Stage, err: outcome.Err, began: outcome.Began, until: next}
 	isFinal := v.disposition == Blocked && v.again == 0
-	if !isFinal && v.disposition != Wait {
-		found.until = next
-	}
 	found.judged = isFinal && outcome.Stage != StageApply && imageref.Digest(outcome.Target.Image) != ""
 	return found
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -169,14 +170,21 @@ func TestWhatFailedIsNotTriedForTheTime(t *testing.T) {
 	}
 }
 
-// TestWhatFailedIsToldAndRepairedInTime: a pass that tries nothing repairs what is installed,
-// and says when somebody has to act.
-func TestWhatFailedIsToldAndRepairedInTime(t *testing.T) {
-	t.Parallel()
+// upgradableWorld has an upgrade for what is installed.
+func upgradableWorld(t *testing.T) *world {
+	t.Helper()
 	w := sampleWorld(t)
 	w.installation.Installed = installed("1.0.0")
 	w.installation.Installed.Inputs = digestOf(nil)
 	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	return w
+}
+
+// TestWhatFailedIsToldAndRepairedInTime: a pass that tries nothing repairs what is installed,
+// and says when somebody has to act.
+func TestWhatFailedIsToldAndRepairedInTime(t *testing.T) {
+	t.Parallel()
+	w := upgradableWorld(t)
 	w.applyErr = errors.New("boom")
 	passes := requeue.Quietly(w.reconciler, w.reconciler.backoff)
 	for range 12 { // until the wait is longer than it takes to be stalled
@@ -205,6 +213,49 @@ func TestWhatFailedIsToldAndRepairedInTime(t *testing.T) {
 	}
 }
 
+// TestHoldsOutliveHiccups: what a bundle was refused for is known although a pass did not
+// come as far as to the bundle, and is tried when the last try has said.
+func TestHoldsOutliveHiccups(t *testing.T) {
+	t.Parallel()
+	w := upgradableWorld(t)
+	w.applyErr = errors.New("boom")
+	passes := requeue.Quietly(w.reconciler, w.reconciler.backoff)
+	for range 6 {
+		_, _ = w.reconcile(t)
+	}
+	wait := w.reconciler.backoff.When(requestFor("x"))
+	w.take()
+	w.catalogErr = errors.New("the catalog is away")
+	_, _ = passes.Reconcile(t.Context(), requestFor("x"))
+	w.catalogErr = nil
+	result, err := passes.Reconcile(t.Context(), requestFor("x"))
+	if err != nil || result.RequeueAfter != wait {
+		t.Errorf("result = %+v, err = %v: it is to be tried after %s", result, err, wait)
+	}
+	if diff := cmp.Diff([]string{"repair", "repair"}, w.take()); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+}
+
+// TestFailuresWithoutStatus are known to the next pass although the status was not written.
+func TestFailuresWithoutStatus(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	w.applyErr, w.statusErr = errors.New("boom"), errors.New("conflict")
+	_, _ = w.reconcile(t)
+	w.take()
+	w.statusErr = nil
+	_, _ = w.reconcileInTime(t)
+	if slices.ContainsFunc(w.take(), func(did string) bool { return strings.HasPrefix(did, "apply") }) {
+		t.Error("it is tried again only because the status could not be written")
+	}
+	if ready := w.ready(t); !strings.Contains(ready.Message, "boom") {
+		t.Errorf("the status says %s", ready.Message)
+	}
+}
+
 // TestOthersFollow: who gets further calls others that fail for the same cause, and who is
 // deleted does not.
 func TestOthersFollow(t *testing.T) {
@@ -212,9 +263,9 @@ func TestOthersFollow(t *testing.T) {
 	w := sampleWorld(t)
 	w.applyErr = errors.New("the range is full")
 	_, _ = w.reconcile(t)
-	cause := w.reconciler.cohorts.causes["x"]
+	shared := w.reconciler.cohorts.attempts["x"]
 	for _, other := range []string{"a", "b", "c"} {
-		w.reconciler.cohorts.met(other, cause, true)
+		w.reconciler.cohorts.met(other, shared)
 	}
 	_, _ = w.reconcile(t)
 	if len(w.called) > 0 {
@@ -225,13 +276,13 @@ func TestOthersFollow(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b"}, w.called); diff != "" {
 		t.Errorf("called are (-want +got):\n%s", diff)
 	}
-	w.reconciler.cohorts.met("x", cause, true)
+	w.reconciler.cohorts.met("x", shared)
 	w.called = nil
 	if err := w.client.Delete(t.Context(), w.extension(t)); err != nil {
 		t.Fatal(err)
 	}
 	w.mustReconcile(t)
-	if len(w.called) > 0 || w.reconciler.cohorts.all[cause].size != 3 {
-		t.Errorf("%v are called by one that is deleted, and %d remain", w.called, w.reconciler.cohorts.all[cause].size)
+	if len(w.called) > 0 || w.reconciler.cohorts.all[shared.cause].size != 3 {
+		t.Errorf("%v are called by one that is deleted, and %d remain", w.called, w.reconciler.cohorts.all[shared.cause].size)
 	}
 }

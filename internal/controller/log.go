@@ -194,9 +194,9 @@ func logChanges(ctx context.Context, outcome Outcome) {
 }
 
 // logReason logs why a pass has left the world as it is: at V(0) if that is another reason
-// than the one that was logged last. Of a reason that many extensions have in common it is
-// logged each time that they have become twice as many. What waits for approval asks a person
-// for each.
+// than the one that was logged there last. Of a reason that many extensions have in common it
+// is logged each time that they have become twice as many, and for the one that is left alone
+// with it. What waits for approval asks a person for each.
 func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Outcome, member membership) {
 	reason := reasonOf(outcome)
 	if reason.text == "" {
@@ -206,10 +206,11 @@ func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Ou
 		}
 		return
 	}
-	verbosity, text := 0, fmt.Sprint(reason)
-	before, known := r.reasons.Swap(extension, text)
-	if isOld := known && before == text; isOld || member.size > 1 && !member.doubled && outcome.Pending == nil {
-		verbosity = 1
+	verbosity, text := 1, fmt.Sprint(reason)
+	before, known := r.reasons.Load(extension)
+	if isOld := known && before == text; !isOld && (r.cohorts.tell(extension) || member.size <= 1 || outcome.Pending != nil) {
+		verbosity = 0
+		r.reasons.Store(extension, text)
 	}
 	if member.size > 1 {
 		reason.values = append(reason.values, keyExtensions, member.size)

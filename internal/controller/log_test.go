@@ -224,7 +224,7 @@ func TestLoggedReasons(t *testing.T) {
 		{"is installed", Outcome{Target: target, Applied: &installation.Result{}}, nil},
 		{"fails again", another, []string{"not as wanted"}},
 	}
-	reconciler := &Reconciler{}
+	reconciler := &Reconciler{cohorts: newCohorts()}
 	for _, step := range steps {
 		var got []string
 		logger := funcr.NewJSON(func(line string) {
@@ -244,7 +244,7 @@ func TestLoggedReasons(t *testing.T) {
 // say how many there are.
 func TestLoggedReasonsThatManyShare(t *testing.T) {
 	t.Parallel()
-	reconciler, cohorts := &Reconciler{}, newCohorts()
+	reconciler := &Reconciler{cohorts: newCohorts()}
 	var got []string
 	logger := funcr.NewJSON(func(line string) {
 		var entry struct {
@@ -259,11 +259,37 @@ func TestLoggedReasonsThatManyShare(t *testing.T) {
 		for i := range 1000 {
 			name := fmt.Sprintf("e-%d", i)
 			outcome := failingFor(name, StageApply, "trying to create Service %s: range is full")
-			reconciler.logReason(log.IntoContext(t.Context(), logger), name, outcome, cohorts.met(name, commonCauseOf(outcome), true))
+			reconciler.logReason(log.IntoContext(t.Context(), logger), name, outcome, reconciler.cohorts.met(name, attempt{cause: commonCauseOf(outcome), retried: true}))
 		}
 	}
 	if want := "0 2 4 8 16 32 64 128 256 512"; strings.Join(got, " ") != want {
 		t.Errorf("lines at V(0) tell of %v extensions, want %s, where 0 is one", got, want)
+	}
+}
+
+// TestTheLastThatFailsIsLogged although the log told of others of its cohort before.
+func TestTheLastThatFailsIsLogged(t *testing.T) {
+	t.Parallel()
+	reconciler := &Reconciler{cohorts: newCohorts()}
+	logged := 0
+	logger := funcr.NewJSON(func(string) { logged++ }, funcr.Options{})
+	fail := func(name string) {
+		outcome := failingFor(name, StageApply, "trying to create Service %s: range is full")
+		member := reconciler.cohorts.met(name, attempt{cause: commonCauseOf(outcome), retried: true})
+		reconciler.logReason(log.IntoContext(t.Context(), logger), name, outcome, member)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		fail(name)
+	}
+	if logged != 2 {
+		t.Errorf("%d lines of three that fail, want 2", logged)
+	}
+	reconciler.cohorts.forget("a")
+	reconciler.cohorts.forget("b")
+	fail("c")
+	fail("c")
+	if logged != 3 {
+		t.Errorf("%d lines of the one that is left, want 1", logged-2)
 	}
 }
 

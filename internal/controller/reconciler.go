@@ -183,6 +183,11 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.efforts.Store(ext.Name, phase.efforts)
 	status := statusOf(ext, outcome, verdict, phase, now)
 	r.concluded.Store(ext.Name, status.DeepCopy())
+	member := r.cohorts.met(ext.Name, attemptOf(ext, outcome, verdict))
+	for _, other := range member.next {
+		r.wake(other)
+	}
+	r.noteFailure(ext, outcome, verdict, member)
 	written, err := r.writeStatus(ctx, ext, status)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -190,13 +195,8 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
 	r.emit(ext, transitionOf(&ext.Status, status))
 	r.emit(ext, moveOf(outcome.Moved))
-	member := r.cohorts.met(ext.Name, commonCauseOf(outcome), verdict.isRetried())
-	for _, other := range member.next {
-		r.wake(other)
-	}
 	r.logReason(ctx, ext.Name, outcome, member)
 	result, err := resultOf(outcome, verdict, phase)
-	r.noteFailure(ext, outcome, verdict, member, err)
 	if written == ext && r.wasBehind(ctx, ext) {
 		result.RequeueAfter = atOnce
 	}
@@ -214,22 +214,41 @@ func (r *Reconciler) noteRepair(ext *ocv1.ClusterExtension, outcome Outcome) (wa
 }
 
 // noteFailure notes what came of a pass for when the next one comes, and for what that one
-// need not try. A pass that has tried nothing changes neither.
-func (r *Reconciler) noteFailure(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, member membership, err error) {
+// need not try.
+func (r *Reconciler) noteFailure(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, member membership) {
+	forward, repair := work{extension: ext.Name}, work{extension: ext.Name, isRepair: true}
+	if outcome.RepairErr != nil {
+		r.backoff.failed(repair, failedRepairOf(ext.Generation, outcome))
+	} else {
+		r.backoff.succeeded(repair)
+	}
+	if outcome.Held {
+		r.noteHeld(forward, outcome, v)
+		return
+	}
 	var next time.Time
-	if err != nil && (!outcome.Held || outcome.RepairErr != nil) {
-		met := failureOf(ext.Generation, outcome, v, member, err)
-		if outcome.Held {
-			met.due = r.holds.until(ext.Name)
-		}
-		next = r.backoff.failed(ext.Name, met)
+	if v.isRetried() && outcome.Stage != StageRepair {
+		next = r.backoff.failed(forward, failureOf(ext.Generation, outcome, v, member))
+	} else {
+		r.backoff.succeeded(forward)
 	}
 	switch {
-	case outcome.Held:
 	case isForward(outcome.Stage):
 		r.holds.put(ext.Name, holdOf(ext, outcome, v, next))
-	default:
+	case outcome.Err == nil || outcome.Stage == StageRepair:
 		r.holds.forget(ext.Name)
+	default: // it did not come to what the hold is about
+	}
+}
+
+// noteHeld is for a pass that has tried nothing: the next try comes when the last one has
+// said, whatever passes have met meanwhile that did not come as far.
+func (r *Reconciler) noteHeld(forward work, outcome Outcome, v verdict) {
+	switch until := r.holds.until(forward.extension); {
+	case !until.IsZero():
+		r.backoff.plan(forward, until)
+	case v.isRetried() && outcome.RepairErr == nil:
+		r.holds.forget(forward.extension) // nobody tells any more of what the hold waits for
 	}
 }
 

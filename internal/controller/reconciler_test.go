@@ -669,7 +669,7 @@ func TestStatusThatIsSeenLateKeepsTheWait(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	failed := w.reconciler.backoff.failures["x"].times
+	failed := w.reconciler.backoff.failures[work{extension: "x"}].times
 	older := w.extension(t)
 	theirs := older.DeepCopy()
 	meta.SetStatusCondition(&theirs.Status.Conditions, metav1.Condition{Type: "Theirs", Status: metav1.ConditionTrue, Reason: "Set"})
@@ -693,7 +693,7 @@ func TestStatusThatIsSeenLateKeepsTheWait(t *testing.T) {
 	if err != nil || result.RequeueAfter != atOnce {
 		t.Errorf("result = %+v, err = %v, want a pass at once", result, err)
 	}
-	if got := w.reconciler.backoff.failures["x"].times; got != failed+1 {
+	if got := w.reconciler.backoff.failures[work{extension: "x"}].times; got != failed+1 {
 		t.Errorf("%d failures are counted, want %d", got, failed+1)
 	}
 }
