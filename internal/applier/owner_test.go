@@ -493,8 +493,12 @@ func TestOrphan(t *testing.T) {
 	f.takeOwnerOff(t, "b")
 	f.beginRemoval(t)
 	f.restart(t)
-	if err := f.applier.Orphan(t.Context(), f.owner); err != nil {
+	ctx, lines := logged(t)
+	if err := f.applier.Orphan(ctx, f.owner); err != nil {
 		t.Fatal(err)
+	}
+	if got := lines(); len(got) != 1 || !strings.Contains(got[0], `"took the owner off"`) || !strings.Contains(got[0], `"name"="a"`) {
+		t.Errorf("the log has %q", got)
 	}
 	if diff := cmp.Diff([]types.UID{"", ""}, controllers(f.live(t, "a"), f.live(t, "b"))); diff != "" {
 		t.Errorf("controllers (-want +got):\n%s", diff)

@@ -74,40 +74,46 @@ func repairedLines(repair installation.Result) []line {
 			repaired = append(repaired, repairedLine(key, difference))
 		}
 	}
-	others = append(others, otherLines(repair)...)
+	others = append(others, certifiedLines(repair)...)
 	return append(bounded(repaired, "repaired more"), bounded(others, "wrote more")...)
 }
 
-// writtenLines are about what an installation or an upgrade has written.
+// writtenLines are about what an installation or an upgrade has written. What was deleted
+// comes first, and is told of in any case before what was only changed.
 func writtenLines(applied installation.Result) []line {
-	var lines []line
-	for _, key := range inOrder(applied.Differences) {
-		text, difference := "changed", applied.Differences[key]
-		switch {
-		case difference.Missing:
-			text = "created"
-		case difference.Replaced:
-			text = "replaced"
-		}
-		lines = append(lines, lineAbout(text, key, difference))
-	}
+	var deleted, others []line
 	for _, key := range inOrder(applied.Changes) {
 		if applied.Changes[key] == object.Deleted {
-			lines = append(lines, lineAbout("deleted", key, object.Difference{}))
+			deleted = append(deleted, lineAbout("deleted", key, object.Difference{}))
 		}
 	}
-	return bounded(append(lines, otherLines(applied)...), "wrote more")
+	for _, key := range inOrder(applied.Differences) {
+		switch difference := applied.Differences[key]; {
+		case difference.Replaced:
+			deleted = append(deleted, lineAbout("replaced", key, difference))
+		case difference.Missing:
+			others = append(others, lineAbout("created", key, difference))
+		default:
+			others = append(others, lineAbout("changed", key, difference))
+		}
+	}
+	return bounded(slices.Concat(deleted, others, certifiedLines(applied), voidLines(applied)), "wrote more")
 }
 
-// otherLines are about what was written for certificates, and about requests that have
-// changed nothing: nothing else tells of these, and the API server pays for them.
-func otherLines(result installation.Result) []line {
+func certifiedLines(result installation.Result) []line {
 	var lines []line
 	for _, key := range inOrder(result.Certified) {
 		for _, difference := range result.Certified[key] {
 			lines = append(lines, lineAbout("changed", key, difference))
 		}
 	}
+	return lines
+}
+
+// voidLines are about requests that have changed nothing: nothing else tells of these, and
+// the API server pays for them.
+func voidLines(result installation.Result) []line {
+	var lines []line
 	for _, key := range inOrder(result.Void) {
 		lines = append(lines, lineAbout("a patch changed nothing", key, result.Void[key]))
 	}
@@ -127,18 +133,10 @@ func bounded(lines []line, more string) []line {
 	return lines
 }
 
-// loggedObject is an object as a value of a line.
-type loggedObject struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-}
-
 // lineAbout names an object and the fields of it that are concerned, and has some values
 // in between.
 func lineAbout(text string, key object.Key, difference object.Difference, values ...any) line {
-	named := loggedObject{Kind: inLine(key.Kind), Namespace: inLine(key.Namespace), Name: inLine(key.Name)}
-	values = append([]any{keyObject, named}, values...)
+	values = append([]any{keyObject, key.Logged()}, values...)
 	if len(difference.Fields) > 0 {
 		values = append(values, "fields", excerpt.OfFirst(difference.Fields, difference.More, maxLoggedName))
 	}
@@ -187,9 +185,15 @@ func appliedLine(outcome Outcome) line {
 	}
 }
 
+// logChanges logs the void patches of a repair at V(1): there is one each time that somebody
+// touches such an object, and nothing slows that down.
 func logChanges(ctx context.Context, outcome Outcome) {
+	logger := log.FromContext(ctx)
 	for _, line := range changesOf(outcome) {
-		log.FromContext(ctx).Info(line.text, line.values...)
+		logger.Info(line.text, line.values...)
+	}
+	for _, line := range bounded(voidLines(outcome.Repair), "more patches changed nothing") {
+		logger.V(1).Info(line.text, line.values...)
 	}
 }
 

@@ -92,10 +92,10 @@ func TestLoggedChanges(t *testing.T) {
 				Void:      map[object.Key]object.Difference{keyOf("Role", "n", "same"): {Fields: []string{"rules"}}},
 			}},
 			want: []string{
+				"deleted object={Role n old}",
+				"replaced object={Service n s} fields=spec.clusterIP",
 				"changed object={ConfigMap n settings} fields=data.a, metadata.ownerReferences and 1 more",
 				"created object={Role n r}",
-				"replaced object={Service n s} fields=spec.clusterIP",
-				"deleted object={Role n old}",
 				"changed object={Secret n c} fields=data.tls.key",
 				"a patch changed nothing object={Role n same} fields=rules",
 				"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=1",
@@ -129,7 +129,6 @@ func TestLoggedChanges(t *testing.T) {
 				Changes: map[object.Key]object.Change{settings: object.Unchanged},
 				Void:    map[object.Key]object.Difference{settings: {Fields: []string{"data"}}},
 			}},
-			want: []string{"a patch changed nothing object={ConfigMap n settings} fields=data"},
 		},
 		"taken over": {
 			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{

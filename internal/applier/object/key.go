@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // Key names an object whatever version it is written in.
@@ -22,6 +24,27 @@ func (k Key) String() string {
 		return fmt.Sprintf("%s %q", k.Kind, k.Name)
 	}
 	return fmt.Sprintf("%s %q in namespace %q", k.Kind, k.Name, k.Namespace)
+}
+
+// maxLoggedName bounds each part of a key in the log, in bytes: the API server does not bound
+// the names of all kinds.
+const maxLoggedName = 300
+
+// LoggedKey is a key as a value of a line of the log: without its group, each part in one
+// line and at most 300 bytes long.
+type LoggedKey struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// Logged is the key for the log.
+func (k Key) Logged() LoggedKey {
+	return LoggedKey{
+		Kind:      excerpt.Line(k.Kind, maxLoggedName),
+		Namespace: excerpt.Line(k.Namespace, maxLoggedName),
+		Name:      excerpt.Line(k.Name, maxLoggedName),
+	}
 }
 
 // Compare orders by kind, namespace, name and group.

@@ -12,10 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
+
+// maxLoggedFields bounds what the log says of fields, in bytes.
+const maxLoggedFields = 300
 
 // replaceTimeout bounds the deletion and creation of an object, which nothing else ends.
 const replaceTimeout = 30 * time.Second
@@ -57,6 +62,9 @@ func (w writer) replaceIfImmutable(ctx context.Context, s *Step, refusal error) 
 		return s.Live, nil
 	}
 	made, err := w.create(ctx, s)
+	if err != nil { // the one change that nothing else would tell of
+		log.FromContext(ctx).Info("deleted", "object", s.Key.Logged(), "fields", excerpt.Of(s.immutable, maxLoggedFields))
+	}
 	if apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("it is created again when it is gone, for which it waits for finalizers [%s]: %w",
 			strings.Join(s.Live.GetFinalizers(), ", "), err)
