@@ -26,10 +26,12 @@ const (
 	// Retry with backoff: the cause may go away unseen.
 	Retry Disposition = "Retry"
 
-	// Wait for something that is watched; trying again before is no use.
+	// Wait for something that changes without anybody who acts for this extension: of most of
+	// it the change is told, and trying again before is no use. See [verdict].
 	Wait Disposition = "Wait"
 
-	// Blocked until the spec or the catalog changes.
+	// Blocked until a person acts: changes the spec, the catalog, what a tag stands for, or an
+	// object that is in the way.
 	Blocked Disposition = "Blocked"
 )
 
@@ -44,17 +46,21 @@ type verdict struct {
 	// summary is what all others have instead of the message.
 	summary string
 
-	// again is how long to wait at least with another look at what is blocked, and of which
-	// nobody tells when it changes; zero where every change is told.
+	// again is how long to wait at least with another look at what is blocked or waits, and of
+	// which nobody tells when it changes; zero where every change is told.
 	again time.Duration
 }
 
 // isRetried says that the same is tried again after a while although nothing has changed.
 func (v verdict) isRetried() bool { return v.disposition == Retry || v.again > 0 }
 
-// untoldInterval is how long after a look at what nobody tells of the next one is worth it:
-// what a tag stands for, and objects that the ServiceAccount may not watch.
-const untoldInterval = maxBackoff
+// How long after a look at what nobody tells of the next one is worth it. untoldInterval is
+// for what a tag stands for, and for objects that the ServiceAccount may not watch;
+// upgradeInterval for what only an upgrade of the cluster brings.
+const (
+	untoldInterval  = maxBackoff
+	upgradeInterval = maxCohortBackoff
+)
 
 // classify decides between retry, wait and blocked. A repair that failed is tried again in
 // any case: of what waits that is said here, of what is blocked by [resultOf], since the
@@ -79,6 +85,9 @@ func classify(outcome Outcome) verdict {
 
 // againIn is the again of a verdict.
 func againIn(outcome Outcome, disposition Disposition) time.Duration {
+	if _, isUnmet := errors.AsType[*UnmetError](outcome.Err); isUnmet && disposition == Wait {
+		return upgradeInterval
+	}
 	if disposition != Blocked || !isForward(outcome.Stage) {
 		return 0
 	}
@@ -90,8 +99,8 @@ func againIn(outcome Outcome, disposition Disposition) time.Duration {
 		return 0
 	case imageref.Digest(outcome.Target.Image) == "", isImmutable && len(outcome.Unwatched) > 0:
 		return untoldInterval
-	case isUnserved: // an upgrade of the cluster itself is not told
-		return maxCohortBackoff
+	case isUnserved:
+		return upgradeInterval
 	}
 	return 0
 }
@@ -130,7 +139,7 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		return Blocked, ocv1.ReasonInvalidConfiguration
 	case errors.As(err, &noAccount), errors.As(err, &unresolved), errors.As(err, &unmet):
 		// ServiceAccounts, catalogs and their content, extensions and the APIs of
-		// the cluster are watched.
+		// the cluster are watched. Its versions are not, see againIn.
 		return Wait, ocv1.ReasonRetrying
 	default:
 		return Retry, ocv1.ReasonRetrying

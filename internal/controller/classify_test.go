@@ -16,6 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -106,8 +107,12 @@ func TestClassify(t *testing.T) {
 		},
 		"kinds of another Kubernetes": {
 			stage: StageApply, err: &object.UnknownKindsError{Kinds: []string{"CronJob (batch/v1beta1)"}, BuiltIn: []string{"CronJob (batch/v1beta1)"}}, image: pinned,
-			disposition: Blocked, reason: ocv1.ReasonBlocked, again: maxCohortBackoff,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, again: upgradeInterval,
 			message: prefix + "the cluster does not serve kinds of the bundle: CronJob (batch/v1beta1); only another version of Kubernetes has CronJob (batch/v1beta1)",
+		},
+		"another Kubernetes": {
+			stage: StageRender, err: &UnmetError{Unmet: []requirement.Unmet{{Text: "requires another"}}}, image: pinned,
+			disposition: Wait, reason: ocv1.ReasonRetrying, again: upgradeInterval, message: prefix + "the bundle requires another",
 		},
 		"kinds of another Kubernetes that are installed": {
 			stage: StageRepair, err: &object.UnknownKindsError{Kinds: []string{"CronJob (batch/v1beta1)"}, BuiltIn: []string{"CronJob (batch/v1beta1)"}},

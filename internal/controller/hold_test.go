@@ -129,7 +129,7 @@ func TestWhatFailedIsNotTriedForTheTime(t *testing.T) {
 				csv.Data = bytes.Replace(csv.Data, []byte("  version: 1.0.0"), []byte("  version: 1.0.0\n  minKubeVersion: 1.99.0"), 1)
 				w.files = files
 			}},
-			tries: []string{pinned, "close"}, again: never, asked: []string{pinned, "close"},
+			tries: []string{pinned, "close"}, again: upgradeInterval, asked: []string{pinned, "close"},
 		},
 	}
 	for name, tc := range tests {

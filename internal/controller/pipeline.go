@@ -344,7 +344,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		return installation.Desired{}, StageRender, err
 	}
 	if err := runsOn(outcome.Observed.Surroundings, content); err != nil {
-		return installation.Desired{}, StageFetch, err
+		return installation.Desired{}, StageRender, err
 	}
 	config, err := bundle.ParseConfig(content, wanted.Owner.Namespace, wanted.Config)
 	if err != nil {

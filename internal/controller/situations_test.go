@@ -267,7 +267,7 @@ func imagesAndBundles() map[string]situation {
 			next:    "spec.source.catalog.version",
 		},
 		"The cluster is too old": {
-			outcome: failing(StageFetch, &UnmetError{Unmet: []requirement.Unmet{{Text: `requires Kubernetes "1.40.0" or later, and this is "1.36.0"`}}}),
+			outcome: failing(StageRender, &UnmetError{Unmet: []requirement.Unmet{{Text: `requires Kubernetes "1.40.0" or later, and this is "1.36.0"`}}}),
 			next:    "upgrade the cluster",
 		},
 	}
