@@ -64,27 +64,60 @@ func (h hold) stands(toward goal, now time.Time) bool {
 	return h.err != nil && h.goal == toward && (h.until.IsZero() || now.Before(h.until))
 }
 
+// endsBy says whether a hold ends by news. What is installed does not decide whether the
+// bundle can be had or rendered, but it can stand in the way of what is applied, or serve its
+// webhooks.
+func (h hold) endsBy(what news) bool {
+	switch what {
+	case newsOfContent:
+		return h.stage == StageApply
+	case newsOfOthers:
+		return !h.judged
+	default:
+		return false
+	}
+}
+
+// news is why there is a pass over an extension; of several, the later one counts.
+type news int
+
+const (
+	// newsOfTime: nothing has changed but that.
+	newsOfTime news = iota
+
+	// newsOfContent: what is installed has drifted, or does otherwise.
+	newsOfContent
+
+	// newsOfOthers: anything else that concerns the extension.
+	newsOfOthers
+)
+
 // holds has at most one hold for each extension.
 type holds struct {
 	mu    sync.Mutex
-	asked map[string]struct{} // extensions for which somebody asks for a pass that has not begun
+	asked map[string]news // of extensions with a pass that somebody asks for and that has not begun
 	known map[string]hold
 }
 
-func newHolds() *holds { return &holds{asked: map[string]struct{}{}, known: map[string]hold{}} }
+func newHolds() *holds { return &holds{asked: map[string]news{}, known: map[string]hold{}} }
 
 // ask is for whoever knows of a change that concerns an extension.
-func (h *holds) ask(extension string) {
+func (h *holds) ask(extension string) { h.hear(extension, newsOfOthers) }
+
+// notice is for whoever knows of a change of what is installed.
+func (h *holds) notice(extension string) { h.hear(extension, newsOfContent) }
+
+func (h *holds) hear(extension string, what news) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.asked[extension] = struct{}{}
+	h.asked[extension] = max(h.asked[extension], what)
 }
 
-// begin is for the begin of a pass. It ends a hold if somebody has asked for the pass.
+// begin is for the begin of a pass. It ends a hold if there is news that ends it.
 func (h *holds) begin(extension string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, asked := h.asked[extension]; asked && !h.known[extension].judged {
+	if h.known[extension].endsBy(h.asked[extension]) {
 		delete(h.known, extension)
 	}
 	delete(h.asked, extension)

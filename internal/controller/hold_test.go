@@ -28,6 +28,7 @@ func TestHolds(t *testing.T) {
 	tests := map[string]struct {
 		hold   hold
 		asked  bool
+		seen   bool // a change of what is installed
 		toward goal
 		at     time.Time
 		want   bool
@@ -38,10 +39,13 @@ func TestHolds(t *testing.T) {
 		"without an end":             {hold: hold{goal: toward, err: boom}, toward: toward, at: now.Add(time.Hour), want: true},
 		"somebody asks":              {hold: hold{goal: toward, err: boom}, asked: true, toward: toward, at: now},
 		"somebody asks for the same": {hold: hold{goal: toward, err: boom, judged: true}, asked: true, toward: toward, at: now, want: true},
-		"another spec":               {hold: hold{goal: toward, err: boom, judged: true}, toward: edited, at: now},
-		"another extension":          {hold: hold{goal: toward, err: boom, judged: true}, toward: another, at: now},
-		"another bundle":             {hold: hold{goal: toward, err: boom, judged: true}, toward: upgraded, at: now},
-		"too long to be kept":        {hold: hold{goal: toward, err: errors.New(strings.Repeat("x", maxHeldError+1))}, toward: toward, at: now},
+		"content does otherwise, and was refused":   {hold: hold{goal: toward, err: boom, stage: StageApply}, seen: true, toward: toward, at: now},
+		"content does otherwise, and cannot be had": {hold: hold{goal: toward, err: boom, stage: StageFetch}, seen: true, toward: toward, at: now, want: true},
+		"content does otherwise, and somebody asks": {hold: hold{goal: toward, err: boom, stage: StageFetch}, seen: true, asked: true, toward: toward, at: now},
+		"another spec":        {hold: hold{goal: toward, err: boom, judged: true}, toward: edited, at: now},
+		"another extension":   {hold: hold{goal: toward, err: boom, judged: true}, toward: another, at: now},
+		"another bundle":      {hold: hold{goal: toward, err: boom, judged: true}, toward: upgraded, at: now},
+		"too long to be kept": {hold: hold{goal: toward, err: errors.New(strings.Repeat("x", maxHeldError+1))}, toward: toward, at: now},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -52,6 +56,9 @@ func TestHolds(t *testing.T) {
 			}
 			if tc.asked {
 				h.ask("x")
+			}
+			if tc.seen {
+				h.notice("x")
 			}
 			h.ask("y")
 			h.begin("x")

@@ -50,6 +50,7 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		Watches(&corev1.ServiceAccount{}, r.wakes(r.using, atNow), builder.WithPredicates(accountMoved())).
 		Watches(&ocv1.ClusterExtension{}, r.wakes(r.concernedBy, priorityOf), builder.WithPredicates(r.Neighbours.noted(), installMoved())).
 		WatchesRawSource(sources.Wakeups).
+		WatchesRawSource(requeue.Telling(r.holds.notice, sources.Content)).
 		WatchesRawSource(source.TypedChannel(sources.APIs, r.wakesAt(r.toldOtherwise))).
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
 		WithOptions(controller.Options{

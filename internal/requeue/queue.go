@@ -1,11 +1,13 @@
 package requeue
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 type (
@@ -50,4 +52,15 @@ func (q *queue) AddWithOpts(opts priorityqueue.AddOpts, requests ...reconcile.Re
 		}
 	}
 	q.PriorityQueue.AddWithOpts(opts, requests...)
+}
+
+// Telling gives a source of a controller with a queue of [NewQueue] another function to be
+// told of the passes that it asks for.
+func Telling(asked func(object string), from source.Source) source.Source {
+	return source.Func(func(ctx context.Context, to rateLimited) error {
+		if ours, ok := to.(*queue); ok {
+			to = &queue{asked: asked, PriorityQueue: ours.PriorityQueue}
+		}
+		return from.Start(ctx, to)
+	})
 }

@@ -62,6 +62,33 @@ func TestQueueTellsWhoAsks(t *testing.T) {
 	}
 }
 
+// TestSourcesTellOthers: who is told of the passes that a source asks for is not told of
+// those that others ask for.
+func TestSourcesTellOthers(t *testing.T) {
+	t.Parallel()
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Millisecond)
+	var asked, told []string
+	queue := requeue.NewQueue(func(object string) { asked = append(asked, object) })(t.Name(), limiter)
+	defer queue.ShutDown()
+	from := &requeue.Wakeups{}
+	from.Wake("early")
+	if err := requeue.Telling(func(object string) { told = append(told, object) }, from).Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	from.Wake("late")
+	requeue.Add(queue, "other", requeue.Now)
+	if want := []string{"early", "late"}; !slices.Equal(told, want) {
+		t.Errorf("told of %v, want %v", told, want)
+	}
+	if want := []string{"other"}; !slices.Equal(asked, want) {
+		t.Errorf("asked for are %v, want %v", asked, want)
+	}
+	for range 3 {
+		request, _ := queue.Get()
+		queue.Done(request)
+	}
+}
+
 // TestQueueEnds has work come in while a queue ends, with workers that wait for work and
 // others that have just done some. One that stays keeps a replica from letting go of its
 // lease, and all others from acting: with controller-runtime 0.24.1 this fails
