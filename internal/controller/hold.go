@@ -73,9 +73,9 @@ func (h hold) endsBy(what news) bool {
 		return h.stage == StageApply
 	case newsOfOthers:
 		return !h.judged
-	default:
-		return false
+	case newsOfTime:
 	}
+	return false
 }
 
 // news is why there is a pass over an extension; of several, the later one counts.
