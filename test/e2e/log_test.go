@@ -216,7 +216,7 @@ func TestLogOfAFleet(t *testing.T) {
 	want := []string{
 		"pulled the image of a bundle", "created", "created", "created", "created", "created", "created", "created", "created", "installed",
 		"repaired",
-		"pulled the image of a bundle", "created", "created", "created", "changed", "changed", "deleted", "deleted", "deleted", "upgraded",
+		"pulled the image of a bundle", "deleted", "deleted", "deleted", "created", "created", "created", "changed", "changed", "upgraded",
 		"removed",
 	}
 	for _, name := range fleet.names {
