@@ -1,10 +1,8 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -36,7 +34,7 @@ const (
 	// maxLoggedManagers is how many field managers a line names of one object.
 	maxLoggedManagers = 5
 
-	// maxLoggedName bounds each name, and all that a line says of fields, in bytes.
+	// maxLoggedName bounds each name, in bytes.
 	maxLoggedName = 300
 )
 
@@ -64,7 +62,7 @@ func changesOf(outcome Outcome) []line {
 // objects that were only taken over are not repaired.
 func repairedLines(repair installation.Result) []line {
 	var repaired, others []line
-	for _, key := range inOrder(repair.Differences) {
+	for _, key := range object.KeysOf(repair.Differences) {
 		difference := repair.Differences[key]
 		switch isEmpty := !difference.Missing && len(difference.Fields) == 0; {
 		case isEmpty:
@@ -82,12 +80,12 @@ func repairedLines(repair installation.Result) []line {
 // comes first, and is told of in any case before what was only changed.
 func writtenLines(applied installation.Result) []line {
 	var deleted, others []line
-	for _, key := range inOrder(applied.Changes) {
+	for _, key := range object.KeysOf(applied.Changes) {
 		if applied.Changes[key] == object.Deleted {
 			deleted = append(deleted, lineAbout("deleted", key, object.Difference{}))
 		}
 	}
-	for _, key := range inOrder(applied.Differences) {
+	for _, key := range object.KeysOf(applied.Differences) {
 		switch difference := applied.Differences[key]; {
 		case difference.Replaced:
 			deleted = append(deleted, lineAbout("replaced", key, difference))
@@ -102,7 +100,7 @@ func writtenLines(applied installation.Result) []line {
 
 func certifiedLines(result installation.Result) []line {
 	var lines []line
-	for _, key := range inOrder(result.Certified) {
+	for _, key := range object.KeysOf(result.Certified) {
 		for _, difference := range result.Certified[key] {
 			lines = append(lines, lineAbout("changed", key, difference))
 		}
@@ -114,15 +112,10 @@ func certifiedLines(result installation.Result) []line {
 // the API server pays for them.
 func voidLines(result installation.Result) []line {
 	var lines []line
-	for _, key := range inOrder(result.Void) {
+	for _, key := range object.KeysOf(result.Void) {
 		lines = append(lines, lineAbout("a patch changed nothing", key, result.Void[key]))
 	}
 	return lines
-}
-
-// inOrder are the keys as people sort them.
-func inOrder[T any](of map[object.Key]T) []object.Key {
-	return slices.SortedFunc(maps.Keys(of), func(a, b object.Key) int { return cmp.Compare(a.String(), b.String()) })
 }
 
 // bounded are lines of which there may be any number, and what is said of those left out.
@@ -138,7 +131,7 @@ func bounded(lines []line, more string) []line {
 func lineAbout(text string, key object.Key, difference object.Difference, values ...any) line {
 	values = append([]any{keyObject, key.Logged()}, values...)
 	if len(difference.Fields) > 0 {
-		values = append(values, "fields", excerpt.OfFirst(difference.Fields, difference.More, maxLoggedName))
+		values = append(values, "fields", difference.LoggedFields())
 	}
 	return line{text, values}
 }

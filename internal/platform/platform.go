@@ -68,7 +68,6 @@ type Platform struct {
 	// tried is closed when the versions have been read, or could not be. wanted says that
 	// somebody has asked for them since they were read last.
 	tried    chan struct{}
-	try      sync.Once
 	wanted   chan struct{}
 	versions atomic.Pointer[versions]
 }

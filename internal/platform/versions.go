@@ -61,13 +61,13 @@ func (p *Platform) readBoth(ctx context.Context) bool {
 		before := *p.versions.Load()
 		now, failures := p.readVersions(ctx, before)
 		p.versions.Store(&now)
-		isFirst := false
-		p.try.Do(func() {
-			isFirst = true
+		select {
+		case <-p.tried:
+			if now != before {
+				p.cfg.Changed()
+			}
+		default: // nobody has been told anything yet
 			close(p.tried)
-		})
-		if !isFirst && now != before {
-			p.cfg.Changed()
 		}
 		if len(failures) == 0 {
 			return true

@@ -1,7 +1,6 @@
 package installation
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -54,12 +53,11 @@ type Result struct {
 // people. Objects that were only taken over were not changed by anybody.
 func (r Result) Repaired() []object.Key {
 	var keys []object.Key
-	for key, change := range r.Changes {
-		if change != object.Unchanged && !r.Differences[key].OnlyOwners {
+	for _, key := range object.KeysOf(r.Changes) {
+		if r.Changes[key] != object.Unchanged && !r.Differences[key].OnlyOwners {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b object.Key) int { return cmp.Compare(a.String(), b.String()) })
 	return keys
 }
 

@@ -42,6 +42,9 @@ type Difference struct {
 	Managers []string
 }
 
+// LoggedFields are the fields for the log, in 300 bytes at most.
+func (d Difference) LoggedFields() string { return excerpt.OfFirst(d.Fields, d.More, maxLoggedName) }
+
 // Difference is what the patch changes of the live object.
 func (p Patch) Difference(live *unstructured.Unstructured) Difference {
 	var change map[string]any

@@ -3,6 +3,8 @@ package object
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,8 +28,8 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s %q in namespace %q", k.Kind, k.Name, k.Namespace)
 }
 
-// maxLoggedName bounds each part of a key in the log, in bytes: the API server does not bound
-// the names of all kinds.
+// maxLoggedName bounds each part of a key in the log, and all that a line says of fields, in
+// bytes: the API server does not bound the names of all kinds.
 const maxLoggedName = 300
 
 // LoggedKey is a key as a value of a line of the log: without its group, each part in one
@@ -53,6 +55,11 @@ func (k Key) Compare(b Key) int {
 		cmp.Compare(k.Kind, b.Kind), cmp.Compare(k.Namespace, b.Namespace),
 		cmp.Compare(k.Name, b.Name), cmp.Compare(k.Group, b.Group),
 	)
+}
+
+// KeysOf are the keys of a map, in the order of their messages.
+func KeysOf[T any](objects map[Key]T) []Key {
+	return slices.SortedFunc(maps.Keys(objects), func(a, b Key) int { return cmp.Compare(a.String(), b.String()) })
 }
 
 // KeyOf is the key of an object as it is written, which may leave the namespace out.

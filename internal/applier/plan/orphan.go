@@ -59,7 +59,7 @@ func (p *Planner) orphanOne(ctx context.Context, s *Step) error {
 		options := metav1.PatchOptions{FieldManager: object.FieldManager}
 		_, err = resourceOf(p.client, s.Item).Patch(ctx, s.Key.Name, patch.Kind, patch.Data, options)
 		if err == nil {
-			s.written = new(patch.Difference(s.Live))
+			s.written = &object.Difference{OnlyOwners: true}
 		}
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
