@@ -33,7 +33,7 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 	mapper := platform.Mapper()
 	applier, err := applier.New(applier.Config{
 		REST: mgr.GetConfig(), Mapper: mapper, SystemNamespace: o.systemNamespace,
-		Changed: sources.Wakeups.Wake, Now: time.Now,
+		Changed: sources.Content.Wake, Now: time.Now,
 	})
 	if err != nil {
 		return err

@@ -107,16 +107,22 @@ const recheckInterval = 2 * time.Minute
 // just started does not know when that was last, and reads them within this time.
 const confirmInterval = 10 * time.Minute
 
+// resultOf is what an operation has written, also if it failed.
+func resultOf(done plan.Progress) installation.Result {
+	return installation.Result{
+		Changes:     done.Changes,
+		Differences: done.Written,
+		Certified:   done.Certified,
+		Void:        done.Void,
+		Began:       done.Began,
+	}
+}
+
 // result is that of an operation that succeeded.
 func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Result {
 	known, now := a.memory(owner), a.config.Now()
-	result := installation.Result{
-		Changes:   done.Changes,
-		Began:     done.Began,
-		Unwatched: a.watches.Denied(owner.Name),
-
-		ReleaseBytes: known.size,
-	}
+	result := resultOf(done)
+	result.Unwatched, result.ReleaseBytes = a.watches.Denied(owner.Name), known.size
 	switch {
 	case len(result.Unwatched) > 0:
 		result.RecheckAfter = recheckInterval

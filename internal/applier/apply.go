@@ -50,13 +50,15 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	}
 	executor := planner.Executor()
 	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor}); err != nil {
-		return installation.Result{Changes: executor.Progress.Changes, Began: executor.Progress.Began}, err
+		return resultOf(executor.Progress), err
 	}
 	revision := desired.Revision // a pointer into desired would keep all the objects in memory
 	known.state, known.size = &installation.State{Installed: &revision}, history.DeployedSize()
 	kept, err := a.certify(ctx, executor, operation.plan.Steps)
 	if err != nil {
-		return installation.Result{Changes: executor.Progress.Changes, Began: true}, err
+		failed := resultOf(executor.Progress)
+		failed.Began = true
+		return failed, err
 	}
 	known.drift.Settle(executor.Progress.Left, kept, a.config.Now())
 	a.watch(owner, operation.plan.Items(), executor.Progress.Left.Since())

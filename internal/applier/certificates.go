@@ -58,16 +58,15 @@ func (a *Applier) certify(ctx context.Context, e *plan.Executor, steps []plan.St
 		if err := e.PatchEach(ctx, parts); err != nil {
 			return drift.Certificates{}, err
 		}
-		noteIssued(ctx, e, next.Patches)
+		tellIssued(ctx, next.Patches)
 	}
 	return drift.Certificates{}, errUnsettledCertificates
 }
 
-// noteIssued tells of the certificates that servers get by patches that were written.
-func noteIssued(ctx context.Context, e *plan.Executor, patches []webhookcert.Patch) {
+// tellIssued tells of the certificates that servers get by patches that were written.
+func tellIssued(ctx context.Context, patches []webhookcert.Patch) {
 	for _, patch := range patches {
 		if patch.Issues {
-			e.Progress.Issued = true
 			log.FromContext(ctx).Info("issued a certificate for webhooks", "secret", klog.KObj(patch.Object))
 		}
 	}

@@ -57,10 +57,12 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	}
 	executor := planner.Executor()
 	kept, err := a.restore(ctx, executor, plan)
-	repaired := executor.Repaired(plan, isFirst)
+	repaired := executor.Repaired(isFirst)
 	known.NoteRepairs(repaired, now)
 	if err != nil {
-		return installation.Result{Changes: executor.Progress.Changes, Differences: repaired, Began: executor.Progress.Began}, err
+		failed := resultOf(executor.Progress)
+		failed.Differences = repaired
+		return failed, err
 	}
 	known.Rest(now)
 	switch {

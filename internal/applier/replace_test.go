@@ -292,7 +292,8 @@ func TestDataIsNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestReplacedWaitsForFinalizers says for whom it waits, and goes on after them.
+// TestReplacedWaitsForFinalizers says for whom it waits, and goes on after them. The log has
+// the deletion, although nothing was replaced.
 func TestReplacedWaitsForFinalizers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "replaced-held")
@@ -308,9 +309,14 @@ func TestReplacedWaitsForFinalizers(t *testing.T) {
 		}
 	}
 	hold("somebody.test/holds")
-	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.1.0", selecting(t, "b")))
+	ctx, lines := logged(t)
+	_, err := f.applier.Apply(ctx, f.owner, f.desired("1.1.0", selecting(t, "b")))
 	if err == nil || !strings.Contains(err.Error(), "it waits for finalizers [somebody.test/holds]") {
 		t.Fatalf("err = %v", err)
+	}
+	if got := lines(); len(got) != 1 || !strings.Contains(got[0], `"msg"="deleted"`) || !strings.Contains(got[0], `"kind"="Deployment"`) ||
+		!strings.Contains(got[0], `"fields"="spec.selector"`) {
+		t.Errorf("the log has %q", got)
 	}
 	hold()
 	f.apply(t, "1.1.0", selecting(t, "b"))

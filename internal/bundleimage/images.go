@@ -181,13 +181,15 @@ func (i *Images) moved(ctx context.Context, request image.Request) *controller.M
 	return &controller.Moved{Image: request.Ref, From: request.Digest.String(), To: current.String()}
 }
 
-// fetchError tells failures for ever from others. What is wrong with the content
-// under a digest stays wrong; a tag can be moved to better content.
+// fetchError tells failures for ever from others. What is wrong with the content of an image
+// stays wrong; a tag can be moved to a better one.
 func (i *Images) fetchError(ctx context.Context, request image.Request, err error) error {
 	var unusable *image.ReferenceError
 	switch {
-	case errors.As(err, &unusable), imageref.Digest(request.Ref) != "" && errors.Is(err, image.ErrContent):
+	case errors.As(err, &unusable):
 		return &controller.UnusableImageError{Image: request.Ref, Err: err}
+	case errors.Is(err, image.ErrContent):
+		return &controller.UnusableImageError{Image: request.Ref, Err: err, ByTag: imageref.Digest(request.Ref) == ""}
 	case errors.Is(err, image.ErrNotFound):
 		if moved := i.moved(ctx, request); moved != nil {
 			return &controller.MovedImageError{Moved: *moved}

@@ -117,12 +117,13 @@ func TestFetch(t *testing.T) { //nolint:tparallel // one of them waits at a time
 		ref      string
 		fails    bool
 		unusable bool
+		byTag    bool
 	}{
 		"by tag":          {ref: "/p:good"},
 		"by digest":       {ref: "/p@" + good},
 		"not a reference": {ref: "/P:UPPER", fails: true, unusable: true},
 		"missing":         {ref: "/p:missing", fails: true},
-		"bad under a tag": {ref: "/p:bad", fails: true},
+		"bad under a tag": {ref: "/p:bad", fails: true, unusable: true, byTag: true},
 		"bad for ever":    {ref: "/p@" + bad, fails: true, unusable: true},
 	}
 	for name, tc := range tests { //nolint:paralleltest // see above
@@ -134,6 +135,9 @@ func TestFetch(t *testing.T) { //nolint:tparallel // one of them waits at a time
 			var unusable *controller.UnusableImageError
 			if errors.As(err, &unusable) != tc.unusable {
 				t.Errorf("err = %v, want it final: %t", err, tc.unusable)
+			}
+			if unusable != nil && unusable.ByTag != tc.byTag {
+				t.Errorf("it is so by tag: %t, want %t", unusable.ByTag, tc.byTag)
 			}
 			if err != nil {
 				return

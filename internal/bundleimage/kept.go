@@ -22,7 +22,8 @@ type Kept struct {
 	// sweep deletes the images that keep does not name and nobody has open.
 	sweep func(keep func(digest.Digest) bool) (inUse bool, err error)
 
-	// extensions names those that are there to stay.
+	// extensions names those that are there to stay. It is called under the lock, and is not
+	// to make requests.
 	extensions func(context.Context) ([]string, error)
 
 	mu     sync.Mutex
@@ -30,6 +31,10 @@ type Kept struct {
 
 	// littered says that there may be images that nobody needs.
 	littered bool
+
+	// awaited are the extensions whose records had not been read when it looked last. As
+	// long as there are any, it need not look again.
+	awaited map[string]struct{}
 }
 
 // neededImages are the images that one extension needs.
@@ -70,43 +75,53 @@ func (k *Kept) update(ctx context.Context, extension string, change func(*needed
 	after := before
 	change(&after)
 	k.needed[extension] = after
+	if after.known {
+		delete(k.awaited, extension)
+	}
 	for _, image := range []digest.Digest{before.installed, before.last} {
 		k.littered = k.littered || image != "" && !after.needs(image)
 	}
-	littered := k.littered
+	due := after != before && k.isDue()
 	k.mu.Unlock()
-	if after != before && littered {
+	if due {
 		k.dropOthers(ctx)
 	}
 }
 
 // Discarded is for an image that was fetched and is not needed any more.
-func (k *Kept) Discarded() {
+func (k *Kept) Discarded() { k.tryAgain() }
+
+// tryAgain has the next change look for images that nobody needs.
+func (k *Kept) tryAgain() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.littered = true
 }
 
+// isDue says that there may be something to delete, and that all that is awaited has come.
+func (k *Kept) isDue() bool { return k.littered && len(k.awaited) == 0 }
+
 // Forget lets go of the images of an extension that is gone.
 func (k *Kept) Forget(ctx context.Context, extension string) {
 	k.mu.Lock()
 	_, known := k.needed[extension]
+	_, awaited := k.awaited[extension]
 	delete(k.needed, extension)
+	delete(k.awaited, extension)
 	k.littered = k.littered || known
+	due := (known || awaited) && k.isDue()
 	k.mu.Unlock()
-	if known {
+	if due {
 		k.dropOthers(ctx)
 	}
 }
 
 func (k *Kept) dropOthers(ctx context.Context) {
-	names, err := k.extensions(ctx)
-	if err == nil {
-		if keep, complete := k.keep(names); complete {
-			var inUse bool
-			if inUse, err = k.sweep(func(d digest.Digest) bool { return keep[d] }); inUse || err != nil {
-				k.Discarded() // which is tried again with the next one
-			}
+	keep, complete, err := k.keep(ctx)
+	if complete {
+		var inUse bool
+		if inUse, err = k.sweep(func(d digest.Digest) bool { return keep[d] }); inUse || err != nil {
+			k.tryAgain()
 		}
 	}
 	if err != nil {
@@ -114,22 +129,30 @@ func (k *Kept) dropOthers(ctx context.Context) {
 	}
 }
 
-// keep gives what is needed. It is complete when it is known for every one of
-// the extensions.
-func (k *Kept) keep(extensions []string) (keep map[digest.Digest]bool, complete bool) {
+// keep gives what is needed. It is complete when it is known for every extension. They are
+// named under the lock: one that was let go of in between would be awaited for good.
+func (k *Kept) keep(ctx context.Context) (keep map[digest.Digest]bool, complete bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, name := range extensions {
+	names, err := k.extensions(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	k.awaited = map[string]struct{}{}
+	for _, name := range names {
 		if !k.needed[name].known {
-			return nil, false
+			k.awaited[name] = struct{}{}
 		}
+	}
+	if len(k.awaited) > 0 {
+		return nil, false, nil
 	}
 	keep = map[digest.Digest]bool{}
 	for _, needed := range k.needed {
 		keep[needed.installed], keep[needed.last] = true, true
 	}
 	k.littered = false // as long as nobody says otherwise
-	return keep, true
+	return keep, true, nil
 }
 
 // StayingExtensions lists ClusterExtensions that are not being deleted. Those

@@ -2,6 +2,7 @@ package bundleimage
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -142,4 +143,38 @@ func TestRestIsNotSwept(t *testing.T) {
 	expect(7, "after a pull that nobody waited for")
 	kept.Forget(t.Context(), "s")
 	expect(8, "after the last pass over an extension")
+}
+
+// TestRestartLooksSeldom: while it waits for the records of extensions, each of them does not
+// have it list all of them. An extension that goes is not waited for.
+func TestRestartLooksSeldom(t *testing.T) {
+	t.Parallel()
+	const count = 1_000
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprint("x", i)
+	}
+	listed, sweeps := 0, 0
+	kept := newKept(func(func(digest.Digest) bool) (bool, error) { sweeps++; return false, nil },
+		func(context.Context) ([]string, error) { listed++; return names, nil })
+	for _, name := range names[:count-2] {
+		kept.Observed(t.Context(), name, &installation.Revision{Digest: "a"})
+		kept.fetched(t.Context(), name, "b")
+	}
+	if listed != 1 || sweeps != 0 {
+		t.Errorf("listed %d times and swept %d times before all are known, want 1 and 0", listed, sweeps)
+	}
+	gone := names[count-1]
+	names = append(names[:count-1], "came later")
+	kept.Forget(t.Context(), gone)
+	kept.Observed(t.Context(), names[count-2], nil)
+	if listed != 2 || sweeps != 0 {
+		t.Errorf("listed %d times and swept %d times before that which came later is known, want 2 and 0", listed, sweeps)
+	}
+	later := names[count-1]
+	names = names[:count-1]
+	kept.Forget(t.Context(), later)
+	if listed != 3 || sweeps != 1 {
+		t.Errorf("listed %d times and swept %d times when nobody is awaited, want 3 and 1", listed, sweeps)
+	}
 }

@@ -404,11 +404,13 @@ func TestWaitsGoOnGrowing(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.fetching, w.fetchErr = false, errors.New("too slow")
+		w.reconciler.holds.ask("x")
 		result, err := quietly.Reconcile(t.Context(), requestFor("x"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		waits = append(waits, result.RequeueAfter)
+		w.passed += result.RequeueAfter
 	}
 	want := []time.Duration{minBackoff, 2 * minBackoff, 4 * minBackoff, 8 * minBackoff}
 	if diff := cmp.Diff(want, waits); diff != "" {

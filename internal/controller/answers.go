@@ -47,8 +47,8 @@ func (a *answers) asking(platform Platform) (serves func(requirement.API) bool, 
 	}, nil
 }
 
-// hold is false if any answer is another one now.
-func (a *answers) hold(platform Platform) bool {
+// stillTrue is false if any answer is another one now.
+func (a *answers) stillTrue(platform Platform) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.kubernetes != platform.Kubernetes() || a.openShift != platform.OpenShift() {
@@ -78,6 +78,6 @@ func (r *Reconciler) toldOtherwise(context.Context) match {
 		}
 		known, _ := r.answers.Load(ext.Name)
 		given, remembered := known.(*answers)
-		return remembered && !given.hold(r.Platform)
+		return remembered && !given.stillTrue(r.Platform)
 	}
 }

@@ -64,14 +64,14 @@ func TestAnswersHold(t *testing.T) {
 					t.Errorf("it is told %t", !test.before[asked])
 				}
 			}
-			if !given.hold(platform) {
+			if !given.stillTrue(platform) {
 				t.Error("they do not hold as long as nothing happens")
 			}
 			platform.serves = test.after
 			if test.kubernetes != "" {
 				platform.kubernetes = test.kubernetes
 			}
-			if given.hold(platform) != test.hold {
+			if given.stillTrue(platform) != test.hold {
 				t.Errorf("they hold = %t", !test.hold)
 			}
 		})
@@ -90,7 +90,7 @@ func TestAnswersThatAreGivenLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	platform.serves = map[requirement.API]bool{api: true}
-	if !given.hold(platform) || !serves(api) || !given.hold(platform) {
+	if !given.stillTrue(platform) || !serves(api) || !given.stillTrue(platform) {
 		t.Error("an answer is given that holds no more")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,9 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
@@ -130,5 +134,54 @@ func TestNewExtensionsSayThatTheyAwaitCatalogs(t *testing.T) {
 	w.catalogErr = nil
 	if _, err := w.reconcile(t); err != nil || !slices.Contains(w.take(), "apply 1.0.0") {
 		t.Errorf("it does not go on: %v", err)
+	}
+}
+
+// TestRepairsBeforeCatalogsAreRead are told of like any other: no later pass knows of them.
+func TestRepairsBeforeCatalogsAreRead(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.serve(t)
+	w.mustReconcile(t)
+	w.catalogErr, w.repair = notYetError{}, settingsRepaired()
+	w.reconciler.began.Store(nil)
+	w.events = nil
+	if _, err := w.reconcile(t); !errors.Is(err, requeue.ErrUnderway) {
+		t.Fatalf("got error %v", err)
+	}
+	if diff := cmp.Diff([]string{`Normal Repaired: brought back to what is installed: ConfigMap "settings" in namespace "ns"`}, w.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	wantRepairs(t, w, 1)
+}
+
+// TestRepairsWithoutStatus are told of although the status cannot be written, and once.
+func TestRepairsWithoutStatus(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	w.repair, w.repairErr, w.events = settingsRepaired(), errors.New("boom"), nil
+	w.statusErr = errors.New("conflict")
+	if _, err := w.reconcile(t); err == nil {
+		t.Fatal("the status was written")
+	}
+	w.statusErr, w.repair = nil, installation.Result{}
+	_, _ = w.reconcile(t)
+	if repaired := slices.DeleteFunc(w.events, func(event string) bool { return !strings.Contains(event, eventRepaired) }); len(repaired) != 1 {
+		t.Errorf("events %q", repaired)
+	}
+	wantRepairs(t, w, 1)
+}
+
+// settingsRepaired is what comes of the repair of one object.
+func settingsRepaired() installation.Result {
+	settings := object.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: "settings"}
+	return installation.Result{Changes: map[object.Key]object.Change{settings: object.Updated}}
+}
+
+func wantRepairs(t *testing.T, w *world, want float64) {
+	t.Helper()
+	if got := gather(t, w.registry, "extension_repairs_total")["extension_repairs_total x"]; got != want {
+		t.Errorf("%v repairs were counted, want %v", got, want)
 	}
 }

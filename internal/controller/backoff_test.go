@@ -7,54 +7,64 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
+
+func aTime() time.Time { return time.Unix(1000, 0) }
+
+// alone is a failure that no other extension shares.
+func alone(generation int64, cause cause) failure {
+	return failure{generation: generation, cause: cause, cohort: 1}
+}
 
 func TestBackoffBeginsAnewWithAnotherCause(t *testing.T) {
 	t.Parallel()
-	type failure struct {
+	type met struct {
 		generation int64
 		cause      string // "stage: text"; empty for a success
 	}
-	same := func(generation int64, cause string, times int) []failure {
-		all := make([]failure, times)
+	same := func(generation int64, cause string, times int) []met {
+		all := make([]met, times)
 		for i := range all {
-			all[i] = failure{generation, cause}
+			all[i] = met{generation, cause}
 		}
 		return all
 	}
 	tests := map[string]struct {
-		before []failure
-		then   failure
+		before []met
+		then   met
 		want   time.Duration
 	}{
-		"first":                      {then: failure{1, "fetch: a"}, want: minBackoff},
-		"same cause":                 {before: same(1, "fetch: a", 3), then: failure{1, "fetch: a"}, want: 8 * minBackoff},
-		"another text":               {before: same(1, "fetch: a", 3), then: failure{1, "fetch: b"}, want: minBackoff},
-		"another stage":              {before: same(1, "fetch: a", 3), then: failure{1, "apply: a"}, want: minBackoff},
-		"another spec":               {before: same(1, "fetch: a", 3), then: failure{2, "fetch: a"}, want: minBackoff},
-		"same cause after a success": {before: append(same(1, "fetch: a", 3), failure{}), then: failure{1, "fetch: a"}, want: minBackoff},
+		"first":                      {then: met{1, "fetch: a"}, want: minBackoff},
+		"same cause":                 {before: same(1, "fetch: a", 3), then: met{1, "fetch: a"}, want: 8 * minBackoff},
+		"another text":               {before: same(1, "fetch: a", 3), then: met{1, "fetch: b"}, want: minBackoff},
+		"another stage":              {before: same(1, "fetch: a", 3), then: met{1, "apply: a"}, want: minBackoff},
+		"another spec":               {before: same(1, "fetch: a", 3), then: met{2, "fetch: a"}, want: minBackoff},
+		"same cause after a success": {before: append(same(1, "fetch: a", 3), met{}), then: met{1, "fetch: a"}, want: minBackoff},
 		"a cause that comes back": {
-			before: append(same(1, "fetch: a", 3), failure{1, "fetch: b"}), then: failure{1, "fetch: a"}, want: 2 * minBackoff,
+			before: append(same(1, "fetch: a", 3), met{1, "fetch: b"}), then: met{1, "fetch: a"}, want: 2 * minBackoff,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, request := newBackoff(), requestFor("x")
-			fail := func(f failure) time.Duration {
+			b := newBackoff(aTime)
+			fail := func(f met) time.Duration {
 				if f.cause == "" {
-					b.Forget(request)
+					b.Forget(requestFor("x"))
 					return 0
 				}
 				stage, text, _ := strings.Cut(f.cause, ": ")
-				b.failed(request, f.generation, causeOf(Stage(stage), errors.New(text)))
-				return b.When(request)
+				b.failed(work{extension: "x"}, alone(f.generation, causeOf(Stage(stage), errors.New(text))))
+				return b.When(requestFor("x"))
 			}
 			for _, f := range tc.before {
 				fail(f)
 			}
-			b.failed(requestFor("y"), 1, causeOf(StageApply, errors.New("of another extension")))
+			b.failed(work{extension: "y"}, alone(1, causeOf(StageApply, errors.New("of another extension"))))
 			if got := fail(tc.then); got != tc.want {
 				t.Errorf("it waits for %s, want %s", got, tc.want)
 			}
@@ -76,14 +86,14 @@ func TestNoCauseKeepsBackoffShort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, request := newBackoff(), requestFor("x")
+			b, request := newBackoff(aTime), requestFor("x")
 			shortest := 0
 			for i := range tries {
-				b.failed(request, 1, causeOf(StageFetch, errors.New(text(i))))
-				b.startOver(request)
+				b.failed(work{extension: "x"}, alone(1, causeOf(StageFetch, errors.New(text(i)))))
 				if b.When(request) == minBackoff {
 					shortest++
 				}
+				b.startOver("x")
 			}
 			if shortest > maxFreshStarts {
 				t.Errorf("it waited for the shortest time %d times, more than %d", shortest, maxFreshStarts)
@@ -97,20 +107,129 @@ func TestNoCauseKeepsBackoffShort(t *testing.T) {
 
 func TestNewsBeginBackoffAnew(t *testing.T) {
 	t.Parallel()
-	b, request := newBackoff(), requestFor("x")
-	b.startOver(request)
+	b, request := newBackoff(aTime), requestFor("x")
+	b.startOver("x")
+	denied := failure{generation: 1, cause: causeOf(StageApply, forbidden()), cohort: 1000}
 	for range 5 {
-		b.failed(request, 1, causeOf(StageApply, forbidden()))
-		b.When(request)
+		b.failed(work{extension: "x"}, denied)
 	}
-	b.startOver(request)
-	b.failed(request, 1, causeOf(StageApply, forbidden()))
-	if got := b.When(request); got != minBackoff {
-		t.Errorf("it waits for %s, want %s", got, minBackoff)
+	b.startOver("x")
+	for i := range promptTries {
+		b.failed(work{extension: "x"}, denied)
+		if got, want := b.When(request), minBackoff<<i; got != want {
+			t.Errorf("after failure %d it waits for %s, want %s", i+1, got, want)
+		}
+	}
+	b.failed(work{extension: "x"}, denied)
+	if got := b.When(request); got < maxCohortBackoff/2 {
+		t.Errorf("after some more tries it waits for %s, as if it failed alone", got)
 	}
 	b.Forget(request)
 	if len(b.failures) > 0 {
 		t.Errorf("it remembers %v after a success", b.failures)
+	}
+}
+
+// TestFailureOf: how many others wait counts for the way forward alone.
+func TestFailureOf(t *testing.T) {
+	t.Parallel()
+	full, broken := errors.New("full"), errors.New("broken")
+	for name, tc := range map[string]struct {
+		outcome Outcome
+		want    failure
+	}{
+		"the way forward": {
+			outcome: Outcome{Stage: StageApply, Err: full},
+			want:    failure{generation: 7, cause: cause{StageApply, "full"}, cohort: 300, atLeast: time.Minute},
+		},
+		"written in part": {
+			outcome: Outcome{Stage: StageApply, Err: full, Began: true},
+			want:    failure{generation: 7, cause: cause{StageApply, "full"}, cohort: 1, atLeast: time.Minute},
+		},
+		"while repairs fail": {
+			outcome: Outcome{Stage: StageApply, Err: full, RepairErr: broken},
+			want:    failure{generation: 7, cause: cause{StageApply, "full"}, cohort: 300, atLeast: time.Minute},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := failureOf(7, tc.outcome, verdict{again: time.Minute}, membership{size: 300}); got != tc.want {
+				t.Errorf("it is %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+	if got, want := failedRepairOf(7, Outcome{RepairErr: broken}), (failure{generation: 7, cause: cause{StageRepair, "broken"}, cohort: 1}); got != want {
+		t.Errorf("a repair is %+v, want %+v", got, want)
+	}
+}
+
+// TestRepairsAndWayForwardWaitApart: the sooner one counts for the next pass, and each only
+// for as long as it fails.
+func TestRepairsAndWayForwardWaitApart(t *testing.T) {
+	t.Parallel()
+	b, request := newBackoff(aTime), requestFor("x")
+	forward, repair := work{extension: "x"}, work{extension: "x", isRepair: true}
+	wants := func(what string, want time.Duration) {
+		t.Helper()
+		if got := b.When(request); got != want {
+			t.Errorf("%s it waits for %s, want %s", what, got, want)
+		}
+	}
+	for range 20 {
+		b.failed(forward, alone(1, causeOf(StageApply, errors.New("a"))))
+	}
+	b.failed(repair, alone(1, causeOf(StageRepair, errors.New("b"))))
+	wants("with both", minBackoff)
+	b.succeeded(repair)
+	wants("without the repair", maxBackoff)
+	for range 20 {
+		b.failed(repair, alone(1, causeOf(StageRepair, errors.New("b"))))
+	}
+	b.plan(forward, aTime().Add(time.Second))
+	wants("with a time that was named before", time.Second)
+	b.Forget(request)
+	if len(b.failures) > 0 {
+		t.Errorf("it remembers %v after a success", b.failures)
+	}
+}
+
+// TestFailedRepairsAreNoTurns: an upgrade that many are refused waits for its turn although
+// the repair of what is installed fails too, and is tried again soon.
+func TestFailedRepairsAreNoTurns(t *testing.T) {
+	t.Parallel()
+	w := upgradableWorld(t)
+	w.applyErr, w.repairErr = errors.New("the range is full"), errors.New("no repair")
+	_, _ = w.reconcile(t)
+	shared := w.reconciler.cohorts.attempts["x"]
+	for i := range 1000 {
+		w.reconciler.cohorts.met(fmt.Sprint(i), shared)
+	}
+	w.take()
+	_, _ = w.reconcile(t)
+	for range 10 {
+		w.take()
+		w.passed += w.reconciler.backoff.When(requestFor("x"))
+		_, _ = w.reconcileInTime(t)
+		if diff := cmp.Diff([]string{"repair"}, w.take()); diff != "" {
+			t.Fatalf("after %s (-want +got):\n%s", w.passed, diff)
+		}
+		if w.passed > maxBackoff {
+			break
+		}
+	}
+}
+
+// TestLateNewsAreHeeded also after so many that the waits do not begin anew any more.
+func TestLateNewsAreHeeded(t *testing.T) {
+	t.Parallel()
+	b := newBackoff(aTime)
+	denied := failure{generation: 1, cause: causeOf(StageApply, forbidden()), cohort: 1000}
+	for range 2 * maxFreshStarts {
+		b.failed(work{extension: "x"}, denied)
+		b.startOver("x")
+	}
+	if next := b.failed(work{extension: "x"}, denied); next.Sub(aTime()) > maxBackoff {
+		t.Errorf("after the news it waits for %s", next.Sub(aTime()))
 	}
 }
 
@@ -119,13 +238,15 @@ func TestNewsBeginBackoffAnew(t *testing.T) {
 func TestFailuresAreStalledInTime(t *testing.T) {
 	t.Parallel()
 	w := sampleWorld(t)
-	request := requestFor("x")
+	passes := requeue.Quietly(w.reconciler, w.reconciler.backoff)
 	fail := func(text string) (wait time.Duration) {
 		w.applyErr = errors.New(text)
-		if _, err := w.reconcile(t); err == nil {
-			t.Fatal("the pass did not fail")
+		w.reconciler.holds.ask("x")
+		result, err := passes.Reconcile(t.Context(), requestFor("x"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return w.reconciler.backoff.When(request)
+		return result.RequeueAfter
 	}
 	fail("b")
 	for range 10 {

@@ -81,13 +81,14 @@ func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	_, missing := r.Catalogs.Package(catalog.Name, "")
 	changed, err := r.Catalogs.Refresh(ctx, source)
-	r.report(ctx, catalog.Name, err)
+	isNews := r.report(ctx, catalog.Name, err)
 	if err != nil {
 		err = &requeue.ReportedError{Err: err}
 	}
-	if missing != nil {
+	if missing != nil && isNews {
 		// Everybody has waited for this catalog, if only to hear that the
-		// package is not in it, or why it cannot be read.
+		// package is not in it, or why it cannot be read. That it still cannot
+		// is nothing that they have not heard.
 		err = errors.Join(err, r.wake(ctx, req, func(string) bool { return true }))
 	} else if len(changed) > 0 {
 		err = errors.Join(err, r.wake(ctx, req, func(pkg string) bool { return slices.Contains(changed, pkg) }))
@@ -99,17 +100,20 @@ func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 }
 
 // report logs once that, and why, the content of a catalog cannot be read. Extensions
-// that wait for it say so in their status.
-func (r *CatalogReconciler) report(ctx context.Context, catalog string, err error) {
+// that wait for it say so in their status. It says whether that was not known before: the
+// content was read, or cannot be for another reason.
+func (r *CatalogReconciler) report(ctx context.Context, catalog string, err error) (isNews bool) {
 	if err == nil {
 		r.failing.Delete(catalog)
-		return
+		return true
 	}
 	logger, text := log.FromContext(ctx), loggable(err)
-	if known, loaded := r.failing.Swap(catalog, text); loaded && known == text {
+	known, loaded := r.failing.Swap(catalog, text)
+	if isNews = !loaded || known != text; !isNews {
 		logger = logger.V(1)
 	}
 	logger.Info("the content of the catalog cannot be read", keyReason, text)
+	return isNews
 }
 
 // sourceOf is false for a catalog that offers no content now. What was read of

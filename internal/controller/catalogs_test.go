@@ -95,6 +95,30 @@ func TestCatalogContentWakesWhomItConcerns(t *testing.T) {
 	}
 }
 
+// TestUnreadableCatalogsWakeForNews, and not at every try.
+func TestUnreadableCatalogsWakeForNews(t *testing.T) {
+	t.Parallel()
+	all := []string{"any", "other-package", "selecting"}
+	held := &content{}
+	r := newCatalogReconciler(catalogWorld(t, servedCatalog()), held)
+	for _, step := range []struct {
+		what string
+		err  error
+		want []string
+	}{
+		{"the first failure", errors.New("refused"), all},
+		{"the same again", errors.New("refused"), nil},
+		{"another one", errors.New("timed out"), all},
+		{"the content", nil, all},
+	} {
+		held.err, r.Wakeups = step.err, &requeue.Wakeups{}
+		_, _ = r.Reconcile(t.Context(), requestFor("c"))
+		if diff := cmp.Diff(step.want, woken(t, r.Wakeups)); diff != "" {
+			t.Errorf("woken by %s (-want +got):\n%s", step.what, diff)
+		}
+	}
+}
+
 // TestCatalogContentWakesWhoLooksAtOthers covers what a catalog says of others. They
 // may have been installed long before, and passed over as unknown.
 func TestCatalogContentWakesWhoLooksAtOthers(t *testing.T) {

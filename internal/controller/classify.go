@@ -3,8 +3,10 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -24,10 +26,12 @@ const (
 	// Retry with backoff: the cause may go away unseen.
 	Retry Disposition = "Retry"
 
-	// Wait for something that is watched; trying again before is no use.
+	// Wait for something that changes without anybody who acts for this extension: of most of
+	// it the change is told, and trying again before is no use. See [verdict].
 	Wait Disposition = "Wait"
 
-	// Blocked until the spec or the catalog changes.
+	// Blocked until a person acts: changes the spec, the catalog, what a tag stands for, or an
+	// object that is in the way.
 	Blocked Disposition = "Blocked"
 )
 
@@ -41,7 +45,22 @@ type verdict struct {
 
 	// summary is what all others have instead of the message.
 	summary string
+
+	// again is how long to wait at least with another look at what is blocked or waits, and of
+	// which nobody tells when it changes; zero where every change is told.
+	again time.Duration
 }
+
+// isRetried says that the same is tried again after a while although nothing has changed.
+func (v verdict) isRetried() bool { return v.disposition == Retry || v.again > 0 }
+
+// How long after a look at what nobody tells of the next one is worth it. untoldInterval is
+// for what a tag stands for, and for objects that the ServiceAccount may not watch;
+// upgradeInterval for what only an upgrade of the cluster brings.
+const (
+	untoldInterval  = maxBackoff
+	upgradeInterval = maxCohortBackoff
+)
 
 // classify decides between retry, wait and blocked. A repair that failed is tried again in
 // any case: of what waits that is said here, of what is blocked by [resultOf], since the
@@ -59,7 +78,41 @@ func classify(outcome Outcome) verdict {
 	if disposition == Wait && outcome.RepairErr != nil {
 		disposition = Retry
 	}
-	return verdict{disposition: disposition, reason: reason, message: messageOf(outcome), summary: summaryOf(outcome)}
+	return verdict{
+		disposition: disposition, reason: reason, message: messageOf(outcome), summary: summaryOf(outcome), again: againIn(outcome, disposition),
+	}
+}
+
+// againIn is the again of a verdict.
+func againIn(outcome Outcome, disposition Disposition) time.Duration {
+	if _, isUnmet := errors.AsType[*UnmetError](outcome.Err); isUnmet && disposition == Wait {
+		return upgradeInterval
+	}
+	if disposition != Blocked || !isForward(outcome.Stage) {
+		return 0
+	}
+	unusable, isUnusable := errors.AsType[*UnusableImageError](outcome.Err)
+	_, isImmutable := errors.AsType[*preflight.ImmutableError](outcome.Err)
+	_, isUnserved := errors.AsType[*object.UnknownKindsError](outcome.Err)
+	switch {
+	case isUnusable && !unusable.ByTag:
+		return 0
+	case imageref.Digest(outcome.Target.Image) == "", isImmutable && len(outcome.Unwatched) > 0:
+		return untoldInterval
+	case isUnserved:
+		return upgradeInterval
+	}
+	return 0
+}
+
+// isContent says that an error is about the content of the image of a bundle.
+func isContent(err error) bool {
+	var (
+		unusable    *UnusableImageError
+		invalid     *bundle.InvalidError
+		unsupported *bundle.UnsupportedError
+	)
+	return errors.As(err, &unusable) || errors.As(err, &invalid) || errors.As(err, &unsupported)
 }
 
 func dispositionOf(outcome Outcome) (Disposition, string) {
@@ -68,30 +121,25 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		noAccount     *MissingServiceAccountError
 		unresolved    *resolve.Error
 		unmet         *UnmetError
-		unusable      *UnusableImageError
 		invalidConfig *bundle.ConfigError
-		invalid       *bundle.InvalidError
-		unsupported   *bundle.UnsupportedError
 		immutable     *preflight.ImmutableError
+		unserved      *object.UnknownKindsError
 	)
 	err := outcome.Err
 	switch {
-	case errors.As(err, &invalidSpec), errors.As(err, &unusable):
+	case errors.As(err, &invalidSpec), isContent(err):
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &immutable) && !outcome.Began:
 		// What is installed is watched, and somebody has to change it, or the spec.
 		return Blocked, ocv1.ReasonBlocked
+	case errors.As(err, &unserved) && outcome.Stage == StageApply && len(unserved.BuiltIn) > 0:
+		// Nothing that is installed brings these.
+		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &invalidConfig):
 		return Blocked, ocv1.ReasonInvalidConfiguration
-	case errors.As(err, &invalid), errors.As(err, &unsupported):
-		if imageref.Digest(outcome.Target.Image) != "" {
-			return Blocked, ocv1.ReasonBlocked
-		}
-		// A tag can be moved to better content without anybody telling us.
-		return Retry, ocv1.ReasonRetrying
 	case errors.As(err, &noAccount), errors.As(err, &unresolved), errors.As(err, &unmet):
 		// ServiceAccounts, catalogs and their content, extensions and the APIs of
-		// the cluster are watched.
+		// the cluster are watched. Its versions are not, see againIn.
 		return Wait, ocv1.ReasonRetrying
 	default:
 		return Retry, ocv1.ReasonRetrying

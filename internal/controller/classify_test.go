@@ -4,16 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -36,10 +39,12 @@ func TestClassify(t *testing.T) {
 		err         error
 		repairErr   error
 		began       bool
+		unwatched   []string
 		image       string
 		disposition Disposition
 		reason      string
 		message     string
+		again       time.Duration
 	}{
 		"settled": {disposition: Settled, reason: ocv1.ReasonSucceeded, message: "Desired state reached"},
 		"bad range": {
@@ -82,12 +87,50 @@ func TestClassify(t *testing.T) {
 		},
 		"garbage under a tag": {
 			stage: StageRender, err: &bundle.InvalidError{Violations: []bundle.Violation{{Message: "no CSV"}}}, image: tagged,
-			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + "invalid bundle: no CSV",
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "invalid bundle: no CSV", again: untoldInterval,
+		},
+		"no install mode that is supported": {
+			stage: StageRender, err: &bundle.UnsupportedError{Reasons: []string{"none"}}, image: pinned,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "unsupported bundle: none",
+		},
+		"no install mode under a tag": {
+			stage: StageRender, err: &bundle.UnsupportedError{Reasons: []string{"none"}}, image: tagged,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "unsupported bundle: none", again: untoldInterval,
+		},
+		"unusable image under a tag": {
+			stage: StageFetch, err: &UnusableImageError{Image: tagged, Err: errBoom, ByTag: true}, image: tagged,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + "boom", again: untoldInterval,
+		},
+		"kinds that others bring": {
+			stage: StageApply, err: &object.UnknownKindsError{Kinds: []string{"A (a.b/v1)"}},
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + "the cluster does not serve kinds of the bundle: A (a.b/v1); install what brings them",
+		},
+		"kinds of another Kubernetes": {
+			stage: StageApply, err: &object.UnknownKindsError{Kinds: []string{"CronJob (batch/v1beta1)"}, BuiltIn: []string{"CronJob (batch/v1beta1)"}}, image: pinned,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, again: upgradeInterval,
+			message: prefix + "the cluster does not serve kinds of the bundle: CronJob (batch/v1beta1); only another version of Kubernetes has CronJob (batch/v1beta1)",
+		},
+		"another Kubernetes": {
+			stage: StageRender, err: &UnmetError{Unmet: []requirement.Unmet{{Text: "requires another"}}}, image: pinned,
+			disposition: Wait, reason: ocv1.ReasonRetrying, again: upgradeInterval, message: prefix + "the bundle requires another",
+		},
+		"kinds of another Kubernetes that are installed": {
+			stage: StageRepair, err: &object.UnknownKindsError{Kinds: []string{"CronJob (batch/v1beta1)"}, BuiltIn: []string{"CronJob (batch/v1beta1)"}},
+			disposition: Retry, reason: ocv1.ReasonRetrying,
+			message: prefix + "the cluster does not serve kinds of the bundle: CronJob (batch/v1beta1); only another version of Kubernetes has CronJob (batch/v1beta1)",
 		},
 		"bad configuration": {
 			stage: StageRender, err: &bundle.ConfigError{Problems: []string{`unknown field "x"`}}, image: tagged,
-			disposition: Blocked, reason: ocv1.ReasonInvalidConfiguration,
+			disposition: Blocked, reason: ocv1.ReasonInvalidConfiguration, again: untoldInterval,
 			message: prefix + `invalid ClusterExtension configuration: invalid configuration: unknown field "x"`,
+		},
+		"fields that cannot change": {
+			stage: StageApply, err: cannotChange(errBoom), image: pinned,
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + cannotChange(errBoom).Error(),
+		},
+		"fields that cannot change of what is not watched": {
+			stage: StageApply, err: cannotChange(errBoom), image: pinned, unwatched: []string{"Deployment.apps"},
+			disposition: Blocked, reason: ocv1.ReasonBlocked, message: prefix + cannotChange(errBoom).Error(), again: untoldInterval,
 		},
 		"rights missing": {
 			stage:       StageApply,
@@ -104,7 +147,7 @@ func TestClassify(t *testing.T) {
 		},
 		"immutable": {
 			stage: StageApply, err: fmt.Errorf("wrapped: %w", cannotChange(errBoom)),
-			disposition: Blocked, reason: ocv1.ReasonBlocked,
+			image: pinned, disposition: Blocked, reason: ocv1.ReasonBlocked,
 			message: prefix + `wrapped: spec.selector cannot be changed; delete the Deployment, so that it is created again, or add "Deployment" to spec.install.replaceImmutable`,
 		},
 		"immutable, and something was written": {
@@ -123,10 +166,10 @@ func TestClassify(t *testing.T) {
 			got := classify(Outcome{
 				Target: Target{Bundle: identity("1.0.0"), Image: tc.image},
 				Onward: Target{Action: Keep},
-				Stage:  tc.stage, Err: tc.err, RepairErr: tc.repairErr, Began: tc.began,
+				Stage:  tc.stage, Err: tc.err, RepairErr: tc.repairErr, Began: tc.began, Unwatched: tc.unwatched,
 			})
 			got.summary = "" // see TestTextsOfSituations
-			want := verdict{disposition: tc.disposition, reason: tc.reason, message: tc.message}
+			want := verdict{disposition: tc.disposition, reason: tc.reason, message: tc.message, again: tc.again}
 			if got != want {
 				t.Errorf("classify =\n%+v, want\n%+v", got, want)
 			}

@@ -41,6 +41,8 @@ const (
 // the status what the deletion waits for. Finalizers of others are theirs to remove. That
 // of the garbage collector, which orphans content that is to stay, is waited for.
 func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (ctrl.Result, error) {
+	r.cohorts.forget(ext.Name)
+	r.holds.forget(ext.Name)
 	wanted, _ := translate(ext)
 	left := slices.DeleteFunc(slices.Clone(ext.Finalizers), isOurs)
 	if len(left) < len(ext.Finalizers) {

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
@@ -20,16 +21,20 @@ const (
 	keyObject  = "object"
 	keyObjects = "objects"
 	keyReason  = "reason"
+
+	// keyExtensions is how many extensions have a reason in common.
+	keyExtensions = "extensions"
 )
 
 const (
-	// maxLogged is how many repaired objects of a pass have lines of their own.
+	// maxLogged is how many objects that a pass has repaired, and how many that it has written
+	// otherwise, have lines of their own.
 	maxLogged = 100
 
 	// maxLoggedManagers is how many field managers a line names of one object.
 	maxLoggedManagers = 5
 
-	// maxLoggedName bounds each name, and all that a line says of fields, in bytes.
+	// maxLoggedName bounds each name, in bytes.
 	maxLoggedName = 300
 )
 
@@ -39,50 +44,104 @@ type line struct {
 	values []any
 }
 
-// changesOf are the lines about what a pass has changed in the world, one for each change.
+// changesOf are the lines about what a pass has changed in the world: one for each object
+// that it has written, and one for the whole.
 func changesOf(outcome Outcome) []line {
-	var lines []line
+	lines := repairedLines(outcome.Repair)
 	if n := outcome.Repair.TakenOver(); n > 0 {
 		lines = append(lines, line{"took over", []any{keyObjects, n}})
 	}
-	// Of a certificate that was issued it is told where that happens.
-	repaired := slices.DeleteFunc(outcome.Repair.Repaired(), func(key object.Key) bool {
-		difference := outcome.Repair.Differences[key]
-		return !difference.Missing && len(difference.Fields) == 0
-	})
-	for _, key := range repaired[:min(len(repaired), maxLogged)] {
-		lines = append(lines, repairedLine(key, outcome.Repair.Differences[key]))
-	}
-	if more := len(repaired) - maxLogged; more > 0 {
-		lines = append(lines, line{"repaired more", []any{keyObjects, more}})
-	}
 	if outcome.Applied != nil {
+		lines = append(lines, writtenLines(*outcome.Applied)...)
 		lines = append(lines, appliedLine(outcome))
 	}
 	return lines
 }
 
-// loggedObject is an object as a value of a line.
-type loggedObject struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+// repairedLines are about what was put back, and then about what was written otherwise:
+// objects that were only taken over are not repaired.
+func repairedLines(repair installation.Result) []line {
+	var repaired, others []line
+	for _, key := range object.KeysOf(repair.Differences) {
+		difference := repair.Differences[key]
+		switch isEmpty := !difference.Missing && len(difference.Fields) == 0; {
+		case isEmpty:
+		case difference.OnlyOwners:
+			others = append(others, lineAbout("changed", key, difference))
+		default:
+			repaired = append(repaired, repairedLine(key, difference))
+		}
+	}
+	others = append(others, certifiedLines(repair)...)
+	return append(bounded(repaired, "repaired more"), bounded(others, "wrote more")...)
+}
+
+// writtenLines are about what an installation or an upgrade has written. What was deleted
+// comes first, and is told of in any case before what was only changed.
+func writtenLines(applied installation.Result) []line {
+	var deleted, others []line
+	for _, key := range object.KeysOf(applied.Changes) {
+		if applied.Changes[key] == object.Deleted {
+			deleted = append(deleted, lineAbout("deleted", key, object.Difference{}))
+		}
+	}
+	for _, key := range object.KeysOf(applied.Differences) {
+		switch difference := applied.Differences[key]; {
+		case difference.Replaced:
+			deleted = append(deleted, lineAbout("replaced", key, difference))
+		case difference.Missing:
+			others = append(others, lineAbout("created", key, difference))
+		default:
+			others = append(others, lineAbout("changed", key, difference))
+		}
+	}
+	return bounded(slices.Concat(deleted, others, certifiedLines(applied), voidLines(applied)), "wrote more")
+}
+
+func certifiedLines(result installation.Result) []line {
+	var lines []line
+	for _, key := range object.KeysOf(result.Certified) {
+		for _, difference := range result.Certified[key] {
+			lines = append(lines, lineAbout("changed", key, difference))
+		}
+	}
+	return lines
+}
+
+// voidLines are about requests that have changed nothing: nothing else tells of these, and
+// the API server pays for them.
+func voidLines(result installation.Result) []line {
+	var lines []line
+	for _, key := range object.KeysOf(result.Void) {
+		lines = append(lines, lineAbout("a patch changed nothing", key, result.Void[key]))
+	}
+	return lines
+}
+
+// bounded are lines of which there may be any number, and what is said of those left out.
+func bounded(lines []line, more string) []line {
+	if left := len(lines) - maxLogged; left > 0 {
+		return append(lines[:maxLogged:maxLogged], line{more, []any{keyObjects, left}})
+	}
+	return lines
+}
+
+// lineAbout names an object and the fields of it that are concerned, and has some values
+// in between.
+func lineAbout(text string, key object.Key, difference object.Difference, values ...any) line {
+	values = append([]any{keyObject, key.Logged()}, values...)
+	if len(difference.Fields) > 0 {
+		values = append(values, "fields", difference.LoggedFields())
+	}
+	return line{text, values}
 }
 
 func repairedLine(key object.Key, difference object.Difference) line {
-	named := loggedObject{Kind: inLine(key.Kind), Namespace: inLine(key.Namespace), Name: inLine(key.Name)}
-	values := []any{keyObject, named, "missing", difference.Missing}
-	if len(difference.Fields) > 0 {
-		fields := excerpt.Of(difference.Fields, maxLoggedName)
-		if difference.More > 0 {
-			fields = fmt.Sprintf("%s, of %d", fields, len(difference.Fields)+difference.More)
-		}
-		values = append(values, "fields", fields)
-	}
+	made := lineAbout("repaired", key, difference, "missing", difference.Missing)
 	if len(difference.Managers) > 0 {
-		values = append(values, "writtenBy", writersOf(difference.Managers))
+		made.values = append(made.values, "writtenBy", writersOf(difference.Managers))
 	}
-	return line{"repaired", values}
+	return made
 }
 
 func writersOf(managers []string) string {
@@ -119,15 +178,23 @@ func appliedLine(outcome Outcome) line {
 	}
 }
 
+// logChanges logs the void patches of a repair at V(1): there is one each time that somebody
+// touches such an object, and nothing slows that down.
 func logChanges(ctx context.Context, outcome Outcome) {
+	logger := log.FromContext(ctx)
 	for _, line := range changesOf(outcome) {
-		log.FromContext(ctx).Info(line.text, line.values...)
+		logger.Info(line.text, line.values...)
+	}
+	for _, line := range bounded(voidLines(outcome.Repair), "more patches changed nothing") {
+		logger.V(1).Info(line.text, line.values...)
 	}
 }
 
 // logReason logs why a pass has left the world as it is: at V(0) if that is another reason
-// than the one that was logged last.
-func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Outcome) {
+// than the one that was logged there last. Of a reason that many extensions have in common it
+// is logged each time that they have become twice as many, and for the one that is left alone
+// with it. What waits for approval asks a person for each.
+func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Outcome, member membership) {
 	reason := reasonOf(outcome)
 	if reason.text == "" {
 		r.reasons.Delete(extension)
@@ -136,9 +203,14 @@ func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Ou
 		}
 		return
 	}
-	verbosity, text := 0, fmt.Sprint(reason)
-	if before, known := r.reasons.Swap(extension, text); known && before == text {
-		verbosity = 1
+	verbosity, text := 1, fmt.Sprint(reason)
+	before, known := r.reasons.Load(extension)
+	if isOld := known && before == text; !isOld && (r.cohorts.tell(extension) || member.size <= 1 || outcome.Pending != nil) {
+		verbosity = 0
+		r.reasons.Store(extension, text)
+	}
+	if member.size > 1 {
+		reason.values = append(reason.values, keyExtensions, member.size)
 	}
 	log.FromContext(ctx).V(verbosity).Info(reason.text, reason.values...)
 }

@@ -35,6 +35,10 @@ func TestLoggedChanges(t *testing.T) {
 		}
 		return &installation.Result{Changes: changes}
 	}
+	certified := func(result installation.Result, differences map[object.Key][]object.Difference) installation.Result {
+		result.Certified = differences
+		return result
+	}
 	repair := func(differences map[object.Key]object.Difference) installation.Result {
 		return installation.Result{Changes: changesTo(slices.Collect(maps.Keys(differences))...), Differences: differences}
 	}
@@ -60,7 +64,7 @@ func TestLoggedChanges(t *testing.T) {
 			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
 				keyOf("ConfigMap", "n", strings.Repeat("n", 1000)): {Fields: []string{"a"}, More: 9},
 			})},
-			want: []string{"repaired object={ConfigMap n " + inLine(strings.Repeat("n", 1000)) + "} missing=false fields=a, of 10"},
+			want: []string{"repaired object={ConfigMap n " + inLine(strings.Repeat("n", 1000)) + "} missing=false fields=a and 9 more"},
 		},
 		"installed": {
 			outcome: Outcome{Target: to("1.0.0"), Applied: result(4, 0, 0)},
@@ -68,7 +72,34 @@ func TestLoggedChanges(t *testing.T) {
 		},
 		"upgraded": {
 			outcome: Outcome{Observed: before, Target: to("1.1.0"), Applied: result(1, 2, 3)},
-			want:    []string{"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=3"},
+			want: []string{
+				"deleted object={deleted  0}", "deleted object={deleted  1}", "deleted object={deleted  2}",
+				"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=3",
+			},
+		},
+		"each object of an upgrade": {
+			outcome: Outcome{Observed: before, Target: to("1.1.0"), Applied: &installation.Result{
+				Changes: map[object.Key]object.Change{
+					settings: object.Updated, service: object.Updated, keyOf("Role", "n", "r"): object.Created,
+					keyOf("Role", "n", "old"): object.Deleted, keyOf("Role", "n", "same"): object.Unchanged,
+				},
+				Differences: map[object.Key]object.Difference{
+					settings:                {Fields: []string{"data.a", "metadata.ownerReferences"}, More: 1},
+					service:                 {Replaced: true, Fields: []string{"spec.clusterIP"}},
+					keyOf("Role", "n", "r"): {Missing: true},
+				},
+				Certified: map[object.Key][]object.Difference{keyOf("Secret", "n", "c"): {{Fields: []string{"data.tls.key"}}}},
+				Void:      map[object.Key]object.Difference{keyOf("Role", "n", "same"): {Fields: []string{"rules"}}},
+			}},
+			want: []string{
+				"deleted object={Role n old}",
+				"replaced object={Service n s} fields=spec.clusterIP",
+				"changed object={ConfigMap n settings} fields=data.a, metadata.ownerReferences and 1 more",
+				"created object={Role n r}",
+				"changed object={Secret n c} fields=data.tls.key",
+				"a patch changed nothing object={Role n same} fields=rules",
+				"upgraded from=1.0.0 bundle=p.v1.1.0 version=1.1.0 created=1 changed=2 removed=1",
+			},
 		},
 		"installed, and then something else went wrong": {
 			outcome: Outcome{Target: to("1.0.0"), Applied: result(4, 0, 0), Stage: StageObserve, Err: &resolve.Error{}},
@@ -84,12 +115,31 @@ func TestLoggedChanges(t *testing.T) {
 				"repaired object={Service n s} missing=true",
 			},
 		},
-		"a certificate was issued": {outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{settings: {}})}},
+		"a certificate was renewed": {
+			outcome: Outcome{Observed: before, Repair: certified(
+				repair(map[object.Key]object.Difference{settings: {}}), map[object.Key][]object.Difference{settings: {{Fields: []string{"data.next"}}, {Fields: []string{"data.tls.crt"}}}},
+			)},
+			want: []string{
+				"changed object={ConfigMap n settings} fields=data.next",
+				"changed object={ConfigMap n settings} fields=data.tls.crt",
+			},
+		},
+		"a repair that changed nothing": {
+			outcome: Outcome{Observed: before, Repair: installation.Result{
+				Changes: map[object.Key]object.Change{settings: object.Unchanged},
+				Void:    map[object.Key]object.Difference{settings: {Fields: []string{"data"}}},
+			}},
+		},
 		"taken over": {
 			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
-				service: {OnlyOwners: true}, settings: {OnlyOwners: true},
+				service:  {OnlyOwners: true, Fields: []string{"metadata.ownerReferences"}},
+				settings: {OnlyOwners: true, Fields: []string{"metadata.ownerReferences"}},
 			})},
-			want: []string{"took over objects=2"},
+			want: []string{
+				"changed object={ConfigMap n settings} fields=metadata.ownerReferences",
+				"changed object={Service n s} fields=metadata.ownerReferences",
+				"took over objects=2",
+			},
 		},
 	}
 	for name, tc := range tests {
@@ -134,6 +184,19 @@ func TestLoggedRepairsAreBounded(t *testing.T) {
 	}
 }
 
+func TestLoggedWritesAreBounded(t *testing.T) {
+	t.Parallel()
+	applied := installation.Result{Changes: map[object.Key]object.Change{}, Differences: map[object.Key]object.Difference{}}
+	for i := range maxLogged + 5 {
+		key := keyOf("ConfigMap", "n", strconv.Itoa(i))
+		applied.Changes[key], applied.Differences[key] = object.Created, object.Difference{Missing: true}
+	}
+	lines := linesOf(changesOf(Outcome{Applied: &applied}))
+	if len(lines) != maxLogged+2 || lines[maxLogged] != "wrote more objects=5" {
+		t.Errorf("%d lines, the last of which are %q", len(lines), lines[maxLogged:])
+	}
+}
+
 // TestLoggedReasons: what stands in the way is logged once, whatever else changes
 // meanwhile; and again when it has been out of the way.
 func TestLoggedReasons(t *testing.T) {
@@ -160,7 +223,7 @@ func TestLoggedReasons(t *testing.T) {
 		{"is installed", Outcome{Target: target, Applied: &installation.Result{}}, nil},
 		{"fails again", another, []string{"not as wanted"}},
 	}
-	reconciler := &Reconciler{}
+	reconciler := &Reconciler{cohorts: newCohorts()}
 	for _, step := range steps {
 		var got []string
 		logger := funcr.NewJSON(func(line string) {
@@ -169,10 +232,63 @@ func TestLoggedReasons(t *testing.T) {
 			}
 			got = append(got, messageIn(t, line))
 		}, funcr.Options{})
-		reconciler.logReason(log.IntoContext(t.Context(), logger), "x", step.outcome)
+		reconciler.logReason(log.IntoContext(t.Context(), logger), "x", step.outcome, membership{size: 1})
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s: logged at V(0) (-want +got):\n%s", step.does, diff)
 		}
+	}
+}
+
+// TestLoggedReasonsThatManyShare: one reason of a thousand extensions has few lines, which
+// say how many there are.
+func TestLoggedReasonsThatManyShare(t *testing.T) {
+	t.Parallel()
+	reconciler := &Reconciler{cohorts: newCohorts()}
+	var got []string
+	logger := funcr.NewJSON(func(line string) {
+		var entry struct {
+			Extensions int `json:"extensions"`
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(entry.Extensions))
+	}, funcr.Options{})
+	for range 3 {
+		for i := range 1000 {
+			name := fmt.Sprintf("e-%d", i)
+			outcome := failingFor(name, StageApply, "trying to create Service %s: range is full")
+			reconciler.logReason(log.IntoContext(t.Context(), logger), name, outcome, reconciler.cohorts.met(name, attempt{cause: commonCauseOf(outcome), retried: true}))
+		}
+	}
+	if want := "0 2 4 8 16 32 64 128 256 512"; strings.Join(got, " ") != want {
+		t.Errorf("lines at V(0) tell of %v extensions, want %s, where 0 is one", got, want)
+	}
+}
+
+// TestTheLastThatFailsIsLogged although the log told of others of its cohort before.
+func TestTheLastThatFailsIsLogged(t *testing.T) {
+	t.Parallel()
+	reconciler := &Reconciler{cohorts: newCohorts()}
+	logged := 0
+	logger := funcr.NewJSON(func(string) { logged++ }, funcr.Options{})
+	fail := func(name string) {
+		outcome := failingFor(name, StageApply, "trying to create Service %s: range is full")
+		member := reconciler.cohorts.met(name, attempt{cause: commonCauseOf(outcome), retried: true})
+		reconciler.logReason(log.IntoContext(t.Context(), logger), name, outcome, member)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		fail(name)
+	}
+	if logged != 2 {
+		t.Errorf("%d lines of three that fail, want 2", logged)
+	}
+	reconciler.cohorts.forget("a")
+	reconciler.cohorts.forget("b")
+	fail("c")
+	fail("c")
+	if logged != 3 {
+		t.Errorf("%d lines of the one that is left, want 1", logged-2)
 	}
 }
 

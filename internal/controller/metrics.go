@@ -3,14 +3,11 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
@@ -30,7 +27,7 @@ const (
 type Metrics struct {
 	installed  *prometheus.GaugeVec
 	sizes      *prometheus.GaugeVec
-	conditions *prometheus.GaugeVec
+	conditions *conditionGauges
 	passes     *prometheus.CounterVec
 	repairs    *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
@@ -48,8 +45,8 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			"The version that is installed; always 1.", labelExtension, labelVersion),
 		sizes: gauge("extension_release_bytes",
 			"The size of the release record of what is installed, compressed as it is stored.", labelExtension),
-		conditions: gauge("extension_condition",
-			"Conditions of extensions: 1 for True, 0 for False or absent, -1 for Unknown.", labelExtension, labelType),
+		conditions: newConditionGauges("extension_condition",
+			"Conditions of extensions: 1 for True, 0 for False or absent, -1 for Unknown."),
 		passes: counter("extension_passes_total",
 			"Passes over an extension by how they ended and, unless all was as wanted, at which stage.",
 			labelExtension, labelOutcome, labelStage),
@@ -105,14 +102,16 @@ func (m *Metrics) Reset() {
 // passed is for the end of a pass, when the status is written.
 func (m *Metrics) passed(extension string, outcome Outcome, v verdict, status *ocv1.ClusterExtensionStatus) {
 	m.passes.WithLabelValues(extension, strings.ToLower(string(v.disposition)), string(outcome.Stage)).Inc()
-	m.repairs.WithLabelValues(extension).Add(float64(len(outcome.Repair.Repaired())))
 	m.setVersion(extension, status.Install)
 	if outcome.ReleaseBytes > 0 { // a pass that fails does not know
 		m.sizes.WithLabelValues(extension).Set(float64(outcome.ReleaseBytes))
 	}
-	for _, kind := range slices.Concat(ocv1.ClusterExtensionConditionTypes(), ocv1.ClusterExtensionPassingConditionTypes()) {
-		m.conditions.WithLabelValues(extension, kind).Set(valueOf(meta.FindStatusCondition(status.Conditions, kind)))
-	}
+	m.conditions.set(extension, status.Conditions)
+}
+
+// repaired is for each pass, whether or not it comes to a status.
+func (m *Metrics) repaired(extension string, objects int) {
+	m.repairs.WithLabelValues(extension).Add(float64(objects))
 }
 
 // setVersion leaves one series at most.
@@ -126,17 +125,6 @@ func (m *Metrics) setVersion(extension string, install *ocv1.ClusterExtensionIns
 	if install != nil {
 		m.installed.WithLabelValues(extension, install.Bundle.Version).Set(1)
 		m.versions[extension] = install.Bundle.Version
-	}
-}
-
-func valueOf(condition *metav1.Condition) float64 {
-	switch {
-	case condition == nil || condition.Status == metav1.ConditionFalse:
-		return 0
-	case condition.Status == metav1.ConditionTrue:
-		return 1
-	default:
-		return -1
 	}
 }
 

@@ -59,6 +59,10 @@ type Outcome struct {
 	// Began says that content was written before Err came up.
 	Began bool
 
+	// Held says that nothing was tried, because the last try tells what would come of it:
+	// Stage, Err and Began are of that one.
+	Held bool
+
 	// Pending is the approval that the way forward waits for. There is no error
 	// then: until it is given, what is installed is what is wanted.
 	Pending *preflight.ApprovalError
@@ -243,6 +247,11 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 // installed is kept instead. If the status cannot be written first, the pass ends: most
 // likely somebody has changed the extension since this pass has read it.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
+	if known, held := r.holds.take(wanted.Owner.Name, goalOf(announced.extension(), outcome.Target), r.Now()); held {
+		outcome.Stage, outcome.Err, outcome.Began, outcome.Held = known.stage, known.err, known.began, true
+		r.keep(ctx, wanted, outcome)
+		return
+	}
 	image := imageOf(outcome.Target, outcome.Installed)
 	since := r.pullOf(wanted.Owner.Name, image).since
 	files, err := r.fetch(ctx, wanted.Owner, image)
@@ -335,7 +344,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		return installation.Desired{}, StageRender, err
 	}
 	if err := runsOn(outcome.Observed.Surroundings, content); err != nil {
-		return installation.Desired{}, StageFetch, err
+		return installation.Desired{}, StageRender, err
 	}
 	config, err := bundle.ParseConfig(content, wanted.Owner.Namespace, wanted.Config)
 	if err != nil {

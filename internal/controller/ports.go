@@ -110,11 +110,14 @@ type Files struct {
 	Close func()
 }
 
-// UnusableImageError says that no image can be had under a reference, whenever
-// it is tried.
+// UnusableImageError says that no image that can be used can be had under a reference,
+// whenever it is tried.
 type UnusableImageError struct {
 	Image string
 	Err   error
+
+	// ByTag says that this is so until the tag of the reference stands for another image.
+	ByTag bool
 }
 
 func (e *UnusableImageError) Error() string {

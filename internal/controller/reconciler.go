@@ -61,8 +61,9 @@ type Reconciler struct {
 	After func(wait time.Duration, do func()) (stop func() bool)
 
 	// reasons has why the last pass over each extension left the world as it is, as it
-	// was logged.
+	// was logged. cohorts has whom that is common to.
 	reasons sync.Map
+	cohorts *cohorts
 
 	// concluded has the status that the last pass over each extension came to, and
 	// announced the one that a pass has written before it was over, while it may still come
@@ -77,8 +78,12 @@ type Reconciler struct {
 	efforts sync.Map
 
 	// backoff is how long to wait after what the status tells of, see
-	// [requeue.Quietly].
+	// [requeue.Quietly]. holds are tries that are not made meanwhile.
 	backoff *backoff
+	holds   *holds
+
+	// wake asks for a pass over an extension that has failed.
+	wake func(extension string)
 
 	// denied are the extensions that lacked rights in their last pass.
 	denied sync.Map
@@ -114,6 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ctx, cancel := context.WithTimeout(ctx, passDeadline)
 	defer cancel()
 
+	r.holds.begin(req.Name)
 	ext := &ocv1.ClusterExtension{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ext); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -141,6 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), object.ErrOwnerGone) {
 		return afterRemoval, nil
 	}
+	outcome.RecheckAfter = sooner(outcome.RecheckAfter, r.noteRepair(ext, outcome))
 	if err := announced.failure(); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -176,6 +183,11 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.efforts.Store(ext.Name, phase.efforts)
 	status := statusOf(ext, outcome, verdict, phase, now)
 	r.concluded.Store(ext.Name, status.DeepCopy())
+	member := r.cohorts.met(ext.Name, attemptOf(ext, outcome, verdict))
+	for _, other := range member.next {
+		r.wake(other)
+	}
+	r.noteFailure(ext, outcome, verdict, member)
 	written, err := r.writeStatus(ctx, ext, status)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -183,19 +195,61 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
 	r.emit(ext, transitionOf(&ext.Status, status))
 	r.emit(ext, moveOf(outcome.Moved))
-	r.logReason(ctx, ext.Name, outcome)
+	r.logReason(ctx, ext.Name, outcome, member)
 	result, err := resultOf(outcome, verdict, phase)
-	repaired, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), now)
-	r.emit(ext, repaired)
-	result.RequeueAfter = sooner(result.RequeueAfter, wait)
 	if written == ext && r.wasBehind(ctx, ext) {
 		result.RequeueAfter = atOnce
 	}
-	if err != nil {
-		r.backoff.failed(requestFor(ext.Name), ext.Generation, causeOf(outcome.Stage, err))
-		r.backoff.dueIn(requestFor(ext.Name), phase.remaining)
-	}
 	return result, err
+}
+
+// noteRepair tells of what a pass has put back, in an event and by a metric. No later pass
+// knows of it, whatever this one waits for and whatever becomes of the status. It gives how
+// long the event has to wait; zero if there is none that has to.
+func (r *Reconciler) noteRepair(ext *ocv1.ClusterExtension, outcome Outcome) (wait time.Duration) {
+	r.Metrics.repaired(ext.Name, len(outcome.Repair.Repaired()))
+	event, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), r.Now())
+	r.emit(ext, event)
+	return wait
+}
+
+// noteFailure notes what came of a pass for when the next one comes, and for what that one
+// need not try.
+func (r *Reconciler) noteFailure(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, member membership) {
+	forward, repair := work{extension: ext.Name}, work{extension: ext.Name, isRepair: true}
+	if outcome.RepairErr != nil {
+		r.backoff.failed(repair, failedRepairOf(ext.Generation, outcome))
+	} else {
+		r.backoff.succeeded(repair)
+	}
+	if outcome.Held {
+		r.noteHeld(forward, outcome, v)
+		return
+	}
+	var next time.Time
+	if v.isRetried() && outcome.Stage != StageRepair {
+		next = r.backoff.failed(forward, failureOf(ext.Generation, outcome, v, member))
+	} else {
+		r.backoff.succeeded(forward)
+	}
+	switch {
+	case isForward(outcome.Stage):
+		r.holds.put(ext.Name, holdOf(ext, outcome, v, next))
+	case outcome.Err == nil || outcome.Stage == StageRepair:
+		r.holds.forget(ext.Name)
+	default: // it did not come to what the hold is about
+	}
+}
+
+// noteHeld is for a pass that has tried nothing: the next try comes when the last one has
+// said, whatever passes have met meanwhile that did not come as far.
+func (r *Reconciler) noteHeld(forward work, outcome Outcome, v verdict) {
+	switch until := r.holds.until(forward.extension); {
+	case !until.IsZero():
+		r.backoff.plan(forward, until)
+	case v.isRetried() && outcome.RepairErr == nil:
+		r.holds.forget(forward.extension) // nobody tells any more of what the hold waits for
+	}
 }
 
 func (r *Reconciler) forget(ctx context.Context, extension string) {
@@ -211,6 +265,8 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.unfinishedSince.Delete(extension)
 	r.repairs.forget(extension)
 	r.reasons.Delete(extension)
+	r.cohorts.forget(extension)
+	r.holds.forget(extension)
 	r.Metrics.forget(extension)
 }
 

@@ -62,8 +62,8 @@ type world struct {
 	unseen       bool                // the workloads
 	repair       installation.Result // what comes of one
 
-	// catalogErr is why no catalog can be read.
-	catalogErr error
+	// catalogErr is why no catalog can be read, statusErr why no status can be written.
+	catalogErr, statusErr error
 
 	customResources []installation.CustomResources
 	staying         []object.Key
@@ -83,6 +83,8 @@ type world struct {
 	confirmed bool // by the last announcement: the extension is to stay
 
 	turns chan string // whose turn it is
+
+	called []string // extensions that the failures of others have to do with
 
 	did    []string // what was asked of the ports that act
 	events []string // events
@@ -106,6 +108,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 				w.writes = append(w.writes, "patch "+name)
+				if w.statusErr != nil {
+					return w.statusErr
+				}
 				return c.SubResource(name).Patch(ctx, object, patch, options...)
 			},
 		})
@@ -135,9 +140,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			w.due = do
 			return func() bool { return true } // it may have begun
 		},
-
-		backoff: newBackoff(),
 	}
+	w.reconciler.remember(&requeue.Wakeups{})
+	w.reconciler.wake = func(extension string) { w.called = append(w.called, extension) }
 	return w
 }
 
@@ -260,7 +265,15 @@ func (w *world) take() []string {
 	return did
 }
 
+// reconcile makes a pass that somebody asks for.
 func (w *world) reconcile(t *testing.T) (ctrl.Result, error) {
+	t.Helper()
+	w.reconciler.holds.ask("x")
+	return w.reconcileInTime(t)
+}
+
+// reconcileInTime makes a pass for which there is no reason but that time has passed.
+func (w *world) reconcileInTime(t *testing.T) (ctrl.Result, error) {
 	t.Helper()
 	result, err := w.reconciler.Reconcile(t.Context(), requestFor("x"))
 	w.checkInvariants(t)
@@ -651,11 +664,12 @@ func TestStatusThatIsSeenLateKeepsTheWait(t *testing.T) {
 	w.fetchErr = errors.New("the registry is away")
 	passes := requeue.Quietly(w.reconciler, w.reconciler.backoff)
 	for range 2 {
+		w.passed += 2 * time.Second
 		if _, err := passes.Reconcile(t.Context(), requestFor("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	failed := w.reconciler.backoff.NumRequeues(requestFor("x"))
+	failed := w.reconciler.backoff.failures[work{extension: "x"}].times
 	older := w.extension(t)
 	theirs := older.DeepCopy()
 	meta.SetStatusCondition(&theirs.Status.Conditions, metav1.Condition{Type: "Theirs", Status: metav1.ConditionTrue, Reason: "Set"})
@@ -663,6 +677,7 @@ func TestStatusThatIsSeenLateKeepsTheWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := true
+	w.passed += 2 * time.Second
 	w.reconciler.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // what newWorld made
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			ext, isExtension := object.(*ocv1.ClusterExtension)
@@ -678,7 +693,7 @@ func TestStatusThatIsSeenLateKeepsTheWait(t *testing.T) {
 	if err != nil || result.RequeueAfter != atOnce {
 		t.Errorf("result = %+v, err = %v, want a pass at once", result, err)
 	}
-	if got := w.reconciler.backoff.NumRequeues(requestFor("x")); got != failed+1 {
+	if got := w.reconciler.backoff.failures[work{extension: "x"}].times; got != failed+1 {
 		t.Errorf("%d failures are counted, want %d", got, failed+1)
 	}
 }

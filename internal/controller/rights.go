@@ -24,14 +24,21 @@ func lacksRights(err error) bool {
 	case *preflight.UnsafeError:
 		return err.Unread
 	case apierrors.APIStatus:
-		// A quota forbids too, and no grant changes that.
-		return err.Status().Reason == metav1.StatusReasonForbidden && !strings.Contains(err.Status().Message, exceededQuota)
+		return err.Status().Reason == metav1.StatusReasonForbidden && !isByPolicy(err.Status().Message)
 	case interface{ Unwrap() error }:
 		return lacksRights(err.Unwrap())
 	case interface{ Unwrap() []error }:
 		return slices.ContainsFunc(err.Unwrap(), lacksRights)
 	}
 	return false
+}
+
+// isByPolicy says that a quota, a policy or a webhook forbids something, which no grant
+// changes.
+func isByPolicy(message string) bool {
+	return slices.ContainsFunc([]string{exceededQuota, "denied request: ", "denied the request"}, func(words string) bool {
+		return strings.Contains(message, words)
+	})
 }
 
 // noteRights remembers whether an extension waits for rights. With the first one
@@ -52,7 +59,7 @@ func (r *Reconciler) toThoseDenied() handler.TypedEventHandler[struct{}, reconci
 		requests := r.thoseDenied()
 		for _, request := range requests {
 			// API servers heed grants with a delay, each with its own.
-			r.backoff.startOver(request)
+			r.backoff.startOver(request.Name)
 		}
 		return requests
 	})

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -31,6 +32,9 @@ func TestLacksRights(t *testing.T) {
 		"forbidden":      {err: forbidden(), want: true},
 		"over a quota": {err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "s",
 			errors.New("exceeded quota: small, requested: services=1, used: services=0, limited: services=0"))},
+		"a policy": {err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "s",
+			errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"))},
+		"a webhook":              {err: statusError(http.StatusForbidden, `admission webhook "w" denied the request: no`)},
 		"told before":            {err: fmt.Errorf("a: %w", &permission.MissingError{}), want: true},
 		"objects not listed":     {err: &preflight.UnsafeError{Unread: true}, want: true},
 		"objects that break":     {err: &preflight.UnsafeError{}},

@@ -39,7 +39,7 @@ func NewScheme() (*runtime.Scheme, error) {
 
 // Setup registers the reconciler of ClusterExtensions and what wakes it.
 func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error {
-	r.backoff = newBackoff()
+	r.remember(sources.Wakeups)
 	r.Neighbours.follow()
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterextension").
@@ -50,11 +50,13 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		Watches(&corev1.ServiceAccount{}, r.wakes(r.using, atNow), builder.WithPredicates(accountMoved())).
 		Watches(&ocv1.ClusterExtension{}, r.wakes(r.concernedBy, priorityOf), builder.WithPredicates(r.Neighbours.noted(), installMoved())).
 		WatchesRawSource(sources.Wakeups).
+		WatchesRawSource(requeue.Telling(r.holds.notice, sources.Content)).
 		WatchesRawSource(source.TypedChannel(sources.APIs, r.wakesAt(r.toldOtherwise))).
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             newQueueBackoff(),
+			NewQueue:                requeue.NewQueue(r.holds.ask),
 		}).
 		Complete(requeue.Quietly(r, r.backoff))
 	if err != nil {
@@ -75,12 +77,18 @@ func HoldOnStandby(ctx context.Context, held cache.Cache) error {
 	return nil
 }
 
+// remember makes what passes remember of failures, with nothing in it.
+func (r *Reconciler) remember(wakeups *requeue.Wakeups) {
+	r.backoff, r.holds, r.cohorts = newBackoff(r.Now), newHolds(), newCohorts()
+	r.wake = func(extension string) { wakeups.WakeWith(extension, requeue.Later) }
+}
+
 // extensionEdited ignores our own status writes.
 func (r *Reconciler) extensionEdited() predicate.Predicate {
 	finalizersChanged := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers())
 	}}
-	return predicate.Or(predicate.GenerationChangedPredicate{}, finalizersChanged, predicate.Funcs{UpdateFunc: r.statusDiffers})
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged, predicate.Funcs{UpdateFunc: r.statusDiffers})
 }
 
 // statusDiffers notices a status that is not what the last pass came to. Somebody

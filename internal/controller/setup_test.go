@@ -77,6 +77,33 @@ func TestWhatOfACatalogMatters(t *testing.T) {
 	}
 }
 
+// TestWhatOfAnExtensionMatters: an edit is noticed, also one that only asks for another try,
+// and what we write ourselves is not.
+func TestWhatOfAnExtensionMatters(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(*ocv1.ClusterExtension)
+		want   bool
+	}{
+		"spec":       {change: func(ext *ocv1.ClusterExtension) { ext.Generation++ }, want: true},
+		"annotation": {change: func(ext *ocv1.ClusterExtension) { ext.Annotations = map[string]string{"a": "b"} }, want: true},
+		"finalizer":  {change: func(ext *ocv1.ClusterExtension) { ext.Finalizers = nil }, want: true},
+		"label":      {change: func(ext *ocv1.ClusterExtension) { ext.Labels = map[string]string{"a": "b"} }},
+		"status":     {change: func(ext *ocv1.ClusterExtension) { ext.Status.ObservedGeneration++ }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			after := sampleExtension()
+			tc.change(after)
+			edited := newWorld(t).reconciler.extensionEdited()
+			if got := edited.Update(event.UpdateEvent{ObjectOld: sampleExtension(), ObjectNew: after}); got != tc.want {
+				t.Errorf("noticed: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestNamespaceThatAppears: its ServiceAccount called default is what is seen of it.
 func TestNamespaceThatAppears(t *testing.T) {
 	t.Parallel()

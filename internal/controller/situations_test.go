@@ -267,7 +267,7 @@ func imagesAndBundles() map[string]situation {
 			next:    "spec.source.catalog.version",
 		},
 		"The cluster is too old": {
-			outcome: failing(StageFetch, &UnmetError{Unmet: []requirement.Unmet{{Text: `requires Kubernetes "1.40.0" or later, and this is "1.36.0"`}}}),
+			outcome: failing(StageRender, &UnmetError{Unmet: []requirement.Unmet{{Text: `requires Kubernetes "1.40.0" or later, and this is "1.36.0"`}}}),
 			next:    "upgrade the cluster",
 		},
 	}
@@ -309,6 +309,10 @@ func checks() map[string]situation {
 		"The cluster does not know a kind": {
 			outcome: failing(StageApply, &object.UnknownKindsError{Kinds: []string{"Certificate (cert-manager.io/v1)", "ServiceMonitor (monitoring.coreos.com/v1)"}}),
 			next:    "install what provides them",
+		},
+		"The bundle is for another Kubernetes": {
+			outcome: failing(StageApply, &object.UnknownKindsError{Kinds: []string{"PodDisruptionBudget (policy/v1beta1)"}, BuiltIn: []string{"PodDisruptionBudget (policy/v1beta1)"}}),
+			next:    "choose another version",
 		},
 		"An upgrade waits for approval": {outcome: approval, next: "approvedVersion"},
 	}

@@ -10,6 +10,9 @@ import (
 type Sources struct {
 	Wakeups *requeue.Wakeups
 
+	// Content wakes extensions of which installed content has drifted, or does otherwise.
+	Content *requeue.Wakeups
+
 	// APIs signals that the cluster serves other APIs than before.
 	APIs Signal
 
@@ -20,7 +23,7 @@ type Sources struct {
 // NewSources makes sources that nobody has written to.
 func NewSources() Sources {
 	// A second signal before the first was received would say no more.
-	return Sources{Wakeups: &requeue.Wakeups{}, APIs: make(Signal, 1), Rights: make(Signal, 1)}
+	return Sources{Wakeups: &requeue.Wakeups{}, Content: &requeue.Wakeups{}, APIs: make(Signal, 1), Rights: make(Signal, 1)}
 }
 
 // Signal says that something has changed, and not what.

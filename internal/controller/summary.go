@@ -239,6 +239,8 @@ func inBundle(outcome Outcome) (obstacle, bool) {
 	)
 	err := outcome.Err
 	switch {
+	case errors.As(err, &unusable) && unusable.ByTag:
+		return obstacle{what: err.Error(), next: "only who makes it can mend it; it is looked from time to time whether the tag stands for another image"}, true
 	case errors.As(err, &unusable):
 		return obstacle{what: err.Error(), next: "nothing is tried until the catalog names another image, or the spec another version"}, true
 	case errors.As(err, &moved):

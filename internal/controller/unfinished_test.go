@@ -12,6 +12,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
 
 func TestRemainsOf(t *testing.T) {
@@ -58,7 +59,7 @@ func TestUnfinishedUpgradeIsTakenBackInTheEnd(t *testing.T) {
 		stop  func(w *world)
 		tries []string // what is done of the way forward in each pass
 		ends  []string // what of it is done at the end of a pass
-		waits bool     // without an error that the queue would retry
+		waits bool     // without a retry
 	}{
 		"nothing found":         {stop: func(w *world) { w.catalog["p"] = offering("2.0.0").Package }, waits: true},
 		"package gone":          {stop: func(w *world) { delete(w.catalog, "p") }, waits: true},
@@ -74,19 +75,19 @@ func TestUnfinishedUpgradeIsTakenBackInTheEnd(t *testing.T) {
 			pass := func(want ...string) time.Duration {
 				t.Helper()
 				result, err := w.reconcile(t)
-				if w.passed < unfinishedWait && tc.waits != (err == nil) {
-					t.Errorf("err = %v, want none: %t", err, tc.waits)
+				if _, retried := errors.AsType[*requeue.ReportedError](err); w.passed < unfinishedWait && tc.waits == retried {
+					t.Errorf("err = %v, want none to retry: %t", err, tc.waits)
 				}
 				if diff := cmp.Diff(slices.Concat(tc.tries, want, tc.ends), w.take()); diff != "" {
 					t.Errorf("done after %s (-want +got):\n%s", w.passed, diff)
 				}
 				return result.RequeueAfter
 			}
-			if again := pass(); tc.waits && again != unfinishedWait {
+			if again := pass(); again != unfinishedWait {
 				t.Errorf("the next pass comes after %s, want %s", again, unfinishedWait)
 			}
 			w.passed = unfinishedWait - time.Second
-			if again := pass(); tc.waits && again != time.Second {
+			if again := pass(); again != time.Second {
 				t.Errorf("the next pass comes after %s, want a second", again)
 			}
 			if ready := w.ready(t); ready.Status == metav1.ConditionTrue || !strings.Contains(ready.Message, remainsTexts[RemainsStay]) {
@@ -100,6 +101,25 @@ func TestUnfinishedUpgradeIsTakenBackInTheEnd(t *testing.T) {
 			w.passed = time.Hour
 			pass("repair")
 		})
+	}
+}
+
+// TestUnfinishedUpgradeIsTakenBackWithoutATry: it does not take a try to find out that none
+// can go on.
+func TestUnfinishedUpgradeIsTakenBackWithoutATry(t *testing.T) {
+	t.Parallel()
+	w := halfWay(t)
+	w.applyErr = errors.New("boom")
+	for range 9 { // until the next try would come later
+		_, _ = w.reconcile(t)
+	}
+	w.take()
+	for _, passed := range []time.Duration{unfinishedWait - 1, unfinishedWait} {
+		w.passed = passed
+		_, _ = w.reconcileInTime(t)
+	}
+	if diff := cmp.Diff([]string{"repair"}, w.take()); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
 	}
 }
 

@@ -63,19 +63,16 @@ func resultOf(outcome Outcome, v verdict, p phase) (ctrl.Result, error) {
 	if outcome.hasMore() {
 		return ctrl.Result{RequeueAfter: atOnce}, nil
 	}
-	switch v.disposition {
-	case Retry:
-		return ctrl.Result{}, &requeue.ReportedError{Err: outcome.Err}
-	case Blocked:
-		if outcome.RepairErr != nil {
-			return ctrl.Result{}, &requeue.ReportedError{Err: outcome.RepairErr}
-		}
-		if outcome.RecheckAfter == 0 {
-			return ctrl.Result{}, reconcile.TerminalError(outcome.Err)
-		}
-	case Settled, Working, Wait:
+	result := ctrl.Result{RequeueAfter: sooner(outcome.RecheckAfter, p.remaining)}
+	switch {
+	case v.isRetried():
+		return result, &requeue.ReportedError{Err: outcome.Err}
+	case v.disposition == Blocked && outcome.RepairErr != nil:
+		return result, &requeue.ReportedError{Err: outcome.RepairErr}
+	case v.disposition == Blocked:
+		return result, reconcile.TerminalError(outcome.Err)
 	}
-	return ctrl.Result{RequeueAfter: sooner(outcome.RecheckAfter, p.remaining)}, nil
+	return result, nil
 }
 
 // sooner of two delays, of which zero is none.

@@ -20,7 +20,11 @@ const (
 // Of joins as many items as fit, and says how many more there are. The first one is
 // always among them, as far as it fits. An item that was left out is counted and
 // never cut, so that what is there can be relied on.
-func Of(items []string, limit int) string {
+func Of(items []string, limit int) string { return OfFirst(items, 0, limit) }
+
+// OfFirst is [Of] for the first items of a list. It counts the others, which are not at
+// hand, among those that were left out.
+func OfFirst(items []string, others, limit int) string {
 	if len(items) == 0 {
 		return ""
 	}
@@ -32,14 +36,14 @@ func Of(items []string, limit int) string {
 		if all += Fold(item); len(all) > limit {
 			break
 		}
-		if text := all + more(len(items)-i-1); len(text) <= limit {
+		if text := all + more(len(items)-i-1+others); len(text) <= limit {
 			best = text
 		}
 	}
 	if best != "" {
 		return best
 	}
-	rest := more(len(items) - 1)
+	rest := more(len(items) - 1 + others)
 	return Cut(Fold(items[0]), limit-len(rest)) + rest
 }
 

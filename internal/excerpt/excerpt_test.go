@@ -32,6 +32,16 @@ func TestOf(t *testing.T) {
 	}
 }
 
+func TestOfFirst(t *testing.T) {
+	t.Parallel()
+	items := []string{"a", "b", "c"}
+	for limit, want := range map[int]string{20: "a, b, c and 4 more", 17: "a, b and 5 more", 12: "a and 6 more"} {
+		if got := excerpt.OfFirst(items, 4, limit); got != want {
+			t.Errorf("OfFirst within %d = %q, want %q", limit, got, want)
+		}
+	}
+}
+
 func TestOfStaysWithinItsLimit(t *testing.T) {
 	t.Parallel()
 	for n := range 200 {

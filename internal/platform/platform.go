@@ -65,8 +65,10 @@ type Platform struct {
 	awaited chan struct{}
 	await   sync.Once
 
-	// tried is closed when the versions have been read, or could not be.
+	// tried is closed when the versions have been read, or could not be. wanted says that
+	// somebody has asked for them since they were read last.
 	tried    chan struct{}
+	wanted   chan struct{}
 	versions atomic.Pointer[versions]
 }
 
@@ -100,6 +102,7 @@ func New(cfg Config) (*Platform, error) {
 		mapped:    make(chan struct{}),
 		awaited:   make(chan struct{}),
 		tried:     make(chan struct{}),
+		wanted:    make(chan struct{}, 1),
 	}
 	p.versions.Store(&versions{})
 	return p, nil
@@ -121,18 +124,27 @@ func (p *Platform) Start(ctx context.Context) error {
 // Kubernetes is the version of the API server, such as "1.36.0"; empty if it is
 // not known. It waits for the first attempt to find out, which Start makes and
 // which takes seconds at most, so that nothing is decided without the version
-// only because the process is young.
+// only because the process is young. It may be some minutes old; Config.Changed is called
+// when it has become another one.
 func (p *Platform) Kubernetes() string {
-	<-p.tried
-	return p.versions.Load().kubernetes
+	return p.known().kubernetes
 }
 
 // OpenShift is the version of OpenShift, such as "4.21.3", and during an upgrade
 // the one to come; empty on any other cluster, or if it is not known. It waits
 // as Kubernetes does.
 func (p *Platform) OpenShift() string {
+	return p.known().openShift
+}
+
+// known waits for the first attempt, and has old versions read again for those who ask later.
+func (p *Platform) known() versions {
 	<-p.tried
-	return p.versions.Load().openShift
+	select {
+	case p.wanted <- struct{}{}:
+	default: // as somebody else has asked
+	}
+	return *p.versions.Load()
 }
 
 // APIs returns whether the cluster serves a kind, as of now. The first call makes

@@ -413,10 +413,32 @@ func TestVersionsThatCannotBeReadAtFirst(t *testing.T) {
 		if n := w.changes.Load(); n != 1 {
 			t.Errorf("%d changes were told, want 1", n)
 		}
+		pass(settled * 10)
 		w.take()
 		pass(24 * time.Hour)
 		if diff := cmp.Diff([]string(nil), w.take()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestUpgradesOfTheCluster come to be known to who asks again.
+func TestUpgradesOfTheCluster(t *testing.T) {
+	t.Parallel()
+	in(t, newServer(), func(t *testing.T, w *world) {
+		if got := w.Kubernetes(); got != "1.36.0" {
+			t.Errorf("Kubernetes is %q", got)
+		}
+		pass(time.Hour)
+		w.answer(pathVersion, map[string]any{"gitVersion": "v1.37.0"}, nil)
+		pass(24 * time.Hour)
+		if n := w.changes.Load(); n != 0 {
+			t.Errorf("%d changes were told while nobody asked", n)
+		}
+		_ = w.Kubernetes()
+		pass(settled)
+		if n, got := w.changes.Load(), w.Kubernetes(); n != 1 || got != "1.37.0" {
+			t.Errorf("%d changes were told, want 1, and Kubernetes is %q", n, got)
 		}
 	})
 }

@@ -19,6 +19,10 @@ import (
 // waited for.
 const versionsTimeout = 5 * time.Second
 
+// versionsAge is how old versions get before they are read again, if somebody asks for them:
+// nobody tells of an upgrade of the cluster.
+const versionsAge = 5 * time.Minute
+
 // clusterVersion is the one object that says which OpenShift this is, and
 // openShiftAPI the group and version of its kind.
 const (
@@ -33,27 +37,47 @@ type versions struct {
 	kubernetes, openShift string
 }
 
-// learnVersions reads the versions until it has both.
+// learnVersions reads the versions until it has both, and from then on again when somebody
+// has asked for them and they have become old.
 func (p *Platform) learnVersions(ctx context.Context) {
+	for p.readBoth(ctx) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(versionsAge):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wanted:
+		}
+	}
+}
+
+// readBoth reads the versions until it has both, and is false if ctx ends before.
+func (p *Platform) readBoth(ctx context.Context) bool {
 	pauses := newPauses()
-	for first := true; ; first = false {
+	for {
 		before := *p.versions.Load()
 		now, failures := p.readVersions(ctx, before)
 		p.versions.Store(&now)
-		if first {
+		select {
+		case <-p.tried:
+			if now != before {
+				p.cfg.Changed()
+			}
+		default: // nobody has been told anything yet
 			close(p.tried)
-		} else if now != before {
-			p.cfg.Changed()
 		}
 		if len(failures) == 0 {
-			return
+			return true
 		}
 		if ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(errors.Join(failures...), "the versions of the cluster cannot be read; it will be tried again")
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-time.After(pauses.Step()):
 		}
 	}

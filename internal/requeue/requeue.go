@@ -13,7 +13,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -33,12 +32,19 @@ func (e *ReportedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ReportedError) Unwrap() error { return e.Err }
 
+// Waits are how long to wait with the next pass after a [ReportedError]. They are forgotten
+// after a pass that succeeds.
+type Waits interface {
+	When(request reconcile.Request) time.Duration
+	Forget(request reconcile.Request)
+}
+
 // Quietly returns a reconciler that makes the passes of next. After a [ReportedError] the
 // next pass comes when waits say, behind what is new, and they are forgotten with the first
 // pass that succeeds; the sooner one counts if next names a time as well. After a terminal
 // error, and after [ErrUnderway], there is none, unless next names a time. Waits are not to
 // be those of the queue, which forgets them on its own.
-func Quietly(next reconcile.Reconciler, waits workqueue.TypedRateLimiter[reconcile.Request]) reconcile.Reconciler {
+func Quietly(next reconcile.Reconciler, waits Waits) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		result, err := next.Reconcile(ctx, req)
 		switch {

@@ -132,10 +132,13 @@ func TestGarbageBundleHeals(t *testing.T) {
 	})
 	publishCatalog(t, name, testkit.Catalog(registryHost, wanted...))
 	extend(t, name)
-	conditionContains(t, name, ocv1.TypeProgressing, `error for resolved bundle "garbage.v1.0.0" with version "1.0.0": invalid bundle: `)
+	conditionContains(t, name, ocv1.TypeProgressing, `False Blocked: error for resolved bundle "garbage.v1.0.0" with version "1.0.0": invalid bundle: `)
 	conditionContains(t, name, ocv1.TypeProgressing, "manifests/readme.md")
 
 	pushBundle(t, wanted[0], wanted[0].Bundle())
+	update(t, name, func(extension *ocv1.ClusterExtension) {
+		extension.Annotations = map[string]string{"tried-again": "now"} // or else it would take its time
+	})
 	installed(t, name, "1.0.0")
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -23,12 +24,20 @@ import (
 
 // TestLogOfALife has a controller of its own, and holds all that it has logged between
 // its start and its stop against what has happened: a line for each change, and none
-// twice.
+// twice. Each write of content has its line, and each such line its write.
 //
 //nolint:paralleltest // it replaces the controller of all tests
 func TestLogOfALife(t *testing.T) {
 	const name, broken = "logged", "logged-broken"
+	began := time.Now()
 	said := logOf(t, raceEnabled, func() { liveLogged(t, name, broken) })
+	if diff := cmp.Diff(contentWritten(t, name, began), contentTold(said)); diff != "" {
+		t.Errorf("writes of content (-sent +told):\n%s", diff)
+	}
+	const changed = `changed object={"kind":"ConfigMap","name":"settings","namespace":"logged"} fields=data.version`
+	if !slices.ContainsFunc(said, func(line logLine) bool { return line.String() == changed }) {
+		t.Errorf("the log does not say %q", changed)
+	}
 
 	want := map[string][]string{
 		name: {
@@ -49,6 +58,9 @@ func TestLogOfALife(t *testing.T) {
 	}
 	changes, reasons := map[string][]string{}, map[string][]string{}
 	for _, line := range said {
+		if _, isWrite := line.write(); isWrite && line.text("msg") != "repaired" {
+			continue
+		}
 		if line.isReason() {
 			reasons[line.object()] = append(reasons[line.object()], line.String()+" "+line.text("stage")+" "+line.text("reason"))
 			continue
@@ -72,6 +84,34 @@ func TestLogOfALife(t *testing.T) {
 			t.Errorf("the log says of %s %q, want %q", object, got, want)
 		}
 	}
+}
+
+// contentWritten counts what was written as the ServiceAccount of an extension.
+func contentWritten(t *testing.T, extension string, since time.Time) map[string]int {
+	t.Helper()
+	requests, err := theSuite.audit.ControllerRequests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, request := range requests {
+		isContent := request.ImpersonatedUser != nil && request.ImpersonatedUser.Username == "system:serviceaccount:"+extension+":"+installer
+		if isContent && request.IsWrite() && request.ResponseStatus.Code < 300 && request.StageTimestamp.After(since) {
+			counts[fmt.Sprintf("%s %s/%s", request.Verb, request.ObjectRef.Namespace, request.ObjectRef.Name)]++
+		}
+	}
+	return counts
+}
+
+// contentTold counts what the log says of that.
+func contentTold(said []logLine) map[string]int {
+	counts := map[string]int{}
+	for _, line := range said {
+		if write, isWrite := line.write(); isWrite {
+			counts[write]++
+		}
+	}
+	return counts
 }
 
 // liveLogged takes an extension from a first failure to its end.
@@ -174,7 +214,10 @@ func TestLogOfAFleet(t *testing.T) {
 		}
 	}
 	want := []string{
-		"pulled the image of a bundle", "installed", "repaired", "pulled the image of a bundle", "upgraded", "removed",
+		"pulled the image of a bundle", "created", "created", "created", "created", "created", "created", "created", "created", "installed",
+		"repaired",
+		"pulled the image of a bundle", "deleted", "deleted", "deleted", "created", "created", "created", "changed", "changed", "upgraded",
+		"removed",
 	}
 	for _, name := range fleet.names {
 		if diff := cmp.Diff(want, got[name]); diff != "" {
@@ -244,6 +287,17 @@ func (l logLine) object() string {
 		return "catalog " + l.text("name")
 	}
 	return ""
+}
+
+// write is the request that a line tells of, if it tells of one to content.
+func (l logLine) write() (string, bool) {
+	object, isObject := l["object"].(map[string]any)
+	verb := map[string]string{"created": "create", "changed": "patch", "a patch changed nothing": "patch", "deleted": "delete"}[l.text("msg")]
+	if l.text("msg") == "repaired" {
+		verb = map[any]string{true: "create", false: "patch"}[l["missing"]]
+	}
+	namespace, _ := object["namespace"].(string)
+	return fmt.Sprintf("%s %s/%v", verb, namespace, object["name"]), isObject && verb != ""
 }
 
 // isReason says that a line tells why something is not as wanted, and not of a change.

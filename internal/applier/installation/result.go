@@ -1,7 +1,6 @@
 package installation
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -13,8 +12,18 @@ type Result struct {
 	// Changes says what became of each object that was read or written.
 	Changes map[object.Key]object.Change
 
-	// Differences are what was not as it should be in the objects that a repair has put back.
+	// Differences are what was changed of the objects that were written, by what was sent: in
+	// a repair, what was not as it should be. There is none in those to which only something
+	// for certificates was written.
 	Differences map[object.Key]object.Difference
+
+	// Certified are the objects to which was written for certificates of webhooks, with what
+	// each request has changed.
+	Certified map[object.Key][]object.Difference
+
+	// Void are the objects of which a request to change them has changed nothing, with what
+	// it was to change.
+	Void map[object.Key]object.Difference
 
 	// Began says that content was written, even if the operation failed later.
 	Began bool
@@ -44,12 +53,11 @@ type Result struct {
 // people. Objects that were only taken over were not changed by anybody.
 func (r Result) Repaired() []object.Key {
 	var keys []object.Key
-	for key, change := range r.Changes {
-		if change != object.Unchanged && !r.Differences[key].OnlyOwners {
+	for _, key := range object.KeysOf(r.Changes) {
+		if r.Changes[key] != object.Unchanged && !r.Differences[key].OnlyOwners {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b object.Key) int { return cmp.Compare(a.String(), b.String()) })
 	return keys
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
@@ -13,16 +15,19 @@ import (
 // memory for their paths.
 const (
 	// maxFields is how many fields are named.
-	maxFields = 20
+	maxFields = 10
 
 	// maxPathBytes is how long the path of one is.
 	maxPathBytes = 200
 )
 
-// Difference is what of an object is to change.
+// Difference is what of an object was changed.
 type Difference struct {
-	// Missing says that there is no such object.
+	// Missing says that there was no such object.
 	Missing bool
+
+	// Replaced says that it was deleted, and created again.
+	Replaced bool
 
 	// Fields are the paths of fields, sorted; lists are fields as a whole. There are no
 	// values among them, which may be secret. More is how many others there are.
@@ -37,20 +42,16 @@ type Difference struct {
 	Managers []string
 }
 
-// Difference is that between the object as a revision wants it and the live one.
-func (w ThreeWay) Difference() Difference {
-	if w.Live == nil {
-		return Difference{Missing: true}
-	}
-	patch, err := w.Patch()
-	if err != nil || patch.IsEmpty() {
-		return Difference{}
-	}
+// LoggedFields are the fields for the log, in 300 bytes at most.
+func (d Difference) LoggedFields() string { return excerpt.OfFirst(d.Fields, d.More, maxLoggedName) }
+
+// Difference is what the patch changes of the live object.
+func (p Patch) Difference(live *unstructured.Unstructured) Difference {
 	var change map[string]any
-	if err := json.Unmarshal(patch.Data, &change); err != nil {
+	if err := json.Unmarshal(p.Data, &change); err != nil {
 		return Difference{}
 	}
-	difference := Difference{OnlyOwners: changesOnlyOwners(change), Managers: w.managersOf(change)}
+	difference := Difference{OnlyOwners: changesOnlyOwners(change), Managers: writersOf(live, change)}
 	difference.addFields(change, nil)
 	return difference
 }

@@ -14,10 +14,10 @@ import (
 // change hands without a trace.
 const FieldManager = "operator-controller"
 
-// managersOf are the other field managers that wrote any of what is to change, sorted.
-func (w ThreeWay) managersOf(change map[string]any) []string {
+// writersOf are the other field managers that wrote any of what is to change, sorted.
+func writersOf(live *unstructured.Unstructured, change map[string]any) []string {
 	found := map[string]struct{}{}
-	for _, entry := range w.Live.GetManagedFields() {
+	for _, entry := range live.GetManagedFields() {
 		if entry.Manager == FieldManager || entry.FieldsV1 == nil {
 			continue
 		}

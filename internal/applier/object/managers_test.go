@@ -71,7 +71,7 @@ func TestFieldManagersOfAChange(t *testing.T) {
 				managed = append(managed, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)})
 			}
 			s.Live.SetManagedFields(managed)
-			if diff := cmp.Diff(tc.want, s.Difference().Managers); diff != "" {
+			if diff := cmp.Diff(tc.want, s.difference(t).Managers); diff != "" {
 				t.Errorf("field managers (-want +got):\n%s", diff)
 			}
 		})

@@ -25,7 +25,7 @@ func FuzzPatch(f *testing.F) {
 		if err != nil || change.IsEmpty() {
 			return
 		}
-		s.Difference()
+		change.Difference(s.Live)
 		s.Live = patched(t, s.Live, change)
 		again, err := s.Patch()
 		if err != nil {
@@ -106,8 +106,10 @@ func FuzzBuiltInPatch(f *testing.F) {
 		if s.Wanted == nil || s.Before == nil || s.Live == nil {
 			return
 		}
-		s.Difference() // makes the patch
-		s.Before = nil
-		s.Difference()
+		for _, s.Before = range []*unstructured.Unstructured{s.Before, nil} {
+			if patch, err := s.Patch(); err == nil {
+				patch.Difference(s.Live)
+			}
+		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
@@ -21,21 +22,38 @@ type UnknownKindsError struct {
 	// Kinds is sorted and never empty.
 	Kinds []string
 
+	// BuiltIn are those among them that only another version of Kubernetes brings.
+	BuiltIn []string
+
 	missing []error
 }
 
+// isBuiltIn says that a group of kinds is served by the API server itself.
+func isBuiltIn(group string) bool {
+	return clientgoscheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
+}
+
 func newUnknownKindsError(kinds map[schema.GroupVersionKind]struct{}) *UnknownKindsError {
-	names, missing := make([]string, 0, len(kinds)), make([]error, 0, len(kinds))
+	result := &UnknownKindsError{}
 	for kind := range maps.Keys(kinds) {
-		names = append(names, fmt.Sprintf("%s (%s)", kind.Kind, kind.GroupVersion()))
-		missing = append(missing, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}})
+		name := fmt.Sprintf("%s (%s)", kind.Kind, kind.GroupVersion())
+		result.Kinds = append(result.Kinds, name)
+		if isBuiltIn(kind.Group) {
+			result.BuiltIn = append(result.BuiltIn, name)
+		}
+		result.missing = append(result.missing, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}})
 	}
-	slices.Sort(names)
-	return &UnknownKindsError{Kinds: names, missing: missing}
+	slices.Sort(result.Kinds)
+	slices.Sort(result.BuiltIn)
+	return result
 }
 
 func (e *UnknownKindsError) Error() string {
-	return "the cluster does not serve kinds of the bundle: " + strings.Join(e.Kinds, ", ") + "; install what brings them"
+	text := "the cluster does not serve kinds of the bundle: " + strings.Join(e.Kinds, ", ")
+	if len(e.BuiltIn) > 0 {
+		return text + "; only another version of Kubernetes has " + strings.Join(e.BuiltIn, ", ")
+	}
+	return text + "; install what brings them"
 }
 
 // Unwrap gives a [*meta.NoKindMatchError] for each kind, in no order.
@@ -43,6 +61,10 @@ func (e *UnknownKindsError) Unwrap() []error { return e.missing }
 
 // Summary names the first of the kinds, and what to do.
 func (e *UnknownKindsError) Summary() string {
+	if len(e.BuiltIn) > 0 {
+		return fmt.Sprintf("only another version of Kubernetes has kinds of the bundle: %s: choose another version of the bundle",
+			excerpt.Of(e.BuiltIn, maxListed))
+	}
 	return fmt.Sprintf("the cluster does not serve kinds of the bundle: %s: install what provides them",
 		excerpt.Of(e.Kinds, maxListed))
 }

@@ -24,8 +24,17 @@ type Progress struct {
 	Changes map[object.Key]object.Change
 	Left    drift.Left
 
-	// Issued says that a certificate was issued, and written.
-	Issued bool
+	// Written are the objects that were written, but for those that were deleted, with what
+	// was changed of them.
+	Written map[object.Key]object.Difference
+
+	// Certified are the objects to which was written what no revision says, with what each
+	// request has changed.
+	Certified map[object.Key][]object.Difference
+
+	// Void are the objects of which a request to change them has changed nothing, with what
+	// it was to change.
+	Void map[object.Key]object.Difference
 }
 
 // Executor carries out a plan, as the ServiceAccount of one extension.
@@ -38,7 +47,10 @@ type Executor struct {
 
 func newExecutor(writer writer) *Executor {
 	return &Executor{writer: writer, Progress: Progress{
-		Changes: map[object.Key]object.Change{},
+		Changes:   map[object.Key]object.Change{},
+		Written:   map[object.Key]object.Difference{},
+		Certified: map[object.Key][]object.Difference{},
+		Void:      map[object.Key]object.Difference{},
 		Left: drift.Left{
 			Live:      map[object.Key]*unstructured.Unstructured{},
 			Untouched: map[object.Key]object.Fingerprint{},
@@ -107,7 +119,21 @@ func (e *Executor) write(ctx context.Context, s *Step) error {
 		change = object.Unchanged
 	}
 	e.note(s.Key, change, live)
+	e.noteWritten(s, change)
 	return nil
+}
+
+// noteWritten notes what was sent for an object.
+func (e *Executor) noteWritten(s *Step, change object.Change) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case s.written == nil:
+	case change == object.Unchanged:
+		e.Progress.Void[s.Key] = *s.written
+	default:
+		e.Progress.Written[s.Key] = *s.written
+	}
 }
 
 func (e *Executor) remove(ctx context.Context, s *Step) error {
@@ -172,11 +198,12 @@ func (e *Executor) PatchEach(ctx context.Context, parts map[string]map[*Step][]b
 	var failures []ObjectFailure
 	for part, patches := range parts {
 		failures = append(failures, eachStep(ctx, slices.Collect(maps.Keys(patches)), func(ctx context.Context, s *Step) error {
-			live, err := e.writer.patch(ctx, s, object.Patch{Kind: types.StrategicMergePatchType, Data: patches[s]})
+			patch := object.Patch{Kind: types.StrategicMergePatchType, Data: patches[s]}
+			live, err := e.writer.patch(ctx, s, patch)
 			if err != nil {
 				return err
 			}
-			e.complete(s.Key, live)
+			e.complete(s.Key, live, patch)
 			return nil
 		}, "writing "+part+" into")...)
 	}
@@ -184,30 +211,33 @@ func (e *Executor) PatchEach(ctx context.Context, parts map[string]map[*Step][]b
 }
 
 // complete notes an object to which more was written after the plan was executed.
-func (e *Executor) complete(key object.Key, live *unstructured.Unstructured) {
+func (e *Executor) complete(key object.Key, live *unstructured.Unstructured, patch object.Patch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	before := e.Progress.Left.Live[key]
+	written := patch.Difference(before)
+	if before.GetResourceVersion() == live.GetResourceVersion() {
+		e.Progress.Void[key] = written
+		return
+	}
+	e.Progress.Certified[key] = append(e.Progress.Certified[key], written)
 	if e.Progress.Changes[key] == object.Unchanged {
 		e.Progress.Changes[key] = object.Updated
 	}
 	e.Progress.Left.Live[key] = live
 }
 
-// Repaired are the objects of a plan that were put back, with what was not as it should
-// be. There is no difference in those that have only got a certificate that was issued. If
-// it is not the first look of the process at the extension, its objects were its own
-// before: a missing owner is then a difference as any other.
-func (e *Executor) Repaired(plan *Plan, isFirst bool) map[object.Key]object.Difference {
+// Repaired are the objects that were put back, with what was not as it should be. There is
+// no difference in those to which only something for certificates was written. If it is not
+// the first look of the process at the extension, its objects were its own before: a missing
+// owner is then a difference as any other.
+func (e *Executor) Repaired(isFirst bool) map[object.Key]object.Difference {
 	found := map[object.Key]object.Difference{}
-	for i := range plan.Steps {
-		s := &plan.Steps[i]
-		if change := e.Progress.Changes[s.Key]; change == object.Created || change == object.Updated {
-			difference := s.threeWay().Difference()
+	for key, change := range e.Progress.Changes {
+		if change == object.Created || change == object.Updated {
+			difference := e.Progress.Written[key]
 			difference.OnlyOwners = difference.OnlyOwners && isFirst
-			if !difference.Missing && difference.Fields == nil && !e.Progress.Issued {
-				difference.Fields = []string{"certificate"}
-			}
-			found[s.Key] = difference
+			found[key] = difference
 		}
 	}
 	return found

@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -17,7 +18,27 @@ func (p *Planner) Orphan(ctx context.Context, items []object.Item) error {
 	for _, item := range items {
 		steps = append(steps, &Step{Item: item})
 	}
-	return newObjectsError(eachStep(ctx, steps, p.orphanOne, "letting go of"))
+	failures := eachStep(ctx, steps, p.orphanOne, "letting go of")
+	logOrphaned(ctx, steps)
+	return newObjectsError(failures)
+}
+
+// maxLoggedOrphans is how many objects that were orphaned have lines of their own.
+const maxLoggedOrphans = 100
+
+func logOrphaned(ctx context.Context, steps []*Step) {
+	logger, count := log.FromContext(ctx), 0
+	for _, s := range steps {
+		if s.written == nil {
+			continue
+		}
+		if count++; count <= maxLoggedOrphans {
+			logger.Info("took the owner off", "object", s.Key.Logged())
+		}
+	}
+	if more := count - maxLoggedOrphans; more > 0 {
+		logger.Info("took the owner off more", "objects", more)
+	}
 }
 
 // orphanOne tries again when the object is changed at the same time, most likely by the
@@ -37,6 +58,9 @@ func (p *Planner) orphanOne(ctx context.Context, s *Step) error {
 		}
 		options := metav1.PatchOptions{FieldManager: object.FieldManager}
 		_, err = resourceOf(p.client, s.Item).Patch(ctx, s.Key.Name, patch.Kind, patch.Data, options)
+		if err == nil {
+			s.written = &object.Difference{OnlyOwners: true}
+		}
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}

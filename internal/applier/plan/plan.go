@@ -53,6 +53,9 @@ type Step struct {
 
 	// dryRunDone says that the object was created in a dry run.
 	dryRunDone bool
+
+	// written is what was changed by the request that was sent; nil if there was none.
+	written *object.Difference
 }
 
 // state is what is known of an object on the cluster.

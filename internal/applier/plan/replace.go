@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -56,12 +57,19 @@ func (w writer) replaceIfImmutable(ctx context.Context, s *Step, refusal error) 
 	if w.isDryRun() {
 		return s.Live, nil
 	}
+	replaced := &object.Difference{Replaced: true, Fields: s.immutable}
 	made, err := w.create(ctx, s)
+	if err == nil {
+		s.written = replaced
+		return made, nil
+	}
+	// It is the one change that nothing else would tell of.
+	log.FromContext(ctx).Info("deleted", "object", s.Key.Logged(), "fields", replaced.LoggedFields())
 	if apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("it is created again when it is gone, for which it waits for finalizers [%s]: %w",
 			strings.Join(s.Live.GetFinalizers(), ", "), err)
 	}
-	return made, err
+	return nil, err
 }
 
 // dryRunAnother has the API server judge an object that is like the wanted one, beside

@@ -47,8 +47,9 @@ func (w writer) askAgain(ctx context.Context) error {
 func (w writer) isDryRun() bool { return len(w.dryRun) > 0 }
 
 // write makes one object what a revision wants, and gives the object after that. It sends
-// no request if there is nothing to change. It fails with [*object.ConflictError] if an
-// object that is cached turns out to be somebody else's.
+// no request if there is nothing to change, and notes what it was that it has changed. It
+// fails with [*object.ConflictError] if an object that is cached turns out to be somebody
+// else's.
 func (w writer) write(ctx context.Context, s *Step) (*unstructured.Unstructured, error) {
 	live, err := w.createOrPatch(ctx, s)
 	for range maxRereads {
@@ -97,13 +98,18 @@ func (w writer) send(ctx context.Context, s *Step, patch object.Patch) (*unstruc
 			return nil, err
 		}
 	}
+	sent := patch
 	if s.state == cached || !w.isDryRun() {
 		var err error
-		if patch, err = patch.OnlyFor(s.Live.GetResourceVersion()); err != nil {
+		if sent, err = patch.OnlyFor(s.Live.GetResourceVersion()); err != nil {
 			return nil, err
 		}
 	}
-	return w.patch(ctx, s, patch)
+	live, err := w.patch(ctx, s, sent)
+	if err == nil && !w.isDryRun() {
+		s.written = new(patch.Difference(s.Live))
+	}
+	return live, err
 }
 
 func (w writer) patch(ctx context.Context, s *Step, patch object.Patch) (*unstructured.Unstructured, error) {
@@ -120,7 +126,11 @@ func (w writer) create(ctx context.Context, s *Step) (*unstructured.Unstructured
 		return nil, err
 	}
 	options := metav1.CreateOptions{FieldManager: object.FieldManager, DryRun: w.dryRun}
-	return resourceOf(w.client, s.Item).Create(ctx, s.Object, options)
+	made, err := resourceOf(w.client, s.Item).Create(ctx, s.Object, options)
+	if err == nil && !w.isDryRun() {
+		s.written = &object.Difference{Missing: true}
+	}
+	return made, err
 }
 
 // remove deletes an object that the revision has dropped, in the background. It does not
