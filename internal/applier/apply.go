@@ -86,26 +86,26 @@ func announce(ctx context.Context, guard *plan.Guard, desired installation.Desir
 // checks have found and let pass.
 func (a *Applier) planAndCheck(ctx context.Context, planner *plan.Planner, history *release.History, desired installation.Desired) (_ *operation, notes []string, err error) {
 	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
-	for _, object := range desired.Objects {
-		owned = append(owned, planner.Owner.Own(object))
+	for _, obj := range desired.Objects {
+		owned = append(owned, planner.Owner.Own(obj))
 	}
 	before, err := history.Objects(ctx, release.NamedAs(owned))
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := planner.Plan(owned, before)
+	planned, err := planner.Plan(owned, before)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(a.watches.Denied(planner.Owner.Name)) == 0 {
-		plan.UseCache(a.memory(planner.Owner).notDrifted())
+		planned.UseCache(a.memory(planner.Owner).notDrifted())
 	}
-	notes, err = a.check(ctx, planner, plan, desired, before)
+	notes, err = a.check(ctx, planner, planned, desired, before)
 	if err != nil {
 		return nil, nil, err
 	}
-	release, err := history.NewOperation(desired.Revision, owned, desired.Annotations)
-	return &operation{plan: plan, release: release}, notes, err
+	recorded, err := history.NewOperation(desired.Revision, owned, desired.Annotations)
+	return &operation{plan: planned, release: recorded}, notes, err
 }
 
 // operation is an install or upgrade that has been checked.
@@ -150,18 +150,18 @@ func (c content) LastApplied() map[object.Key]object.Fingerprint {
 // object is there at all is found out by creating it in a dry run, so that new objects have
 // theirs here; those of all others come last, since what the API server refuses is told by
 // the checks in better words.
-func (a *Applier) check(ctx context.Context, planner *plan.Planner, plan *plan.Plan, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+func (a *Applier) check(ctx context.Context, planner *plan.Planner, planned *plan.Plan, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
 	onPermissions, err := a.checkPermissions(ctx, planner.Owner, desired, before)
 	if err != nil {
 		return nil, err
 	}
-	if err := planner.Inspect(ctx, plan); err != nil {
+	if err := planner.Inspect(ctx, planned); err != nil {
 		return nil, err
 	}
-	onDefinitions, err := a.checkDefinitions(ctx, desired.Preflight, plan)
+	onDefinitions, err := a.checkDefinitions(ctx, desired.Preflight, planned)
 	if err != nil {
 		return nil, err
 	}
-	err = planner.DryRun(ctx, plan)
-	return slices.Concat(onPermissions, onDefinitions, plan.Replacements()), err
+	err = planner.DryRun(ctx, planned)
+	return slices.Concat(onPermissions, onDefinitions, planned.Replacements()), err
 }

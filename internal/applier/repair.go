@@ -51,12 +51,12 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 			return installation.Result{}, err
 		}
 	}
-	plan, err := planner.PlanRepair(ctx, objects, extent.tried)
+	planned, err := planner.PlanRepair(ctx, objects, extent.tried)
 	if err != nil {
 		return installation.Result{}, err
 	}
 	executor := planner.Executor()
-	kept, err := a.restore(ctx, executor, plan)
+	kept, err := a.restore(ctx, executor, planned)
 	repaired := executor.Repaired(isFirst)
 	known.NoteRepairs(repaired, now)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 		known.SettleSome(executor.Progress.Left.Live, kept)
 	}
 	if extent.all && !extent.watched {
-		a.watch(owner, plan.Items(), executor.Progress.Left.Since())
+		a.watch(owner, planned.Items(), executor.Progress.Left.Since())
 	}
 	result := a.result(owner, executor.Progress)
 	result.Differences = repaired
@@ -133,11 +133,11 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	return found, nil
 }
 
-func (a *Applier) restore(ctx context.Context, executor *plan.Executor, plan *plan.Plan) (drift.Certificates, error) {
-	if err := executor.Execute(ctx, plan); err != nil {
+func (a *Applier) restore(ctx context.Context, executor *plan.Executor, planned *plan.Plan) (drift.Certificates, error) {
+	if err := executor.Execute(ctx, planned); err != nil {
 		return drift.Certificates{}, err
 	}
-	return a.certify(ctx, executor, plan.Steps)
+	return a.certify(ctx, executor, planned.Steps)
 }
 
 func (a *Applier) installed(ctx context.Context, owner object.Owner) (*release.Installed, error) {

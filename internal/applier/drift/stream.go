@@ -222,14 +222,14 @@ func (s *stream) handleNext(events *eventReader) error {
 
 // next reads one event, of one that is too large only which object it is of.
 func (s *stream) next(events *eventReader) (event, error) {
-	kind, object, err := events.next()
+	kind, data, err := events.next()
 	switch {
 	case errors.Is(err, errLargeEvent):
 		return events.skipLarge(s.kind)
 	case err != nil:
 		return event{}, err
 	default:
-		return eventOf(s.kind, kind, object)
+		return eventOf(s.kind, kind, data)
 	}
 }
 
@@ -306,8 +306,8 @@ func (s *stream) page(ctx context.Context, options metav1.ListOptions, found map
 
 func (s *stream) readPage(body io.Reader, found map[object.Key]struct{}) (metav1.ListMeta, error) {
 	left := int64(math.MaxInt64) // nothing of it stays
-	return objectlist.Read(body, maxEvent, &left, func(object []byte) error {
-		seen, err := eventOf(s.kind, apiwatch.Added, object)
+	return objectlist.Read(body, maxEvent, &left, func(data []byte) error {
+		seen, err := eventOf(s.kind, apiwatch.Added, data)
 		if err != nil {
 			return err
 		}

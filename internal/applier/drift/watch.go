@@ -354,9 +354,9 @@ func (w *Watches) findDeleted(running *watch, found map[object.Key]struct{}, cov
 		if known == nil {
 			continue
 		}
-		for _, object := range known.keys() {
-			if _, exists := found[object]; !exists && covers(extension, object) {
-				w.handle(event{owner: extension, key: object}.deleted())
+		for _, one := range known.keys() {
+			if _, exists := found[one]; !exists && covers(extension, one) {
+				w.handle(event{owner: extension, key: one}.deleted())
 			}
 		}
 	}
