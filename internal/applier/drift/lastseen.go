@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"maps"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +17,10 @@ const (
 	// maxSeenOfOwner bounds those of one kind that have the label of one owner, so that
 	// nobody else pays for too many of them.
 	maxSeenOfOwner = 1_000
+
+	// maxLeftOut bounds the owners, of one kind, that are remembered to have objects that are
+	// not. Who may make objects can have any number of labels.
+	maxLeftOut = 1_000
 )
 
 // allSeen are the objects that all shared watches remember.
@@ -95,27 +98,50 @@ type lastSeen struct {
 
 // leftOut is whose objects are not all remembered.
 type leftOut struct {
-	owners map[string]struct{}
-	any    bool // any owner may have such
+	owners map[string]struct{} // at most maxLeftOut
+	any    bool                // any owner may have such
 }
 
-func (l leftOut) has(owner string) bool {
+func newLeftOut() leftOut { return leftOut{owners: map[string]struct{}{}} }
+
+func (l *leftOut) has(owner string) bool {
 	_, has := l.owners[owner]
 	return has || l.any
 }
 
+// add notes an owner. Without a label that was read it may be any.
+func (l *leftOut) add(owner string) {
+	if l.any {
+		return
+	}
+	if l.owners[owner] = struct{}{}; owner == "" || len(l.owners) > maxLeftOut {
+		l.addAll()
+	}
+}
+
+func (l *leftOut) addAll() {
+	l.any = true
+	clear(l.owners)
+}
+
 func newLastSeen(kind schema.GroupKind, all *allSeen) *lastSeen {
-	made := &lastSeen{kind: kind, objects: map[place]seenObject{}, ofOwner: map[unique.Handle[string]]int{}, all: all}
-	made.leftOut.owners, made.earlier.owners = map[string]struct{}{}, map[string]struct{}{}
+	made := &lastSeen{
+		kind: kind, objects: map[place]seenObject{}, ofOwner: map[unique.Handle[string]]int{}, all: all,
+		leftOut: newLeftOut(), earlier: newLeftOut(),
+	}
 	all.kinds[made] = struct{}{}
 	return made
 }
 
 // begin is called when an initial sync begins, which reports all objects anew.
 func (l *lastSeen) begin() {
-	maps.Copy(l.earlier.owners, l.leftOut.owners)
-	l.earlier.any = l.earlier.any || l.leftOut.any
-	l.leftOut = leftOut{owners: map[string]struct{}{}}
+	for owner := range l.leftOut.owners {
+		l.earlier.add(owner)
+	}
+	if l.leftOut.any {
+		l.earlier.addAll()
+	}
+	l.leftOut = newLeftOut()
 	if l.all.count < maxSeen/2 {
 		l.all.share = maxSeenOfOwner
 	}
@@ -133,7 +159,7 @@ func (l *lastSeen) note(at place, seen event, isWanted bool) (remembered bool) {
 		owner: unique.Make(seen.owner), version: seen.version, fingerprint: seen.fingerprint, unknown: seen.unknown, wanted: isWanted,
 	})
 	if known && !remembered {
-		l.leaveOut(before.owner.Value()) // whose it was before its label has changed
+		l.leftOut.add(before.owner.Value()) // whose it was before its label has changed
 	}
 	return remembered
 }
@@ -154,10 +180,10 @@ func (l *lastSeen) remember(at place, seen seenObject) bool {
 func (l *lastSeen) hasRoom(owner unique.Handle[string]) bool {
 	switch {
 	case !l.all.makeRoom():
-		l.leftOut.any = true
+		l.leftOut.addAll()
 		return false
 	case l.ofOwner[owner] >= l.all.share:
-		l.leaveOut(owner.Value())
+		l.leftOut.add(owner.Value())
 		return false
 	default:
 		return true
@@ -181,7 +207,7 @@ func (l *lastSeen) forgetLargest(count int) {
 	for owner, has := range l.ofOwner {
 		if has > count {
 			largest[owner] = struct{}{}
-			l.leaveOut(owner.Value())
+			l.leftOut.add(owner.Value())
 		}
 	}
 	if len(largest) == 0 {
@@ -194,16 +220,6 @@ func (l *lastSeen) forgetLargest(count int) {
 	}
 }
 
-// leaveOut notes that an owner has an object that is not remembered. Without a label that was
-// read it may be any.
-func (l *lastSeen) leaveOut(owner string) {
-	if owner == "" {
-		l.leftOut.any = true
-		return
-	}
-	l.leftOut.owners[owner] = struct{}{}
-}
-
 // keep is called at the end of an initial sync, and forgets what is not among the objects that
 // exist.
 func (l *lastSeen) keep(existing map[object.Key]struct{}) {
@@ -212,7 +228,7 @@ func (l *lastSeen) keep(existing map[object.Key]struct{}) {
 			l.forget(at)
 		}
 	}
-	l.earlier = leftOut{owners: map[string]struct{}{}}
+	l.earlier = newLeftOut()
 }
 
 func (l *lastSeen) forget(at place) {

@@ -436,6 +436,25 @@ func TestWhatIsLeftOutDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestOwnersThatAreLeftOutAreBounded: with too many of them it is taken for unknown of
+// everybody which objects there are, and none of their names is kept.
+func TestOwnersThatAreLeftOutAreBounded(t *testing.T) {
+	t.Parallel()
+	left := newLeftOut()
+	for i := range maxLeftOut {
+		left.add(fmt.Sprint("x", i))
+	}
+	if left.has("y") || !left.has("x0") || len(left.owners) != maxLeftOut {
+		t.Errorf("%d owners are left out; of those another one: %t", len(left.owners), left.has("y"))
+	}
+	for i := range maxLeftOut {
+		left.add(fmt.Sprint("z", i))
+		if !left.has("y") || len(left.owners) > 0 {
+			t.Fatalf("%d owners are left out; of those another one: %t", len(left.owners), left.has("y"))
+		}
+	}
+}
+
 // TestVersionsAreTold: fingerprints do not have those of objects that count generations, and
 // an upgrade writes over the version that it knows.
 func TestVersionsAreTold(t *testing.T) {
@@ -466,7 +485,7 @@ func TestFresh(t *testing.T) {
 	if !join("x", "10") || !join("y", "20") || !join("z", "30") {
 		t.Error("after the initial sync some are not")
 	}
-	s.seen.leaveOut("x")
+	s.seen.leftOut.add("x")
 	if join("x", "10") {
 		t.Error("one of which objects were left out is")
 	}
