@@ -42,7 +42,7 @@ func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed
 	}
 	known := a.memory(owner).drift
 	done := known.BeginInitialSync(prints)
-	// A watch that runs already has no other initial sync.
+	// A watch that runs already has no other initial sync, and may not remember what it has seen.
 	if a.watch(owner, items, drift.AtLeast(installed.ListedAt)) {
 		timeout := time.NewTimer(maxInitialSync)
 		defer timeout.Stop()

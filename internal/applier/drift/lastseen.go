@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
@@ -77,8 +78,9 @@ type seenObject struct {
 	owner       unique.Handle[string] // as its label says
 	version     string
 	fingerprint object.Fingerprint
-	unknown     bool // it exists, and was too large to be read
-	wanted      bool // some extension has asked for it, so that it does not count
+	workload    *health.Workload // nil for what does not run anything
+	unknown     bool             // it exists, and was too large to be read
+	wanted      bool             // some extension has asked for it, so that it does not count
 }
 
 // lastSeen are the objects of one kind that exist, as a watch has last reported them.
@@ -156,7 +158,8 @@ func (l *lastSeen) note(at place, seen event, isWanted bool) (remembered bool) {
 		return false
 	}
 	remembered = l.remember(at, seenObject{
-		owner: unique.Make(seen.owner), version: seen.version, fingerprint: seen.fingerprint, unknown: seen.unknown, wanted: isWanted,
+		owner: unique.Make(seen.owner), version: seen.version, fingerprint: seen.fingerprint, workload: seen.workload,
+		unknown: seen.unknown, wanted: isWanted,
 	})
 	if known && !remembered {
 		l.leftOut.add(before.owner.Value()) // whose it was before its label has changed
@@ -257,7 +260,7 @@ func (l *lastSeen) forgetAll() {
 func (l *lastSeen) of(extension string, at place) (event, bool) {
 	found := event{owner: extension, key: at.key(l.kind)}
 	if seen, exists := l.objects[at]; exists {
-		found.version, found.fingerprint = seen.version, seen.fingerprint
+		found.version, found.fingerprint, found.workload = seen.version, seen.fingerprint, seen.workload
 		return found, !seen.unknown
 	}
 	return found.deleted(), !l.leftOut.has(extension) && !l.earlier.has(extension)

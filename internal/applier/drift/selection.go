@@ -13,7 +13,7 @@ import (
 
 // maxSelected is how many extensions a watch selects by their names: the length of a
 // request is limited. If more extensions share a watch, it gets the events of all
-// extensions.
+// extensions, and remembers what it has seen for those that come later.
 const maxSelected = 50
 
 // selection is which objects of its kind and namespace a watch gets.

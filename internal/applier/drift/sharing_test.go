@@ -25,7 +25,8 @@ import (
 // server is an API server with two ConfigMaps of each extension, a and b, that were deleted
 // (a) and changed (b). All is of resource version 20.
 type server struct {
-	host string
+	host       string
+	extensions int // how many there are
 
 	mu      sync.Mutex
 	asked   []string      // who watched what, from which version on
@@ -40,7 +41,7 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{cut: make(chan struct{}), changed: make(chan struct{})}
+	s := &server{extensions: extensions, cut: make(chan struct{}), changed: make(chan struct{})}
 	serving := httptest.NewServer(s)
 	t.Cleanup(serving.Close)
 	s.host = serving.URL
@@ -116,8 +117,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if query.Get("sendInitialEvents") != "" {
-		for i := range extensions {
-			if name := extension(i); user == "" || user == name {
+		for i := range s.extensions {
+			if name := extension(i); user == "" || user == name || user == everybody {
 				fmt.Fprintf(w, `{"type":"ADDED","object":{"metadata":{"namespace":"ns","name":"b-%s","uid":"changed","resourceVersion":"19","labels":{%q:%q}}}}`+"\n",
 					name, object.LabelOwnerName, name)
 			}
@@ -152,8 +153,13 @@ func (s *server) waitWhile(req *http.Request, holds func() bool) {
 	}
 }
 
-// extensions is how many there are on the server.
-const extensions = 20
+const (
+	// extensions is how many there are on the server, unless it says otherwise.
+	extensions = 20
+
+	// everybody is the ServiceAccount of extensions that have the same one.
+	everybody = "everybody"
+)
 
 func extension(i int) string { return fmt.Sprintf("x%02d", i) }
 
@@ -178,7 +184,7 @@ func newSharing(t *testing.T, server *server) (*Watches, map[string]*State) {
 		t.Fatal(err)
 	}
 	states := map[string]*State{}
-	for i := range extensions {
+	for i := range server.extensions {
 		states[extension(i)] = NewState()
 	}
 	watches := NewWatches(Config{Clients: clients, Find: func(name string) *State { return states[name] }, Changed: func(string) {}, Now: server.now})
@@ -189,13 +195,19 @@ func newSharing(t *testing.T, server *server) (*Watches, map[string]*State) {
 // look has an extension watched as after a restart, and checks what it is told.
 func look(t *testing.T, watches *Watches, state *State, name string) {
 	t.Helper()
-	items := itemsOf("configmaps", name)
+	lookAs(t, watches, state, ownerOf(name), "configmaps")
+}
+
+func lookAs(t *testing.T, watches *Watches, state *State, owner object.Owner, resource string) {
+	t.Helper()
+	name := owner.Name
+	items := itemsOf(resource, name)
 	prints := map[object.Key]object.Fingerprint{}
 	for _, item := range items {
 		prints[item.Key] = object.Fingerprint{UID: "before", ResourceVersion: "1"}
 	}
 	done := state.BeginInitialSync(prints)
-	if !watches.Watch(ownerOf(name), items, AtLeast("10")) {
+	if !watches.Watch(owner, items, AtLeast("10")) {
 		t.Errorf("%s: it is not told of all", name)
 	}
 	select {
@@ -494,5 +506,98 @@ func TestCloseWhileManyJoin(t *testing.T) {
 	joining.Wait()
 	if len(watches.shared)+len(watches.active) > 0 || watches.seen.count != 0 {
 		t.Errorf("%d and %d watches go on, and remember %d objects", len(watches.shared), len(watches.active), watches.seen.count)
+	}
+}
+
+// TestManyExtensionsOfOneServiceAccount: as after a restart, each is told of its objects,
+// however many there are. Once they are too many to be selected, nothing begins anew.
+func TestManyExtensionsOfOneServiceAccount(t *testing.T) {
+	t.Parallel()
+	const many = 3 * maxSelected
+	for name, look := range map[string]func(all *sync.WaitGroup, look func()){
+		"one after the other": func(_ *sync.WaitGroup, look func()) { look() },
+		"at once":             func(all *sync.WaitGroup, look func()) { all.Go(look) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := newServer(t)
+			server.extensions = many
+			watches, states := newSharing(t, server)
+			var looking sync.WaitGroup
+			for i := range many {
+				look(&looking, func() {
+					owner := object.Owner{Name: extension(i), Namespace: "ns", ServiceAccount: everybody}
+					lookAs(t, watches, states[owner.Name], owner, "secrets")
+				})
+			}
+			looking.Wait()
+			if asked := server.await(t, 1); len(asked) > maxSelected+1 {
+				t.Errorf("watches began %d times, want %d at most", len(asked), maxSelected+1)
+			}
+			for i := range many {
+				watches.Unwatch(extension(i))
+			}
+			if watches.seen.count > 0 || len(watches.seen.kinds) > 0 {
+				t.Errorf("%d objects of %d watches are remembered when nobody is left", watches.seen.count, len(watches.seen.kinds))
+			}
+		})
+	}
+}
+
+// TestWatchesThatAreReplacedGoNotBack has an extension come with an older version than the
+// one that what it takes part in began with.
+func TestWatchesThatAreReplacedGoNotBack(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	server.silent = true
+	watches, _ := newSharing(t, server)
+	for i, since := range []string{"10", "5", "15"} {
+		owner := object.Owner{Name: extension(i), Namespace: "ns", ServiceAccount: everybody}
+		watches.Watch(owner, itemsOf("secrets", owner.Name), AtLeast(since))
+		server.await(t, i+1)
+	}
+	const path = everybody + " /api/v1/namespaces/ns/secrets "
+	if diff := cmp.Diff([]string{path + "10", path + "10", path + "15"}, server.await(t, 3)); diff != "" {
+		t.Errorf("watches (-want +got):\n%s", diff)
+	}
+}
+
+// TestEventsAreToldUnderTheLock: what a watch tells cannot come after what one in its place
+// has told.
+func TestEventsAreToldUnderTheLock(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	clients, err := impersonation.New(&rest.Config{Host: server.host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := NewState()
+	var watches *Watches
+	watches = NewWatches(Config{Clients: clients, Changed: func(string) {}, Find: func(string) *State {
+		if watches.mu.TryLock() {
+			watches.mu.Unlock()
+			t.Error("an event is told beside whatever else happens")
+		}
+		return state
+	}})
+	t.Cleanup(watches.Close)
+	lookAs(t, watches, state, ownerOf(extension(0)), "secrets")
+}
+
+// TestNewest is of versions, which may be such as cannot be compared.
+func TestNewest(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ one, other, want string }{
+		{one: "9", other: "10", want: "10"},
+		{one: "10", other: "9", want: "10"},
+		{one: "9", other: "9", want: "9"},
+		{one: "x", other: "x", want: "x"},
+		{one: "9", other: "x"},
+		{one: "9", other: ""},
+		{one: "", other: "9"},
+	} {
+		if got := newest(test.one, test.other); got != test.want {
+			t.Errorf("of %q and %q %q is the newest, want %q", test.one, test.other, got, test.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -47,6 +48,17 @@ type watch struct {
 	denied   bool
 	stop     context.CancelFunc
 	selected selection
+
+	// since is the resource version that an initial sync is no older than: the newest that
+	// anybody has asked for, or that was told to all users.
+	since string
+
+	// version is the one up to which all was told; empty until the end of the initial sync.
+	version string
+
+	// seen is what is told to extensions that come later; nil unless the watch gets the objects
+	// of all.
+	seen *lastSeen
 }
 
 // Config is what [Watches] need. All fields are required. The functions are called while
@@ -80,8 +92,8 @@ func AtLeast(version string) Since { return func(schema.GroupKind) string { retu
 type Watches struct {
 	config Config
 
-	// mu also makes what a shared watch sees of an object and what an extension is told of
-	// it one step: otherwise one that joins could be told what was so before, last.
+	// mu also makes what a watch sees of an object and what an extension is told of it one
+	// step: otherwise one that joins could be told what was so before, last.
 	mu     sync.Mutex
 	active map[watchKey]*watch
 	shared map[watchKey]*shared
@@ -94,7 +106,7 @@ type Watches struct {
 	// nextStart is when a watch that takes the place of a shared one may begin at the earliest.
 	nextStart time.Time
 
-	// seen are the objects that all shared watches remember.
+	// seen are the objects that all watches remember.
 	seen *allSeen
 }
 
@@ -107,7 +119,7 @@ func NewWatches(config Config) *Watches {
 // only objects of earlier revisions needed. Watches that were denied before are started
 // again. It does not wait for them. fresh says that they report all of the objects from now
 // on, no older than since says for their kind: with their initial sync if they start, and
-// out of what they have seen if they are shared.
+// out of what they have seen if they get the objects of all extensions.
 func (w *Watches) Watch(owner object.Owner, items []object.Item, since Since) (fresh bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,8 +145,9 @@ func (w *Watches) Watch(owner object.Owner, items []object.Item, since Since) (f
 		running, covered := w.use(key, objects[0].GroupKind, owner.Name, namesOf(objects))
 		if !covered {
 			w.start(key, running, from, 0)
+		} else if !w.replay(running, owner.Name, objects, from) {
+			fresh = false
 		}
-		fresh = fresh && !covered
 	}
 	return fresh
 }
@@ -167,13 +180,35 @@ func (w *Watches) use(key watchKey, kind schema.GroupKind, extension string, nam
 	return running, ok && !running.denied && running.selected.covers(extension, names)
 }
 
+// replay tells an extension what a watch that gets the objects of all has seen of its own.
+// fresh says that it was told of all of them, or is by the rest of the initial sync. If the
+// watch has not come as far as since, what it has seen may be older than what the extension
+// knows.
+func (w *Watches) replay(running *watch, extension string, objects []object.Key, since string) (fresh bool) {
+	if running.seen == nil || !running.hasReached(since) {
+		return false
+	}
+	fresh = true
+	for _, at := range placesOf(objects) {
+		seen, known := running.seen.of(extension, at)
+		switch {
+		case !known:
+			fresh = false
+		case seen.fingerprint.Deleted && running.version == "": // it may be yet to come
+		default:
+			w.handle(seen)
+		}
+	}
+	return fresh
+}
+
 // Close stops all watches, and starts no others.
 func (w *Watches) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
 	for key, running := range w.active {
-		running.stop()
+		running.end()
 		delete(w.active, key)
 	}
 	for key := range w.shared {
@@ -197,7 +232,7 @@ func (w *Watches) release(extension string, keep func(watchKey) bool) {
 		if len(running.users) > 0 {
 			return false
 		}
-		running.stop()
+		running.end()
 		return true
 	})
 	for key, running := range w.shared {
@@ -242,36 +277,107 @@ func (w *Watches) Unconfirmed(extension string) bool {
 	return false
 }
 
-// start runs a watch until it is stopped or denied, after a while if it is not the first of
-// many. It replaces a running one that selects too little.
-func (w *Watches) start(key watchKey, running *watch, since string, after time.Duration) {
-	if running.stop != nil {
-		running.stop()
+// hasReached says that what the watch tells is no older than since. Until the end of its
+// initial sync that is what it was asked for.
+func (r *watch) hasReached(since string) bool {
+	told := cmp.Or(r.version, r.since)
+	return told == "" || !isNewer(since, told)
+}
+
+// end stops a watch and forgets what it has seen.
+func (r *watch) end() {
+	if r.stop != nil {
+		r.stop()
 	}
+	if r.seen != nil {
+		r.seen.forgetAll()
+	}
+}
+
+// begin prepares a watch to run, in the place of one that selects too little if there is one.
+// Its initial sync is then no older than what users of that one were told: an API server that
+// lags behind would report their objects as they were before.
+func (w *Watches) begin(running *watch, since string) context.Context {
+	isFirst := running.stop == nil
+	running.end()
 	ctx, cancel := newContext()
-	running.stop, running.denied = cancel, false
-	selected := selectionOf(running.users)
-	running.selected = selected
+	running.stop, running.denied, running.version, running.seen = cancel, false, "", nil
+	if isFirst {
+		running.since = since
+	} else {
+		running.since = newest(running.since, since)
+	}
+	running.selected = selectionOf(running.users)
+	if running.selected.extensions == nil {
+		running.seen = newLastSeen(running.kind, w.seen)
+	}
+	return ctx
+}
+
+// newest is the newer of two resource versions. If they cannot be compared it is empty, for
+// the newest one that there is.
+func newest(one, other string) string {
+	switch {
+	case one == "", other == "":
+		return ""
+	case one == other, isNewer(one, other):
+		return one
+	case isNewer(other, one):
+		return other
+	default:
+		return ""
+	}
+}
+
+// start runs a watch until it is stopped or denied, after a while if it is not the first of
+// many. It replaces a running one that selects too little. Whether it still runs and what it
+// tells are one step: otherwise its last event could be told after newer ones of the watch in
+// its place.
+func (w *Watches) start(key watchKey, running *watch, since string, after time.Duration) {
+	ctx := w.begin(running, since)
+	selected := running.selected
+	locked := func(do func()) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if ctx.Err() == nil {
+			do()
+		}
+	}
 	stream := &stream{
 		clients:  w.config.Clients,
 		key:      key,
 		kind:     running.kind,
 		selected: selected,
-		since:    since,
+		since:    running.since,
 		now:      w.config.Now,
+		began: func() {
+			locked(func() {
+				if running.seen != nil {
+					running.seen.begin()
+				}
+			})
+		},
 		handle: func(seen event) bool {
-			if ctx.Err() == nil { // another stream may have told newer ones
-				w.tell(w.addressed(running, seen))
-			}
+			locked(func() {
+				if running.seen != nil {
+					running.seen.note(placeOf(seen.key), seen, false)
+				}
+				w.tell(running.addressed(seen))
+			})
 			return true
 		},
 		synced: func(found map[object.Key]struct{}) {
-			if ctx.Err() != nil {
-				return
-			}
-			w.findDeleted(running, found, func(extension string, one object.Key) bool {
-				return one.GroupKind == running.kind && one.Namespace == key.namespace && selected.covers(extension, []string{one.Name})
+			locked(func() {
+				if running.seen != nil {
+					running.seen.keep(found)
+				}
+				w.findDeleted(running, found, func(extension string, one object.Key) bool {
+					return one.GroupKind == running.kind && one.Namespace == key.namespace && selected.covers(extension, []string{one.Name})
+				})
 			})
+		},
+		reached: func(version string) {
+			locked(func() { running.version, running.since = version, version })
 		},
 	}
 	go func() {
@@ -284,13 +390,11 @@ func (w *Watches) start(key watchKey, running *watch, since string, after time.D
 
 // addressed are the events that report an event to the extensions that it is of. One without
 // a label that was read is reported to all that have an object of this name.
-func (w *Watches) addressed(running *watch, seen event) (told []event) {
+func (r *watch) addressed(seen event) (told []event) {
 	if seen.owner != "" {
 		return []event{seen}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for extension, names := range running.users {
+	for extension, names := range r.users {
 		if slices.Contains(names, seen.key.Name) {
 			seen.owner = extension
 			told = append(told, seen)
@@ -312,8 +416,8 @@ func (w *Watches) deny(ctx context.Context, running *watch) {
 		w.mu.Unlock()
 		return
 	}
-	running.stop()
-	running.denied = true
+	running.end()
+	running.denied, running.seen = true, nil
 	users := slices.Collect(maps.Keys(running.users))
 	w.mu.Unlock()
 	for _, extension := range users {
@@ -346,10 +450,7 @@ func (w *Watches) handle(seen event) {
 // findDeleted finds objects that were deleted while there was no watch: those that it
 // covers and has not found.
 func (w *Watches) findDeleted(running *watch, found map[object.Key]struct{}, covers func(extension string, one object.Key) bool) {
-	w.mu.Lock()
-	users := slices.Collect(maps.Keys(running.users))
-	w.mu.Unlock()
-	for _, extension := range users {
+	for extension := range running.users {
 		known := w.config.Find(extension)
 		if known == nil {
 			continue

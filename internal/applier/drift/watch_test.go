@@ -104,12 +104,11 @@ func TestClose(t *testing.T) {
 // TestEventsWithoutALabel are reported to the extensions that have an object of the name.
 func TestEventsWithoutALabel(t *testing.T) {
 	t.Parallel()
-	watches := NewWatches(Config{})
 	running := &watch{users: map[string][]string{"x": {"a", "b"}, "y": {"c"}, "z": {"a"}}}
-	if got, want := texts(watches.addressed(running, event{key: keys("a")[0], unknown: true})), []string{"x: unknown", "z: unknown"}; !slices.Equal(got, want) {
+	if got, want := texts(running.addressed(event{key: keys("a")[0], unknown: true})), []string{"x: unknown", "z: unknown"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	if got, want := texts(watches.addressed(running, event{owner: "y", key: keys("a")[0]}.deleted())), []string{"y/a: deleted"}; !slices.Equal(got, want) {
+	if got, want := texts(running.addressed(event{owner: "y", key: keys("a")[0]}.deleted())), []string{"y/a: deleted"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }
