@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 const labelLastApplied = "olm.operatorframework.io/traces"
@@ -365,5 +368,42 @@ func TestWatchesThatRunAlready(t *testing.T) {
 				t.Errorf("changes = %v, want the object back", result.Changes)
 			}
 		})
+	}
+}
+
+// TestRestartOverManyExtensionsOfOneServiceAccount: only the object is read that was changed
+// while no process ran, of the extension whose turn comes last.
+func TestRestartOverManyExtensionsOfOneServiceAccount(t *testing.T) {
+	t.Parallel()
+	const many = 55 // more than a watch selects by name
+	f := newFixture(t, "of-one-account")
+	owners := []object.Owner{f.owner}
+	for i := 1; i < many; i++ {
+		owners = append(owners, newOwner(t, fmt.Sprintf("%s-%d", f.owner.Name, i), f.owner.Namespace))
+	}
+	for _, f.owner = range owners {
+		f.apply(t, "1.0.0", configMap(f.owner.Name, "1"))
+	}
+	for _, owner := range owners {
+		f.applier.Forget(owner.Name)
+	}
+	changed := f.live(t, f.owner.Name)
+	changed.Data["key"] = "x"
+	if err := admin.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	f.restart(t)
+	for _, owner := range owners {
+		f.owner = owner
+		t.Cleanup(func() { f.applier.Forget(owner.Name) })
+		f.observe(t)
+	}
+	f.requests.take()
+	for _, f.owner = range owners {
+		f.repair(t)
+	}
+	want := map[string]int{"GET content": 1, "GET owner": 1, "PATCH content": 1}
+	if diff := cmp.Diff(want, countsOf(f.requests.take())); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
