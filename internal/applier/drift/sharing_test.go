@@ -573,7 +573,7 @@ func TestEventsAreToldUnderTheLock(t *testing.T) {
 	}
 	state := NewState()
 	var watches *Watches
-	watches = NewWatches(Config{Clients: clients, Changed: func(string) {}, Find: func(string) *State {
+	watches = NewWatches(Config{Clients: clients, Changed: func(string) {}, Now: time.Now, Find: func(string) *State {
 		if watches.mu.TryLock() {
 			watches.mu.Unlock()
 			t.Error("an event is told beside whatever else happens")
