@@ -40,3 +40,22 @@ status: {}
 		t.Errorf("the item differs (-want +got):\n%s", diff)
 	}
 }
+
+// TestMarks has labels and annotations without a value, and others that stay.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	owner := Owner{Name: "e", Namespace: "install"}
+	manifest := parse(t, "apiVersion: v1\nkind: ConfigMap\n", "metadata: {name: x, labels: {app: x, unset: null}, annotations: {note: x, unset: null}}")
+	got := owner.Own(manifest)
+	owner.Stamp(got)
+	wantLabels := map[string]string{
+		"app": "x", "unset": "", LabelOwnerKind: OwnerKind, LabelOwnerName: "e", labelManagedBy: managedByHelm,
+	}
+	if diff := cmp.Diff(wantLabels, got.GetLabels()); diff != "" {
+		t.Errorf("the labels differ (-want +got):\n%s", diff)
+	}
+	wantAnnotations := map[string]string{"note": "x", "unset": "", annotationReleaseName: "e", annotationReleaseNamespace: "install"}
+	if diff := cmp.Diff(wantAnnotations, got.GetAnnotations()); diff != "" {
+		t.Errorf("the annotations differ (-want +got):\n%s", diff)
+	}
+}
