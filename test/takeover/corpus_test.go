@@ -247,7 +247,10 @@ func renderedRelease(corpus fs.FS, pkg, version string) (*release, error) {
 			return nil, err
 		}
 		made := &release{pkg: pkg, version: version, bundle: content.CSV.Name, watch: mode.watch, objects: objects}
-		return made, made.addDefinitions(content)
+		if err := made.addDefinitions(content); err != nil {
+			return nil, err
+		}
+		return made, nil
 	}
 	return nil, nil
 }

@@ -12,10 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -56,8 +58,8 @@ func (s *site) leave(ctx context.Context, r *release) error {
 		return err
 	}
 	for _, rendered := range r.objects {
-		if gone := s.Admin.Delete(ctx, rendered.DeepCopy()); client.IgnoreNotFound(gone) != nil {
-			return errors.Join(err, gone)
+		if failed := client.IgnoreNotFound(s.Admin.Delete(ctx, rendered.DeepCopy())); failed != nil {
+			return errors.Join(err, failed)
 		}
 	}
 	extension.Finalizers = nil
@@ -77,7 +79,7 @@ func (s *site) leaveContent(ctx context.Context, r *release, extension *ocv1.Clu
 			return fmt.Errorf("%s %s: %w", rendered.GetKind(), rendered.GetName(), err)
 		}
 		if rendered.GetKind() == "CustomResourceDefinition" {
-			if err := s.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/"+rendered.GetName()); err != nil {
+			if err := s.established(ctx, rendered.GetName()); err != nil {
 				return err
 			}
 		}
@@ -87,6 +89,21 @@ func (s *site) leaveContent(ctx context.Context, r *release, extension *ocv1.Clu
 		return err
 	}
 	return s.Admin.Create(ctx, record, referenceManager)
+}
+
+// established waits until the kind of a definition is served.
+func (s *site) established(ctx context.Context, name string) error {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		found := &apiextensionsv1.CustomResourceDefinition{}
+		if err := s.Admin.Get(ctx, client.ObjectKey{Name: name}, found); err != nil {
+			return false, err
+		}
+		return apihelpers.IsCRDConditionTrue(found, apiextensionsv1.Established), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %q to be established: %w", name, err)
+	}
+	return nil
 }
 
 func (s *site) leaveExtension(ctx context.Context, r *release) (*ocv1.ClusterExtension, error) {
