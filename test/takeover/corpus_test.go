@@ -144,7 +144,12 @@ func (s *site) leaveAll(t *testing.T, corpus fs.FS) (names []string) {
 		if err != nil {
 			t.Fatalf("%s: %v", pkg.Name(), err)
 		}
-		if last != nil {
+		switch {
+		case last == nil:
+			t.Logf("%s: the reference renders no version of it", pkg.Name())
+		case len(last.objects) == 0:
+			t.Logf("%s %s has nothing but requirements, so that there is nothing to take over", last.pkg, last.version)
+		default:
 			releases = append(releases, last)
 		}
 	}
