@@ -163,11 +163,14 @@ func referenceTo(extension *ocv1.ClusterExtension) metav1.OwnerReference {
 	}
 }
 
-// stamped is an object as Helm writes it.
+// stamped is an object as Helm writes it, and as the reference has it after its first look:
+// a bundle that says itself what manages an object has the last word.
 func stamped(recorded *unstructured.Unstructured, extension *ocv1.ClusterExtension) *unstructured.Unstructured {
 	written := recorded.DeepCopy()
 	labels, annotations := written.GetLabels(), written.GetAnnotations()
-	labels["app.kubernetes.io/managed-by"] = "Helm"
+	if _, said := labels["app.kubernetes.io/managed-by"]; !said {
+		labels["app.kubernetes.io/managed-by"] = "Helm"
+	}
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
