@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -14,12 +15,15 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -45,6 +49,9 @@ func TestTakeoverOfTheCorpus(t *testing.T) {
 	s.bringForeignKinds(t, corpus)
 	s.bringCatalogs(t, corpus)
 	names := s.leaveAll(t, corpus)
+	if err := s.awaitWorkloads(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 
 	began := time.Now()
 	s.lookOn(t, "first.log", names)
@@ -61,6 +68,9 @@ func TestTakeoverOfTheCorpus(t *testing.T) {
 		}
 	}
 }
+
+// catalogAddress is in the status of catalogs, and that of all processes.
+const catalogAddress = "--catalog-server-external-url=https://catalogd-service.olmv1-system.svc"
 
 // startEmpty starts a cluster without a controller, on which nobody answers for webhooks.
 func startEmpty(t *testing.T) *site {
@@ -153,6 +163,7 @@ func (s *site) leaveAll(t *testing.T, corpus fs.FS) (names []string) {
 			releases = append(releases, last)
 		}
 	}
+	slices.SortStableFunc(releases, func(a, b *release) int { return a.turn() - b.turn() })
 	objects := 0
 	for _, release := range releases {
 		err := s.obstacle(t, release)
@@ -172,6 +183,14 @@ func (s *site) leaveAll(t *testing.T, corpus fs.FS) (names []string) {
 	return names
 }
 
+// turn has releases come last after which no pod can be made.
+func (r *release) turn() int {
+	if slices.ContainsFunc(r.objects, judgesPods) {
+		return 1
+	}
+	return 0
+}
+
 // obstacle is why the reference could not have installed a release beside the others: its
 // objects are there, or their kinds are not.
 func (s *site) obstacle(t *testing.T, r *release) error {
@@ -187,6 +206,40 @@ func (s *site) obstacle(t *testing.T, r *release) error {
 		}
 	}
 	return nil
+}
+
+// awaitWorkloads waits until each pod of each Deployment is available, or cannot be
+// scheduled. What extensions say of their workloads does not change after that.
+func (s *site) awaitWorkloads(ctx context.Context) error {
+	var unavailable, unschedulable int
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (_ bool, err error) {
+		unavailable, unschedulable, err = s.countPods(ctx)
+		return unavailable == unschedulable, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for workloads, of which %d pods are not available and %d cannot be scheduled: %w", unavailable, unschedulable, err)
+	}
+	return nil
+}
+
+// countPods counts the pods that Deployments lack, and those for which there is no node.
+func (s *site) countPods(ctx context.Context) (unavailable, unschedulable int, err error) {
+	deployments, pods := &appsv1.DeploymentList{}, &corev1.PodList{}
+	if err := errors.Join(s.Admin.List(ctx, deployments), s.Admin.List(ctx, pods)); err != nil {
+		return 0, 0, err
+	}
+	for i := range deployments.Items {
+		deployment := &deployments.Items[i]
+		unavailable += int(*deployment.Spec.Replicas - deployment.Status.AvailableReplicas)
+	}
+	for i := range pods.Items {
+		if slices.ContainsFunc(pods.Items[i].Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable
+		}) {
+			unschedulable++
+		}
+	}
+	return unavailable, unschedulable, nil
 }
 
 // kinds are those that the release defines.
@@ -308,7 +361,7 @@ func documents(files fs.FS, name string) ([]*unstructured.Unstructured, error) {
 func (s *site) lookOn(t *testing.T, log string, names []string) {
 	t.Helper()
 	log = filepath.Join(t.TempDir(), log)
-	controller, err := s.StartController(t.Context(), log, "--v=1")
+	controller, err := s.StartController(t.Context(), log, "--v=1", catalogAddress)
 	if err != nil {
 		t.Fatal(err)
 	}

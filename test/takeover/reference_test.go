@@ -54,7 +54,7 @@ func (s *site) leave(ctx context.Context, r *release) error {
 		return err
 	}
 	err = s.leaveContent(ctx, r, extension)
-	if !apierrors.IsInvalid(err) {
+	if !apierrors.IsInvalid(err) && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	for _, rendered := range r.objects {
@@ -75,6 +75,11 @@ func (s *site) leaveContent(ctx context.Context, r *release, extension *ocv1.Clu
 			return err
 		}
 		manifest.Write(append(text, '\n'))
+		if judgesPods(rendered) {
+			if err := s.awaitWorkloads(ctx); err != nil {
+				return err
+			}
+		}
 		if err := s.Admin.Create(ctx, stamped(recorded, extension), referenceManager); err != nil {
 			return fmt.Errorf("%s %s: %w", rendered.GetKind(), rendered.GetName(), err)
 		}
@@ -221,11 +226,30 @@ func recordOf(r *release, extension *ocv1.ClusterExtension, manifest string) (*c
 	}, nil
 }
 
-// inOrder has definitions come first, and webhooks after what they are for.
+// judgesPods tells webhooks that are called for pods. Nobody answers, so that no pod can be
+// made after them.
+func judgesPods(object *unstructured.Unstructured) bool {
+	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+	for _, webhook := range webhooks {
+		webhook, _ := webhook.(map[string]any)
+		rules, _, _ := unstructured.NestedSlice(webhook, "rules")
+		for _, rule := range rules {
+			rule, _ := rule.(map[string]any)
+			resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
+			if slices.Contains(resources, "pods") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inOrder has definitions come first, and webhooks after what they are for. As with Helm,
+// a ServiceAccount comes before the Secret of its token, which the cluster deletes without it.
 func inOrder(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	place := func(object *unstructured.Unstructured) int {
 		switch object.GetKind() {
-		case "CustomResourceDefinition":
+		case "CustomResourceDefinition", "ServiceAccount":
 			return 0
 		case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
 			return 2
