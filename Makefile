@@ -202,6 +202,12 @@ SEQUENCES ?= 20
 test-deletions: cluster-build ## Delete extensions at every write, and in SEQUENCES (20) random sequences.
 	go test -timeout 120m $(TESTFLAGS) ./test/e2e -run 'TestDeletionAtEveryWrite|TestRandomDeletions' -deletions -sequences=$(SEQUENCES)
 
+SEED ?= 1
+
+.PHONY: test-patches
+test-patches: cluster-build ## Change every field of objects of every kind, and say the corpus in other words; SEED (1) draws samples.
+	go test -timeout 60m $(TESTFLAGS) ./test/patches -thorough -seed=$(SEED)
+
 .PHONY: test-hostile
 test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
 	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks

@@ -10,9 +10,10 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// catalogsTimeout is for how long extensions wait quietly for catalogs after the controller
-// has begun to act. Status says that these are served, and they mostly come within seconds:
-// what could be said of an extension until then would be taken back at once.
+// catalogsTimeout is for how long extensions wait quietly after the controller has begun to
+// act: for catalogs, of which status says that they are served, and for what the cluster
+// serves. Both mostly come within seconds: what could be said of an extension until then
+// would be taken back at once.
 const catalogsTimeout = 2 * time.Minute
 
 // acting gives the time since the first pass over any extension.
@@ -22,13 +23,23 @@ func (r *Reconciler) acting() time.Duration {
 	return now.Sub(*r.began.Load())
 }
 
+// awaits is what it is too early to choose without; empty if nothing is.
+func (r *Reconciler) awaits(ctx context.Context, wanted Wanted, observed Observed) string {
+	switch {
+	case wanted.Selector == nil || r.acting() >= catalogsTimeout:
+		return ""
+	case isNotYet(observed.Surroundings.APIsErr):
+		return "waits for the APIs of the cluster, which are being read"
+	case r.awaitsCatalogs(ctx, wanted, observed):
+		return "waits for the content of catalogs, which is being read"
+	}
+	return ""
+}
+
 // awaitsCatalogs says whether the content of a catalog that matters to an extension is
 // served, as its status says, and was not read yet: of one that is selected or, if bundles
 // look at other extensions, of any.
 func (r *Reconciler) awaitsCatalogs(ctx context.Context, wanted Wanted, observed Observed) bool {
-	if wanted.Selector == nil || r.acting() >= catalogsTimeout {
-		return false
-	}
 	var list ocv1.ClusterCatalogList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return false // said by whoever chooses among catalogs
@@ -51,9 +62,9 @@ func isNotYet(err error) bool {
 	return errors.As(err, &says) && says.NotYet()
 }
 
-// awaitCatalogs ends a pass for which it is too early to choose. What is installed is kept,
-// and repaired, all the same.
-func (r *Reconciler) awaitCatalogs(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
+// await ends a pass for which it is too early to choose. What is installed is kept, and
+// repaired, all the same.
+func (r *Reconciler) await(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement, what string) {
 	outcome.Target.Action = Keep
 	outcome.Stage, outcome.Err = "", nil
 	r.keep(ctx, wanted, outcome)
@@ -63,5 +74,5 @@ func (r *Reconciler) awaitCatalogs(ctx context.Context, wanted Wanted, outcome *
 	outcome.Waiting = true
 	// Zero would mean never.
 	outcome.RecheckAfter = sooner(outcome.RecheckAfter, max(catalogsTimeout-r.acting(), time.Millisecond))
-	announced.awaiting(ctx, *outcome, "waits for the content of catalogs, which is being read")
+	announced.awaiting(ctx, *outcome, what)
 }

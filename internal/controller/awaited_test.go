@@ -19,6 +19,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
 // notYetError is that of content which was not read yet.
@@ -110,6 +111,39 @@ func TestExtensionsAwaitCatalogs(t *testing.T) {
 				t.Errorf("writes %q, events %q, error %v when the catalog was read", w.writes, w.events, err)
 			}
 		})
+	}
+}
+
+// TestExtensionsAwaitTheAPIs: after a start, nothing is said of an extension whose bundles
+// require APIs before it is known which ones the cluster serves.
+func TestExtensionsAwaitTheAPIs(t *testing.T) {
+	t.Parallel()
+	w := worldWith(t)
+	w.apisErr = notYetError{}
+	w.serves = map[requirement.API]bool{}
+	w.installation.Installed = &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
+	w.catalog["p"] = stating("p", map[string][]*requirement.Property{"1.0.0": {apiProperty("olm.gvk.required", thing)}}, "1.0.0")
+	w.mustReconcile(t)
+	lacks := "which the cluster does not serve"
+	if message := w.ready(t).Message; !strings.Contains(message, lacks) {
+		t.Fatalf("Ready is %q", message)
+	}
+	// Another process begins here.
+	w.reconciler.began.Store(nil)
+	w.serves, w.writes, w.events = nil, nil, nil
+	if _, err := w.reconcile(t); !errors.Is(err, requeue.ErrUnderway) || len(w.writes)+len(w.events) != 0 {
+		t.Errorf("writes %q, events %q, error %v before the APIs are known", w.writes, w.events, err)
+	}
+	w.serves = map[requirement.API]bool{}
+	if _, err := w.reconcile(t); err != nil || len(w.writes)+len(w.events) != 0 {
+		t.Errorf("writes %q, events %q, error %v when they are known, as before", w.writes, w.events, err)
+	}
+	w.reconciler.began.Store(nil)
+	w.reconciler.acting()
+	w.passed += catalogsTimeout
+	w.serves = nil
+	if _, err := w.reconcile(t); errors.Is(err, requeue.ErrUnderway) || len(w.writes) == 0 {
+		t.Errorf("writes %q, error %v after a long time", w.writes, err)
 	}
 }
 

@@ -157,9 +157,11 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		Installed: observed.Installation.Installed,
 	}
 	outcome.Stage, outcome.Err = stageOf(outcome.Target, invalid, observed), outcome.Target.Err
-	if invalid == nil && observed.isKnown() && r.awaitsCatalogs(ctx, wanted, observed) {
-		r.awaitCatalogs(ctx, wanted, &outcome, announced)
-		return outcome
+	if invalid == nil && observed.isKnown() {
+		if what := r.awaits(ctx, wanted, observed); what != "" {
+			r.await(ctx, wanted, &outcome, announced, what)
+			return outcome
+		}
 	}
 	switch outcome.Target.Action {
 	case None:

@@ -72,7 +72,8 @@ type world struct {
 	remaining       []string
 	deletionErr     error
 
-	serves map[requirement.API]bool
+	serves  map[requirement.API]bool
+	apisErr error // while serves is nil
 
 	watchesGrants bool
 
@@ -225,6 +226,9 @@ func (*world) OpenShift() string { return "" }
 
 func (w *world) APIs() (func(group, version, kind string) bool, error) {
 	if w.serves == nil {
+		if w.apisErr != nil {
+			return nil, w.apisErr
+		}
 		return nil, errUnknownAPIs
 	}
 	return func(group, version, kind string) bool {

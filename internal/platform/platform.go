@@ -27,7 +27,14 @@ const longestPause = 5 * time.Minute
 
 // ErrUnknown says that there is no answer yet. Config.Changed is called when there
 // is one.
-var ErrUnknown = errors.New("it is not known yet which APIs the cluster serves")
+var ErrUnknown error = unknownError{}
+
+type unknownError struct{}
+
+func (unknownError) Error() string { return "it is not known yet which APIs the cluster serves" }
+
+// NotYet reports that there will be an answer soon.
+func (unknownError) NotYet() bool { return true }
 
 // Config is what a Platform is made from. Every field is required.
 type Config struct {

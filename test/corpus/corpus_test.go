@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ const definition = "CustomResourceDefinition"
 // TestCorpus installs every package at the lowest version that can be installed,
 // all of them at once, repairs it, upgrades it to each of the following versions
 // in turn, and uninstalls it. Before each installation and upgrade one right is
-// missing.
+// missing. A controller that is started in between writes nothing.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	families := readCorpus(t)
@@ -53,6 +54,7 @@ func TestCorpus(t *testing.T) {
 	each("install", (*operatorPackage).install)
 	each("repair", (*operatorPackage).repair)
 	each("upgrade", (*operatorPackage).upgrade)
+	controller = s.restart(t, controller, crew)
 	each("uninstall", (*operatorPackage).uninstall)
 	s.nothingLeft(t)
 	if err := controller.Stop(); err != nil {
@@ -298,6 +300,37 @@ func (p *operatorPackage) nudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// restart has another controller look at all that is installed.
+func (s *suite) restart(t *testing.T, running *environment.Controller, crew map[string]*operatorPackage) *environment.Controller {
+	t.Helper()
+	if err := running.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	var installed []string
+	for name, p := range crew {
+		if p.current != nil {
+			installed = append(installed, name)
+		}
+	}
+	began := time.Now()
+	s.controllerLog = filepath.Join(s.logs, "restarted.log")
+	started := s.startController(t)
+	testkit.Eventually(t, restarting, "every package to be as wanted", func(context.Context) error {
+		return environment.AsWanted(s.controllerLog, installed)
+	})
+	requests, err := environment.ControllerRequests(s.auditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range requests {
+		if pkg, isWrite := writeFor(request); isWrite && request.StageTimestamp.After(began) {
+			t.Errorf("something of %s was written after the restart: %s", pkg, request)
+		}
+	}
+	t.Logf("%d packages were looked at after a restart", len(installed))
+	return started
 }
 
 func (p *operatorPackage) uninstall(t *testing.T) {

@@ -35,6 +35,9 @@ const (
 	// patience is how long one thing may take while all others are going on.
 	patience = time.Minute
 
+	// restarting is how long a controller may take to look at all packages.
+	restarting = 2 * time.Minute
+
 	// collecting is how long it may take until the cluster has deleted all that
 	// belonged to the packages.
 	collecting = 3 * time.Minute

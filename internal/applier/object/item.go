@@ -46,13 +46,20 @@ func Items(mapper meta.RESTMapper, release Owner, objects []*unstructured.Unstru
 	return items, nil
 }
 
+// clusterMetadata are the fields of metadata that the API server decides about.
+var clusterMetadata = []string{
+	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid",
+}
+
 func newItem(mapping *meta.RESTMapping, release Owner, obj *unstructured.Unstructured) Item {
 	obj = obj.DeepCopy()
 	// A manifest has the owner of its time. An earlier extension of the same name
 	// would have the garbage collector delete the object.
 	obj.SetOwnerReferences([]metav1.OwnerReference{*release.Reference()})
-	// Neither is the revision's to say, though some manifests have them.
-	unstructured.RemoveNestedField(obj.Object, "metadata", "creationTimestamp")
+	// None of it is the revision's to say, though manifests have it that were read from a cluster.
+	for _, field := range clusterMetadata {
+		unstructured.RemoveNestedField(obj.Object, "metadata", field)
+	}
 	unstructured.RemoveNestedField(obj.Object, "status")
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		obj.SetNamespace("")

@@ -63,7 +63,7 @@ func touchesItem(name string, fields map[string]any, items []any) bool {
 		return true
 	}
 	for _, item := range items {
-		if item, ok := item.(map[string]any); ok && covers(item, key) && touches(fields, restOf(item, key)) {
+		if item, ok := item.(map[string]any); ok && covers(item, key, goType{}) && touches(fields, restOf(item, key)) {
 			return true
 		}
 	}

@@ -33,7 +33,7 @@ var OwnerResource = ownerGroupVersion.WithResource("clusterextensions")
 // controller reference, which is how it is stored in the release.
 func (o Owner) Own(object *unstructured.Unstructured) *unstructured.Unstructured {
 	owned := object.DeepCopy()
-	owned.SetLabels(with(owned.GetLabels(), map[string]string{
+	owned.SetLabels(with(textsIn(owned, "labels"), map[string]string{
 		LabelOwnerKind: OwnerKind,
 		LabelOwnerName: o.Name,
 	}))
@@ -45,11 +45,27 @@ func (o Owner) Own(object *unstructured.Unstructured) *unstructured.Unstructured
 // bundle that says itself what manages an object has the last word, as it had
 // with the reference implementation after its first look.
 func (o Owner) Stamp(object *unstructured.Unstructured) {
-	object.SetLabels(with(map[string]string{labelManagedBy: managedByHelm}, object.GetLabels()))
-	object.SetAnnotations(with(object.GetAnnotations(), map[string]string{
+	object.SetLabels(with(map[string]string{labelManagedBy: managedByHelm}, textsIn(object, "labels")))
+	object.SetAnnotations(with(textsIn(object, "annotations"), map[string]string{
 		annotationReleaseName:      ReleaseName(o.Name),
 		annotationReleaseNamespace: o.Namespace,
 	}))
+}
+
+// textsIn are the labels or the annotations of a manifest. One that is null is empty, as for
+// the API server. There are none if another one is no text, which it refuses.
+func textsIn(manifest *unstructured.Unstructured, field string) map[string]string {
+	found, _, _ := unstructured.NestedFieldNoCopy(manifest.Object, "metadata", field)
+	values, _ := found.(map[string]any)
+	texts := make(map[string]string, len(values))
+	for key, value := range values {
+		text, isText := value.(string)
+		if !isText && value != nil {
+			return nil
+		}
+		texts[key] = text
+	}
+	return texts
 }
 
 func with(values, added map[string]string) map[string]string {

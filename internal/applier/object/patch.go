@@ -4,33 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
-
-// builtins are the kinds whose list merge rules are known.
-var builtins = newBuiltins()
-
-func newBuiltins() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
-	return scheme
-}
 
 // ThreeWay is a three-way merge of one object.
 type ThreeWay struct {
@@ -81,45 +65,50 @@ func (p Patch) SetsOwner() bool {
 	return false
 }
 
-// Patch is what brings the live object to what is wanted: fields that the revision sets are set, fields that
-// the revision before set and this one does not are removed, and all others
-// belong to whoever wrote them. Lists of built-in kinds merge by their keys,
-// those of other kinds are replaced whole.
+// Patch is what brings the live object to what is wanted: fields that the revision sets are
+// set, fields that the revision before set and this one does not are removed, and all others
+// belong to whoever wrote them. It is empty if it would change nothing that is stored. Lists
+// of built-in kinds merge by their keys, those of other kinds are replaced whole, and so are
+// those of an object for which no patch that merges comes to what is wanted.
 func (w ThreeWay) Patch() (Patch, error) {
-	typed, err := builtins.New(w.Wanted.GroupVersionKind())
-	if runtime.IsNotRegisteredError(err) {
-		return w.ListReplacingPatch()
-	}
-	if err != nil {
-		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
-	}
-	lookup, err := strategicpatch.NewPatchMetaFromStruct(typed)
-	if err != nil {
-		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
-	}
-	w = w.asStored()
-	if w.isCovered() {
+	t, isBuiltin := goTypeOf(w.Wanted.GroupVersionKind())
+	w = w.asStored(t)
+	switch {
+	case isKept(w.Wanted.Object, w.before().Object, w.Live.Object, t):
 		return Patch{}, nil
+	case !isBuiltin:
+		return w.listReplacing(t)
 	}
-	documents, err := w.documents()
+	documents, err := w.documents(t)
 	if err != nil {
 		return Patch{}, err
 	}
-	data, err := guarded(func() ([]byte, error) {
-		return strategicpatch.CreateThreeWayMergePatch(documents.before, documents.wanted, documents.live, lookup, true)
+	data, after, err := documents.strategicPatch(t)
+	switch {
+	case err != nil || !documents.areReached(after, t):
+		return w.listReplacing(t)
+	case isSame(documents.live, after, t):
+		return Patch{}, nil
+	default:
+		return Patch{Kind: types.StrategicMergePatchType, Data: data}, nil
+	}
+}
+
+// strategicPatch is the patch, and the object after it. It fails where it cannot be said how
+// something merges, and its object is not what is wanted where two items of a list have the
+// same key.
+func (d documents) strategicPatch(t goType) (patch, after []byte, err error) {
+	lookup := strategicpatch.PatchMetaFromStruct{T: t.Type}
+	patch, err = guarded(func() ([]byte, error) {
+		return strategicpatch.CreateThreeWayMergePatch(d.before, d.wanted, d.live, lookup, true)
 	})
 	if err != nil {
-		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
+		return nil, nil, err
 	}
-	// Some fields are sent although they are the same or mean the same, and the order of lists
-	// that nobody has changed.
-	after, err := guarded(func() ([]byte, error) {
-		return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(documents.live, data, lookup)
+	after, err = guarded(func() ([]byte, error) {
+		return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(d.live, patch, lookup)
 	})
-	if err == nil && w.isSame(documents.live, after) {
-		return Patch{}, nil
-	}
-	return Patch{Kind: types.StrategicMergePatchType, Data: data}, nil
+	return patch, after, err
 }
 
 var errNoObject = errors.New("fields are not what they are in an object of this kind")
@@ -135,51 +124,14 @@ func guarded(call func() ([]byte, error)) (data []byte, err error) {
 	return call()
 }
 
-// asStored has what is wanted, and was, in the words of the API server.
-func (w ThreeWay) asStored() ThreeWay {
-	// Where no object was read, the revision before stands for the live one.
-	stored := ThreeWay{Wanted: asStored(w.Wanted), Live: asStored(w.Live)}
-	if w.Before != nil {
-		stored.Before = asStored(w.Before)
-	}
-	return stored
-}
-
-// isSame reports that the API server would store the one live object as the other.
-func (w ThreeWay) isSame(a, b []byte) bool {
-	var x, y map[string]any
-	if utiljson.Unmarshal(a, &x) != nil || utiljson.Unmarshal(b, &y) != nil {
-		return false
-	}
-	if reflect.DeepEqual(x, y) {
-		return true
-	}
-	// What a patch says is known to this program if what it was made from is.
-	kind := w.Wanted.GroupVersionKind()
-	for _, said := range []*unstructured.Unstructured{w.Wanted, w.Before} {
-		if said == nil {
-			continue
-		}
-		if _, known := typed(kind, said.Object, true); !known {
-			return false
-		}
-	}
-	before, isTyped := typed(kind, x, false)
-	after, isTypedToo := typed(kind, y, false)
-	return isTyped && isTypedToo && equality.Semantic.DeepEqual(before, after)
-}
-
-// isCovered reports that nothing else was wanted before, and the live object has all of it.
-func (w ThreeWay) isCovered() bool {
-	if w.Before != nil && !reflect.DeepEqual(w.Before.Object, w.Wanted.Object) {
-		return false
-	}
-	return covers(w.Live.Object, w.Wanted.Object)
-}
-
 // ListReplacingPatch is [ThreeWay.Patch] with every list replaced whole.
 func (w ThreeWay) ListReplacingPatch() (Patch, error) {
-	documents, err := w.documents()
+	t, _ := goTypeOf(w.Wanted.GroupVersionKind())
+	return w.asStored(t).listReplacing(t)
+}
+
+func (w ThreeWay) listReplacing(t goType) (Patch, error) {
+	documents, err := w.documents(t)
 	if err != nil {
 		return Patch{}, err
 	}
@@ -187,22 +139,53 @@ func (w ThreeWay) ListReplacingPatch() (Patch, error) {
 	if err != nil {
 		return Patch{}, fmt.Errorf("comparing %s: %w", KeyOf(w.Wanted), err)
 	}
+	after, err := jsonpatch.MergePatch(documents.live, data)
+	if err == nil && isSame(documents.live, after, t) {
+		data = []byte("{}")
+	}
 	return Patch{Kind: types.MergePatchType, Data: data}, nil
+}
+
+// asStored has what is wanted, and was, in the words of the API server.
+func (w ThreeWay) asStored(t goType) ThreeWay {
+	// Where no object was read, the revision before stands for the live one.
+	stored := ThreeWay{Wanted: asStored(w.Wanted, t), Live: asStored(w.Live, t)}
+	if w.Before != nil {
+		stored.Before = asStored(w.Before, t)
+	}
+	return stored
+}
+
+// before is the object as the last revision wanted it. Where there is none, nothing else was
+// wanted.
+func (w ThreeWay) before() *unstructured.Unstructured {
+	if w.Before == nil {
+		return w.Wanted
+	}
+	return w.Before
+}
+
+// isSame reports that the API server would store the one live object as the other. Patches
+// have some fields although they are the same, and the order of lists that nobody has
+// changed.
+func isSame(a, b []byte, t goType) bool {
+	var x, y map[string]any
+	if utiljson.Unmarshal(a, &x) != nil || utiljson.Unmarshal(b, &y) != nil {
+		return false
+	}
+	return reflect.DeepEqual(withoutUnset(x, t), withoutUnset(y, t))
 }
 
 // documents are what is merged, as JSON.
 type documents struct{ before, wanted, live []byte }
 
-func (w ThreeWay) documents() (documents, error) {
-	before := w.Before
-	if before == nil {
-		before = w.Wanted
-	}
-	wanted := w.Wanted.DeepCopy()
+func (w ThreeWay) documents(t goType) (documents, error) {
+	before, wanted := w.before().DeepCopy(), w.Wanted.DeepCopy()
 	if isAggregated(wanted) {
-		wanted, before = withoutRules(wanted), withoutRules(before)
+		delete(wanted.Object, "rules")
+		delete(before.Object, "rules")
 	}
-	keepStored(wanted.Object, before.Object, w.Live.Object)
+	keepStored(wanted.Object, before.Object, w.Live.Object, t)
 	var result documents
 	var errs [3]error
 	result.before, errs[0] = json.Marshal(before.Object)
@@ -214,61 +197,16 @@ func (w ThreeWay) documents() (documents, error) {
 	return result, nil
 }
 
+// areReached reports that an object has all that is wanted.
+func (d documents) areReached(after []byte, t goType) bool {
+	var wanted, has map[string]any
+	return utiljson.Unmarshal(d.wanted, &wanted) == nil && utiljson.Unmarshal(after, &has) == nil && covers(has, wanted, t)
+}
+
 // isAggregated says that the cluster fills in the rules of a ClusterRole from
 // those of others, and would undo every change to them.
 func isAggregated(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == ClusterRoleKind && object.Object["aggregationRule"] != nil
-}
-
-// withoutRules shares all the rest with the role.
-func withoutRules(role *unstructured.Unstructured) *unstructured.Unstructured {
-	rest := maps.Clone(role.Object)
-	delete(rest, "rules")
-	return &unstructured.Unstructured{Object: rest}
-}
-
-// keepStored puts a live value in the place of a wanted one that it covers and that the
-// revision before wanted too. The API server fills in defaults inside of lists that are
-// replaced whole, and of unions whose other members go; these would differ for ever.
-func keepStored(wanted, before, live map[string]any) {
-	for key, value := range wanted {
-		switch value := value.(type) {
-		case map[string]any, []any:
-			if reflect.DeepEqual(value, before[key]) && covers(live[key], value) {
-				wanted[key] = runtime.DeepCopyJSONValue(live[key])
-				continue
-			}
-			wanted, isMap := value.(map[string]any)
-			before, _ := before[key].(map[string]any)
-			live, _ := live[key].(map[string]any)
-			if isMap {
-				keepStored(wanted, before, live)
-			}
-		}
-	}
-}
-
-// covers reports whether a live value has all of a wanted one, and maybe more in
-// its maps.
-func covers(live, wanted any) bool {
-	switch wanted := wanted.(type) {
-	case map[string]any:
-		live, ok := live.(map[string]any)
-		if !ok {
-			return false
-		}
-		for key, value := range wanted {
-			if !covers(live[key], value) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		live, ok := live.([]any)
-		return ok && slices.EqualFunc(live, wanted, covers)
-	default:
-		return reflect.DeepEqual(live, wanted)
-	}
 }
 
 // OwnersPatch replaces the owners of exactly the object that was read.

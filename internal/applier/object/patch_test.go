@@ -103,7 +103,7 @@ func TestPatchOf(t *testing.T) {
 			wanted: "spec: {template: {spec: {containers: [{name: c, resources: {limits: {cpu: 1000m}}}]}}}",
 			live:   "spec: {template: {spec: {containers: [{name: c, resources: {limits: {cpu: '2'}}}]}}}",
 			want: `{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"c"}],` +
-				`"containers":[{"name":"c","resources":{"limits":{"cpu":"1000m"}}}]}}}}`,
+				`"containers":[{"name":"c","resources":{"limits":{"cpu":"1"}}}]}}}}`,
 		},
 		"container added by somebody else": {
 			reason: "the order of ours is kept",
@@ -130,10 +130,10 @@ func TestPatchOf(t *testing.T) {
 			live:   "spec: {ports: [{port: 443, protocol: TCP, targetPort: 443}]}",
 		},
 		"port that leads elsewhere": {
+			reason: "zero is none, so that the manifest does not say where to",
 			kind:   serviceKind,
 			wanted: "spec: {ports: [{port: 443, targetPort: 0}]}",
 			live:   "spec: {ports: [{port: 443, protocol: TCP, targetPort: 8443}]}",
-			want:   `{"spec":{"$setElementOrder/ports":[{"port":443}],"ports":[{"port":443,"targetPort":443}]}}`,
 		},
 		"texts of a Secret": {
 			reason: "the API server encodes them",
@@ -144,10 +144,108 @@ func TestPatchOf(t *testing.T) {
 		"text over data of a Secret":         {kind: secretKind, wanted: "stringData: {a: x}\ndata: {a: eQ==}", live: "data: {a: eA==}"},
 		"texts of a Secret that are none":    {kind: secretKind, wanted: "stringData: {a: 1}", live: "data: {a: eA==}", want: `{"stringData":{"a":1}}`},
 		"nothing instead of an empty map":    {kind: configMapKind, wanted: "data: null", live: "immutable: false"},
-		"nothing where somebody has data":    {kind: configMapKind, wanted: "data: null", live: "data: {a: x}", want: `{"data":null}`},
+		"nothing where somebody has data":    {kind: configMapKind, wanted: "data: null", live: "data: {a: x}"},
 		"empty list instead of nothing":      {kind: roleKind, wanted: "rules: []", live: "rules: null"},
 		"empty list where somebody has some": {kind: roleKind, wanted: "rules: []", live: "rules: [{verbs: [get]}]", want: `{"rules":[]}`},
-		"defaults in a custom resource":      {kind: customKind, wanted: "spec: {list: [{a: 1}]}", live: "spec: {list: [{a: 1, b: 2}], c: 3}"},
+		"empty values beside a default": {
+			reason: "the API server has filled in the scope, and leaves out what is empty",
+			kind:   webhookKind,
+			wanted: "webhooks: [{name: v, clientConfig: {caBundle: ''}}, {name: w, rules: [{operations: [CREATE]}]}]",
+			live:   "webhooks: [{name: v, clientConfig: {}}, {name: w, rules: [{operations: [CREATE], scope: '*'}]}]",
+		},
+		"empty value beside a default in one list": {
+			kind:   bindingKind,
+			wanted: "subjects: [{kind: ServiceAccount, name: x, apiGroup: ''}, {kind: User, name: u}]",
+			live:   "subjects: [{kind: ServiceAccount, name: x}, {kind: User, name: u, apiGroup: rbac.authorization.k8s.io}]",
+		},
+		"quantity beside a default": {
+			kind:   statefulSetKind,
+			wanted: "spec: {volumeClaimTemplates: [{metadata: {name: d}, spec: {resources: {requests: {storage: 1024Mi}}}}]}",
+			live:   "spec: {volumeClaimTemplates: [{metadata: {name: d, creationTimestamp: null}, spec: {volumeMode: Filesystem, resources: {requests: {storage: 1Gi}}}}]}",
+		},
+		"defaults beside an item of somebody else": {
+			kind:   deploymentKind,
+			wanted: "spec: {template: {spec: {volumes: [{name: a}, {name: b, projected: {sources: [{serviceAccountToken: {path: p}}]}}]}}}",
+			live: "spec: {template: {spec: {volumes: [{name: a, emptyDir: {}}, {name: theirs, emptyDir: {}}, " +
+				"{name: b, projected: {defaultMode: 420, sources: [{serviceAccountToken: {path: p, expirationSeconds: 3600}}]}}]}}}",
+		},
+		"item of somebody else with the key of ours": {
+			reason: "the last one counts",
+			kind:   deploymentKind,
+			wanted: "spec: {template: {spec: {containers: [{name: c, env: [{name: E, value: a}]}]}}}",
+			live:   "spec: {template: {spec: {containers: [{name: c, env: [{name: E, value: a}, {name: E, value: b}]}]}}}",
+			want:   `{"spec":{"template":{"spec":{"containers":[{"env":[{"name":"E","value":"a"}],"name":"c"}]}}}}`,
+		},
+		"one of two items with one key": {
+			reason: "a strategic patch would change the other one",
+			kind:   deploymentKind,
+			wanted: "spec: {template: {spec: {containers: [{name: c, env: [{name: E, value: a}, {name: E, value: b}]}]}}}",
+			live:   "spec: {template: {spec: {containers: [{name: c, env: [{name: E, value: a}, {name: E, value: c}]}]}}}",
+			want:   `{"spec":{"template":{"spec":{"containers":[{"env":[{"name":"E","value":"a"},{"name":"E","value":"b"}],"name":"c"}]}}}}`,
+		},
+		"the second of two items with one key": {
+			kind:   serviceKind,
+			wanted: "spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}",
+			live:   "spec: {ports: [{port: 53, protocol: TCP}]}",
+			want:   `{"spec":{"ports":[{"port":53,"protocol":"TCP"},{"port":53,"protocol":"UDP"}]}}`,
+		},
+		"live item without a key": {
+			reason: "a strategic patch cannot be made",
+			kind:   accountKind, wanted: "secrets: [{name: a}]", live: "secrets: [{}]", want: `{"secrets":[{"name":"a"}]}`,
+		},
+		"map that this program does not know": {
+			reason: "a strategic patch cannot be made",
+			kind:   deploymentKind, before: "spec: {novelty: {a: 1}}", wanted: "spec: {novelty: {a: 2}}", live: "spec: {novelty: {a: 1}}",
+			want: `{"spec":{"novelty":{"a":2}}}`,
+		},
+		"false in a definition": {
+			kind: definitionKind,
+			wanted: "spec: {preserveUnknownFields: false, names: {shortNames: []}, versions: [{name: v1, deprecated: false, " +
+				"additionalPrinterColumns: [{name: Age, priority: 0}], schema: {openAPIV3Schema: {properties: {a: {nullable: false, items: {description: ''}}}}}}]}",
+			live: "spec: {names: {}, versions: [{name: v1, additionalPrinterColumns: [{name: Age}], schema: {openAPIV3Schema: {properties: {a: {items: {}}}}}}]}",
+		},
+		"default of a schema that is empty": {
+			reason: "it is content, of no type",
+			kind:   definitionKind,
+			wanted: "spec: {versions: [{name: v1, schema: {openAPIV3Schema: {default: {}}}}]}",
+			live:   "spec: {versions: [{name: v1, schema: {openAPIV3Schema: {type: object}}}]}",
+			want:   `{"spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"default":{}}}}]}}`,
+		},
+		"false in an APIService": {kind: apiServiceKind, wanted: "spec: {insecureSkipTLSVerify: false}", live: "spec: {groupPriorityMinimum: 1}"},
+		"empty list that is none": {
+			reason: "the API server has its default in the place of it",
+			kind:   policyKind, wanted: "spec: {policyTypes: [], egress: [{}]}", live: "spec: {policyTypes: [Ingress, Egress], egress: [{}]}",
+		},
+		"entry without a value":       {kind: configMapKind, wanted: "data: {a: null}", live: "data: {a: ''}"},
+		"entry without a value, gone": {kind: configMapKind, wanted: "data: {a: null}", live: "data: {b: x}", want: `{"data":{"a":""}}`},
+		"empty entry that is gone":    {kind: configMapKind, wanted: "data: {a: ''}", live: "data: {b: x}", want: `{"data":{"a":""}}`},
+		"dropped null": {
+			reason: "it has said nothing, so that what is there is not of the revision before",
+			kind:   deploymentKind, before: "spec: {template: {spec: {nodeSelector: null}}}",
+			wanted: "spec: {template: {spec: {}}}", live: "spec: {template: {spec: {nodeSelector: {a: b}}}}",
+		},
+		"the same in other words than before": {
+			kind:   bindingKind,
+			before: "subjects: [{kind: User, name: u}]", wanted: "subjects: [{kind: User, name: u, namespace: ''}]",
+			live: "subjects: [{kind: User, name: u, apiGroup: rbac.authorization.k8s.io}]",
+		},
+		"default that was not said before": {
+			kind:   bindingKind,
+			before: "subjects: [{kind: User, name: u}]", wanted: "subjects: [{kind: User, name: u, apiGroup: rbac.authorization.k8s.io}]",
+			live: "subjects: [{kind: User, name: u, apiGroup: rbac.authorization.k8s.io}]",
+		},
+		"nothing in a default of a custom resource": {
+			kind: customKind, wanted: "spec: {block: {text: null}}", live: "spec: {block: {open: true}}",
+		},
+		"nothing in a list of a custom resource": {
+			kind: customKind, wanted: "spec: {list: [{a: 1, b: null}]}", live: "spec: {list: [{a: 1, b: 2}]}",
+		},
+		"nothing that somebody has set in a custom resource": {kind: customKind, wanted: "spec: {a: null}", live: "spec: {a: 1}"},
+		"something before that is nothing now": {
+			kind: customKind, before: "spec: {a: 1}", wanted: "spec: {a: null}", live: "spec: {a: 1}", want: `{"spec":{"a":null}}`,
+		},
+		"empty list of finalizers of a custom resource": {kind: customMetadata, wanted: "metadata: {finalizers: []}", live: "metadata: {name: x}"},
+		"defaults in a custom resource":                 {kind: customKind, wanted: "spec: {list: [{a: 1}]}", live: "spec: {list: [{a: 1, b: 2}], c: 3}"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +274,14 @@ const (
 	secretKind     = "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"
 	serviceKind    = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n"
 	roleKind       = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n"
+	bindingKind    = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x}\n"
+	accountKind    = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: x}\n"
+	policyKind     = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\n"
+	apiServiceKind = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: x}\n"
 	customKind     = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: x}\n"
+	customMetadata = "apiVersion: example.com/v1\nkind: Thing\n"
+
+	statefulSetKind = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\n"
 )
 
 func parse(t *testing.T, kind, text string) *unstructured.Unstructured {

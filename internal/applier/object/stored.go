@@ -2,15 +2,16 @@ package object
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"maps"
-	"math"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/clusterextensions/operator-controller/internal/quantity"
 )
@@ -18,17 +19,87 @@ import (
 // What is wanted and what the API server has stored can be the same and written in two
 // ways. A patch from one to the other would change nothing, each time it is sent.
 
-// asStored is an object with those fields replaced that the API server replaces before it
-// stores one: no live object has them as they were. What is not an object of its kind stays
-// as it is, for the API server to refuse. It shares the rest with the object.
-func asStored(object *unstructured.Unstructured) *unstructured.Unstructured {
-	switch object.GroupVersionKind() {
-	case corev1.SchemeGroupVersion.WithKind("Secret"):
-		return &unstructured.Unstructured{Object: withStringData(object.Object)}
-	case corev1.SchemeGroupVersion.WithKind("Service"):
-		return &unstructured.Unstructured{Object: withTargetPorts(object.Object)}
+// asStored is an object in the words of the API server. A null says nothing, as when an
+// object is created, and neither does an empty value in the place of which the API server
+// puts a default. All other empty values stay: they are wanted. What is not of the type stays
+// as it is, for the API server to refuse. The object is not changed, and shares values with
+// the result.
+func asStored(object *unstructured.Unstructured, t goType) *unstructured.Unstructured {
+	fields, isObject := stored(object.Object, t).(map[string]any)
+	if !isObject {
+		return object
 	}
-	return object
+	if t.Type == reflect.TypeFor[corev1.Secret]() {
+		fields = withStringData(fields)
+	}
+	return &unstructured.Unstructured{Object: fields}
+}
+
+// stored is [asStored] for any value.
+func stored(value any, t goType) any {
+	if t = t.of(value); !t.isKnown() {
+		return value
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		kept := make(map[string]any, len(value))
+		for key, inner := range value {
+			if inner, said := storedBelow(t, key, inner); said {
+				kept[key] = inner
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, len(value))
+		for i, item := range value {
+			kept[i] = stored(item, t.items())
+		}
+		return kept
+	default:
+		return rewritten(value, t.Type)
+	}
+}
+
+// storedBelow is the value under a key of a map, and whether it says anything.
+func storedBelow(t goType, key string, value any) (_ any, said bool) {
+	inner := t.below(key)
+	switch {
+	case !inner.isKnown():
+		return value, true
+	case t.isStruct():
+		isDefault := slices.Contains(defaulted[t.Type], key) && isEmpty(value)
+		return stored(value, inner), value != nil && !isDefault
+	case value == nil && (inner.Kind() == reflect.String || inner.Type == reflect.TypeFor[[]byte]()):
+		return "", true // an entry without a value
+	default:
+		return stored(value, inner), true
+	}
+}
+
+// rewritten is a single value in the one of its forms that the API server writes.
+func rewritten(value any, t reflect.Type) any {
+	switch t {
+	case reflect.TypeFor[resource.Quantity]():
+		if text, _ := value.(string); quantity.IsHuge(text) {
+			return value
+		}
+	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](), reflect.TypeFor[metav1.Duration](), reflect.TypeFor[[]byte]():
+	default:
+		return value
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return value
+	}
+	read := reflect.New(t).Interface()
+	if json.Unmarshal(text, read) != nil {
+		return value
+	}
+	var written any
+	if text, err = json.Marshal(read); err != nil || utiljson.Unmarshal(text, &written) != nil {
+		return value
+	}
+	return written
 }
 
 // withStringData merges stringData of a Secret into its data, over it.
@@ -51,62 +122,109 @@ func withStringData(secret map[string]any) map[string]any {
 	return secret
 }
 
-// withTargetPorts gives ports of a Service that say zero, or an empty name, for where they
-// lead the default, which is the port itself.
-func withTargetPorts(service map[string]any) map[string]any {
-	spec, _ := service["spec"].(map[string]any)
-	ports, _ := spec["ports"].([]any)
-	replaced := make([]any, len(ports))
-	for i, item := range ports {
-		port, isPort := item.(map[string]any)
-		if target := port["targetPort"]; isPort && (target == int64(0) || target == float64(0) || target == "") {
-			port = maps.Clone(port)
-			port["targetPort"] = port["port"]
-			item = port
+// isEmpty reports the empty value of any type.
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	default:
+		return reflect.ValueOf(value).IsZero()
+	}
+}
+
+// isUnset reports a value that the API server cannot tell from none: an empty one, unless
+// the type is a pointer.
+func isUnset(value any, t goType) bool {
+	if value == nil {
+		return true
+	}
+	if t.isPointer() {
+		return false
+	}
+	if t = t.of(value); !t.isStruct() {
+		return t.isKnown() && isEmpty(value)
+	}
+	fields, isMap := value.(map[string]any)
+	for key, inner := range fields {
+		if !isUnset(inner, t.below(key)) {
+			return false
 		}
-		replaced[i] = item
 	}
-	if len(ports) == 0 {
-		return service
-	}
-	service, spec = maps.Clone(service), maps.Clone(spec)
-	spec["ports"], service["spec"] = replaced, spec
-	return service
+	return isMap
 }
 
-// typed is an object in its Go type, in which the same has one form: a quantity in other
-// words, an empty list and none, and false where that is the default. It is false for an
-// object that is not of the type and, strictly, for one with fields that the type does not
-// have: what they say would be lost. Definitions are not told apart by it, because fields
-// that are not known are lost in their schemas without an error.
-func typed(kind schema.GroupVersionKind, fields map[string]any, strictly bool) (runtime.Object, bool) {
-	object, err := builtins.New(kind)
-	if err != nil || kind.Group == apiextensionsv1.GroupName || hasHugeNumber(fields) {
-		return nil, false
+// withoutUnset leaves out the fields that are unset: of two values that the API server would
+// store as one, it makes the same.
+func withoutUnset(value any, t goType) any {
+	if t = t.of(value); !t.isKnown() {
+		return value
 	}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, object, strictly)
-	return object, err == nil
-}
-
-// hasHugeNumber reports a number that would wrap around in a small Go type, and a quantity
-// with which nobody can calculate.
-func hasHugeNumber(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
-		for _, inner := range value {
-			if hasHugeNumber(inner) {
-				return true
+		kept := make(map[string]any, len(value))
+		for key, inner := range value {
+			if innerType := t.below(key); !t.isStruct() || !innerType.isKnown() || !isUnset(inner, innerType) {
+				kept[key] = withoutUnset(inner, innerType)
 			}
 		}
-		return false
+		return kept
 	case []any:
-		return slices.ContainsFunc(value, hasHugeNumber)
-	case string:
-		return quantity.IsHuge(value)
-	case int64:
-		return value > math.MaxInt32 || value < math.MinInt32
-	case float64:
-		return value > math.MaxInt32 || value < math.MinInt32
+		kept := make([]any, len(value))
+		for i, item := range value {
+			kept[i] = withoutUnset(item, t.items())
+		}
+		return kept
+	default:
+		return value
 	}
-	return false
+}
+
+// covers reports whether a live value has all of a wanted one, and maybe more: in its maps,
+// and in its lists that merge. It has what is null there, whatever it has.
+func covers(live, wanted any, t goType) bool {
+	if wanted == nil {
+		return true
+	}
+	t = t.of(wanted)
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		live, ok := live.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key, value := range wanted {
+			isNone := live[key] == nil && t.isStruct() && isUnset(value, t.below(key))
+			if !isNone && !covers(live[key], value, t.below(key)) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		live, ok := live.([]any)
+		return ok && coversItems(live, wanted, t)
+	default:
+		return reflect.DeepEqual(live, wanted)
+	}
+}
+
+// coversItems is [covers] for lists. The items of a list that merges are there in their order,
+// and those of others are not looked at.
+func coversItems(live, wanted []any, t goType) bool {
+	switch {
+	case t.mergeKey != "":
+		keys := byKey(wanted, t.mergeKey)
+		live = slices.DeleteFunc(slices.Clone(live), func(item any) bool { return !keys.has(item) })
+	case t.merges:
+		isMissing := func(item any) bool {
+			return !slices.ContainsFunc(live, func(other any) bool { return reflect.DeepEqual(other, item) })
+		}
+		return !slices.ContainsFunc(wanted, isMissing)
+	}
+	return slices.EqualFunc(live, wanted, func(live, wanted any) bool {
+		return (live == nil) == (wanted == nil) && covers(live, wanted, t.items())
+	})
 }
