@@ -21,7 +21,7 @@ import (
 // After that, nothing is sent for any object. A thorough run installs the first version and
 // upgrades it to each of the following ones, and says the last one in other words too.
 //
-//nolint:tparallel // two packages can have objects of one name, and their definitions
+//nolint:paralleltest,tparallel // two packages can have objects of one name, and their definitions
 func TestPatchesOfTheCorpus(t *testing.T) {
 	t.Parallel()
 	corpus := os.DirFS(testkit.Corpus(t))
@@ -32,7 +32,7 @@ func TestPatchesOfTheCorpus(t *testing.T) {
 	}
 	bundles, objects := 0, 0
 	for _, pkg := range packages {
-		t.Run(pkg.Name(), func(t *testing.T) { //nolint:paralleltest // as above
+		t.Run(pkg.Name(), func(t *testing.T) {
 			e := extensionOf(t, pkg.Name())
 			var before []*unstructured.Unstructured
 			revisions := revisionsOf(t, corpus, pkg.Name())
