@@ -93,6 +93,7 @@ type eventReader struct {
 	body    io.LimitedReader // what may be read of one event
 	first   [1]byte
 	decoder *json.Decoder // nil while there is nothing
+	behind  bytes.Reader  // what was read beyond an event that is too large, before the decoder takes it
 }
 
 func newEventReader(body io.Reader) *eventReader {
@@ -122,6 +123,7 @@ func (e *eventReader) wait() error {
 		return nil
 	}
 	e.decoder = nil
+	e.behind.Reset(nil)
 	for {
 		e.body.N = 1
 		if _, err := io.ReadFull(&e.body, e.first[:]); err != nil {
@@ -135,11 +137,13 @@ func (e *eventReader) wait() error {
 	return nil
 }
 
-// hasMore says whether the decoder has read beyond the last event.
+// hasMore says whether anything but space was read beyond the last event, by the decoder or
+// before it.
 func (e *eventReader) hasMore() bool {
 	if e.decoder == nil {
 		return false
 	}
-	rest, err := io.ReadAll(e.decoder.Buffered()) // of bytes in memory
+	behind := e.behind                                                     // so that the decoder can read it still
+	rest, err := io.ReadAll(io.MultiReader(e.decoder.Buffered(), &behind)) // of bytes in memory
 	return err == nil && len(bytes.TrimLeft(rest, jsonSpace)) > 0
 }

@@ -187,3 +187,25 @@ func TestLargeEventsArePassedOver(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingBehindALargeEventIsLost has events of every length arrive together with the end of
+// one that is passed over: one of them ends where the decoder's buffer does.
+func TestNothingBehindALargeEventIsLost(t *testing.T) {
+	t.Parallel()
+	for length := range 5_000 {
+		padded := `{"type":"ADDED","padding":"` + strings.Repeat("x", length) + `","object":` + seenConfigMap + `}`
+		reader := newEventReader(strings.NewReader(`}}` + padded + "\n" + padded + "\n"))
+		if err := reader.discard([]byte(`{"object":{`)); err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for ; reader.wait() == nil; seen++ {
+			if _, _, err := reader.next(); err != nil {
+				t.Fatalf("event %d behind it, padded by %d bytes: %v", seen, length, err)
+			}
+		}
+		if seen != 2 {
+			t.Errorf("of events that are padded by %d bytes, %d were read, want 2", length, seen)
+		}
+	}
+}

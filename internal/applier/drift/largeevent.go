@@ -52,8 +52,8 @@ func (e *eventReader) discard(beginning []byte) error {
 	}
 	next, err := from.Peek(from.Buffered())
 	if next = bytes.TrimLeft(next, jsonSpace); len(next) > 0 {
-		e.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(next), &e.body))
-		e.decoder.More() // has it take over what is in memory
+		e.behind.Reset(next)
+		e.decoder = json.NewDecoder(io.MultiReader(&e.behind, &e.body))
 	}
 	return err
 }
