@@ -94,6 +94,14 @@ func (w ThreeWay) Patch() (Patch, error) {
 	}
 }
 
+// NeedsLive reports that what is wanted has empty values of which the revision before says
+// nothing. Somebody else may have set them, and only the live object tells: for these, the
+// revision before must not stand for it.
+func (w ThreeWay) NeedsLive() bool {
+	t, _ := goTypeOf(w.Wanted.GroupVersionKind())
+	return addsUnset(asStored(w.Wanted, t).Object, asStored(w.before(), t).Object, t)
+}
+
 // strategicPatch is the patch, and the object after it. It fails where it cannot be said how
 // something merges, and its object is not what is wanted where two items of a list have the
 // same key.

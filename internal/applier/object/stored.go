@@ -52,7 +52,7 @@ func stored(value any, t goType) any {
 	case []any:
 		kept := make([]any, len(value))
 		for i, item := range value {
-			kept[i] = stored(item, t.items())
+			kept[i] = storedItem(item, t.items())
 		}
 		return kept
 	default:
@@ -73,6 +73,21 @@ func storedBelow(t goType, key string, value any) (_ any, said bool) {
 		return "", true // an entry without a value
 	default:
 		return stored(value, inner), true
+	}
+}
+
+// storedItem is an item of a list. One that is null becomes an empty one.
+func storedItem(item any, t goType) any {
+	if item != nil || !t.isKnown() {
+		return stored(item, t)
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return map[string]any{}
+	case reflect.String:
+		return ""
+	default:
+		return nil
 	}
 }
 
@@ -155,6 +170,30 @@ func isUnset(value any, t goType) bool {
 		}
 	}
 	return isMap
+}
+
+// addsUnset reports that a value, or one in it, is unset where another one has none. Lists
+// that are replaced whole are not looked into: nothing of what they were stays.
+func addsUnset(value, before any, t goType) bool {
+	t = t.of(value)
+	switch value := value.(type) {
+	case map[string]any:
+		before, _ := before.(map[string]any)
+		for key, inner := range value {
+			innerType := t.below(key)
+			isAdded := before[key] == nil && t.isStruct() && isUnset(inner, innerType)
+			if isAdded || addsUnset(inner, before[key], innerType) {
+				return true
+			}
+		}
+	case []any:
+		if t.mergeKey == "" {
+			return false
+		}
+		items := byKey(before, t.mergeKey)
+		return slices.ContainsFunc(value, func(item any) bool { return addsUnset(item, items.next(item), t.items()) })
+	}
+	return false
 }
 
 // withoutUnset leaves out the fields that are unset: of two values that the API server would

@@ -148,3 +148,66 @@ func madeUp(t *testing.T, kind schema.GroupVersionKind, seed uint64) *unstructur
 	object.SetCreationTimestamp(metav1.Time{})
 	return object
 }
+
+func TestNeedsLive(t *testing.T) {
+	t.Parallel()
+	deployment := func(spec string) string { return `{"apiVersion":"apps/v1","kind":"Deployment","spec":` + spec + `}` }
+	policy := func(spec string) string {
+		return `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","spec":` + spec + `}`
+	}
+	custom := func(spec string) string { return `{"apiVersion":"example.com/v1","kind":"Thing","spec":` + spec + `}` }
+	for name, test := range map[string]struct {
+		before, wanted string
+		want           bool
+	}{
+		"the same":                     {deployment(`{"paused":false}`), deployment(`{"paused":false}`), false},
+		"false where nothing was said": {deployment(`{}`), deployment(`{"paused":false}`), true},
+		"false after true":             {deployment(`{"paused":true}`), deployment(`{"paused":false}`), false},
+		"true where nothing was said":  {deployment(`{}`), deployment(`{"paused":true}`), false},
+		"null where nothing was said":  {deployment(`{}`), deployment(`{"paused":null}`), false},
+		"an empty list":                {policy(`{}`), policy(`{"ingress":[]}`), true},
+		"an item that merges": {
+			deployment(`{"template":{"spec":{"containers":[{"name":"a"}]}}}`),
+			deployment(`{"template":{"spec":{"containers":[{"name":"a","tty":false}]}}}`), true,
+		},
+		"a new item that merges": {
+			deployment(`{"template":{"spec":{"containers":[]}}}`),
+			deployment(`{"template":{"spec":{"containers":[{"name":"a","tty":false}]}}}`), true,
+		},
+		"an item of a list that is replaced": {
+			policy(`{"ingress":[{"from":[]}]}`), policy(`{"ingress":[{"from":[],"ports":[]}]}`), false,
+		},
+		"a kind that is not built-in": {custom(`{}`), custom(`{"paused":false}`), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := ThreeWay{Before: parsed(t, test.before), Wanted: parsed(t, test.wanted)}
+			if got := w.NeedsLive(); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// TestNullItems holds that the items that the API server makes of null are not patched.
+func TestNullItems(t *testing.T) {
+	t.Parallel()
+	for wanted, live := range map[string]string{
+		`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"a","args":["b",null]}]}}`: `{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"a","args":["b",""]}]}}`,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","rules":[null]}`:              `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","rules":[{"verbs":null}]}`,
+	} {
+		patch, err := ThreeWay{Wanted: parsed(t, wanted), Live: parsed(t, live)}.Patch()
+		if err != nil || !patch.IsEmpty() {
+			t.Errorf("%s: %s is sent, %v", wanted, patch.Data, err)
+		}
+	}
+}
+
+func parsed(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	parsed := &unstructured.Unstructured{}
+	if err := parsed.UnmarshalJSON([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}

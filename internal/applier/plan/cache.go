@@ -15,7 +15,8 @@ import (
 // UseCache spares the reading of objects that have not drifted. Those that the new revision
 // does not change are untouched. The others are cached, if their resource version is
 // known: requests that change or delete them carry it, and if one is refused for that, the
-// object is read after all. Definitions are read: what they can break depends on versions
+// object is read after all. Where the new revision has empty values that the one before has
+// not, the object is read: somebody may have set them. Definitions are read: what they can break depends on versions
 // that only the live ones name.
 func (p *Plan) UseCache(notDrifted map[object.Key]drift.Known) {
 	for i := range p.Steps {
@@ -25,6 +26,7 @@ func (p *Plan) UseCache(notDrifted map[object.Key]drift.Known) {
 		case !ok || s.before == nil:
 		case s.wantsTheSame(p.Owner):
 			s.state, s.lastApplied = untouched, known.Fingerprint
+		case object.ThreeWay{Wanted: s.Object, Before: s.before}.NeedsLive():
 		default:
 			s.cache(p.Owner, s.before, known)
 		}

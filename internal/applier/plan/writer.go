@@ -75,7 +75,14 @@ func (w writer) createOrPatch(ctx context.Context, s *Step) (*unstructured.Unstr
 	if err != nil {
 		return nil, err
 	}
-	if patch.IsEmpty() {
+	switch {
+	case patch.IsEmpty() && s.state == cached:
+		// What is cached stands for the object, but not for its state and its fingerprint.
+		if err := w.reread(ctx, s); err != nil {
+			return nil, err
+		}
+		return w.createOrPatch(ctx, s)
+	case patch.IsEmpty():
 		return s.Live, nil
 	}
 	live, err := w.send(ctx, s, patch)
