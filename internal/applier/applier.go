@@ -132,9 +132,11 @@ func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Re
 			result.RecheckAfter = recheckInterval
 		}
 	}
+	certificates := known.drift.Certificates()
+	result.CertificatesEnd = certificates.End
 	flapping, next := known.drift.Flapping(now)
 	result.Flapping = flapping
-	for _, at := range []time.Time{known.drift.Renewal(), next} {
+	for _, at := range []time.Time{certificates.Renewal, next} {
 		if at.IsZero() {
 			continue
 		}

@@ -6,10 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/drift"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
@@ -23,6 +25,7 @@ import (
 // [*plan.ObjectsError], [*release.RecordTooLargeError] or [object.ErrOwnerGone]; other errors are those
 // of the API server.
 func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired installation.Desired) (installation.Result, error) {
+	ctx, warnings := impersonation.CollectWarnings(ctx)
 	planner, err := a.planner(owner)
 	if err != nil {
 		return installation.Result{}, err
@@ -60,11 +63,19 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 		failed.Began = true
 		return failed, err
 	}
-	known.drift.Settle(executor.Progress.Left, kept, a.config.Now())
+	a.settle(owner, known.drift, executor.Progress.Left, kept)
 	a.watch(owner, operation.plan.Items(), executor.Progress.Left.Since())
 	result := a.result(owner, executor.Progress)
-	result.Notes = notes
+	result.Notes, result.Warnings = notes, warnings.Texts()
 	return result, nil
+}
+
+// settle notes how an operation has left all objects. One that it has added may have been changed
+// already, which a repair finds.
+func (a *Applier) settle(owner object.Owner, known *drift.State, left drift.Left, kept drift.Certificates) {
+	if known.Settle(left, kept, a.config.Now()) {
+		a.config.Changed(owner.Name)
+	}
 }
 
 // announce is for the moment before the first write. What says that the extension is still

@@ -42,6 +42,7 @@ func (a *Applier) certify(ctx context.Context, e *plan.Executor, steps []plan.St
 			if next.Wait > 0 {
 				kept.Renewal = now.Add(next.Wait)
 			}
+			kept.End = next.Ends
 			return kept, nil
 		}
 		of := make(map[*unstructured.Unstructured]*plan.Step, len(live))

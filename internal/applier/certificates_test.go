@@ -338,8 +338,12 @@ func TestCertificatesAtRest(t *testing.T) {
 		t.Errorf("an unchanged pass cost requests: %v", got)
 	}
 	w.restart(t)
-	if result := w.repair(t); result.RecheckAfter == 0 {
+	result := w.repair(t)
+	if result.RecheckAfter == 0 {
 		t.Error("a new process would not renew the certificate")
+	}
+	if left := time.Until(result.CertificatesEnd); left <= 0 || left > certificateLife {
+		t.Errorf("the certificate ends at %s", result.CertificatesEnd)
 	}
 	sent := w.requests.take()
 	if reads, want := countsOf(sent)["GET content"], w.concerned(); reads != want {

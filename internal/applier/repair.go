@@ -11,6 +11,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -41,6 +42,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 			return installation.Result{}, err
 		}
 	}
+	ctx, warnings := impersonation.CollectWarnings(ctx)
 	planner, err := a.planner(owner)
 	if err != nil {
 		return installation.Result{}, err
@@ -66,17 +68,16 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	}
 	known.Rest(now)
 	switch {
-	case extent.all && unserved != nil: // until all of them are known, none is
-	case extent.all:
-		known.Settle(executor.Progress.Left, kept, a.config.Now())
-	default:
+	case !extent.all:
 		known.SettleSome(executor.Progress.Left.Live, kept)
+	case unserved == nil: // until all of them are known, none is
+		a.settle(owner, known, executor.Progress.Left, kept)
 	}
 	if extent.all && !extent.watched {
 		a.watch(owner, planned.Items(), executor.Progress.Left.Since())
 	}
 	result := a.result(owner, executor.Progress)
-	result.Differences = repaired
+	result.Differences, result.Warnings = repaired, warnings.Texts()
 	return result, unserved
 }
 

@@ -160,6 +160,7 @@ func New(config *rest.Config) (*Clients, error) {
 	// Fairness is the API server's business; a client-side limit would let one
 	// extension delay another.
 	bare.QPS = -1
+	bare.WarningHandlerWithContext = collector{}
 	return &Clients{config: bare, base: strings.TrimSuffix(server.Path, "/"), shared: shared}, nil
 }
 

@@ -30,6 +30,9 @@ type Step struct {
 	// Wait is the time until there may be something to do, if nobody changes an
 	// object before; zero when there is none.
 	Wait time.Duration
+
+	// Ends is when the first certificate ends of those that servers have; zero if none has one.
+	Ends time.Time
 }
 
 // Patch is a strategic merge patch of one object.
@@ -79,6 +82,9 @@ func Next(objects []*unstructured.Unstructured, now time.Time) (Step, error) {
 		if all.Wait == 0 || step.Wait > 0 && step.Wait < all.Wait {
 			all.Wait = step.Wait
 		}
+		if all.Ends.IsZero() || !step.Ends.IsZero() && step.Ends.Before(all.Ends) {
+			all.Ends = step.Ends
+		}
 	}
 	return all, nil
 }
@@ -110,5 +116,9 @@ func nextOf(holder holder, callers []caller, now time.Time) (Step, error) {
 	case rest:
 	}
 	// An authority that has ended is of no use to callers.
-	return Step{Wait: min(decision.Wait, found.NextEnd(now))}, nil
+	at := Step{Wait: min(decision.Wait, found.NextEnd(now))}
+	if found.Current != nil {
+		at.Ends = found.Current.Leaf.NotAfter
+	}
+	return at, nil
 }

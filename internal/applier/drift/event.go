@@ -26,7 +26,7 @@ type event struct {
 	fingerprint object.Fingerprint
 	workload    *health.Workload // nil for what does not run anything
 	endsList    bool             // of a bookmark: the initial sync is complete
-	unknown     bool             // it is not known how the object is, or, of none, how some of the owner are
+	unknown     bool             // it is not known how the object is: it was too large; without a key, how some of the owner are
 }
 
 // eventOf decodes an event of a watch of the kind. An event of type ERROR is returned as an

@@ -210,7 +210,7 @@ func (s *shared) asAccounts(resource schema.GroupVersionResource) map[watchKey]*
 			since = user.since
 		}
 		for _, one := range user.objects {
-			key := watchKey{account: user.account, resource: resource, namespace: one.namespace.Value()}
+			key := watchKey{account: user.account, resource: resource, kind: s.seen.kind.Kind, namespace: one.namespace.Value()}
 			if found[key] == nil {
 				found[key] = &accountWatch{since: since, users: map[string][]string{}}
 			}

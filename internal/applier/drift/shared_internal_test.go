@@ -496,7 +496,7 @@ func TestAsAccounts(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	key := func(account, namespace string) watchKey {
-		return watchKey{account: types.NamespacedName{Namespace: "ns", Name: account}, resource: resource, namespace: namespace}
+		return watchKey{account: types.NamespacedName{Namespace: "ns", Name: account}, resource: resource, kind: "ConfigMap", namespace: namespace}
 	}
 	owner := func(name, account string) object.Owner {
 		return object.Owner{Name: name, Namespace: "ns", ServiceAccount: account}

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -80,7 +81,7 @@ func (w *Watches) startShared(key watchKey, running *shared) {
 			})
 			return counts
 		},
-		synced: func(existing map[object.Key]struct{}) {
+		synced: func(existing map[object.Key]struct{}, _ string) {
 			locked(func() []event { return running.sync(existing) })
 		},
 		reached: func(version string) { locked(func() []event { return running.reach(version) }) },
@@ -109,6 +110,7 @@ func (w *Watches) unshare(ctx context.Context, key watchKey, running *shared, ca
 		"resource", key.resource, "reason", cause.Error())
 	w.end(key)
 	now := w.config.Now()
+	maps.DeleteFunc(w.denied, func(_ watchKey, until time.Time) bool { return !now.Before(until) })
 	w.denied[key] = now.Add(unsharedSpan + rand.N(unsharedSpan)) //nolint:gosec // spreads load
 	for own, needed := range running.asAccounts(key.resource) {
 		var started *watch

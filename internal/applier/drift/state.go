@@ -30,17 +30,22 @@ type State struct {
 	// seen are workloads as watches have reported them since the last operation.
 	seen map[object.Key]seenWorkload
 
-	// drifted has the latest fingerprint of each object whose fingerprint is not the last
-	// applied one.
-	drifted map[object.Key]object.Fingerprint
+	// drifted is how watches have last reported each object that is not as it was last applied.
+	// An empty fingerprint is that of one that was too large to be read.
+	drifted map[object.Key]Known
+
+	// early is how watches have reported, during an operation, objects that are not known yet:
+	// it may be about to add them.
+	early map[object.Key]Known
 
 	// versions has the newest resource version that is known of each object whose fingerprint
 	// has none. It is not compared: a change of its status is no drift.
 	versions map[object.Key]string
 
-	// all says that every object is to be read; looked is when that was done last.
-	all    bool
-	looked time.Time
+	// all says that every object is to be read; looked is when that was done last. again says
+	// that an operation that has begun to read does not change that.
+	all, again bool
+	looked     time.Time
 
 	// confirmed is when an operation has read or written every object last.
 	confirmed time.Time
@@ -100,6 +105,9 @@ type Certificates struct {
 
 	// Renewal is when they are due; zero for never.
 	Renewal time.Time
+
+	// End is when the first of the certificates ends; zero for none.
+	End time.Time
 }
 
 func (c Certificates) isDue(now time.Time) bool {
@@ -113,7 +121,8 @@ func NewState() *State {
 		lastApplied: map[object.Key]object.Fingerprint{},
 		workloads:   map[object.Key]health.Workload{},
 		seen:        map[object.Key]seenWorkload{},
-		drifted:     map[object.Key]object.Fingerprint{},
+		drifted:     map[object.Key]Known{},
+		early:       map[object.Key]Known{},
 		versions:    map[object.Key]string{},
 		repairs:     repairs{},
 	}
@@ -125,6 +134,14 @@ func (s *State) LookAtAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = true
+}
+
+// noteUnknown notes that it is not known of some objects how they are. An operation that runs may
+// have read them before, so that they are to be read after it as well.
+func (s *State) noteUnknown() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all, s.again = true, true
 }
 
 // BeginInitialSync takes over the last applied fingerprints of a release record. It gives a
@@ -159,12 +176,14 @@ func (s *State) EndInitialSync(now time.Time) {
 }
 
 // Settle notes how an operation has left all objects of the release. Objects that are not
-// among them are not part of it any more.
-func (s *State) Settle(left Left, kept Certificates, now time.Time) {
+// among them are not part of it any more. It reports whether one that it has added was changed
+// since: nobody was woken for that.
+func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastApplied = left.LastApplied()
 	s.noteVersions(left.Live)
+	changed = s.noteEarly(left.Live)
 	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool {
 		_, untouched := left.Untouched[key]
 		return !untouched
@@ -177,11 +196,34 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) {
 	if len(left.Untouched) == 0 {
 		s.confirmed = now
 	}
-	s.all = false
+	s.all, s.again = s.again, false
 	s.dropOwnEvents()
+	return changed
 }
 
-// Known is an object that has not drifted, as far as that is known.
+// noteEarly takes over what watches have reported of objects that an operation was about to add,
+// if it is newer than what the operation has left. It reports whether any has drifted.
+func (s *State) noteEarly(live map[object.Key]*unstructured.Unstructured) (drifted bool) {
+	for key, seen := range s.early {
+		obj, added := live[key]
+		if !added || !isNewer(seen.Version, obj.GetResourceVersion()) || seen.Fingerprint == s.lastApplied[key] {
+			continue
+		}
+		s.drift(key, seen)
+		drifted = true
+	}
+	clear(s.early)
+	return drifted
+}
+
+// drift notes how an object is that is not as it was last applied. Who wrote over it at the
+// version of a drift would take the drift for its own.
+func (s *State) drift(key object.Key, seen Known) {
+	delete(s.versions, key)
+	s.drifted[key] = seen
+}
+
+// Known is how an object is, as far as that is known.
 type Known struct {
 	Fingerprint object.Fingerprint
 
@@ -195,6 +237,7 @@ type Known struct {
 func (s *State) NotDrifted() map[object.Key]Known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.again = false // who asks reads the others after this
 	if s.all {
 		return nil
 	}
@@ -242,33 +285,48 @@ func (s *State) SettleSome(live map[object.Key]*unstructured.Unstructured, kept 
 }
 
 // dropOwnEvents drops what watches have reported of our own writes: an event can come
-// before the answer to the request that caused it.
+// before the answer to the request that caused it. Of what was too large to be read, that is what
+// is no newer than what the operation has left.
 func (s *State) dropOwnEvents() {
-	maps.DeleteFunc(s.drifted, func(key object.Key, seen object.Fingerprint) bool {
+	maps.DeleteFunc(s.drifted, func(key object.Key, seen Known) bool {
 		last, known := s.lastApplied[key]
-		return !known || seen == last
+		return !known || seen.Fingerprint == last || s.isRead(key, seen)
 	})
 }
 
-// noteObject notes the fingerprint and the resource version that a watch has reported. It
-// reports whether the extension is to be woken.
-func (s *State) noteObject(key object.Key, fingerprint object.Fingerprint, version string) bool {
+// isRead says of what was too large to be read that an operation has read or written the object
+// at that version or a newer one.
+func (s *State) isRead(key object.Key, seen Known) bool {
+	return seen.Fingerprint == object.Fingerprint{} && !isNewer(seen.Version, cmp.Or(s.lastApplied[key].ResourceVersion, s.versions[key]))
+}
+
+// noteObject notes how a watch has reported an object; its fingerprint is empty if it was too large
+// to be read. It reports whether the extension is to be woken.
+func (s *State) noteObject(key object.Key, seen Known) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.initialSync != nil {
 		defer s.initialSync.report(key)
 	}
 	last, known := s.lastApplied[key]
-	if !known || last == fingerprint {
+	switch {
+	case !known:
 		delete(s.drifted, key)
-		if known && last.ResourceVersion == "" && isNewer(version, s.versions[key]) {
-			s.versions[key] = version
+		// Anybody can make objects with the labels of the extension, and any number of them.
+		if _, is := s.early[key]; s.all && (is || len(s.early) < maxEarly) {
+			s.early[key] = seen
+		}
+		return false
+	case s.isRead(key, seen):
+		return false
+	case last == seen.Fingerprint:
+		delete(s.drifted, key)
+		if last.ResourceVersion == "" && isNewer(seen.Version, s.versions[key]) {
+			s.versions[key] = seen.Version
 		}
 		return false
 	}
-	// Who wrote over an object at the version of a drift would take the drift for its own.
-	delete(s.versions, key)
-	s.drifted[key] = fingerprint
+	s.drift(key, seen)
 	return s.initialSync == nil // a pass that waits for the initial sync needs no other one
 }
 
@@ -289,8 +347,9 @@ func (s *State) noteVersions(live map[object.Key]*unstructured.Unstructured) {
 	}
 }
 
-// maxSeenWorkloads is how many workloads are remembered before it is known whose they are.
-const maxSeenWorkloads = 1000
+// maxEarly is how many objects, and how many workloads, are remembered before it is known whose
+// they are.
+const maxEarly = 1000
 
 // seenWorkload is a workload with the fingerprint of its object.
 type seenWorkload struct {
@@ -318,7 +377,7 @@ func (s *State) noteWorkload(workload health.Workload, fingerprint object.Finger
 	_, ours := s.lastApplied[workload.Key]
 	// While an operation runs, it is not known which workloads it creates. Anybody can make
 	// objects with the labels of the extension, and any number of them.
-	if ours || s.all && len(s.seen) < maxSeenWorkloads {
+	if ours || s.all && len(s.seen) < maxEarly {
 		s.seen[workload.Key] = seenWorkload{fingerprint: fingerprint, workload: workload}
 	}
 	if !ours || s.workloads[workload.Key] == workload {
@@ -340,6 +399,7 @@ func (s *State) Workloads() []health.Workload {
 func (s *State) ToLookAt(now time.Time) (keys []object.Key, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.again = false // who asks reads them after this
 	found := make(map[object.Key]struct{}, len(s.drifted))
 	for key := range s.drifted {
 		found[key] = struct{}{}
@@ -380,11 +440,11 @@ func (s *State) Flapping(now time.Time) ([]object.Flapping, time.Time) {
 	return s.repairs.flapping(now)
 }
 
-// Renewal is when certificates are due; zero for never.
-func (s *State) Renewal() time.Time {
+// Certificates are as the last operation that concerned them has left them.
+func (s *State) Certificates() Certificates {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.certificates.Renewal
+	return s.certificates
 }
 
 func (s *State) keys() []object.Key {

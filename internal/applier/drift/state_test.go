@@ -2,6 +2,7 @@ package drift
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,11 +88,11 @@ func TestNewestVersions(t *testing.T) {
 		}
 	}
 	asLeft := Left{Live: live("9")}.LastApplied()
-	s.noteObject(counted, asLeft[counted], "7")
+	s.noteObject(counted, Known{Fingerprint: asLeft[counted], Version: "7"})
 	s.Settle(Left{Live: live("9")}, Certificates{}, time.Now())
 	check("after an operation", "9", "9")
-	s.noteObject(counted, asLeft[counted], "10")
-	s.noteObject(counted, asLeft[counted], "8") // of a stream that was replaced
+	s.noteObject(counted, Known{Fingerprint: asLeft[counted], Version: "10"})
+	s.noteObject(counted, Known{Fingerprint: asLeft[counted], Version: "8"}) // of a stream that was replaced
 	check("after a change of a status", "10", "9")
 	s.Settle(Left{Live: live("9")}, Certificates{}, time.Now())
 	check("after an operation that the watch was ahead of", "10", "9")
@@ -99,9 +100,9 @@ func TestNewestVersions(t *testing.T) {
 	check("after a repair", "100", "9")
 	theirs := asLeft[counted]
 	theirs.Generation++
-	s.noteObject(counted, theirs, "200")
+	s.noteObject(counted, Known{Fingerprint: theirs, Version: "200"})
 	check("while it has drifted", "", "9")
-	s.noteObject(counted, asLeft[counted], "100")
+	s.noteObject(counted, Known{Fingerprint: asLeft[counted], Version: "100"})
 	check("when an older event comes", "100", "9")
 	left := s.NotDrifted()
 	s.Settle(Left{Untouched: map[object.Key]object.Fingerprint{counted: left[counted].Fingerprint}}, Certificates{}, time.Now())
@@ -118,12 +119,12 @@ func TestWorkloadsOfOthersAreNotRemembered(t *testing.T) {
 	t.Parallel()
 	s := NewState()
 	note := func() {
-		for i := range 2 * maxSeenWorkloads {
+		for i := range 2 * maxEarly {
 			s.noteWorkload(health.Missing(object.Key{GroupKind: health.DeploymentKind, Name: fmt.Sprint(i)}), object.Fingerprint{Deleted: true})
 		}
 	}
-	if note(); len(s.seen) > maxSeenWorkloads {
-		t.Errorf("during an operation %d are remembered, want at most %d", len(s.seen), maxSeenWorkloads)
+	if note(); len(s.seen) > maxEarly {
+		t.Errorf("during an operation %d are remembered, want at most %d", len(s.seen), maxEarly)
 	}
 	s.Settle(Left{}, Certificates{}, time.Now())
 	if note(); len(s.seen) > 0 {
@@ -159,5 +160,94 @@ func TestConfirmedAt(t *testing.T) {
 				t.Errorf("confirmed at %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestEventsDuringAnOperation has one find out, after an operation, what watches have reported
+// while it ran, and nothing of what it has written itself.
+func TestEventsDuringAnOperation(t *testing.T) {
+	t.Parallel()
+	old, added := keys("old")[0], keys("added")[0]
+	live := func(version string, names ...object.Key) map[object.Key]*unstructured.Unstructured {
+		found := map[object.Key]*unstructured.Unstructured{}
+		for _, key := range names {
+			obj := &unstructured.Unstructured{Object: map[string]any{}}
+			obj.SetName(key.Name)
+			obj.SetResourceVersion(version)
+			found[key] = obj
+		}
+		return found
+	}
+	changed := func(key object.Key, version string) event {
+		return event{owner: "x", key: key, version: version, fingerprint: object.Fingerprint{ResourceVersion: version}}
+	}
+	large := func(version string) event { return event{owner: "x", key: old, version: version, unknown: true} }
+	for name, test := range map[string]struct {
+		happens event
+		some    []object.Key
+		all     bool
+		woken   bool
+	}{
+		"a change of what was there":            {happens: changed(old, "21"), some: []object.Key{old}, woken: true},
+		"a change of what it adds":              {happens: changed(added, "21"), some: []object.Key{added}, woken: true},
+		"its own write":                         {happens: changed(added, "20")},
+		"what was there before its own write":   {happens: changed(added, "19")},
+		"deletion of what it adds":              {happens: event{owner: "x", key: added, version: "21"}.deleted(), some: []object.Key{added}, woken: true},
+		"an object of nobody":                   {happens: changed(keys("other")[0], "21")},
+		"a change that is too large to be read": {happens: large("21"), some: []object.Key{old}, woken: true},
+		"its own write, too large to be read":   {happens: large("20"), woken: true},
+		"it is not known how some are":          {happens: event{owner: "x", unknown: true}, all: true, woken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state, woken := NewState(), false
+			watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) { woken = true }, Now: time.Now})
+			state.Settle(Left{Live: live("10", old)}, Certificates{}, time.Now())
+			state.LookAtAll()
+			watches.handle(test.happens)
+			if state.Settle(Left{Live: live("20", old, added)}, Certificates{}, time.Now()) {
+				woken = true
+			}
+			some, all := state.ToLookAt(time.Now())
+			if !slices.Equal(some, test.some) || all != test.all || woken != test.woken {
+				t.Errorf("it looks at %v, all = %t, woken = %t; want %v, %t, %t", some, all, woken, test.some, test.all, test.woken)
+			}
+			if _, known := state.NotDrifted()[old]; known == (test.all || slices.Contains(test.some, old)) {
+				t.Errorf("it is known how the object is: %t", known)
+			}
+			// A repair reads what is to be read, and finds it in order.
+			if all {
+				state.Settle(Left{Live: live("21", old, added)}, Certificates{}, time.Now())
+			} else {
+				state.SettleSome(live("22", some...), Certificates{})
+				for _, key := range some {
+					watches.handle(changed(key, "22"))
+				}
+			}
+			if some, all := state.ToLookAt(time.Now()); all || len(some) > 0 {
+				t.Errorf("after it has read them it looks at %v, all = %t", some, all)
+			}
+		})
+	}
+}
+
+// TestLargeObjectsAreHeldBack: whoever makes an object too large to be read is not repaired more
+// often than others.
+func TestLargeObjectsAreHeldBack(t *testing.T) {
+	t.Parallel()
+	state, key, now := NewState(), keys("a")[0], time.Unix(1000, 0)
+	watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) {}, Now: func() time.Time { return now }})
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetResourceVersion("10")
+	state.Settle(Left{Live: map[object.Key]*unstructured.Unstructured{key: obj}}, Certificates{}, now)
+	for range flappingLimit + 1 {
+		state.NoteRepairs(map[object.Key]object.Difference{key: {}}, now)
+	}
+	watches.handle(event{owner: "x", key: key, version: "11", unknown: true})
+	if some, all := state.ToLookAt(now); all || len(some) > 0 {
+		t.Errorf("it looks at %v, all = %t during the pause", some, all)
+	}
+	if some, _ := state.ToLookAt(now.Add(minPause)); len(some) != 1 {
+		t.Errorf("it looks at %v after the pause", some)
 	}
 }

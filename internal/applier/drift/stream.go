@@ -41,8 +41,9 @@ type stream struct {
 	// whether the end of the initial sync is to tell that the object exists.
 	handle func(event) (counts bool)
 
-	// synced is called at the end of each initial sync, with all objects that exist and count.
-	synced func(map[object.Key]struct{})
+	// synced is called at the end of each initial sync, with all objects that exist and count,
+	// and the resource version at which they do.
+	synced func(found map[object.Key]struct{}, version string)
 
 	// reached, if set, is called with each resource version up to which everything was passed
 	// on.
@@ -248,7 +249,7 @@ func (s *stream) noteBookmark(bookmark event) {
 		return
 	}
 	if s.found != nil {
-		s.synced(s.found)
+		s.synced(s.found, bookmark.version)
 	}
 	s.found = nil
 	s.reach(bookmark.version)
@@ -286,7 +287,7 @@ func (s *stream) list(ctx context.Context) error {
 			return fmt.Errorf("reading the list of %s: %w", s.key.resource, err)
 		}
 		if page.Continue == "" {
-			s.synced(found)
+			s.synced(found, page.ResourceVersion)
 			s.reach(page.ResourceVersion)
 			return nil
 		}

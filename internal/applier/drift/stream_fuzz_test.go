@@ -61,7 +61,7 @@ func readStream(t *testing.T, kind schema.GroupKind, from io.Reader) streamed {
 	s := &stream{
 		kind:   kind,
 		handle: func(seen event) bool { got.seen = append(got.seen, seen); return true },
-		synced: func(found map[object.Key]struct{}) { got.listed = append(got.listed, found) },
+		synced: func(found map[object.Key]struct{}, _ string) { got.listed = append(got.listed, found) },
 		found:  map[object.Key]struct{}{},
 	}
 	progress, err := s.read(newEventReader(from))

@@ -95,7 +95,7 @@ func TestListsAreReadInPages(t *testing.T) {
 			}
 			return true
 		},
-		synced: func(found map[object.Key]struct{}) { listed = len(found) },
+		synced: func(found map[object.Key]struct{}, _ string) { listed = len(found) },
 	}
 	if err := s.list(t.Context()); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestWhatAServerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
 				selected: selection{labels: "l", name: "a"},
 				since:    "77",
 				handle:   func(event) bool { return true },
-				synced:   func(map[object.Key]struct{}) {},
+				synced:   func(map[object.Key]struct{}, string) {},
 			}
 			if test.first == resumed {
 				s.version = "99"

@@ -23,14 +23,17 @@ import (
 type watchKey struct {
 	account   types.NamespacedName
 	resource  schema.GroupVersionResource
+	kind      string // a resource may be defined anew with another one
 	namespace string // empty for cluster-scoped kinds
 
-	// shared is set with the resource alone.
+	// shared is set with the resource and the kind alone.
 	shared bool
 }
 
 // inItsPlace is the key of the shared watch of the same kind.
-func (k watchKey) inItsPlace() watchKey { return watchKey{resource: k.resource, shared: true} }
+func (k watchKey) inItsPlace() watchKey {
+	return watchKey{resource: k.resource, kind: k.kind, shared: true}
+}
 
 // user is who watches, for logs.
 func (k watchKey) user() string {
@@ -126,9 +129,9 @@ func (w *Watches) Watch(owner object.Owner, items []object.Item, since Since) (f
 	if w.closed {
 		return false
 	}
-	wanted := map[watchKey][]object.Key{}
+	now, wanted := w.config.Now(), map[watchKey][]object.Key{}
 	for _, item := range items {
-		key := w.keyOf(owner, item)
+		key := w.keyOf(owner, item, now)
 		wanted[key] = append(wanted[key], item.Key)
 	}
 	w.release(owner.Name, func(key watchKey) bool {
@@ -153,9 +156,9 @@ func (w *Watches) Watch(owner object.Owner, items []object.Item, since Since) (f
 }
 
 // keyOf says which watch an object of an extension needs.
-func (w *Watches) keyOf(owner object.Owner, item object.Item) watchKey {
-	key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, namespace: item.Key.Namespace}
-	if w.config.Now().Before(w.denied[key.inItsPlace()]) || !mayBeShared(item) || impersonation.User(key.account) == "" {
+func (w *Watches) keyOf(owner object.Owner, item object.Item, now time.Time) watchKey {
+	key := watchKey{account: owner.Account(), resource: item.Mapping.Resource, kind: item.Key.Kind, namespace: item.Key.Namespace}
+	if now.Before(w.denied[key.inItsPlace()]) || !mayBeShared(item) || impersonation.User(key.account) == "" {
 		return key
 	}
 	return key.inItsPlace()
@@ -335,7 +338,6 @@ func newest(one, other string) string {
 // its place.
 func (w *Watches) start(key watchKey, running *watch, since string, after time.Duration) {
 	ctx := w.begin(running, since)
-	selected := running.selected
 	locked := func(do func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -347,7 +349,7 @@ func (w *Watches) start(key watchKey, running *watch, since string, after time.D
 		clients:  w.config.Clients,
 		key:      key,
 		kind:     running.kind,
-		selected: selected,
+		selected: running.selected,
 		since:    running.since,
 		now:      w.config.Now,
 		began: func() {
@@ -366,15 +368,8 @@ func (w *Watches) start(key watchKey, running *watch, since string, after time.D
 			})
 			return true
 		},
-		synced: func(found map[object.Key]struct{}) {
-			locked(func() {
-				if running.seen != nil {
-					running.seen.keep(found)
-				}
-				w.findDeleted(running, found, func(extension string, one object.Key) bool {
-					return one.GroupKind == running.kind && one.Namespace == key.namespace && selected.covers(extension, []string{one.Name})
-				})
-			})
+		synced: func(found map[object.Key]struct{}, version string) {
+			locked(func() { w.sync(key, running, found, version) })
 		},
 		reached: func(version string) {
 			locked(func() { running.version, running.since = version, version })
@@ -388,14 +383,16 @@ func (w *Watches) start(key watchKey, running *watch, since string, after time.D
 	}()
 }
 
-// addressed are the events that report an event to the extensions that it is of. One without
-// a label that was read is reported to all that have an object of this name.
+// addressed are the events that report an event to the extensions that it is of: the one that its
+// label names, and all that have an object of this name. Anybody can change the label, and of a
+// large event it is not read.
 func (r *watch) addressed(seen event) (told []event) {
-	if seen.owner != "" {
-		return []event{seen}
+	labelled := seen.owner
+	if labelled != "" {
+		told = append(told, seen)
 	}
 	for extension, names := range r.users {
-		if slices.Contains(names, seen.key.Name) {
+		if extension != labelled && slices.Contains(names, seen.key.Name) {
 			seen.owner = extension
 			told = append(told, seen)
 		}
@@ -427,6 +424,18 @@ func (w *Watches) deny(ctx context.Context, running *watch) {
 	}
 }
 
+// sync is called at the end of an initial sync, with all that exists. That it is over is noted in
+// the same step: who came in between would wait for it to say what was deleted.
+func (w *Watches) sync(key watchKey, running *watch, found map[object.Key]struct{}, version string) {
+	running.version = version
+	if running.seen != nil {
+		running.seen.keep(found)
+	}
+	w.findDeleted(running, found, func(extension string, one object.Key) bool {
+		return one.GroupKind == running.kind && one.Namespace == key.namespace && running.selected.covers(extension, []string{one.Name})
+	})
+}
+
 // handle notes an event, and wakes the extension if an object has drifted or a workload is
 // doing otherwise.
 func (w *Watches) handle(seen event) {
@@ -434,15 +443,15 @@ func (w *Watches) handle(seen event) {
 	if known == nil {
 		return
 	}
-	if seen.unknown {
-		if known.LookAtAll(); !known.failInitialSync() {
+	if seen.unknown && seen.key.Name == "" {
+		if known.noteUnknown(); !known.failInitialSync() {
 			w.config.Changed(seen.owner)
 		}
 		return
 	}
 	// The workload is noted first: the initial sync may end with the object.
 	workloadChanged := seen.workload != nil && known.noteWorkload(*seen.workload, seen.fingerprint)
-	if known.noteObject(seen.key, seen.fingerprint, seen.version) || workloadChanged {
+	if known.noteObject(seen.key, Known{Fingerprint: seen.fingerprint, Version: seen.version}) || workloadChanged {
 		w.config.Changed(seen.owner)
 	}
 }

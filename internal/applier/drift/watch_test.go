@@ -101,14 +101,35 @@ func TestClose(t *testing.T) {
 	watches.Close()
 }
 
-// TestEventsWithoutALabel are reported to the extensions that have an object of the name.
-func TestEventsWithoutALabel(t *testing.T) {
+// TestAddressed has events reported to all that have an object of the name, whatever its label
+// says: anybody can change that.
+func TestAddressed(t *testing.T) {
 	t.Parallel()
 	running := &watch{users: map[string][]string{"x": {"a", "b"}, "y": {"c"}, "z": {"a"}}}
 	if got, want := texts(running.addressed(event{key: keys("a")[0], unknown: true})), []string{"x: unknown", "z: unknown"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	if got, want := texts(running.addressed(event{owner: "y", key: keys("a")[0]}.deleted())), []string{"y/a: deleted"}; !slices.Equal(got, want) {
+	if got, want := texts(running.addressed(event{owner: "y", key: keys("a")[0]}.deleted())), []string{"x/a: deleted", "y/a: deleted", "z/a: deleted"}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// TestComesAtTheEndOfTheInitialSync has an extension come as soon as the others were told what was
+// deleted: it is told so, too.
+func TestComesAtTheEndOfTheInitialSync(t *testing.T) {
+	t.Parallel()
+	state := NewState()
+	done := state.BeginInitialSync(map[object.Key]object.Fingerprint{keys("a")[0]: {UID: "before"}})
+	watches := NewWatches(Config{Find: func(string) *State { return state }, Changed: func(string) {}, Now: time.Now})
+	kind := keys("a")[0].GroupKind
+	running := &watch{kind: kind, users: map[string][]string{}, since: "10", seen: newLastSeen(kind, watches.seen)}
+	watches.sync(watchKey{namespace: "ns"}, running, nil, "20")
+	if !watches.replay(running, "x", keys("a"), "10") {
+		t.Error("it is not told of all")
+	}
+	select {
+	case <-done:
+	default:
+		t.Error("it goes on to wait")
 	}
 }

@@ -47,6 +47,13 @@ type Result struct {
 	// ReleaseBytes is how large the record of what is installed is; zero if the
 	// operation failed, or if records were not read yet.
 	ReleaseBytes int
+
+	// Warnings are what the API server had to say about the requests, sorted.
+	Warnings []string
+
+	// CertificatesEnd is when the first of the certificates ends that webhooks have of us, if
+	// nobody renews it; zero if there is none.
+	CertificatesEnd time.Time
 }
 
 // Repaired are the objects that a repair has put back or changed, sorted by their names for
