@@ -186,7 +186,7 @@ vuln-db:
 
 .PHONY: test
 test: cluster-build ## Run all tests; builds the local cluster the first time.
-	go test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./...
+	go test -race -shuffle=on -timeout 60m $(TESTFLAGS) ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
@@ -194,7 +194,7 @@ test-unit: ## Run the tests that need no cluster.
 
 .PHONY: test-e2e
 test-e2e: cluster-build ## Run the tests against a local cluster.
-	go test -race -shuffle=on -timeout 30m $(TESTFLAGS) ./test/...
+	go test -race -shuffle=on -timeout 60m $(TESTFLAGS) ./test/...
 
 SEQUENCES ?= 20
 

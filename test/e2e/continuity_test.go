@@ -320,6 +320,9 @@ func TestStolenLease(t *testing.T) {
 	publish(t, operators(name, "1.0.0")...)
 	extend(t, name)
 	installed(t, name, "1.0.0")
+	// It may notice before the next line of this test runs.
+	const given = "leadership given up or lost"
+	before := countLines(t, theSuite.controllerLog, given)
 	eventually(t, "another one has the lease", func(ctx context.Context) error {
 		lease := &unstructured.Unstructured{}
 		lease.SetAPIVersion("coordination.k8s.io/v1")
@@ -332,8 +335,6 @@ func TestStolenLease(t *testing.T) {
 			theSuite.Admin.Update(ctx, lease),
 		)
 	})
-	const given = "leadership given up or lost"
-	before := countLines(t, theSuite.controllerLog, given)
 	eventually(t, "the controller notices", func(context.Context) error {
 		if countLines(t, theSuite.controllerLog, given) == before {
 			return errors.New("it still leads")
