@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
@@ -28,7 +29,7 @@ type ownCatalogs struct {
 	reader, peers *http.Client
 }
 
-func newOwnCatalogs(o *options) (*ownCatalogs, error) {
+func newOwnCatalogs(o *options, registry prometheus.Registerer) (*ownCatalogs, error) {
 	external, err := url.Parse(o.catalogExternalURL)
 	if err != nil {
 		return nil, fmt.Errorf("parsing the external URL: %w", err)
@@ -45,7 +46,11 @@ func newOwnCatalogs(o *options) (*ownCatalogs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the catalog store: %w", err)
 	}
-	c.server, err = catalogserver.NewServer(catalogServerConfig(o, c.tls.certificate, catalogserver.Handler(c.store)))
+	config := catalogServerConfig(o, c.tls.certificate, catalogserver.Handler(c.store))
+	if config.Metrics, err = catalogserver.NewMetrics(registry, c.store); err != nil {
+		return nil, err
+	}
+	c.server, err = catalogserver.NewServer(config)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}

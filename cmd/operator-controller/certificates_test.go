@@ -1,9 +1,15 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterextensions/operator-controller/internal/servingcert"
 )
 
 // Metrics are reached by the names of all Services that lead to them.
@@ -34,5 +40,34 @@ func TestMetricsNames(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestExpirations: each server with a certificate is told of, and none before it has one.
+func TestExpirations(t *testing.T) {
+	t.Parallel()
+	registry, own := prometheus.NewRegistry(), &servingcert.Certificate{}
+	end := time.Unix(70000, 0)
+	p := &process{
+		metricsTLS: serverTLS{certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: end}}, nil
+		}},
+		catalogs: &ownCatalogs{tls: serverTLS{certificate: own.GetCertificate}},
+	}
+	if err := p.tellExpirations(registry); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			told[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue()
+		}
+	}
+	if diff := cmp.Diff(map[string]float64{"metrics": 70000}, told); diff != "" {
+		t.Errorf("expirations (-want +got):\n%s", diff)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
-	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/preparedpackage"
 )
 
@@ -33,7 +32,7 @@ type process struct {
 	ask       func(context.Context) error // whether the API server is there
 	reconnect func()                      // drops idle connections to it
 	readiness *readiness
-	metrics   *controller.Metrics
+	metrics   metrics
 	// metricsTLS is that of the server of metrics.
 	metricsTLS serverTLS
 	packages   *preparedpackage.Cache
@@ -62,7 +61,7 @@ func newProcess(ctx context.Context, config *rest.Config, o *options) (*process,
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := controller.NewMetrics(runtimemetrics.Registry)
+	metrics, err := newMetrics(runtimemetrics.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +81,9 @@ func newProcess(ctx context.Context, config *rest.Config, o *options) (*process,
 		return nil, err
 	}
 	if p.metricsTLS, err = newMetricsTLS(o); err != nil {
+		return nil, err
+	}
+	if err := p.tellExpirations(runtimemetrics.Registry); err != nil {
 		return nil, err
 	}
 	server, err := newMetricsServer(config, p.metricsTLS, o)
@@ -105,7 +107,7 @@ func (p *process) start(runnables ...manager.Runnable) {
 func (p *process) addCatalogs(answers *probes) error {
 	through, err := catalogclient.NewHTTPClient(p.options.catalogCAs)
 	if p.options.serveCatalogs {
-		if p.catalogs, err = newOwnCatalogs(p.options); err != nil {
+		if p.catalogs, err = newOwnCatalogs(p.options, runtimemetrics.Registry); err != nil {
 			return err
 		}
 		through = p.catalogs.reader

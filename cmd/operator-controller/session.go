@@ -199,7 +199,7 @@ func (p *process) once(ctx context.Context) (again bool, err error) {
 	default:
 		p.obstacle = obstacle{}
 		again, err = s.run(ctx)
-		p.metrics.Reset() // they are those of who acts
+		p.metrics.reset() // they are those of who acts
 		if err != nil {
 			return false, fmt.Errorf("running: %w", err)
 		}

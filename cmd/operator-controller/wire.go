@@ -50,6 +50,7 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 	neighbours := controller.NewNeighbours(mgr.GetClient(), p.packages)
 	catalogs := &controller.CatalogReconciler{
 		Client: mgr.GetClient(), Catalogs: p.packages, Neighbours: neighbours, Wakeups: sources.Wakeups,
+		Metrics: p.metrics.catalogs, Stock: p.packages.Stock,
 	}
 	if err := p.addCatalogsTo(s, api, authFile, told, catalogs); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		Neighbours:   neighbours,
 		Platform:     platform,
 		Events:       told,
-		Metrics:      p.metrics,
+		Metrics:      p.metrics.extensions,
 		Turns:        turn.New(largePasses(o.workers), sources.Wakeups.Wake),
 		Certificates: func() (bundle.CertificateProvider, error) { return webhookcert.ProviderOn(mapper) },
 		Forget:       content.forget,

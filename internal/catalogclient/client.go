@@ -221,6 +221,25 @@ func (c *Client) Package(catalog, name string) (*resolve.Package, error) {
 	return &e.Package, nil
 }
 
+// Count returns how many packages the last good index of a catalog has, and how many of
+// them are malformed. Both are zero when no content of it was ever read.
+func (c *Client) Count(catalog string) (packages, malformed int) {
+	h := c.lookup(catalog)
+	if h == nil {
+		return 0, 0
+	}
+	idx := h.state.Load().index
+	if idx == nil {
+		return 0, 0
+	}
+	for _, e := range idx.packages {
+		if e.Malformed != "" {
+			malformed++
+		}
+	}
+	return len(idx.packages), malformed
+}
+
 // Digest returns the digest of the content that Package reads from, or "" when
 // none was ever read.
 func (c *Client) Digest(catalog string) string {

@@ -48,6 +48,8 @@ type ServerConfig struct {
 	// TLS says which versions, cipher suites and curves are accepted. Without it TLS 1.2
 	// is the least.
 	TLS func(*tls.Config)
+	// Metrics count requests of the network; nil for nobody to count them.
+	Metrics *Metrics
 }
 
 // Server serves catalogs, on every replica.
@@ -90,6 +92,13 @@ func (s *Server) lastOfConnection(next http.Handler) http.Handler {
 	})
 }
 
+func (s *Server) counted(handler http.Handler) http.Handler {
+	if s.cfg.Metrics == nil {
+		return handler
+	}
+	return s.cfg.Metrics.counting(handler)
+}
+
 // Addr returns the address that the server listens on, or nil when it does not.
 func (s *Server) Addr() net.Addr {
 	if addr := s.addr.Load(); addr != nil {
@@ -107,7 +116,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	addr := listener.Addr()
 	s.addr.Store(&addr)
-	srv := newHTTPServer(s.lastOfConnection(newGate(s.cfg.Handler, requestBounds)))
+	srv := newHTTPServer(s.lastOfConnection(s.counted(newGate(s.cfg.Handler, requestBounds))))
 	srv.TLSConfig = s.cfg.tls()
 	local := newHTTPServer(s.cfg.Handler)
 	group, groupCtx := errgroup.WithContext(ctx)

@@ -34,6 +34,10 @@ type CatalogReconciler struct {
 	Catalogs   Catalogs
 	Neighbours *Neighbours
 	Wakeups    *requeue.Wakeups
+	Metrics    *CatalogMetrics
+
+	// Stock says how much is held of a catalog; nothing if no content is at hand.
+	Stock func(catalog string) CatalogStock
 
 	// stored are catalogs with content that was not to be had before, which their status
 	// does not tell.
@@ -69,6 +73,7 @@ func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	err := r.Client.Get(ctx, req.NamespacedName, catalog)
 	if apierrors.IsNotFound(err) {
 		r.failing.Delete(req.Name)
+		r.Metrics.forget(req.Name)
 		err = r.Catalogs.Forget(req.Name)
 		return ctrl.Result{}, err
 	}
@@ -77,11 +82,13 @@ func (r *CatalogReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	source, ok := sourceOf(catalog)
 	if !ok {
+		r.Metrics.passed(catalog, r.Stock(catalog.Name), false)
 		return ctrl.Result{}, nil
 	}
 	_, missing := r.Catalogs.Package(catalog.Name, "")
 	changed, err := r.Catalogs.Refresh(ctx, source)
 	isNews := r.report(ctx, catalog.Name, err)
+	r.Metrics.passed(catalog, r.Stock(catalog.Name), err != nil)
 	if err != nil {
 		err = &requeue.ReportedError{Err: err}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
@@ -31,6 +32,7 @@ type content struct {
 	err       error
 	refreshed []CatalogSource
 	forgotten []string
+	stock     CatalogStock
 }
 
 func (c *content) Package(_, name string) (*resolve.Prepared, error) {
@@ -186,7 +188,14 @@ func wokenBy(t *testing.T, r *CatalogReconciler) []string {
 }
 
 func newCatalogReconciler(api client.Client, content *content) *CatalogReconciler {
-	return &CatalogReconciler{Client: api, Catalogs: content, Neighbours: NewNeighbours(api, content), Wakeups: &requeue.Wakeups{}}
+	metrics, err := NewCatalogMetrics(prometheus.NewRegistry())
+	if err != nil {
+		panic(err) // there is nothing else in the registry
+	}
+	return &CatalogReconciler{
+		Client: api, Catalogs: content, Neighbours: NewNeighbours(api, content), Wakeups: &requeue.Wakeups{}, Metrics: metrics,
+		Stock: func(string) CatalogStock { return content.stock },
+	}
 }
 
 // woken gives all who were woken before there was a queue, sorted.

@@ -47,13 +47,14 @@ type line struct {
 // changesOf are the lines about what a pass has changed in the world: one for each object
 // that it has written, and one for the whole.
 func changesOf(outcome Outcome) []line {
-	lines := repairedLines(outcome.Repair)
+	lines := append(repairedLines(outcome.Repair), warningLines(outcome.Repair)...)
 	if n := outcome.Repair.TakenOver(); n > 0 {
 		lines = append(lines, line{"took over", []any{keyObjects, n}})
 	}
 	if outcome.Applied != nil {
 		lines = append(lines, writtenLines(*outcome.Applied)...)
 		lines = append(lines, appliedLine(outcome))
+		lines = append(lines, warningLines(*outcome.Applied)...)
 	}
 	return lines
 }
@@ -106,6 +107,15 @@ func certifiedLines(result installation.Result) []line {
 		}
 	}
 	return lines
+}
+
+// warningLines are about what the API server had to say about requests.
+func warningLines(result installation.Result) []line {
+	var lines []line
+	for _, text := range result.Warnings {
+		lines = append(lines, line{"the API server warns", []any{keyReason, excerpt.Line(excerpt.Scrub(text), maxText)}})
+	}
+	return bounded(lines, "the API server warns of more")
 }
 
 // voidLines are about requests that have changed nothing: nothing else tells of these, and

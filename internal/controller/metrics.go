@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ const (
 	labelType      = "type"
 	labelStage     = "stage"
 	labelOutcome   = "outcome"
+	labelOperation = "operation"
 )
 
 // Metrics say how extensions are doing. Series of an extension go with it; their
@@ -30,6 +32,10 @@ type Metrics struct {
 	conditions *conditionGauges
 	passes     *prometheus.CounterVec
 	repairs    *prometheus.CounterVec
+	operations *prometheus.CounterVec
+	warnings   *prometheus.CounterVec
+	pending    *prometheus.GaugeVec
+	expiration *prometheus.GaugeVec
 	durations  *prometheus.HistogramVec
 
 	mu sync.Mutex
@@ -46,12 +52,21 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		sizes: gauge("extension_release_bytes",
 			"The size of the release record of what is installed, compressed as it is stored.", labelExtension),
 		conditions: newConditionGauges("extension_condition",
-			"Conditions of extensions: 1 for True, 0 for False or absent, -1 for Unknown."),
+			"Conditions of extensions: 1 for True, 0 for False or absent, -1 for Unknown.", labelExtension,
+			slices.Concat(ocv1.ClusterExtensionConditionTypes(), ocv1.ClusterExtensionPassingConditionTypes())),
 		passes: counter("extension_passes_total",
 			"Passes over an extension by how they ended and, unless all was as wanted, at which stage.",
 			labelExtension, labelOutcome, labelStage),
 		repairs: counter("extension_repairs_total",
 			"Objects that were put back, or changed back, after somebody else had changed them.", labelExtension),
+		operations: counter("extension_operations_total",
+			"Installs and upgrades that were completed.", labelExtension, labelOperation),
+		warnings: counter("extension_warnings_total",
+			"Warnings of the API server about objects that were written.", labelExtension),
+		pending: gauge("extension_approval_pending",
+			"1 while an install or upgrade waits for somebody to approve it, or else 0.", labelExtension),
+		expiration: gauge("extension_certificate_expiration_timestamp_seconds",
+			"When the first of the certificates ends that the controller has issued to webhooks of the extension.", labelExtension),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: metricsNamespace,
 			Name:      "stage_duration_seconds",
@@ -80,7 +95,7 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 
 // ofExtensions are the metrics that have series of each extension.
 func (m *Metrics) ofExtensions() []vector {
-	return []vector{m.installed, m.sizes, m.conditions, m.passes, m.repairs}
+	return []vector{m.installed, m.sizes, m.conditions, m.passes, m.repairs, m.operations, m.warnings, m.pending, m.expiration}
 }
 
 type vector interface {
@@ -105,13 +120,38 @@ func (m *Metrics) passed(extension string, outcome Outcome, v verdict, status *o
 	m.setVersion(extension, status.Install)
 	if outcome.ReleaseBytes > 0 { // a pass that fails does not know
 		m.sizes.WithLabelValues(extension).Set(float64(outcome.ReleaseBytes))
+		m.setExpiration(extension, outcome.CertificatesEnd)
 	}
+	pending := 0.0
+	if outcome.Pending != nil {
+		pending = 1
+	}
+	m.pending.WithLabelValues(extension).Set(pending)
 	m.conditions.set(extension, status.Conditions)
 }
 
-// repaired is for each pass, whether or not it comes to a status.
-func (m *Metrics) repaired(extension string, objects int) {
-	m.repairs.WithLabelValues(extension).Add(float64(objects))
+// worked is for each pass, whether or not it comes to a status. Counters are there before
+// there is anything to count: the first increase is not seen of one that begins with it.
+func (m *Metrics) worked(extension string, outcome Outcome) {
+	m.repairs.WithLabelValues(extension).Add(float64(len(outcome.Repair.Repaired())))
+	warnings := len(outcome.Repair.Warnings)
+	for _, action := range []Action{Install, Upgrade} {
+		completed := 0.0
+		if outcome.Applied != nil && outcome.Err == nil && outcome.Target.Action == action {
+			completed, warnings = 1, warnings+len(outcome.Applied.Warnings)
+		}
+		m.operations.WithLabelValues(extension, strings.ToLower(string(action))).Add(completed)
+	}
+	m.warnings.WithLabelValues(extension).Add(float64(warnings))
+}
+
+// setExpiration leaves no series where there is no certificate.
+func (m *Metrics) setExpiration(extension string, end time.Time) {
+	seconds := 0.0
+	if !end.IsZero() {
+		seconds = float64(end.Unix())
+	}
+	setOrDelete(m.expiration, extension, seconds)
 }
 
 // setVersion leaves one series at most.

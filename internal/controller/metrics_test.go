@@ -67,25 +67,32 @@ func TestMetricsOfAnExtension(t *testing.T) {
 	w := sampleWorld(t)
 	w.mustReconcile(t)
 	w.repair = installation.Result{Changes: changesTo(keyOf("ConfigMap", "", "a"), keyOf("ConfigMap", "", "b"), keyOf("ConfigMap", "", "c")), ReleaseBytes: 1234}
+	w.repair.Warnings, w.repair.CertificatesEnd = []string{"deprecated", "unknown field"}, time.Unix(7000, 0)
 	w.mustReconcile(t)
 	want := map[string]float64{
-		"extension_installed_info x,1.0.0":  1,
-		"extension_passes_total x,settled,": 2,
-		"extension_repairs_total x":         3,
-		"extension_release_bytes x":         1234,
-		"extension_condition x,Ready":       1,
-		"extension_condition x,Installed":   1,
-		"extension_condition x,Stalled":     0,
-		"extension_condition x,Reconciling": 0,
-		"extension_condition x,Deprecated":  0,
-		"stage_duration_seconds observe":    2,
-		"stage_duration_seconds resolve":    2,
-		"stage_duration_seconds fetch":      1,
-		"stage_duration_seconds render":     1,
-		"stage_duration_seconds apply":      1,
-		"stage_duration_seconds repair":     1,
+		"extension_installed_info x,1.0.0":                     1,
+		"extension_passes_total x,settled,":                    2,
+		"extension_repairs_total x":                            3,
+		"extension_operations_total x,install":                 1,
+		"extension_operations_total x,upgrade":                 0,
+		"extension_warnings_total x":                           2,
+		"extension_approval_pending x":                         0,
+		"extension_certificate_expiration_timestamp_seconds x": 7000,
+		"extension_release_bytes x":                            1234,
+		"extension_condition x,Ready":                          1,
+		"extension_condition x,Installed":                      1,
+		"extension_condition x,Stalled":                        0,
+		"extension_condition x,Reconciling":                    0,
+		"extension_condition x,Deprecated":                     0,
+		"stage_duration_seconds observe":                       2,
+		"stage_duration_seconds resolve":                       2,
+		"stage_duration_seconds fetch":                         1,
+		"stage_duration_seconds render":                        1,
+		"stage_duration_seconds apply":                         1,
+		"stage_duration_seconds repair":                        1,
 	}
-	got := gather(t, w.registry, "extension_installed", "extension_passes", "extension_repairs", "extension_release", "extension_condition x,Ready",
+	got := gather(t, w.registry, "extension_operations", "extension_warnings", "extension_approval", "extension_certificate",
+		"extension_installed", "extension_passes", "extension_repairs", "extension_release", "extension_condition x,Ready",
 		"extension_condition x,Installed", "extension_condition x,Stalled", "extension_condition x,Reconciling",
 		"extension_condition x,Deprecated", "stage_")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -113,7 +120,13 @@ func TestMetricsOfAnExtension(t *testing.T) {
 
 	w.fetchErr = nil
 	w.mustReconcile(t)
-	if diff := cmp.Diff(map[string]float64{"extension_installed_info x,1.1.0": 1}, gather(t, w.registry, "extension_installed")); diff != "" {
+	want = map[string]float64{
+		"extension_installed_info x,1.1.0":                     1,
+		"extension_operations_total x,install":                 1,
+		"extension_operations_total x,upgrade":                 1,
+		"extension_certificate_expiration_timestamp_seconds x": 7000, // as long as nothing else is known
+	}
+	if diff := cmp.Diff(want, gather(t, w.registry, "extension_installed", "extension_operations", "extension_certificate")); diff != "" {
 		t.Errorf("after an upgrade (-want +got):\n%s", diff)
 	}
 }
@@ -147,10 +160,11 @@ func TestMetricsAreFew(t *testing.T) {
 	for i := range 100 {
 		v := verdict{disposition: outcomes[i%len(outcomes)], message: fmt.Sprint("message ", i), reason: fmt.Sprint("Reason", i)}
 		outcome := Outcome{Err: errors.New(v.message), Stage: stages[i%len(stages)], Installed: installed(fmt.Sprintf("1.%d.0", i)), ReleaseBytes: 1 + i}
+		metrics.worked("x", outcome)
 		metrics.passed("x", outcome, v, statusOf(extension(), outcome, v, phase{}, time.Unix(1000, 0)))
 	}
 	conditions := len(ocv1.ClusterExtensionConditionTypes()) + len(ocv1.ClusterExtensionPassingConditionTypes())
-	if got, most := len(gather(t, registry, "extension_")), 3+conditions+len(outcomes)*len(stages); got > most {
+	if got, most := len(gather(t, registry, "extension_")), 8+conditions+len(outcomes)*len(stages); got > most {
 		t.Errorf("%d series of one extension, want at most %d", got, most)
 	}
 	if got := len(gather(t, registry, "extension_installed")); got != 1 {
@@ -180,6 +194,7 @@ func TestMetricsEndWithLeadership(t *testing.T) {
 	}
 	tell := func() {
 		outcome := Outcome{Installed: installed("1.0.0"), ReleaseBytes: 1}
+		metrics.worked("x", outcome)
 		metrics.passed("x", outcome, verdict{disposition: Settled}, statusOf(extension(), outcome, verdict{}, phase{}, time.Unix(1000, 0)))
 	}
 	tell()

@@ -98,18 +98,20 @@ type Outcome struct {
 	Applied *installation.Result
 	Repair  installation.Result
 
-	// RecheckAfter, Flapping, Unwatched and ReleaseBytes are those of what was done last
-	// to the content.
-	RecheckAfter time.Duration
-	Flapping     []string
-	Unwatched    []string
-	ReleaseBytes int
+	// RecheckAfter, Flapping, Unwatched, ReleaseBytes and CertificatesEnd are those of what
+	// was done last to the content.
+	RecheckAfter    time.Duration
+	Flapping        []string
+	Unwatched       []string
+	ReleaseBytes    int
+	CertificatesEnd time.Time
 }
 
 // addResult takes over what an operation on the content came to.
 func (o *Outcome) addResult(applied installation.Result) {
 	o.RecheckAfter, o.Unwatched = applied.RecheckAfter, applied.Unwatched
 	o.Flapping, o.ReleaseBytes = textsOf(applied.Flapping), applied.ReleaseBytes
+	o.CertificatesEnd = applied.CertificatesEnd
 }
 
 // textsOf keeps the order.

@@ -130,6 +130,12 @@ func (e *UnusableImageError) Error() string {
 // Unwrap gives the cause.
 func (e *UnusableImageError) Unwrap() error { return e.Err }
 
+// CatalogStock is how much there is in the content of a catalog.
+type CatalogStock struct {
+	// Packages are all, and Malformed those among them that cannot be used.
+	Packages, Malformed int
+}
+
 // Catalogs holds the content of catalogs.
 type Catalogs interface {
 	// Package is nil when the catalog has no such package. It makes no request.

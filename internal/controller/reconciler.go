@@ -147,6 +147,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if outcome.ownerGone() || errors.Is(context.Cause(ctx), object.ErrOwnerGone) {
 		return afterRemoval, nil
 	}
+	r.Metrics.worked(ext.Name, outcome)
 	outcome.RecheckAfter = sooner(outcome.RecheckAfter, r.noteRepair(ext, outcome))
 	if err := announced.failure(); err != nil {
 		return ctrl.Result{}, err
@@ -203,11 +204,10 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	return result, err
 }
 
-// noteRepair tells of what a pass has put back, in an event and by a metric. No later pass
+// noteRepair tells of what a pass has put back, in an event. No later pass
 // knows of it, whatever this one waits for and whatever becomes of the status. It gives how
 // long the event has to wait; zero if there is none that has to.
 func (r *Reconciler) noteRepair(ext *ocv1.ClusterExtension, outcome Outcome) (wait time.Duration) {
-	r.Metrics.repaired(ext.Name, len(outcome.Repair.Repaired()))
 	event, wait := r.repairs.note(ext.Name, textsOf(outcome.Repair.Restored()), r.Now())
 	r.emit(ext, event)
 	return wait

@@ -77,6 +77,12 @@ func (c *Cache) Refresh(ctx context.Context, source controller.CatalogSource) ([
 	return change.Packages, err
 }
 
+// Stock says how much is held of a catalog.
+func (c *Cache) Stock(catalog string) controller.CatalogStock {
+	packages, malformed := c.client.Count(catalog)
+	return controller.CatalogStock{Packages: packages, Malformed: malformed}
+}
+
 // Forget drops all that is known of a catalog.
 func (c *Cache) Forget(catalog string) error {
 	c.mu.Lock()

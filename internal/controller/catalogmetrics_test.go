@@ -1,0 +1,85 @@
+package controller
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// TestMetricsOfACatalog follows one from its content to its end.
+func TestMetricsOfACatalog(t *testing.T) {
+	t.Parallel()
+	minutes, unpacked := 10, metav1.NewTime(time.Unix(5000, 0))
+	catalog := servedCatalog()
+	catalog.Spec.Source.Image = &ocv1.ImageSource{Ref: "example.com/c:v1", PollIntervalMinutes: &minutes}
+	catalog.Status.LastUnpacked = &unpacked
+	catalog.Status.Conditions = []metav1.Condition{
+		{Type: ocv1.TypeServing, Status: metav1.ConditionTrue}, {Type: ocv1.TypeProgressing, Status: metav1.ConditionUnknown},
+	}
+	held := &content{stock: CatalogStock{Packages: 7, Malformed: 2}}
+	api := catalogWorld(t, catalog)
+	r := newCatalogReconciler(api, held)
+	registry := prometheus.NewRegistry()
+	var err error
+	if r.Metrics, err = NewCatalogMetrics(registry); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{
+		"catalog_condition c,Serving":         1,
+		"catalog_condition c,Progressing":     -1,
+		"catalog_condition c,Ready":           0,
+		"catalog_condition c,Reconciling":     0,
+		"catalog_condition c,Stalled":         0,
+		"catalog_content_timestamp_seconds c": 5000,
+		"catalog_poll_interval_seconds c":     600,
+		"catalog_packages c":                  7,
+		"catalog_problems c,package":          2,
+		"catalog_problems c,content":          0,
+	}
+	for _, step := range []struct {
+		what       string
+		err        error
+		unreadable float64
+	}{
+		{"content", nil, 0},
+		{"content that cannot be read", errors.New("boom"), 1},
+		{"content again", nil, 0},
+	} {
+		held.err = step.err
+		want["catalog_problems c,content"] = step.unreadable
+		if _, err := r.Reconcile(t.Context(), requestFor("c")); (err != nil) != (step.err != nil) {
+			t.Fatalf("%s: err = %v", step.what, err)
+		}
+		if diff := cmp.Diff(want, gather(t, registry, "catalog_")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.what, diff)
+		}
+	}
+	r.Metrics.Reset()
+	if got := gather(t, registry, "catalog_"); len(got) > 0 {
+		t.Errorf("left of who acts no more: %v", got)
+	}
+	if _, err := r.Reconcile(t.Context(), requestFor("c")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, gather(t, registry, "catalog_")); diff != "" {
+		t.Errorf("of who acts again (-want +got):\n%s", diff)
+	}
+	if err := api.Delete(t.Context(), catalog); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), requestFor("c")); err != nil {
+		t.Fatal(err)
+	}
+	if got := gather(t, registry, "catalog_"); len(got) > 0 {
+		t.Errorf("left of a catalog that is gone: %v", got)
+	}
+	if _, err := NewCatalogMetrics(registry); err == nil {
+		t.Error("they are registered twice")
+	}
+}
