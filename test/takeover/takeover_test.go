@@ -14,10 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/test/argocd"
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
@@ -99,6 +101,7 @@ func begin(t *testing.T, corpus fs.FS) *site {
 			t.Error(err)
 		}
 	})
+	s.checkHealth(t)
 	catalog, err := fs.Sub(corpus, "catalog")
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +123,26 @@ func begin(t *testing.T, corpus fs.FS) *site {
 		}
 	})
 	return s
+}
+
+// checkHealth has what Argo CD says of statuses that the reference has written: all is well.
+func (s *site) checkHealth(t *testing.T) {
+	t.Helper()
+	for kind, want := range map[string]int{"ClusterExtension": 5, "ClusterCatalog": 1} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(ocv1.GroupVersion.WithKind(kind + "List"))
+		if err := s.Admin.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) != want {
+			t.Errorf("there are %d of %s, want %d", len(list.Items), kind, want)
+		}
+		for _, item := range list.Items {
+			if said, err := argocd.HealthOf(t.Context(), &item); err != nil || said.Status != argocd.Healthy {
+				t.Errorf("Argo CD says of %s %s: %+v, %v", kind, item.GetName(), said, err)
+			}
+		}
+	}
 }
 
 // known says that the controller has seen an extension and found a version
