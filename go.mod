@@ -25,6 +25,7 @@ require (
 	github.com/sirupsen/logrus v1.9.4
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
+	github.com/yuin/gopher-lua v1.1.2
 	go.podman.io/image/v5 v5.41.2
 	go.podman.io/storage v1.64.1
 	go.uber.org/zap v1.28.0

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
+
+	"github.com/clusterextensions/operator-controller/test/argocd"
 )
 
 // Capture is one state of an object, as a watch told of it.
@@ -19,6 +21,9 @@ type Capture struct {
 	// Row is what kubectl get prints: cells by the names of their columns, without
 	// those that are shown with -o wide only.
 	Row map[string]string
+
+	// Argo is what Argo CD says of it.
+	Argo argocd.Health
 }
 
 // Condition is one of an object, as far as clients look at it.

@@ -44,7 +44,7 @@ func Golden(moments []Moment) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("writing %q: %w", moment.Name, err)
 		}
-		fmt.Fprintf(&text, "---\n# %s\n# kstatus: %s\n# kubectl get: %s\n", moment.Name, moment.Kstatus(), rowText(moment.Row))
+		fmt.Fprintf(&text, "---\n# %s\n# kstatus: %s\n# Argo CD: %s\n# kubectl get: %s\n", moment.Name, moment.Kstatus(), moment.Argo.Status, rowText(moment.Row))
 		text.Write(object)
 	}
 	return text.Bytes(), nil

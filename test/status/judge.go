@@ -7,6 +7,8 @@ import (
 	"time"
 
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
+
+	"github.com/clusterextensions/operator-controller/test/argocd"
 )
 
 // Facts are what was amiss on the cluster when a status was written. With none
@@ -67,7 +69,29 @@ func Judge(capture Capture, facts Facts) []string {
 	if len(facts.Workloads) > 0 && capture.WaitReturns("Available") {
 		lie("Available is True: %s", strings.Join(facts.Workloads, "; "))
 	}
+	if argo := argosVerdict(capture); capture.Argo.Status != argo {
+		lie("Argo CD says %s, and kstatus %s: it is to say %s", capture.Argo.Status, capture.Kstatus(), argo)
+	}
 	return append(lies, contradictions(capture)...)
+}
+
+// argosVerdict is what Argo CD is to say, by what kstatus does. Nobody works where Ready is
+// False without Reconciling: kstatus waits even so, and who looks at Argo CD is to see it.
+func argosVerdict(capture Capture) string {
+	switch capture.Kstatus() {
+	case kstatus.CurrentStatus:
+		if capture.Condition("Serving").Is("False", "UserSpecifiedUnavailable") {
+			return argocd.Suspended
+		}
+		return argocd.Healthy
+	case kstatus.FailedStatus:
+		return argocd.Degraded
+	default:
+		if capture.Observed() && capture.Condition("Ready").Status == "False" && capture.Condition("Reconciling").Status != "True" {
+			return argocd.Degraded
+		}
+		return argocd.Progressing
+	}
 }
 
 // judgeDeletion: what is being deleted is never well, whatever is still there.

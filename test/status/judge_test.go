@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterextensions/operator-controller/test/argocd"
 	"github.com/clusterextensions/operator-controller/test/status"
 )
 
@@ -18,13 +20,20 @@ func written(observed int64, row map[string]string, conditions ...map[string]any
 		condition["observedGeneration"] = observed
 		list = append(list, condition)
 	}
-	return status.Capture{
-		Row: row,
-		Object: &unstructured.Unstructured{Object: map[string]any{
-			"metadata": map[string]any{"name": "x", "generation": int64(2)},
-			"status":   map[string]any{"observedGeneration": observed, "conditions": list},
-		}},
+	return seen(row, &unstructured.Unstructured{Object: map[string]any{
+		"kind":     "ClusterExtension",
+		"metadata": map[string]any{"name": "x", "generation": int64(2)},
+		"status":   map[string]any{"observedGeneration": observed, "conditions": list},
+	}})
+}
+
+// seen is a capture that Argo CD has looked at, too.
+func seen(row map[string]string, object *unstructured.Unstructured) status.Capture {
+	said, err := argocd.HealthOf(context.Background(), object)
+	if err != nil {
+		panic(err)
 	}
+	return status.Capture{Row: row, Object: object, Argo: said}
 }
 
 func is(kind, state, reason string) map[string]any {
@@ -103,11 +112,12 @@ func TestJudge(t *testing.T) {
 		},
 		"nothing yet": {
 			reason:  "what has no conditions is current for kstatus",
-			capture: status.Capture{Row: notGreen, Object: &unstructured.Unstructured{Object: map[string]any{}}},
+			capture: seen(notGreen, &unstructured.Unstructured{Object: map[string]any{"kind": "ClusterExtension", "metadata": map[string]any{}}}),
 			facts:   missing,
 			want: []string{
 				"kstatus says Current: Service x is missing",
 				"kstatus says Current, and kubectl wait for Ready returns: false",
+				"Argo CD says Progressing, and kstatus Current: it is to say Healthy",
 			},
 		},
 		"no column for Ready": {
@@ -123,7 +133,7 @@ func TestJudge(t *testing.T) {
 			reason:  "these exclude each other",
 			capture: written(2, green, is("Reconciling", "True", "RollingOut"), is("Ready", "True", "Succeeded")),
 			want: []string{
-				"kstatus says InProgress, and kubectl wait for Ready returns: true",
+				"kstatus says InProgress, and kubectl wait for Ready returns: true", "Argo CD says Healthy, and kstatus InProgress: it is to say Progressing",
 				"True at once: Ready, Reconciling",
 			},
 		},
@@ -218,7 +228,8 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	digest := "sha256:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865"
 	capture := status.Capture{
-		Row: map[string]string{"NAME": "x", "AGE": "2026-11-22T09:00:00Z", "READY": "False", "INSTALLED": ""},
+		Argo: argocd.Health{Status: argocd.Degraded},
+		Row:  map[string]string{"NAME": "x", "AGE": "2026-11-22T09:00:00Z", "READY": "False", "INSTALLED": ""},
 		Object: &unstructured.Unstructured{Object: map[string]any{
 			"kind": "ClusterExtension",
 			"metadata": map[string]any{
@@ -234,6 +245,7 @@ func TestGolden(t *testing.T) {
 	const want = `---
 # a moment
 # kstatus: InProgress
+# Argo CD: Degraded
 # kubectl get: INSTALLED=, READY=False
 kind: ClusterExtension
 metadata:

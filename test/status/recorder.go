@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/test/argocd"
 )
 
 // tableWatch asks for what kubectl get --watch asks for: rows, here with all of
@@ -99,7 +100,7 @@ func (r *Recorder) follow(ctx context.Context, stream io.ReadCloser) {
 			if len(event.Object.ColumnDefinitions) > 0 {
 				columns = event.Object.ColumnDefinitions
 			}
-			err = r.take(event.Type, columns, event.Object.Rows)
+			err = r.take(ctx, event.Type, columns, event.Object.Rows)
 		}
 		if err != nil {
 			r.fail(fmt.Errorf("a watch of statuses ended: %w", err))
@@ -114,7 +115,7 @@ func (r *Recorder) fail(err error) {
 	r.err = errors.Join(r.err, err)
 }
 
-func (r *Recorder) take(event string, columns []metav1.TableColumnDefinition, rows []metav1.TableRow) error {
+func (r *Recorder) take(ctx context.Context, event string, columns []metav1.TableColumnDefinition, rows []metav1.TableRow) error {
 	now := time.Now()
 	if event != "ADDED" && event != "MODIFIED" {
 		if event == "DELETED" {
@@ -127,7 +128,11 @@ func (r *Recorder) take(event string, columns []metav1.TableColumnDefinition, ro
 		if err := json.Unmarshal(row.Object.Raw, object); err != nil {
 			return err
 		}
-		capture := Capture{At: now, Object: object, Row: map[string]string{}}
+		said, err := argocd.HealthOf(ctx, object)
+		if err != nil {
+			return err
+		}
+		capture := Capture{At: now, Object: object, Row: map[string]string{}, Argo: said}
 		for i, column := range columns {
 			if column.Priority == 0 && row.Cells[i] != nil {
 				capture.Row[strings.ToUpper(column.Name)] = fmt.Sprint(row.Cells[i])

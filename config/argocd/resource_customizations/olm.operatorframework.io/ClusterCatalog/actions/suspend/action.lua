@@ -1,0 +1,2 @@
+obj.spec.availabilityMode = "Unavailable"
+return obj
