@@ -89,11 +89,15 @@ var (
 	}
 )
 
-// monitoringPrograms are from a module of their own, like CoreDNS.
-var monitoringPrograms = []program{
-	{promtoolName, "github.com/prometheus/prometheus/cmd/promtool", false, func(b *Binaries) *string { return &b.Promtool }},
-	{prometheusName, "github.com/prometheus/prometheus/cmd/prometheus", false, func(b *Binaries) *string { return &b.Prometheus }},
-	{kubeStateMetricsName, "k8s.io/kube-state-metrics/v2", false, func(b *Binaries) *string { return &b.KubeStateMetrics }},
+// monitoringPrograms are from modules of their own, too, by their names.
+var monitoringPrograms = map[string][]program{
+	prometheusSource: {
+		{promtoolName, "github.com/prometheus/prometheus/cmd/promtool", false, func(b *Binaries) *string { return &b.Promtool }},
+		{prometheusName, "github.com/prometheus/prometheus/cmd/prometheus", false, func(b *Binaries) *string { return &b.Prometheus }},
+	},
+	kubeStateMetricsSource: {
+		{kubeStateMetricsName, "k8s.io/kube-state-metrics/v2", false, func(b *Binaries) *string { return &b.KubeStateMetrics }},
+	},
 }
 
 // Build returns the programs that make a cluster, building those that are not
@@ -142,8 +146,10 @@ func BuildNode(ctx context.Context, progress io.Writer) (*Binaries, error) {
 // as Build does.
 func BuildMonitoring(ctx context.Context, progress io.Writer) (*Binaries, error) {
 	binaries := &Binaries{}
-	if err := binaries.add(ctx, monitoringSource, monitoringPrograms, progress); err != nil {
-		return nil, err
+	for name, wanted := range monitoringPrograms {
+		if err := binaries.add(ctx, name, wanted, progress); err != nil {
+			return nil, err
+		}
 	}
 	return binaries, nil
 }

@@ -21,13 +21,14 @@ const (
 
 // Folders of hack with a module that pins programs.
 const (
-	clusterSource    = "cluster"
-	dnsSource        = "dns"
-	monitoringSource = "monitoring"
+	clusterSource          = "cluster"
+	dnsSource              = "dns"
+	kubeStateMetricsSource = "kube-state-metrics"
+	prometheusSource       = "prometheus"
 )
 
 // buildTags leave out what is large, by module: Prometheus is told what to scrape.
-var buildTags = map[string]string{monitoringSource: "remove_all_sd"}
+var buildTags = map[string]string{prometheusSource: "remove_all_sd"}
 
 // stageDirs are the directories of the KWOK module with the stages that make
 // nodes and pods ready at once and keep the leases of nodes.

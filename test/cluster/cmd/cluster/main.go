@@ -57,7 +57,7 @@ func newBuildCommand() *cobra.Command {
 		if binaries, err = cluster.BuildMonitoring(cmd.Context(), cmd.ErrOrStderr()); err != nil {
 			return err
 		}
-		cmd.PrintErrf("programs to watch it are in %s\n", filepath.Dir(binaries.Prometheus))
+		cmd.PrintErrf("programs to watch it are in %s and %s\n", filepath.Dir(binaries.Prometheus), filepath.Dir(binaries.KubeStateMetrics))
 		return nil
 	}
 	return command
