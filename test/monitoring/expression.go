@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 // Expression is what a query asks for.
@@ -28,14 +29,11 @@ type Matcher struct{ Label, Operator, Value string }
 
 // String is the selector in PromQL.
 func (s Selector) String() string {
-	text := s.Metric + "{"
-	for i, matcher := range s.Matchers {
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf("%s%s%q", matcher.Label, matcher.Operator, matcher.Value)
+	matchers := make([]string, 0, len(s.Matchers))
+	for _, matcher := range s.Matchers {
+		matchers = append(matchers, fmt.Sprintf("%s%s%q", matcher.Label, matcher.Operator, matcher.Value))
 	}
-	return text + "}"
+	return s.Metric + "{" + strings.Join(matchers, ",") + "}"
 }
 
 // Parse has Prometheus read a query. A query that it does not understand is an error.
@@ -46,7 +44,7 @@ func (p *Prometheus) Parse(ctx context.Context, query string) (Expression, error
 	if err != nil {
 		return Expression{}, fmt.Errorf("asking Prometheus: %w", err)
 	}
-	_, body, err := p.client.Do(ctx, request)
+	_, body, err := p.client.Do(ctx, request) //nolint:bodyclose // the client has read it, and closed it
 	if err != nil {
 		return Expression{}, fmt.Errorf("asking Prometheus: %w", err)
 	}
