@@ -34,6 +34,7 @@ func TestFleet(t *testing.T) {
 	t.Run("Prometheus", func(t *testing.T) {
 		prometheus := fleet.startPrometheus(t)
 		checkTarget(t, prometheus)
+		fleet.checkPage(t, prometheus)
 		checkSeries(t, prometheus)
 		checkData(t, prometheus)
 		checkRules(t, prometheus)
@@ -110,8 +111,8 @@ func allQueries(t *testing.T) []monitoring.Query {
 }
 
 // checkSeries holds what queries ask for against what there is: for each selector there are
-// series, and each label by which they are grouped is one that some of them have. A cluster
-// has no label, unless somebody gives it one.
+// series, and each label by which they are grouped is one that some of them have, apart from
+// how they were scraped. A cluster has no label, unless somebody gives it one.
 func checkSeries(t *testing.T, prometheus *monitoring.Prometheus) {
 	t.Helper()
 	for _, query := range allQueries(t) {
@@ -127,6 +128,9 @@ func checkSeries(t *testing.T, prometheus *monitoring.Prometheus) {
 			for _, labels := range series {
 				known = known.Merge(labels)
 			}
+		}
+		for _, ofTarget := range ofTargets {
+			delete(known, model.LabelName(ofTarget))
 		}
 		for _, label := range expression.Labels {
 			if _, ok := known[model.LabelName(label)]; !ok {
