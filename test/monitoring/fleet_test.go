@@ -50,30 +50,40 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fleet is a cluster with a controller that has something to tell of each kind.
+// fleet is a cluster with two replicas of the controller, one of which has something to tell
+// of each kind.
 type fleet struct {
 	*environment.Environment
 
-	// metrics is the address of the metrics of the controller.
-	metrics string
+	// metrics are the addresses of the metrics of the replica that leads, and of another one.
+	metrics []string
 }
 
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	env, err := environment.Start(t.Context(), environment.Options{Registries: []string{registryHost}, Progress: os.Stderr})
 	must(t, err)
-	f := &fleet{Environment: env, metrics: freeAddress(t)}
+	f := &fleet{Environment: env}
 	t.Cleanup(func() { must(t, env.Stop()) })
 	f.publish(t)
-	controller, err := env.StartController(t.Context(), filepath.Join(theLogs, "controller.log"), "--metrics-bind-address="+f.metrics)
-	must(t, err)
-	t.Cleanup(func() { must(t, controller.Stop()) })
+	leader := f.startReplica(t, "leader")
 	f.live(t)
-	response, err := http.Get("http://" + controller.CatalogServer() + "/catalogs/" + hooked + "/api/v1/all")
+	f.startReplica(t, "follower")
+	response, err := http.Get("http://" + leader.CatalogServer() + "/catalogs/" + hooked + "/api/v1/all")
 	must(t, err)
 	_, err = io.Copy(io.Discard, response.Body)
 	must(t, errors.Join(err, response.Body.Close()))
 	return f
+}
+
+func (f *fleet) startReplica(t *testing.T, name string) *environment.Controller {
+	t.Helper()
+	address := freeAddress(t)
+	f.metrics = append(f.metrics, address)
+	replica, err := f.StartController(t.Context(), filepath.Join(theLogs, name+".log"), "--cache-path="+t.TempDir(), "--metrics-bind-address="+address)
+	must(t, err)
+	t.Cleanup(func() { must(t, replica.Stop()) })
+	return replica
 }
 
 func freeAddress(t *testing.T) string {

@@ -19,17 +19,19 @@ import (
 	"github.com/clusterextensions/operator-controller/test/internal/child"
 )
 
+// Files that stand for Secrets.
+const caFile, tokenFile = "ca.crt", "token"
+
 // stopGrace is how long Prometheus may take to end.
 const stopGrace = 10 * time.Second
 
-// Target is where the endpoint of a ServiceMonitor is, and what the Secrets contain that
-// it names.
-type Target struct {
-	// Address is a host with a port.
-	Address string
+// Scrape is one by a ServiceMonitor, with what the Secrets contain that it names.
+type Scrape struct {
+	Endpoint monitoringv1.Endpoint
 
-	// Job is the name of the Service.
-	Job string
+	// Job is the name of the Service, and Addresses are those behind it: hosts with ports.
+	Job       string
+	Addresses []string
 
 	// CA and Token are what the endpoint names: certificates as PEM, and a bearer token.
 	CA, Token []byte
@@ -42,10 +44,8 @@ type Options struct {
 
 	Rules []byte
 
-	// Endpoint is that of the ServiceMonitor by which the targets are scraped; nil for
-	// nothing to scrape.
-	Endpoint *monitoringv1.Endpoint
-	Targets  []Target
+	// Scrape is nil for nothing to scrape.
+	Scrape *Scrape
 
 	// Interval takes the place of those between scrapes and between evaluations.
 	Interval time.Duration
@@ -130,14 +130,9 @@ func (o Options) write() error {
 		"rule_files": []string{"rules.yaml"},
 	}
 	files := map[string][]byte{"rules.yaml": o.Rules}
-	var scrapes []any
-	for i, target := range o.Targets {
-		ca, token := fmt.Sprintf("ca-%d.crt", i), fmt.Sprintf("token-%d", i)
-		files[ca], files[token] = target.CA, target.Token
-		scrapes = append(scrapes, scrapeOf(o.Endpoint, target, ca, token))
-	}
-	if scrapes != nil {
-		configuration["scrape_configs"] = scrapes
+	if o.Scrape != nil {
+		files[caFile], files[tokenFile] = o.Scrape.CA, o.Scrape.Token
+		configuration["scrape_configs"] = []any{o.Scrape.configuration()}
 	}
 	content, err := yaml.Marshal(configuration)
 	if err != nil {
@@ -152,18 +147,18 @@ func (o Options) write() error {
 	return nil
 }
 
-// scrapeOf is what the Prometheus operator makes of an endpoint, with files in the place
-// of Secrets and an address in that of endpoints that it finds.
-func scrapeOf(endpoint *monitoringv1.Endpoint, target Target, ca, token string) map[string]any {
+// configuration is what the Prometheus operator makes of an endpoint, with files in the place
+// of Secrets, and addresses in that of endpoints that it finds.
+func (s *Scrape) configuration() map[string]any {
 	return map[string]any{
-		"job_name":      target.Job,
-		"scheme":        endpoint.Scheme.String(),
-		"metrics_path":  endpoint.Path,
-		"authorization": map[string]any{"type": endpoint.Authorization.Type, "credentials_file": token},
-		"tls_config":    map[string]any{"ca_file": ca, "server_name": *endpoint.TLSConfig.ServerName},
+		"job_name":      s.Job,
+		"scheme":        s.Endpoint.Scheme.String(),
+		"metrics_path":  s.Endpoint.Path,
+		"authorization": map[string]any{"type": s.Endpoint.Authorization.Type, "credentials_file": tokenFile},
+		"tls_config":    map[string]any{"ca_file": caFile, "server_name": *s.Endpoint.TLSConfig.ServerName},
 		"static_configs": []any{map[string]any{
-			"targets": []string{target.Address},
-			"labels":  map[string]string{"endpoint": endpoint.Port, "service": target.Job},
+			"targets": s.Addresses,
+			"labels":  map[string]string{"endpoint": s.Endpoint.Port, "service": s.Job},
 		}},
 	}
 }

@@ -33,7 +33,7 @@ func TestFleet(t *testing.T) {
 	fleet := startFleet(t)
 	t.Run("Prometheus", func(t *testing.T) {
 		prometheus := fleet.startPrometheus(t)
-		checkTarget(t, prometheus)
+		checkTargets(t, prometheus)
 		fleet.checkPage(t, prometheus)
 		checkSeries(t, prometheus)
 		checkData(t, prometheus)
@@ -43,7 +43,7 @@ func TestFleet(t *testing.T) {
 }
 
 // startPrometheus runs it with the settings of the ServiceMonitor, and returns when it has
-// scraped the controller three times.
+// scraped each replica three times.
 func (f *fleet) startPrometheus(t *testing.T) *monitoring.Prometheus {
 	t.Helper()
 	must(t, f.Kubectl(t.Context(), "apply", "-f", filepath.Join(f.Root(), "config", "prometheus", "scraper.yaml")))
@@ -51,15 +51,14 @@ func (f *fleet) startPrometheus(t *testing.T) *monitoring.Prometheus {
 	credentials, ca := endpoint.Authorization.Credentials, endpoint.TLSConfig.CA.Secret
 	prometheus, err := monitoring.Start(t.Context(), monitoring.Options{
 		Program: programs(t).Prometheus, Folder: t.TempDir(), Rules: rulesFile(t), Interval: scrapeInterval,
-		Endpoint: &endpoint,
-		Targets: []monitoring.Target{{
-			Address: f.metrics, Job: "operator-controller-service", CA: f.secret(t, ca), Token: f.secret(t, credentials),
-		}},
+		Scrape: &monitoring.Scrape{
+			Endpoint: endpoint, Job: "operator-controller-service", Addresses: f.metrics, CA: f.secret(t, ca), Token: f.secret(t, credentials),
+		},
 	})
 	must(t, err)
 	t.Cleanup(prometheus.Stop)
 	eventually(t, "scrapes", func(ctx context.Context) error {
-		value, _, err := prometheus.Query(ctx, `count_over_time(operator_controller_extension_repairs_total{extension="`+hooked+`"}[1m]) >= 3`, time.Now())
+		value, _, err := prometheus.Query(ctx, "count(sum_over_time(up[1m]) >= 3) == 2", time.Now())
 		if err == nil && isEmpty(value) {
 			targets, err := prometheus.Targets(ctx)
 			return errors.Join(err, fmt.Errorf("there are too few yet, of the targets %+v", targets.Active))
@@ -86,17 +85,28 @@ func (f *fleet) secret(t *testing.T, selector *corev1.SecretKeySelector) []byte 
 	return value
 }
 
-func checkTarget(t *testing.T, prometheus *monitoring.Prometheus) {
+// checkTargets has both replicas scraped as it is meant, and one of them lead.
+func checkTargets(t *testing.T, prometheus *monitoring.Prometheus) {
 	t.Helper()
 	targets, err := prometheus.Targets(t.Context())
 	must(t, err)
-	if len(targets.Active) != 1 || targets.Active[0].Health != prometheusv1.HealthGood || !strings.HasPrefix(targets.Active[0].ScrapeURL, "https://") {
-		t.Fatalf("targets are %+v", targets.Active)
+	for _, target := range targets.Active {
+		if target.Health != prometheusv1.HealthGood || !strings.HasPrefix(target.ScrapeURL, "https://") {
+			t.Errorf("target %+v", target)
+		}
 	}
-	for _, metric := range []string{"scrape_samples_scraped", "scrape_duration_seconds"} {
-		value, _, err := prometheus.Query(t.Context(), metric, time.Now())
+	for query, want := range map[string]string{
+		"count(up == 1)":                                                 "2",
+		"count(leader_election_master_status)":                           "2",
+		"sum(leader_election_master_status)":                             "1",
+		"count(scrape_samples_scraped < 1000)":                           "2",
+		"count(operator_controller_extension_condition{type=\"Ready\"})": "2",
+	} {
+		value, _, err := prometheus.Query(t.Context(), query, time.Now())
 		must(t, err)
-		t.Log(value)
+		if vector, ok := value.(model.Vector); !ok || len(vector) != 1 || vector[0].Value.String() != want {
+			t.Errorf("%s is %v, want %s", query, value, want)
+		}
 	}
 }
 
