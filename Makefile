@@ -19,7 +19,7 @@ RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
 # Every module there is; verify keeps them tidy. For hack/release that would take modules
 # which only tests of other projects import, and which not every proxy gives.
-MODULES := . hack/actionlint hack/cluster hack/dns hack/plot hack/release hack/tools
+MODULES := . hack/actionlint hack/cluster hack/dns hack/kube-state-metrics hack/plot hack/prometheus hack/release hack/tools
 TIDY = $(filter-out hack/release,$(MODULES))
 
 # The programs of the local cluster, and the program that runs one.
@@ -188,7 +188,7 @@ vuln-db:
 RACE := -race -shuffle=on -vet=off -ldflags='-s -w'
 
 .PHONY: test
-test: cluster-build ## Run all tests; builds the local cluster the first time.
+test: cluster-build monitoring-build ## Run all tests; builds the local cluster the first time.
 	go test $(RACE) -timeout 60m $(TESTFLAGS) ./...
 
 .PHONY: test-unit
@@ -196,7 +196,7 @@ test-unit: ## Run the tests that need no cluster.
 	go test $(RACE) $(TESTFLAGS) $(UNIT)
 
 .PHONY: test-e2e
-test-e2e: cluster-build ## Run the tests against a local cluster.
+test-e2e: cluster-build monitoring-build ## Run the tests against a local cluster.
 	go test $(RACE) -timeout 60m $(TESTFLAGS) ./test/...
 
 SEQUENCES ?= 20
@@ -274,6 +274,10 @@ undeploy: ## Remove the controller from the cluster of kubectl; extensions and a
 .PHONY: cluster-build
 cluster-build: ## Build the programs of the local cluster, unless that is done.
 	$(CLUSTER) build
+
+.PHONY: monitoring-build
+monitoring-build: ## Build Prometheus and kube-state-metrics for the tests, unless that is done.
+	$(CLUSTER) build --monitoring
 
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster and leave it running.

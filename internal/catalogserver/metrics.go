@@ -20,7 +20,10 @@ type Metrics struct {
 	sizes    *prometheus.HistogramVec
 }
 
-// endpoints are the values of the label, with how the path of a request ends; all others are
+// labelHandler says what was asked for. Scrapers have a label endpoint themselves.
+const labelHandler = "handler"
+
+// endpoints are the values of labelHandler, with how the path of a request ends; all others are
 // otherEndpoint.
 var endpoints = map[string]string{"all": "/api/v1/all", "metas": "/api/v1/metas"}
 
@@ -34,13 +37,13 @@ func NewMetrics(registry prometheus.Registerer, store *Store) (*Metrics, error) 
 			Namespace: metricsNamespace,
 			Name:      "catalog_server_requests_total",
 			Help:      "Requests for the content of catalogs.",
-		}, []string{"endpoint", "code"}),
+		}, []string{labelHandler, "code"}),
 		sizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: metricsNamespace,
 			Name:      "catalog_server_response_size_bytes",
 			Help:      "Bytes of the replies as they were sent, compressed where they were.",
 			Buckets:   []float64{1e3, 1e5, 1e7},
-		}, []string{"endpoint"}),
+		}, []string{labelHandler}),
 	}
 	if err := errors.Join(registry.Register(m.requests), registry.Register(m.sizes), registry.Register(pulls{store})); err != nil {
 		return nil, fmt.Errorf("registering metrics of the catalog server: %w", err)
@@ -60,7 +63,7 @@ func (m *Metrics) counting(next http.Handler) http.Handler {
 }
 
 func (m *Metrics) countingAs(endpoint string, next http.Handler) http.Handler {
-	labels := prometheus.Labels{"endpoint": endpoint}
+	labels := prometheus.Labels{labelHandler: endpoint}
 	return promhttp.InstrumentHandlerCounter(m.requests.MustCurryWith(labels),
 		promhttp.InstrumentHandlerResponseSize(m.sizes.MustCurryWith(labels), next))
 }

@@ -3,12 +3,16 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -207,4 +211,94 @@ func TestMetricsEndWithLeadership(t *testing.T) {
 	if diff := cmp.Diff(before, gather(t, registry, "extension_")); diff != "" || len(before) == 0 {
 		t.Errorf("of who acts again (-want +got):\n%s", diff)
 	}
+}
+
+// metricsOfAFleet are those of a process with so many extensions, each of which was
+// installed, has waited, failed in two ways, and was repaired; and with a catalog for every
+// hundred of them.
+func metricsOfAFleet(tb testing.TB, extensions int) *prometheus.Registry {
+	tb.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m, err := NewMetrics(registry)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	catalogs, err := NewCatalogMetrics(registry)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	installed := &ocv1.ClusterExtensionStatus{Install: &ocv1.ClusterExtensionInstallStatus{Bundle: ocv1.BundleMetadata{Version: "1.0.0"}}}
+	for i := range extensions {
+		name := fmt.Sprintf("extension-%04d", i)
+		for _, pass := range []struct {
+			stage       Stage
+			disposition Disposition
+		}{{StageFetch, Wait}, {StageApply, Retry}, {StageResolve, Blocked}, {"", Settled}} {
+			outcome := Outcome{Stage: pass.stage, ReleaseBytes: 10_000}
+			outcome.CertificatesEnd = time.Unix(7000, 0)
+			m.worked(name, outcome)
+			m.passed(name, outcome, verdict{disposition: pass.disposition}, installed)
+		}
+		if i%100 == 0 {
+			catalog := &ocv1.ClusterCatalog{}
+			catalog.Name = fmt.Sprintf("catalog-%02d", i/100)
+			catalogs.passed(catalog, CatalogStock{Packages: 300}, false)
+		}
+	}
+	for _, stage := range []Stage{StageObserve, StageResolve, StageFetch, StageRender, StageApply, StageRepair} {
+		m.took(stage, time.Second)
+	}
+	return registry
+}
+
+// seriesOf counts the series that Prometheus has of a registry.
+func seriesOf(tb testing.TB, registry *prometheus.Registry) int {
+	tb.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	count := 0
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			switch {
+			case metric.GetHistogram() != nil:
+				count += len(metric.GetHistogram().GetBucket()) + 3 // the last bucket, the sum and the count
+			case metric.GetSummary() != nil:
+				count += len(metric.GetSummary().GetQuantile()) + 2
+			default:
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// What is besides is of controller-runtime and the catalog server, and some hundred series
+// however many extensions there are.
+func TestSeriesOfAThousandExtensions(t *testing.T) {
+	t.Parallel()
+	const limit, besides = 25_000, 1_000
+	if got := seriesOf(t, metricsOfAFleet(t, 1000)); got > limit-besides {
+		t.Errorf("%d series, want fewer than %d", got, limit-besides)
+	} else {
+		t.Log(got, "series")
+	}
+}
+
+// BenchmarkScrape is what Prometheus makes of a process with 1,000 extensions, but for TLS
+// and for asking who it is.
+func BenchmarkScrape(b *testing.B) {
+	registry := metricsOfAFleet(b, 1000)
+	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	request := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
+	request.Header.Set("Accept", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4")
+	request.Header.Set("Accept-Encoding", "gzip")
+	for b.Loop() {
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		b.ReportMetric(float64(recorder.Body.Len()), "B/scrape")
+	}
+	b.ReportMetric(float64(seriesOf(b, registry)), "series")
 }

@@ -31,6 +31,9 @@ type Binaries struct {
 	Stages string
 	// Kubelet, KubeProxy and CoreDNS make a real node; only BuildNode has them.
 	Kubelet, KubeProxy, CoreDNS string
+	// Prometheus, Promtool and KubeStateMetrics watch a cluster; only BuildMonitoring has
+	// them.
+	Prometheus, Promtool, KubeStateMetrics string
 }
 
 // BuildError says which program could not be built.
@@ -86,6 +89,17 @@ var (
 	}
 )
 
+// monitoringPrograms are from modules of their own, too, by their names.
+var monitoringPrograms = map[string][]program{
+	prometheusSource: {
+		{promtoolName, "github.com/prometheus/prometheus/cmd/promtool", false, func(b *Binaries) *string { return &b.Promtool }},
+		{prometheusName, "github.com/prometheus/prometheus/cmd/prometheus", false, func(b *Binaries) *string { return &b.Prometheus }},
+	},
+	kubeStateMetricsSource: {
+		{kubeStateMetricsName, "k8s.io/kube-state-metrics/v2", false, func(b *Binaries) *string { return &b.KubeStateMetrics }},
+	},
+}
+
 // Build returns the programs that make a cluster, building those that are not
 // in the cache yet, which takes minutes the first time. The cache is below
 // os.UserCacheDir and has a directory for each state of the module that pins
@@ -121,22 +135,39 @@ func BuildNode(ctx context.Context, progress io.Writer) (*Binaries, error) {
 		return nil, err
 	}
 	for name, wanted := range map[string][]program{clusterSource: nodePrograms, dnsSource: dnsPrograms} {
-		source, err := locateSource(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		dir, err := source.cacheDir()
-		if err != nil {
-			return nil, err
-		}
-		if len(binaries.locate(dir, "", wanted)) == 0 {
-			continue
-		}
-		if err := binaries.build(ctx, source, dir, wanted, progress); err != nil {
+		if err := binaries.add(ctx, name, wanted, progress); err != nil {
 			return nil, err
 		}
 	}
 	return binaries, nil
+}
+
+// BuildMonitoring returns the programs that watch a cluster, and no others, building them
+// as Build does.
+func BuildMonitoring(ctx context.Context, progress io.Writer) (*Binaries, error) {
+	binaries := &Binaries{}
+	for name, wanted := range monitoringPrograms {
+		if err := binaries.add(ctx, name, wanted, progress); err != nil {
+			return nil, err
+		}
+	}
+	return binaries, nil
+}
+
+// add has the programs of a module beside those of others.
+func (b *Binaries) add(ctx context.Context, name string, wanted []program, progress io.Writer) error {
+	source, err := locateSource(ctx, name)
+	if err != nil {
+		return err
+	}
+	dir, err := source.cacheDir()
+	if err != nil {
+		return err
+	}
+	if len(b.locate(dir, "", wanted)) == 0 {
+		return nil
+	}
+	return b.build(ctx, source, dir, wanted, progress)
 }
 
 // build fills the cache directory while no other process does.
@@ -164,7 +195,7 @@ func (b *Binaries) build(ctx context.Context, from *source, dir string, wanted [
 		}
 		_, _ = fmt.Fprintf(progress, "%.0fs\n", time.Since(began).Seconds())
 	}
-	if exists(b.Stages) {
+	if b.Stages == "" || exists(b.Stages) {
 		return nil
 	}
 	return from.copyStages(ctx, scratch, b.Stages)

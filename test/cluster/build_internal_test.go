@@ -55,6 +55,7 @@ func TestKeyFollowsThePinsAndTheToolchain(t *testing.T) {
 	keys["with another sum"] = keyOf(t, &source{dir: dir, toolchain: "go1"})
 	write(t, filepath.Join(dir, "go.mod"), "module b\n")
 	keys["with another module"] = keyOf(t, &source{dir: dir, toolchain: "go1"})
+	keys["with tags"] = keyOf(t, &source{name: prometheusSource, dir: dir, toolchain: "go1"})
 
 	seen := map[string]string{}
 	for when, key := range keys {

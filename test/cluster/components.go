@@ -18,6 +18,9 @@ const (
 	kubeletName           = "kubelet"
 	kubeProxyName         = "kube-proxy"
 	coreDNSName           = "coredns"
+	prometheusName        = "prometheus"
+	promtoolName          = "promtool"
+	kubeStateMetricsName  = "kube-state-metrics"
 )
 
 // Names of the sockets of etcd, relative to the working directory of all

@@ -21,9 +21,14 @@ const (
 
 // Folders of hack with a module that pins programs.
 const (
-	clusterSource = "cluster"
-	dnsSource     = "dns"
+	clusterSource          = "cluster"
+	dnsSource              = "dns"
+	kubeStateMetricsSource = "kube-state-metrics"
+	prometheusSource       = "prometheus"
 )
+
+// buildTags leave out what is large, by module: Prometheus is told what to scrape.
+var buildTags = map[string]string{prometheusSource: "remove_all_sd"}
 
 // stageDirs are the directories of the KWOK module with the stages that make
 // nodes and pods ready at once and keep the leases of nodes.
@@ -44,6 +49,7 @@ const linkRecipe = "-s -w" +
 // source is the module that pins the programs, with the toolchain that builds
 // them.
 type source struct {
+	name      string
 	dir       string
 	toolchain string
 }
@@ -60,7 +66,7 @@ func locateSource(ctx context.Context, name string) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for the Go version: %w", err)
 	}
-	return &source{dir: dir, toolchain: toolchain}, nil
+	return &source{name: name, dir: dir, toolchain: toolchain}, nil
 }
 
 // cacheDir makes the directory for what is built from exactly this source.
@@ -91,17 +97,20 @@ func (s *source) key() (string, error) {
 		hash.Write(content)
 	}
 	fmt.Fprintln(hash, s.toolchain, linkRecipe, stageDirs)
+	if tags := buildTags[s.name]; tags != "" {
+		fmt.Fprintln(hash, tags)
+	}
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
 // build builds the program in the scratch directory and moves it to its path.
 func (s *source) build(ctx context.Context, p program, scratch, path string) error {
-	flags, err := s.linkFlags(ctx, p)
+	flags, err := s.linkFlags(ctx)
 	if err != nil {
 		return err
 	}
 	built := filepath.Join(scratch, p.name)
-	output, err := goCommand(ctx, s.dir, "build", "-ldflags="+flags, "-o", built, p.pkg).CombinedOutput()
+	output, err := goCommand(ctx, s.dir, "build", "-tags="+buildTags[s.name], "-ldflags="+flags, "-o", built, p.pkg).CombinedOutput()
 	if err != nil {
 		return &BuildError{Program: p.name, Output: string(output), Err: err}
 	}
@@ -113,9 +122,9 @@ func (s *source) build(ctx context.Context, p program, scratch, path string) err
 
 // linkFlags stamps the pinned version of Kubernetes, which is otherwise read
 // from a release build: clients ask the API server for it and change what they
-// do. Nobody asks CoreDNS.
-func (s *source) linkFlags(ctx context.Context, p program) (string, error) {
-	if p.name == coreDNSName {
+// do. Nobody asks the programs of other modules.
+func (s *source) linkFlags(ctx context.Context) (string, error) {
+	if s.name != clusterSource {
 		return "-s -w", nil
 	}
 	version, err := goOutput(ctx, s.dir, "list", "-m", "-f", "{{.Version}}", kubernetesModule)

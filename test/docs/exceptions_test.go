@@ -26,6 +26,12 @@ var notRun = []struct{ page, command, reason string }{
 	{"docs/uninstall.md", "helm uninstall", "takes helm; a test of test/deployment does what it does"},
 	{"docs/install-the-controller.md", "helm install", "takes helm; a test of test/deployment does what it does"},
 	{"docs/shared-watches.md", "kubectl -n olmv1-system rollout restart", "pods are simulated, and would run no image"},
+	{"docs/monitor-a-fleet.md", "kubectl apply -k config/prometheus", "takes the Prometheus operator; a test of test/deployment applies what does not"},
+	{"docs/alerts/OperatorControllerAbsent.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
+	{"docs/alerts/OperatorControllerCatalogProblems.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
+	{"docs/alerts/OperatorControllerServerCertificateExpiry.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
+	{"docs/alerts/OperatorControllerWebhookCertificateExpiry.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
+	{"docs/alerts/OperatorControllerWithoutLeader.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
 	{"docs/troubleshoot.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ const last = "docs/uninstall.md"
 
 // elsewhere needs a release, and is carried out by test/release, which has one.
 const elsewhere = "docs/verify-a-release.md"
+
+// alertPages is the folder with a page for each alert.
+const alertPages = "docs/alerts"
 
 // TestPages carries out each page, from top to bottom. What a page needs to be there
 // when it begins is in testdata/<page>.txtar; what cannot be carried out is in the
@@ -47,18 +51,24 @@ func TestPages(t *testing.T) {
 // pages are those for users, in the order in which they are carried out.
 func pages(t *testing.T) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(theSuite.Root(), "docs", "*.md"))
-	must(t, err)
 	names := []string{"README.md"}
-	for _, file := range found {
-		if name := "docs/" + filepath.Base(file); name != last && name != elsewhere {
-			names = append(names, name)
+	for _, folder := range []string{"docs", alertPages} {
+		found, err := filepath.Glob(filepath.Join(theSuite.Root(), folder, "*.md"))
+		must(t, err)
+		for _, file := range found {
+			if name := folder + "/" + filepath.Base(file); name != last && name != elsewhere {
+				names = append(names, name)
+			}
 		}
 	}
 	return append(names, last)
 }
 
+// archiveOf is the same for all pages about alerts.
 func archiveOf(page string) string {
+	if path.Dir(page) == alertPages {
+		page = alertPages
+	}
 	return filepath.Join("testdata", strings.TrimSuffix(filepath.Base(page), ".md")+".txtar")
 }
 

@@ -29,7 +29,7 @@ var (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "docs/alerts/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -39,17 +39,26 @@ func newCommand() *cobra.Command {
 }
 
 func newBuildCommand() *cobra.Command {
-	return &cobra.Command{
+	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs of the cluster into the cache",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			binaries, err := cluster.Build(cmd.Context(), cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			cmd.PrintErrf("programs are in %s\n", filepath.Dir(binaries.KWOK))
-			return nil
-		},
 	}
+	monitoring := command.Flags().Bool("monitoring", false, "build those that watch one, too: Prometheus and kube-state-metrics")
+	command.RunE = func(cmd *cobra.Command, _ []string) error {
+		binaries, err := cluster.Build(cmd.Context(), cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		cmd.PrintErrf("programs are in %s\n", filepath.Dir(binaries.KWOK))
+		if !*monitoring {
+			return nil
+		}
+		if binaries, err = cluster.BuildMonitoring(cmd.Context(), cmd.ErrOrStderr()); err != nil {
+			return err
+		}
+		cmd.PrintErrf("programs to watch it are in %s and %s\n", filepath.Dir(binaries.Prometheus), filepath.Dir(binaries.KubeStateMetrics))
+		return nil
+	}
+	return command
 }
