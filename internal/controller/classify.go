@@ -118,6 +118,7 @@ func isContent(err error) bool {
 func dispositionOf(outcome Outcome) (Disposition, string) {
 	var (
 		invalidSpec   *InvalidSpecError
+		unapproved    *UnapprovedError
 		noAccount     *MissingServiceAccountError
 		unresolved    *resolve.Error
 		unmet         *UnmetError
@@ -127,7 +128,7 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 	)
 	err := outcome.Err
 	switch {
-	case errors.As(err, &invalidSpec), isContent(err):
+	case errors.As(err, &invalidSpec), errors.As(err, &unapproved), isContent(err):
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &immutable) && !outcome.Began:
 		// What is installed is watched, and somebody has to change it, or the spec.

@@ -92,17 +92,12 @@ func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (W
 	}
 	r.observeOffers(ctx, wanted, &observed)
 	outcome := Outcome{Observed: observed}
-	outcome.Onward = decide(wanted, invalid, observed)
+	outcome.Onward = decide(wanted, invalid, observed).whenApproved()
 	outcome.Err = outcome.Onward.Err
 	r.findRelated(ctx, wanted, &outcome)
 
-	request := wanted.Request
-	request.Cluster = observed.Surroundings.cluster()
-	if installed := observed.Installation.Installed; installed != nil {
-		request.Installed = &installed.Bundle
-	}
 	explanation := Explanation{
-		Request:    request,
+		Request:    requestOf(wanted, observed),
 		Catalogs:   observed.Catalogs,
 		Resolution: outcome.Onward.Resolution,
 		Err:        outcome.Err,

@@ -63,9 +63,9 @@ type Outcome struct {
 	// Stage, Err and Began are of that one.
 	Held bool
 
-	// Pending is the approval that the way forward waits for. There is no error
-	// then: until it is given, what is installed is what is wanted.
-	Pending *preflight.ApprovalError
+	// Pending is the upgrade that waits for an approval; nil for none. It is no error:
+	// until it is approved, what is installed is what is wanted.
+	Pending *Pending
 
 	// Notes are what the checks of an upgrade have found and let pass.
 	Notes []string
@@ -124,12 +124,22 @@ func textsOf[T fmt.Stringer](items []T) []string {
 }
 
 // refused notes why nothing of a revision was written.
-func (o *Outcome) refused(err error) {
-	if pending, ok := errors.AsType[*preflight.ApprovalError](err); ok {
-		o.Pending = pending
+func (o *Outcome) refused(wanted Wanted, revision installation.Desired, err error) {
+	if growth, ok := errors.AsType[*preflight.ApprovalError](err); ok {
+		o.waits(wanted.Approval, revision.Digest, growth)
 		return
 	}
 	o.Stage, o.Err = StageApply, err
+}
+
+// take takes over what the last try came to.
+func (o *Outcome) take(known hold) {
+	o.Held = true
+	if pending, ok := errors.AsType[*Pending](known.err); ok {
+		o.Pending = pending
+		return
+	}
+	o.Stage, o.Err, o.Began = known.stage, known.err, known.began
 }
 
 // hasMore says that this pass has done what it could, and that there is more
@@ -182,6 +192,9 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 	r.diagnose(ctx, wanted, &outcome)
 	r.observeWorkloads(wanted, &outcome)
 	outcome.Onward = onward(wanted, outcome)
+	if outcome.Pending == nil && !outcome.Onward.isWithheld() {
+		outcome.Pending = outcome.Onward.Pending
+	}
 	r.findRelated(ctx, wanted, &outcome)
 	return outcome
 }
@@ -252,7 +265,7 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 // likely somebody has changed the extension since this pass has read it.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
 	if known, held := r.holds.take(wanted.Owner.Name, goalOf(announced.extension(), outcome.Target), r.Now()); held {
-		outcome.Stage, outcome.Err, outcome.Began, outcome.Held = known.stage, known.err, known.began, true
+		outcome.take(known)
 		r.keep(ctx, wanted, outcome)
 		return
 	}
@@ -276,6 +289,10 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 
 // advanceTo goes on with advance when the files of the bundle are there.
 func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement, files Files) {
+	if wanted.Approval.isUnapproved(outcome.Target, outcome.Installed, files.Digest) {
+		r.withhold(ctx, wanted, outcome, files.Digest)
+		return
+	}
 	revision, stage, err := r.build(ctx, wanted, outcome, files)
 	if isQueued(err) {
 		outcome.Waiting = true
@@ -298,7 +315,7 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		return
 	}
 	if err != nil && !applied.Began {
-		outcome.refused(err)
+		outcome.refused(wanted, revision, err)
 		r.keep(ctx, wanted, outcome)
 		return
 	}
@@ -309,6 +326,17 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 	}
 	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, applied.Notes, &applied
 	outcome.addResult(applied)
+}
+
+// withhold ends the way forward of a target whose image turned out not to be the approved one.
+func (r *Reconciler) withhold(ctx context.Context, wanted Wanted, outcome *Outcome, digest string) {
+	if outcome.Installed == nil {
+		outcome.Stage = StageFetch
+		outcome.Err = &UnapprovedError{Refusal: wanted.Approval.mismatch(outcome.Target.Bundle.Version, digest), Bundle: outcome.Target.Bundle}
+		return
+	}
+	outcome.waits(wanted.Approval, digest, nil)
+	r.keep(ctx, wanted, outcome)
 }
 
 func (r *Reconciler) apply(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Result, error) {
@@ -375,7 +403,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		Revision:    installation.Revision{Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs},
 		Objects:     objects,
 		Annotations: content.CSV.Annotations,
-		Preflight:   wanted.Preflight,
+		Preflight:   policyFor(wanted, target, files.Digest),
 	}, "", nil
 }
 

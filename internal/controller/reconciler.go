@@ -233,6 +233,8 @@ func (r *Reconciler) noteFailure(ext *ocv1.ClusterExtension, outcome Outcome, v 
 		r.backoff.succeeded(forward)
 	}
 	switch {
+	case outcome.Err == nil && outcome.isPendingTarget():
+		r.holds.put(ext.Name, holdOfPending(ext, outcome))
 	case isForward(outcome.Stage):
 		r.holds.put(ext.Name, holdOf(ext, outcome, v, next))
 	case outcome.Err == nil || outcome.Stage == StageRepair:

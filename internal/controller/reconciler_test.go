@@ -55,6 +55,7 @@ type world struct {
 	during       func(stage string) // of what takes its time
 	moved        *Moved
 	applyErr     error
+	preflight    func(preflight.Policy) error // what it makes of an installation or upgrade; nil for nothing
 	began        bool
 	repairErr    error
 	workloads    []health.Workload
@@ -157,6 +158,11 @@ func (w *world) Apply(ctx context.Context, _ object.Owner, revision installation
 		return installation.Result{}, w.applyErr
 	}
 	w.during("check")
+	if w.preflight != nil {
+		if err := w.preflight(revision.Preflight); err != nil {
+			return installation.Result{}, err
+		}
+	}
 	var err error
 	if w.confirmed, err = revision.BeforeWrite(ctx); err != nil {
 		return installation.Result{}, err

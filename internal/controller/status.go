@@ -23,6 +23,7 @@ func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase, n
 	status := ext.Status.DeepCopy()
 	status.ObservedGeneration = ext.Generation
 	status.Install = installOf(ext, outcome)
+	status.Pending = pendingOf(ext, outcome, metav1.NewTime(now.Truncate(time.Second)))
 	conditions := append(
 		[]metav1.Condition{
 			installedCondition(outcome, v), progressingCondition(v, p),

@@ -23,6 +23,9 @@ type Wanted struct {
 	Selector labels.Selector
 	Config   []byte // JSON; nil for none
 
+	// Approval is which upgrades are to go.
+	Approval Approval
+
 	// Preflight is what the checks before the first write are to let pass.
 	Preflight preflight.Policy
 
@@ -66,6 +69,11 @@ func translate(ext *ocv1.ClusterExtension) (Wanted, error) {
 		Range:    versions,
 		Channels: catalog.Channels,
 		Policy:   resolve.Policy(catalog.UpgradeConstraintPolicy),
+	}
+	wanted.Approval = Approval{
+		Manual:  catalog.UpgradeApproval == ocv1.UpgradeApprovalManual,
+		Version: catalog.ApprovedVersion,
+		Digest:  catalog.ApprovedDigest,
 	}
 	if wanted.Selector, err = selectorOf(catalog.Selector); err != nil {
 		return wanted, &InvalidSpecError{Err: err}
