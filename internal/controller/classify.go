@@ -70,6 +70,8 @@ func classify(outcome Outcome) verdict {
 	case outcome.hasMore():
 		text := settledText(outcome)
 		return verdict{disposition: Settled, reason: ocv1.ReasonRollingOut, message: text, summary: text}
+	case outcome.Err == nil && outcome.Suspended != nil:
+		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: messageSuspended, summary: messageSuspended}
 	case outcome.Err == nil:
 		const settled = "Desired state reached"
 		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: settled, summary: settled}

@@ -83,6 +83,7 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 
 func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (Wanted, Outcome, Explanation, error) {
 	wanted, invalid := translate(ext)
+	wanted.Suspended = false // what a pass would choose, were it to do it
 	if err := r.refreshAll(ctx); err != nil {
 		return wanted, Outcome{}, Explanation{}, err
 	}
@@ -120,7 +121,7 @@ func reported(ext *ocv1.ClusterExtension, chosen error) string {
 		return ""
 	case progressing.Reason != ocv1.ReasonSucceeded && progressing.Reason != ocv1.ReasonRollingOut:
 		return progressing.Message
-	case ready != nil && ready.Reason == ocv1.ReasonApprovalPending:
+	case ready != nil && (ready.Reason == ocv1.ReasonApprovalPending || ready.Reason == ocv1.ReasonSuspended):
 		return ready.Message
 	}
 	return ""

@@ -67,6 +67,10 @@ type Outcome struct {
 	// until it is approved, what is installed is what is wanted.
 	Pending *Pending
 
+	// Suspended is what is not done because the spec says so; nil unless it does. Stage and
+	// Err say nothing then of a choice that could not be made.
+	Suspended *Suspension
+
 	// Notes are what the checks of an upgrade have found and let pass.
 	Notes []string
 
@@ -145,7 +149,7 @@ func (o *Outcome) take(known hold) {
 // hasMore says that this pass has done what it could, and that there is more
 // to do at once.
 func (o *Outcome) hasMore() bool {
-	return o.Err == nil && o.Pending == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
+	return o.Err == nil && o.Pending == nil && o.Suspended == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
 }
 
 // ownerGone says that the pass has ended because there is nobody left to do it for.
@@ -169,6 +173,9 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		Installed: observed.Installation.Installed,
 	}
 	outcome.Stage, outcome.Err = stageOf(outcome.Target, invalid, observed), outcome.Target.Err
+	if wanted.Suspended && observed.isReadable() {
+		outcome.suspend(announced.extension(), r.Now())
+	}
 	if invalid == nil && observed.isKnown() {
 		if what := r.awaits(ctx, wanted, observed); what != "" {
 			r.await(ctx, wanted, &outcome, announced, what)
@@ -417,22 +424,28 @@ func (r *Reconciler) certificatesFor(content *bundle.Bundle) (bundle.Certificate
 
 // keep repairs what is installed, if there is no way forward or none in this pass. If a
 // failed try has written a part of another revision, the content stays as it is for some
-// time first, see [remainsOf].
+// time first, see [remainsOf]. While the extension is suspended, certificates are renewed,
+// and nothing else.
 func (r *Reconciler) keep(ctx context.Context, wanted Wanted, outcome *Outcome) {
+	if wanted.Suspended {
+		r.restore(outcome, func() (installation.Result, error) { return r.Releases.Renew(ctx, wanted.Owner) })
+		return
+	}
 	remains, wait := r.remains(wanted.Owner.Name, outcome.Observed.Installation)
 	if outcome.Remains = remains; remains == RemainsStay {
 		outcome.RecheckAfter = wait
 		return
 	}
-	r.repair(ctx, wanted, outcome)
+	r.restore(outcome, func() (installation.Result, error) { return r.Releases.Repair(ctx, wanted.Owner) })
 }
 
-func (r *Reconciler) repair(ctx context.Context, wanted Wanted, outcome *Outcome) {
+// restore writes what is installed, as far as it is not as it should be.
+func (r *Reconciler) restore(outcome *Outcome, write func() (installation.Result, error)) {
 	if outcome.Installed == nil {
 		return
 	}
 	defer r.measure(StageRepair)()
-	applied, err := r.Releases.Repair(ctx, wanted.Owner)
+	applied, err := write()
 	outcome.addResult(applied)
 	outcome.Repair = applied
 	switch {

@@ -31,6 +31,7 @@ func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase, n
 		},
 		deprecationConditions(ext, outcome)...)
 	conditions = append(conditions, phaseConditions(status, p)...)
+	conditions = append(conditions, suspendedConditions(status, ext.Spec.Suspend)...)
 	for _, condition := range conditions {
 		condition.ObservedGeneration = ext.Generation
 		condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // as it is stored
@@ -67,7 +68,7 @@ func installedCondition(outcome Outcome, v verdict) metav1.Condition {
 		condition.Status, condition.Message = metav1.ConditionUnknown, outcome.Err.Error()
 	default:
 		condition.Status, condition.Message = metav1.ConditionFalse, "No bundle installed"
-		if v.disposition == Working {
+		if v.disposition == Working || outcome.Suspended != nil {
 			condition.Reason = ocv1.ReasonAbsent
 		}
 	}
@@ -96,10 +97,10 @@ func readyCondition(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p ph
 	switch {
 	case outcome.Observed.InstallationErr != nil, p.reason == ocv1.ReasonAvailabilityUnknown:
 		condition.Status = metav1.ConditionUnknown
-	case outcome.Err != nil, p.stalled, p.reason == ocv1.ReasonUnavailable:
+	case outcome.Err != nil, p.stalled, p.reason == ocv1.ReasonUnavailable, outcome.isSuspendedHalfway():
 	case p.working:
 		condition.Status = metav1.ConditionUnknown
-	case outcome.Pending != nil:
+	case outcome.Pending != nil && outcome.Suspended == nil:
 		condition.Status, condition.Reason = metav1.ConditionTrue, ocv1.ReasonApprovalPending
 	default:
 		condition.Status = metav1.ConditionTrue
@@ -155,6 +156,17 @@ func phaseConditions(status *ocv1.ClusterExtensionStatus, p phase) []metav1.Cond
 		return nil
 	}
 	return []metav1.Condition{condition}
+}
+
+// suspendedConditions is Suspended, if the extension is; otherwise it is taken away.
+func suspendedConditions(status *ocv1.ClusterExtensionStatus, suspended bool) []metav1.Condition {
+	if !suspended {
+		meta.RemoveStatusCondition(&status.Conditions, ocv1.TypeSuspended)
+		return nil
+	}
+	return []metav1.Condition{{
+		Type: ocv1.TypeSuspended, Status: metav1.ConditionTrue, Reason: ocv1.ReasonUserRequested, Message: messageSuspended,
+	}}
 }
 
 // terminating is the status of an extension that is being deleted and waits. What

@@ -23,6 +23,9 @@ type Wanted struct {
 	Selector labels.Selector
 	Config   []byte // JSON; nil for none
 
+	// Suspended says that nothing of the content is to be written.
+	Suspended bool
+
 	// Approval is which upgrades are to go.
 	Approval Approval
 
@@ -51,7 +54,7 @@ func translate(ext *ocv1.ClusterExtension) (Wanted, error) {
 		UID:            ext.UID,
 		Namespace:      ext.Spec.Namespace,
 		ServiceAccount: ext.Spec.ServiceAccount.Name,
-	}}
+	}, Suspended: ext.Spec.Suspend}
 	if ext.Spec.Install != nil {
 		wanted.Owner.Replaceable = preflight.Replaceable(ext.Spec.Install.ReplaceImmutable)
 	}

@@ -25,6 +25,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		first = settledText(outcome)
 	}
 	var parts []string
+	if outcome.Suspended != nil {
+		first += "; " + suspendedText(outcome)
+	}
 	if outcome.Pending != nil {
 		first += "; " + pendingText(outcome)
 	}
@@ -138,6 +141,9 @@ func underwayText(outcome Outcome, doing string) string {
 }
 
 func settledText(outcome Outcome) string {
+	if outcome.Installed == nil {
+		return "nothing is installed"
+	}
 	text := fmt.Sprintf("%q version %q is installed", outcome.Installed.Bundle.Name, outcome.Installed.Bundle.Version)
 	if outcome.hasMore() {
 		return fmt.Sprintf("%s, on the way to %q", text, outcome.Onward.Bundle.Name)
