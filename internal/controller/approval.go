@@ -239,12 +239,16 @@ func (o *Outcome) isPendingTarget() bool {
 // pendingOf is what the status says is pending. It has waited since a pass first came to the
 // same; it stays as it is while nothing can be chosen.
 func pendingOf(ext *ocv1.ClusterExtension, outcome Outcome, now metav1.Time) *ocv1.PendingUpgrade {
-	known := ext.Status.Pending
-	if outcome.Pending == nil {
-		isSame := outcome.Target.Err != nil && outcome.Target.Resolution == nil && ext.Status.ObservedGeneration == ext.Generation
-		if isSame && outcome.Installed != nil {
-			return known.DeepCopy()
-		}
+	known, target := ext.Status.Pending, outcome.Target
+	if outcome.Suspended != nil {
+		target = outcome.Suspended.Target
+	}
+	isUnchosen := target.Err != nil && target.Resolution == nil && ext.Status.ObservedGeneration == ext.Generation
+	switch {
+	case outcome.Pending != nil:
+	case isUnchosen && outcome.Installed != nil:
+		return known.DeepCopy()
+	default:
 		return nil
 	}
 	pending := &ocv1.PendingUpgrade{
