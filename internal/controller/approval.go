@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,10 +45,16 @@ func (a Approval) withholds(target Target, installed *installation.Revision) boo
 	return !a.covers(target.Bundle.Version, digestOfImage(target.Image))
 }
 
-// isOther says that a target is another bundle than the installed one, or another image. A
-// revision of which the image is not known is as good as one with the same.
+// isOther says that a target is another bundle than the installed one, or has another image.
+// It is not because the same image is somewhere else now, nor if it is not known which image
+// is installed.
 func isOther(target Target, installed installation.Revision) bool {
-	return installed.Bundle != target.Bundle || installed.Image != "" && installed.Image != target.Image
+	if installed.Bundle != target.Bundle {
+		return true
+	}
+	wanted := digestOfImage(target.Image)
+	isSame := wanted != "" && wanted == cmp.Or(installed.Digest, digestOfImage(installed.Image))
+	return installed.Image != "" && installed.Image != target.Image && !isSame
 }
 
 // digestOfImage is empty for a reference by tag.

@@ -148,6 +148,10 @@ func TestAgreedTarget(t *testing.T) {
 			installed: "1.0.0", catalog: skipping("@"+otherDigest, "1.0.0"), action: Keep, version: "1.0.0", pending: "1.0.0", digest: otherDigest,
 			refusal: `version "1.0.0" is approved with the image ` + oneDigest + `, and its image is ` + otherDigest,
 		},
+		"the same image somewhere else": {
+			reason: "it is no other content", approval: manual("", ""), image: "mirror.test/p@" + oneDigest,
+			installed: "1.0.0", catalog: skipping("@"+oneDigest, "1.0.0"), action: Upgrade, version: "1.0.0",
+		},
 		"an image that is not known": {
 			reason: "whoever only explains does not know it", approval: manual("", ""), image: unknownImage,
 			installed: "1.0.0", catalog: skipping(":v", "1.0.0"), action: Upgrade, version: "1.0.0",
