@@ -31,10 +31,12 @@ func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase, n
 		},
 		deprecationConditions(ext, outcome)...)
 	conditions = append(conditions, phaseConditions(status, p)...)
-	conditions = append(conditions, suspendedConditions(status, ext.Spec.Suspend)...)
+	conditions = append(conditions, suspendedConditions(status, ext, outcome)...)
 	for _, condition := range conditions {
 		condition.ObservedGeneration = ext.Generation
-		condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // as it is stored
+		if condition.LastTransitionTime.IsZero() {
+			condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // as it is stored
+		}
 		condition.Message = excerpt.Message(condition.Message)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -158,15 +160,18 @@ func phaseConditions(status *ocv1.ClusterExtensionStatus, p phase) []metav1.Cond
 	return []metav1.Condition{condition}
 }
 
-// suspendedConditions is Suspended, if the extension is; otherwise it is taken away.
-func suspendedConditions(status *ocv1.ClusterExtensionStatus, suspended bool) []metav1.Condition {
-	if !suspended {
+// suspendedConditions is Suspended, if the extension is; otherwise it is taken away. Its time
+// is the one that Ready tells of.
+func suspendedConditions(status *ocv1.ClusterExtensionStatus, ext *ocv1.ClusterExtension, outcome Outcome) []metav1.Condition {
+	if !ext.Spec.Suspend {
 		meta.RemoveStatusCondition(&status.Conditions, ocv1.TypeSuspended)
 		return nil
 	}
-	return []metav1.Condition{{
-		Type: ocv1.TypeSuspended, Status: metav1.ConditionTrue, Reason: ocv1.ReasonUserRequested, Message: messageSuspended,
-	}}
+	condition := metav1.Condition{Type: ocv1.TypeSuspended, Status: metav1.ConditionTrue, Reason: ocv1.ReasonUserRequested, Message: messageSuspended}
+	if outcome.Suspended != nil {
+		condition.LastTransitionTime = metav1.NewTime(outcome.Suspended.Since)
+	}
+	return []metav1.Condition{condition}
 }
 
 // terminating is the status of an extension that is being deleted and waits. What

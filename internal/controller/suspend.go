@@ -43,11 +43,11 @@ func (o *Outcome) suspend(ext *ocv1.ClusterExtension, now time.Time) {
 	}
 }
 
-// suspendedSince is as the status says, if it does.
+// suspendedSince is as the status says, if it does; otherwise now, as it is stored.
 func suspendedSince(ext *ocv1.ClusterExtension, now time.Time) time.Time {
 	known := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeSuspended)
 	if known == nil || known.Status != metav1.ConditionTrue {
-		return now
+		return now.Truncate(time.Second)
 	}
 	return known.LastTransitionTime.Time
 }

@@ -156,6 +156,25 @@ func checkAtRest(t *testing.T, status ocv1.ClusterExtensionStatus) {
 	}
 }
 
+// TestSuspendedSince is told once, however long a pass takes.
+func TestSuspendedSince(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.editSpec(t, suspend)
+	calls := 0
+	w.reconciler.Now = func() time.Time {
+		calls++
+		return time.Unix(1000, 0).Add(time.Duration(calls) * 700 * time.Millisecond)
+	}
+	w.mustReconcile(t)
+	first := w.extension(t).Status
+	w.writes = nil
+	w.mustReconcile(t)
+	if len(w.writes) > 0 {
+		t.Errorf("the second pass writes %v:\n%s", w.writes, cmp.Diff(first, w.extension(t).Status))
+	}
+}
+
 // TestResume takes the condition away, and goes on at once.
 func TestResume(t *testing.T) {
 	t.Parallel()
