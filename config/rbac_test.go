@@ -43,6 +43,9 @@ func allowed() map[string]string {
 		"ClusterRole/operator-controller-clusterextension-editor-role": `
 			olm.operatorframework.io/clusterextensions: get list watch create update patch delete
 			olm.operatorframework.io/clusterextensions/status: get`,
+		"ClusterRole/operator-controller-clusterextension-approver-role": `
+			olm.operatorframework.io/clusterextensions: get list watch patch approve
+			olm.operatorframework.io/clusterextensions/status: get`,
 		"ClusterRole/operator-controller-clustercatalog-viewer-role": `
 			olm.operatorframework.io/clustercatalogs: get list watch
 			olm.operatorframework.io/clustercatalogs/status: get`,

@@ -103,6 +103,17 @@ type ClusterExtensionSpec struct {
 	// +kubebuilder:validation:Maximum=720
 	// +optional
 	ProgressDeadlineMinutes int32 `json:"progressDeadlineMinutes,omitempty"`
+
+	// suspend says that nothing of the content is written: no installation, no
+	// upgrade and no repair. What is under way stops at the next object. An addition
+	// to the API of the reference implementation.
+	//
+	// All else goes on: a bundle is chosen, what runs is watched, and status tells
+	// of both. Certificates of webhooks that the controller has issued are renewed,
+	// and the extension can be deleted. Left out, false.
+	//
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 }
 
 // ServiceAccountReference names a ServiceAccount in spec.namespace.
@@ -161,7 +172,22 @@ const (
 	UpgradeConstraintPolicySelfCertified UpgradeConstraintPolicy = "SelfCertified"
 )
 
+// UpgradeApproval says whether somebody has to agree to an upgrade.
+//
+// +kubebuilder:validation:Enum=Automatic;Manual
+type UpgradeApproval string
+
+const (
+	// UpgradeApprovalAutomatic lets upgrades go as soon as a catalog has them.
+	UpgradeApprovalAutomatic UpgradeApproval = "Automatic"
+
+	// UpgradeApprovalManual lets each upgrade wait for somebody who agrees.
+	UpgradeApprovalManual UpgradeApproval = "Manual"
+)
+
 // CatalogFilter narrows the bundles of all catalogs down to the wanted one.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.approvedDigest) || has(self.approvedVersion)",message="approvedVersion is required when approvedDigest is specified"
 type CatalogFilter struct {
 	// packageName is the package to install.
 	//
@@ -236,6 +262,45 @@ type CatalogFilter struct {
 	// +kubebuilder:default=CatalogProvided
 	// +optional
 	UpgradeConstraintPolicy UpgradeConstraintPolicy `json:"upgradeConstraintPolicy,omitempty"`
+
+	// upgradeApproval says whether somebody has to agree to each upgrade. An addition
+	// to the API of the reference implementation.
+	//
+	// Automatic upgrades as soon as a catalog has a bundle that the other fields
+	// allow. Manual installs once, and then waits before it goes to any other bundle
+	// or image until approvedVersion is its version; status.pending says what it
+	// waits with. What is installed is kept healthy meanwhile, and a change of
+	// spec.config does not wait. Left out, Automatic.
+	//
+	// +optional
+	UpgradeApproval UpgradeApproval `json:"upgradeApproval,omitempty"`
+
+	// approvedVersion is the version of the bundle that is agreed to. It is no range,
+	// and says nothing about any other version. An addition to the API of the
+	// reference implementation.
+	//
+	// It answers upgradeApproval, and spec.install.preflight.permissions as well.
+	// Where upgradeApproval is Manual, this version is installed first, and is gone
+	// to before any higher one that is not agreed to, as long as the other fields
+	// allow it.
+	// Example: 1.2.3
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ApprovedVersion string `json:"approvedVersion,omitempty"`
+
+	// approvedDigest is the digest of the image of the bundle that is agreed to. A
+	// bundle of approvedVersion with another one waits. It takes approvedVersion. An
+	// addition to the API of the reference implementation.
+	//
+	// Left out, approvedVersion is agreed to whatever its image is.
+	// Example: sha256:6ae41a6e1a5ba4d8d4f4a3b0c1a9f0d25e7f83c2b94d61e5a7f0c3d2b1a09f8e
+	//
+	// +kubebuilder:validation:MaxLength=135
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$")`,message="approvedDigest must be sha256 or sha512, a colon, and 64 or 128 hexadecimal digits"
+	// +optional
+	ApprovedDigest string `json:"approvedDigest,omitempty"`
 }
 
 // ClusterExtensionInstallConfig changes how content is installed.
@@ -381,7 +446,8 @@ type PermissionsPreflightConfig struct {
 	Growth PermissionGrowthPolicy `json:"growth"`
 
 	// approvedVersion is the version of the bundle whose rights are approved.
-	// It says nothing about any other version.
+	// It says nothing about any other version. spec.source.catalog.approvedVersion
+	// answers this, too.
 	// Example: 1.2.3
 	//
 	// +kubebuilder:validation:MinLength=1
@@ -441,7 +507,8 @@ type ClusterExtensionStatus struct {
 	//     InvalidConfiguration, ProgressDeadlineExceeded).
 	//   - Ready is True when all is as wanted and the workloads are available
 	//     (Succeeded), also while an upgrade waits for an approval that the spec
-	//     asks for (ApprovalPending), Unknown while nothing is amiss but an
+	//     asks for (ApprovalPending), or while nothing is written because the spec
+	//     says so (Suspended), Unknown while nothing is amiss but an
 	//     installation, an upgrade or a rollout takes its time (RollingOut), or when
 	//     it cannot be told (AvailabilityUnknown), False otherwise. Its message says
 	//     which newer bundles were left out and why, what they require, and who
@@ -457,6 +524,8 @@ type ClusterExtensionStatus struct {
 	//     of the spec has passed (ProgressDeadlineExceeded), or for two minutes each
 	//     try, or each look, has come to the same (Retrying, Unavailable,
 	//     AvailabilityUnknown). It is absent otherwise.
+	//   - Suspended is True while spec.suspend is (UserRequested), and absent
+	//     otherwise.
 	//   - PackageDeprecated, ChannelDeprecated and BundleDeprecated are True
 	//     (Deprecated) or False (NotDeprecated) as the catalog has it, and
 	//     Unknown without catalog data (DeprecationStatusUnknown) or without a
@@ -472,6 +541,32 @@ type ClusterExtensionStatus struct {
 	//
 	// +optional
 	Install *ClusterExtensionInstallStatus `json:"install,omitempty"`
+
+	// pending is the upgrade that waits for an approval. It is absent while none
+	// does. An addition to the API of the reference implementation.
+	//
+	// +optional
+	Pending *PendingUpgrade `json:"pending,omitempty"`
+}
+
+// PendingUpgrade is an upgrade that waits for an approval.
+type PendingUpgrade struct {
+	// bundle is the one that would be installed.
+	//
+	// +required
+	Bundle BundleMetadata `json:"bundle"`
+
+	// digest is that of the image of the bundle. It is absent while it is not known:
+	// the catalog names the image by a tag, and it was not pulled yet.
+	//
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// since is when the controller first saw that this bundle, with this digest,
+	// waits.
+	//
+	// +required
+	Since metav1.Time `json:"since"`
 }
 
 // ClusterExtensionInstallStatus is what is installed.

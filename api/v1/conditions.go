@@ -20,8 +20,8 @@ const (
 	// TypeReady says whether all is as wanted, and tells in its message what the
 	// other conditions leave open: which newer bundles were left out and why,
 	// what they require, and who requires this extension. It has the reasons of
-	// Progressing, those of Available, and RolloutFailed, ApprovalPending and
-	// Terminating. It is Unknown while nothing is amiss but work goes on, and while
+	// Progressing, those of Available, and RolloutFailed, ApprovalPending, Suspended
+	// and Terminating. It is Unknown while nothing is amiss but work goes on, and while
 	// the release records cannot be read. It is an addition to the API of the
 	// reference implementation.
 	TypeReady = "Ready"
@@ -46,6 +46,11 @@ const (
 	// condition goes with the first thing that is different. It is an addition to
 	// the API of the reference implementation.
 	TypeStalled = "Stalled"
+
+	// TypeSuspended is True while the spec says that nothing is to be written, and
+	// absent otherwise. Reasons: UserRequested. It is an addition to the API of the
+	// reference implementation.
+	TypeSuspended = "Suspended"
 
 	// TypeDeprecated sums up PackageDeprecated, ChannelDeprecated and
 	// BundleDeprecated, and joins their messages. Reasons: Deprecated,
@@ -136,9 +141,17 @@ const (
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 
 	// ReasonApprovalPending is set on Ready=True while an upgrade waits for the
-	// approval that spec.install.preflight.permissions asks for. What is installed
-	// is as wanted until then.
+	// approval that spec.source.catalog.upgradeApproval or
+	// spec.install.preflight.permissions asks for. What is installed is as wanted
+	// until then.
 	ReasonApprovalPending = "ApprovalPending"
+
+	// ReasonSuspended is set on Ready while spec.suspend is true: on Ready=True
+	// when all workloads are available, and on Ready=False when nothing is installed.
+	ReasonSuspended = "Suspended"
+
+	// ReasonUserRequested is set on Suspended=True while spec.suspend is true.
+	ReasonUserRequested = "UserRequested"
 
 	// ReasonDeprecated is set on a deprecation condition that is True.
 	ReasonDeprecated = "Deprecated"
@@ -189,7 +202,7 @@ func ClusterExtensionConditionTypes() []string {
 // ClusterExtensionPassingConditionTypes lists the condition types that the
 // extension reconciler sets as long as they apply, and takes away afterwards.
 func ClusterExtensionPassingConditionTypes() []string {
-	return []string{TypeReconciling, TypeStalled}
+	return []string{TypeReconciling, TypeStalled, TypeSuspended}
 }
 
 // ClusterCatalogConditionTypes lists the condition types the catalog

@@ -6,12 +6,14 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/clusterextensions/operator-controller/internal/cli/approve"
 	"github.com/clusterextensions/operator-controller/internal/cli/bundle"
 	"github.com/clusterextensions/operator-controller/internal/cli/catalog"
 	"github.com/clusterextensions/operator-controller/internal/cli/crd"
 	"github.com/clusterextensions/operator-controller/internal/cli/explain"
 	"github.com/clusterextensions/operator-controller/internal/cli/graph"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/cli/suspend"
 )
 
 // version is stamped by the linker, and empty where that was not done.
@@ -20,7 +22,8 @@ var version string
 // displayName is how people call the tool, and how it names itself.
 const displayName = "kubectl extension"
 
-const help = `Check catalogs and bundles, and explain what is installed from them, and why.
+const help = `Check catalogs and bundles, explain what is installed from them, and why, and decide on
+upgrades.
 
 Results go to standard output, and what is for people alone to standard error. There
 are no colours. A cluster is reached as kubectl reaches it, with your own rights.
@@ -42,6 +45,7 @@ func newCommand() *cobra.Command {
 	}
 	command.AddCommand(
 		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
+		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
 	)
 	return program.New(command, program.Version(version))
 }

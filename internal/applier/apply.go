@@ -44,6 +44,7 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 		return installation.Result{}, err
 	}
 	known := a.memory(owner)
+	known.renewing = false
 	known.invalidate()
 	if err := history.Sweep(ctx); err != nil {
 		return installation.Result{}, err

@@ -25,6 +25,10 @@ type memory struct {
 	confirmBy    time.Time
 	confirmPause time.Duration
 
+	// renewing says that the objects of certificates were read since the extension was
+	// suspended, or this process began.
+	renewing bool
+
 	// diagnoses are why workloads do not serve.
 	diagnoses diagnoses
 

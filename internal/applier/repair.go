@@ -28,6 +28,7 @@ import (
 // something to write for an extension that is being deleted. With [turn.ErrWait] it has
 // done nothing.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.Result, error) {
+	a.memory(owner).renewing = false
 	known, now := a.memory(owner).drift, a.config.Now()
 	isFirst := known.LookedAt().IsZero()
 	extent, err := a.extentOf(ctx, owner, now)

@@ -65,9 +65,7 @@ func TestWorkloadThatIsGone(t *testing.T) {
 	f.waitUnavailable(t) // from here on a watch runs, which lasts when the right to open one goes
 	f.disempower(t)
 	f.deleteDeployment(t)
-	for workloads := f.workloads(t); workloads[0].Reason != "it does not exist"; workloads = f.workloads(t) {
-		f.waitForChange(t)
-	}
+	f.waitGone(t)
 	if _, err := f.applier.Repair(t.Context(), f.owner); err == nil {
 		t.Error("it was put back without the right to do so")
 	}

@@ -70,6 +70,8 @@ func classify(outcome Outcome) verdict {
 	case outcome.hasMore():
 		text := settledText(outcome)
 		return verdict{disposition: Settled, reason: ocv1.ReasonRollingOut, message: text, summary: text}
+	case outcome.Err == nil && outcome.Suspended != nil:
+		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: messageSuspended, summary: messageSuspended}
 	case outcome.Err == nil:
 		const settled = "Desired state reached"
 		return verdict{disposition: Settled, reason: ocv1.ReasonSucceeded, message: settled, summary: settled}
@@ -118,6 +120,7 @@ func isContent(err error) bool {
 func dispositionOf(outcome Outcome) (Disposition, string) {
 	var (
 		invalidSpec   *InvalidSpecError
+		unapproved    *UnapprovedError
 		noAccount     *MissingServiceAccountError
 		unresolved    *resolve.Error
 		unmet         *UnmetError
@@ -127,7 +130,7 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 	)
 	err := outcome.Err
 	switch {
-	case errors.As(err, &invalidSpec), isContent(err):
+	case errors.As(err, &invalidSpec), errors.As(err, &unapproved), isContent(err):
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &immutable) && !outcome.Began:
 		// What is installed is watched, and somebody has to change it, or the spec.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
-	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
 // failingFor is a pass over one of many extensions, in whose texts %s is its name.
@@ -77,7 +76,7 @@ func TestCommonCausesAreBounded(t *testing.T) {
 	if none := commonCauseOf(Outcome{Target: Target{Action: Keep}}); none != (commonCause{}) {
 		t.Errorf("what is as wanted has the cause %q", none.text)
 	}
-	if pending := commonCauseOf(Outcome{Pending: &preflight.ApprovalError{Version: "1.0.0"}}); !(attempt{cause: pending}).isFurtherThan(attempt{cause: commonCause{stage: StageRender, text: "x"}}) {
+	if pending := commonCauseOf(Outcome{Pending: &Pending{Bundle: identity("1.0.0"), Manual: true}}); !(attempt{cause: pending}).isFurtherThan(attempt{cause: commonCause{stage: StageRender, text: "x"}}) {
 		t.Error("who waits for approval has not come further than to the bundle")
 	}
 }

@@ -83,6 +83,7 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 
 func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (Wanted, Outcome, Explanation, error) {
 	wanted, invalid := translate(ext)
+	wanted.Suspended = false // what a pass would choose, were it to do it
 	if err := r.refreshAll(ctx); err != nil {
 		return wanted, Outcome{}, Explanation{}, err
 	}
@@ -92,17 +93,12 @@ func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (W
 	}
 	r.observeOffers(ctx, wanted, &observed)
 	outcome := Outcome{Observed: observed}
-	outcome.Onward = decide(wanted, invalid, observed)
+	outcome.Onward = decide(wanted, invalid, observed).whenApproved()
 	outcome.Err = outcome.Onward.Err
 	r.findRelated(ctx, wanted, &outcome)
 
-	request := wanted.Request
-	request.Cluster = observed.Surroundings.cluster()
-	if installed := observed.Installation.Installed; installed != nil {
-		request.Installed = &installed.Bundle
-	}
 	explanation := Explanation{
-		Request:    request,
+		Request:    requestOf(wanted, observed),
 		Catalogs:   observed.Catalogs,
 		Resolution: outcome.Onward.Resolution,
 		Err:        outcome.Err,
@@ -125,7 +121,7 @@ func reported(ext *ocv1.ClusterExtension, chosen error) string {
 		return ""
 	case progressing.Reason != ocv1.ReasonSucceeded && progressing.Reason != ocv1.ReasonRollingOut:
 		return progressing.Message
-	case ready != nil && ready.Reason == ocv1.ReasonApprovalPending:
+	case ready != nil && (ready.Reason == ocv1.ReasonApprovalPending || ready.Reason == ocv1.ReasonSuspended):
 		return ready.Message
 	}
 	return ""

@@ -61,6 +61,30 @@ func TestWhatIsNotKnownMattersOnlyToWhoRequiresIt(t *testing.T) {
 	}
 }
 
+// What waits for approval, or is not done because the extension is suspended, is what would be
+// chosen, and why it is not done is reported.
+func TestExplainTellsOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	w := manualWorld(t, func(*ocv1.ClusterExtension) {})
+	w.mustReconcile(t)
+	ask := func(report string) {
+		t.Helper()
+		found, err := w.reconciler.Explain(t.Context(), "x")
+		if err != nil || found.Resolution == nil || found.Resolution.Identity.Version != "1.1.0" || !strings.Contains(found.Reported, report) {
+			t.Errorf("%+v, reported %q, error %v; want 1.1.0, and %q", found.Resolution, found.Reported, err, report)
+		}
+		w.take()
+		plan, err := w.reconciler.Plan(t.Context(), w.extension(t))
+		if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close"}, w.take()); err != nil || len(plan.Objects) == 0 || diff != "" {
+			t.Errorf("%d objects, error %v (-want +did)\n%s", len(plan.Objects), err, diff)
+		}
+	}
+	ask(`the upgrade to version "1.1.0" waits for approval`)
+	w.editSpec(t, suspend)
+	w.mustReconcile(t)
+	ask("suspended since ")
+}
+
 // A plan has the objects of what would be installed, and nothing of it comes true.
 func TestPlan(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,15 @@ func holdOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, next time.Ti
 	return found
 }
 
+// holdOfPending is what a pass that ended at an approval has found out: that goes on waiting
+// until the spec changes, or the catalog has another image.
+func holdOfPending(ext *ocv1.ClusterExtension, outcome Outcome) hold {
+	return hold{
+		goal: goalOf(ext, outcome.Target), stage: StageRender, err: outcome.Pending,
+		judged: imageref.Digest(outcome.Target.Image) != "",
+	}
+}
+
 // stands says whether a hold is good for a pass toward a goal.
 func (h hold) stands(toward goal, now time.Time) bool {
 	return h.err != nil && h.goal == toward && (h.until.IsZero() || now.Before(h.until))

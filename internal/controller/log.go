@@ -233,6 +233,8 @@ func reasonOf(outcome Outcome) line {
 	case outcome.Err != nil:
 		return line{"not as wanted", append(values, keyStage, outcome.Stage, keyReason, loggable(outcome.Err))}
 	case outcome.Pending != nil:
+		waits := outcome.Pending.Bundle
+		values = []any{keyAction, target.Action, keyBundle, waits.Name, keyVersion, waits.Version}
 		return line{"waits for approval", append(values, keyReason, loggable(outcome.Pending))}
 	default:
 		return line{"", values}

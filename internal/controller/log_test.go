@@ -17,7 +17,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -207,7 +206,7 @@ func TestLoggedReasons(t *testing.T) {
 	meanwhile.Workloads = []health.Workload{{Key: keyOf("Deployment", "", "d"), Reason: "1 of 2 replicas"}}
 	another := refused
 	another.Err = errors.New("boom")
-	waits := Outcome{Target: target, Pending: &preflight.ApprovalError{}}
+	waits := Outcome{Target: target, Pending: &Pending{Bundle: identity("1.1.0"), Manual: true}}
 	steps := []struct {
 		does    string
 		outcome Outcome

@@ -42,8 +42,12 @@ type Observed struct {
 
 // isKnown says that nothing but catalogs can be in the way of a choice.
 func (o Observed) isKnown() bool {
-	return o.InstallationErr == nil && o.ServiceAccountErr == nil && o.CatalogsErr == nil
+	return o.isReadable() && o.CatalogsErr == nil
 }
+
+// isReadable says that what is installed is known, and that it can be read and written as
+// the ServiceAccount.
+func (o Observed) isReadable() bool { return o.InstallationErr == nil && o.ServiceAccountErr == nil }
 
 // MissingServiceAccountError says that the declared ServiceAccount does not
 // exist.

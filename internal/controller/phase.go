@@ -127,6 +127,12 @@ func workOf(outcome Outcome, v verdict) (phase, clocks) {
 		return phase{working: true, reason: v.reason, message: v.summary}, clocks{deadline: true}
 	case v.disposition != Settled:
 		return phase{working: true, reason: v.reason, message: v.summary}, clocks{deadline: true, answer: true}
+	case outcome.Suspended != nil:
+		// What runs goes on running, and nobody works on it.
+		if available == metav1.ConditionTrue {
+			return phase{reason: ocv1.ReasonSuspended, message: v.message}, clocks{}
+		}
+		return phase{reason: availableReasons[available], message: text}, clocks{}
 	case outcome.hasMore():
 		return phase{working: true, reason: ocv1.ReasonRollingOut, message: settledText(outcome)}, clocks{deadline: true}
 	case hasFailed(outcome):

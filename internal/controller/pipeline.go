@@ -63,9 +63,13 @@ type Outcome struct {
 	// Stage, Err and Began are of that one.
 	Held bool
 
-	// Pending is the approval that the way forward waits for. There is no error
-	// then: until it is given, what is installed is what is wanted.
-	Pending *preflight.ApprovalError
+	// Pending is the upgrade that waits for an approval; nil for none. It is no error:
+	// until it is approved, what is installed is what is wanted.
+	Pending *Pending
+
+	// Suspended is what is not done because the spec says so; nil unless it does. Stage and
+	// Err say nothing then of a choice that could not be made.
+	Suspended *Suspension
 
 	// Notes are what the checks of an upgrade have found and let pass.
 	Notes []string
@@ -124,18 +128,28 @@ func textsOf[T fmt.Stringer](items []T) []string {
 }
 
 // refused notes why nothing of a revision was written.
-func (o *Outcome) refused(err error) {
-	if pending, ok := errors.AsType[*preflight.ApprovalError](err); ok {
-		o.Pending = pending
+func (o *Outcome) refused(wanted Wanted, revision installation.Desired, err error) {
+	if growth, ok := errors.AsType[*preflight.ApprovalError](err); ok {
+		o.waits(wanted.Approval, revision.Digest, growth)
 		return
 	}
 	o.Stage, o.Err = StageApply, err
 }
 
+// take takes over what the last try came to.
+func (o *Outcome) take(known hold) {
+	o.Held = true
+	if pending, ok := errors.AsType[*Pending](known.err); ok {
+		o.Pending = pending
+		return
+	}
+	o.Stage, o.Err, o.Began = known.stage, known.err, known.began
+}
+
 // hasMore says that this pass has done what it could, and that there is more
 // to do at once.
 func (o *Outcome) hasMore() bool {
-	return o.Err == nil && o.Pending == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
+	return o.Err == nil && o.Pending == nil && o.Suspended == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
 }
 
 // ownerGone says that the pass has ended because there is nobody left to do it for.
@@ -159,6 +173,9 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		Installed: observed.Installation.Installed,
 	}
 	outcome.Stage, outcome.Err = stageOf(outcome.Target, invalid, observed), outcome.Target.Err
+	if wanted.Suspended && observed.isReadable() {
+		outcome.suspend(announced.extension(), r.Now())
+	}
 	if invalid == nil && observed.isKnown() {
 		if what := r.awaits(ctx, wanted, observed); what != "" {
 			r.await(ctx, wanted, &outcome, announced, what)
@@ -182,6 +199,9 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 	r.diagnose(ctx, wanted, &outcome)
 	r.observeWorkloads(wanted, &outcome)
 	outcome.Onward = onward(wanted, outcome)
+	if outcome.Pending == nil && !outcome.Onward.isWithheld() {
+		outcome.Pending = outcome.Onward.Pending
+	}
 	r.findRelated(ctx, wanted, &outcome)
 	return outcome
 }
@@ -252,7 +272,7 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 // likely somebody has changed the extension since this pass has read it.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
 	if known, held := r.holds.take(wanted.Owner.Name, goalOf(announced.extension(), outcome.Target), r.Now()); held {
-		outcome.Stage, outcome.Err, outcome.Began, outcome.Held = known.stage, known.err, known.began, true
+		outcome.take(known)
 		r.keep(ctx, wanted, outcome)
 		return
 	}
@@ -276,6 +296,10 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 
 // advanceTo goes on with advance when the files of the bundle are there.
 func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement, files Files) {
+	if wanted.Approval.isUnapproved(outcome.Target, outcome.Installed, files.Digest) {
+		r.withhold(ctx, wanted, outcome, files.Digest)
+		return
+	}
 	revision, stage, err := r.build(ctx, wanted, outcome, files)
 	if isQueued(err) {
 		outcome.Waiting = true
@@ -298,7 +322,7 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		return
 	}
 	if err != nil && !applied.Began {
-		outcome.refused(err)
+		outcome.refused(wanted, revision, err)
 		r.keep(ctx, wanted, outcome)
 		return
 	}
@@ -309,6 +333,17 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 	}
 	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, applied.Notes, &applied
 	outcome.addResult(applied)
+}
+
+// withhold ends the way forward of a target whose image turned out not to be the approved one.
+func (r *Reconciler) withhold(ctx context.Context, wanted Wanted, outcome *Outcome, digest string) {
+	if outcome.Installed == nil {
+		outcome.Stage = StageFetch
+		outcome.Err = &UnapprovedError{Refusal: wanted.Approval.mismatch(outcome.Target.Bundle.Version, digest), Bundle: outcome.Target.Bundle}
+		return
+	}
+	outcome.waits(wanted.Approval, digest, nil)
+	r.keep(ctx, wanted, outcome)
 }
 
 func (r *Reconciler) apply(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Result, error) {
@@ -375,7 +410,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		Revision:    installation.Revision{Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs},
 		Objects:     objects,
 		Annotations: content.CSV.Annotations,
-		Preflight:   wanted.Preflight,
+		Preflight:   policyFor(wanted, target, files.Digest),
 	}, "", nil
 }
 
@@ -389,22 +424,28 @@ func (r *Reconciler) certificatesFor(content *bundle.Bundle) (bundle.Certificate
 
 // keep repairs what is installed, if there is no way forward or none in this pass. If a
 // failed try has written a part of another revision, the content stays as it is for some
-// time first, see [remainsOf].
+// time first, see [remainsOf]. While the extension is suspended, certificates are renewed,
+// and nothing else.
 func (r *Reconciler) keep(ctx context.Context, wanted Wanted, outcome *Outcome) {
+	if wanted.Suspended {
+		r.restore(outcome, func() (installation.Result, error) { return r.Releases.Renew(ctx, wanted.Owner) })
+		return
+	}
 	remains, wait := r.remains(wanted.Owner.Name, outcome.Observed.Installation)
 	if outcome.Remains = remains; remains == RemainsStay {
 		outcome.RecheckAfter = wait
 		return
 	}
-	r.repair(ctx, wanted, outcome)
+	r.restore(outcome, func() (installation.Result, error) { return r.Releases.Repair(ctx, wanted.Owner) })
 }
 
-func (r *Reconciler) repair(ctx context.Context, wanted Wanted, outcome *Outcome) {
+// restore writes what is installed, as far as it is not as it should be.
+func (r *Reconciler) restore(outcome *Outcome, write func() (installation.Result, error)) {
 	if outcome.Installed == nil {
 		return
 	}
 	defer r.measure(StageRepair)()
-	applied, err := r.Releases.Repair(ctx, wanted.Owner)
+	applied, err := write()
 	outcome.addResult(applied)
 	outcome.Repair = applied
 	switch {

@@ -33,6 +33,10 @@ type Releases interface {
 	// request when nothing was.
 	Repair(ctx context.Context, owner object.Owner) (installation.Result, error)
 
+	// Renew does of a Repair only what is about certificates of webhooks, and writes
+	// nothing else. It makes no request when none is due.
+	Renew(ctx context.Context, owner object.Owner) (installation.Result, error)
+
 	Health
 }
 

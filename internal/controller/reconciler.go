@@ -140,6 +140,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	ctx, end := r.removals.begin(ctx, ext.UID)
 	defer end()
+	if r.isSuspendedSince(ctx, ext) {
+		return ctrl.Result{RequeueAfter: atOnce}, nil
+	}
 	wanted, invalid := translate(ext)
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)
@@ -149,6 +152,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.Metrics.worked(ext.Name, outcome)
 	outcome.RecheckAfter = sooner(outcome.RecheckAfter, r.noteRepair(ext, outcome))
+	if errors.Is(context.Cause(ctx), errSuspended) {
+		return ctrl.Result{RequeueAfter: atOnce}, nil
+	}
 	if err := announced.failure(); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -233,6 +239,8 @@ func (r *Reconciler) noteFailure(ext *ocv1.ClusterExtension, outcome Outcome, v 
 		r.backoff.succeeded(forward)
 	}
 	switch {
+	case outcome.Err == nil && outcome.isPendingTarget():
+		r.holds.put(ext.Name, holdOfPending(ext, outcome))
 	case isForward(outcome.Stage):
 		r.holds.put(ext.Name, holdOf(ext, outcome, v, next))
 	case outcome.Err == nil || outcome.Stage == StageRepair:

@@ -151,11 +151,27 @@ func (r *removals) handler() handler.EventHandler {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			r.noteIfDeleted(e.ObjectNew)
+			r.noteIfSuspended(e.ObjectOld, e.ObjectNew)
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			r.note(e.Object)
 			r.forget(e.Object.GetUID())
 		},
+	}
+}
+
+// noteIfSuspended ends the pass over an extension that was just suspended, as far as it has
+// come: the next one is about what the spec says now.
+func (r *removals) noteIfSuspended(before, after client.Object) {
+	was, isExtension := before.(*ocv1.ClusterExtension)
+	is, isStillExtension := after.(*ocv1.ClusterExtension)
+	if !isExtension || !isStillExtension || was.Spec.Suspend || !is.Spec.Suspend {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cancel, running := r.passes[is.UID]; running {
+		cancel(errSuspended)
 	}
 }
 

@@ -279,9 +279,10 @@ func checks() map[string]situation {
 	neighbour := upgrading(StageApply, conflicting(object.Holder{Kind: "ClusterExtension", Name: "sample"}, definition, keyOf("ClusterRole", "", "sample-operator-manager")))
 	neighbour.Installed = nil
 	neighbour.Observed.Surroundings.Neighbours = []Neighbour{{Name: "sample", Bundle: sampleBundle("1.0.0")}}
-	approval := atRest(Outcome{Pending: &preflight.ApprovalError{Version: "1.2.0", Gains: []permission.Gain{
+	approval := atRest(Outcome{Pending: &Pending{Bundle: sampleBundle("1.2.0"), Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: []permission.Gain{
 		{Subject: `ServiceAccount "sample-operator/sample-operator"`, Rule: sampleRule("", "", "secrets", "get", "list", "watch")},
-	}}})
+	}}}})
+	manual := atRest(Outcome{Pending: &Pending{Bundle: sampleBundle("1.2.0"), Manual: true}})
 	return map[string]situation{
 		"Rights are missing": {
 			outcome: failing(StageApply, missingRights(3)),
@@ -314,7 +315,14 @@ func checks() map[string]situation {
 			outcome: failing(StageApply, &object.UnknownKindsError{Kinds: []string{"PodDisruptionBudget (policy/v1beta1)"}, BuiltIn: []string{"PodDisruptionBudget (policy/v1beta1)"}}),
 			next:    "choose another version",
 		},
-		"An upgrade waits for approval": {outcome: approval, next: "approvedVersion"},
+		"An upgrade waits for approval":                  {outcome: manual, next: "`kubectl extension approve sample-operator`"},
+		"An upgrade would give the operator more rights": {outcome: approval, next: "approvedVersion"},
+		"What is approved cannot be installed": {
+			outcome: failing(StageResolve, &UnapprovedError{
+				Refusal: `version "1.1.5" is approved, and no catalog leads to it`, Bundle: sampleBundle("1.2.0"),
+			}),
+			next: "correct spec.source.catalog.approvedVersion",
+		},
 	}
 }
 

@@ -23,6 +23,7 @@ func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase, n
 	status := ext.Status.DeepCopy()
 	status.ObservedGeneration = ext.Generation
 	status.Install = installOf(ext, outcome)
+	status.Pending = pendingOf(ext, outcome, metav1.NewTime(now.Truncate(time.Second)))
 	conditions := append(
 		[]metav1.Condition{
 			installedCondition(outcome, v), progressingCondition(v, p),
@@ -30,9 +31,12 @@ func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase, n
 		},
 		deprecationConditions(ext, outcome)...)
 	conditions = append(conditions, phaseConditions(status, p)...)
+	conditions = append(conditions, suspendedConditions(status, ext, outcome)...)
 	for _, condition := range conditions {
 		condition.ObservedGeneration = ext.Generation
-		condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // as it is stored
+		if condition.LastTransitionTime.IsZero() {
+			condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second)) // as it is stored
+		}
 		condition.Message = excerpt.Message(condition.Message)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -66,7 +70,7 @@ func installedCondition(outcome Outcome, v verdict) metav1.Condition {
 		condition.Status, condition.Message = metav1.ConditionUnknown, outcome.Err.Error()
 	default:
 		condition.Status, condition.Message = metav1.ConditionFalse, "No bundle installed"
-		if v.disposition == Working {
+		if v.disposition == Working || outcome.Suspended != nil {
 			condition.Reason = ocv1.ReasonAbsent
 		}
 	}
@@ -95,10 +99,10 @@ func readyCondition(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p ph
 	switch {
 	case outcome.Observed.InstallationErr != nil, p.reason == ocv1.ReasonAvailabilityUnknown:
 		condition.Status = metav1.ConditionUnknown
-	case outcome.Err != nil, p.stalled, p.reason == ocv1.ReasonUnavailable:
+	case outcome.Err != nil, p.stalled, p.reason == ocv1.ReasonUnavailable, outcome.isSuspendedHalfway():
 	case p.working:
 		condition.Status = metav1.ConditionUnknown
-	case outcome.Pending != nil:
+	case outcome.Pending != nil && outcome.Suspended == nil:
 		condition.Status, condition.Reason = metav1.ConditionTrue, ocv1.ReasonApprovalPending
 	default:
 		condition.Status = metav1.ConditionTrue
@@ -152,6 +156,20 @@ func phaseConditions(status *ocv1.ClusterExtensionStatus, p phase) []metav1.Cond
 		condition.Type = ocv1.TypeStalled
 	default:
 		return nil
+	}
+	return []metav1.Condition{condition}
+}
+
+// suspendedConditions is Suspended, if the extension is; otherwise it is taken away. Its time
+// is the one that Ready tells of.
+func suspendedConditions(status *ocv1.ClusterExtensionStatus, ext *ocv1.ClusterExtension, outcome Outcome) []metav1.Condition {
+	if !ext.Spec.Suspend {
+		meta.RemoveStatusCondition(&status.Conditions, ocv1.TypeSuspended)
+		return nil
+	}
+	condition := metav1.Condition{Type: ocv1.TypeSuspended, Status: metav1.ConditionTrue, Reason: ocv1.ReasonUserRequested, Message: messageSuspended}
+	if outcome.Suspended != nil {
+		condition.LastTransitionTime = metav1.NewTime(outcome.Suspended.Since)
 	}
 	return []metav1.Condition{condition}
 }

@@ -105,6 +105,9 @@ func inSpec(outcome Outcome) (obstacle, bool) {
 	if invalid, ok := errors.AsType[*InvalidSpecError](outcome.Err); ok {
 		return obstacle{what: "the spec cannot be carried out: " + invalid.Error(), next: nextEdit}, true
 	}
+	if unapproved, ok := errors.AsType[*UnapprovedError](outcome.Err); ok {
+		return obstacle{what: unapproved.Error(), next: "correct spec.source.catalog.approvedVersion and approvedDigest, or leave them out"}, true
+	}
 	invalid, ok := errors.AsType[*bundle.ConfigError](outcome.Err)
 	if !ok {
 		return obstacle{}, false

@@ -35,6 +35,9 @@ type Target struct {
 	// Resolution is nil when catalogs had no part in the choice.
 	Resolution *resolve.Resolution
 
+	// Pending is an upgrade that waits for an approval; nil for none.
+	Pending *Pending
+
 	// Err is what stands in the way forward; the installed bundle is kept all
 	// the same.
 	Err error
@@ -52,7 +55,7 @@ func decide(wanted Wanted, invalid error, observed Observed) Target {
 	}
 	switch {
 	case err == nil && resolution != nil:
-		return toward(resolution, installed, observed.isToBeDoneAnew(), wanted.Inputs)
+		return agreedTarget(wanted, observed, resolution)
 	case installed == nil:
 		return Target{Action: None, Err: err}
 	}
@@ -78,16 +81,21 @@ func choose(wanted Wanted, invalid error, observed Observed) (*resolve.Resolutio
 	if len(observed.Catalogs) == 0 && installed != nil && allows(wanted.Request, installed.Bundle) {
 		return nil, nil
 	}
-	request := wanted.Request
-	request.Cluster = observed.Surroundings.cluster()
-	if installed != nil {
-		request.Installed = &installed.Bundle
-	}
-	resolution, err := resolve.Resolve(request, observed.Catalogs)
+	resolution, err := resolve.Resolve(requestOf(wanted, observed), observed.Catalogs)
 	if err != nil {
 		return nil, err
 	}
 	return &resolution, nil
+}
+
+// requestOf is what is asked of the catalogs.
+func requestOf(wanted Wanted, observed Observed) resolve.Request {
+	request := wanted.Request
+	request.Cluster = observed.Surroundings.cluster()
+	if installed := observed.Installation.Installed; installed != nil {
+		request.Installed = &installed.Bundle
+	}
+	return request
 }
 
 // allows reports whether a bundle is one that the request could have led to, as

@@ -221,8 +221,14 @@ func TestTextsAreBounded(t *testing.T) {
 		"bundle":      {outcome: upgrading(StageRender, &bundle.InvalidError{Violations: violations}), next: "choose another version"},
 		"objects":     {outcome: upgrading(StageApply, &plan.ObjectsError{Failures: failures}), next: "999 more objects; `kubectl extension bundle rbac"},
 		"conflicts":   {outcome: upgrading(StageApply, &object.ConflictError{Conflicts: conflicts}), next: "delete that owner"},
-		"gains":       {outcome: atRest(Outcome{Pending: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}}), next: `approvedVersion to "1.2.0"`},
-		"workloads":   {outcome: atRest(Outcome{Workloads: workloads}), next: "more"},
+		"gains":       {outcome: atRest(Outcome{Pending: &Pending{Bundle: sampleBundle("1.2.0"), Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}}}), next: `approvedVersion to "1.2.0"`},
+		"gains of what waits anyway": {
+			outcome: atRest(Outcome{Pending: &Pending{
+				Bundle: sampleBundle("1.2.0"), Manual: true, Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}, Refusal: long,
+			}}),
+			next: `approvedVersion to "1.2.0"`,
+		},
+		"workloads": {outcome: atRest(Outcome{Workloads: workloads}), next: "more"},
 		"everything else": {
 			outcome: atRest(Outcome{Flapping: kinds, Supply: resolve.Supply{Providers: kinds}, Dependents: kinds, Unwatched: kinds, Remains: RemainsStay, WorkloadsUnseen: true}),
 			next:    "`kubectl extension explain clusterextension/sample-operator` tells of each bundle",

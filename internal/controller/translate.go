@@ -23,6 +23,12 @@ type Wanted struct {
 	Selector labels.Selector
 	Config   []byte // JSON; nil for none
 
+	// Suspended says that nothing of the content is to be written.
+	Suspended bool
+
+	// Approval is which upgrades are to go.
+	Approval Approval
+
 	// Preflight is what the checks before the first write are to let pass.
 	Preflight preflight.Policy
 
@@ -48,7 +54,7 @@ func translate(ext *ocv1.ClusterExtension) (Wanted, error) {
 		UID:            ext.UID,
 		Namespace:      ext.Spec.Namespace,
 		ServiceAccount: ext.Spec.ServiceAccount.Name,
-	}}
+	}, Suspended: ext.Spec.Suspend}
 	if ext.Spec.Install != nil {
 		wanted.Owner.Replaceable = preflight.Replaceable(ext.Spec.Install.ReplaceImmutable)
 	}
@@ -66,6 +72,11 @@ func translate(ext *ocv1.ClusterExtension) (Wanted, error) {
 		Range:    versions,
 		Channels: catalog.Channels,
 		Policy:   resolve.Policy(catalog.UpgradeConstraintPolicy),
+	}
+	wanted.Approval = Approval{
+		Manual:  catalog.UpgradeApproval == ocv1.UpgradeApprovalManual,
+		Version: catalog.ApprovedVersion,
+		Digest:  catalog.ApprovedDigest,
 	}
 	if wanted.Selector, err = selectorOf(catalog.Selector); err != nil {
 		return wanted, &InvalidSpecError{Err: err}

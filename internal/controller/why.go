@@ -25,8 +25,11 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		first = settledText(outcome)
 	}
 	var parts []string
+	if outcome.Suspended != nil {
+		first += "; " + suspendedText(outcome)
+	}
 	if outcome.Pending != nil {
-		first += fmt.Sprintf("; %s; %s prints the rules that it takes", outcome.Pending, rights(outcome.Owner))
+		first += "; " + pendingText(outcome)
 	}
 	if outcome.RepairErr != nil && outcome.Stage != StageRepair {
 		parts = append(parts, "what is installed cannot be repaired: "+outcome.RepairErr.Error())
@@ -54,6 +57,18 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		parts = append(parts, "others are affected: "+excerpt.Of(outcome.Dependents, maxList))
 	}
 	return within(first, parts, explain(outcome.Owner))
+}
+
+// pendingText says what waits for an approval, and how to see more of it or to approve it.
+func pendingText(outcome Outcome) string {
+	text := outcome.Pending.Error()
+	if outcome.Pending.Manual {
+		text += fmt.Sprintf("; `kubectl extension approve %s` does so", outcome.Owner.Name)
+	}
+	if outcome.Pending.Growth != nil {
+		text += fmt.Sprintf("; %s prints the rules that it takes", rights(outcome.Owner))
+	}
+	return text
 }
 
 // within puts the parts behind the first, which is never cut for them, and says
@@ -126,6 +141,9 @@ func underwayText(outcome Outcome, doing string) string {
 }
 
 func settledText(outcome Outcome) string {
+	if outcome.Installed == nil {
+		return "nothing is installed"
+	}
 	text := fmt.Sprintf("%q version %q is installed", outcome.Installed.Bundle.Name, outcome.Installed.Bundle.Version)
 	if outcome.hasMore() {
 		return fmt.Sprintf("%s, on the way to %q", text, outcome.Onward.Bundle.Name)

@@ -17,7 +17,7 @@ type ApprovalError struct {
 	Version string
 
 	// Gains are the rights that it gives to the operator and the installed one
-	// does not; sorted, and never empty.
+	// does not; sorted. There are none only of an upgrade that is withheld in any case.
 	Gains []permission.Gain
 }
 
@@ -26,8 +26,11 @@ type ApprovalError struct {
 func (e *ApprovalError) Error() string {
 	return fmt.Sprintf("the upgrade to version %q waits for approval, as the operator would gain: %s; "+
 		"to agree, set spec.install.preflight.permissions.approvedVersion to %q",
-		e.Version, listed(e.Gains, permission.Gain.String), e.Version)
+		e.Version, e.Gained(), e.Version)
 }
+
+// Gained are the first of what would be granted, and how much more there is; one short line.
+func (e *ApprovalError) Gained() string { return listed(e.Gains, permission.Gain.String) }
 
 // Install is who is to install what.
 type Install struct {
@@ -55,14 +58,14 @@ func Permissions(ctx context.Context, clients permission.Clients, growth Growth,
 	if err := permission.Check(ctx, clients, needs); err != nil {
 		return nil, err
 	}
-	if len(install.Content.Before) == 0 {
+	if len(install.Content.Before) == 0 && !growth.Withheld {
 		return nil, nil
 	}
 	gains, err := permission.Growth(mapper, install.Subject, install.Content)
 	if err != nil {
 		return nil, err
 	}
-	if len(gains) > 0 && growth.waits(install.Version) {
+	if growth.waits(install.Version, gains) {
 		return nil, &ApprovalError{Version: install.Version, Gains: gains}
 	}
 	return permissionNotes(gains, moreThanBefore(mapper, install, needs)), nil

@@ -70,6 +70,14 @@ func TestPermissions(t *testing.T) {
 				`the ServiceAccount needs more than before: Namespace:"ns" APIGroups:[""] Resources:[secrets] Verbs:[get]`,
 			},
 		},
+		"as before, and withheld": {
+			reason: "it waits whatever it grants",
+			growth: preflight.Growth{Withheld: true}, before: few, wanted: few, wantPending: "waits for approval",
+		},
+		"more, and withheld": {
+			reason: "what it would grant is told",
+			growth: preflight.Growth{Withheld: true, Approved: "1.1.0"}, before: few, wanted: many, wantPending: gain,
+		},
 		"more, and too few to install it": {
 			reason: "nobody is asked to agree to what cannot be done",
 			growth: approve, before: few, wanted: many, mayNothing: true, wantMissing: true,

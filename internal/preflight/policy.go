@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
 // Policy is what the owner of an extension wants of the checks. The zero value is
@@ -19,10 +20,15 @@ type Growth struct {
 	// Approve lets it wait, unless its version is the approved one.
 	Approve  bool
 	Approved string
+
+	// Withheld lets an upgrade wait in any case, when all else was checked.
+	Withheld bool
 }
 
-// waits says whether a version with more rights has to wait.
-func (g Growth) waits(version string) bool { return g.Approve && g.Approved != version }
+// waits says whether a version has to wait.
+func (g Growth) waits(version string, gains []permission.Gain) bool {
+	return g.Withheld || len(gains) > 0 && g.Approve && g.Approved != version
+}
 
 // Validate fails with a name that no check has: an exception that never applies
 // would be found out when it is too late.

@@ -84,6 +84,7 @@ func prepareCluster(ctx context.Context) error {
 		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: publishers}, Rules: every("get", "create", "update", "patch", "delete")}),
 		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: creators}, Rules: every("get", "create")}),
 		bindGroup(ctx, authors, "operator-controller-clusterextension-editor-role"),
+		bindGroup(ctx, approvers, "operator-controller-clusterextension-approver-role"),
 		bindGroup(ctx, publishers, publishers),
 		bindGroup(ctx, creators, creators),
 	} {
@@ -93,6 +94,7 @@ func prepareCluster(ctx context.Context) error {
 	}
 	return errors.Join(
 		waitAllowed(ctx, "anybody", "create", []string{authors}, extensions),
+		waitAllowed(ctx, "anybody", "approve", []string{approvers}, extensions),
 		waitAllowed(ctx, "anybody", "create", []string{publishers}, catalogs),
 		waitAllowed(ctx, "anybody", "create", []string{creators}, extensions),
 		waitAllowed(ctx, controllerUser, "patch", nil, extensions),

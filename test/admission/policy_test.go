@@ -23,6 +23,7 @@ const (
 	policyName         = "operator-controller-use-of-serviceaccounts"
 	namespacesPolicy   = "operator-controller-forbidden-namespaces"
 	catalogsPolicy     = "operator-controller-clustercatalogs"
+	approvalsPolicy    = "operator-controller-approvals"
 	createByNamePolicy = "operator-controller-create-by-name"
 
 	newNames     = "../../config/admission"
@@ -46,7 +47,14 @@ func probes(t *testing.T, dir string) []probe {
 		}}}
 	}
 	author := as(t, "probe", authors)
+	// Another policy asks for this in the overlay, and would refuse first.
+	mayImpersonate(t, user("approving-probe"), installer)
+	asking, approving := existing(t, "approving-probe"), as(t, "approving-probe", authors)
 	return []probe{
+		{approvalsPolicy, func(ctx context.Context) error {
+			target := &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: asking.Name}}
+			return approving.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(approve)), client.DryRunAll)
+		}},
 		{policyName, func(ctx context.Context) error {
 			return author.Create(ctx, extension("probe", installer), client.DryRunAll)
 		}},
@@ -243,6 +251,7 @@ func testChange(t *testing.T) {
 		})
 	}
 	t.Run("what the controller writes", testController)
+	t.Run("approvals", testApprovals)
 }
 
 // testController makes the writes of the controller with its own role.

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/test/argocd"
 )
@@ -28,28 +30,60 @@ type (
 	}
 )
 
-// TestActions suspends a catalog and resumes it.
+// action is one that is taken on an object.
+type action struct {
+	name   string // of the object
+	from   captured
+	action string
+	offers []argocd.Action
+	want   func(*unstructured.Unstructured)
+}
+
+// TestActions suspends and resumes both kinds, and approves an upgrade.
 func TestActions(t *testing.T) {
 	t.Parallel()
-	const kind = "ClusterCatalog"
-	discovery, folder := scriptOf(t, kind, "actions/discovery.lua"), filepath.Join(folderOf(t, kind), "actions")
-	var expected actionTests
-	for _, test := range []struct {
-		name   string
-		from   captured
-		action string
-		mode   string
-		offers []argocd.Action
-	}{
+	catalogs := []action{
 		{
-			name: "served", from: captured{"catalog-served", "served"}, action: "suspend", mode: "Unavailable",
+			name: "served", from: captured{"catalog-served", "served"}, action: "suspend", want: spec("availabilityMode", "Unavailable"),
 			offers: []argocd.Action{{Name: "resume", Disabled: true}, {Name: "suspend"}},
 		},
 		{
-			name: "suspended", from: captured{"catalog-withdrawn", "Serving is False UserSpecifiedUnavailable"}, action: "resume", mode: "Available",
+			name: "suspended", from: captured{"catalog-withdrawn", "Serving is False UserSpecifiedUnavailable"}, action: "resume", want: spec("availabilityMode", "Available"),
 			offers: []argocd.Action{{Name: "resume"}, {Name: "suspend", Disabled: true}},
 		},
-	} {
+	}
+	extensions := []action{
+		{
+			name: "installed", from: captured{"upgrade-manual", "1.0.0 is ready"}, action: "suspend", want: spec("suspend", true),
+			offers: []argocd.Action{{Name: "approve", Disabled: true}, {Name: "resume", Disabled: true}, {Name: "suspend"}},
+		},
+		{
+			name: "suspended", from: captured{"upgrade-suspended", "Ready is True Suspended"}, action: "resume", want: withoutSuspend,
+			offers: []argocd.Action{{Name: "approve", Disabled: true}, {Name: "resume"}, {Name: "suspend", Disabled: true}},
+		},
+		{
+			name: "pending", from: captured{"upgrade-manual", "Ready is True ApprovalPending"}, action: "approve", want: inCatalog("approvedVersion", "1.1.0"),
+			offers: []argocd.Action{{Name: "approve"}, {Name: "resume", Disabled: true}, {Name: "suspend"}},
+		},
+		{
+			name: "pending_with_digest", from: captured{"upgrade-approval", "Ready is True ApprovalPending"}, action: "approve",
+			want:   both(inCatalog("approvedVersion", "1.1.0"), inCatalog("approvedDigest", "sha256:"+strings.Repeat("0", 64))),
+			offers: []argocd.Action{{Name: "approve"}, {Name: "resume", Disabled: true}, {Name: "suspend"}},
+		},
+	}
+	for kind, ofKind := range map[string][]action{"ClusterCatalog": catalogs, "ClusterExtension": extensions} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			testActions(t, kind, ofKind)
+		})
+	}
+}
+
+func testActions(t *testing.T, kind string, ofKind []action) {
+	t.Helper()
+	discovery, folder := scriptOf(t, kind, "actions/discovery.lua"), filepath.Join(folderOf(t, kind), "actions")
+	var expected actionTests
+	for _, test := range ofKind {
 		before, want := test.from.object(t), test.from.object(t)
 		offers, err := argocd.Discover(t.Context(), discovery, before)
 		slices.SortFunc(offers, func(a, b argocd.Action) int { return cmp.Compare(a.Name, b.Name) })
@@ -60,7 +94,7 @@ func TestActions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec("availabilityMode", test.mode)(want)
+		test.want(want)
 		if diff := gocmp.Diff(want.Object, changed.Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.action, diff)
 		}
@@ -71,4 +105,16 @@ func TestActions(t *testing.T) {
 		expected.Actions = append(expected.Actions, actionTest{Action: test.action, InputPath: input, ExpectedOutputPath: output})
 	}
 	compare(t, filepath.Join(folder, "action_test.yaml"), marshal(t, expected))
+}
+
+func withoutSuspend(obj *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(obj.Object, "spec", "suspend")
+}
+
+func inCatalog(field string, value any) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(obj.Object, value, "spec", "source", "catalog", field); err != nil {
+			panic(err)
+		}
+	}
 }

@@ -22,14 +22,16 @@ func TestConfigMap(t *testing.T) {
 		Name   string `json:"name"`
 		Script string `json:"action.lua"`
 	}
-	actions := struct {
-		Discovery   string       `json:"discovery.lua"`
-		Definitions []definition `json:"definitions"`
-	}{Discovery: scriptOf(t, "ClusterCatalog", "actions/discovery.lua")}
-	for _, name := range []string{"suspend", "resume"} {
-		actions.Definitions = append(actions.Definitions, definition{Name: name, Script: scriptOf(t, "ClusterCatalog", "actions/"+name+"/action.lua")})
+	for kind, names := range map[string][]string{"ClusterCatalog": {"suspend", "resume"}, "ClusterExtension": {"suspend", "resume", "approve"}} {
+		actions := struct {
+			Discovery   string       `json:"discovery.lua"`
+			Definitions []definition `json:"definitions"`
+		}{Discovery: scriptOf(t, kind, "actions/discovery.lua")}
+		for _, name := range names {
+			actions.Definitions = append(actions.Definitions, definition{Name: name, Script: scriptOf(t, kind, "actions/"+name+"/action.lua")})
+		}
+		data[fmt.Sprintf("resource.customizations.actions.%s_%s", group, kind)] = string(marshal(t, actions))
 	}
-	data[fmt.Sprintf("resource.customizations.actions.%s_ClusterCatalog", group)] = string(marshal(t, actions))
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": data,
 		"metadata": map[string]any{"name": "argocd-cm", "namespace": "argocd", "labels": map[string]any{"app.kubernetes.io/name": "argocd-cm", "app.kubernetes.io/part-of": "argocd"}},

@@ -48,7 +48,7 @@ var samples = map[string]map[string]sample{
 		"progressing_created_reference": {rows: "H1", from: captured{"install", "created"}, as: withoutStatus, want: argocd.Progressing, text: "Waiting for the controller"},
 		"progressing_edited":            {rows: "H2", from: captured{"upgrade", "edited"}, want: argocd.Progressing, text: "Waiting for generation 2"},
 		"progressing_edited_reference":  {rows: "H3", from: captured{"upgrade", "edited"}, as: reference, want: argocd.Progressing, text: "Waiting for generation 2"},
-		"suspended":                     {rows: "H4", from: captured{"upgrade", "1.1.0 is ready"}, as: spec("suspend", true), want: argocd.Suspended, message: "Ready"},
+		"suspended":                     {rows: "H4", from: captured{"upgrade-suspended", "Ready is True Suspended"}, want: argocd.Suspended, message: "Ready"},
 		"degraded_invalid_configuration": {
 			rows: "H5", from: captured{"invalid-configuration", "a person has to act"}, want: argocd.Degraded, message: "Stalled",
 		},
@@ -61,12 +61,13 @@ var samples = map[string]map[string]sample{
 		"progressing_retrying_reference": {
 			rows: "H6", from: captured{"no-rights", "Reconciling is True Retrying"}, as: reference, want: argocd.Progressing, message: "Progressing",
 		},
-		"healthy":                      {rows: "H7", from: captured{"upgrade", "1.1.0 is ready"}, want: argocd.Healthy, message: "Ready"},
-		"healthy_approval_pending":     {rows: "H7", from: captured{"upgrade-approval", "Ready is True ApprovalPending"}, want: argocd.Healthy, message: "Ready"},
-		"progressing_ready_unknown":    {rows: "H8", from: captured{"upgrade", "1.1.0 is ready"}, as: condition("Ready", "status", "Unknown"), want: argocd.Progressing, message: "Ready"},
-		"degraded_unavailable":         {rows: "H9", from: captured{"pod-crashes", "Ready is False Unavailable"}, want: argocd.Degraded, message: "Ready"},
-		"healthy_reference":            {rows: "H10", from: captured{"upgrade", "1.1.0 is ready"}, as: reference, want: argocd.Healthy, message: "Progressing"},
-		"progressing_absent_reference": {rows: "H11", from: captured{"dead-end", "a person has to act"}, as: both(reference, condition("Progressing", "reason", "Succeeded")), want: argocd.Progressing, message: "Installed"},
+		"healthy":                         {rows: "H7", from: captured{"upgrade", "1.1.0 is ready"}, want: argocd.Healthy, message: "Ready"},
+		"healthy_approval_pending":        {rows: "H7", from: captured{"upgrade-approval", "Ready is True ApprovalPending"}, want: argocd.Healthy, message: "Ready"},
+		"healthy_approval_pending_manual": {rows: "H7", from: captured{"upgrade-manual", "Ready is True ApprovalPending"}, want: argocd.Healthy, message: "Ready"},
+		"progressing_ready_unknown":       {rows: "H8", from: captured{"upgrade", "1.1.0 is ready"}, as: condition("Ready", "status", "Unknown"), want: argocd.Progressing, message: "Ready"},
+		"degraded_unavailable":            {rows: "H9", from: captured{"pod-crashes", "Ready is False Unavailable"}, want: argocd.Degraded, message: "Ready"},
+		"healthy_reference":               {rows: "H10", from: captured{"upgrade", "1.1.0 is ready"}, as: reference, want: argocd.Healthy, message: "Progressing"},
+		"progressing_absent_reference":    {rows: "H11", from: captured{"dead-end", "a person has to act"}, as: both(reference, condition("Progressing", "reason", "Succeeded")), want: argocd.Progressing, message: "Installed"},
 		"healthy_deprecated": {
 			rows: "H12", from: captured{"upgrade", "1.1.0 is ready"}, as: both(condition("Deprecated", "status", "True"), condition("Deprecated", "message", "use another one")),
 			want: argocd.Healthy, text: `"upgrade.v1.1.0" version "1.1.0" is installed, from catalog "upgrade"; deprecated: use another one`,

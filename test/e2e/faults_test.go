@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -16,7 +17,12 @@ import (
 // offer moves the catalog of a test to a new image.
 func offer(t *testing.T, name, tag string, operators ...testkit.Operator) {
 	t.Helper()
-	pushCatalog(t, name, tag, testkit.Catalog(registryHost, operators...))
+	offerFiles(t, name, tag, testkit.Catalog(registryHost, operators...))
+}
+
+func offerFiles(t *testing.T, name, tag string, files fs.FS) {
+	t.Helper()
+	pushCatalog(t, name, tag, files)
 	eventually(t, "moving catalog "+name, func(ctx context.Context) error {
 		catalog := &ocv1.ClusterCatalog{}
 		if err := theSuite.Admin.Get(ctx, client.ObjectKey{Name: name}, catalog); err != nil {

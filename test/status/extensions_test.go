@@ -140,6 +140,24 @@ func upgrades() []situation {
 			},
 		},
 		{
+			name:  "upgrade-manual",
+			stage: all(offer(nil, "1.0.0", "1.1.0"), withInstaller),
+			steps: []step{
+				installed(manual),
+				{do: change("1.0.0", version("1.x")), then: []moment{becomes("Ready", "True", "ApprovalPending")}},
+				{do: change("1.1.0", agreed("1.1.0")), then: []moment{ready("1.1.0")}},
+			},
+		},
+		{
+			name:  "upgrade-suspended",
+			stage: all(offer(nil, "1.0.0", "1.1.0"), withInstaller),
+			steps: []step{
+				installed(),
+				{do: change("1.0.0", version("1.1.0"), suspended(true)), then: []moment{becomes("Ready", "True", "Suspended")}},
+				{do: change("1.1.0", suspended(false)), then: []moment{ready("1.1.0")}},
+			},
+		},
+		{
 			name:  "upgrade-immutable",
 			stage: all(offer(selector, "1.0.0", "1.1.0"), withInstaller),
 			steps: []step{
@@ -195,6 +213,18 @@ func approved(version string) func(*ocv1.ClusterExtension) {
 			Permissions: &ocv1.PermissionsPreflightConfig{Growth: ocv1.PermissionGrowthApprove, ApprovedVersion: version},
 		}}
 	}
+}
+
+func manual(extension *ocv1.ClusterExtension) {
+	extension.Spec.Source.Catalog.UpgradeApproval = ocv1.UpgradeApprovalManual
+}
+
+func agreed(version string) func(*ocv1.ClusterExtension) {
+	return func(extension *ocv1.ClusterExtension) { extension.Spec.Source.Catalog.ApprovedVersion = version }
+}
+
+func suspended(is bool) func(*ocv1.ClusterExtension) {
+	return func(extension *ocv1.ClusterExtension) { extension.Spec.Suspend = is }
 }
 
 func replacing(kind ocv1.ReplaceableKind) func(*ocv1.ClusterExtension) {

@@ -78,6 +78,9 @@ func Judge(capture Capture, facts Facts) []string {
 // argosVerdict is what Argo CD is to say, by what kstatus does. Nobody works where Ready is
 // False without Reconciling: kstatus waits even so, and who looks at Argo CD is to see it.
 func argosVerdict(capture Capture) string {
+	if capture.Observed() && capture.Condition("Suspended").Is("True", "UserRequested") {
+		return argocd.Suspended
+	}
 	switch capture.Kstatus() {
 	case kstatus.CurrentStatus:
 		if capture.Condition("Serving").Is("False", "UserSpecifiedUnavailable") {

@@ -447,6 +447,21 @@ func (s *State) Certificates() Certificates {
 	return s.certificates
 }
 
+// IsRenewalDue says that certificates are to be renewed.
+func (s *State) IsRenewalDue(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.certificates.isDue(now)
+}
+
+// NoteCertificates notes how a renewal has left certificates. It says nothing of whether their
+// objects have drifted.
+func (s *State) NoteCertificates(kept Certificates) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.certificates = kept
+}
+
 func (s *State) keys() []object.Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()

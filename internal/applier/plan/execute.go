@@ -165,6 +165,21 @@ func isRefusal(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError
 }
 
+// Leave notes the objects of a plan as they were read, and writes nothing. It reports whether
+// all of them are there.
+func (e *Executor) Leave(plan *Plan) (all bool) {
+	all = true
+	for i := range plan.Steps {
+		s := &plan.Steps[i]
+		if s.state == absent {
+			all = false
+			continue
+		}
+		e.note(s.Key, object.Unchanged, s.Live)
+	}
+	return all
+}
+
 func (e *Executor) leave(s *Step) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

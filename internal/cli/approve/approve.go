@@ -1,0 +1,231 @@
+// Package approve has the command by which a person agrees to an upgrade that waits.
+package approve
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
+)
+
+// maxPatches is how often an approval is written again because the extension was changed
+// otherwise in between, such as its status.
+const maxPatches = 5
+
+// maxReply is more than anybody types who agrees, in bytes.
+const maxReply = 100
+
+// approve is the command line of approve.
+type approve struct {
+	version string
+	yes     bool
+	cluster cli.Cluster
+}
+
+// NewCommand returns the command.
+func NewCommand() *cobra.Command {
+	var o approve
+	command := &cobra.Command{
+		Use:   "approve [clusterextension/]NAME",
+		Short: "Agree to an upgrade that waits for approval",
+		Long: `Agree to an upgrade that waits for approval, after showing it.
+
+It sets spec.source.catalog.approvedVersion, and approvedDigest where the digest of the
+image is known. If something else is pending by the time that you agree, nothing is
+written. Where manifests come from Git, set the fields there: a tool that applies them
+would take back what is written here.
+
+With --version, another version is approved than the one that is pending: it is
+installed if it can be reached.
+
+It takes the rights to get and patch the ClusterExtension, and with the policy of
+config/admission the right to approve it.`,
+		Example: `  kubectl extension approve sample-operator
+  kubectl extension approve sample-operator --yes
+  kubectl extension approve sample-operator --version 1.1.0`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: o.run,
+	}
+	command.ValidArgsFunction = o.cluster.CompleteNames("", cobra.ShellCompDirectiveNoFileComp)
+	command.Flags().StringVar(&o.version, "version", "", "Version to approve; by default the one that is pending.")
+	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not ask.")
+	cli.NoFiles(command, "version")
+	o.cluster.Bind(command)
+	return command
+}
+
+func (o *approve) run(command *cobra.Command, args []string) error {
+	name, err := cli.ExtensionName(args)
+	if err != nil {
+		return program.Misuse(command, err)
+	}
+	extensions, err := o.cluster.Extensions()
+	if usage, ok := errors.AsType[*program.UsageError](err); ok {
+		return program.Misuse(command, usage.Err)
+	}
+	if err != nil {
+		return err
+	}
+	ext, err := extensions.Get(command.Context(), name)
+	if err != nil {
+		return err
+	}
+	shown, err := approvalOf(ext, o.version)
+	if err != nil {
+		return err
+	}
+	if err := cli.PrintLines(command.OutOrStdout(), linesOf(ext, shown)); err != nil {
+		return err
+	}
+	if !o.yes {
+		if err := ask(command, shown); err != nil {
+			return err
+		}
+	}
+	if err := o.write(command.Context(), extensions, ext, shown); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(command.OutOrStdout(), "clusterextension/%s: version %s is approved\n", name, cli.Printable(shown.version))
+	if ext.Spec.Suspend {
+		fmt.Fprintf(command.ErrOrStderr(), "it is suspended: nothing happens until `kubectl extension resume %s`\n", name)
+	}
+	return err
+}
+
+// write writes an approval, unless something else is pending by now.
+func (o *approve) write(ctx context.Context, extensions *cli.Extensions, ext *ocv1.ClusterExtension, shown approval) error {
+	for tries := 1; ; tries++ {
+		err := extensions.Patch(ctx, ext.Name, shown.patch(ext))
+		if err == nil || !apierrors.IsConflict(err) || tries >= maxPatches {
+			return err
+		}
+		if ext, err = extensions.Get(ctx, ext.Name); err != nil {
+			return err
+		}
+		now, err := approvalOf(ext, o.version)
+		if err != nil {
+			return fmt.Errorf("it was changed in between, and nothing is approved: %w", err)
+		}
+		if now != shown {
+			return fmt.Errorf("something else is pending by now, and nothing is approved: version %q, image %q", cli.Printable(now.version), cli.Printable(now.digest))
+		}
+	}
+}
+
+// approval is what is agreed to. Two of the same agree to the same content.
+type approval struct {
+	// version and digest are what is written; digest is empty if it is not known.
+	version, digest string
+
+	// uid and pending are of what was shown: the extension, and the bundle that waits.
+	uid, pending string
+}
+
+// approvalOf is what a person can agree to: a version or, if it is empty, what is pending.
+func approvalOf(ext *ocv1.ClusterExtension, version string) (approval, error) {
+	pending, catalog := ext.Status.Pending, ext.Spec.Source.Catalog
+	switch {
+	case !ext.DeletionTimestamp.IsZero():
+		return approval{}, fmt.Errorf("ClusterExtension %q is being deleted", ext.Name)
+	case catalog == nil:
+		return approval{}, fmt.Errorf("ClusterExtension %q has no catalog to take an upgrade from", ext.Name)
+	case ext.Status.ObservedGeneration != ext.Generation:
+		return approval{}, fmt.Errorf("the controller has not looked at the spec of ClusterExtension %q yet: try again", ext.Name)
+	case version == "" && pending == nil:
+		return approval{}, fmt.Errorf("nothing waits for approval; %s", readyOf(ext))
+	case pending == nil && !isAsked(ext):
+		return approval{}, fmt.Errorf("upgrades of ClusterExtension %q do not wait: spec.source.catalog.upgradeApproval is not Manual", ext.Name)
+	}
+	given := approval{version: version, uid: string(ext.UID)}
+	if pending != nil {
+		given.pending = pending.Bundle.Name
+		given.version = cmp.Or(version, pending.Bundle.Version)
+		if given.version == pending.Bundle.Version {
+			given.digest = pending.Digest
+		}
+	}
+	if given.version == catalog.ApprovedVersion && given.digest == catalog.ApprovedDigest {
+		return approval{}, fmt.Errorf("version %q is approved already; %s", cli.Printable(given.version), readyOf(ext))
+	}
+	return given, nil
+}
+
+// isAsked says that some upgrades wait.
+func isAsked(ext *ocv1.ClusterExtension) bool {
+	if ext.Spec.Source.Catalog.UpgradeApproval == ocv1.UpgradeApprovalManual {
+		return true
+	}
+	install := ext.Spec.Install
+	return install != nil && install.Preflight != nil && install.Preflight.Permissions != nil &&
+		install.Preflight.Permissions.Growth == ocv1.PermissionGrowthApprove
+}
+
+func readyOf(ext *ocv1.ClusterExtension) string {
+	ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
+	if ready == nil {
+		return "there is no condition Ready yet"
+	}
+	return fmt.Sprintf("Ready is %s %s: %s", ready.Status, ready.Reason, cli.Printable(ready.Message))
+}
+
+// patch is refused if the extension was changed since it was read. A digest of an approval from
+// before goes with its version.
+func (a approval) patch(ext *ocv1.ClusterExtension) map[string]any {
+	digest := any(nil)
+	if a.digest != "" {
+		digest = a.digest
+	}
+	return map[string]any{
+		"metadata": map[string]any{"resourceVersion": ext.ResourceVersion, "uid": a.uid},
+		"spec": map[string]any{"source": map[string]any{"catalog": map[string]any{
+			"approvedVersion": a.version, "approvedDigest": digest,
+		}}},
+	}
+}
+
+// linesOf show what is agreed to.
+func linesOf(ext *ocv1.ClusterExtension, shown approval) []string {
+	line := func(what, text string) string { return fmt.Sprintf("%-10s %s", what, cli.Printable(text)) }
+	installed := "nothing"
+	if ext.Status.Install != nil {
+		installed = described(ext.Status.Install.Bundle)
+	}
+	lines := []string{line("installed:", installed)}
+	if pending := ext.Status.Pending; pending != nil {
+		lines = append(lines, line("pending:", fmt.Sprintf("%s, since %s", described(pending.Bundle), pending.Since.UTC().Format(time.RFC3339))))
+	}
+	return append(lines,
+		line("approve:", fmt.Sprintf("version %q", shown.version)),
+		line("image:", cmp.Or(shown.digest, "any, as its digest is not known")),
+		line("status:", readyOf(ext)))
+}
+
+func described(bundle ocv1.BundleMetadata) string {
+	return fmt.Sprintf("%q version %q", bundle.Name, bundle.Version)
+}
+
+// ask fails unless whoever is at the terminal agrees.
+func ask(command *cobra.Command, shown approval) error {
+	fmt.Fprintf(command.ErrOrStderr(), "Approve version %s? [y/N] ", cli.Printable(shown.version))
+	reply, err := bufio.NewReader(io.LimitReader(command.InOrStdin(), maxReply)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(reply)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("nothing is approved")
+}
