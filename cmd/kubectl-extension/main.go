@@ -11,6 +11,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/crd"
 	"github.com/clusterextensions/operator-controller/internal/cli/explain"
 	"github.com/clusterextensions/operator-controller/internal/cli/graph"
+	"github.com/clusterextensions/operator-controller/internal/cli/plan"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 )
 
@@ -41,7 +42,7 @@ func newCommand() *cobra.Command {
 		RunE:        func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(
-		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
+		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(), plan.NewCommand(),
 	)
 	return program.New(command, program.Version(version))
 }

@@ -62,7 +62,7 @@ func Permissions(ctx context.Context, clients permission.Clients, growth Growth,
 	if err != nil {
 		return nil, err
 	}
-	if len(gains) > 0 && growth.waits(install.Version) {
+	if len(gains) > 0 && growth.Waits(install.Version) {
 		return nil, &ApprovalError{Version: install.Version, Gains: gains}
 	}
 	return permissionNotes(gains, moreThanBefore(mapper, install, needs)), nil

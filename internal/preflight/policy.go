@@ -21,8 +21,8 @@ type Growth struct {
 	Approved string
 }
 
-// waits says whether a version with more rights has to wait.
-func (g Growth) waits(version string) bool { return g.Approve && g.Approved != version }
+// Waits says whether a version with more rights has to wait.
+func (g Growth) Waits(version string) bool { return g.Approve && g.Approved != version }
 
 // Validate fails with a name that no check has: an exception that never applies
 // would be found out when it is too late.
