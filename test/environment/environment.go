@@ -249,6 +249,15 @@ func (e *Environment) LocalOutput(ctx context.Context, args ...string) (string, 
 	return string(output), nil
 }
 
+// LocalUsage is [Environment.LocalOutput] with how much memory the command had at its most,
+// in bytes.
+func (e *Environment) LocalUsage(ctx context.Context, args ...string) (output string, usage int64, err error) {
+	command := exec.CommandContext(ctx, filepath.Join(e.programs, "kubectl-extension"), args...) //nolint:gosec // our own binary
+	command.Env = e.environ()
+	text, err := command.Output()
+	return string(text), mostMemory(command.ProcessState), err
+}
+
 // KubectlOutput runs kubectl as the administrator, with input, and gives what it
 // prints.
 func (e *Environment) KubectlOutput(ctx context.Context, input string, args ...string) (string, error) {

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"context"
+	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 
@@ -135,12 +137,27 @@ func (p *Planner) try(ctx context.Context, s *Step, trial *object.Trial) error {
 	case len(s.immutable) > 0:
 		trial.Difference = object.Difference{Replaced: true, Fields: s.immutable}
 		trial.After = s.Object
-	case live != nil && after.GetResourceVersion() == live.GetResourceVersion():
+	case live != nil && isStoredSame(after, live):
 		trial.Change, trial.Difference, trial.After = object.Unchanged, object.Difference{}, live
 	case live != nil:
 		trial.After = withoutAllocated(after, live, s.Object)
 	}
 	return nil
+}
+
+// isStoredSame says that a change changes nothing. The version of the object does not tell: it
+// is the same after all dry runs.
+func isStoredSame(after, live *unstructured.Unstructured) bool {
+	content := func(of *unstructured.Unstructured) map[string]any {
+		shared := maps.Clone(of.Object)
+		metadata, _ := shared["metadata"].(map[string]any)
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		delete(metadata, "resourceVersion")
+		shared["metadata"] = metadata
+		return shared
+	}
+	return reflect.DeepEqual(content(after), content(live))
 }
 
 // withoutAllocated drops from a Service what the API server has allocated for this dry run
