@@ -270,18 +270,26 @@ func withoutServer(trials []object.Trial) string {
 	if forbidden == 0 && unread == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("without the server: you may not write %s, and what would become of them is computed here", counted(forbidden, "object"))
-	if unread > 0 {
-		text += fmt.Sprintf("; you may not read %s, which are taken to be as they were installed", counted(unread, "object"))
+	var parts []string
+	if forbidden > 0 {
+		parts = append(parts, fmt.Sprintf("you may not write %s, and what would become of %s is computed here", counted(forbidden, "object"), plural(forbidden, "it", "them")))
 	}
-	return text
+	if unread > 0 {
+		parts = append(parts, fmt.Sprintf("you may not read %s, which %s taken to be as %s installed",
+			counted(unread, "object"), plural(unread, "is", "are"), plural(unread, "it was", "they were")))
+	}
+	return "without the server: " + strings.Join(parts, "; ")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 func counted(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
+	return fmt.Sprintf("%d %s", n, plural(n, word, word+"s"))
 }
 
 func asIs(text string) string { return text }

@@ -225,7 +225,7 @@ func TestP5WithoutTheRightToPatch(t *testing.T) {
 	installed(t, name, "1.0.0")
 	admin, _ := plan(t, theSuite.Cluster.Kubeconfig(), name, "--version", "1.1.0", "-o", "diff")
 	text, blocked := plan(t, reader, name, "--version", "1.1.0", "-o", "diff")
-	if blocked || !strings.Contains(text, "\n# without the server: you may not write 4 objects") {
+	if blocked || !strings.Contains(text, "\n# without the server: you may not write 3 objects") {
 		t.Errorf("blocked: %t; got\n%s", blocked, text)
 	}
 	contains(t, text, "as you may not act as it")
