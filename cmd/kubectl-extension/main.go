@@ -13,6 +13,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/graph"
 	"github.com/clusterextensions/operator-controller/internal/cli/plan"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/cli/rollback"
 )
 
 // version is stamped by the linker, and empty where that was not done.
@@ -42,7 +43,8 @@ func newCommand() *cobra.Command {
 		RunE:        func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(
-		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(), plan.NewCommand(),
+		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
+		plan.NewCommand(), rollback.NewCommand(),
 	)
 	return program.New(command, program.Version(version))
 }

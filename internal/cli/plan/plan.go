@@ -7,13 +7,10 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/preview"
-	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
 // formatDiff is the format of diff and patch.
@@ -118,7 +115,7 @@ func (o *planning) run(command *cobra.Command, args []string) error {
 }
 
 func (o *planning) request(command *cobra.Command, args []string) (request inspect.Request, err error) {
-	request.Version, request.Bundles, request.Certificates = o.version, o.images.Bundles(), issuer
+	request.Version, request.Bundles, request.Certificates = o.version, o.images.Bundles(), cli.ClusterIssuer
 	if o.file == "" {
 		request.Name, err = cli.ExtensionName(args)
 		return request, err
@@ -129,21 +126,12 @@ func (o *planning) request(command *cobra.Command, args []string) (request inspe
 	return request, err
 }
 
-// issuer is who issues certificates on the cluster.
-func issuer(mapper meta.RESTMapper) (bundle.CertificateProvider, error) {
-	provider, err := webhookcert.ProviderOn(mapper)
-	if err != nil {
-		err = fmt.Errorf("who issues certificates on the cluster is not known: %w", err)
-	}
-	return provider, err
-}
-
 func (o *planning) print(to io.Writer, made preview.Preview) error {
 	switch o.output.String() {
 	case cli.JSON:
 		return cli.Print(to, o.output, made)
 	case formatDiff:
-		return printDiff(to, made)
+		return cli.PrintDiff(to, made)
 	}
-	return printText(to, made)
+	return cli.PrintPreview(to, made)
 }

@@ -1,4 +1,4 @@
-package plan
+package cli
 
 import (
 	"fmt"
@@ -7,14 +7,13 @@ import (
 	"text/tabwriter"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
 
-// printText prints a preview for people.
-func printText(to io.Writer, made preview.Preview) error {
-	for _, line := range heading(made) {
-		if _, err := fmt.Fprintln(to, cli.Printable(line)); err != nil {
+// PrintPreview prints a preview for people.
+func PrintPreview(to io.Writer, made preview.Preview) error {
+	for _, line := range previewHeading(made) {
+		if _, err := fmt.Fprintln(to, Printable(line)); err != nil {
 			return err
 		}
 	}
@@ -23,19 +22,19 @@ func printText(to io.Writer, made preview.Preview) error {
 		table := tabwriter.NewWriter(to, 0, 0, gap, ' ', 0)
 		fmt.Fprintln(table, "\nACTION\tOBJECT\tDETAIL")
 		for _, shown := range made.Objects {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", shown.Action, cli.Printable(shown.Reference.String()), cli.Printable(detail(shown)))
+			fmt.Fprintf(table, "%s\t%s\t%s\n", shown.Action, Printable(shown.Reference.String()), Printable(objectDetail(shown)))
 		}
 		if err := table.Flush(); err != nil {
 			return err
 		}
 	}
-	for _, section := range sections(made) {
+	for _, section := range previewSections(made) {
 		if len(section.lines) == 0 {
 			continue
 		}
 		fmt.Fprintf(to, "\n%s\n", section.title)
 		for _, line := range section.lines {
-			if _, err := fmt.Fprintln(to, "  "+cli.Printable(line)); err != nil {
+			if _, err := fmt.Fprintln(to, "  "+Printable(line)); err != nil {
 				return err
 			}
 		}
@@ -43,25 +42,25 @@ func printText(to io.Writer, made preview.Preview) error {
 	return nil
 }
 
-// printDiff prints a preview for people and for patch, which passes over the lines before a diff.
-func printDiff(to io.Writer, made preview.Preview) error {
-	lines := heading(made)
-	for _, section := range sections(made) {
+// PrintDiff prints a preview for people and for patch, which passes over the lines before a diff.
+func PrintDiff(to io.Writer, made preview.Preview) error {
+	lines := previewHeading(made)
+	for _, section := range previewSections(made) {
 		if len(section.lines) > 0 {
 			lines = append(append(lines, section.title), section.lines...)
 		}
 	}
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(to, "# "+cli.Printable(line)); err != nil {
+		if _, err := fmt.Fprintln(to, "# "+Printable(line)); err != nil {
 			return err
 		}
 	}
 	for _, shown := range made.Objects {
-		if text := detail(shown); shown.Problem != "" || shown.Untried != "" {
-			fmt.Fprintf(to, "# %s: %s\n", cli.Printable(shown.Reference.String()), cli.Printable(text))
+		if text := objectDetail(shown); shown.Problem != "" || shown.Untried != "" {
+			fmt.Fprintf(to, "# %s: %s\n", Printable(shown.Reference.String()), Printable(text))
 		}
 		for line := range strings.Lines(shown.Diff) {
-			if _, err := fmt.Fprintln(to, harmless(strings.TrimSuffix(line, "\n"))); err != nil {
+			if _, err := fmt.Fprintln(to, harmlessLine(strings.TrimSuffix(line, "\n"))); err != nil {
 				return err
 			}
 		}
@@ -69,17 +68,17 @@ func printDiff(to io.Writer, made preview.Preview) error {
 	return nil
 }
 
-// harmless leaves tabs, which texts in YAML have.
-func harmless(line string) string {
+// harmlessLine leaves tabs, which texts in YAML have.
+func harmlessLine(line string) string {
 	parts := strings.Split(line, "\t")
 	for i := range parts {
-		parts[i] = cli.Harmless(parts[i])
+		parts[i] = Harmless(parts[i])
 	}
 	return strings.Join(parts, "\t")
 }
 
-// heading says what it is about, and what it comes to.
-func heading(made preview.Preview) []string {
+// previewHeading says what it is about, and what it comes to.
+func previewHeading(made preview.Preview) []string {
 	before, after := "nothing", "nothing else"
 	if made.Installed != nil {
 		before = fmt.Sprintf("%q", made.Installed.Name)
@@ -94,7 +93,7 @@ func heading(made preview.Preview) []string {
 	return append(lines, made.Counts.String(), fmt.Sprintf("pods restart: %d", len(made.Restarts)))
 }
 
-func detail(shown preview.Object) string {
+func objectDetail(shown preview.Object) string {
 	var parts []string
 	if shown.Problem != "" {
 		parts = append(parts, shown.Problem)
@@ -123,7 +122,7 @@ type section struct {
 	lines []string
 }
 
-func sections(made preview.Preview) []section {
+func previewSections(made preview.Preview) []section {
 	var images, restarts, waits []string
 	for _, change := range made.Images {
 		images = append(images, fmt.Sprintf("%s, container %q: %s -> %s", change.Workload, change.Container, orNone(change.Before), orNone(change.After)))
