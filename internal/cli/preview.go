@@ -22,7 +22,7 @@ func PrintPreview(to io.Writer, made preview.Preview) error {
 		table := tabwriter.NewWriter(to, 0, 0, gap, ' ', 0)
 		fmt.Fprintln(table, "\nACTION\tOBJECT\tDETAIL")
 		for _, shown := range made.Objects {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", shown.Action, Printable(shown.Reference.String()), Printable(objectDetail(shown)))
+			fmt.Fprintf(table, "%s\t%s\t%s\n", shown.Action, Printable(shown.String()), Printable(objectDetail(shown)))
 		}
 		if err := table.Flush(); err != nil {
 			return err
@@ -57,7 +57,7 @@ func PrintDiff(to io.Writer, made preview.Preview) error {
 	}
 	for _, shown := range made.Objects {
 		if text := objectDetail(shown); shown.Problem != "" || shown.Untried != "" {
-			fmt.Fprintf(to, "# %s: %s\n", Printable(shown.Reference.String()), Printable(text))
+			fmt.Fprintf(to, "# %s: %s\n", Printable(shown.String()), Printable(text))
 		}
 		for line := range strings.Lines(shown.Diff) {
 			if _, err := fmt.Fprintln(to, harmlessLine(strings.TrimSuffix(line, "\n"))); err != nil {

@@ -123,9 +123,6 @@ func (c Counts) all() int {
 	return c.Create + c.Change + c.Replace + c.Adopt + c.Delete + c.Conflict + c.Unchanged
 }
 
-// Changes says that anything would be done.
-func (c Counts) Changes() bool { return c.Create+c.Change+c.Replace+c.Adopt+c.Delete > 0 }
-
 // String lists the numbers, without those that are zero: 2 to create, 1 to change.
 func (c Counts) String() string {
 	var parts []string
@@ -133,8 +130,13 @@ func (c Counts) String() string {
 		n    int
 		text string
 	}{
-		{c.Create, "to create"}, {c.Change, "to change"}, {c.Replace, "to replace"}, {c.Adopt, "to adopt"},
-		{c.Delete, "to delete"}, {c.Conflict, "of others"}, {c.Unchanged, "unchanged"},
+		{c.Create, "to create"},
+		{c.Change, "to change"},
+		{c.Replace, "to replace"},
+		{c.Adopt, "to adopt"},
+		{c.Delete, "to delete"},
+		{c.Conflict, "of others"},
+		{c.Unchanged, "unchanged"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.text))

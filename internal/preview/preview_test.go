@@ -116,7 +116,7 @@ func TestCounts(t *testing.T) {
 		counts.add(action)
 	}
 	const want = "1 to create, 2 to change, 1 to replace, 1 to adopt, 1 to delete, 1 of others, 1 unchanged"
-	if got := counts.String(); got != want || !counts.Changes() || (Counts{Unchanged: 1}).Changes() {
+	if got := counts.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -324,7 +324,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d lines, the last is %q", len(made.Unknown), made.Unknown[len(made.Unknown)-1])
 	}
 	large := func(name string) object.Trial {
-		return trial(t, "", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {a: \"%s\"}}", name, strings.Repeat(`1234567\n`, maxDiffBytes/6)))
+		return trial(t, "", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {a: %q}}", name, strings.Repeat("1234567\n", maxDiffBytes/6)))
 	}
 	var many []object.Trial
 	for i := range maxDiffsBytes/maxDiffBytes + 2 {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -327,34 +326,16 @@ func comesTrue(t *testing.T, name string, planning []string, edit func(), wanted
 	if len(made.Obstacles) > 0 {
 		t.Fatalf("in the way of %q: %q", planning, made.Obstacles)
 	}
+	requests, err := environment.Planned(theSuite.Admin.RESTMapper(), made)
+	if err != nil {
+		t.Fatal(err)
+	}
 	begin := time.Now()
 	edit()
 	installed(t, name, wanted)
-	if diff := cmp.Diff(requestsPlanned(t, made), requestsSent(t, name, begin)); diff != "" {
+	if diff := cmp.Diff(requests, requestsSent(t, name, begin)); diff != "" {
 		t.Errorf("requests of %q (-planned +sent)\n%s", planning, diff)
 	}
-}
-
-// verbs are those of the requests that make an action come true.
-var verbs = map[preview.Action][]string{
-	preview.Create: {"create"}, preview.Change: {"patch"}, preview.Adopt: {"patch"},
-	preview.Delete: {"delete"}, preview.Replace: {"delete", "create"},
-}
-
-func requestsPlanned(t *testing.T, made preview.Preview) []string {
-	t.Helper()
-	var requests []string
-	for _, shown := range made.Objects {
-		mapping, err := theSuite.Admin.RESTMapper().RESTMapping(schema.GroupKind{Group: shown.Group, Kind: shown.Kind})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, verb := range verbs[shown.Action] {
-			requests = append(requests, fmt.Sprintf("%s %s %s/%s", verb, mapping.Resource.Resource, shown.Namespace, shown.Name))
-		}
-	}
-	slices.Sort(requests)
-	return requests
 }
 
 // requestsSent are the writes of the ServiceAccount of an extension.
@@ -370,7 +351,7 @@ func requestsSent(t *testing.T, name string, since time.Time) []string {
 		if who == nil || !strings.HasPrefix(who.Username, "system:serviceaccount:"+name+":") || !request.IsWrite() || request.StageTimestamp.Before(since) {
 			continue
 		}
-		requests = append(requests, fmt.Sprintf("%s %s %s/%s", request.Verb, request.ObjectRef.Resource, request.ObjectRef.Namespace, request.ObjectRef.Name))
+		requests = append(requests, request.Written())
 	}
 	slices.Sort(requests)
 	return requests

@@ -11,7 +11,7 @@ import (
 func TestAgrees(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]bool{
-		"y\n": true, "Yes\n": true, "yes": true, " y \n": true,
+		"y\n": true, "Yes\n": true, "yes": true, "  y\r\n": true,
 		"": false, "\n": false, "n\n": false, "yesterday\n": false, strings.Repeat(" ", maxAnswer) + "y\n": false,
 	} {
 		got, err := agrees(t.Context(), strings.NewReader(answer))
