@@ -2,13 +2,7 @@
 
 package environment
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // endWithUs is for Linux only.
 func endWithUs() *syscall.SysProcAttr { return nil }
-
-// mostMemory is for Linux only.
-func mostMemory(*os.ProcessState) int64 { return 0 }
