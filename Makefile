@@ -211,6 +211,10 @@ SEED ?= 1
 test-patches: cluster-build ## Change every field of objects of every kind, and say the corpus in other words; SEED (1) draws samples.
 	go test -timeout 60m $(TESTFLAGS) ./test/patches -thorough -seed=$(SEED)
 
+.PHONY: test-plans
+test-plans: cluster-build ## Plan each upgrade of the corpus, and hold the plan against what is then written.
+	go test -timeout 60m $(TESTFLAGS) ./test/corpus -run 'TestCorpus$$' -plans
+
 .PHONY: test-hostile
 test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
 	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks

@@ -12,7 +12,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/crd"
 	"github.com/clusterextensions/operator-controller/internal/cli/explain"
 	"github.com/clusterextensions/operator-controller/internal/cli/graph"
+	"github.com/clusterextensions/operator-controller/internal/cli/plan"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/cli/rollback"
 	"github.com/clusterextensions/operator-controller/internal/cli/suspend"
 )
 
@@ -46,6 +48,7 @@ func newCommand() *cobra.Command {
 	command.AddCommand(
 		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
 		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
+		plan.NewCommand(), rollback.NewCommand(),
 	)
 	return program.New(command, program.Version(version))
 }

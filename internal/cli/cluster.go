@@ -78,6 +78,7 @@ func (c *Cluster) Config() (*rest.Config, error) {
 		return nil, err
 	}
 	config.Timeout = timeout
+	config.QPS = -1 // how much is too much is for the API server to say
 	return config, nil
 }
 

@@ -2,13 +2,17 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
 // Images are the flags of commands that pull images.
@@ -61,4 +65,13 @@ func BundleError(err error) error {
 		return &program.UsageError{Err: err}
 	}
 	return err
+}
+
+// ClusterIssuer is who issues certificates on a cluster that serves the kinds of the mapper.
+func ClusterIssuer(mapper meta.RESTMapper) (bundle.CertificateProvider, error) {
+	provider, err := webhookcert.ProviderOn(mapper)
+	if err != nil {
+		err = fmt.Errorf("who issues certificates on the cluster is not known: %w", err)
+	}
+	return provider, err
 }

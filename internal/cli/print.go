@@ -98,6 +98,11 @@ func Printable(text string) string {
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "..."
 	}
+	return Harmless(text)
+}
+
+// Harmless returns the whole text without what [Printable] leaves out.
+func Harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

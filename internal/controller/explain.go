@@ -12,6 +12,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -45,6 +46,9 @@ type Plan struct {
 
 	Owner object.Owner
 
+	// Preflight is what the spec lets pass of what speaks against an upgrade.
+	Preflight preflight.Policy
+
 	// Objects are those of the chosen bundle; nil if none was chosen.
 	Objects []*unstructured.Unstructured
 }
@@ -66,7 +70,7 @@ func (r *Reconciler) Explain(ctx context.Context, name string) (Explanation, err
 // a catalog, of the image or of the bundle.
 func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan, error) {
 	wanted, outcome, explanation, err := r.explain(ctx, ext)
-	plan := Plan{Explanation: explanation, Owner: wanted.Owner}
+	plan := Plan{Explanation: explanation, Owner: wanted.Owner, Preflight: wanted.Preflight}
 	if err != nil || explanation.Resolution == nil {
 		return plan, err
 	}

@@ -1,6 +1,8 @@
-// Package inspect looks at a cluster with the rights of whoever asks, and writes
-// nothing: an extension -> what the controller would choose for it, and the rights that
-// it takes to install that.
+// Package inspect looks at a cluster with the rights of whoever asks: an extension -> what
+// the controller would choose for it, what it would do, and the rights that it takes to
+// install that.
+//
+// It writes nothing but the spec of an extension, and that only in [Cluster.Write].
 //
 // What is optional and may not be read fails nothing, and is said to be not known.
 package inspect

@@ -32,6 +32,9 @@ type Request struct {
 	// File is the extension as a file has it; nil for the one on the cluster.
 	File *ocv1.ClusterExtension
 
+	// Version stands in the place of the range of versions in the spec; empty for that.
+	Version string
+
 	// Bundles are read with the credentials of whoever asks.
 	Bundles bundlesource.Reader
 	// Certificates says who issues the certificates of webhooks, on a cluster that
@@ -66,6 +69,9 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	ext, unread, err := c.extension(ctx, request)
 	if err != nil {
 		return Plan{}, err
+	}
+	if catalog := ext.Spec.Source.Catalog; catalog != nil && request.Version != "" {
+		catalog.Version = request.Version
 	}
 	found, err := c.reconciler.Plan(ctx, ext)
 	if err != nil {

@@ -65,7 +65,7 @@ func Permissions(ctx context.Context, clients permission.Clients, growth Growth,
 	if err != nil {
 		return nil, err
 	}
-	if growth.waits(install.Version, gains) {
+	if growth.Waits(install.Version, len(gains) > 0) {
 		return nil, &ApprovalError{Version: install.Version, Gains: gains}
 	}
 	return permissionNotes(gains, moreThanBefore(mapper, install, needs)), nil

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
-	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
 // Policy is what the owner of an extension wants of the checks. The zero value is
@@ -25,9 +24,9 @@ type Growth struct {
 	Withheld bool
 }
 
-// waits says whether a version has to wait.
-func (g Growth) waits(version string, gains []permission.Gain) bool {
-	return g.Withheld || len(gains) > 0 && g.Approve && g.Approved != version
+// Waits says whether a version has to wait, which may need more rights than the one before.
+func (g Growth) Waits(version string, grows bool) bool {
+	return g.Withheld || grows && g.Approve && g.Approved != version
 }
 
 // Validate fails with a name that no check has: an exception that never applies

@@ -61,6 +61,7 @@ func TestCorpus(t *testing.T) {
 		t.Error(err)
 	}
 	s.checkSilence(t)
+	s.checkForecasts(t)
 }
 
 // randomFor depends on nothing but the package, whatever else is tested.
@@ -249,6 +250,10 @@ func (p *operatorPackage) upgradeTo(t *testing.T, next revision) {
 	} else {
 		p.put(t, p.granted, begin, nil)
 	}
+	var plan *forecast
+	if reason == "" && p.current != nil && *withPlans {
+		plan = p.foresee(t, next)
+	}
 	since := time.Now()
 	if err := p.Update(t.Context(), next.pkg, next.pinned); err != nil {
 		t.Fatal(err)
@@ -269,6 +274,9 @@ func (p *operatorPackage) upgradeTo(t *testing.T, next revision) {
 	}
 	p.installed(t, next)
 	p.current = &next
+	if plan != nil {
+		p.cameTrue(*plan, since)
+	}
 }
 
 // giveUp wants again what is installed: what has been refused could go on with the

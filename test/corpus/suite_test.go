@@ -56,8 +56,9 @@ type suite struct {
 	controllerLog string
 	auditLog      string
 
-	mu     sync.Mutex
-	silent []silence
+	mu        sync.Mutex
+	silent    []silence
+	forecasts []forecast
 }
 
 // silence is a time in which nothing may be written for a package.

@@ -39,30 +39,33 @@ func TestSampleOperator(t *testing.T) {
 	})
 	extension := environment.Extension(operator.Package, operator.Package, operator.ServiceAccount,
 		fromCatalog(operator.Package), version("1.0.0"))
-	if err := theSuite.Admin.Create(t.Context(), extension); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { remove(t, extension) })
-
-	installed(t, operator.Package, "1.0.0")
+	serving(t, operator.Package)
+	comesTrue(t, operator.Package, []string{"-f", manifestOf(t, extension)}, func() {
+		if err := theSuite.Admin.Create(t.Context(), extension); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { remove(t, extension) })
+	}, "1.0.0")
 	condition(t, operator.Package, ocv1.TypeInstalled, "True Succeeded: Installed bundle registry.test/sample-operator:v1.0.0 successfully")
 	condition(t, operator.Package, ocv1.TypeProgressing, "True Succeeded: Desired state reached")
 	condition(t, operator.Package, ocv1.TypeDeprecated, "False NotDeprecated: not deprecated")
 	deploymentAvailable(t, operator.Namespace, "sample-operator")
 	exists(t, &corev1.ConfigMap{}, operator.Namespace, "sample-operator-legacy")
 
-	update(t, operator.Package, version("1.1.0"))
-	installed(t, operator.Package, "1.1.0")
+	comesTrue(t, operator.Package, []string{operator.Package, "--version", "1.1.0"}, func() {
+		update(t, operator.Package, version("1.1.0"))
+	}, "1.1.0")
 	gone(t, &corev1.ConfigMap{}, operator.Namespace, "sample-operator-legacy")
 	deploymentAvailable(t, operator.Namespace, "sample-operator")
 
 	remove(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operator.Namespace, Name: "sample-operator"}})
 	deploymentAvailable(t, operator.Namespace, "sample-operator")
 
-	update(t, operator.Package, func(e *ocv1.ClusterExtension) {
+	candidate := func(e *ocv1.ClusterExtension) {
 		e.Spec.Source.Catalog.Version, e.Spec.Source.Catalog.Channels = "", []string{"candidate"}
-	})
-	installed(t, operator.Package, "2.0.0")
+	}
+	edited := environment.Extension(operator.Package, operator.Package, operator.ServiceAccount, fromCatalog(operator.Package), candidate)
+	comesTrue(t, operator.Package, []string{"-f", manifestOf(t, edited)}, func() { update(t, operator.Package, candidate) }, "2.0.0")
 
 	remove(t, extension)
 	nothingLeft(t, operator.Package)

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -247,6 +249,34 @@ func (e *Environment) LocalOutput(ctx context.Context, args ...string) (string, 
 		return string(output), fmt.Errorf("kubectl extension %s: %w: %s", strings.Join(args, " "), err, errors.String())
 	}
 	return string(output), nil
+}
+
+// LocalUsage is [Environment.LocalOutput] with how much memory the command had at its most,
+// in bytes, as far as looks at it show. The kernel's own answer at the end counts the process
+// that has started the command.
+func (e *Environment) LocalUsage(ctx context.Context, args ...string) (output string, usage int64, err error) {
+	command := exec.CommandContext(ctx, filepath.Join(e.programs, "kubectl-extension"), args...) //nolint:gosec // our own binary
+	command.Env = e.environ()
+	var text strings.Builder
+	command.Stdout = &text
+	if err := command.Start(); err != nil {
+		return "", 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	const pause = 20 * time.Millisecond
+	looks := time.NewTicker(pause)
+	defer looks.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return text.String(), usage, err
+		case <-looks.C:
+			if most, err := mostResident(strconv.Itoa(command.Process.Pid)); err == nil {
+				usage = most
+			}
+		}
+	}
 }
 
 // KubectlOutput runs kubectl as the administrator, with input, and gives what it

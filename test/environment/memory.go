@@ -69,19 +69,28 @@ func (g *MemoryGroup) Resident() (int64, error) {
 	}
 	var sum int64
 	for pid := range strings.FieldsSeq(string(running)) {
-		status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+		resident, err := mostResident(pid)
 		if err != nil {
-			return 0, fmt.Errorf("reading how much memory process %s had: %w", pid, err)
+			return 0, err
 		}
-		_, rest, _ := strings.Cut(string(status), "VmHWM:")
-		amount, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		kibibytes, err := strconv.ParseInt(amount, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading how much memory process %s had: %w", pid, err)
-		}
-		sum += kibibytes << 10
+		sum += resident
 	}
 	return sum, nil
+}
+
+// mostResident is the most memory that a process which runs ever had mapped, in bytes.
+func mostResident(pid string) (int64, error) {
+	status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+	if err != nil {
+		return 0, fmt.Errorf("reading how much memory process %s had: %w", pid, err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	amount, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	kibibytes, err := strconv.ParseInt(amount, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading how much memory process %s had: %w", pid, err)
+	}
+	return kibibytes << 10, nil
 }
 
 // Kills is how many processes of the group the kernel has killed for their memory.

@@ -1,0 +1,137 @@
+// Package plan has the command that says what an upgrade would do before it happens.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
+	"github.com/clusterextensions/operator-controller/internal/preview"
+)
+
+// formatDiff is the format of diff and patch.
+const formatDiff = "diff"
+
+const help = `Say what the controller would do to the cluster if it could go on now: which objects it
+would create, change, adopt and delete, which images change and which pods restart, which
+rights the ServiceAccount lacks and which the operator gains, and what speaks against it.
+
+With the name of a ClusterExtension, for that on a cluster; --version is for another one
+than spec has. With -f and a file that has a ClusterExtension, for that, whether or not it
+is on the cluster yet.
+
+Nothing is written. Everything is asked with your own rights. Objects are read, and changes
+are tried in a dry run of the API server, for which you need the rights to make them; what
+you may not try is computed, and said. To know what the ServiceAccount lacks, you need the
+right to impersonate it. What is installed is read from the release records, for which you
+need to read Secrets in the controller's namespace; without that it is taken to be what the
+catalogs have.
+
+Values of Secrets are never shown, only whether they change.
+
+-o diff prints a unified diff of all objects. It is the same each time as long as nothing
+changes, so that it can be compared with an earlier one.
+
+That something stands in the way is an error.`
+
+// planning is the command line.
+type planning struct {
+	output  *cli.Choice
+	cluster cli.Cluster
+	images  cli.Images
+	file    string
+	version string
+	maskEnv bool
+}
+
+// NewCommand returns the command.
+func NewCommand() *cobra.Command {
+	o := planning{output: cli.NewOutput(cli.Text, formatDiff, cli.JSON)}
+	command := &cobra.Command{
+		Use:   "plan [clusterextension/]NAME | -f FILE",
+		Short: "Say what the next install or upgrade of an extension would do",
+		Long:  help,
+		Example: `  kubectl extension plan sample-operator
+  kubectl extension plan sample-operator --version 1.1.0 -o diff
+  kubectl extension plan -f sample-operator.yaml -o json`,
+		Args: o.checkArgs,
+		RunE: o.run,
+	}
+	command.ValidArgsFunction = o.cluster.CompleteNames("", cobra.ShellCompDirectiveNoFileComp)
+	flags := command.Flags()
+	flags.StringVarP(&o.file, cli.FlagFilename, "f", "", "File with a ClusterExtension, which need not be on the cluster; - for standard input.")
+	flags.StringVar(&o.version, "version", "", "Version or range of versions, in the place of the one in the spec.")
+	flags.BoolVar(&o.maskEnv, "mask-env", false, "Mask environment variables too whose names have pass, token, secret or key in them.")
+	cli.NoFiles(command, "version")
+	o.output.Bind(command, "o", "Format of the plan.")
+	o.images.Bind(flags)
+	o.cluster.BindInspect(command)
+	return command
+}
+
+func (o *planning) checkArgs(_ *cobra.Command, args []string) error {
+	switch {
+	case o.file != "" && len(args) > 0:
+		return errors.New("--filename stands in the place of a name: leave one of them out")
+	case o.file != "":
+		return nil
+	case len(args) == 0:
+		return errors.New("give the name of a ClusterExtension, or a file that has one with --filename")
+	}
+	_, err := cli.ExtensionName(args)
+	return err
+}
+
+func (o *planning) run(command *cobra.Command, args []string) error {
+	request, err := o.request(command, args)
+	if err != nil {
+		return err
+	}
+	cluster, err := o.cluster.Inspect(command.Context())
+	if err != nil {
+		return err
+	}
+	plan, err := cluster.Plan(command.Context(), request)
+	if err != nil {
+		return err
+	}
+	facts, err := cluster.Foresee(command.Context(), plan)
+	if err != nil {
+		return err
+	}
+	facts.MaskEnv = o.maskEnv
+	made := preview.Make(facts)
+	if err := o.print(command.OutOrStdout(), made); err != nil {
+		return err
+	}
+	if n := len(made.Obstacles); n > 0 {
+		return fmt.Errorf("%s in the way", cli.Counted(n, "obstacle"))
+	}
+	return nil
+}
+
+func (o *planning) request(command *cobra.Command, args []string) (request inspect.Request, err error) {
+	request.Version, request.Bundles, request.Certificates = o.version, o.images.Bundles(), cli.ClusterIssuer
+	if o.file == "" {
+		request.Name, err = cli.ExtensionName(args)
+		return request, err
+	}
+	if request.File, err = cli.ReadExtension(command, o.file); err == nil {
+		request.Name = request.File.Name
+	}
+	return request, err
+}
+
+func (o *planning) print(to io.Writer, made preview.Preview) error {
+	switch o.output.String() {
+	case cli.JSON:
+		return cli.Print(to, o.output, made)
+	case formatDiff:
+		return cli.PrintDiff(to, made)
+	}
+	return cli.PrintPreview(to, made)
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/preview"
+)
+
+// PrintPreview prints a preview for people.
+func PrintPreview(to io.Writer, made preview.Preview) error {
+	for _, line := range previewHeading(made) {
+		if _, err := fmt.Fprintln(to, Printable(line)); err != nil {
+			return err
+		}
+	}
+	if len(made.Objects) > 0 {
+		const gap = 3
+		table := tabwriter.NewWriter(to, 0, 0, gap, ' ', 0)
+		fmt.Fprintln(table, "\nACTION\tOBJECT\tDETAIL")
+		for _, shown := range made.Objects {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", shown.Action, Printable(shown.String()), Printable(objectDetail(shown)))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, section := range previewSections(made) {
+		if len(section.lines) == 0 {
+			continue
+		}
+		fmt.Fprintf(to, "\n%s\n", section.title)
+		for _, line := range section.lines {
+			if _, err := fmt.Fprintln(to, "  "+Printable(line)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// PrintDiff prints a preview for people and for patch, which passes over the lines before a diff.
+func PrintDiff(to io.Writer, made preview.Preview) error {
+	lines := previewHeading(made)
+	for _, section := range previewSections(made) {
+		if len(section.lines) > 0 {
+			lines = append(append(lines, section.title), section.lines...)
+		}
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(to, "# "+Printable(line)); err != nil {
+			return err
+		}
+	}
+	for _, shown := range made.Objects {
+		if text := objectDetail(shown); shown.Problem != "" || shown.Untried != "" {
+			fmt.Fprintf(to, "# %s: %s\n", Printable(shown.String()), Printable(text))
+		}
+		for line := range strings.Lines(shown.Diff) {
+			if _, err := fmt.Fprintln(to, harmlessLine(strings.TrimSuffix(line, "\n"))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// harmlessLine leaves tabs, which texts in YAML have.
+func harmlessLine(line string) string {
+	parts := strings.Split(line, "\t")
+	for i := range parts {
+		parts[i] = Harmless(parts[i])
+	}
+	return strings.Join(parts, "\t")
+}
+
+// previewHeading says what it is about, and what it comes to.
+func previewHeading(made preview.Preview) []string {
+	before, after := "nothing", "nothing else"
+	if made.Installed != nil {
+		before = fmt.Sprintf("%q", made.Installed.Name)
+	}
+	if chosen := made.Chosen; chosen != nil {
+		after = fmt.Sprintf("%q version %q from catalog %q", chosen.Name, chosen.Version, chosen.Catalog)
+	}
+	lines := []string{fmt.Sprintf("%s: from %s to %s", made.Extension, before, after)}
+	if made.WithoutServer != "" {
+		lines = append(lines, made.WithoutServer)
+	}
+	return append(lines, made.Counts.String(), fmt.Sprintf("pods restart: %d", len(made.Restarts)))
+}
+
+func objectDetail(shown preview.Object) string {
+	var parts []string
+	if shown.Problem != "" {
+		parts = append(parts, shown.Problem)
+	}
+	if len(shown.Fields) > 0 {
+		text := strings.Join(shown.Fields, ", ")
+		if shown.More > 0 {
+			text += fmt.Sprintf(" and %d more", shown.More)
+		}
+		parts = append(parts, text)
+	}
+	switch shown.Untried {
+	case object.UntriedOwn:
+		parts = append(parts, "not tried: it depends on other objects of the bundle")
+	case object.UntriedInconclusive:
+		parts = append(parts, "not tried: a webhook that is called for it has side effects")
+	case object.UntriedForbidden:
+		parts = append(parts, "not tried: you may not")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// section is a list below a title.
+type section struct {
+	title string
+	lines []string
+}
+
+func previewSections(made preview.Preview) []section {
+	var images, restarts, waits []string
+	for _, change := range made.Images {
+		images = append(images, fmt.Sprintf("%s, container %q: %s -> %s", change.Workload, change.Container, orNone(change.Before), orNone(change.After)))
+	}
+	for _, workload := range made.Restarts {
+		restarts = append(restarts, workload.String())
+	}
+	if made.Waits != "" {
+		waits = []string{made.Waits}
+	}
+	return []section{
+		{"images that change:", images},
+		{"workloads whose pods restart:", restarts},
+		{"rights that the operator gains:", made.Gains},
+		{"rights that the ServiceAccount lacks:", made.Missing},
+		{"changes of definitions:", made.Notes},
+		{"what definitions would break:", made.Breaks},
+		{"it would wait for:", waits},
+		{"not known:", made.Unknown},
+		{"in the way:", made.Obstacles},
+	}
+}
+
+func orNone(image string) string {
+	if image == "" {
+		return "none"
+	}
+	return image
+}

@@ -1,0 +1,321 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+)
+
+// SchemaVersion is that of the form that programs read. It changes when a program that
+// reads the one before would go wrong.
+const SchemaVersion = 1
+
+// Facts are what a preview is made from. All but the owner may be empty.
+type Facts struct {
+	// Owner is the extension.
+	Owner object.Owner
+
+	// Installed and Chosen are the bundles before and after.
+	Installed, Chosen *Bundle
+
+	// Trials are those of all objects, also of those that stay as they are.
+	Trials []object.Trial
+
+	// Missing are the rights that the ServiceAccount lacks.
+	Missing []permission.Rule
+
+	// Gains are the rights that the operator would get.
+	Gains []permission.Gain
+
+	// Verdict is what the definitions would break.
+	Verdict preflight.Verdict
+
+	// Waits says for what the operation would wait that is nobody's mistake, such as an
+	// approval; empty for nothing.
+	Waits string
+
+	// Obstacles are what speaks against the operation besides all that, a line each.
+	Obstacles []string
+
+	// Unknown is what could not be found out, a line each.
+	Unknown []string
+
+	// MaskEnv has the values of environment variables masked whose names tell of secrets.
+	MaskEnv bool
+}
+
+// Preview is what an operation would do. Lists are sorted and bounded; the last line of one
+// that was cut says how much is missing.
+type Preview struct {
+	SchemaVersion int     `json:"schemaVersion"`
+	Extension     string  `json:"extension"`
+	Installed     *Bundle `json:"installed,omitempty"`
+	Chosen        *Bundle `json:"chosen,omitempty"`
+
+	// Counts are how many objects there are of each action, also of those that are not
+	// listed.
+	Counts Counts `json:"counts"`
+
+	// Objects are those to which anything would be done, or to which it cannot be done.
+	Objects []Object `json:"objects"`
+
+	// Images are those of containers that change.
+	Images []ImageChange `json:"images,omitempty"`
+
+	// Restarts are the workloads whose pods are replaced by others.
+	Restarts []Reference `json:"restarts,omitempty"`
+
+	// Missing are rights that the ServiceAccount lacks.
+	Missing []string `json:"missingRights,omitempty"`
+
+	// Gains are rights that the operator would get.
+	Gains []string `json:"gainedRights,omitempty"`
+
+	// Breaks are changes of definitions because of which the operation is refused, and the
+	// stored objects that they would break.
+	Breaks []string `json:"breaks,omitempty"`
+
+	// Notes are changes of definitions that are worth knowing and stop nothing.
+	Notes []string `json:"notes,omitempty"`
+
+	// Waits says for what the operation would wait, such as an approval.
+	Waits string `json:"waits,omitempty"`
+
+	// Obstacles say why the operation would not go through, one for each cause. There is
+	// none for an operation that would.
+	Obstacles []string `json:"obstacles,omitempty"`
+
+	// WithoutServer says what the API server was not asked, because the caller may not.
+	WithoutServer string `json:"withoutServer,omitempty"`
+
+	// Unknown is what could not be found out.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Bundle is one version of a package.
+type Bundle struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+
+	// Image and Catalog are empty where they are not known.
+	Image   string `json:"image,omitempty"`
+	Catalog string `json:"catalog,omitempty"`
+}
+
+// Counts are numbers of objects by what would be done to them.
+type Counts struct {
+	Create    int `json:"create"`
+	Change    int `json:"change"`
+	Replace   int `json:"replace"`
+	Adopt     int `json:"adopt"`
+	Delete    int `json:"delete"`
+	Conflict  int `json:"conflict"`
+	Unchanged int `json:"unchanged"`
+}
+
+func (c Counts) all() int {
+	return c.Create + c.Change + c.Replace + c.Adopt + c.Delete + c.Conflict + c.Unchanged
+}
+
+// String lists the numbers, without those that are zero: 2 to create, 1 to change.
+func (c Counts) String() string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		text string
+	}{
+		{c.Create, "to create"},
+		{c.Change, "to change"},
+		{c.Replace, "to replace"},
+		{c.Adopt, "to adopt"},
+		{c.Delete, "to delete"},
+		{c.Conflict, "of others"},
+		{c.Unchanged, "unchanged"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.text))
+		}
+	}
+	if len(parts) == 0 {
+		return "no objects"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *Counts) add(action Action) {
+	switch action {
+	case Create:
+		c.Create++
+	case Change:
+		c.Change++
+	case Replace:
+		c.Replace++
+	case Adopt:
+		c.Adopt++
+	case Delete:
+		c.Delete++
+	case Conflict:
+		c.Conflict++
+	case Keep:
+		c.Unchanged++
+	}
+}
+
+// Make makes a preview.
+func Make(facts Facts) Preview {
+	made := Preview{
+		SchemaVersion: SchemaVersion,
+		Extension:     facts.Owner.Name,
+		Installed:     facts.Installed,
+		Chosen:        facts.Chosen,
+		Objects:       []Object{},
+		Missing:       lines(facts.Missing, permission.Rule.Text),
+		Gains:         lines(facts.Gains, permission.Gain.String),
+		Notes:         lines(facts.Verdict.Notes(), findingText),
+		Waits:         excerpt.Line(facts.Waits, maxLineBytes),
+		WithoutServer: withoutServer(facts.Trials),
+		Unknown:       lines(facts.Unknown, asIs),
+	}
+	made.addObjects(facts)
+	made.addBreaks(facts.Verdict)
+	made.Obstacles = made.obstacles(facts)
+	return made
+}
+
+// addObjects adds all trials that come to anything.
+func (p *Preview) addObjects(facts Facts) {
+	trials := slices.SortedFunc(slices.Values(facts.Trials), func(a, b object.Trial) int { return a.Key.Compare(b.Key) })
+	room := maxDiffsBytes
+	for i := range trials {
+		action := actionOf(&trials[i])
+		p.Counts.add(action)
+		if action == Keep && trials[i].Err == nil || len(p.Objects) == maxObjects {
+			continue
+		}
+		shown := objectOf(&trials[i], action)
+		shown.Diff = diffWithin(&trials[i], facts.MaskEnv, room)
+		room -= len(shown.Diff)
+		p.Objects = append(p.Objects, shown)
+	}
+	p.Images, p.Restarts = firstOf(imagesOf(trials)), firstOf(restartsOf(trials))
+	if all := p.Counts.all() - p.Counts.Unchanged; all > len(p.Objects) {
+		p.Unknown = append(p.Unknown, fmt.Sprintf("%d more objects are not listed", all-len(p.Objects)))
+	}
+}
+
+// addBreaks leaves aside what the caller may not read: it is not known then whether anything
+// would break.
+func (p *Preview) addBreaks(verdict preflight.Verdict) {
+	blocking := lines(verdict.Blocking(), findingText)
+	switch {
+	case len(blocking) == 0:
+	case verdict.Unread:
+		p.Unknown = bounded(slices.Concat(p.Unknown, blocking, lines(verdict.Offenders, asIs)))
+	default:
+		p.Breaks = bounded(slices.Concat(blocking, lines(verdict.Offenders, asIs)))
+	}
+}
+
+// obstacles are one line for each cause, in the order in which an operation comes upon them.
+func (p *Preview) obstacles(facts Facts) []string {
+	found := slices.Clone(facts.Obstacles)
+	if n := len(facts.Missing); n > 0 {
+		found = append(found, fmt.Sprintf("ServiceAccount %q in namespace %q lacks %s: `kubectl extension bundle rbac clusterextension/%s` prints what it takes",
+			facts.Owner.ServiceAccount, facts.Owner.Namespace, counted(n, "right"), facts.Owner.Name))
+	}
+	if conflict := conflictOf(facts); conflict != nil {
+		found = append(found, conflict.Summary())
+	}
+	if len(p.Breaks) > 0 {
+		found = append(found, counted(len(facts.Verdict.Blocking()), "change")+" of definitions would break what is stored, or would be refused")
+	}
+	for i := range facts.Trials {
+		if problem := problemOf(&facts.Trials[i]); problem != "" {
+			found = append(found, facts.Trials[i].Key.String()+": "+problem)
+		}
+	}
+	return lines(found, asIs)
+}
+
+// conflictOf is nil if no object belongs to somebody else.
+func conflictOf(facts Facts) *object.ConflictError {
+	var conflicts []object.Conflict
+	for i := range facts.Trials {
+		if holder := facts.Trials[i].Holder; holder != nil {
+			conflicts = append(conflicts, object.Conflict{Object: facts.Trials[i].Key, Holder: *holder})
+		}
+	}
+	if len(conflicts) == 0 {
+		return nil
+	}
+	slices.SortFunc(conflicts, func(a, b object.Conflict) int { return a.Object.Compare(b.Object) })
+	return &object.ConflictError{Claimant: facts.Owner, Conflicts: conflicts}
+}
+
+// withoutServer says for how many objects it is only computed here what becomes of them.
+func withoutServer(trials []object.Trial) string {
+	forbidden, unread := 0, 0
+	for i := range trials {
+		if trials[i].Untried == object.UntriedForbidden {
+			forbidden++
+		}
+		if trials[i].Unread {
+			unread++
+		}
+	}
+	if forbidden == 0 && unread == 0 {
+		return ""
+	}
+	var parts []string
+	if forbidden > 0 {
+		parts = append(parts, fmt.Sprintf("you may not write %s, and what would become of %s is computed here", counted(forbidden, "object"), plural(forbidden, "it", "them")))
+	}
+	if unread > 0 {
+		parts = append(parts, fmt.Sprintf("you may not read %s, which %s taken to be as %s installed",
+			counted(unread, "object"), plural(unread, "is", "are"), plural(unread, "it was", "they were")))
+	}
+	return "without the server: " + strings.Join(parts, "; ")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func counted(n int, word string) string {
+	return fmt.Sprintf("%d %s", n, plural(n, word, word+"s"))
+}
+
+func asIs(text string) string { return text }
+
+func findingText(finding crdupgrade.Finding) string {
+	if finding.Advice == "" {
+		return finding.String()
+	}
+	return finding.String() + "; " + finding.Advice
+}
+
+// lines has each item in a line, as many as there may be.
+func lines[T any](items []T, text func(T) string) []string {
+	found := make([]string, 0, min(len(items), maxLines))
+	for i, item := range items {
+		if i+1 == maxLines && len(items) > maxLines {
+			return append(found, fmt.Sprintf("... and %d more", len(items)-i))
+		}
+		found = append(found, excerpt.Line(text(item), maxLineBytes))
+	}
+	return found
+}
+
+// firstOf are as many as there may be objects.
+func firstOf[T any](items []T) []T { return items[:min(len(items), maxObjects)] }
+
+func bounded(items []string) []string { return lines(items, asIs) }
