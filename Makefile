@@ -17,10 +17,10 @@ TOOL := go tool -modfile=hack/tools/go.mod
 # What makes images and releases is large, and not needed to change the code.
 RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
-# Every module there is; verify keeps them tidy. For hack/release that would take modules
-# which only tests of other projects import, and which not every proxy gives.
-MODULES := . hack/actionlint hack/cluster hack/dns hack/plot hack/release hack/tools
-TIDY = $(filter-out hack/release,$(MODULES))
+# Every module there is; verify keeps them tidy. For hack/flux and hack/release that would take
+# modules which only tests of other projects import, and which not every proxy gives.
+MODULES := . hack/actionlint hack/argocd hack/cluster hack/dns hack/flux hack/plot hack/release hack/tools
+TIDY = $(filter-out hack/flux hack/release,$(MODULES))
 
 # The programs of the local cluster, and the program that runs one.
 CLUSTER := go run ./test/cluster/cmd/cluster

@@ -39,7 +39,8 @@ func newCommand() *cobra.Command {
 }
 
 func newBuildCommand() *cobra.Command {
-	return &cobra.Command{
+	var gitops bool
+	build := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs of the cluster into the cache",
 		Args:  cobra.NoArgs,
@@ -49,7 +50,13 @@ func newBuildCommand() *cobra.Command {
 				return err
 			}
 			cmd.PrintErrf("programs are in %s\n", filepath.Dir(binaries.KWOK))
-			return nil
+			if !gitops {
+				return nil
+			}
+			_, err = cluster.BuildGitOps(cmd.Context(), cmd.ErrOrStderr())
+			return err
 		},
 	}
+	build.Flags().BoolVar(&gitops, "gitops", false, "build the controllers of Flux and the engine of Argo CD, too")
+	return build
 }
