@@ -1,13 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/argoproj/gitops-engine/pkg/sync/common"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -23,33 +23,37 @@ const (
 	compareOptions = "argocd.argoproj.io/compare-options"
 )
 
-// application is what of an Application matters here.
+// application is an Application with what of its spec matters here.
 type application struct {
 	object *unstructured.Unstructured
+	Spec   spec `json:"spec"`
+}
 
-	Spec struct {
-		Source struct {
-			Path string `json:"path"`
-		} `json:"source"`
-		Destination struct {
-			Namespace string `json:"namespace"`
-		} `json:"destination"`
-		SyncPolicy struct {
-			Automated *struct {
-				Prune    bool `json:"prune"`
-				SelfHeal bool `json:"selfHeal"`
-			} `json:"automated"`
-			SyncOptions []string `json:"syncOptions"`
-		} `json:"syncPolicy"`
-	} `json:"spec"`
+type spec struct {
+	Source struct {
+		Path string `json:"path"`
+	} `json:"source"`
+	Destination struct {
+		Namespace string `json:"namespace"`
+	} `json:"destination"`
+	SyncPolicy struct {
+		Automated *struct {
+			Prune    bool `json:"prune"`
+			SelfHeal bool `json:"selfHeal"`
+		} `json:"automated"`
+		SyncOptions []string `json:"syncOptions"`
+	} `json:"syncPolicy"`
 }
 
 func parseApplication(object *unstructured.Unstructured) (*application, error) {
-	app := &application{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, app); err != nil {
+	text, err := object.MarshalJSON()
+	if err != nil {
 		return nil, fmt.Errorf("reading Application %q: %w", object.GetName(), err)
 	}
-	app.object = object
+	app := &application{object: object}
+	if err := json.Unmarshal(text, app); err != nil {
+		return nil, fmt.Errorf("reading Application %q: %w", object.GetName(), err)
+	}
 	return app, nil
 }
 
