@@ -212,6 +212,13 @@ test-patches: cluster-build ## Change every field of objects of every kind, and 
 test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
 	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks
 
+IDLE ?= 5m
+
+.PHONY: test-gitops
+test-gitops: cluster-build ## Run Flux and the engine of Argo CD with examples, at rest for IDLE (5m) with each way to compare.
+	$(CLUSTER) build --gitops
+	go test -count=1 -timeout 60m $(TESTFLAGS) ./test/gitops -gitops -idle=$(IDLE)
+
 # The controller that upgrades begin with: the first that the manifests of today can run.
 PREVIOUS ?= ba3eeb1
 

@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a test waits for what takes seconds on an idle machine.
-const patience = 1 * time.Minute
+const patience = 3 * time.Minute
 
 // startTimeout bounds the start of everything, if programs have to be built first.
 const startTimeout = 30 * time.Minute

@@ -44,9 +44,15 @@ func TestRest(t *testing.T) {
 			files.replace(t, applicationFile, strategy.old, strategy.replacement)
 			settle(t, edited, applications)
 			began := time.Now()
-			time.Sleep(*idle)
-			for _, write := range writesSince(t, began) {
+			time.Sleep(max(*idle, looks))
+			requests := requestsSince(t, began)
+			for _, write := range writesOf(requests) {
 				t.Errorf("%s by %s", write, write.User.Username)
+			}
+			for _, user := range []string{argoCDUser, fluxUser} {
+				if !slices.ContainsFunc(requests, func(request environment.Request) bool { return request.User.Username == user }) {
+					t.Errorf("%s has not looked", user)
+				}
 			}
 		})
 	}
@@ -56,7 +62,8 @@ func TestRest(t *testing.T) {
 		eventually(t, "the ConfigMap comes back", func(ctx context.Context) error {
 			return theSuite.Kubectl(ctx, "get", "configmap", "sample-operator-config", "--namespace", "sample-operator")
 		})
-		for _, write := range writesSince(t, began) {
+		time.Sleep(looks)
+		for _, write := range writesOf(requestsSince(t, began)) {
 			if write.User.Username != environment.ControllerUser {
 				t.Errorf("%s by %s", write, write.User.Username)
 			}
@@ -67,13 +74,20 @@ func TestRest(t *testing.T) {
 	kubectl(t, "wait", "--for=delete", "--namespace", "argocd", "application/extensions", "application/sample-operator", "--timeout", patience.String())
 }
 
+// looks is longer than either engine lets pass between two looks.
+const looks = 12 * time.Second
+
 // settle waits until both engines have looked at what has been edited, and write no more.
 func settle(t *testing.T, edited int64, applications *recorder) {
 	t.Helper()
-	const quiet = 12 * time.Second // longer than either lets pass between two looks
+	began := time.Now()
 	eventually(t, "nobody writes", func(context.Context) error {
-		if writes := writesSince(t, time.Now().Add(-quiet)); len(writes) > 0 {
+		if writes := writesOf(requestsSince(t, began)); len(writes) > 0 {
+			began = time.Now()
 			return fmt.Errorf("%d writes, the last is %s by %s", len(writes), writes[len(writes)-1], writes[len(writes)-1].User.Username)
+		}
+		if time.Since(began) < looks {
+			return errors.New("nobody has written yet")
 		}
 		return nil
 	})
@@ -82,31 +96,38 @@ func settle(t *testing.T, edited int64, applications *recorder) {
 	}
 }
 
-// bookkeeping are resources that say how a controller is, and what it saw: leases of whoever
-// leads, and what Flux keeps of its own objects each time that it looks.
-var bookkeeping = []string{"leases", "kustomizations", "ocirepositories", "events"}
+// bookkeeping are resources that each user may write at rest: the lease of who leads, and
+// what Flux keeps of its own objects each time that it looks.
+var bookkeeping = map[string][]string{
+	environment.ControllerUser: {"leases"},
+	argoCDUser:                 nil,
+	fluxUser:                   {"kustomizations", "ocirepositories", "events"},
+}
 
-// writesSince are the writes of the controller, Argo CD and Flux, but for bookkeeping.
-func writesSince(t *testing.T, began time.Time) []environment.Request {
+// requestsSince are those of the controller, Argo CD and Flux.
+func requestsSince(t *testing.T, began time.Time) []environment.Request {
 	t.Helper()
 	file, err := os.Open(theSuite.audit)
 	must(t, err)
 	defer func() { _ = file.Close() }() // was only read
-	users := []string{argoCDUser, fluxUser, environment.ControllerUser}
-	var writes []environment.Request
+	var requests []environment.Request
 	lines := bufio.NewReader(file)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return writes // what is being written has no end of line yet
+			return requests // what is being written has no end of line yet
 		}
 		var request environment.Request
-		must(t, errors.Join(json.Unmarshal(line, &request)))
-		if request.StageTimestamp.Before(began) || !request.IsWrite() || !slices.Contains(users, request.User.Username) {
-			continue
-		}
-		if request.ObjectRef == nil || !slices.Contains(bookkeeping, request.ObjectRef.Resource) {
-			writes = append(writes, request)
+		must(t, json.Unmarshal(line, &request))
+		if _, ok := bookkeeping[request.User.Username]; ok && request.StageTimestamp.After(began) {
+			requests = append(requests, request)
 		}
 	}
+}
+
+// writesOf are the writes among requests, but for bookkeeping.
+func writesOf(requests []environment.Request) []environment.Request {
+	return slices.DeleteFunc(slices.Clone(requests), func(request environment.Request) bool {
+		return !request.IsWrite() || request.ObjectRef != nil && slices.Contains(bookkeeping[request.User.Username], request.ObjectRef.Resource)
+	})
 }
