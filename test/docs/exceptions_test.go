@@ -25,6 +25,9 @@ var notRun = []struct{ page, command, reason string }{
 	{"docs/uninstall.md", "kubectl delete -k config/controller", "would take its rights from the controller of the rest of the page; a test of test/deployment does"},
 	{"docs/uninstall.md", "helm uninstall", "takes helm; a test of test/deployment does what it does"},
 	{"docs/install-the-controller.md", "helm install", "takes helm; a test of test/deployment does what it does"},
+	{"docs/argo-cd.md", "kubectl apply -f examples/argocd/root.yaml", "takes Argo CD; test/gitops does what it does"},
+	{"docs/flux.md", "flux push artifact", "takes Flux; test/gitops does what it does"},
+	{"docs/flux.md", "kubectl apply -k examples/flux", "takes Flux; test/gitops applies it"},
 	{"docs/shared-watches.md", "kubectl -n olmv1-system rollout restart", "pods are simulated, and would run no image"},
 	{"docs/troubleshoot.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
 }
