@@ -215,7 +215,7 @@ test-hostile: cluster-build ## Attack a controller with the memory of a deployed
 IDLE ?= 5m
 
 .PHONY: test-gitops
-test-gitops: cluster-build ## Run Flux and the engine of Argo CD with examples, at rest for IDLE (5m) with each way to compare.
+test-gitops: ## Run Flux and the engine of Argo CD with examples, at rest for IDLE (5m) with each way to compare.
 	$(CLUSTER) build --gitops
 	go test -count=1 -timeout 60m $(TESTFLAGS) ./test/gitops -gitops -idle=$(IDLE)
 

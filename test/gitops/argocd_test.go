@@ -18,16 +18,16 @@ func TestArgoCD(t *testing.T) {
 	applications, root := record(t, applicationKind, "sample-operator"), record(t, applicationKind, "extensions")
 	kubectl(t, "apply", "-f", filepath.Join(files.dir, "argocd", "root.yaml"))
 
-	t.Run("E1 it is installed", func(t *testing.T) {
+	step(t, "E1 it is installed", func(t *testing.T) {
 		applications.await(t, 0, "Synced and Healthy", isSettled)
 		root.await(t, 0, "Synced and Healthy", isSettled)
 	})
 	widgets := record(t, widgetKind, "first")
-	t.Run("E2 custom resources come when it is ready", func(t *testing.T) {
+	step(t, "E2 custom resources come when it is ready", func(t *testing.T) {
 		ready := extensions.await(t, 0, "Ready", hasCondition("Ready", "True"))
 		before(t, ready, "the extension is ready, then the Widget comes", widgets.await(t, 0, "made", func(event) bool { return true }))
 	})
-	t.Run("E3 an upgrade is never Degraded", func(t *testing.T) {
+	step(t, "E3 an upgrade is never Degraded", func(t *testing.T) {
 		edited := now(t)
 		files.want(t, "1.1.0")
 		applications.await(t, edited, "Progressing", hasHealth("Progressing"))
@@ -39,7 +39,7 @@ func TestArgoCD(t *testing.T) {
 			}
 		}
 	})
-	t.Run("E4 a broken bundle is Degraded, and told", func(t *testing.T) {
+	step(t, "E4 a broken bundle is Degraded, and told", func(t *testing.T) {
 		edited := now(t)
 		files.want(t, broken)
 		stalled := extensions.await(t, edited, "Stalled", hasCondition("Stalled", "True"))
@@ -51,7 +51,14 @@ func TestArgoCD(t *testing.T) {
 		ready := extensions.await(t, mended, "Ready", hasCondition("Ready", "True"))
 		applications.await(t, ready.revision, "Synced and Healthy", isSettled)
 	})
-	t.Run("E7 it is removed last wave first", func(t *testing.T) {
+	step(t, "E6 an edit by hand is undone", func(t *testing.T) {
+		edited := now(t)
+		kubectl(t, "patch", "clusterextension", "sample-operator", "--type", "merge", "--patch", `{"spec": {"source": {"catalog": {"version": "1.x"}}}}`)
+		extensions.await(t, edited, "edited", hasVersion("1.x"))
+		undone := extensions.await(t, edited, "as in Git", hasVersion("1.1.0"))
+		applications.await(t, undone.revision, "Synced and Healthy", isSettled)
+	})
+	step(t, "E7 it is removed last wave first", func(t *testing.T) {
 		asked := now(t)
 		kubectl(t, "delete", "--filename", filepath.Join(files.dir, "argocd", "root.yaml"), "--timeout", patience.String())
 		extensionAsked := extensions.await(t, asked, "deletion", event.isBeingDeleted)
@@ -88,6 +95,15 @@ func hasResourceMessage(application *unstructured.Unstructured, message string) 
 	})
 }
 
+// hasVersion says whether the spec of an extension asks for these versions.
+func hasVersion(versions string) func(event) bool {
+	return func(e event) bool {
+		found, _, _ := unstructured.NestedString(e.object.Object, "spec", "source", "catalog", "version")
+		return found == versions
+	}
+}
+
+// isInstalled says whether a version is installed and ready.
 func isInstalled(version string) func(event) bool {
 	return func(e event) bool {
 		found, _, _ := unstructured.NestedString(e.object.Object, "status", "install", "bundle", "version")

@@ -23,7 +23,7 @@ func TestFlux(t *testing.T) {
 	operators := record(t, kustomizationKind, "sample-operator")
 	kubectl(t, "apply", "-k", filepath.Join(files.dir, "flux"))
 
-	t.Run("F1 custom resources come when it is ready", func(t *testing.T) {
+	step(t, "F1 custom resources come when it is ready", func(t *testing.T) {
 		ready := extensions.await(t, 0, "Ready", hasCondition("Ready", "True"))
 		operators.await(t, 0, "Ready", hasCondition("Ready", "True"))
 		tellWidgetReady(t)
@@ -31,7 +31,7 @@ func TestFlux(t *testing.T) {
 		record(t, kustomizationKind, "sample-widgets").await(t, 0, "Ready", hasCondition("Ready", "True"))
 	})
 	widgets := record(t, widgetKind, "first")
-	t.Run("F2 an upgrade is never a failure", func(t *testing.T) {
+	step(t, "F2 an upgrade is never a failure", func(t *testing.T) {
 		edited := now(t)
 		files.want(t, "1.1.0")
 		files.pushNow(t)
@@ -44,7 +44,7 @@ func TestFlux(t *testing.T) {
 			}
 		}
 	})
-	t.Run("F3 a broken bundle is a failure at once, and told", func(t *testing.T) {
+	step(t, "F3 a broken bundle is a failure at once, and told", func(t *testing.T) {
 		edited := now(t)
 		files.want(t, broken)
 		files.pushNow(t)
@@ -64,7 +64,7 @@ func TestFlux(t *testing.T) {
 		extensions.await(t, mended, "Ready", hasCondition("Ready", "True"))
 		operators.await(t, mended, "Ready", hasCondition("Ready", "True"))
 	})
-	t.Run("F5 it is removed before its Kustomization", func(t *testing.T) {
+	step(t, "F5 it is removed before its Kustomization", func(t *testing.T) {
 		asked := now(t)
 		kubectl(t, "delete", "--filename", filepath.Join(files.dir, "flux", "widgets.yaml"), "--timeout", patience.String())
 		kubectl(t, "delete", "--filename", filepath.Join(files.dir, "flux", "operator.yaml"), "--timeout", patience.String())

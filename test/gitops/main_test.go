@@ -179,6 +179,14 @@ func (s *suite) define(ctx context.Context) error {
 	)
 }
 
+// step is a part of a test that the parts after it cannot do without.
+func step(t *testing.T, name string, part func(*testing.T)) {
+	t.Helper()
+	if !t.Run(name, part) {
+		t.FailNow()
+	}
+}
+
 func kubectl(t *testing.T, args ...string) {
 	t.Helper()
 	must(t, theSuite.Kubectl(t.Context(), args...))
