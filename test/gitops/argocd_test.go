@@ -10,6 +10,8 @@ import (
 )
 
 // TestArgoCD takes the extension of the examples through its life, as Argo CD sees it.
+//
+//nolint:paralleltest // examples have names of their own, and tests take turns with them
 func TestArgoCD(t *testing.T) {
 	needEngines(t)
 	files := newRepository(t)

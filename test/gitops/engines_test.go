@@ -48,7 +48,7 @@ func kubeconfig(t *testing.T, user string) string {
 
 func launch(t *testing.T, name, program string, environ []string, args ...string) {
 	t.Helper()
-	command := exec.Command(program, args...) //nolint:gosec,noctx // our own arguments; it is stopped below
+	command := exec.Command(program, args...) //nolint:noctx // it is stopped below
 	command.Env = append(os.Environ(), environ...)
 	process, err := environment.StartProcess(name, filepath.Join(theSuite.logs, name+".log"), command)
 	must(t, err)
@@ -61,7 +61,7 @@ func launch(t *testing.T, name, program string, environ []string, args ...string
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer func() { must(t, listener.Close()) }()
 	return listener.Addr().String()

@@ -13,6 +13,8 @@ import (
 const atOnce = 20 * time.Second
 
 // TestFlux takes the extension of the examples through its life, as Flux sees it.
+//
+//nolint:paralleltest // examples have names of their own, and tests take turns with them
 func TestFlux(t *testing.T) {
 	needEngines(t)
 	files := newRepository(t)

@@ -31,6 +31,8 @@ func TestExamplesAreTheSamples(t *testing.T) {
 }
 
 // TestKubectl applies the examples by hand, the extension before its catalog: it waits.
+//
+//nolint:paralleltest // examples have names of their own, and tests take turns with them
 func TestKubectl(t *testing.T) {
 	needEngines(t)
 	part := func(name string) string { return filepath.Join(theSuite.Root(), "examples", "kubectl", name) }

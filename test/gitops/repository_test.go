@@ -62,13 +62,13 @@ func (r *repository) push(t *testing.T) {
 }
 
 // forFlux has the copy refer to the registry here, which does not speak TLS, and has Flux
-// look every ten seconds instead of minutes.
+// look every five seconds instead of minutes.
 func (r *repository) forFlux(t *testing.T) {
 	t.Helper()
 	r.replace(t, "flux/source.yaml", "url: oci://"+exampleRegistry+"/fleet\n", "url: oci://"+theSuite.Registry.Host()+"/fleet\n  insecure: true\n")
-	r.replace(t, "flux/source.yaml", "interval: 1m\n", "interval: 10s\n")
+	r.replace(t, "flux/source.yaml", "interval: 1m\n", "interval: 5s\n")
 	for _, file := range []string{"flux/catalog.yaml", "flux/operator.yaml", "flux/widgets.yaml"} {
-		r.replace(t, file, "interval: 10m\n", "interval: 10s\n")
+		r.replace(t, file, "interval: 10m\n", "interval: 5s\n")
 	}
 }
 

@@ -23,6 +23,8 @@ var strategies = []struct{ name, old, replacement string }{
 }
 
 // TestRest has Argo CD and Flux reconcile the same objects.
+//
+//nolint:paralleltest // examples have names of their own, and tests take turns with them
 func TestRest(t *testing.T) {
 	needEngines(t)
 	files := newRepository(t)
@@ -75,7 +77,7 @@ func TestRest(t *testing.T) {
 }
 
 // looks is longer than either engine lets pass between two looks.
-const looks = 12 * time.Second
+const looks = 7 * time.Second
 
 // settle waits until both engines have looked at what has been edited, and write no more.
 func settle(t *testing.T, edited int64, applications *recorder) {
