@@ -17,10 +17,10 @@ TOOL := go tool -modfile=hack/tools/go.mod
 # What makes images and releases is large, and not needed to change the code.
 RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
-# Every module there is; verify keeps them tidy. For hack/release that would take modules
-# which only tests of other projects import, and which not every proxy gives.
-MODULES := . hack/actionlint hack/cluster hack/dns hack/kube-state-metrics hack/plot hack/prometheus hack/release hack/tools
-TIDY = $(filter-out hack/release,$(MODULES))
+# Every module there is; verify keeps them tidy. For hack/flux and hack/release that would take
+# modules which only tests of other projects import, and which not every proxy gives.
+MODULES := . hack/actionlint hack/argocd hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/plot hack/prometheus hack/release hack/tools
+TIDY = $(filter-out hack/flux hack/release,$(MODULES))
 
 # The programs of the local cluster, and the program that runs one.
 CLUSTER := go run ./test/cluster/cmd/cluster
@@ -218,6 +218,13 @@ test-plans: cluster-build ## Plan each upgrade of the corpus, and hold the plan 
 .PHONY: test-hostile
 test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
 	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks
+
+IDLE ?= 5m
+
+.PHONY: test-gitops
+test-gitops: ## Run Flux and the engine of Argo CD with examples, at rest for IDLE (5m) with each way to compare.
+	$(CLUSTER) build --gitops
+	go test -count=1 -timeout 60m $(TESTFLAGS) ./test/gitops -gitops -idle=$(IDLE)
 
 # The controller that upgrades begin with: the first that the manifests of today can run.
 PREVIOUS ?= ba3eeb1

@@ -198,7 +198,7 @@ func (b *Binaries) build(ctx context.Context, from *source, dir string, wanted [
 	if b.Stages == "" || exists(b.Stages) {
 		return nil
 	}
-	return from.copyStages(ctx, scratch, b.Stages)
+	return from.copyStages(ctx, b.Stages)
 }
 
 // newScratch makes a directory for what is half built, on the file system of

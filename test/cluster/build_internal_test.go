@@ -56,6 +56,10 @@ func TestKeyFollowsThePinsAndTheToolchain(t *testing.T) {
 	write(t, filepath.Join(dir, "go.mod"), "module b\n")
 	keys["with another module"] = keyOf(t, &source{dir: dir, toolchain: "go1"})
 	keys["with tags"] = keyOf(t, &source{name: prometheusSource, dir: dir, toolchain: "go1"})
+	write(t, filepath.Join(dir, "main.go"), "package main")
+	keys["with a program of its own"] = keyOf(t, &source{dir: dir, toolchain: "go1"})
+	write(t, filepath.Join(dir, "main.go"), "package main\n")
+	keys["with another program"] = keyOf(t, &source{dir: dir, toolchain: "go1"})
 
 	seen := map[string]string{}
 	for when, key := range keys {
@@ -110,20 +114,20 @@ func TestNewScratchRemovesWhatAKilledBuildLeft(t *testing.T) {
 	}
 }
 
-func TestAppendStagesTakesAllButTheList(t *testing.T) {
+func TestAppendManifestsTakesAllButTheList(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "b.yaml"), "kind: B")
 	write(t, filepath.Join(dir, "a.yaml"), "kind: A\n")
 	write(t, filepath.Join(dir, "kustomization.yaml"), "kind: Kustomization\n")
 	var stages bytes.Buffer
-	if err := appendStages(&stages, dir); err != nil {
+	if err := appendManifests(&stages, dir); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff("---\nkind: A\n\n---\nkind: B\n", stages.String()); diff != "" {
 		t.Errorf("stages (-want +got):\n%s", diff)
 	}
-	if err := appendStages(&stages, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no stages") {
+	if err := appendManifests(&stages, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no manifests") {
 		t.Errorf("got error %v for a directory without stages", err)
 	}
 }

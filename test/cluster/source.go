@@ -88,7 +88,14 @@ func (s *source) cacheDir() (string, error) {
 
 func (s *source) key() (string, error) {
 	hash := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
+	names, err := filepath.Glob(filepath.Join(s.dir, "*.go"))
+	if err != nil {
+		return "", fmt.Errorf("looking for programs of ours: %w", err)
+	}
+	for i, path := range names {
+		names[i] = filepath.Base(path)
+	}
+	for _, name := range append([]string{"go.mod", "go.sum"}, names...) {
 		content, err := os.ReadFile(filepath.Join(s.dir, name))
 		if err != nil {
 			return "", fmt.Errorf("reading pins of the cluster: %w", err)
@@ -139,44 +146,54 @@ func (s *source) linkFlags(ctx context.Context) (string, error) {
 }
 
 // copyStages joins the stages of the KWOK module in one file.
-func (s *source) copyStages(ctx context.Context, scratch, path string) error {
+func (s *source) copyStages(ctx context.Context, path string) error {
 	root, err := goOutput(ctx, s.dir, "list", "-m", "-f", "{{.Dir}}", kwokModule)
 	if err != nil {
 		return fmt.Errorf("locating module %s: %w", kwokModule, err)
 	}
-	var stages bytes.Buffer
+	folders := make([]string, 0, len(stageDirs))
 	for _, dir := range stageDirs {
-		if err := appendStages(&stages, filepath.Join(root, "kustomize", "stage", filepath.FromSlash(dir))); err != nil {
+		folders = append(folders, filepath.Join(root, "kustomize", "stage", filepath.FromSlash(dir)))
+	}
+	return joinManifests(path, folders...)
+}
+
+// joinManifests joins the YAML documents of directories in one file, which is complete as
+// soon as it is there.
+func joinManifests(path string, dirs ...string) error {
+	var joined bytes.Buffer
+	for _, dir := range dirs {
+		if err := appendManifests(&joined, dir); err != nil {
 			return err
 		}
 	}
-	joined := filepath.Join(scratch, stagesName)
-	if err := os.WriteFile(joined, stages.Bytes(), 0o600); err != nil {
-		return fmt.Errorf("writing stages: %w", err)
+	scratch := path + ".part"
+	if err := os.WriteFile(scratch, joined.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("writing manifests: %w", err)
 	}
-	if err := os.Rename(joined, path); err != nil {
-		return fmt.Errorf("moving stages to the cache: %w", err)
+	if err := os.Rename(scratch, path); err != nil {
+		return fmt.Errorf("moving manifests to the cache: %w", err)
 	}
 	return nil
 }
 
-// appendStages appends the YAML documents of a directory, except the list that
+// appendManifests appends the YAML documents of a directory, except the list that
 // is for kustomize.
-func appendStages(to *bytes.Buffer, dir string) error {
+func appendManifests(to *bytes.Buffer, dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
-		return fmt.Errorf("looking for stages: %w", err)
+		return fmt.Errorf("looking for manifests: %w", err)
 	}
 	files = slices.DeleteFunc(files, func(path string) bool {
 		return filepath.Base(path) == "kustomization.yaml"
 	})
 	if len(files) == 0 {
-		return fmt.Errorf("no stages in %s", dir)
+		return fmt.Errorf("no manifests in %s", dir)
 	}
 	for _, path := range files {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return fmt.Errorf("reading stage: %w", err)
+			return fmt.Errorf("reading manifest: %w", err)
 		}
 		to.WriteString("---\n")
 		to.Write(content)

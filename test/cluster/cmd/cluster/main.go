@@ -39,26 +39,29 @@ func newCommand() *cobra.Command {
 }
 
 func newBuildCommand() *cobra.Command {
+	var monitoring, gitops bool
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs of the cluster into the cache",
 		Args:  cobra.NoArgs,
-	}
-	monitoring := command.Flags().Bool("monitoring", false, "build those that watch one, too: Prometheus and kube-state-metrics")
-	command.RunE = func(cmd *cobra.Command, _ []string) error {
-		binaries, err := cluster.Build(cmd.Context(), cmd.ErrOrStderr())
-		if err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			binaries, err := cluster.Build(cmd.Context(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			cmd.PrintErrf("programs are in %s\n", filepath.Dir(binaries.KWOK))
+			if monitoring {
+				if _, err = cluster.BuildMonitoring(cmd.Context(), cmd.ErrOrStderr()); err != nil {
+					return err
+				}
+			}
+			if gitops {
+				_, err = cluster.BuildGitOps(cmd.Context(), cmd.ErrOrStderr())
+			}
 			return err
-		}
-		cmd.PrintErrf("programs are in %s\n", filepath.Dir(binaries.KWOK))
-		if !*monitoring {
-			return nil
-		}
-		if binaries, err = cluster.BuildMonitoring(cmd.Context(), cmd.ErrOrStderr()); err != nil {
-			return err
-		}
-		cmd.PrintErrf("programs to watch it are in %s and %s\n", filepath.Dir(binaries.Prometheus), filepath.Dir(binaries.KubeStateMetrics))
-		return nil
+		},
 	}
+	command.Flags().BoolVar(&monitoring, "monitoring", false, "build those that watch one, too: Prometheus and kube-state-metrics")
+	command.Flags().BoolVar(&gitops, "gitops", false, "build the controllers of Flux and the engine of Argo CD, too")
 	return command
 }
