@@ -83,14 +83,11 @@ func TestApproval(t *testing.T) {
 	for _, operator := range all[1:] {
 		pushBundle(t, operator, operator.Bundle())
 	}
+	extend(t, name, manual)
 	t.Run("A7 the first installation does not wait", func(t *testing.T) {
-		extend(t, name, manual)
 		installed(t, name, "1.0.0")
 		deploymentAvailable(t, name, name)
 	})
-	if t.Failed() {
-		return
-	}
 	t.Run("A1 an upgrade waits", func(t *testing.T) {
 		offer(t, name, "v2", all[:2]...)
 		pending(t, name, "1.1.0")
