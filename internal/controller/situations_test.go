@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/docker/distribution/registry/api/errcode"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -282,6 +283,9 @@ func checks() map[string]situation {
 	approval := atRest(Outcome{Pending: &Pending{Bundle: sampleBundle("1.2.0"), Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: []permission.Gain{
 		{Subject: `ServiceAccount "sample-operator/sample-operator"`, Rule: sampleRule("", "", "secrets", "get", "list", "watch")},
 	}}}})
+	suspended := atRest(Outcome{Suspended: &Suspension{
+		Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Target: Target{Action: Upgrade, Bundle: sampleBundle("1.2.0")},
+	}})
 	manual := atRest(Outcome{Pending: &Pending{Bundle: sampleBundle("1.2.0"), Manual: true}})
 	return map[string]situation{
 		"Rights are missing": {
@@ -317,6 +321,7 @@ func checks() map[string]situation {
 		},
 		"An upgrade waits for approval":                  {outcome: manual, next: "`kubectl extension approve sample-operator`"},
 		"An upgrade would give the operator more rights": {outcome: approval, next: "approvedVersion"},
+		"The extension is suspended":                     {outcome: suspended, next: "a resume upgrades to"},
 		"What is approved cannot be installed": {
 			outcome: failing(StageResolve, &UnapprovedError{
 				Refusal: `version "1.1.5" is approved, and no catalog leads to it`, Bundle: sampleBundle("1.2.0"),
