@@ -48,7 +48,7 @@ func kubeconfig(t *testing.T, user string) string {
 
 func launch(t *testing.T, name, program string, environ []string, args ...string) {
 	t.Helper()
-	command := exec.Command(program, args...) //nolint:noctx // it is stopped below
+	command := exec.Command(program, args...)
 	command.Env = append(os.Environ(), environ...)
 	process, err := environment.StartProcess(name, filepath.Join(theSuite.logs, name+".log"), command)
 	must(t, err)
