@@ -48,11 +48,12 @@ func (a *Applier) KeepDefinitions(ctx context.Context, owner object.Owner) (kept
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if err == nil {
-			patches[one.name], err = keepingPatch(owner, live)
-		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("CustomResourceDefinition %q: %w", one.name, err))
+			continue
+		}
+		if patches[one.name], err = keepingPatch(owner, live); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if len(errs) > 0 {
@@ -85,7 +86,7 @@ func keepingPatch(owner object.Owner, live *unstructured.Unstructured) ([]byte, 
 	}}
 	var read apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &read); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading CustomResourceDefinition %q: %w", live.GetName(), err)
 	}
 	if isConverted(&read) {
 		if err := checkConversion(&read); err != nil {
