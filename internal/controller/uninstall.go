@@ -274,6 +274,9 @@ func (r *Reconciler) holdDeletion(ctx context.Context, ext *ocv1.ClusterExtensio
 	if progress.queued {
 		return r.waitToDelete(ctx, ext)
 	}
+	if isForeground(ext.Finalizers) { // no finalizer of ours holds that
+		progress.text = "deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " + progress.text
+	}
 	before := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
 	_, err := r.writeTerminating(ctx, ext, progress.reason, progress.text)
 	if err == nil && progress.reason == ocv1.ReasonDeletionBlocked && (before == nil || before.Reason != progress.reason) {

@@ -118,6 +118,8 @@ func TestUninstall(t *testing.T) {
 		running   [][]string
 		age       time.Duration
 
+		foreground bool
+
 		did   []string
 		goes  bool
 		ready string // with its message; empty for no status
@@ -130,6 +132,11 @@ func TestUninstall(t *testing.T) {
 		"refused, and nothing can be repaired": {
 			policy: UninstallRefuseWhileInUse, uses: [][]installation.Use{used}, repairErr: errors.New("boom"), did: []string{uses, "repair"},
 			ready: "False DeletionBlocked: " + refused + "; what is installed cannot be repaired: boom", wait: uninstallRetry,
+		},
+		"refused in vain": {
+			policy: UninstallRefuseWhileInUse, uses: [][]installation.Use{used}, foreground: true, did: []string{uses, "repair"},
+			ready: "False DeletionBlocked: deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " + refused,
+			wait:  uninstallRetry,
 		},
 		"not known": {
 			policy: UninstallRefuseWhileInUse, uses: [][]installation.Use{unknown}, did: []string{uses, "repair"},
@@ -196,6 +203,9 @@ func TestUninstall(t *testing.T) {
 			t.Parallel()
 			ext := sampleExtension()
 			ext.Finalizers = append(slices.Clone(finalizers), ocv1.UninstallPolicyFinalizer)
+			if tc.foreground {
+				ext.Finalizers = append(ext.Finalizers, metav1.FinalizerDeleteDependents)
+			}
 			ext.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0).Add(-tc.age)}
 			w := newWorld(t, ext)
 			w.reconciler.UninstallPolicy = tc.policy
