@@ -41,6 +41,24 @@ func (a *Applier) KeepDefinitions(ctx context.Context, owner object.Owner) (kept
 	if err != nil {
 		return nil, err
 	}
+	patches, err := keepingPatches(ctx, client, owner, definitions)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(patches)) {
+		options := metav1.PatchOptions{FieldManager: object.FieldManager}
+		_, err := client.Resource(definitionResource).Patch(ctx, name, types.MergePatchType, patches[name], options)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return kept, fmt.Errorf("CustomResourceDefinition %q: %w", name, err)
+		}
+		kept = append(kept, name)
+		log.FromContext(ctx).Info("keeps the definition", "object", object.Key{GroupKind: object.DefinitionKind, Name: name}.Logged())
+	}
+	return kept, nil
+}
+
+// keepingPatches are those of all definitions that are there, by their names. It only reads.
+func keepingPatches(ctx context.Context, client dynamic.Interface, owner object.Owner, definitions []definition) (map[string][]byte, error) {
 	patches := map[string][]byte{}
 	var errs []error
 	for _, one := range definitions {
@@ -56,19 +74,7 @@ func (a *Applier) KeepDefinitions(ctx context.Context, owner object.Owner) (kept
 			errs = append(errs, err)
 		}
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(patches)) {
-		options := metav1.PatchOptions{FieldManager: object.FieldManager}
-		_, err := client.Resource(definitionResource).Patch(ctx, name, types.MergePatchType, patches[name], options)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return kept, fmt.Errorf("CustomResourceDefinition %q: %w", name, err)
-		}
-		kept = append(kept, name)
-		log.FromContext(ctx).Info("keeps the definition", "object", object.Key{GroupKind: object.DefinitionKind, Name: name}.Logged())
-	}
-	return kept, nil
+	return patches, errors.Join(errs...)
 }
 
 // keepingPatch is to exactly the definition that was read.
@@ -206,27 +212,38 @@ func (a *Applier) DeleteWorkloads(ctx context.Context, owner object.Owner) (left
 	if err != nil {
 		return nil, err
 	}
-	foreground := metav1.DeletePropagationForeground // until its pods are gone
 	for _, one := range deletablesOf(slices.Collect(maps.Values(known))) {
 		if one.key.GroupKind != deploymentKind {
 			continue
 		}
-		live, err := one.read(ctx, client)
-		if apierrors.IsNotFound(err) || err == nil && !owner.IsOwnerOf(live) {
-			continue
-		}
-		if err == nil && live.DeletionTimestamp == nil {
-			err = client.Resource(one.resource).Namespace(one.key.Namespace).Delete(ctx, one.key.Name, metav1.DeleteOptions{
-				PropagationPolicy: &foreground, Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
-			})
-		}
-		if apierrors.IsNotFound(err) {
-			continue
-		}
+		found, err := deleteWorkload(ctx, client, owner, one)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", one.key, err)
 		}
-		left = append(left, (&remainingObject{Key: one.key, Finalizers: theirFinalizers(live)}).String())
+		if found != nil {
+			left = append(left, found.String())
+		}
 	}
 	return left, nil
+}
+
+// deleteWorkload is nil for what is gone, or belongs to others.
+func deleteWorkload(ctx context.Context, client metadata.Interface, owner object.Owner, one deletable) (*remainingObject, error) {
+	live, err := one.read(ctx, client)
+	if apierrors.IsNotFound(err) || err == nil && !owner.IsOwnerOf(live) {
+		return nil, nil
+	}
+	if err == nil && live.DeletionTimestamp == nil {
+		foreground := metav1.DeletePropagationForeground // until its pods are gone
+		err = client.Resource(one.resource).Namespace(one.key.Namespace).Delete(ctx, one.key.Name, metav1.DeleteOptions{
+			PropagationPolicy: &foreground, Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
+		})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &remainingObject{Key: one.key, Finalizers: theirFinalizers(live)}, nil
 }

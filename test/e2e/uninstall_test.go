@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -93,6 +95,7 @@ func TestU1RefusedWhileInUse(t *testing.T) {
 	condition(t, name, ocv1.TypeReady, "False DeletionBlocked: deletion is refused while there are custom resources: "+named+
 		"delete them, or have another spec.uninstall")
 	conditionContains(t, name, ocv1.TypeStalled, "True DeletionBlocked: ")
+	costsNothing(t, name)
 
 	deployment := &appsv1.Deployment{}
 	exists(t, deployment, name, name)
@@ -112,6 +115,34 @@ func TestU1RefusedWhileInUse(t *testing.T) {
 	}
 	gone(t, &ocv1.ClusterExtension{}, "", name)
 	nothingLeft(t, name)
+}
+
+// costsNothing makes passes over an extension that is not to go, of which each could ask
+// again for what holds it.
+func costsNothing(t *testing.T, name string) {
+	t.Helper()
+	time.Sleep(settleTime) // until its watches have begun
+	before, err := theSuite.audit.ControllerRequests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 250 {
+		update(t, name, func(extension *ocv1.ClusterExtension) {
+			metav1.SetMetaDataAnnotation(&extension.ObjectMeta, "e2e.test/pass", strconv.Itoa(i))
+		})
+	}
+	time.Sleep(settleTime)
+	after, err := theSuite.audit.ControllerRequests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range after[len(before):] {
+		asInstaller := request.ImpersonatedUser != nil && strings.HasPrefix(request.ImpersonatedUser.Username, "system:serviceaccount:"+name+":")
+		about := request.ObjectRef != nil && request.ObjectRef.Name == name && request.ImpersonatedUser == nil
+		if (asInstaller || about) && !request.IsEndOfWatch() {
+			t.Errorf("a pass over what is not to go sends %s", request)
+		}
+	}
 }
 
 // TestU2CustomResourcesGoFirst has the operator let go of a custom resource that is deleted
