@@ -110,9 +110,12 @@ func TestUsesWithoutRights(t *testing.T) {
 	}
 	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "list", Group: group, Resource: "parcels"})
 	uses := f.uses(t)
-	var uncounted *installation.UncountedError
-	if len(uses.Definitions) != 1 || !errors.As(uses.Definitions[0].Err, &uncounted) || uncounted.Resource != "parcels."+group {
-		t.Errorf("got %+v", uses)
+	if len(uses.Definitions) != 1 {
+		t.Fatalf("got %+v", uses)
+	}
+	uncounted, ok := errors.AsType[*installation.UncountedError](uses.Definitions[0].Err)
+	if !ok || uncounted.Resource != "parcels."+group {
+		t.Errorf("got %v", uses.Definitions[0].Err)
 	}
 	if _, err := f.applier.KeepDefinitions(t.Context(), f.owner); err == nil {
 		t.Error("a definition is kept without the right to")
@@ -154,8 +157,7 @@ func TestKeepDefinitions(t *testing.T) {
 	}
 	store("v0", "v1")
 	_, err := f.applier.KeepDefinitions(t.Context(), f.owner)
-	var needed *installation.ConversionError
-	if !errors.As(err, &needed) || needed.Definition != converted.GetName() {
+	if needed, ok := errors.AsType[*installation.ConversionError](err); !ok || needed.Definition != converted.GetName() {
 		t.Errorf("got %v", err)
 	}
 	if read(plain.GetName()); !f.owner.IsOwnerOf(live) {
