@@ -203,7 +203,7 @@ SEQUENCES ?= 20
 
 .PHONY: test-deletions
 test-deletions: cluster-build ## Delete extensions at every write, and in SEQUENCES (20) random sequences.
-	go test -timeout 120m $(TESTFLAGS) ./test/e2e -run 'TestDeletionAtEveryWrite|TestRandomDeletions' -deletions -sequences=$(SEQUENCES)
+	go test -timeout 120m $(TESTFLAGS) ./test/e2e -run 'TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|TestRandomDeletions' -deletions -sequences=$(SEQUENCES)
 
 SEED ?= 1
 

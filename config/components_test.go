@@ -139,3 +139,14 @@ func relative(t *testing.T, from, to string) string {
 	}
 	return path
 }
+
+// TestRefuseWhileInUse: the overlay adds one argument to config/default, and nothing else.
+func TestRefuseWhileInUse(t *testing.T) {
+	t.Parallel()
+	base, overlay := build(t, "default"), build(t, "overlays/refuse-while-in-use")
+	arguments := the[*appsv1.Deployment](t, base).Spec.Template.Spec.Containers[0].Args
+	the[*appsv1.Deployment](t, base).Spec.Template.Spec.Containers[0].Args = append(slices.Clone(arguments), "--default-uninstall-policy=RefuseWhileInUse")
+	if diff := cmp.Diff(base, overlay); diff != "" {
+		t.Errorf("overlay (-want +got):\n%s", diff)
+	}
+}

@@ -35,7 +35,9 @@ func TestDefaultObjects(t *testing.T) {
 		"RoleBinding/default/operator-controller-manager-events-rolebinding",
 		"Deployment/olmv1-system/operator-controller-controller-manager",
 		"ValidatingAdmissionPolicy/operator-controller-deletion-guard",
+		"ValidatingAdmissionPolicy/operator-controller-uninstall-guard",
 		"ValidatingAdmissionPolicyBinding/operator-controller-deletion-guard",
+		"ValidatingAdmissionPolicyBinding/operator-controller-uninstall-guard",
 		"ResourceQuota/olmv1-system/operator-controller-critical-pods",
 		"Service/olmv1-system/catalogd-service",
 		"Service/olmv1-system/operator-controller-service",
@@ -67,7 +69,9 @@ func TestTheControllerCanBeRemovedAlone(t *testing.T) {
 		"CustomResourceDefinition/clusterextensions.olm.operatorframework.io",
 		"Namespace/olmv1-system",
 		"ValidatingAdmissionPolicy/operator-controller-deletion-guard",
+		"ValidatingAdmissionPolicy/operator-controller-uninstall-guard",
 		"ValidatingAdmissionPolicyBinding/operator-controller-deletion-guard",
+		"ValidatingAdmissionPolicyBinding/operator-controller-uninstall-guard",
 	}
 	if diff := cmp.Diff(want, stays); diff != "" {
 		t.Errorf("what stays (-want +got):\n%s", diff)

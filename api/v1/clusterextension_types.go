@@ -86,6 +86,15 @@ type ClusterExtensionSpec struct {
 	// +optional
 	Install *ClusterExtensionInstallConfig `json:"install,omitempty"`
 
+	// uninstall says what becomes of content when the extension is deleted. It
+	// can be changed until then, and while the deletion waits. Left out, the
+	// controller's flag --default-uninstall-policy holds, which is Delete unless
+	// it says otherwise: everything goes. An addition to the API of the reference
+	// implementation.
+	//
+	// +optional
+	Uninstall *ClusterExtensionUninstallConfig `json:"uninstall,omitempty"`
+
 	// config is handed to the bundle, which defines what it accepts. What it
 	// does not accept is reported as Progressing=False with the reason
 	// InvalidConfiguration. Left out, the bundle's own defaults hold.
@@ -512,8 +521,8 @@ type ClusterExtensionStatus struct {
 	//     installation, an upgrade or a rollout takes its time (RollingOut), or when
 	//     it cannot be told (AvailabilityUnknown), False otherwise. Its message says
 	//     which newer bundles were left out and why, what they require, and who
-	//     requires this one; while the extension is being deleted (Terminating, Orphaning), on
-	//     what that waits.
+	//     requires this one; while the extension is being deleted (Terminating, Orphaning,
+	//     DeletionBlocked), on what that waits.
 	//   - Available is True while all Deployments of the installed bundle serve
 	//     (Available), False while one does not (Unavailable), Unknown when that
 	//     cannot be told (AvailabilityUnknown) or nothing is installed (Absent).
@@ -521,7 +530,8 @@ type ClusterExtensionStatus struct {
 	//     and absent otherwise.
 	//   - Stalled is True while a person has to act: nothing is tried again (Blocked,
 	//     InvalidConfiguration), a rollout has failed (RolloutFailed), the deadline
-	//     of the spec has passed (ProgressDeadlineExceeded), or for two minutes each
+	//     of the spec has passed (ProgressDeadlineExceeded), a deletion is held up by
+	//     the uninstall policy (DeletionBlocked), or for two minutes each
 	//     try, or each look, has come to the same (Retrying, Unavailable,
 	//     AvailabilityUnknown). It is absent otherwise.
 	//   - Suspended is True while spec.suspend is (UserRequested), and absent

@@ -176,10 +176,40 @@ func TestClusterExtensionField(t *testing.T) {
 			[]string{"spec.config.inline: spec.config.inline in body should have at least 1 properties"},
 		},
 		"inline is no object": {"spec.config", map[string]any{"configType": "Inline", "inline": "a"}, []string{"spec.config.inline: Invalid value"}},
-		"deadline 9":          {"spec.progressDeadlineMinutes", int64(9), []string{"spec.progressDeadlineMinutes: spec.progressDeadlineMinutes in body should be greater than or equal to 10"}},
-		"deadline 10":         {"spec.progressDeadlineMinutes", int64(10), nil},
-		"deadline 720":        {"spec.progressDeadlineMinutes", int64(720), nil},
-		"deadline 721":        {"spec.progressDeadlineMinutes", int64(721), []string{"spec.progressDeadlineMinutes: spec.progressDeadlineMinutes in body should be less than or equal to 720"}},
+		"uninstall empty": {
+			"spec.uninstall",
+			map[string]any{},
+			[]string{"spec.uninstall: at least one of [policy customResourceDefinitions customResources] are required when uninstall is specified"},
+		},
+		"uninstall Orphan":            {"spec.uninstall", map[string]any{"policy": "Orphan"}, nil},
+		"uninstall Keep":              {"spec.uninstall", map[string]any{"customResourceDefinitions": "Keep"}, nil},
+		"uninstall RefuseWhileInUse":  {"spec.uninstall", map[string]any{"policy": "Delete", "customResourceDefinitions": "RefuseWhileInUse"}, nil},
+		"uninstall DeleteFirst":       {"spec.uninstall", map[string]any{"customResourceDefinitions": "Delete", "customResources": "DeleteFirst"}, nil},
+		"uninstall DeleteFirst alone": {"spec.uninstall", map[string]any{"customResources": "DeleteFirst"}, nil},
+		"uninstall Orphan and Keep": {
+			"spec.uninstall",
+			map[string]any{"policy": "Orphan", "customResourceDefinitions": "Keep"},
+			[]string{"spec.uninstall: customResourceDefinitions and customResources are forbidden when policy is Orphan: everything stays"},
+		},
+		"uninstall Orphan and DeleteFirst": {
+			"spec.uninstall",
+			map[string]any{"policy": "Orphan", "customResources": "DeleteFirst"},
+			[]string{"spec.uninstall: customResourceDefinitions and customResources are forbidden when policy is Orphan: everything stays"},
+		},
+		"uninstall Keep and DeleteFirst": {
+			"spec.uninstall",
+			map[string]any{"customResourceDefinitions": "Keep", "customResources": "DeleteFirst"},
+			[]string{"spec.uninstall: customResources is forbidden unless customResourceDefinitions is Delete"},
+		},
+		"uninstall unknown": {
+			"spec.uninstall",
+			map[string]any{"customResourceDefinitions": "Ask"},
+			[]string{"spec.uninstall.customResourceDefinitions: Unsupported value"},
+		},
+		"deadline 9":   {"spec.progressDeadlineMinutes", int64(9), []string{"spec.progressDeadlineMinutes: spec.progressDeadlineMinutes in body should be greater than or equal to 10"}},
+		"deadline 10":  {"spec.progressDeadlineMinutes", int64(10), nil},
+		"deadline 720": {"spec.progressDeadlineMinutes", int64(720), nil},
+		"deadline 721": {"spec.progressDeadlineMinutes", int64(721), []string{"spec.progressDeadlineMinutes: spec.progressDeadlineMinutes in body should be less than or equal to 720"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

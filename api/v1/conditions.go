@@ -20,8 +20,8 @@ const (
 	// TypeReady says whether all is as wanted, and tells in its message what the
 	// other conditions leave open: which newer bundles were left out and why,
 	// what they require, and who requires this extension. It has the reasons of
-	// Progressing, those of Available, and RolloutFailed, ApprovalPending, Suspended
-	// and Terminating. It is Unknown while nothing is amiss but work goes on, and while
+	// Progressing, those of Available, and RolloutFailed, ApprovalPending, Suspended,
+	// Terminating, Orphaning and DeletionBlocked. It is Unknown while nothing is amiss but work goes on, and while
 	// the release records cannot be read. It is an addition to the API of the
 	// reference implementation.
 	TypeReady = "Ready"
@@ -40,7 +40,8 @@ const (
 	// TypeStalled is True while a person has to act, and absent otherwise, as
 	// kstatus has it. That is so when nothing is tried again (Blocked,
 	// InvalidConfiguration), when a rollout has failed (RolloutFailed), when the
-	// deadline of the spec has passed (ProgressDeadlineExceeded), and when for two
+	// deadline of the spec has passed (ProgressDeadlineExceeded), when a deletion
+	// waits for a person (DeletionBlocked), and when for two
 	// minutes nothing but the same has come of it (Retrying, Unavailable,
 	// AvailabilityUnknown). What is tried again goes on being tried, and the
 	// condition goes with the first thing that is different. It is an addition to
@@ -121,6 +122,12 @@ const (
 	// ReasonOrphaning is set on Ready=False and Reconciling=True while an extension
 	// that was deleted without its content waits until that belongs to it no longer.
 	ReasonOrphaning = "Orphaning"
+
+	// ReasonDeletionBlocked is set on Ready=False and Stalled=True while an extension
+	// that was deleted stays because of its uninstall policy, until a person acts:
+	// there are custom resources that the policy protects, or it is not known
+	// whether there are, or something holds what is to go first.
+	ReasonDeletionBlocked = "DeletionBlocked"
 
 	// ReasonRetrying is set on Progressing=True after an error that may go
 	// away by itself or by a change outside the object; it is tried again. When it

@@ -17,8 +17,8 @@ const (
 	OwnerNameLabel = "olm.operatorframework.io/owner-name"
 )
 
-// Finalizers. All of them guard resources of the controller (files, watches);
-// none of them keeps content in the cluster.
+// Finalizers. All but UninstallPolicyFinalizer guard resources of the controller (files,
+// watches), and keep no content in the cluster.
 const (
 	// CleanupUnpackCacheFinalizer is held on a ClusterExtension until its
 	// unpacked bundle images are deleted.
@@ -27,6 +27,12 @@ const (
 	// CleanupContentManagerCacheFinalizer is held on a ClusterExtension until
 	// the watches on its applied objects are stopped.
 	CleanupContentManagerCacheFinalizer = "olm.operatorframework.io/cleanup-contentmanager-cache"
+
+	// UninstallPolicyFinalizer is held on a ClusterExtension whose uninstall policy
+	// does not delete everything at once, until that policy is carried out. It is an
+	// addition to the API of the reference implementation: a controller that does not
+	// know of such policies leaves it, and so the content.
+	UninstallPolicyFinalizer = "olm.operatorframework.io/uninstall-policy"
 
 	// DeleteServerCacheFinalizer is held on a ClusterCatalog until its content
 	// is no longer served and its files are deleted.

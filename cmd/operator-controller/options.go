@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -31,6 +32,7 @@ type options struct {
 	leaderElect     bool
 	verbosity       int
 	minReadySeconds int
+	uninstallPolicy string
 	featureGates    map[string]bool
 
 	healthAddress  string
@@ -60,6 +62,7 @@ func defaultOptions() *options {
 		cachePath:          "/var/cache",
 		workers:            8,
 		minReadySeconds:    5,
+		uninstallPolicy:    string(controller.UninstallDelete),
 		healthAddress:      ":8081",
 		tlsConfig:          defaultTLS(),
 		pprofAddress:       "0",
@@ -79,6 +82,8 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&o.workers, "workers", o.workers, "How many extensions are worked on at a time.")
 	flags.IntVar(&o.minReadySeconds, "min-ready-seconds", o.minReadySeconds,
 		"How many seconds workloads have to stay available before their extension is Ready; 0 for none. minReadySeconds of a Deployment counts towards it.")
+	flags.StringVar(&o.uninstallPolicy, "default-uninstall-policy", o.uninstallPolicy,
+		"What becomes of the content of a deleted extension that has no spec.uninstall: Delete, Keep or RefuseWhileInUse for its definitions, or Orphan for everything.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "Act only while holding the leader lease.")
 	flags.IntVarP(&o.verbosity, "v", "v", o.verbosity, "Log verbosity: 0 changes in the world, 1 the reasons too, 2 each request to content.")
 	flags.Var(cliflag.NewMapStringBool(&o.featureGates), "feature-gates",
@@ -133,6 +138,9 @@ func (o *options) complete() error {
 	}
 	if o.minReadySeconds < 0 || o.minReadySeconds > maxMinReadySeconds {
 		return fmt.Errorf("--min-ready-seconds must be between 0 and %d, not %d", maxMinReadySeconds, o.minReadySeconds)
+	}
+	if policies := controller.DefaultUninstallPolicies(); !slices.Contains(policies, controller.UninstallPolicy(o.uninstallPolicy)) {
+		return fmt.Errorf("--default-uninstall-policy must be one of %q, not %q", policies, o.uninstallPolicy)
 	}
 	if o.systemNamespace == "" {
 		o.systemNamespace = podNamespace()

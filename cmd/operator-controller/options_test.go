@@ -105,9 +105,13 @@ func TestOptions(t *testing.T) {
 				return maps.Equal(o.featureGates, map[string]bool{"A": true, "B": false, "C": false})
 			},
 		},
-		"at once":    {args: []string{"--min-ready-seconds=0"}, want: func(o *options) bool { return o.minReadySeconds == 0 }},
-		"never":      {args: []string{"--min-ready-seconds=3601"}, err: "--min-ready-seconds must be between 0 and 3600, not 3601"},
-		"earlier":    {args: []string{"--min-ready-seconds=-1"}, err: "--min-ready-seconds must be between 0 and 3600, not -1"},
+		"at once":  {args: []string{"--min-ready-seconds=0"}, want: func(o *options) bool { return o.minReadySeconds == 0 }},
+		"never":    {args: []string{"--min-ready-seconds=3601"}, err: "--min-ready-seconds must be between 0 and 3600, not 3601"},
+		"earlier":  {args: []string{"--min-ready-seconds=-1"}, err: "--min-ready-seconds must be between 0 and 3600, not -1"},
+		"all stay": {args: []string{"--default-uninstall-policy=Orphan"}, want: func(o *options) bool { return o.uninstallPolicy == "Orphan" }},
+		"some stay": {
+			args: []string{"--default-uninstall-policy=Some"}, err: `--default-uninstall-policy must be one of ["Delete" "Keep" "RefuseWhileInUse" "Orphan"], not "Some"`,
+		},
 		"no workers": {args: []string{"--workers=0"}, err: "--workers must be at least 1, not 0"},
 	}
 	for name, tc := range tests {

@@ -18,8 +18,9 @@ type releases struct {
 }
 
 var (
-	_ controller.Releases  = releases{}
-	_ controller.Deletions = releases{}
+	_ controller.Releases   = releases{}
+	_ controller.Deletions  = releases{}
+	_ controller.Uninstalls = releases{}
 )
 
 func (r releases) Observe(ctx context.Context, owner object.Owner) (installation.State, error) {

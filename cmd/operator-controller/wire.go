@@ -60,6 +60,7 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		Client:       mgr.GetClient(),
 		Releases:     content,
 		Deletions:    content,
+		Uninstalls:   content,
 		Bundles:      bundles,
 		Catalogs:     p.packages,
 		Neighbours:   neighbours,
@@ -70,8 +71,11 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		Certificates: func() (bundle.CertificateProvider, error) { return webhookcert.ProviderOn(mapper) },
 		Forget:       content.forget,
 		MinReady:     time.Duration(o.minReadySeconds) * time.Second,
-		Now:          time.Now,
-		After:        func(wait time.Duration, do func()) func() bool { return time.AfterFunc(wait, do).Stop },
+
+		UninstallPolicy: controller.UninstallPolicy(o.uninstallPolicy),
+
+		Now:   time.Now,
+		After: func(wait time.Duration, do func()) func() bool { return time.AfterFunc(wait, do).Stop },
 	}, sources, o.workers)
 }
 

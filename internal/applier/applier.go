@@ -78,7 +78,14 @@ func New(config Config) (*Applier, error) {
 }
 
 // Close ends the watches. The applier is not to be used any more then.
-func (a *Applier) Close() { a.watches.Close() }
+func (a *Applier) Close() {
+	a.watches.Close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, known := range a.memories {
+		known.uses.forget()
+	}
+}
 
 // recordsOf says where the release records are, and who confirms that extensions are there.
 func recordsOf(config Config, clients *impersonation.Clients) (release.Config, error) {

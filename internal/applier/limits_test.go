@@ -9,8 +9,12 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
 // TestHeldAreLookedAtInPart has more custom resources than are looked at for
@@ -39,5 +43,60 @@ func TestHeldAreLookedAtInPart(t *testing.T) {
 	found := held(t.Context(), client, deletable{kind: "Parcel", defines: schema.GroupVersionResource{Group: "a.test", Version: "v1", Resource: "parcels"}})
 	if len(found) != maxHeld || len(asked) != 1 {
 		t.Errorf("%d are found with %q, want %d", len(found), asked, maxHeld)
+	}
+}
+
+const itemsOfAPage = 20
+
+// listsForever is an API server whose lists never end.
+func listsForever(t *testing.T, deletions *int) (*Applier, *[]string) {
+	t.Helper()
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodDelete {
+			*deletions++
+			fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)
+			return
+		}
+		asked = append(asked, r.URL.RequestURI())
+		items := strings.Repeat(`{"metadata": {"name": "a", "uid": "u"}},`, itemsOfAPage-1) + `{"metadata": {"name": "b", "uid": "v"}}`
+		fmt.Fprintf(w, `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"continue": "more"}, "items": [%s]}`, items)
+	}))
+	t.Cleanup(server.Close)
+	clients, err := impersonation.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Applier{clients: clients, memories: map[string]*memory{}}, &asked
+}
+
+// TestDefinitionsAreListedInPart has a cluster with definitions without end: which of them
+// belong to an extension is not known then.
+func TestDefinitionsAreListedInPart(t *testing.T) {
+	t.Parallel()
+	applier, asked := listsForever(t, new(int))
+	if found, err := applier.ownedDefinitions(t.Context(), object.Owner{UID: "none"}); err == nil || len(*asked) != maxPages {
+		t.Errorf("%v are found with %d requests (%v), want %d and an error", found, len(*asked), err, maxPages)
+	}
+	if want := fmt.Sprintf("limit=%d", maxListed); !strings.Contains((*asked)[0], want) {
+		t.Errorf("asked for %s, want %s", (*asked)[0], want)
+	}
+}
+
+// TestCustomResourcesAreDeletedInPart has more of them than a pass deletes.
+func TestCustomResourcesAreDeletedInPart(t *testing.T) {
+	t.Parallel()
+	deletions := 0
+	applier, asked := listsForever(t, &deletions)
+	client, err := impersonation.As(applier.clients, types.NamespacedName{Namespace: "n", Name: "a"}, metadataClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := deleteAll(t.Context(), client, schema.GroupVersionResource{Group: "a.test", Version: "v1", Resource: "parcels"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := maxDeleted / itemsOfAPage; deletions != maxDeleted || len(*asked) != want {
+		t.Errorf("%d deletions and %d lists, want %d and %d", deletions, len(*asked), maxDeleted, want)
 	}
 }

@@ -48,6 +48,9 @@ type memory struct {
 	// remaining are the objects of an extension that is being deleted which are not
 	// deleted yet.
 	remaining []deletable
+
+	// uses are those of the definitions of an extension whose deletion they hold up.
+	uses inUse
 }
 
 func newMemory(uid types.UID, now time.Time) *memory {
@@ -73,6 +76,9 @@ func (a *Applier) memory(owner object.Owner) *memory {
 	defer a.mu.Unlock()
 	known, ok := a.memories[owner.Name]
 	if !ok || known.uid != owner.UID {
+		if ok {
+			known.uses.forget()
+		}
 		known = newMemory(owner.UID, a.config.Now())
 		a.memories[owner.Name] = known
 	}
@@ -97,6 +103,7 @@ func (a *Applier) Forget(extension string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known := a.memories[extension]; known != nil {
+		known.uses.forget()
 		forgotten := newMemory(known.uid, a.config.Now())
 		forgotten.remaining = known.remaining
 		a.memories[extension] = forgotten
@@ -107,7 +114,10 @@ func (a *Applier) Forget(extension string) {
 func (a *Applier) EndDeletion(extension string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.memories, extension)
+	if known := a.memories[extension]; known != nil {
+		known.uses.forget()
+		delete(a.memories, extension)
+	}
 }
 
 // watch has the objects of an extension watched, and remembers them for its deletion. It

@@ -21,6 +21,9 @@ const (
 	// is removed.
 	eventCustomResources = "CustomResources"
 
+	// eventDefinitionsKept names the definitions that stay when their extension goes.
+	eventDefinitionsKept = "DefinitionsKept"
+
 	// eventContentStays names what a deletion leaves behind because the extension never
 	// came to own it.
 	eventContentStays = "ContentStays"
@@ -79,19 +82,20 @@ func removalOf(dependents []string) *transition {
 	}
 }
 
-// goneOf is what to tell of an extension that is let go of. How many objects go is less than
-// zero if it is not known, and does not matter if they stay.
-func goneOf(objects int, stay bool) *transition {
+// goneOf is what to tell of an extension that is let go of.
+func goneOf(content departure) *transition {
 	t := &transition{kind: corev1.EventTypeNormal, reason: eventRemoved}
 	switch {
-	case stay:
+	case content.stay:
 		t.note = "let go of; all that it has installed is to stay"
-	case objects < 0:
+	case content.policy == UninstallKeep:
+		t.note = "let go of; the cluster deletes all that it has installed but for its definitions"
+	case content.objects < 0:
 		t.note = "let go of; the cluster deletes all that it has installed"
-	case objects == 0:
+	case content.objects == 0:
 		t.note = "let go of; nothing was installed"
 	default:
-		t.note = fmt.Sprintf("let go of; the cluster deletes the %d objects that it has installed", objects)
+		t.note = fmt.Sprintf("let go of; the cluster deletes the %d objects that it has installed", content.objects)
 	}
 	return t
 }

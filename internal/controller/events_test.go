@@ -51,10 +51,10 @@ func TestTransitions(t *testing.T) {
 func TestRemovalIsTold(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]*transition{
-		"let go of; the cluster deletes the 3 objects that it has installed": goneOf(3, false),
-		"let go of; nothing was installed":                                   goneOf(0, false),
-		"let go of; the cluster deletes all that it has installed":           goneOf(-1, false),
-		"let go of; all that it has installed is to stay":                    goneOf(0, true),
+		"let go of; the cluster deletes the 3 objects that it has installed": goneOf(departure{objects: 3}),
+		"let go of; nothing was installed":                                   goneOf(departure{}),
+		"let go of; the cluster deletes all that it has installed":           goneOf(departure{objects: -1}),
+		"let go of; all that it has installed is to stay":                    goneOf(departure{stay: true}),
 	} {
 		if diff := cmp.Diff(&transition{kind: corev1.EventTypeNormal, reason: eventRemoved, note: want}, got, cmp.AllowUnexported(transition{})); diff != "" {
 			t.Errorf("event (-want +got):\n%s", diff)

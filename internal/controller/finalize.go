@@ -67,10 +67,18 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 		_, err := r.writeTerminating(ctx, ext, ocv1.ReasonOrphaning, terminatingText(left, nil, nil))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	policy := uninstallPolicyOf(ext, r.UninstallPolicy)
 	stay, err := r.leavesContent(ctx, ext, wanted)
+	if err == nil && (!stay || policy == UninstallOrphan) {
+		progress := r.uninstall(ctx, ext, wanted, policy)
+		if !progress.released {
+			return r.holdDeletion(ctx, ext, progress)
+		}
+		stay = policy == UninstallOrphan
+	}
 	objects, told := r.removals.isReported(ext.UID)
 	if err == nil && !stay && !told {
-		if objects, err = r.warnDeletion(ctx, ext, wanted); err == nil {
+		if objects, err = r.warnDeletion(ctx, ext, wanted, policy); err == nil {
 			r.removals.markReported(ext.UID, objects)
 		}
 	}
@@ -82,7 +90,7 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 		return ctrl.Result{RequeueAfter: remainingInterval}, client.IgnoreNotFound(err)
 	}
 	r.forget(ctx, ext.Name)
-	wait, err := r.orphan(ctx, ext)
+	wait, err := r.orphan(ctx, ext, policy)
 	switch {
 	case isQueued(err):
 		return r.waitToDelete(ctx, ext)
@@ -92,15 +100,35 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 	case err != nil:
 		r.emit(ext, &transition{kind: corev1.EventTypeWarning, reason: eventNotLetGo, note: notLetGoText(err)})
 	}
+	return r.letGo(ctx, ext, wanted, left, departure{objects: objects, stay: stay, policy: policy})
+}
+
+// departure is what becomes of the content of an extension that goes.
+type departure struct {
+	// objects is how many objects go with it; less than zero if that is not known. It does
+	// not matter if they stay.
+	objects int
+	stay    bool
+
+	policy UninstallPolicy
+}
+
+// letGo removes our finalizers, and tells of it.
+func (r *Reconciler) letGo(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, left []string, content departure) (ctrl.Result, error) {
 	r.warnDependents(ctx, ext, wanted)
 	if len(left) > 0 { // or else it is gone in a moment
+		var err error
 		if ext, err = r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, nil, nil)); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
-	if err = r.writeFinalizers(ctx, ext, left); err == nil {
-		r.emit(ext, goneOf(objects, stay))
-		log.FromContext(ctx).Info("removed", keyObjects, objects, "stay", stay)
+	if !content.stay && r.isUsedAgain(ctx, wanted, content.policy) {
+		return ctrl.Result{RequeueAfter: atOnce}, nil
+	}
+	err := r.writeFinalizers(ctx, ext, left)
+	if err == nil {
+		r.emit(ext, goneOf(content))
+		log.FromContext(ctx).Info("removed", keyObjects, content.objects, "stay", content.stay)
 	}
 	return ctrl.Result{RequeueAfter: timeToLook(ext, left, r.Now())}, client.IgnoreNotFound(err)
 }
@@ -154,7 +182,9 @@ func (r *Reconciler) writeTerminating(ctx context.Context, ext *ocv1.ClusterExte
 	return written, nil
 }
 
-func isOurs(finalizer string) bool { return slices.Contains(finalizers, finalizer) }
+func isOurs(finalizer string) bool {
+	return finalizer == ocv1.UninstallPolicyFinalizer || slices.Contains(finalizers, finalizer)
+}
 
 // isForeground says that the cluster keeps an extension until what it owns is gone.
 func isForeground(finalizers []string) bool {
@@ -196,16 +226,27 @@ func stillOwnedText(err error) string {
 	return excerpt.Line("being deleted, which waits until all that it has installed, which stays, belongs to it no longer: "+err.Error(), maxText)
 }
 
-// missingFinalizers gives the finalizers that an extension should have, or nil
-// when it has them.
-func missingFinalizers(ext *ocv1.ClusterExtension) []string {
+// lacksFinalizers says that an extension was not looked at yet.
+func lacksFinalizers(ext *ocv1.ClusterExtension) bool {
+	return slices.ContainsFunc(finalizers, func(name string) bool { return !slices.Contains(ext.Finalizers, name) })
+}
+
+// wantedFinalizers gives the finalizers that an extension should have, or nil when it has
+// them. That of uninstall policies is taken off where the policy does not need it.
+func wantedFinalizers(ext *ocv1.ClusterExtension, policy UninstallPolicy) []string {
 	wanted := slices.Clone(ext.Finalizers)
-	for _, name := range finalizers {
+	needed := finalizers
+	if policy != UninstallDelete {
+		needed = append(slices.Clone(finalizers), ocv1.UninstallPolicyFinalizer)
+	} else {
+		wanted = slices.DeleteFunc(wanted, func(name string) bool { return name == ocv1.UninstallPolicyFinalizer })
+	}
+	for _, name := range needed {
 		if !slices.Contains(wanted, name) {
 			wanted = append(wanted, name)
 		}
 	}
-	if len(wanted) == len(ext.Finalizers) {
+	if slices.Equal(wanted, ext.Finalizers) {
 		return nil
 	}
 	return wanted
@@ -225,7 +266,10 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 // warnDeletion tells how many custom resources go with an extension, and what stays
 // behind. It gives how many objects go, less than zero if that is not known. It holds
 // nothing up for long, and fails with [turn.ErrWait] alone.
-func (r *Reconciler) warnDeletion(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) (objects int, err error) {
+func (r *Reconciler) warnDeletion(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) (objects int, err error) {
+	if policy == UninstallKeep { // custom resources stay, which was told
+		return -1, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
 	defer cancel()
 	deletion, err := r.Deletions.BeginDeletion(ctx, wanted.Owner)

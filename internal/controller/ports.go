@@ -72,6 +72,26 @@ type Deletions interface {
 	Remaining(ctx context.Context, owner object.Owner) ([]string, error)
 }
 
+// Uninstalls carry out what is to become of custom resources and what they need when their
+// extension is deleted. All but Uses act as the ServiceAccount alone.
+type Uninstalls interface {
+	// Uses says which definitions go with an extension, and what there is of their kinds.
+	// It makes no request while it is known that there still are some.
+	Uses(ctx context.Context, owner object.Owner) (installation.Uses, error)
+
+	// KeepDefinitions has the definitions stay when the extension goes, and names those
+	// that it has done that to. It fails with [*installation.ConversionError], having
+	// written nothing, if one of them cannot do without the operator.
+	KeepDefinitions(ctx context.Context, owner object.Owner) (kept []string, err error)
+
+	// DeleteCustomResources deletes what there is of the kinds of the definitions, and
+	// waits for nothing.
+	DeleteCustomResources(ctx context.Context, owner object.Owner) error
+
+	// DeleteWorkloads deletes what runs, and names for people what is not gone yet.
+	DeleteWorkloads(ctx context.Context, owner object.Owner) (left []string, err error)
+}
+
 // Orphanings look after content that is to stay when its extension is deleted.
 type Orphanings interface {
 	// IsOrphaned says that an extension which is being deleted does not own any more what it

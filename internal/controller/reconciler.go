@@ -33,6 +33,7 @@ type Reconciler struct {
 	Client     client.Client
 	Releases   Releases
 	Deletions  Deletions
+	Uninstalls Uninstalls
 	Bundles    Bundles
 	Catalogs   Catalogs
 	Neighbours *Neighbours
@@ -53,6 +54,9 @@ type Reconciler struct {
 	// MinReady is how long workloads have to stay available before an extension is Ready;
 	// zero for no time.
 	MinReady time.Duration
+
+	// UninstallPolicy is that of extensions whose spec has none; empty for UninstallDelete.
+	UninstallPolicy UninstallPolicy
 
 	// Now is the clock.
 	Now func() time.Time
@@ -134,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !ext.DeletionTimestamp.IsZero() {
 		return r.finalize(ctx, ext)
 	}
-	if wanted := missingFinalizers(ext); wanted != nil {
+	if wanted := wantedFinalizers(ext, uninstallPolicyOf(ext, r.UninstallPolicy)); wanted != nil {
 		return ctrl.Result{}, r.writeFinalizers(ctx, ext, wanted)
 	}
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -92,6 +93,47 @@ type world struct {
 	events []string // events
 
 	letGoErr error
+
+	// uses are what Uses gives, one after the other and then the last; kept and keepErr what
+	// KeepDefinitions does, goingErr and running are of what is deleted in order.
+	uses     [][]installation.Use
+	usesErr  error
+	kept     []string
+	keepErr  error
+	goingErr error
+	running  [][]string
+}
+
+func (w *world) Uses(_ context.Context, owner object.Owner) (installation.Uses, error) {
+	w.did = append(w.did, fmt.Sprintf("uses, held: %t", owner.Held))
+	if len(w.uses) == 0 {
+		return installation.Uses{}, w.usesErr
+	}
+	uses := w.uses[0]
+	if len(w.uses) > 1 {
+		w.uses = w.uses[1:]
+	}
+	return installation.Uses{Definitions: uses}, w.usesErr
+}
+
+func (w *world) KeepDefinitions(context.Context, object.Owner) ([]string, error) {
+	w.did = append(w.did, "keep definitions")
+	return w.kept, w.keepErr
+}
+
+func (w *world) DeleteCustomResources(context.Context, object.Owner) error {
+	w.did = append(w.did, "delete custom resources")
+	return w.goingErr
+}
+
+func (w *world) DeleteWorkloads(context.Context, object.Owner) ([]string, error) {
+	w.did = append(w.did, "delete workloads")
+	if len(w.running) == 0 {
+		return nil, w.goingErr
+	}
+	running := w.running[0]
+	w.running = w.running[1:]
+	return running, w.goingErr
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -125,6 +167,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Client:     w.client,
 		Releases:   w,
 		Deletions:  w,
+		Uninstalls: w,
 		Bundles:    w,
 		Catalogs:   w,
 		Neighbours: NewNeighbours(w.client, w),

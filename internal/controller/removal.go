@@ -37,6 +37,9 @@ type removals struct {
 	// tried is when the first try was made to orphan the content of each.
 	tried map[types.UID]time.Time
 
+	// repairs has of each what the last repair came to while its deletion was held up.
+	repairs map[types.UID]failedRepair
+
 	// reported has of each how many objects are deleted with it, less than zero if that is
 	// not known, after an event has said what is deleted. That is looked up once.
 	reported map[types.UID]int
@@ -104,6 +107,29 @@ func (r *removals) forget(extension types.UID) {
 	delete(r.orphans, extension)
 	delete(r.reported, extension)
 	delete(r.tried, extension)
+	delete(r.repairs, extension)
+}
+
+// failedRepair is why the content of an extension could not be looked after while its
+// deletion was held up, and when to try again. There is no error if it could.
+type failedRepair struct {
+	err  error
+	next time.Time
+}
+
+func (r *removals) lastRepair(extension types.UID) failedRepair {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.repairs[extension]
+}
+
+func (r *removals) noteRepair(extension types.UID, repair failedRepair) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.repairs == nil {
+		r.repairs = map[types.UID]failedRepair{}
+	}
+	r.repairs[extension] = repair
 }
 
 // isReported says how many objects are deleted with an extension, and whether an event has
@@ -183,16 +209,19 @@ func (r *removals) noteIfDeleted(extension client.Object) {
 
 // orphan has the content of an extension whose content is to stay checked, after the
 // garbage collector is done with it and while the extension is still there. If it fails,
-// wait is for how long it is worth to try again: zero if it is given up. With
-// [turn.ErrWait] it was not tried.
-func (r *Reconciler) orphan(ctx context.Context, ext *ocv1.ClusterExtension) (wait time.Duration, err error) {
-	if !r.removals.leavesOrphans(ext) || !slices.ContainsFunc(ext.Finalizers, isOurs) {
-		return 0, nil
+// wait is for how long it is worth to try again: zero if it is given up, which is not done
+// where the uninstall policy protects content. With [turn.ErrWait] it was not tried.
+func (r *Reconciler) orphan(ctx context.Context, ext *ocv1.ClusterExtension, policy UninstallPolicy) (wait time.Duration, err error) {
+	if policy == UninstallOrphan || !r.removals.leavesOrphans(ext) || !slices.ContainsFunc(ext.Finalizers, isOurs) {
+		return 0, nil // or it was done as the policy says
 	}
 	wanted, _ := translate(ext)
 	err = r.Deletions.Orphan(ctx, wanted.Owner)
 	if err == nil || isQueued(err) {
 		return 0, err
+	}
+	if policy != UninstallDelete {
+		return orphanWait, err
 	}
 	return max(0, orphanWait-r.Now().Sub(r.removals.firstTry(ext.UID, r.Now()))), err
 }

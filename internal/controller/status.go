@@ -179,14 +179,17 @@ func suspendedConditions(status *ocv1.ClusterExtensionStatus, ext *ocv1.ClusterE
 func terminating(ext *ocv1.ClusterExtension, reason, text string, now time.Time) *ocv1.ClusterExtensionStatus {
 	status := ext.Status.DeepCopy()
 	status.ObservedGeneration = ext.Generation
-	meta.RemoveStatusCondition(&status.Conditions, ocv1.TypeStalled)
-	for kind, is := range map[string]metav1.ConditionStatus{
-		ocv1.TypeReady: metav1.ConditionFalse, ocv1.TypeReconciling: metav1.ConditionTrue,
+	phase, other := ocv1.TypeReconciling, ocv1.TypeStalled
+	if reason == ocv1.ReasonDeletionBlocked {
+		phase, other = other, phase
+	}
+	meta.RemoveStatusCondition(&status.Conditions, other)
+	for _, condition := range []metav1.Condition{
+		{Type: ocv1.TypeReady, Status: metav1.ConditionFalse}, {Type: phase, Status: metav1.ConditionTrue},
 	} {
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: is, Reason: reason, Message: excerpt.Message(text),
-			ObservedGeneration: ext.Generation, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
-		})
+		condition.Reason, condition.Message = reason, excerpt.Message(text)
+		condition.ObservedGeneration, condition.LastTransitionTime = ext.Generation, metav1.NewTime(now.Truncate(time.Second))
+		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	return status
 }

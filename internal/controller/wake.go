@@ -22,7 +22,7 @@ type match func(*ocv1.ClusterExtension) bool
 // approved, is being deleted, or was left in the middle of a revision. Others were looked at
 // before, and are only looked at again.
 func isNews(ext *ocv1.ClusterExtension) bool {
-	return !ext.DeletionTimestamp.IsZero() || missingFinalizers(ext) != nil ||
+	return !ext.DeletionTimestamp.IsZero() || lacksFinalizers(ext) ||
 		ext.Status.ObservedGeneration != ext.Generation || isUnderway(ext)
 }
 

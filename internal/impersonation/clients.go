@@ -3,9 +3,9 @@
 // itself.
 //
 // Whatever touches the content of an extension, its pull secrets, or asks for its
-// rights goes through here, and no other package of the controller impersonates. The one
-// thing about content that is done as the controller is to watch the metadata of kinds that it
-// may watch, see [Selecting].
+// rights goes through here, and no other package of the controller impersonates. The two
+// things about content that are done as the controller are to watch the metadata of kinds
+// that it may watch, see [Selecting], and to list it before an extension goes, see [Listing].
 package impersonation
 
 import (
@@ -65,17 +65,24 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // selecting sends lists and watches of the metadata of what a label selector selects as the
-// controller, and nothing else.
+// controller, and nothing else. Without a selector, that is everything.
 type selecting struct {
-	labels string
-	base   string // the path of the API server, without a slash at the end
+	labels []string // at most one
+	base   string   // the path of the API server, without a slash at the end
 	next   http.RoundTripper
+
+	// narrows says that of several answers that a request would take the first one is asked
+	// for that has nothing but metadata.
+	narrows bool
 }
 
 // RoundTrip implements [http.RoundTripper]. It fails with [ErrNotSelecting] for all that is
 // neither a list nor a watch of the metadata of one kind in all namespaces by the label
-// selector, and for Secrets and Deployments.
+// selector, if there is one, and for Secrets and Deployments.
 func (s *selecting) RoundTrip(req *http.Request) (*http.Response, error) {
+	if s.narrows {
+		req = asMetadata(req)
+	}
 	if !s.allows(req) {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -90,7 +97,18 @@ func (s *selecting) RoundTrip(req *http.Request) (*http.Response, error) {
 func (s *selecting) allows(req *http.Request) bool {
 	path, ok := strings.CutPrefix(req.URL.Path, s.base)
 	return ok && req.Method == http.MethodGet && isSelectable(path) && asksForMetadata(req.Header["Accept"]) &&
-		slices.Equal(req.URL.Query()["labelSelector"], []string{s.labels})
+		slices.Equal(req.URL.Query()["labelSelector"], s.labels)
+}
+
+func asMetadata(req *http.Request) *http.Request {
+	for accepted := range strings.SplitSeq(req.Header.Get("Accept"), ",") {
+		if asksForMetadata([]string{accepted}) {
+			req = req.Clone(req.Context())
+			req.Header.Set("Accept", accepted)
+			return req
+		}
+	}
+	return req
 }
 
 // asksForMetadata is true if nothing but the metadata of objects will do as an answer.
@@ -178,7 +196,17 @@ func As[C any](c *Clients, account types.NamespacedName, build func(*rest.Config
 // be done but to list and to watch the metadata of the objects of one kind, in all namespaces,
 // that a label selector selects. Secrets and Deployments are not among them.
 func Selecting[C any](c *Clients, labels string, build func(*rest.Config, *http.Client) (C, error)) (C, error) {
-	client, err := build(c.config, withoutRedirects(&selecting{labels: labels, base: c.base, next: c.shared}))
+	return selectingAs(&selecting{labels: []string{labels}, base: c.base, next: c.shared}, c, build)
+}
+
+// Listing builds a client that is like that of [Selecting], for all objects of one kind.
+// Whatever else it would take for an answer, it asks for metadata alone.
+func Listing[C any](c *Clients, build func(*rest.Config, *http.Client) (C, error)) (C, error) {
+	return selectingAs(&selecting{base: c.base, next: c.shared, narrows: true}, c, build)
+}
+
+func selectingAs[C any](through *selecting, c *Clients, build func(*rest.Config, *http.Client) (C, error)) (C, error) {
+	client, err := build(c.config, withoutRedirects(through))
 	if err != nil {
 		err = fmt.Errorf("building a client that lists and watches: %w", err)
 	}

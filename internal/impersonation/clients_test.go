@@ -289,6 +289,61 @@ func TestNothingButSelectedObjectsIsReadAsTheController(t *testing.T) {
 	}
 }
 
+// TestNothingButMetadataIsListedAsTheController has requests that would take more for an
+// answer, and others that are not lists.
+func TestNothingButMetadataIsListedAsTheController(t *testing.T) {
+	t.Parallel()
+	const (
+		things   = "/apis/sample.test/v1/things?limit=500"
+		metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	)
+	for name, test := range map[string]struct {
+		method, path, accept string
+		want                 string // what is asked for; empty if nothing is
+	}{
+		"metadata":                {path: things, accept: metadata, want: metadata},
+		"metadata, or else all":   {path: things, accept: metadata + ",application/json", want: metadata},
+		"all, or else metadata":   {path: things, accept: "application/json," + metadata, want: metadata},
+		"all":                     {path: things, accept: "application/json"},
+		"by a label":              {path: things + "&labelSelector=a%3Db", accept: metadata},
+		"Secrets":                 {path: "/api/v1/secrets", accept: metadata},
+		"Deployments":             {path: "/apis/apps/v1/deployments", accept: metadata},
+		"one object":              {path: "/apis/sample.test/v1/things/a", accept: metadata},
+		"a deletion of all there": {method: http.MethodDelete, path: things, accept: metadata},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sent []string
+			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { sent = append(sent, req.Header.Get("Accept")) }))
+			t.Cleanup(server.Close)
+			clients, err := New(&rest.Config{Host: server.URL, Transport: &http.Transport{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			through, err := Listing(clients, func(_ *rest.Config, through *http.Client) (*http.Client, error) { return through, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			req, err := http.NewRequestWithContext(t.Context(), test.method, server.URL+test.path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Accept", test.accept)
+			response, err := through.Do(req)
+			if test.want == "" {
+				if !errors.Is(err, ErrNotSelecting) || len(sent) > 0 {
+					t.Errorf("%v, want ErrNotSelecting, and the server is asked for %q", err, sent)
+				}
+				return
+			}
+			if err != nil || len(sent) != 1 || sent[0] != test.want {
+				t.Fatalf("%v, and the server is asked for %q", err, sent)
+			}
+			_ = response.Body.Close()
+		})
+	}
+}
+
 // TestOwnRequestsFollowNoRedirects is about release records, and what is watched as the
 // controller.
 func TestOwnRequestsFollowNoRedirects(t *testing.T) {

@@ -26,6 +26,10 @@ type Owner struct {
 	// same name are taken over only if they are of the same package.
 	Package string
 
+	// Held says that the extension is being deleted, and that its content is looked after
+	// until its uninstall policy lets it go.
+	Held bool
+
 	// Replaceable are the kinds whose objects may be deleted and created again when a
 	// field of them cannot be changed.
 	Replaceable []schema.GroupKind

@@ -1,0 +1,86 @@
+package v1
+
+// UninstallPolicy says whether the content of an extension goes with it.
+//
+// +kubebuilder:validation:Enum=Delete;Orphan
+type UninstallPolicy string
+
+const (
+	// UninstallPolicyDelete has content deleted, as the other fields say.
+	UninstallPolicyDelete UninstallPolicy = "Delete"
+
+	// UninstallPolicyOrphan leaves everything that is installed, without an
+	// owner.
+	UninstallPolicyOrphan UninstallPolicy = "Orphan"
+)
+
+// DefinitionsUninstallPolicy says what becomes of CustomResourceDefinitions when
+// their extension is deleted.
+//
+// +kubebuilder:validation:Enum=Delete;Keep;RefuseWhileInUse
+type DefinitionsUninstallPolicy string
+
+const (
+	// DefinitionsUninstallPolicyDelete deletes them, and with them all custom
+	// resources of their kinds.
+	DefinitionsUninstallPolicyDelete DefinitionsUninstallPolicy = "Delete"
+
+	// DefinitionsUninstallPolicyKeep leaves them and their custom resources, and
+	// deletes everything else.
+	DefinitionsUninstallPolicyKeep DefinitionsUninstallPolicy = "Keep"
+
+	// DefinitionsUninstallPolicyRefuseWhileInUse deletes nothing at all as long as
+	// there are custom resources of them.
+	DefinitionsUninstallPolicyRefuseWhileInUse DefinitionsUninstallPolicy = "RefuseWhileInUse"
+)
+
+// CustomResourcesUninstallPolicy says when custom resources are deleted that go
+// with their definitions.
+//
+// +kubebuilder:validation:Enum=DeleteFirst
+type CustomResourcesUninstallPolicy string
+
+// CustomResourcesUninstallPolicyDeleteFirst deletes them while their operator still
+// runs, and waits until they are gone.
+const CustomResourcesUninstallPolicyDeleteFirst CustomResourcesUninstallPolicy = "DeleteFirst"
+
+// ClusterExtensionUninstallConfig says what becomes of content when its extension is
+// deleted.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.policy) || has(self.customResourceDefinitions) || has(self.customResources)",message="at least one of [policy customResourceDefinitions customResources] are required when uninstall is specified"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy != 'Orphan' || !has(self.customResourceDefinitions) && !has(self.customResources)",message="customResourceDefinitions and customResources are forbidden when policy is Orphan: everything stays"
+// +kubebuilder:validation:XValidation:rule="!has(self.customResources) || !has(self.customResourceDefinitions) || self.customResourceDefinitions == 'Delete'",message="customResources is forbidden unless customResourceDefinitions is Delete"
+type ClusterExtensionUninstallConfig struct {
+	// policy says whether content goes with the extension.
+	//
+	// Delete has it deleted, as the other fields say. Orphan leaves everything,
+	// without an owner, as kubectl delete --cascade=orphan does; the
+	// ServiceAccount has to be allowed to patch it. The other fields are
+	// forbidden then. Left out, Delete.
+	//
+	// +optional
+	Policy UninstallPolicy `json:"policy,omitempty"`
+
+	// customResourceDefinitions says what becomes of the definitions of the
+	// extension.
+	//
+	// Delete deletes them, and with them all custom resources of their kinds in
+	// all namespaces. Keep leaves them and their custom resources; an extension
+	// of the same name takes them over. RefuseWhileInUse deletes nothing as long
+	// as there are custom resources of them: the operator goes on running, the
+	// condition Ready names them, and the deletion goes on by itself when the
+	// last one is gone. Left out, Delete.
+	//
+	// +optional
+	CustomResourceDefinitions DefinitionsUninstallPolicy `json:"customResourceDefinitions,omitempty"`
+
+	// customResources says when custom resources are deleted that go with their
+	// definitions. It is forbidden unless customResourceDefinitions is Delete.
+	//
+	// DeleteFirst deletes them while the operator still runs, so that it can
+	// remove their finalizers, waits until they are gone, deletes the operator,
+	// and then the rest. Left out, everything goes at the same time.
+	//
+	// +optional
+	CustomResources CustomResourcesUninstallPolicy `json:"customResources,omitempty"`
+}

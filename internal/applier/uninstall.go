@@ -1,0 +1,249 @@
+package applier
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
+)
+
+// KeepDefinitions removes the extension as the owner of its definitions, so that they and
+// their custom resources stay when it goes, and gives their names. An extension of the same
+// name takes them over by their marks. Conversion by a webhook, which would fail without the
+// operator, is ended where nothing needs it; if it is needed, it fails with
+// [*installation.ConversionError] before anything is written. It writes as the
+// ServiceAccount.
+func (a *Applier) KeepDefinitions(ctx context.Context, owner object.Owner) (kept []string, err error) {
+	definitions, err := a.ownedDefinitions(ctx, owner)
+	if err != nil || len(definitions) == 0 {
+		return nil, err
+	}
+	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	if err != nil {
+		return nil, err
+	}
+	patches, err := keepingPatches(ctx, client, owner, definitions)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(patches)) {
+		options := metav1.PatchOptions{FieldManager: object.FieldManager}
+		_, err := client.Resource(definitionResource).Patch(ctx, name, types.MergePatchType, patches[name], options)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return kept, fmt.Errorf("CustomResourceDefinition %q: %w", name, err)
+		}
+		kept = append(kept, name)
+		log.FromContext(ctx).Info("keeps the definition", "object", object.Key{GroupKind: object.DefinitionKind, Name: name}.Logged())
+	}
+	return kept, nil
+}
+
+// keepingPatches are those of all definitions that are there, by their names. It only reads.
+func keepingPatches(ctx context.Context, client dynamic.Interface, owner object.Owner, definitions []definition) (map[string][]byte, error) {
+	patches := map[string][]byte{}
+	var errs []error
+	for _, one := range definitions {
+		live, err := client.Resource(definitionResource).Get(ctx, one.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition %q: %w", one.name, err))
+			continue
+		}
+		if patches[one.name], err = keepingPatch(owner, live); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return patches, errors.Join(errs...)
+}
+
+// keepingPatch is to exactly the definition that was read.
+func keepingPatch(owner object.Owner, live *unstructured.Unstructured) ([]byte, error) {
+	marked := &unstructured.Unstructured{Object: map[string]any{}}
+	marked.SetLabels(owner.Own(live).GetLabels())
+	marked.SetAnnotations(live.GetAnnotations())
+	owner.Stamp(marked)
+	patch := map[string]any{"metadata": map[string]any{
+		"uid":             live.GetUID(),
+		"resourceVersion": live.GetResourceVersion(),
+		"ownerReferences": owner.OtherReferences(live),
+		"labels":          marked.GetLabels(),
+		"annotations":     marked.GetAnnotations(),
+	}}
+	var read apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &read); err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %q: %w", live.GetName(), err)
+	}
+	if isConverted(&read) {
+		if err := checkConversion(&read); err != nil {
+			return nil, err
+		}
+		patch["spec"] = map[string]any{"conversion": map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil}}
+	}
+	return json.Marshal(patch)
+}
+
+func isConverted(definition *apiextensionsv1.CustomResourceDefinition) bool {
+	return definition.Spec.Conversion != nil && definition.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+// checkConversion fails with [*installation.ConversionError] unless all objects are stored
+// in the one version that is served.
+func checkConversion(definition *apiextensionsv1.CustomResourceDefinition) error {
+	var served []string
+	for _, version := range definition.Spec.Versions {
+		if version.Served {
+			served = append(served, version.Name)
+		}
+	}
+	if stored := definition.Status.StoredVersions; len(served) != 1 || !slices.Equal(stored, served) {
+		return &installation.ConversionError{Definition: definition.Name, Stored: stored, Served: served}
+	}
+	return nil
+}
+
+// maxDeleted is how many custom resources of a definition one pass deletes. The next one
+// goes on.
+const maxDeleted = 500
+
+// DeleteCustomResources deletes what there is of the kinds of the definitions of an
+// extension, and does not wait for it. It may leave some for the next call. It reads and
+// deletes as the ServiceAccount. It fails with [object.ErrOwnerGone] if the content is to
+// stay by now.
+func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner) error {
+	if err := a.confirm(ctx, owner); err != nil {
+		return err
+	}
+	definitions, err := a.ownedDefinitions(ctx, owner)
+	if err != nil {
+		return err
+	}
+	client, err := impersonation.As(a.clients, owner.Account(), metadataClient)
+	if err != nil {
+		return err
+	}
+	a.memory(owner).uses.forget() // they are told otherwise from now on
+	var errs []error
+	for _, one := range definitions {
+		err := one.err
+		if err == nil {
+			err = deleteAll(ctx, client, one.resource)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("custom resources of %s: %w", one.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// deleteAll deletes exactly the objects that it reads, up to [maxDeleted].
+func deleteAll(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) error {
+	options := metav1.ListOptions{Limit: maxListed}
+	deleted := 0
+	for range maxPages {
+		list, err := client.Resource(resource).List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			live := &list.Items[i]
+			if live.DeletionTimestamp != nil {
+				continue
+			}
+			err := client.Resource(resource).Namespace(live.Namespace).Delete(ctx, live.Name, metav1.DeleteOptions{
+				Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
+			})
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return err
+			}
+			if deleted++; deleted == maxDeleted {
+				return nil
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+var deploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+
+// DeleteWorkloads deletes what an extension owns that runs something, and names what is
+// not gone yet, with its pods and replicas. It reads and deletes as the ServiceAccount. It
+// fails with [object.ErrOwnerGone] if the content is to stay by now.
+func (a *Applier) DeleteWorkloads(ctx context.Context, owner object.Owner) (left []string, err error) {
+	if err := a.confirm(ctx, owner); err != nil {
+		return nil, err
+	}
+	client, err := impersonation.As(a.clients, owner.Account(), metadataClient)
+	if err != nil {
+		return nil, err
+	}
+	history, err := a.histories.AsIs(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := history.Objects(ctx, release.None)
+	if err != nil {
+		return nil, err
+	}
+	known, err := object.Known(a.config.Mapper, owner, objects)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range deletablesOf(slices.Collect(maps.Values(known))) {
+		if one.key.GroupKind != deploymentKind {
+			continue
+		}
+		found, err := deleteWorkload(ctx, client, owner, one)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", one.key, err)
+		}
+		if found != nil {
+			left = append(left, found.String())
+		}
+	}
+	return left, nil
+}
+
+// deleteWorkload is nil for what is gone, or belongs to others.
+func deleteWorkload(ctx context.Context, client metadata.Interface, owner object.Owner, one deletable) (*remainingObject, error) {
+	live, err := one.read(ctx, client)
+	if apierrors.IsNotFound(err) || err == nil && !owner.IsOwnerOf(live) {
+		return nil, nil
+	}
+	if err == nil && live.DeletionTimestamp == nil {
+		foreground := metav1.DeletePropagationForeground // until its pods are gone
+		err = client.Resource(one.resource).Namespace(one.key.Namespace).Delete(ctx, one.key.Name, metav1.DeleteOptions{
+			PropagationPolicy: &foreground, Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
+		})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &remainingObject{Key: one.key, Finalizers: theirFinalizers(live)}, nil
+}

@@ -1,0 +1,371 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
+
+// UninstallPolicy is what becomes of the content of an extension that is deleted.
+type UninstallPolicy string
+
+// Uninstall policies. All but UninstallDeleteFirst can be the default of a controller.
+const (
+	// UninstallDelete lets everything go at the same time. It asks nothing.
+	UninstallDelete UninstallPolicy = "Delete"
+
+	// UninstallDeleteFirst deletes custom resources, then what runs, and lets the rest go.
+	UninstallDeleteFirst UninstallPolicy = "DeleteFirst"
+
+	// UninstallKeep keeps definitions, and lets the rest go.
+	UninstallKeep UninstallPolicy = "Keep"
+
+	// UninstallRefuseWhileInUse lets nothing go while there are custom resources.
+	UninstallRefuseWhileInUse UninstallPolicy = "RefuseWhileInUse"
+
+	// UninstallOrphan keeps everything.
+	UninstallOrphan UninstallPolicy = "Orphan"
+)
+
+// DefaultUninstallPolicies are those that extensions can have which have none of their own.
+func DefaultUninstallPolicies() []UninstallPolicy {
+	return []UninstallPolicy{UninstallDelete, UninstallKeep, UninstallRefuseWhileInUse, UninstallOrphan}
+}
+
+// uninstallPolicyOf is that of an extension, which is the default if it has none.
+func uninstallPolicyOf(ext *ocv1.ClusterExtension, byDefault UninstallPolicy) UninstallPolicy {
+	config := ext.Spec.Uninstall
+	switch {
+	case config == nil:
+		return cmp.Or(byDefault, UninstallDelete)
+	case config.Policy == ocv1.UninstallPolicyOrphan:
+		return UninstallOrphan
+	case config.CustomResourceDefinitions == ocv1.DefinitionsUninstallPolicyKeep:
+		return UninstallKeep
+	case config.CustomResourceDefinitions == ocv1.DefinitionsUninstallPolicyRefuseWhileInUse:
+		return UninstallRefuseWhileInUse
+	case config.CustomResources == ocv1.CustomResourcesUninstallPolicyDeleteFirst:
+		return UninstallDeleteFirst
+	default:
+		return UninstallDelete
+	}
+}
+
+// uninstallStep is what is next for an extension that is being deleted.
+type uninstallStep int
+
+const (
+	// stepRelease lets the extension go, and what it owns with it.
+	stepRelease uninstallStep = iota
+
+	// stepRefuse lets nothing go, and looks after the content.
+	stepRefuse
+
+	// stepDeleteCustomResources deletes those that are not being deleted yet, and looks
+	// after the content: the operator has to run.
+	stepDeleteCustomResources
+
+	// stepDeleteWorkloads deletes what runs.
+	stepDeleteWorkloads
+)
+
+// uninstallStepOf decides by how definitions are used. What is not known counts as used.
+func uninstallStepOf(policy UninstallPolicy, uses []installation.Use, workloadsGone bool) uninstallStep {
+	isUnknown := func(use installation.Use) bool { return use.Err != nil }
+	isUsed := func(use installation.Use) bool { return use.Count > 0 }
+	isUsedByOthers := func(use installation.Use) bool { return use.Count > use.Own }
+	switch policy {
+	case UninstallRefuseWhileInUse:
+		if slices.ContainsFunc(uses, isUnknown) || slices.ContainsFunc(uses, isUsedByOthers) {
+			return stepRefuse
+		}
+	case UninstallDeleteFirst:
+		switch {
+		case slices.ContainsFunc(uses, isUnknown):
+			return stepRefuse
+		case slices.ContainsFunc(uses, isUsed):
+			return stepDeleteCustomResources
+		case !workloadsGone:
+			return stepDeleteWorkloads
+		}
+	case UninstallDelete, UninstallKeep, UninstallOrphan: // do not depend on it
+	}
+	return stepRelease
+}
+
+const (
+	// uninstallPatience is how long what goes first may take, before a person is asked to
+	// look at it.
+	uninstallPatience = time.Minute
+
+	// uninstallInterval is how often to look until then, and uninstallRetry after that and
+	// after errors.
+	uninstallInterval = 2 * time.Second
+	uninstallRetry    = 30 * time.Second
+)
+
+// uninstallProgress is how far the uninstall policy of an extension has come.
+type uninstallProgress struct {
+	// released says that the extension may go. All else is about one that may not.
+	released bool
+
+	// queued says that it has to wait for its turn.
+	queued bool
+
+	// reason and text are for the status.
+	reason, text string
+
+	// wait is when to look again, if nothing wakes the extension before.
+	wait time.Duration
+}
+
+// uninstall carries out the policy of an extension that is being deleted, as far as it
+// goes. Any write of it can be the last one of this process: each pass begins with what the
+// cluster has.
+func (r *Reconciler) uninstall(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
+	wanted.Owner.Held = true
+	switch policy {
+	case UninstallKeep:
+		return r.keepDefinitions(ctx, ext, wanted)
+	case UninstallOrphan:
+		return r.orphanAll(ctx, ext, wanted)
+	case UninstallRefuseWhileInUse, UninstallDeleteFirst:
+		return r.uninstallByUse(ctx, ext, wanted, policy)
+	case UninstallDelete:
+	}
+	return uninstallProgress{released: true}
+}
+
+func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
+	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	if err != nil {
+		return r.blocked(ctx, wanted, unknownUseText(err), uninstallRetry)
+	}
+	switch uninstallStepOf(policy, uses.Definitions, false) {
+	case stepRefuse:
+		return r.blocked(ctx, wanted, refusedText(policy, uses.Definitions), cmp.Or(uses.RecheckAfter, uninstallRetry))
+	case stepDeleteCustomResources:
+		if err := r.Uninstalls.DeleteCustomResources(ctx, wanted.Owner); err != nil {
+			return r.blocked(ctx, wanted, failedUninstallText("custom resources are deleted", err), uninstallRetry)
+		}
+		return r.waits(ctx, ext, wanted, goingFirstText(uses.Definitions))
+	case stepDeleteWorkloads:
+		left, err := r.Uninstalls.DeleteWorkloads(ctx, wanted.Owner)
+		if err != nil {
+			return r.blocked(ctx, wanted, failedUninstallText("the operator is deleted", err), uninstallRetry)
+		}
+		if len(left) > 0 {
+			return r.waitsFor(ext, "being deleted, which waits until the operator is gone: "+excerpt.Of(left, maxList))
+		}
+		return r.releaseIfUnused(ctx, wanted, policy)
+	case stepRelease:
+	}
+	return uninstallProgress{released: true}
+}
+
+// releaseIfUnused looks once more: the operator may have made custom resources while it
+// was being deleted.
+func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy UninstallPolicy) uninstallProgress {
+	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	if err == nil && uninstallStepOf(policy, uses.Definitions, true) == stepRelease {
+		return uninstallProgress{released: true}
+	}
+	return uninstallProgress{reason: ocv1.ReasonTerminating, text: "being deleted, which begins again with custom resources: some were made meanwhile", wait: uninstallInterval}
+}
+
+// keepDefinitions has the definitions belong to nobody, so that only the rest goes.
+func (r *Reconciler) keepDefinitions(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
+	kept, err := r.Uninstalls.KeepDefinitions(ctx, wanted.Owner)
+	if err != nil {
+		return r.blocked(ctx, wanted, keepingText(err), uninstallRetry)
+	}
+	if len(kept) > 0 {
+		r.emit(ext, &transition{
+			kind: corev1.EventTypeNormal, reason: eventDefinitionsKept,
+			note: fmt.Sprintf("%d CustomResourceDefinitions stay, and all custom resources: %s", len(kept), excerpt.Of(kept, maxText/2)),
+		})
+	}
+	return uninstallProgress{released: true}
+}
+
+// orphanAll has all content belong to nobody. Unlike the deletion that asks for the same,
+// it is not given up: nobody else has begun with it.
+func (r *Reconciler) orphanAll(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
+	r.forget(ctx, ext.Name) // or else what is orphaned would be put back
+	err := r.Deletions.Orphan(ctx, wanted.Owner)
+	switch {
+	case err == nil:
+		r.removals.markOrphaning(ext.UID)
+		return uninstallProgress{released: true}
+	case isQueued(err):
+		return uninstallProgress{queued: true}
+	}
+	text := stillOwnedText(err)
+	if r.isPatient(ext) {
+		return uninstallProgress{reason: ocv1.ReasonOrphaning, text: text, wait: orphanRetry}
+	}
+	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: uninstallRetry}
+}
+
+// isPatient says that a deletion has not taken long yet.
+func (r *Reconciler) isPatient(ext *ocv1.ClusterExtension) bool {
+	return r.Now().Sub(ext.DeletionTimestamp.Time) < uninstallPatience
+}
+
+// waits is for custom resources that are being deleted, while their operator is looked
+// after.
+func (r *Reconciler) waits(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, text string) uninstallProgress {
+	progress := r.waitsFor(ext, text)
+	progress.text = r.blocked(ctx, wanted, text, 0).text
+	return progress
+}
+
+func (r *Reconciler) waitsFor(ext *ocv1.ClusterExtension, text string) uninstallProgress {
+	if r.isPatient(ext) {
+		return uninstallProgress{reason: ocv1.ReasonTerminating, text: text, wait: uninstallInterval}
+	}
+	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: uninstallRetry / 2}
+}
+
+// blocked is for an extension that stays until a person acts. Its content is looked after.
+func (r *Reconciler) blocked(ctx context.Context, wanted Wanted, text string, wait time.Duration) uninstallProgress {
+	if err := r.lookAfter(ctx, wanted); err != nil {
+		text = excerpt.Line(text, maxText-maxPart) + "; what is installed cannot be repaired: " + excerpt.Line(err.Error(), maxList)
+	}
+	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: wait}
+}
+
+// lookAfter repairs what an extension that is being deleted has installed. It asks the
+// cluster for nothing while nothing has changed, and seldom after an error.
+func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) error {
+	if failed := r.removals.lastRepair(wanted.Owner.UID); failed.err != nil && r.Now().Before(failed.next) {
+		return failed.err
+	}
+	state, err := r.Releases.Observe(ctx, wanted.Owner)
+	if err == nil && state.Installed != nil {
+		var result installation.Result
+		result, err = r.Releases.Repair(ctx, wanted.Owner)
+		logChanges(ctx, Outcome{Owner: wanted.Owner, Installed: state.Installed, Repair: result})
+	}
+	if isQueued(err) || errors.Is(err, object.ErrOwnerGone) {
+		err = nil // the next pass finds out
+	}
+	r.removals.noteRepair(wanted.Owner.UID, failedRepair{err: err, next: r.Now().Add(uninstallRetry)})
+	return err
+}
+
+// holdDeletion tells why an extension that is being deleted stays.
+func (r *Reconciler) holdDeletion(ctx context.Context, ext *ocv1.ClusterExtension, progress uninstallProgress) (ctrl.Result, error) {
+	if progress.queued {
+		return r.waitToDelete(ctx, ext)
+	}
+	if isForeground(ext.Finalizers) { // no finalizer of ours holds that
+		progress.text = "deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " + progress.text
+	}
+	before := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
+	_, err := r.writeTerminating(ctx, ext, progress.reason, progress.text)
+	if err == nil && progress.reason == ocv1.ReasonDeletionBlocked && (before == nil || before.Reason != progress.reason) {
+		log.FromContext(ctx).Info("deletion is held up", keyReason, excerpt.Line(progress.text, maxText))
+	}
+	return ctrl.Result{RequeueAfter: progress.wait}, client.IgnoreNotFound(err)
+}
+
+// isUsedAgain looks for custom resources for the last time before an extension goes that is
+// not to go while there are some. What is made after that goes with it.
+func (r *Reconciler) isUsedAgain(ctx context.Context, wanted Wanted, policy UninstallPolicy) bool {
+	if policy != UninstallRefuseWhileInUse {
+		return false
+	}
+	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	return err != nil || uninstallStepOf(policy, uses.Definitions, true) != stepRelease
+}
+
+const wayOut = "or have another spec.uninstall"
+
+// refusedText names what holds up a deletion: what is not known, counts, and the first
+// objects.
+func refusedText(policy UninstallPolicy, uses []installation.Use) string {
+	var counts, first, unknown []string
+	for _, use := range uses {
+		switch others := use.Count - use.Own; {
+		case use.Err != nil:
+			unknown = append(unknown, unknownText(use))
+		case others > 0 && policy == UninstallRefuseWhileInUse:
+			counts = append(counts, fmt.Sprintf("%d of %s", others, use.Definition))
+			first = append(first, namesOf(use, others)...)
+		}
+	}
+	var parts []string
+	if len(counts) > 0 {
+		parts = append(parts, "deletion is refused while there are custom resources: "+excerpt.Of(counts, maxList)+": "+
+			firstOf(first)+"; delete them, "+wayOut)
+	}
+	if len(unknown) > 0 {
+		parts = append(parts, "deletion is refused because it is not known how many custom resources there are: "+excerpt.Of(unknown, maxPart)+", "+wayOut)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// namesOf are those first that the extension does not own, of which there are some.
+func namesOf(use installation.Use, others int64) []string {
+	named := min(int64(len(use.First)), others)
+	return textsOf(use.First[:named])
+}
+
+// firstOf names as many objects as there is room for, at most [installation.MaxFirst].
+func firstOf(names []string) string {
+	named := names[:min(len(names), installation.MaxFirst)]
+	return strings.Join(named, ", ")
+}
+
+func unknownText(use installation.Use) string {
+	if denied, ok := errors.AsType[*installation.UncountedError](use.Err); ok {
+		return denied.Error() + ": give one of them that right"
+	}
+	return fmt.Sprintf("%s: %v", use.Definition, use.Err)
+}
+
+func unknownUseText(err error) string {
+	return excerpt.Line("deletion is refused because it is not known which custom resources there are: "+err.Error(), maxText)
+}
+
+// goingFirstText says what holds up custom resources that are deleted before their
+// operator.
+func goingFirstText(uses []installation.Use) string {
+	var counts, first []string
+	for _, use := range uses {
+		if use.Count > 0 {
+			counts = append(counts, fmt.Sprintf("%d of %s", use.Count, use.Definition))
+			first = append(first, textsOf(use.First)...)
+		}
+	}
+	return "being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
+		excerpt.Of(counts, maxList) + ": " + firstOf(first)
+}
+
+func keepingText(err error) string {
+	text := "deletion is refused because definitions cannot be kept: " + err.Error()
+	if _, ok := errors.AsType[*installation.ConversionError](err); ok {
+		text += "; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, " + wayOut
+	}
+	return excerpt.Line(text, maxText)
+}
+
+func failedUninstallText(what string, err error) string {
+	return excerpt.Line("being deleted, which waits until "+what+": "+err.Error()+"; give the ServiceAccount that right if it lacks it, "+wayOut, maxText)
+}
