@@ -18,6 +18,11 @@ type Options struct {
 	// Certificates says who issues the certificates of webhooks. Bundles with
 	// webhooks are unsupported without one.
 	Certificates CertificateProvider
+
+	// ConditionName sets the variable OPERATOR_CONDITION_NAME to the name of the bundle, in
+	// each container of its deployments that has no such variable. The reference
+	// implementation does not set it: what is compared with its objects goes without.
+	ConditionName bool
 }
 
 // Config is what a user can set for a bundle.

@@ -48,6 +48,7 @@ type renderer struct {
 	config       *DeploymentConfig
 	aggregate    bool
 	certificates certificates
+	naming       bool
 	objects      objectSet
 }
 
@@ -59,6 +60,7 @@ func newRenderer(b *Bundle, opts Options, watched []string) *renderer {
 		config:       opts.Config.Deployment,
 		aggregate:    opts.Config.AggregatedClusterRoles,
 		certificates: opts.Certificates.certificates(),
+		naming:       opts.ConditionName,
 	}
 }
 

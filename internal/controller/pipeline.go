@@ -362,6 +362,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		InstallNamespace: wanted.Owner.Namespace,
 		Config:           config,
 		Certificates:     certificates,
+		ConditionName:    true,
 	})
 	if err != nil {
 		return installation.Desired{}, StageRender, err
