@@ -38,6 +38,10 @@ type Config struct {
 	// AggregatedClusterRoles adds the APIs of the bundle to the ClusterRoles
 	// admin, edit and view, as classic OLM did.
 	AggregatedClusterRoles bool
+
+	// OperatorConditions makes the OperatorCondition of the bundle, with the rights of the
+	// operator to write it, where there can be one: see [Bundle.CanHaveOperatorCondition].
+	OperatorConditions bool
 }
 
 // watchedNamespaces is [""] for all namespaces, or the one that is watched.

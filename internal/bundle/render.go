@@ -49,6 +49,7 @@ type renderer struct {
 	aggregate    bool
 	certificates certificates
 	naming       bool
+	condition    string
 	objects      objectSet
 }
 
@@ -61,6 +62,7 @@ func newRenderer(b *Bundle, opts Options, watched []string) *renderer {
 		aggregate:    opts.Config.AggregatedClusterRoles,
 		certificates: opts.Certificates.certificates(),
 		naming:       opts.ConditionName,
+		condition:    b.OperatorCondition(opts.Config),
 	}
 }
 
@@ -72,6 +74,7 @@ func (r *renderer) render() ([]*unstructured.Unstructured, error) {
 		r.aggregatedClusterRoles,
 		r.crds,
 		r.manifests,
+		r.operatorCondition,
 		r.deployments,
 		r.webhookConfigurations,
 		r.webhookServices,
