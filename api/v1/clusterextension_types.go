@@ -441,7 +441,7 @@ type ClusterExtensionStatus struct {
 	//     InvalidConfiguration, ProgressDeadlineExceeded).
 	//   - Ready is True when all is as wanted and the workloads are available
 	//     (Succeeded), also while an upgrade waits for an approval that the spec
-	//     asks for (ApprovalPending), Unknown while nothing is amiss but an
+	//     asks for (ApprovalPending), or for the operator (UpgradeHeld), Unknown while nothing is amiss but an
 	//     installation, an upgrade or a rollout takes its time (RollingOut), or when
 	//     it cannot be told (AvailabilityUnknown), False otherwise. Its message says
 	//     which newer bundles were left out and why, what they require, and who

@@ -20,8 +20,8 @@ const (
 	// TypeReady says whether all is as wanted, and tells in its message what the
 	// other conditions leave open: which newer bundles were left out and why,
 	// what they require, and who requires this extension. It has the reasons of
-	// Progressing, those of Available, and RolloutFailed, ApprovalPending and
-	// Terminating. It is Unknown while nothing is amiss but work goes on, and while
+	// Progressing, those of Available, and RolloutFailed, ApprovalPending,
+	// UpgradeHeld and Terminating. It is Unknown while nothing is amiss but work goes on, and while
 	// the release records cannot be read. It is an addition to the API of the
 	// reference implementation.
 	TypeReady = "Ready"
@@ -139,6 +139,11 @@ const (
 	// approval that spec.install.preflight.permissions asks for. What is installed
 	// is as wanted until then.
 	ReasonApprovalPending = "ApprovalPending"
+
+	// ReasonUpgradeHeld is set on Ready=True while the installed operator, or an
+	// administrator in its place, says by its OperatorCondition that it is not to be
+	// upgraded now. What is installed is as wanted until then.
+	ReasonUpgradeHeld = "UpgradeHeld"
 
 	// ReasonDeprecated is set on a deprecation condition that is True.
 	ReasonDeprecated = "Deprecated"

@@ -125,7 +125,7 @@ func reported(ext *ocv1.ClusterExtension, chosen error) string {
 		return ""
 	case progressing.Reason != ocv1.ReasonSucceeded && progressing.Reason != ocv1.ReasonRollingOut:
 		return progressing.Message
-	case ready != nil && ready.Reason == ocv1.ReasonApprovalPending:
+	case ready != nil && (ready.Reason == ocv1.ReasonApprovalPending || ready.Reason == ocv1.ReasonUpgradeHeld):
 		return ready.Message
 	}
 	return ""

@@ -67,6 +67,10 @@ type Outcome struct {
 	// then: until it is given, what is installed is what is wanted.
 	Pending *preflight.ApprovalError
 
+	// Veto is why the operator that is installed is not upgraded. There is no error then
+	// either.
+	Veto *VetoError
+
 	// Notes are what the checks of an upgrade have found and let pass.
 	Notes []string
 
@@ -135,7 +139,18 @@ func (o *Outcome) refused(err error) {
 // hasMore says that this pass has done what it could, and that there is more
 // to do at once.
 func (o *Outcome) hasMore() bool {
-	return o.Err == nil && o.Pending == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
+	return o.Err == nil && o.waitsFor() == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
+}
+
+// waitsFor is what somebody has to agree to before the way forward goes on; nil for nothing.
+func (o *Outcome) waitsFor() error {
+	switch {
+	case o.Pending != nil:
+		return o.Pending
+	case o.Veto != nil:
+		return o.Veto
+	}
+	return nil
 }
 
 // ownerGone says that the pass has ended because there is nobody left to do it for.
@@ -171,6 +186,10 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		r.keep(ctx, wanted, &outcome)
 	case Install, Upgrade:
 		r.observeWorkloads(wanted, &outcome)
+		if veto := r.veto(ctx, wanted, &outcome); veto != nil {
+			r.heed(ctx, wanted, &outcome, veto)
+			break
+		}
 		r.advance(ctx, wanted, &outcome, announced)
 	}
 	if outcome.Waiting {
@@ -373,7 +392,10 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		}
 	}
 	return installation.Desired{
-		Revision:    installation.Revision{Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs},
+		Revision: installation.Revision{
+			Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs,
+			OperatorCondition: content.OperatorCondition(config),
+		},
 		Objects:     objects,
 		Annotations: content.CSV.Annotations,
 		Preflight:   wanted.Preflight,

@@ -28,6 +28,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if outcome.Pending != nil {
 		first += fmt.Sprintf("; %s; %s prints the rules that it takes", outcome.Pending, rights(outcome.Owner))
 	}
+	if outcome.Veto != nil {
+		first += "; " + outcome.Veto.Error()
+	}
 	if outcome.RepairErr != nil && outcome.Stage != StageRepair {
 		parts = append(parts, "what is installed cannot be repaired: "+outcome.RepairErr.Error())
 	}
