@@ -516,7 +516,8 @@ type ClusterExtensionStatus struct {
 	//     InvalidConfiguration, ProgressDeadlineExceeded).
 	//   - Ready is True when all is as wanted and the workloads are available
 	//     (Succeeded), also while an upgrade waits for an approval that the spec
-	//     asks for (ApprovalPending), or while nothing is written because the spec
+	//     asks for (ApprovalPending), while the operator that is installed refuses it
+	//     (UpgradeHeld), or while nothing is written because the spec
 	//     says so (Suspended), Unknown while nothing is amiss but an
 	//     installation, an upgrade or a rollout takes its time (RollingOut), or when
 	//     it cannot be told (AvailabilityUnknown), False otherwise. Its message says

@@ -20,8 +20,9 @@ const (
 	// TypeReady says whether all is as wanted, and tells in its message what the
 	// other conditions leave open: which newer bundles were left out and why,
 	// what they require, and who requires this extension. It has the reasons of
-	// Progressing, those of Available, and RolloutFailed, ApprovalPending, Suspended,
-	// Terminating, Orphaning and DeletionBlocked. It is Unknown while nothing is amiss but work goes on, and while
+	// Progressing, those of Available, and RolloutFailed, ApprovalPending, UpgradeHeld,
+	// Suspended, Terminating, Orphaning and DeletionBlocked. It is Unknown while nothing
+	// is amiss but work goes on, and while
 	// the release records cannot be read. It is an addition to the API of the
 	// reference implementation.
 	TypeReady = "Ready"
@@ -159,6 +160,11 @@ const (
 
 	// ReasonUserRequested is set on Suspended=True while spec.suspend is true.
 	ReasonUserRequested = "UserRequested"
+
+	// ReasonUpgradeHeld is set on Ready=True while the installed operator, or an
+	// administrator in its place, says by its OperatorCondition that it is not to be
+	// upgraded now. What is installed is as wanted until then.
+	ReasonUpgradeHeld = "UpgradeHeld"
 
 	// ReasonDeprecated is set on a deprecation condition that is True.
 	ReasonDeprecated = "Deprecated"

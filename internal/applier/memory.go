@@ -32,6 +32,9 @@ type memory struct {
 	// diagnoses are why workloads do not serve.
 	diagnoses diagnoses
 
+	// claims are those of the operator that is installed; nil until they were read.
+	claims *claims
+
 	// history are the release records; nil until they were listed.
 	history *release.History
 

@@ -119,6 +119,22 @@ func TestCopiesOfAConfigurationAreBounded(t *testing.T) { //nolint:paralleltest 
 	}
 }
 
+// TestCopiesOfANameAreBounded: each container has one.
+func TestCopiesOfANameAreBounded(t *testing.T) {
+	t.Parallel()
+	b := withContainers(1, 1<<10)
+	for size, want := range map[int]string{
+		bundle.MaxNameCopiesBytes >> 10: "",
+		bundle.MaxNameCopiesBytes>>10 + 1: "invalid bundle: metadata.name: the name has 8193 bytes, and each of 1024 containers gets a copy " +
+			"as OPERATOR_CONDITION_NAME; all copies may have 8388608 bytes",
+	} {
+		b.CSV.Name = strings.Repeat("x", size)
+		if err := render(t, b, ""); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("err = %v, want %q", err, want)
+		}
+	}
+}
+
 // TestDeploymentsAreBounded: each of them gets the annotations of the bundle.
 func TestDeploymentsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
 	annotations := map[string]string{}

@@ -16,6 +16,7 @@ const (
 	keyWatchNamespace         = "watchNamespace"
 	keyDeploymentConfig       = "deploymentConfig"
 	keyAggregatedClusterRoles = "aggregatedClusterRoles"
+	keyOperatorConditions     = "operatorConditions"
 )
 
 // ParseConfig reads what a user wrote as configuration for a bundle, YAML or
@@ -59,8 +60,11 @@ func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, err
 		return Config{}, newConfigError(problems...)
 	}
 	aggregated, _ := object[keyAggregatedClusterRoles].(bool)
+	conditions, _ := object[keyOperatorConditions].(bool)
 	watch, _ := object[keyWatchNamespace].(string)
-	return Config{WatchNamespace: watch, Deployment: deployment, AggregatedClusterRoles: aggregated}, nil
+	return Config{
+		WatchNamespace: watch, Deployment: deployment, AggregatedClusterRoles: aggregated, OperatorConditions: conditions,
+	}, nil
 }
 
 // watchProblem is empty when a configuration names a namespace as the bundle

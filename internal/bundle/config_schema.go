@@ -65,6 +65,7 @@ func configProperties(b *Bundle) map[string]any {
 	properties := map[string]any{
 		keyDeploymentConfig:       true,
 		keyAggregatedClusterRoles: map[string]any{"type": "boolean"},
+		keyOperatorConditions:     map[string]any{"type": "boolean"},
 	}
 	if b.hasWatchNamespace() {
 		properties[keyWatchNamespace] = map[string]any{

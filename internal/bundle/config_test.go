@@ -134,8 +134,8 @@ func TestConfigProblems(t *testing.T) {
 		"truncated":     {reason: "the cause without the names of parsers", inline: `{"a`, want: []string{"found unexpected end of stream"}},
 		"two documents": {reason: "one would be ignored", inline: "{}\n---\n{}", want: []string{"more than one document"}},
 		"unknown": {reason: "all of them, sorted", inline: "{b: 1, a: 1}", want: []string{
-			`unknown field "a", want one of aggregatedClusterRoles, deploymentConfig, watchNamespace`,
-			`unknown field "b", want one of aggregatedClusterRoles, deploymentConfig, watchNamespace`,
+			`unknown field "a", want one of aggregatedClusterRoles, deploymentConfig, operatorConditions, watchNamespace`,
+			`unknown field "b", want one of aggregatedClusterRoles, deploymentConfig, operatorConditions, watchNamespace`,
 		}},
 		"long":   {reason: "a namespace is a DNS label", inline: "watchNamespace: " + strings.Repeat("a", 64), want: []string{`field "watchNamespace" must have maximum length of 63 (len=64)`}},
 		"number": {reason: "no guess about its text", inline: "watchNamespace: 7", want: []string{`invalid type for field "watchNamespace": got number, want string`}},
@@ -154,6 +154,7 @@ func TestConfigProblems(t *testing.T) {
 			inline: "deploymentConfig: {tolerations: [{operator: Equals, effect: NoSchedule}, {effect: ''}]}",
 			want:   []string{`invalid value for field "deploymentConfig.tolerations[0].operator": got "Equals", want one of "Exists", "Equal", "Lt", "Gt"`},
 		},
+		"conditions":  {reason: "on or off", inline: "operatorConditions: always", want: []string{`invalid type for field "operatorConditions": got string, want boolean`}},
 		"aggregation": {reason: "on or off", inline: "aggregatedClusterRoles: view", want: []string{`invalid type for field "aggregatedClusterRoles": got string, want boolean`}},
 		"annotation key": {
 			reason: "no cluster takes it",

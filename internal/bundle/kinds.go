@@ -10,6 +10,7 @@ const (
 	groupAPIExtensions = "apiextensions.k8s.io"
 	groupConsole       = "console.openshift.io"
 	groupMonitoring    = "monitoring.coreos.com"
+	groupOperators     = "operators.coreos.com"
 )
 
 const (

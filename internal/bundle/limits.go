@@ -35,4 +35,8 @@ const (
 	// MaxConfiguredBytes is how large a configuration of deployments may be, as JSON,
 	// times the deployments and containers that each get a copy.
 	MaxConfiguredBytes = 32 << 20
+
+	// MaxNameCopiesBytes is how long the name of a bundle may be, times the containers of
+	// its deployments, which each get a copy.
+	MaxNameCopiesBytes = 8 << 20
 )

@@ -18,6 +18,11 @@ type Options struct {
 	// Certificates says who issues the certificates of webhooks. Bundles with
 	// webhooks are unsupported without one.
 	Certificates CertificateProvider
+
+	// ConditionName sets the variable OPERATOR_CONDITION_NAME to the name of the bundle, in
+	// each container of its deployments that has no such variable. The reference
+	// implementation does not set it: what is compared with its objects goes without.
+	ConditionName bool
 }
 
 // Config is what a user can set for a bundle.
@@ -33,6 +38,10 @@ type Config struct {
 	// AggregatedClusterRoles adds the APIs of the bundle to the ClusterRoles
 	// admin, edit and view, as classic OLM did.
 	AggregatedClusterRoles bool
+
+	// OperatorConditions makes the OperatorCondition of the bundle, with the rights of the
+	// operator to write it, where there can be one: see [Bundle.CanHaveOperatorCondition].
+	OperatorConditions bool
 }
 
 // watchedNamespaces is [""] for all namespaces, or the one that is watched.

@@ -48,6 +48,8 @@ type renderer struct {
 	config       *DeploymentConfig
 	aggregate    bool
 	certificates certificates
+	naming       bool
+	condition    string
 	objects      objectSet
 }
 
@@ -59,6 +61,8 @@ func newRenderer(b *Bundle, opts Options, watched []string) *renderer {
 		config:       opts.Config.Deployment,
 		aggregate:    opts.Config.AggregatedClusterRoles,
 		certificates: opts.Certificates.certificates(),
+		naming:       opts.ConditionName,
+		condition:    b.OperatorCondition(opts.Config),
 	}
 }
 
@@ -70,6 +74,7 @@ func (r *renderer) render() ([]*unstructured.Unstructured, error) {
 		r.aggregatedClusterRoles,
 		r.crds,
 		r.manifests,
+		r.operatorCondition,
 		r.deployments,
 		r.webhookConfigurations,
 		r.webhookServices,

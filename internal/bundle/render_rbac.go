@@ -17,15 +17,24 @@ func (r *renderer) clusterPermissions() []operatorsv1alpha1.StrategyDeploymentPe
 	return r.bundle.CSV.Spec.InstallStrategy.StrategySpec.ClusterPermissions
 }
 
-// serviceAccounts makes those that permissions name. Every namespace has a
-// "default" of its own.
-func (r *renderer) serviceAccounts() error {
+// operatorAccounts are the ServiceAccounts that permissions are for, each once; that which
+// every namespace has if there are none.
+func (r *renderer) operatorAccounts() []string {
 	var names []string
 	for _, permission := range slices.Concat(r.permissions(), r.clusterPermissions()) {
 		names = append(names, serviceAccountName(permission))
 	}
+	if len(names) == 0 {
+		return []string{defaultServiceAccount}
+	}
 	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
+	return slices.Compact(names)
+}
+
+// serviceAccounts makes those that permissions name. Every namespace has a
+// "default" of its own.
+func (r *renderer) serviceAccounts() error {
+	for _, name := range r.operatorAccounts() {
 		if name == defaultServiceAccount {
 			continue
 		}

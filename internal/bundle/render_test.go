@@ -33,6 +33,8 @@ const (
 type goldenOptions struct {
 	Certificates bundle.CertificateProvider `json:"certificates"`
 	Config       map[string]any             `json:"config"`
+
+	ConditionName bool `json:"conditionName"`
 }
 
 func TestRender(t *testing.T) {
@@ -181,7 +183,9 @@ func archiveOptions(t *testing.T, b *bundle.Bundle, archive *txtar.Archive) (bun
 		t.Fatal(err)
 	}
 	config, err := bundle.ParseConfig(b, testNamespace, inline)
-	return bundle.Options{InstallNamespace: testNamespace, Config: config, Certificates: golden.Certificates}, err
+	return bundle.Options{
+		InstallNamespace: testNamespace, Config: config, Certificates: golden.Certificates, ConditionName: golden.ConditionName,
+	}, err
 }
 
 func printObjects(t *testing.T, objects []*unstructured.Unstructured) []byte {

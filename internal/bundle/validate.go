@@ -29,6 +29,7 @@ func (b *Bundle) Validate() error {
 		v.packageName,
 		v.deploymentNames,
 		v.roleNames,
+		v.conditionNames,
 		v.podMetadata,
 		v.ownedCRDs,
 		v.webhooks,

@@ -32,7 +32,7 @@ func (c *checker) content() error {
 	if err != nil {
 		return c.refused(err)
 	}
-	c.declarations(&parsed.CSV)
+	c.declarations(parsed)
 	if err := parsed.Validate(); err != nil {
 		return c.refused(err)
 	}

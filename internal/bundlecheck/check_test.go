@@ -108,6 +108,12 @@ func TestCheck(t *testing.T) {
 		"a version of Kubernetes is looked at": {
 			files: withCSV(t, "  version: 1.0.0\n", "  version: 1.0.0\n  minKubeVersion: 1.30.0\n"),
 		},
+		"O9: a name that no OperatorCondition can have": {
+			files: withCSV(t, "name: p.v1.0.0", "name: P.v1.0.0"),
+			want: []string{
+				`metadata.name: warning: no OperatorCondition can have the name "P.v1.0.0": none is made where the configuration asks for one; OPERATOR_CONDITION_NAME is set all the same`,
+			},
+		},
 		"what others have to bring is a warning": {
 			files: withCSV(t, "    owned:\n", "    required:\n    - {name: others.q.test, kind: Other, version: v1}\n    owned:\n"),
 			want: []string{

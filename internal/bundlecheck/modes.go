@@ -42,5 +42,6 @@ func render(b *bundle.Bundle, inline string) ([]*unstructured.Unstructured, erro
 		InstallNamespace: installNamespace,
 		Config:           config,
 		Certificates:     bundle.CertManager,
+		ConditionName:    true,
 	})
 }

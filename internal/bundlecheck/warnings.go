@@ -6,13 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
 // declarations warns about what the ClusterServiceVersion states and nothing
 // here acts on, or what others have to bring.
-func (c *checker) declarations(csv *operatorsv1alpha1.ClusterServiceVersion) {
+func (c *checker) declarations(parsed *bundle.Bundle) {
+	csv := &parsed.CSV
 	for _, mode := range csv.Spec.InstallModes {
 		if mode.Type == operatorsv1alpha1.InstallModeTypeMultiNamespace && mode.Supported {
 			c.warnf("", "spec.installModes", "MultiNamespace is never used: an extension watches one namespace or all")
@@ -21,6 +23,10 @@ func (c *checker) declarations(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	lowest := csv.Spec.MinKubeVersion
 	if lowest != "" && requirement.Parse(nil, lowest).Empty() {
 		c.warnf("", "spec.minKubeVersion", "%s is not a version: every Kubernetes is taken to be new enough", excerpt.Quote(lowest))
+	}
+	if parsed.HasOperator() && !parsed.CanHaveOperatorCondition() {
+		c.warnf("", "metadata.name", "no OperatorCondition can have the name %s: none is made where the configuration asks for one; OPERATOR_CONDITION_NAME is set all the same",
+			excerpt.Quote(csv.Name))
 	}
 	if csv.Spec.Cleanup.Enabled {
 		c.warnf("", "spec.cleanup.enabled", "nothing acts on it: custom resources go only with their definitions")

@@ -98,7 +98,7 @@ func (r Rendering) objects(files fs.FS) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := bundle.Options{InstallNamespace: r.Namespace}
+	options := bundle.Options{InstallNamespace: r.Namespace, ConditionName: true}
 	if content.HasWebhooks() {
 		if options.Certificates, err = r.Certificates(); err != nil {
 			return nil, err

@@ -32,7 +32,7 @@ func commonCauseOf(outcome Outcome) commonCause {
 	}
 	stage, err := outcome.Stage, outcome.Err
 	if err == nil {
-		stage, err = StageApply, outcome.Pending // as far as one comes without approval
+		stage, err = StageApply, outcome.waitsFor() // as far as one comes without that
 	}
 	owner, target := outcome.Owner, outcome.Target
 	text := withoutNames(err.Error(), owner.Name, owner.Namespace, owner.ServiceAccount, owner.Package,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -125,7 +126,7 @@ func reported(ext *ocv1.ClusterExtension, chosen error) string {
 		return ""
 	case progressing.Reason != ocv1.ReasonSucceeded && progressing.Reason != ocv1.ReasonRollingOut:
 		return progressing.Message
-	case ready != nil && (ready.Reason == ocv1.ReasonApprovalPending || ready.Reason == ocv1.ReasonSuspended):
+	case ready != nil && slices.Contains([]string{ocv1.ReasonApprovalPending, ocv1.ReasonUpgradeHeld, ocv1.ReasonSuspended}, ready.Reason):
 		return ready.Message
 	}
 	return ""

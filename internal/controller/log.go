@@ -203,7 +203,7 @@ func logChanges(ctx context.Context, outcome Outcome) {
 // logReason logs why a pass has left the world as it is: at V(0) if that is another reason
 // than the one that was logged there last. Of a reason that many extensions have in common it
 // is logged each time that they have become twice as many, and for the one that is left alone
-// with it. What waits for approval asks a person for each.
+// with it. What waits for somebody to agree asks them for each.
 func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Outcome, member membership) {
 	reason := reasonOf(outcome)
 	if reason.text == "" {
@@ -215,7 +215,7 @@ func (r *Reconciler) logReason(ctx context.Context, extension string, outcome Ou
 	}
 	verbosity, text := 1, fmt.Sprint(reason)
 	before, known := r.reasons.Load(extension)
-	if isOld := known && before == text; !isOld && (r.cohorts.tell(extension) || member.size <= 1 || outcome.Pending != nil) {
+	if isOld := known && before == text; !isOld && (r.cohorts.tell(extension) || member.size <= 1 || outcome.waitsFor() != nil) {
 		verbosity = 0
 		r.reasons.Store(extension, text)
 	}
@@ -236,6 +236,8 @@ func reasonOf(outcome Outcome) line {
 		waits := outcome.Pending.Bundle
 		values = []any{keyAction, target.Action, keyBundle, waits.Name, keyVersion, waits.Version}
 		return line{"waits for approval", append(values, keyReason, loggable(outcome.Pending))}
+	case outcome.Veto != nil:
+		return line{"waits for the operator", append(values, keyReason, loggable(outcome.Veto))}
 	default:
 		return line{"", values}
 	}

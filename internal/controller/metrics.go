@@ -35,6 +35,7 @@ type Metrics struct {
 	operations *prometheus.CounterVec
 	warnings   *prometheus.CounterVec
 	pending    *prometheus.GaugeVec
+	held       *prometheus.GaugeVec
 	expiration *prometheus.GaugeVec
 	durations  *prometheus.HistogramVec
 
@@ -65,6 +66,8 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			"Warnings of the API server about objects that were written.", labelExtension),
 		pending: gauge("extension_approval_pending",
 			"1 while an install or upgrade waits for somebody to approve it, or else 0.", labelExtension),
+		held: gauge("extension_upgrade_held",
+			"1 while an upgrade is held because the installed operator says that it cannot be upgraded, or else 0.", labelExtension),
 		expiration: gauge("extension_certificate_expiration_timestamp_seconds",
 			"When the first of the certificates ends that the controller has issued to webhooks of the extension.", labelExtension),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -95,7 +98,7 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 
 // ofExtensions are the metrics that have series of each extension.
 func (m *Metrics) ofExtensions() []vector {
-	return []vector{m.installed, m.sizes, m.conditions, m.passes, m.repairs, m.operations, m.warnings, m.pending, m.expiration}
+	return []vector{m.installed, m.sizes, m.conditions, m.passes, m.repairs, m.operations, m.warnings, m.pending, m.held, m.expiration}
 }
 
 type vector interface {
@@ -122,12 +125,17 @@ func (m *Metrics) passed(extension string, outcome Outcome, v verdict, status *o
 		m.sizes.WithLabelValues(extension).Set(float64(outcome.ReleaseBytes))
 		m.setExpiration(extension, outcome.CertificatesEnd)
 	}
-	pending := 0.0
-	if outcome.Pending != nil {
-		pending = 1
-	}
-	m.pending.WithLabelValues(extension).Set(pending)
+	m.pending.WithLabelValues(extension).Set(truth(outcome.Pending != nil))
+	m.held.WithLabelValues(extension).Set(truth(outcome.Veto != nil))
 	m.conditions.set(extension, status.Conditions)
+}
+
+// truth is 1 for what is so.
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // worked is for each pass, whether or not it comes to a status. Counters are there before

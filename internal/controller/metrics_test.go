@@ -81,6 +81,7 @@ func TestMetricsOfAnExtension(t *testing.T) {
 		"extension_operations_total x,upgrade":                 0,
 		"extension_warnings_total x":                           2,
 		"extension_approval_pending x":                         0,
+		"extension_upgrade_held x":                             0,
 		"extension_certificate_expiration_timestamp_seconds x": 7000,
 		"extension_release_bytes x":                            1234,
 		"extension_condition x,Ready":                          1,
@@ -95,7 +96,7 @@ func TestMetricsOfAnExtension(t *testing.T) {
 		"stage_duration_seconds apply":                         1,
 		"stage_duration_seconds repair":                        1,
 	}
-	got := gather(t, w.registry, "extension_operations", "extension_warnings", "extension_approval", "extension_certificate",
+	got := gather(t, w.registry, "extension_operations", "extension_warnings", "extension_approval", "extension_upgrade", "extension_certificate",
 		"extension_installed", "extension_passes", "extension_repairs", "extension_release", "extension_condition x,Ready",
 		"extension_condition x,Installed", "extension_condition x,Stalled", "extension_condition x,Reconciling",
 		"extension_condition x,Deprecated", "stage_")

@@ -71,6 +71,10 @@ type Outcome struct {
 	// Err say nothing then of a choice that could not be made.
 	Suspended *Suspension
 
+	// Veto is why the operator that is installed is not upgraded. There is no error then
+	// either.
+	Veto *VetoError
+
 	// Notes are what the checks of an upgrade have found and let pass.
 	Notes []string
 
@@ -149,7 +153,18 @@ func (o *Outcome) take(known hold) {
 // hasMore says that this pass has done what it could, and that there is more
 // to do at once.
 func (o *Outcome) hasMore() bool {
-	return o.Err == nil && o.Pending == nil && o.Suspended == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
+	return o.Err == nil && o.Suspended == nil && o.waitsFor() == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
+}
+
+// waitsFor is what somebody has to agree to before the way forward goes on; nil for nothing.
+func (o *Outcome) waitsFor() error {
+	switch {
+	case o.Pending != nil:
+		return o.Pending
+	case o.Veto != nil:
+		return o.Veto
+	}
+	return nil
 }
 
 // ownerGone says that the pass has ended because there is nobody left to do it for.
@@ -188,6 +203,10 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		r.keep(ctx, wanted, &outcome)
 	case Install, Upgrade:
 		r.observeWorkloads(wanted, &outcome)
+		if veto := r.veto(ctx, wanted, &outcome); veto != nil {
+			r.heed(ctx, wanted, &outcome, veto)
+			break
+		}
 		r.advance(ctx, wanted, &outcome, announced)
 	}
 	if outcome.Waiting {
@@ -397,6 +416,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		InstallNamespace: wanted.Owner.Namespace,
 		Config:           config,
 		Certificates:     certificates,
+		ConditionName:    true,
 	})
 	if err != nil {
 		return installation.Desired{}, StageRender, err
@@ -407,7 +427,10 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		}
 	}
 	return installation.Desired{
-		Revision:    installation.Revision{Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs},
+		Revision: installation.Revision{
+			Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs,
+			OperatorCondition: content.OperatorCondition(config),
+		},
 		Objects:     objects,
 		Annotations: content.CSV.Annotations,
 		Preflight:   policyFor(wanted, target, files.Digest),

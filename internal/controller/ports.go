@@ -38,6 +38,7 @@ type Releases interface {
 	Renew(ctx context.Context, owner object.Owner) (installation.Result, error)
 
 	Health
+	Vetoes
 }
 
 // Health says how the content of an extension is doing, and why it does not serve.

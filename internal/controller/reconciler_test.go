@@ -63,6 +63,9 @@ type world struct {
 	diagnoseIn   time.Duration
 	unseen       bool                // the workloads
 	repair       installation.Result // what comes of one
+	claims       installation.Claims // of the operator
+	claimsErr    error
+	begun        *installation.Revision
 
 	// catalogErr is why no catalog can be read, statusErr why no status can be written.
 	catalogErr, statusErr error
@@ -299,6 +302,16 @@ func (w *world) Event(_ runtime.Object, kind, reason, note string) {
 }
 
 func (w *world) Workloads(object.Owner) ([]health.Workload, bool) { return w.workloads, !w.unseen }
+
+func (w *world) Claims(_ context.Context, _ object.Owner, name string) (installation.Claims, error) {
+	w.did = append(w.did, "claims of "+name)
+	return w.claims, w.claimsErr
+}
+
+func (w *world) Begun(context.Context, object.Owner) (*installation.Revision, error) {
+	w.did = append(w.did, "begun")
+	return w.begun, w.claimsErr
+}
 
 func (w *world) Diagnose(context.Context, object.Owner) time.Duration { return w.diagnoseIn }
 

@@ -104,6 +104,8 @@ func readyCondition(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p ph
 		condition.Status = metav1.ConditionUnknown
 	case outcome.Pending != nil && outcome.Suspended == nil:
 		condition.Status, condition.Reason = metav1.ConditionTrue, ocv1.ReasonApprovalPending
+	case outcome.Veto != nil:
+		condition.Status, condition.Reason = metav1.ConditionTrue, ocv1.ReasonUpgradeHeld
 	default:
 		condition.Status = metav1.ConditionTrue
 	}

@@ -31,6 +31,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if outcome.Pending != nil {
 		first += "; " + pendingText(outcome)
 	}
+	if outcome.Veto != nil {
+		first += "; " + outcome.Veto.Error()
+	}
 	if outcome.RepairErr != nil && outcome.Stage != StageRepair {
 		parts = append(parts, "what is installed cannot be repaired: "+outcome.RepairErr.Error())
 	}

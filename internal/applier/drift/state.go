@@ -467,3 +467,15 @@ func (s *State) keys() []object.Key {
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.lastApplied))
 }
+
+// Newest is the newest fingerprint that is known of an object, be it one that has drifted;
+// false if it is not known how the object is.
+func (s *State) Newest(key object.Key) (object.Fingerprint, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newest, known := s.lastApplied[key]
+	if seen, drifted := s.drifted[key]; drifted {
+		newest, known = seen.Fingerprint, seen.Fingerprint != object.Fingerprint{}
+	}
+	return newest, known && !s.all
+}

@@ -25,6 +25,10 @@ type Revision struct {
 	// certificates upgrades nothing. Empty in records of the reference implementation,
 	// which knows no such thing.
 	Inputs string
+
+	// OperatorCondition is the name of that of the bundle, in the namespace of the
+	// installation; empty if there is none.
+	OperatorCondition string
 }
 
 // State is what the release records of an extension say.

@@ -13,6 +13,8 @@ var (
 	SecretKind      = schema.GroupKind{Kind: "Secret"}
 	DefinitionKind  = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 	ClusterRoleKind = schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}
+
+	OperatorConditionKind = schema.GroupKind{Group: "operators.coreos.com", Kind: "OperatorCondition"}
 )
 
 // TextIn gives a field that is text; empty if there is none.

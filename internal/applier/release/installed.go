@@ -25,6 +25,22 @@ func (h *History) State(ctx context.Context) (installation.State, error) {
 	}, nil
 }
 
+// Begun is the newest revision if its write has not succeeded; nil otherwise.
+func (h *History) Begun(ctx context.Context) (*installation.Revision, error) {
+	if len(h.entries) == 0 {
+		return nil, nil
+	}
+	last := &h.entries[len(h.entries)-1]
+	if last.status == release.StatusDeployed {
+		return nil, nil
+	}
+	rel, err := h.read(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	return new(revisionFrom(rel)), nil
+}
+
 // Installed is the revision whose content is on the cluster, with its objects.
 type Installed struct {
 	// Objects are all of the revision.

@@ -11,7 +11,7 @@ import (
 )
 
 // Labels inside a release record: how what is installed is remembered. All but
-// the last three are those of the reference implementation.
+// the last four are those of the reference implementation.
 const (
 	labelBundleName      = "olm.operatorframework.io/bundle-name"
 	labelPackageName     = "olm.operatorframework.io/package-name"
@@ -20,6 +20,7 @@ const (
 	labelBundleReference = "olm.operatorframework.io/bundle-reference"
 	labelBundleResolved  = "olm.operatorframework.io/bundle-resolved-reference"
 	labelInputs          = "olm.operatorframework.io/inputs"
+	labelCondition       = "olm.operatorframework.io/operator-condition"
 	labelLastApplied     = "olm.operatorframework.io/traces"
 )
 
@@ -37,6 +38,7 @@ func labelsOf(revision installation.Revision) map[string]string {
 		labelBundleReference: revision.Image,
 		labelBundleResolved:  resolved(revision.Image, revision.Digest),
 		labelInputs:          revision.Inputs,
+		labelCondition:       revision.OperatorCondition,
 		labelLastApplied:     "", // known when the revision is complete
 	}
 }
@@ -76,5 +78,7 @@ func revisionFrom(rel *release.Release) installation.Revision {
 		Image:  rel.Labels[labelBundleReference],
 		Digest: digestIn(rel.Labels[labelBundleResolved], rel.Labels[labelBundleReference]),
 		Inputs: rel.Labels[labelInputs],
+
+		OperatorCondition: rel.Labels[labelCondition],
 	}
 }

@@ -1,0 +1,74 @@
+package applier
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
+)
+
+// claims are what an OperatorCondition has said when it was read last.
+type claims struct {
+	installation.Claims
+
+	name        string
+	fingerprint object.Fingerprint
+}
+
+// Claims are those of the OperatorCondition of that name in the namespace of the extension;
+// none if there is no such object. They are read as the ServiceAccount, and not again while
+// the object is watched and has not changed.
+func (a *Applier) Claims(ctx context.Context, owner object.Owner, name string) (installation.Claims, error) {
+	memory := a.memory(owner)
+	key := object.Key{GroupKind: object.OperatorConditionKind, Namespace: owner.Namespace, Name: name}
+	newest, known := memory.drift.Newest(key)
+	if said := memory.claims; said != nil && known && said.name == name && said.fingerprint == newest && len(a.watches.Denied(owner.Name)) == 0 {
+		return said.Claims, nil
+	}
+	memory.claims = nil
+	mapping, err := a.config.Mapper.RESTMapping(key.GroupKind, operatorConditionVersion)
+	if meta.IsNoMatchError(err) {
+		return installation.Claims{}, nil // there is no object of a kind that is not served
+	}
+	if err != nil {
+		return installation.Claims{}, err
+	}
+	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	if err != nil {
+		return installation.Claims{}, err
+	}
+	live, err := client.Resource(mapping.Resource).Namespace(key.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return installation.Claims{}, nil
+	}
+	if err != nil {
+		return installation.Claims{}, err
+	}
+	read, err := installation.ClaimsOf(live)
+	if err != nil {
+		return installation.Claims{}, err
+	}
+	memory.claims = &claims{Claims: read, name: name, fingerprint: object.FingerprintOf(key.GroupKind, live)}
+	return read, nil
+}
+
+// operatorConditionVersion has the conditions in the spec, where operators write them. Of v1
+// they are not a part.
+const operatorConditionVersion = "v2"
+
+// Begun is the revision that was begun and has not been finished; nil if there is none.
+func (a *Applier) Begun(ctx context.Context, owner object.Owner) (*installation.Revision, error) {
+	history, err := a.history(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	defer a.dropInvalid(history)
+	defer history.Trim()
+	return history.Begun(ctx)
+}
