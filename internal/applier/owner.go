@@ -24,7 +24,7 @@ func (o owners) confirm(ctx context.Context, owner object.Owner) error {
 		return object.ErrOwnerGone
 	case err != nil:
 		return fmt.Errorf("reading %s %q before writing for it: %w", object.OwnerKind, owner.Name, err)
-	case found.UID != owner.UID || !found.DeletionTimestamp.IsZero() && !(owner.Held && isHeld(found)):
+	case found.UID != owner.UID || !found.DeletionTimestamp.IsZero() && (!owner.Held || !isHeld(found)):
 		return object.ErrOwnerGone
 	}
 	return nil

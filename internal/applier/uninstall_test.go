@@ -205,7 +205,7 @@ func TestHeldExtensionsAreLookedAfter(t *testing.T) {
 	finalizers(`"held.test/ours"`)
 	t.Cleanup(func() {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`))
-		if err := admin.Patch(context.Background(), extension, patch); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(admin.Patch(context.Background(), extension, patch)); err != nil {
 			t.Error(err)
 		}
 	})

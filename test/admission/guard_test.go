@@ -25,7 +25,7 @@ func TestUninstallGuard(t *testing.T) { //nolint:paralleltest // a policy is for
 		create(t, made)
 		t.Cleanup(func() {
 			patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`))
-			if err := admin.Patch(context.Background(), made, patch); client.IgnoreNotFound(err) != nil {
+			if err := client.IgnoreNotFound(admin.Patch(context.Background(), made, patch)); err != nil {
 				t.Error(err)
 			}
 		})

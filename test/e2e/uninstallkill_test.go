@@ -98,7 +98,8 @@ func (m *mourned) dieIn(t *testing.T, begin func(), endsHeld bool) {
 			extension := &ocv1.ClusterExtension{}
 			err := theSuite.Admin.Get(ctx, client.ObjectKey{Name: name}, extension)
 			_, isStopped := stopped[name]
-			if !isStopped && !apierrors.IsNotFound(err) && !(endsHeld && isBlocked(extension)) {
+			isOver := apierrors.IsNotFound(err) || endsHeld && isBlocked(extension)
+			if !isStopped && !isOver {
 				return errors.Join(err, fmt.Errorf("%s goes on: %+v", name, extension.Status.Conditions))
 			}
 		}
