@@ -19,8 +19,8 @@ func rollback(t *testing.T, name string, args ...string) (output string, err err
 	return theSuite.LocalOutput(t.Context(), append([]string{"rollback", name, "--kubeconfig", theSuite.Cluster.Kubeconfig()}, args...)...)
 }
 
-// refuses waits for a rollback that is refused, says why, and has written nothing.
-func refuses(t *testing.T, name string, wants ...string) {
+// isRefused waits for a rollback that is refused, says why, and has written nothing.
+func isRefused(t *testing.T, name string, wants ...string) {
 	t.Helper()
 	before := generationOf(t, name)
 	output, err := rollback(t, name, "--yes")
@@ -107,7 +107,7 @@ func TestR2StoredVersions(t *testing.T) {
 			CRDUpgradeSafety: &ocv1.CRDUpgradeSafetyPreflightConfig{Enforcement: ocv1.CRDUpgradeSafetyEnforcementNone},
 		}}
 	})
-	refuses(t, name, `CRD "things.r2.test": `, "storedVersionRemoval: ", "v2")
+	isRefused(t, name, `CRD "things.r2.test": `, "storedVersionRemoval: ", "v2")
 	installed(t, name, "1.1.0")
 }
 
@@ -128,7 +128,7 @@ func TestR3StoredObjects(t *testing.T) {
 		}
 		return theSuite.Admin.Create(ctx, object)
 	})
-	refuses(t, name, "existingFieldRemoval: ", "r3/stored: spec.color: field would be removed")
+	isRefused(t, name, "existingFieldRemoval: ", "r3/stored: spec.color: field would be removed")
 	update(t, name, func(e *ocv1.ClusterExtension) {
 		e.Spec.Source.Catalog.Version, e.Spec.Source.Catalog.UpgradeConstraintPolicy = "1.0.0", ocv1.UpgradeConstraintPolicySelfCertified
 	})
