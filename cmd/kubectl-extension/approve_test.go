@@ -54,7 +54,9 @@ func (o *oneExtension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			o.statuses, o.version = o.statuses[1:], o.version+1
 		}
 		var patch struct {
-			Metadata struct{ ResourceVersion string }
+			Metadata struct {
+				ResourceVersion string `json:"resourceVersion"`
+			} `json:"metadata"`
 		}
 		if err := json.Unmarshal(body, &patch); err != nil {
 			o.t.Error(err)
@@ -82,7 +84,7 @@ func (o *oneExtension) serve(t *testing.T) (kubeconfig string) {
 func TestApprove(t *testing.T) {
 	t.Parallel()
 	approved := func(version, fields string) []string {
-		return []string{fmt.Sprintf(`{"metadata":{"resourceVersion":"%s","uid":"u"},"spec":{"source":{"catalog":{%s}}}}`, version, fields)}
+		return []string{fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"uid":"u"},"spec":{"source":{"catalog":{%s}}}}`, version, fields)}
 	}
 	const written = `"approvedDigest":"` + pendingDigest + `","approvedVersion":"1.1.0"`
 	for name, tc := range map[string]struct {

@@ -28,7 +28,6 @@ import (
 // something to write for an extension that is being deleted. With [turn.ErrWait] it has
 // done nothing.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.Result, error) {
-	a.memory(owner).renewing = false
 	known, now := a.memory(owner).drift, a.config.Now()
 	isFirst := known.LookedAt().IsZero()
 	extent, err := a.extentOf(ctx, owner, now)
@@ -113,6 +112,7 @@ func (e extent) isEmpty() bool { return !e.all && len(e.some) == 0 }
 
 func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Time) (extent, error) {
 	memory := a.memory(owner)
+	memory.renewing = false
 	known := memory.drift
 	var found extent
 	found.some, found.all = known.ToLookAt(now)

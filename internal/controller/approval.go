@@ -68,8 +68,8 @@ func (a Approval) mismatch(version, digest string) string {
 	return fmt.Sprintf("version %q is approved with the image %s, and its image is %s", version, a.Digest, digest)
 }
 
-// Pending is an upgrade that waits for an approval.
-type Pending struct {
+// PendingError is an upgrade that waits for an approval. It is an error to the way forward alone.
+type PendingError struct {
 	Bundle bundle.Identity
 	Image  string
 
@@ -89,12 +89,11 @@ type Pending struct {
 }
 
 // Error is one short line: what waits, what it would grant, and how to agree.
-func (p *Pending) Error() string {
-	text := ""
-	switch {
-	case !p.Manual:
+func (p *PendingError) Error() string {
+	var text string
+	if !p.Manual {
 		text = p.Growth.Error()
-	default:
+	} else {
 		text = fmt.Sprintf("the upgrade to version %q waits for approval", p.Bundle.Version)
 		if p.Growth != nil {
 			text += ", as the operator would gain: " + p.Growth.Gained()
@@ -137,7 +136,7 @@ func agreedTarget(wanted Wanted, observed Observed, newest *resolve.Resolution) 
 	if installed == nil {
 		return Target{Action: None, Resolution: newest, Err: &UnapprovedError{Refusal: refusal, Bundle: target.Bundle}}
 	}
-	target.Pending = &Pending{
+	target.Pending = &PendingError{
 		Bundle: target.Bundle, Image: target.Image, Digest: digestOfImage(target.Image), Manual: true, Refusal: refusal,
 	}
 	isChanged := anew || inputsDiffer(installed, wanted.Inputs)
@@ -224,7 +223,7 @@ func policyFor(wanted Wanted, target Target, digest string) preflight.Policy {
 // waits notes that the target of a pass waits for an approval, and with which image. What it
 // would grant is nil if that was not looked at.
 func (o *Outcome) waits(approval Approval, digest string, growth *preflight.ApprovalError) {
-	pending := Pending{Bundle: o.Target.Bundle, Image: o.Target.Image, Manual: growth == nil}
+	pending := PendingError{Bundle: o.Target.Bundle, Image: o.Target.Image, Manual: growth == nil}
 	if known := o.Target.Pending; known != nil {
 		pending = *known
 	}

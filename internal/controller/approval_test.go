@@ -205,7 +205,7 @@ func TestAgreedTarget(t *testing.T) {
 			if (got.Err != nil) != (tc.err != "") || got.Err != nil && !strings.Contains(got.Err.Error(), tc.err) {
 				t.Errorf("%s: error %v, want %q", tc.reason, got.Err, tc.err)
 			}
-			pending := Pending{}
+			pending := PendingError{}
 			if got.Pending != nil {
 				pending = *got.Pending
 			}

@@ -76,7 +76,7 @@ func TestCommonCausesAreBounded(t *testing.T) {
 	if none := commonCauseOf(Outcome{Target: Target{Action: Keep}}); none != (commonCause{}) {
 		t.Errorf("what is as wanted has the cause %q", none.text)
 	}
-	if pending := commonCauseOf(Outcome{Pending: &Pending{Bundle: identity("1.0.0"), Manual: true}}); !(attempt{cause: pending}).isFurtherThan(attempt{cause: commonCause{stage: StageRender, text: "x"}}) {
+	if pending := commonCauseOf(Outcome{Pending: &PendingError{Bundle: identity("1.0.0"), Manual: true}}); !(attempt{cause: pending}).isFurtherThan(attempt{cause: commonCause{stage: StageRender, text: "x"}}) {
 		t.Error("who waits for approval has not come further than to the bundle")
 	}
 }

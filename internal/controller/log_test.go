@@ -206,7 +206,7 @@ func TestLoggedReasons(t *testing.T) {
 	meanwhile.Workloads = []health.Workload{{Key: keyOf("Deployment", "", "d"), Reason: "1 of 2 replicas"}}
 	another := refused
 	another.Err = errors.New("boom")
-	waits := Outcome{Target: target, Pending: &Pending{Bundle: identity("1.1.0"), Manual: true}}
+	waits := Outcome{Target: target, Pending: &PendingError{Bundle: identity("1.1.0"), Manual: true}}
 	steps := []struct {
 		does    string
 		outcome Outcome

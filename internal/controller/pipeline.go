@@ -65,7 +65,7 @@ type Outcome struct {
 
 	// Pending is the upgrade that waits for an approval; nil for none. It is no error:
 	// until it is approved, what is installed is what is wanted.
-	Pending *Pending
+	Pending *PendingError
 
 	// Suspended is what is not done because the spec says so; nil unless it does. Stage and
 	// Err say nothing then of a choice that could not be made.
@@ -143,7 +143,7 @@ func (o *Outcome) refused(wanted Wanted, revision installation.Desired, err erro
 // take takes over what the last try came to.
 func (o *Outcome) take(known hold) {
 	o.Held = true
-	if pending, ok := errors.AsType[*Pending](known.err); ok {
+	if pending, ok := errors.AsType[*PendingError](known.err); ok {
 		o.Pending = pending
 		return
 	}

@@ -29,6 +29,13 @@ type Releases interface {
 	// somebody has to agree.
 	Apply(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Result, error)
 
+	Upkeep
+	Health
+	Vetoes
+}
+
+// Upkeep has what is installed stay as it is to be.
+type Upkeep interface {
 	// Repair restores the installed revision where it was changed; it makes no
 	// request when nothing was.
 	Repair(ctx context.Context, owner object.Owner) (installation.Result, error)
@@ -36,9 +43,6 @@ type Releases interface {
 	// Renew does of a Repair only what is about certificates of webhooks, and writes
 	// nothing else. It makes no request when none is due.
 	Renew(ctx context.Context, owner object.Owner) (installation.Result, error)
-
-	Health
-	Vetoes
 }
 
 // Health says how the content of an extension is doing, and why it does not serve.

@@ -142,6 +142,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.writeFinalizers(ctx, ext, wanted)
 	}
 
+	return r.attend(ctx, ext)
+}
+
+// attend makes the pass over an extension that is to stay.
+func (r *Reconciler) attend(ctx context.Context, ext *ocv1.ClusterExtension) (ctrl.Result, error) {
 	ctx, end := r.removals.begin(ctx, ext.UID)
 	defer end()
 	if r.isSuspendedSince(ctx, ext) {

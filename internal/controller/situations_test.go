@@ -280,13 +280,13 @@ func checks() map[string]situation {
 	neighbour := upgrading(StageApply, conflicting(object.Holder{Kind: "ClusterExtension", Name: "sample"}, definition, keyOf("ClusterRole", "", "sample-operator-manager")))
 	neighbour.Installed = nil
 	neighbour.Observed.Surroundings.Neighbours = []Neighbour{{Name: "sample", Bundle: sampleBundle("1.0.0")}}
-	approval := atRest(Outcome{Pending: &Pending{Bundle: sampleBundle("1.2.0"), Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: []permission.Gain{
+	approval := atRest(Outcome{Pending: &PendingError{Bundle: sampleBundle("1.2.0"), Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: []permission.Gain{
 		{Subject: `ServiceAccount "sample-operator/sample-operator"`, Rule: sampleRule("", "", "secrets", "get", "list", "watch")},
 	}}}})
 	suspended := atRest(Outcome{Suspended: &Suspension{
 		Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Target: Target{Action: Upgrade, Bundle: sampleBundle("1.2.0")},
 	}})
-	manual := atRest(Outcome{Pending: &Pending{Bundle: sampleBundle("1.2.0"), Manual: true}})
+	manual := atRest(Outcome{Pending: &PendingError{Bundle: sampleBundle("1.2.0"), Manual: true}})
 	return map[string]situation{
 		"Rights are missing": {
 			outcome: failing(StageApply, missingRights(3)),

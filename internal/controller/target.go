@@ -36,7 +36,7 @@ type Target struct {
 	Resolution *resolve.Resolution
 
 	// Pending is an upgrade that waits for an approval; nil for none.
-	Pending *Pending
+	Pending *PendingError
 
 	// Err is what stands in the way forward; the installed bundle is kept all
 	// the same.

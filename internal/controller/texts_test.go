@@ -221,9 +221,9 @@ func TestTextsAreBounded(t *testing.T) {
 		"bundle":      {outcome: upgrading(StageRender, &bundle.InvalidError{Violations: violations}), next: "choose another version"},
 		"objects":     {outcome: upgrading(StageApply, &plan.ObjectsError{Failures: failures}), next: "999 more objects; `kubectl extension bundle rbac"},
 		"conflicts":   {outcome: upgrading(StageApply, &object.ConflictError{Conflicts: conflicts}), next: "delete that owner"},
-		"gains":       {outcome: atRest(Outcome{Pending: &Pending{Bundle: sampleBundle("1.2.0"), Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}}}), next: `approvedVersion to "1.2.0"`},
+		"gains":       {outcome: atRest(Outcome{Pending: &PendingError{Bundle: sampleBundle("1.2.0"), Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}}}), next: `approvedVersion to "1.2.0"`},
 		"gains of what waits anyway": {
-			outcome: atRest(Outcome{Pending: &Pending{
+			outcome: atRest(Outcome{Pending: &PendingError{
 				Bundle: sampleBundle("1.2.0"), Manual: true, Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}, Refusal: long,
 			}}),
 			next: `approvedVersion to "1.2.0"`,

@@ -74,7 +74,7 @@ func approvalEvents(t *testing.T, extension, version string) int {
 // TestApproval takes an extension of which each upgrade waits through its life: vectors A7,
 // A1, A9 and A2.
 //
-//nolint:tparallel // one comes after the other
+//nolint:tparallel,paralleltest // one comes after the other
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	const name = "approved"

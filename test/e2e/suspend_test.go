@@ -43,7 +43,7 @@ func isSuspended(t *testing.T, extension string) {
 
 // TestSuspend takes an extension through a pause: vectors S1, S3 and S2, and S5 of another one.
 //
-//nolint:tparallel // one comes after the other
+//nolint:tparallel,paralleltest // one comes after the other
 func TestSuspend(t *testing.T) {
 	t.Parallel()
 	const name = "paused"
