@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -74,7 +73,7 @@ func TestConditionNameOfConfig(t *testing.T) {
 		t.Errorf("variables (-want +got):\n%s", diff)
 	}
 	if declared := b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Env; declared != nil {
-		t.Errorf("the bundle itself has %v now", []corev1.EnvVar(declared))
+		t.Errorf("the bundle itself has %v now", declared)
 	}
 }
 
