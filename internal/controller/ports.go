@@ -31,7 +31,6 @@ type Releases interface {
 
 	Upkeep
 	Health
-	Vetoes
 }
 
 // Upkeep has what is installed stay as it is to be.
@@ -43,6 +42,8 @@ type Upkeep interface {
 	// Renew does of a Repair only what is about certificates of webhooks, and writes
 	// nothing else. It makes no request when none is due.
 	Renew(ctx context.Context, owner object.Owner) (installation.Result, error)
+
+	Vetoes
 }
 
 // Health says how the content of an extension is doing, and why it does not serve.
