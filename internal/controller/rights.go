@@ -45,7 +45,7 @@ func isByPolicy(message string) bool {
 // that does, who may do what begins to be watched. A change between a first
 // failure and this is not missed: the retry that follows finds what it brought.
 func (r *Reconciler) noteRights(extension string, outcome Outcome) {
-	if !lacksRights(outcome.Err) && !lacksRights(outcome.RepairErr) {
+	if !lacksRights(outcome.Err) && !lacksRights(outcome.RepairErr) && !lacksRights(outcome.waitsFor()) {
 		r.denied.Delete(extension)
 		return
 	}

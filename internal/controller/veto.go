@@ -61,6 +61,9 @@ func (e *VetoError) Error() string {
 	return fmt.Sprintf("%s: %s; that is in %s; %s", held, said, e.Object, next)
 }
 
+// Unwrap gives the cause of not knowing.
+func (e *VetoError) Unwrap() error { return e.Err }
+
 // vetoOf decides whether claims hold an upgrade; nil if they do not. An override wins over
 // what the operator says, and allows the upgrade by True alone. The operator forbids it by
 // False alone: one that has not said anything has no objection. If the claims cannot be read

@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -114,6 +116,25 @@ func TestVetoText(t *testing.T) {
 	long := VetoError{To: identity("1.1.0"), Object: key, Claim: installation.Claim{Status: "False", Message: strings.Repeat("x", 1000)}}
 	if text := long.Error(); len(text) > 2*maxVetoText || !strings.Contains(text, strings.Repeat("x", 200)) {
 		t.Errorf("a long message makes %d bytes: %s", len(text), text)
+	}
+}
+
+// TestVetoForWantOfRights: who may do what is watched from then on.
+func TestVetoForWantOfRights(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.installation.Installed = installed("1.0.0")
+	w.installation.Installed.OperatorCondition = "p.v1.0.0"
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	w.claimsErr = apierrors.NewForbidden(schema.GroupResource{Resource: "operatorconditions"}, "p.v1.0.0", nil)
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if !w.watchesGrants {
+		t.Error("grants are not watched")
+	}
+	if got := w.reconciler.thoseDenied(); len(got) != 1 {
+		t.Errorf("a grant would wake %v", got)
 	}
 }
 
