@@ -86,6 +86,8 @@ func TestApprove(t *testing.T) {
 	approved := func(version, fields string) []string {
 		return []string{fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"uid":"u"},"spec":{"source":{"catalog":{%s}}}}`, version, fields)}
 	}
+	const asked = "what it would do is not known: listing ClusterCatalogs: the server could not find the requested resource " +
+		"(get clustercatalogs.olm.operatorframework.io)\nApprove version 1.1.0? [y/N] "
 	const written = `"approvedDigest":"` + pendingDigest + `","approvedVersion":"1.1.0"`
 	for name, tc := range map[string]struct {
 		args     []string
@@ -99,7 +101,7 @@ func TestApprove(t *testing.T) {
 		err      string
 	}{
 		"who agrees": {
-			reply: "y\n", catalog: manual, statuses: []string{waiting}, patches: approved("0", written), stderr: "Approve version 1.1.0? [y/N] ",
+			reply: "y\n", catalog: manual, statuses: []string{waiting}, patches: approved("0", written), stderr: asked,
 			stdout: `installed: "p.v1.0.0" version "1.0.0"
 pending:   "p.v1.1.0" version "1.1.0", since 2026-01-01T00:00:00Z
 approve:   version "1.1.0"
@@ -109,10 +111,10 @@ clusterextension/x: version 1.1.0 is approved
 `,
 		},
 		"who does not": {
-			reply: "n\n", catalog: manual, statuses: []string{waiting}, stderr: "Approve version 1.1.0? [y/N] ", err: "nothing is approved",
+			reply: "n\n", catalog: manual, statuses: []string{waiting}, stderr: asked, err: "nothing is approved",
 		},
 		"who is not there": {
-			catalog: manual, statuses: []string{waiting}, stderr: "Approve version 1.1.0? [y/N] ", err: "nothing is approved",
+			catalog: manual, statuses: []string{waiting}, stderr: asked, err: "nothing is approved",
 		},
 		"without a question": {args: []string{"--yes"}, catalog: manual, statuses: []string{waiting}, patches: approved("0", written)},
 		"while it is suspended": {

@@ -1,14 +1,35 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
+
+// Preview says what would become of a request on the cluster. With maskEnv, environment
+// variables are masked by their names.
+func (c *Cluster) Preview(ctx context.Context, request inspect.Request, maskEnv bool) (preview.Preview, error) {
+	cluster, err := c.Inspect(ctx)
+	if err != nil {
+		return preview.Preview{}, err
+	}
+	plan, err := cluster.Plan(ctx, request)
+	if err != nil {
+		return preview.Preview{}, err
+	}
+	facts, err := cluster.Foresee(ctx, plan)
+	if err != nil {
+		return preview.Preview{}, err
+	}
+	facts.MaskEnv = maskEnv
+	return preview.Make(facts), nil
+}
 
 // PrintPreview prints a preview for people.
 func PrintPreview(to io.Writer, made preview.Preview) error {

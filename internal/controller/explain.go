@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,6 +53,10 @@ type Plan struct {
 
 	// Objects are those of the chosen bundle; nil if none was chosen.
 	Objects []*unstructured.Unstructured
+
+	// Waits says for whom the operation waits by the spec, whatever else speaks against it, and
+	// how that ends; empty if for nobody.
+	Waits string
 }
 
 // Explain makes the choice of a pass for the named extension, and nothing of it
@@ -75,15 +80,32 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 	if err != nil || explanation.Resolution == nil {
 		return plan, err
 	}
-	outcome.Target = outcome.Onward
+	outcome.Target, plan.Waits = outcome.Onward, waitOf(ext, outcome)
 	files, err := r.fetch(ctx, wanted.Owner, imageOf(outcome.Target, outcome.Installed))
 	if err != nil {
 		return plan, err
 	}
 	defer files.Close()
 	revision, _, err := r.build(ctx, wanted, &outcome, files)
-	plan.Objects = revision.Objects
+	plan.Objects, plan.Preflight = revision.Objects, policyFor(wanted, outcome.Target, files.Digest)
 	return plan, err
+}
+
+// waitOf says what keeps a pass from the way forward that is nobody's mistake. Of what
+// operators say, it repeats what the last pass was told.
+func waitOf(ext *ocv1.ClusterExtension, outcome Outcome) string {
+	var waits []string
+	if ext.Spec.Suspend {
+		waits = append(waits, "the extension is suspended, until spec.suspend is removed")
+	}
+	if outcome.Pending != nil {
+		waits = append(waits, outcome.Pending.Error())
+	}
+	ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
+	if ready != nil && ready.Reason == ocv1.ReasonUpgradeHeld && ready.ObservedGeneration == ext.Generation {
+		waits = append(waits, ready.Message)
+	}
+	return strings.Join(waits, "; ")
 }
 
 func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (Wanted, Outcome, Explanation, error) {
@@ -98,7 +120,8 @@ func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (W
 	}
 	r.observeOffers(ctx, wanted, &observed)
 	outcome := Outcome{Observed: observed}
-	outcome.Onward = decide(wanted, invalid, observed).whenApproved()
+	decided := decide(wanted, invalid, observed)
+	outcome.Onward, outcome.Pending = decided.whenApproved(), decided.Pending
 	outcome.Err = outcome.Onward.Err
 	r.findRelated(ctx, wanted, &outcome)
 

@@ -67,7 +67,7 @@ func TestExplainTellsOfWhatWaits(t *testing.T) {
 	t.Parallel()
 	w := manualWorld(t, func(*ocv1.ClusterExtension) {})
 	w.mustReconcile(t)
-	ask := func(report string) {
+	ask := func(report string, waits ...string) {
 		t.Helper()
 		found, err := w.reconciler.Explain(t.Context(), "x")
 		if err != nil || found.Resolution == nil || found.Resolution.Identity.Version != "1.1.0" || !strings.Contains(found.Reported, report) {
@@ -78,11 +78,23 @@ func TestExplainTellsOfWhatWaits(t *testing.T) {
 		if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "close"}, w.take()); err != nil || len(plan.Objects) == 0 || diff != "" {
 			t.Errorf("%d objects, error %v (-want +did)\n%s", len(plan.Objects), err, diff)
 		}
+		for _, part := range waits {
+			if !strings.Contains(plan.Waits, part) {
+				t.Errorf("the plan waits for %q, want %q", plan.Waits, part)
+			}
+		}
 	}
-	ask(`the upgrade to version "1.1.0" waits for approval`)
+	const approval = `the upgrade to version "1.1.0" waits for approval`
+	ask(approval, approval)
 	w.editSpec(t, suspend)
 	w.mustReconcile(t)
-	ask("suspended since ")
+	ask("suspended since ", "the extension is suspended, until spec.suspend is removed; "+approval)
+	w.editSpec(t, func(ext *ocv1.ClusterExtension) {
+		ext.Spec.Suspend, ext.Spec.Source.Catalog.ApprovedVersion = false, "1.1.0"
+	})
+	if plan, err := w.reconciler.Plan(t.Context(), w.extension(t)); err != nil || plan.Waits != "" || plan.Preflight.Growth.Approved != "1.1.0" {
+		t.Errorf("the plan waits for %q, with a policy %+v, error %v: it was approved", plan.Waits, plan.Preflight, err)
+	}
 }
 
 // A plan has the objects of what would be installed, and nothing of it comes true.

@@ -65,7 +65,7 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 
 // factsOf are those that are known without the objects.
 func factsOf(plan Plan) preview.Facts {
-	facts := preview.Facts{Owner: plan.Owner, Unknown: plan.Unknown}
+	facts := preview.Facts{Owner: plan.Owner, Unknown: plan.Unknown, Waits: plan.Waits}
 	if installed := plan.Extension.Status.Install; installed != nil {
 		facts.Installed = &preview.Bundle{Name: installed.Bundle.Name, Version: installed.Bundle.Version}
 	}
@@ -135,7 +135,7 @@ func (c *Cluster) addRights(ctx context.Context, plan Plan, facts *preview.Facts
 		return
 	}
 	facts.Gains = gains
-	if version := plan.Resolution.Identity.Version; plan.Preflight.Growth.Waits(version, len(gains) > 0) {
+	if version := plan.Resolution.Identity.Version; facts.Waits == "" && plan.Preflight.Growth.Waits(version, len(gains) > 0) {
 		facts.Waits = fmt.Sprintf("approval, as the operator gains rights: set spec.install.preflight.permissions.approvedVersion to %q", version)
 	}
 }

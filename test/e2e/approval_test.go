@@ -117,6 +117,12 @@ func TestApproval(t *testing.T) {
 		}
 	})
 	t.Run("A2 an approval is for one version", func(t *testing.T) {
+		shown, err := theSuite.CommandOutput(t.Context(), "approve", name) // with no answer
+		for _, part := range []string{"ACTION", "update", "ConfigMap", "it would wait for:", `version "1.1.0" waits for approval`} {
+			if err == nil || !strings.Contains(shown, part) {
+				t.Errorf("before it asks, approve prints %s, %v; want %q", shown, err, part)
+			}
+		}
 		told, err := theSuite.CommandOutput(t.Context(), "approve", name, "--yes")
 		if err != nil || !strings.Contains(told, `pending:   "approved.v1.1.0" version "1.1.0"`) {
 			t.Errorf("approve prints %s, %v", told, err)

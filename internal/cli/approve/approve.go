@@ -18,11 +18,16 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
 )
 
 // maxPatches is how often an approval is written again because the extension was changed
 // otherwise in between, such as its status.
 const maxPatches = 5
+
+// planPatience is how long the plan may take, for which the bundle is pulled: the registry may
+// not be reachable from where somebody approves.
+const planPatience = 30 * time.Second
 
 // maxReply is more than anybody types who agrees, in bytes.
 const maxReply = 100
@@ -32,6 +37,7 @@ type approve struct {
 	version string
 	yes     bool
 	cluster cli.Cluster
+	images  cli.Images
 }
 
 // NewCommand returns the command.
@@ -40,7 +46,8 @@ func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "approve [clusterextension/]NAME",
 		Short: "Agree to an upgrade that waits for approval",
-		Long: `Agree to an upgrade that waits for approval, after showing it.
+		Long: `Agree to an upgrade that waits for approval, after showing it, and the plan of what it
+would do.
 
 It sets spec.source.catalog.approvedVersion, and approvedDigest where the digest of the
 image is known. If something else is pending by the time that you agree, nothing is
@@ -62,7 +69,8 @@ config/admission the right to approve it.`,
 	command.Flags().StringVar(&o.version, "version", "", "Version to approve; by default the one that is pending.")
 	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not ask.")
 	cli.NoFiles(command, "version")
-	o.cluster.Bind(command)
+	o.images.Bind(command.Flags())
+	o.cluster.BindInspect(command)
 	return command
 }
 
@@ -90,6 +98,9 @@ func (o *approve) run(command *cobra.Command, args []string) error {
 		return err
 	}
 	if !o.yes {
+		if err := o.printPlan(command, ext.Name); err != nil {
+			return err
+		}
 		if err := ask(command, shown); err != nil {
 			return err
 		}
@@ -102,6 +113,21 @@ func (o *approve) run(command *cobra.Command, args []string) error {
 		fmt.Fprintf(command.ErrOrStderr(), "it is suspended: nothing happens until `kubectl extension resume %s`\n", name)
 	}
 	return err
+}
+
+// printPlan shows what `kubectl extension plan` does or, where that cannot be made, why not:
+// somebody may agree all the same.
+func (o *approve) printPlan(command *cobra.Command, name string) error {
+	ctx, cancel := context.WithTimeout(command.Context(), planPatience)
+	defer cancel()
+	request := inspect.Request{Name: name, Version: o.version, Bundles: o.images.Bundles(), Certificates: cli.ClusterIssuer}
+	made, err := o.cluster.Preview(ctx, request, false)
+	if err != nil {
+		_, err = fmt.Fprintf(command.ErrOrStderr(), "what it would do is not known: %s\n", cli.Printable(err.Error()))
+		return err
+	}
+	fmt.Fprintln(command.OutOrStdout())
+	return cli.PrintPreview(command.OutOrStdout(), made)
 }
 
 // write writes an approval, unless something else is pending by now.

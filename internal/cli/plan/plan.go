@@ -91,20 +91,10 @@ func (o *planning) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := o.cluster.Inspect(command.Context())
+	made, err := o.cluster.Preview(command.Context(), request, o.maskEnv)
 	if err != nil {
 		return err
 	}
-	plan, err := cluster.Plan(command.Context(), request)
-	if err != nil {
-		return err
-	}
-	facts, err := cluster.Foresee(command.Context(), plan)
-	if err != nil {
-		return err
-	}
-	facts.MaskEnv = o.maskEnv
-	made := preview.Make(facts)
 	if err := o.print(command.OutOrStdout(), made); err != nil {
 		return err
 	}
