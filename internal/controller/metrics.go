@@ -67,7 +67,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		pending: gauge("extension_approval_pending",
 			"1 while an install or upgrade waits for somebody to approve it, or else 0.", labelExtension),
 		held: gauge("extension_upgrade_held",
-			"1 while an upgrade is held because the installed operator says that it cannot be upgraded, or else 0.", labelExtension),
+			"1 while an upgrade is held because the installed operator says that it cannot be upgraded.", labelExtension),
 		expiration: gauge("extension_certificate_expiration_timestamp_seconds",
 			"When the first of the certificates ends that the controller has issued to webhooks of the extension.", labelExtension),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -126,7 +126,7 @@ func (m *Metrics) passed(extension string, outcome Outcome, v verdict, status *o
 		m.setExpiration(extension, outcome.CertificatesEnd)
 	}
 	m.pending.WithLabelValues(extension).Set(truth(outcome.Pending != nil))
-	m.held.WithLabelValues(extension).Set(truth(outcome.Veto != nil))
+	setOrDelete(m.held, extension, truth(outcome.Veto != nil)) // few operators ever object
 	m.conditions.set(extension, status.Conditions)
 }
 

@@ -81,7 +81,6 @@ func TestMetricsOfAnExtension(t *testing.T) {
 		"extension_operations_total x,upgrade":                 0,
 		"extension_warnings_total x":                           2,
 		"extension_approval_pending x":                         0,
-		"extension_upgrade_held x":                             0,
 		"extension_certificate_expiration_timestamp_seconds x": 7000,
 		"extension_release_bytes x":                            1234,
 		"extension_condition x,Ready":                          1,
