@@ -118,7 +118,7 @@ func TestApproval(t *testing.T) {
 	})
 	t.Run("A2 an approval is for one version", func(t *testing.T) {
 		shown, err := theSuite.CommandOutput(t.Context(), "approve", name) // with no answer
-		for _, part := range []string{"ACTION", "update", "ConfigMap", "it would wait for:", `version "1.1.0" waits for approval`} {
+		for _, part := range []string{"ACTION", "change ", "ConfigMap", "it would wait for:", `version "1.1.0" waits for approval`} {
 			if err == nil || !strings.Contains(shown, part) {
 				t.Errorf("before it asks, approve prints %s, %v; want %q", shown, err, part)
 			}
