@@ -303,7 +303,8 @@ type CatalogFilter struct {
 	// bundle of approvedVersion with another one waits. It takes approvedVersion. An
 	// addition to the API of the reference implementation.
 	//
-	// Left out, approvedVersion is agreed to whatever its image is.
+	// Left out, approvedVersion is agreed to whatever its image is, until it is
+	// installed: another image of the same version waits again.
 	// Example: sha256:6ae41a6e1a5ba4d8d4f4a3b0c1a9f0d25e7f83c2b94d61e5a7f0c3d2b1a09f8e
 	//
 	// +kubebuilder:validation:MaxLength=135

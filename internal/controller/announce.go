@@ -2,12 +2,16 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
@@ -109,6 +113,9 @@ func isUnderway(ext *ocv1.ClusterExtension) bool {
 func (a *announcement) applying(ctx context.Context, outcome Outcome) (confirmed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.err == nil {
+		a.err = a.edited(ctx)
+	}
 	doing := fmt.Sprintf("applying image %s", outcome.Target.Image)
 	var told bool
 	if a.isQueued(outcome) {
@@ -117,6 +124,17 @@ func (a *announcement) applying(ctx context.Context, outcome Outcome) (confirmed
 		told, err = a.writeOnce(ctx, outcome, doing)
 	}
 	return told && a.ext.UID == outcome.Owner.UID && a.ext.DeletionTimestamp.IsZero(), err
+}
+
+// edited fails if the spec was changed since the pass has read it: somebody may have taken an
+// approval back, or want another version. It makes no request.
+func (a *announcement) edited(ctx context.Context) error {
+	now := &ocv1.ClusterExtension{}
+	if err := a.reconciler.Client.Get(ctx, client.ObjectKeyFromObject(a.ext), now); err != nil || now.UID != a.ext.UID || now.Generation == a.ext.Generation {
+		return nil // whether it is there at all is confirmed by others
+	}
+	return apierrors.NewConflict(schema.GroupResource{Group: ocv1.GroupVersion.Group, Resource: "clusterextensions"}, a.ext.Name,
+		errors.New("its spec was changed while it was checked what to write"))
 }
 
 // writeOnce is called with the lock held, and so are write and writeText.

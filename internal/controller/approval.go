@@ -42,7 +42,13 @@ func (a Approval) withholds(target Target, installed *installation.Revision) boo
 	case installed == nil && a.Version == "", installed != nil && !isOther(target, *installed):
 		return false
 	}
-	return !a.covers(target.Bundle.Version, digestOfImage(target.Image))
+	return a.isUsed(target, installed) || !a.covers(target.Bundle.Version, digestOfImage(target.Image))
+}
+
+// isUsed says that a version was agreed to without an image, and is installed: another image
+// under its name was not.
+func (a Approval) isUsed(target Target, installed *installation.Revision) bool {
+	return a.Digest == "" && installed != nil && installed.Bundle == target.Bundle
 }
 
 // isOther says that a target is another bundle than the installed one, or has another image.
@@ -83,6 +89,10 @@ type PendingError struct {
 	// or if nobody has asked for them.
 	Growth *preflight.ApprovalError
 
+	// Config is why a change of the configuration of what is installed waits, too: it has
+	// rights grow. Nil if there is none, or if it does not.
+	Config *preflight.ApprovalError
+
 	// Refusal says why something else that is agreed to is not what is done; empty if
 	// nothing is.
 	Refusal string
@@ -102,6 +112,9 @@ func (p *PendingError) Error() string {
 	}
 	if p.Refusal != "" {
 		text += "; " + p.Refusal
+	}
+	if p.Config != nil {
+		text += "; the change of spec.config waits, too: " + p.Config.Error()
 	}
 	return text
 }
@@ -156,6 +169,9 @@ func chooseApproved(wanted Wanted, observed Observed, newest Target) (_ *resolve
 	approval, installed := wanted.Approval, observed.Installation.Installed
 	if refusal := approval.mismatch(newest.Bundle.Version, digestOfImage(newest.Image)); refusal != "" {
 		return nil, refusal
+	}
+	if approval.Version == newest.Bundle.Version && approval.isUsed(newest, installed) {
+		return nil, fmt.Sprintf("version %q is installed with another image: to agree to this one, set spec.source.catalog.approvedDigest, too", approval.Version)
 	}
 	if approval.Version == "" || installed != nil && !isHigher(approval.Version, installed.Bundle.Version) {
 		return nil, ""
@@ -224,7 +240,12 @@ func policyFor(wanted Wanted, target Target, digest string) preflight.Policy {
 // would grant is nil if that was not looked at.
 func (o *Outcome) waits(approval Approval, digest string, growth *preflight.ApprovalError) {
 	pending := PendingError{Bundle: o.Target.Bundle, Image: o.Target.Image, Manual: growth == nil}
-	if known := o.Target.Pending; known != nil {
+	if known := o.Target.Pending; known != nil && !o.Target.isWithheld() {
+		pending = *known // what was looked at is what is installed, with another configuration
+		pending.Config = growth
+		o.Pending = &pending
+		return
+	} else if known != nil {
 		pending = *known
 	}
 	pending.Digest = digest
@@ -239,7 +260,7 @@ func (o *Outcome) waits(approval Approval, digest string, growth *preflight.Appr
 
 // isPendingTarget says that what waits for an approval is what the pass has tried to reach.
 func (o *Outcome) isPendingTarget() bool {
-	return o.Pending != nil && o.Target.Action == Upgrade && o.Target.Bundle == o.Pending.Bundle
+	return o.Pending != nil && o.Target.Action == Upgrade && (o.Target.Bundle == o.Pending.Bundle || o.Pending.Config != nil)
 }
 
 // pendingOf is what the status says is pending. It has waited since a pass first came to the

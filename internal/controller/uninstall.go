@@ -258,8 +258,12 @@ func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) error {
 	}
 	state, err := r.Releases.Observe(ctx, wanted.Owner)
 	if err == nil && state.Installed != nil {
+		upkeep := r.Releases.Repair
+		if wanted.Suspended {
+			upkeep = r.Releases.Renew
+		}
 		var result installation.Result
-		result, err = r.Releases.Repair(ctx, wanted.Owner)
+		result, err = upkeep(ctx, wanted.Owner)
 		logChanges(ctx, Outcome{Owner: wanted.Owner, Installed: state.Installed, Repair: result})
 	}
 	if isQueued(err) || errors.Is(err, object.ErrOwnerGone) {

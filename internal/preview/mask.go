@@ -2,10 +2,12 @@ package preview
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -20,6 +22,9 @@ const (
 // lastApplied is where kubectl keeps a copy of an object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
+// ownAnnotations begin so. They have nothing of what is in a Secret.
+const ownAnnotations = "olm.operatorframework.io/"
+
 // secretNames are names of environment variables that tell of secrets.
 var secretNames = regexp.MustCompile(`(?i)pass|token|secret|key`)
 
@@ -29,10 +34,11 @@ func mask(key object.Key, before, after map[string]any, env bool) {
 		foldTexts(before)
 		foldTexts(after)
 		maskField(before, after, "data")
-		maskAnnotation(before, after)
+		maskAnnotations(before, after, func(name string) bool { return !strings.HasPrefix(name, ownAnnotations) })
 	}
 	if env {
 		maskPairs(variablesOf(key, before), variablesOf(key, after))
+		maskAnnotations(before, after, func(name string) bool { return name == lastApplied })
 	}
 }
 
@@ -78,17 +84,17 @@ func maskField(before, after map[string]any, field string) {
 	maskPairs(valuesOf(old), valuesOf(current))
 }
 
-// maskAnnotation is about the copy that kubectl keeps of a Secret.
-func maskAnnotation(before, after map[string]any) {
-	only := func(secret map[string]any) map[string]value {
-		metadata, _ := secret["metadata"].(map[string]any)
+// maskAnnotations is about the copy that kubectl keeps of an object, and about what other
+// tools keep of Secrets.
+func maskAnnotations(before, after map[string]any, isMasked func(name string) bool) {
+	some := func(holder map[string]any) map[string]value {
+		metadata, _ := holder["metadata"].(map[string]any)
 		annotations, _ := metadata["annotations"].(map[string]any)
-		if _, found := annotations[lastApplied]; !found {
-			return nil
-		}
-		return map[string]value{lastApplied: {in: annotations, key: lastApplied}}
+		found := valuesOf(annotations)
+		maps.DeleteFunc(found, func(name string, _ value) bool { return !isMasked(name) })
+		return found
 	}
-	maskPairs(only(before), only(after))
+	maskPairs(some(before), some(after))
 }
 
 // value is one that may be masked, where it stands.
@@ -121,16 +127,25 @@ func maskPairs(before, after map[string]value) {
 	}
 }
 
+// identify names a variable for comparison. Of several with one name each has a name of its own.
+func identify(container, name string, index int, known map[string]value) string {
+	identity := container + "/" + name
+	if _, found := known[identity]; found {
+		identity = fmt.Sprintf("%s/%d", identity, index)
+	}
+	return identity
+}
+
 // variablesOf are the environment variables of a workload whose names tell of secrets.
 func variablesOf(key object.Key, workload map[string]any) map[string]value {
 	found := map[string]value{}
 	for _, container := range containersOf(key, workload) {
 		list, _ := container.content["env"].([]any)
-		for _, item := range list {
+		for i, item := range list {
 			variable, _ := item.(map[string]any)
 			name, _ := variable["name"].(string)
 			if _, isSet := variable["value"]; isSet && secretNames.MatchString(name) {
-				found[container.name+"/"+name] = value{in: variable, key: "value"}
+				found[identify(container.name, name, i, found)] = value{in: variable, key: "value"}
 			}
 		}
 	}
