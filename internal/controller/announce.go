@@ -130,8 +130,10 @@ func (a *announcement) applying(ctx context.Context, outcome Outcome) (confirmed
 // approval back, or want another version. It makes no request.
 func (a *announcement) edited(ctx context.Context) error {
 	now := &ocv1.ClusterExtension{}
-	if err := a.reconciler.Client.Get(ctx, client.ObjectKeyFromObject(a.ext), now); err != nil || now.UID != a.ext.UID || now.Generation == a.ext.Generation {
-		return nil // whether it is there at all is confirmed by others
+	err := a.reconciler.Client.Get(ctx, client.ObjectKeyFromObject(a.ext), now)
+	isThere := err == nil && now.UID == a.ext.UID // which others confirm
+	if !isThere || now.Generation == a.ext.Generation {
+		return nil
 	}
 	return apierrors.NewConflict(schema.GroupResource{Group: ocv1.GroupVersion.Group, Resource: "clusterextensions"}, a.ext.Name,
 		errors.New("its spec was changed while it was checked what to write"))

@@ -29,6 +29,22 @@ func TestArgoCD(t *testing.T) {
 		ready := extensions.await(t, 0, "Ready", hasCondition("Ready", "True"))
 		before(t, ready, "the extension is ready, then the Widget comes", widgets.await(t, 0, "made", func(event) bool { return true }))
 	})
+	step(t, "E5 an upgrade that waits for approval is Healthy", func(t *testing.T) {
+		const asked = "version: 1.1.0\n      upgradeApproval: Manual\n"
+		edited := now(t)
+		files.replace(t, extensionFile, "version: 1.0.0\n", asked)
+		waits := extensions.await(t, edited, "ApprovalPending", hasReason("Ready", "ApprovalPending"))
+		applications.await(t, waits.revision, "Synced and Healthy", isSettled)
+		for _, e := range applications.since(waits.revision) {
+			if health := healthOf(e.object); health != "Healthy" {
+				t.Errorf("the Application is %s while somebody is asked: %v", health, e.object.Object["status"])
+			}
+		}
+		back := now(t)
+		files.replace(t, extensionFile, asked, "version: 1.0.0\n")
+		ready := extensions.await(t, back, "Succeeded", hasReason("Ready", "Succeeded"))
+		applications.await(t, ready.revision, "Synced and Healthy", isSettled)
+	})
 	step(t, "E3 an upgrade is never Degraded", func(t *testing.T) {
 		edited := now(t)
 		files.want(t, "1.1.0")

@@ -66,6 +66,23 @@ func TestFlux(t *testing.T) {
 		extensions.await(t, mended, "Ready", hasCondition("Ready", "True"))
 		operators.await(t, mended, "Ready", hasCondition("Ready", "True"))
 	})
+	step(t, "F4 an extension that is suspended is nothing to wait for", func(t *testing.T) {
+		edited := now(t)
+		files.replace(t, extensionFile, "spec:\n", "spec:\n  suspend: true\n")
+		files.pushNow(t)
+		suspended := extensions.await(t, edited, "Suspended", hasReason("Ready", "Suspended"))
+		operators.await(t, suspended.revision, "Ready", hasCondition("Ready", "True"))
+		for _, e := range operators.since(edited) {
+			if isFailure(e) {
+				t.Errorf("the Kustomization has failed: %v", conditionOf(e.object, "Ready"))
+			}
+		}
+		back := now(t)
+		files.replace(t, extensionFile, "spec:\n  suspend: true\n", "spec:\n")
+		files.pushNow(t)
+		resumed := extensions.await(t, back, "Succeeded", hasReason("Ready", "Succeeded"))
+		operators.await(t, resumed.revision, "Ready", hasCondition("Ready", "True"))
+	})
 	step(t, "F5 it is removed before its Kustomization", func(t *testing.T) {
 		asked := now(t)
 		kubectl(t, "delete", "--filename", filepath.Join(files.dir, "flux", "widgets.yaml"), "--timeout", patience.String())

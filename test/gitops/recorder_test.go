@@ -41,6 +41,14 @@ func hasCondition(kind, status string) func(event) bool {
 	return func(e event) bool { return conditionOf(e.object, kind)["status"] == status }
 }
 
+// hasReason says whether a condition is True for a reason, and about the spec as it is.
+func hasReason(kind, reason string) func(event) bool {
+	return func(e event) bool {
+		found := conditionOf(e.object, kind)
+		return found["status"] == "True" && found["reason"] == reason && fmt.Sprint(found["observedGeneration"]) == fmt.Sprint(e.object.GetGeneration())
+	}
+}
+
 // conditionOf has the fields of a condition; none if it is absent.
 func conditionOf(object *unstructured.Unstructured, kind string) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
