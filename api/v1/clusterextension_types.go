@@ -215,8 +215,8 @@ type CatalogFilter struct {
 	// which the version parser finds out later.
 
 	// version is a version or a range of versions; the highest one that can be
-	// reached is installed, and upgrades within the range are automatic. A
-	// single version pins the extension.
+	// reached is installed, and upgrades within the range are automatic unless
+	// upgradeApproval is Manual. A single version pins the extension.
 	//
 	// At most 64 characters. Comparisons are joined by space or comma (all
 	// have to hold) and by || (one has to hold). A comparison is an optional
@@ -299,8 +299,8 @@ type CatalogFilter struct {
 	// +optional
 	ApprovedVersion string `json:"approvedVersion,omitempty"`
 
-	// approvedDigest is the digest of the image of the bundle that is agreed to. A
-	// bundle of approvedVersion with another one waits. It takes approvedVersion. An
+	// approvedDigest is the digest of the image of the bundle that is agreed to.
+	// Where upgrades wait, a bundle of approvedVersion with another one does. It takes approvedVersion. An
 	// addition to the API of the reference implementation.
 	//
 	// Left out, approvedVersion is agreed to whatever its image is, until it is

@@ -26,7 +26,7 @@ type UninstallPolicy string
 
 // Uninstall policies. All but UninstallDeleteFirst can be the default of a controller.
 const (
-	// UninstallDelete lets everything go at the same time. It asks nothing.
+	// UninstallDelete lets everything go at the same time. It makes no request.
 	UninstallDelete UninstallPolicy = "Delete"
 
 	// UninstallDeleteFirst deletes custom resources, then what runs, and lets the rest go.
