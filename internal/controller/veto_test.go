@@ -187,6 +187,13 @@ func TestHeldUpgradeIsRest(t *testing.T) {
 			if (ready.Reason == ocv1.ReasonUpgradeHeld) != (tc.held != "") || !strings.Contains(ready.Message, tc.held) || ready.Status != metav1.ConditionTrue {
 				t.Errorf("Ready is %+v (%s)", ready, tc.reason)
 			}
+			series := 0
+			if tc.held != "" {
+				series = 1
+			}
+			if got := gather(t, w.registry, "extension_upgrade_held"); len(got) != series {
+				t.Errorf("series of held upgrades: %v", got)
+			}
 			if progressing.Status != metav1.ConditionTrue || progressing.Reason != ocv1.ReasonSucceeded {
 				t.Errorf("Progressing is %+v", progressing)
 			}
