@@ -3,14 +3,17 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
 )
 
 // fieldManager is the name under which the API server notes what commands write.
@@ -19,18 +22,25 @@ const fieldManager = "kubectl-extension"
 // Extensions are the ClusterExtensions of a cluster, with the rights of the person who calls.
 type Extensions struct{ api dynamic.ResourceInterface }
 
-// Extensions reaches the cluster with the first request. The error may be a
-// *program.UsageError.
-func (c *Cluster) Extensions() (*Extensions, error) {
-	config, err := c.Config()
+// NamedExtension is for a command that takes the name of one, and gives it with a way to all,
+// which reaches the cluster with the first request.
+func (c *Cluster) NamedExtension(command *cobra.Command, args []string) (string, *Extensions, error) {
+	name, err := ExtensionName(args)
 	if err != nil {
-		return nil, err
+		return "", nil, program.Misuse(command, err)
+	}
+	config, err := c.Config()
+	if usage, ok := errors.AsType[*program.UsageError](err); ok {
+		return "", nil, program.Misuse(command, usage.Err)
+	}
+	if err != nil {
+		return "", nil, err
 	}
 	api, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("setting up a client: %w", err)
+		return "", nil, fmt.Errorf("setting up a client: %w", err)
 	}
-	return &Extensions{api: api.Resource(ocv1.GroupVersion.WithResource("clusterextensions"))}, nil
+	return name, &Extensions{api: api.Resource(ocv1.GroupVersion.WithResource("clusterextensions"))}, nil
 }
 
 // Get reads one. The error is that of the API server.

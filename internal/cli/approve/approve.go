@@ -2,13 +2,10 @@
 package approve
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +14,6 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/cli"
-	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 )
 
@@ -28,9 +24,6 @@ const maxPatches = 5
 // planPatience is how long the plan may take, for which the bundle is pulled: the registry may
 // not be reachable from where somebody approves.
 const planPatience = 30 * time.Second
-
-// maxReply is more than anybody types who agrees, in bytes.
-const maxReply = 100
 
 // approve is the command line of approve.
 type approve struct {
@@ -75,14 +68,7 @@ config/admission the right to approve it.`,
 }
 
 func (o *approve) run(command *cobra.Command, args []string) error {
-	name, err := cli.ExtensionName(args)
-	if err != nil {
-		return program.Misuse(command, err)
-	}
-	extensions, err := o.cluster.Extensions()
-	if usage, ok := errors.AsType[*program.UsageError](err); ok {
-		return program.Misuse(command, usage.Err)
-	}
+	name, extensions, err := o.cluster.NamedExtension(command, args)
 	if err != nil {
 		return err
 	}
@@ -245,13 +231,9 @@ func described(bundle ocv1.BundleMetadata) string {
 // ask fails unless whoever is at the terminal agrees.
 func ask(command *cobra.Command, shown approval) error {
 	fmt.Fprintf(command.ErrOrStderr(), "Approve version %s? [y/N] ", cli.Printable(shown.version))
-	reply, err := bufio.NewReader(io.LimitReader(command.InOrStdin(), maxReply)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading the answer: %w", err)
+	agreed, err := cli.Agrees(command.Context(), command.InOrStdin())
+	if err == nil && !agreed {
+		err = errors.New("nothing is approved")
 	}
-	switch strings.ToLower(strings.TrimSpace(reply)) {
-	case "y", "yes":
-		return nil
-	}
-	return errors.New("nothing is approved")
+	return err
 }

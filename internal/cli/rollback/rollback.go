@@ -2,11 +2,8 @@
 package rollback
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,9 +13,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
-
-// maxAnswer is more than anybody types to agree, in bytes.
-const maxAnswer = 64
 
 const help = `Take a ClusterExtension back to the revision before, as its release records have it.
 
@@ -108,7 +102,7 @@ func (o *goingBack) run(command *cobra.Command, args []string) error {
 func (o *goingBack) write(command *cobra.Command, cluster *inspect.Cluster, found inspect.Rollback, name string) error {
 	if !o.yes {
 		fmt.Fprintf(command.ErrOrStderr(), "\nwrite this to the spec of ClusterExtension %q? [y/N] ", name)
-		agreed, err := agrees(command.Context(), command.InOrStdin())
+		agreed, err := cli.Agrees(command.Context(), command.InOrStdin())
 		if err != nil {
 			return err
 		}
@@ -117,19 +111,4 @@ func (o *goingBack) write(command *cobra.Command, cluster *inspect.Cluster, foun
 		}
 	}
 	return cluster.Write(command.Context(), found)
-}
-
-// agrees reads a line. Whoever is asked may also press Ctrl-C, or say nothing.
-func agrees(ctx context.Context, from io.Reader) (bool, error) {
-	answers := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(io.LimitReader(from, maxAnswer)).ReadString('\n')
-		answers <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case answer := <-answers:
-		return answer == "y" || answer == "yes", nil
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
 }

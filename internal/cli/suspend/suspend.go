@@ -3,13 +3,11 @@
 package suspend
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterextensions/operator-controller/internal/cli"
-	"github.com/clusterextensions/operator-controller/internal/cli/program"
 )
 
 // suspend is the command line of both.
@@ -59,14 +57,7 @@ func (o *suspend) bind(command *cobra.Command) *cobra.Command {
 }
 
 func (o *suspend) run(command *cobra.Command, args []string) error {
-	name, err := cli.ExtensionName(args)
-	if err != nil {
-		return program.Misuse(command, err)
-	}
-	extensions, err := o.cluster.Extensions()
-	if usage, ok := errors.AsType[*program.UsageError](err); ok {
-		return program.Misuse(command, usage.Err)
-	}
+	name, extensions, err := o.cluster.NamedExtension(command, args)
 	if err != nil {
 		return err
 	}

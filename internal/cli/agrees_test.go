@@ -1,4 +1,4 @@
-package rollback
+package cli
 
 import (
 	"context"
@@ -14,7 +14,7 @@ func TestAgrees(t *testing.T) {
 		"y\n": true, "Yes\n": true, "yes": true, "  y\r\n": true,
 		"": false, "\n": false, "n\n": false, "yesterday\n": false, strings.Repeat(" ", maxAnswer) + "y\n": false,
 	} {
-		got, err := agrees(t.Context(), strings.NewReader(answer))
+		got, err := Agrees(t.Context(), strings.NewReader(answer))
 		if err != nil || got != want {
 			t.Errorf("%q: %t, %v, want %t", answer, got, err, want)
 		}
@@ -22,7 +22,7 @@ func TestAgrees(t *testing.T) {
 	silent, _ := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, err := agrees(ctx, silent); got || !errors.Is(err, context.Canceled) {
+	if got, err := Agrees(ctx, silent); got || !errors.Is(err, context.Canceled) {
 		t.Errorf("silence: %t, %v", got, err)
 	}
 }
