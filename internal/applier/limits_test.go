@@ -89,7 +89,7 @@ func TestCustomResourcesAreDeletedInPart(t *testing.T) {
 	t.Parallel()
 	deletions := 0
 	applier, asked := listsForever(t, &deletions)
-	client, err := impersonation.As(applier.clients, types.NamespacedName{Namespace: "n", Name: "a"}, metadataClient)
+	client, err := impersonation.As(applier.clients, types.NamespacedName{Namespace: "n", Name: "a"}, metadata.NewForConfigAndClient)
 	if err != nil {
 		t.Fatal(err)
 	}

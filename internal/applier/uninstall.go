@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +19,9 @@ import (
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
@@ -138,7 +137,7 @@ func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner)
 	if err != nil {
 		return err
 	}
-	client, err := impersonation.As(a.clients, owner.Account(), metadataClient)
+	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return err
 	}
@@ -187,8 +186,6 @@ func deleteAll(ctx context.Context, client metadata.Interface, resource schema.G
 	return nil
 }
 
-var deploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
-
 // DeleteWorkloads deletes what an extension owns that runs something, and names what is
 // not gone yet, with its pods and replicas. It reads and deletes as the ServiceAccount. It
 // fails with [object.ErrOwnerGone] if the content is to stay by now.
@@ -196,24 +193,16 @@ func (a *Applier) DeleteWorkloads(ctx context.Context, owner object.Owner) (left
 	if err := a.confirm(ctx, owner); err != nil {
 		return nil, err
 	}
-	client, err := impersonation.As(a.clients, owner.Account(), metadataClient)
+	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return nil, err
 	}
-	history, err := a.histories.AsIs(ctx, owner)
+	content, err := a.recordedContent(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := history.Objects(ctx, release.None)
-	if err != nil {
-		return nil, err
-	}
-	known, err := object.Known(a.config.Mapper, owner, objects)
-	if err != nil {
-		return nil, err
-	}
-	for _, one := range deletablesOf(slices.Collect(maps.Values(known))) {
-		if one.key.GroupKind != deploymentKind {
+	for _, one := range content {
+		if one.key.GroupKind != health.DeploymentKind {
 			continue
 		}
 		found, err := deleteWorkload(ctx, client, owner, one)

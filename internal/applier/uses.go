@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -73,7 +71,7 @@ func (a *Applier) Uses(ctx context.Context, owner object.Owner) (installation.Us
 
 // ownedDefinitions are the definitions that go with an extension, sorted.
 func (a *Applier) ownedDefinitions(ctx context.Context, owner object.Owner) ([]definition, error) {
-	client, err := impersonation.Listing(a.clients, metadataClient)
+	client, err := impersonation.Listing(a.clients, metadata.NewForConfigAndClient)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +95,6 @@ func (a *Applier) ownedDefinitions(ctx context.Context, owner object.Owner) ([]d
 	return nil, fmt.Errorf("listing the CustomResourceDefinitions: there are more than %d", maxPages*maxListed)
 }
 
-func metadataClient(config *rest.Config, through *http.Client) (metadata.Interface, error) {
-	return metadata.NewForConfigAndClient(config, through)
-}
-
 // definitionOf knows what is defined by the name, which the API server sees to.
 func (a *Applier) definitionOf(name string) definition {
 	plural, group, _ := strings.Cut(name, ".")
@@ -119,11 +113,11 @@ func (a *Applier) definitionOf(name string) definition {
 type listers struct{ asAccount, asOwn metadata.Interface }
 
 func (a *Applier) listersFor(owner object.Owner) (listers, error) {
-	asAccount, err := impersonation.As(a.clients, owner.Account(), metadataClient)
+	asAccount, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
 	if err != nil {
 		return listers{}, err
 	}
-	asOwn, err := impersonation.Listing(a.clients, metadataClient)
+	asOwn, err := impersonation.Listing(a.clients, metadata.NewForConfigAndClient)
 	return listers{asAccount: asAccount, asOwn: asOwn}, err
 }
 
