@@ -240,13 +240,13 @@ func policyFor(wanted Wanted, target Target, digest string) preflight.Policy {
 // would grant is nil if that was not looked at.
 func (o *Outcome) waits(approval Approval, digest string, growth *preflight.ApprovalError) {
 	pending := PendingError{Bundle: o.Target.Bundle, Image: o.Target.Image, Manual: growth == nil}
-	if known := o.Target.Pending; known != nil && !o.Target.isWithheld() {
-		pending = *known // what was looked at is what is installed, with another configuration
-		pending.Config = growth
+	if known := o.Target.Pending; known != nil {
+		pending = *known
+	}
+	if o.Target.Pending != nil && !o.Target.isWithheld() {
+		pending.Config = growth // what was looked at is what is installed, with another configuration
 		o.Pending = &pending
 		return
-	} else if known != nil {
-		pending = *known
 	}
 	pending.Digest = digest
 	if growth != nil && len(growth.Gains) > 0 {
