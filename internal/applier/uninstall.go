@@ -131,9 +131,6 @@ const maxDeleted = 500
 // deletes as the ServiceAccount. It fails with [object.ErrOwnerGone] if the content is to
 // stay by now.
 func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner) error {
-	if err := a.confirm(ctx, owner); err != nil {
-		return err
-	}
 	definitions, err := a.ownedDefinitions(ctx, owner)
 	if err != nil {
 		return err
@@ -145,9 +142,12 @@ func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner)
 	a.memory(owner).uses.forget() // they are told otherwise from now on
 	var errs []error
 	for _, one := range definitions {
+		if err := a.confirm(ctx, owner); err != nil {
+			return err
+		}
 		err := one.err
 		if err == nil {
-			err = deleteAll(ctx, client, one.resource)
+			err = deleteAll(ctx, client, one.resource, func() error { return a.confirm(ctx, owner) })
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("custom resources of %s: %w", one.name, err))
@@ -156,8 +156,12 @@ func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner)
 	return errors.Join(errs...)
 }
 
-// deleteAll deletes exactly the objects that it reads, up to [maxDeleted].
-func deleteAll(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) error {
+// confirmEach is after how many deletions it is asked again whether they are still wanted.
+const confirmEach = 20
+
+// deleteAll deletes exactly the objects that it reads, up to [maxDeleted], as long as that is
+// confirmed.
+func deleteAll(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, confirm func() error) error {
 	options := metav1.ListOptions{Limit: maxListed}
 	deleted := 0
 	for range maxPages {
@@ -169,6 +173,11 @@ func deleteAll(ctx context.Context, client metadata.Interface, resource schema.G
 			live := &list.Items[i]
 			if live.DeletionTimestamp != nil {
 				continue
+			}
+			if deleted > 0 && deleted%confirmEach == 0 {
+				if err := confirm(); err != nil {
+					return err
+				}
 			}
 			err := client.Resource(resource).Namespace(live.Namespace).Delete(ctx, live.Name, metav1.DeleteOptions{
 				Preconditions: metav1.NewUIDPreconditions(string(live.UID)),

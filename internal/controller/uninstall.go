@@ -84,11 +84,13 @@ const (
 	stepDeleteWorkloads
 )
 
+// isUsedByOthers says that there are custom resources which the extension does not own.
+func isUsedByOthers(use installation.Use) bool { return use.Count > use.Own }
+
 // uninstallStepOf decides by how definitions are used. What is not known counts as used.
 func uninstallStepOf(policy UninstallPolicy, uses []installation.Use, workloadsGone bool) uninstallStep {
 	isUnknown := func(use installation.Use) bool { return use.Err != nil }
 	isUsed := func(use installation.Use) bool { return use.Count > 0 }
-	isUsedByOthers := func(use installation.Use) bool { return use.Count > use.Own }
 	switch policy {
 	case UninstallRefuseWhileInUse:
 		if slices.ContainsFunc(uses, isUnknown) || slices.ContainsFunc(uses, isUsedByOthers) {
@@ -138,7 +140,7 @@ type uninstallProgress struct {
 // goes. Any write of it can be the last one of this process: each pass begins with what the
 // cluster has.
 func (r *Reconciler) uninstall(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
-	wanted.Owner.Held = true
+	wanted.Owner.Held, wanted.Owner.HeldBy = true, ext.Generation
 	switch policy {
 	case UninstallKeep:
 		return r.keepDefinitions(ctx, ext, wanted)
@@ -160,12 +162,22 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 	case stepRefuse:
 		return r.blocked(ctx, wanted, refusedText(policy, uses.Definitions), cmp.Or(uses.RecheckAfter, uninstallRetry))
 	case stepDeleteCustomResources:
-		if err := r.Uninstalls.DeleteCustomResources(ctx, wanted.Owner); err != nil {
+		err := r.Uninstalls.DeleteCustomResources(ctx, wanted.Owner)
+		if errors.Is(err, object.ErrOwnerGone) {
+			return decidedAnew(goingFirstText(uses.Definitions))
+		}
+		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("custom resources are deleted", err), uninstallRetry)
+		}
+		if !slices.ContainsFunc(uses.Definitions, isUsedByOthers) {
+			return r.waitsFor(ext, goingFirstText(uses.Definitions)) // what the bundle has brought would be put back
 		}
 		return r.waits(ctx, ext, wanted, goingFirstText(uses.Definitions))
 	case stepDeleteWorkloads:
 		left, err := r.Uninstalls.DeleteWorkloads(ctx, wanted.Owner)
+		if errors.Is(err, object.ErrOwnerGone) {
+			return decidedAnew("being deleted, which waits until the operator is gone")
+		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("the operator is deleted", err), uninstallRetry)
 		}
@@ -176,6 +188,12 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 	case stepRelease:
 	}
 	return uninstallProgress{released: true}
+}
+
+// decidedAnew is for a deletion that somebody wants otherwise by now. The event of that brings the
+// next pass; this is in case that it is late.
+func decidedAnew(text string) uninstallProgress {
+	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text, wait: removalRecheck}
 }
 
 // releaseIfUnused looks once more: the operator may have made custom resources while it
@@ -210,8 +228,7 @@ func (r *Reconciler) orphanAll(ctx context.Context, ext *ocv1.ClusterExtension, 
 	err := r.Deletions.Orphan(ctx, wanted.Owner)
 	switch {
 	case err == nil:
-		r.removals.markOrphaning(ext.UID)
-		return uninstallProgress{released: true}
+		return r.endOrphaning(ctx, ext, wanted)
 	case isQueued(err):
 		return uninstallProgress{queued: true}
 	}
@@ -220,6 +237,27 @@ func (r *Reconciler) orphanAll(ctx context.Context, ext *ocv1.ClusterExtension, 
 		return uninstallProgress{reason: ocv1.ReasonOrphaning, text: text, wait: orphanRetry}
 	}
 	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: uninstallRetry}
+}
+
+// endOrphaning lets an extension go whose content belongs to nobody, as far as records tell.
+// These can be lost, or deleted by hand, so that the definitions are asked for.
+func (r *Reconciler) endOrphaning(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
+	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	switch {
+	case err != nil:
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unknownUseText(err), wait: uninstallRetry}
+	case len(uses.Definitions) > 0:
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unrecordedText(uses.Definitions), wait: uninstallRetry}
+	}
+	r.removals.markOrphaning(ext.UID)
+	return uninstallProgress{released: true}
+}
+
+// waitsForOthers is for an extension that is not to go while it is used, and that could go now
+// if nobody else held it. What is made meanwhile counts as well.
+func (r *Reconciler) waitsForOthers(ctx context.Context, wanted Wanted, left []string) uninstallProgress {
+	text := r.blocked(ctx, wanted, terminatingText(left, nil, nil), 0).text
+	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text}
 }
 
 // isPatient says that a deletion has not taken long yet.
@@ -360,6 +398,15 @@ func goingFirstText(uses []installation.Use) string {
 	}
 	return "being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
 		excerpt.Of(counts, maxList) + ": " + firstOf(first)
+}
+
+func unrecordedText(uses []installation.Use) string {
+	names := make([]string, len(uses))
+	for i, use := range uses {
+		names[i] = use.Definition
+	}
+	return excerpt.Line("deletion is refused because definitions would go that are to stay: "+excerpt.Of(names, maxList)+
+		": no record tells that they are installed, nor what else is; delete it again with --cascade=orphan, "+wayOut, maxText)
 }
 
 func keepingText(err error) string {
