@@ -119,7 +119,19 @@ const (
 	// after errors.
 	uninstallInterval = 2 * time.Second
 	uninstallRetry    = 30 * time.Second
+
+	// uninstallTimeout bounds each request for a part of a policy, which is many requests to
+	// the cluster: webhooks of the bundle have a say in how long these take, and the worker is
+	// for all extensions. The next pass goes on.
+	uninstallTimeout = time.Minute
 )
+
+// inTime carries out a part of a policy within [uninstallTimeout].
+func inTime[T any](ctx context.Context, owner object.Owner, do func(context.Context, object.Owner) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, uninstallTimeout)
+	defer cancel()
+	return do(ctx, owner)
+}
 
 // uninstallProgress is how far the uninstall policy of an extension has come.
 type uninstallProgress struct {
@@ -154,7 +166,7 @@ func (r *Reconciler) uninstall(ctx context.Context, ext *ocv1.ClusterExtension, 
 }
 
 func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
-	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
 	if err != nil {
 		return r.blocked(ctx, wanted, unknownUseText(err), uninstallRetry)
 	}
@@ -162,7 +174,9 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 	case stepRefuse:
 		return r.blocked(ctx, wanted, refusedText(policy, uses.Definitions), cmp.Or(uses.RecheckAfter, uninstallRetry))
 	case stepDeleteCustomResources:
-		err := r.Uninstalls.DeleteCustomResources(ctx, wanted.Owner)
+		_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
+			return struct{}{}, r.Uninstalls.DeleteCustomResources(ctx, owner)
+		})
 		if errors.Is(err, object.ErrOwnerGone) {
 			return decidedAnew(goingFirstText(uses.Definitions))
 		}
@@ -174,7 +188,7 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 		}
 		return r.waits(ctx, ext, wanted, goingFirstText(uses.Definitions))
 	case stepDeleteWorkloads:
-		left, err := r.Uninstalls.DeleteWorkloads(ctx, wanted.Owner)
+		left, err := inTime(ctx, wanted.Owner, r.Uninstalls.DeleteWorkloads)
 		if errors.Is(err, object.ErrOwnerGone) {
 			return decidedAnew("being deleted, which waits until the operator is gone")
 		}
@@ -199,7 +213,7 @@ func decidedAnew(text string) uninstallProgress {
 // releaseIfUnused looks once more: the operator may have made custom resources while it
 // was being deleted.
 func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy UninstallPolicy) uninstallProgress {
-	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
 	if err == nil && uninstallStepOf(policy, uses.Definitions, true) == stepRelease {
 		return uninstallProgress{released: true}
 	}
@@ -208,7 +222,7 @@ func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy 
 
 // keepDefinitions has the definitions belong to nobody, so that only the rest goes.
 func (r *Reconciler) keepDefinitions(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
-	kept, err := r.Uninstalls.KeepDefinitions(ctx, wanted.Owner)
+	kept, err := inTime(ctx, wanted.Owner, r.Uninstalls.KeepDefinitions)
 	if err != nil {
 		return r.blocked(ctx, wanted, keepingText(err), uninstallRetry)
 	}
@@ -242,7 +256,7 @@ func (r *Reconciler) orphanAll(ctx context.Context, ext *ocv1.ClusterExtension, 
 // endOrphaning lets an extension go whose content belongs to nobody, as far as records tell.
 // These can be lost, or deleted by hand, so that the definitions are asked for.
 func (r *Reconciler) endOrphaning(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
-	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
 	switch {
 	case err != nil:
 		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unknownUseText(err), wait: uninstallRetry}
@@ -333,7 +347,7 @@ func (r *Reconciler) isUsedAgain(ctx context.Context, wanted Wanted, policy Unin
 	if policy != UninstallRefuseWhileInUse {
 		return false
 	}
-	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
 	return err != nil || uninstallStepOf(policy, uses.Definitions, true) != stepRelease
 }
 

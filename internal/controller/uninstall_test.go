@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -416,5 +417,35 @@ func TestRefusalLastsAsLongAsTheExtension(t *testing.T) {
 	}
 	if got := brief(&w.extension(t).Status, ocv1.TypeReady); !strings.Contains(got, "DeletionBlocked") {
 		t.Errorf("Ready is %s although there is a custom resource by now", got)
+	}
+}
+
+// slowUses is a cluster that takes as long as it may to say what is used.
+type slowUses struct {
+	Uninstalls
+
+	until time.Duration
+}
+
+func (s *slowUses) Uses(ctx context.Context, _ object.Owner) (installation.Uses, error) {
+	if until, bounded := ctx.Deadline(); bounded {
+		s.until = time.Until(until)
+	}
+	return installation.Uses{}, context.DeadlineExceeded
+}
+
+// TestUninstallIsBounded: webhooks of one bundle do not keep a worker for a whole pass.
+func TestUninstallIsBounded(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers, ext.DeletionTimestamp = slices.Clone(finalizers), &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	slow := &slowUses{Uninstalls: w}
+	w.reconciler.Uninstalls, w.reconciler.UninstallPolicy = slow, UninstallRefuseWhileInUse
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if slow.until <= 0 || slow.until > uninstallTimeout {
+		t.Errorf("it may take %s", slow.until)
 	}
 }
