@@ -192,7 +192,7 @@ func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy 
 func (r *Reconciler) keepDefinitions(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
 	kept, err := r.Uninstalls.KeepDefinitions(ctx, wanted.Owner)
 	if err != nil {
-		return r.blocked(ctx, wanted, keepingText(err), uninstallRetry)
+		return r.blocked(ctx, wanted, KeepingText(err), uninstallRetry)
 	}
 	if len(kept) > 0 {
 		r.emit(ext, &transition{
@@ -362,7 +362,9 @@ func goingFirstText(uses []installation.Use) string {
 		excerpt.Of(counts, maxList) + ": " + firstOf(first)
 }
 
-func keepingText(err error) string {
+// KeepingText says why definitions cannot be kept and, of what is converted by a webhook, what to
+// do about it; a line for a status.
+func KeepingText(err error) string {
 	text := "deletion is refused because definitions cannot be kept: " + err.Error()
 	if _, ok := errors.AsType[*installation.ConversionError](err); ok {
 		text += "; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, " + wayOut
