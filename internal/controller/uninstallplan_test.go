@@ -43,8 +43,10 @@ func TestPlanUninstall(t *testing.T) {
 		"in use": {
 			config: &ocv1.ClusterExtensionUninstallConfig{CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyRefuseWhileInUse},
 			uses:   []installation.Use{used, unknown},
-			want: want{policy: UninstallRefuseWhileInUse, first: "nothing goes while", steps: 2,
-				refused: `deletion is refused while there are custom resources: 1 of things.test: Thing "a" in namespace "ns"; delete them, or have another spec.uninstall`},
+			want: want{
+				policy: UninstallRefuseWhileInUse, first: "nothing goes while", steps: 2,
+				refused: `deletion is refused while there are custom resources: 1 of things.test: Thing "a" in namespace "ns"; delete them, or have another spec.uninstall`,
+			},
 		},
 		"used by itself": {
 			config: &ocv1.ClusterExtensionUninstallConfig{CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyRefuseWhileInUse},
