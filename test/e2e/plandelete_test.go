@@ -154,6 +154,12 @@ func TestPlanToKeepWhatIsConverted(t *testing.T) {
 	if len(made.Obstacles) != 1 {
 		t.Fatalf("in the way is %q", made.Obstacles)
 	}
+	isCertificate := func(fate string) bool {
+		return strings.HasPrefix(fate, "delete Secret ") && strings.HasSuffix(fate, "-cert")
+	}
+	if got := fates(made); !slices.ContainsFunc(got, isCertificate) {
+		t.Errorf("got %q, want the certificate of its webhooks among them", got)
+	}
 	deleteExtension(t, name)
 	condition(t, name, ocv1.TypeReady, "False DeletionBlocked: "+made.Obstacles[0])
 	update(t, name, func(extension *ocv1.ClusterExtension) { extension.Spec.Uninstall = nil })
