@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
@@ -77,10 +78,10 @@ func listsForever(t *testing.T, deletions *int) (*Applier, *[]string) {
 func TestDefinitionsAreListedInPart(t *testing.T) {
 	t.Parallel()
 	applier, asked := listsForever(t, new(int))
-	if found, err := applier.ownedDefinitions(t.Context(), object.Owner{UID: "none"}); err == nil || len(*asked) != maxPages {
-		t.Errorf("%v are found with %d requests (%v), want %d and an error", found, len(*asked), err, maxPages)
+	if found, err := applier.ownedDefinitions(t.Context(), object.Owner{UID: "none"}); err == nil || len(*asked) != usage.MaxPages {
+		t.Errorf("%v are found with %d requests (%v), want %d and an error", found, len(*asked), err, usage.MaxPages)
 	}
-	if want := fmt.Sprintf("limit=%d", maxListed); !strings.Contains((*asked)[0], want) {
+	if want := fmt.Sprintf("limit=%d", usage.MaxListed); !strings.Contains((*asked)[0], want) {
 		t.Errorf("asked for %s, want %s", (*asked)[0], want)
 	}
 }

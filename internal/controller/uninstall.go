@@ -224,7 +224,7 @@ func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy 
 func (r *Reconciler) keepDefinitions(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
 	kept, err := inTime(ctx, wanted.Owner, r.Uninstalls.KeepDefinitions)
 	if err != nil {
-		return r.blocked(ctx, wanted, keepingText(err), uninstallRetry)
+		return r.blocked(ctx, wanted, KeepingText(err), uninstallRetry)
 	}
 	if len(kept) > 0 {
 		r.emit(ext, &transition{
@@ -423,7 +423,9 @@ func unrecordedText(uses []installation.Use) string {
 		": no record tells that they are installed, nor what else is; delete it again with --cascade=orphan, "+wayOut, maxText)
 }
 
-func keepingText(err error) string {
+// KeepingText says why definitions cannot be kept and, of what is converted by a webhook, what to
+// do about it; a line for a status.
+func KeepingText(err error) string {
 	text := "deletion is refused because definitions cannot be kept: " + err.Error()
 	if _, ok := errors.AsType[*installation.ConversionError](err); ok {
 		text += "; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, " + wayOut
