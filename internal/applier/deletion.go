@@ -17,6 +17,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
@@ -181,19 +182,11 @@ func remainingOf(ctx context.Context, client metadata.Interface, owner object.Ow
 	if !owner.IsOwnerOf(live) {
 		return nil, nil
 	}
-	found := &remainingObject{Key: object.key, Finalizers: theirFinalizers(live)}
+	found := &remainingObject{Key: object.key, Finalizers: usage.TheirFinalizers(live)}
 	if live.DeletionTimestamp != nil && slices.Contains(found.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		found.Held = held(ctx, client, object)
 	}
 	return found, nil
-}
-
-// theirFinalizers leaves out those by which the cluster waits for what an object
-// owns, which go by themselves.
-func theirFinalizers(object metav1.Object) []string {
-	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool {
-		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
-	})
 }
 
 // held are custom resources with finalizers, as far as they can be read.
@@ -207,7 +200,7 @@ func held(ctx context.Context, client metadata.Interface, definition deletable) 
 	}
 	var found []heldObject
 	for i := range list.Items {
-		if finalizers := theirFinalizers(&list.Items[i]); len(finalizers) > 0 {
+		if finalizers := usage.TheirFinalizers(&list.Items[i]); len(finalizers) > 0 {
 			found = append(found, heldObject{
 				Key: object.Key{
 					GroupKind: schema.GroupKind{Group: definition.defines.Group, Kind: definition.kind},

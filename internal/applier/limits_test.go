@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
@@ -76,10 +78,10 @@ func listsForever(t *testing.T, deletions *int) (*Applier, *[]string) {
 func TestDefinitionsAreListedInPart(t *testing.T) {
 	t.Parallel()
 	applier, asked := listsForever(t, new(int))
-	if found, err := applier.ownedDefinitions(t.Context(), object.Owner{UID: "none"}); err == nil || len(*asked) != maxPages {
-		t.Errorf("%v are found with %d requests (%v), want %d and an error", found, len(*asked), err, maxPages)
+	if found, err := applier.ownedDefinitions(t.Context(), object.Owner{UID: "none"}); err == nil || len(*asked) != usage.MaxPages {
+		t.Errorf("%v are found with %d requests (%v), want %d and an error", found, len(*asked), err, usage.MaxPages)
 	}
-	if want := fmt.Sprintf("limit=%d", maxListed); !strings.Contains((*asked)[0], want) {
+	if want := fmt.Sprintf("limit=%d", usage.MaxListed); !strings.Contains((*asked)[0], want) {
 		t.Errorf("asked for %s, want %s", (*asked)[0], want)
 	}
 }
@@ -93,10 +95,47 @@ func TestCustomResourcesAreDeletedInPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := deleteAll(t.Context(), client, schema.GroupVersionResource{Group: "a.test", Version: "v1", Resource: "parcels"}); err != nil {
+	if err := deleteAll(t.Context(), client, schema.GroupVersionResource{Group: "a.test", Version: "v1", Resource: "parcels"}, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if want := maxDeleted / itemsOfAPage; deletions != maxDeleted || len(*asked) != want {
 		t.Errorf("%d deletions and %d lists, want %d and %d", deletions, len(*asked), maxDeleted, want)
+	}
+}
+
+// TestDeletionOfCustomResourcesEndsWithThePolicy has somebody have another uninstall policy while
+// custom resources are being deleted.
+func TestDeletionOfCustomResourcesEndsWithThePolicy(t *testing.T) {
+	t.Parallel()
+	deletions := 0
+	applier, _ := listsForever(t, &deletions)
+	client, err := impersonation.As(applier.clients, types.NamespacedName{Namespace: "n", Name: "a"}, metadata.NewForConfigAndClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = deleteAll(t.Context(), client, schema.GroupVersionResource{Group: "a.test", Version: "v1", Resource: "parcels"}, func() error { return object.ErrOwnerGone })
+	if !errors.Is(err, object.ErrOwnerGone) || deletions != confirmEach {
+		t.Errorf("%d deletions, error %v", deletions, err)
+	}
+}
+
+// TestHeldByASpec: what an older spec has decided is not done for a newer one.
+func TestHeldByASpec(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "x", "uid": "u", "generation": 3, "deletionTimestamp": "2025-01-01T00:00:00Z"}}`)
+	}))
+	t.Cleanup(server.Close)
+	client, err := metadata.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := owners{extensions: client.Resource(object.OwnerResource)}
+	for generation, want := range map[int64]error{0: nil, 2: object.ErrOwnerGone, 3: nil} {
+		owner := object.Owner{Name: "x", UID: "u", Held: true, HeldBy: generation}
+		if err := asked.confirm(t.Context(), owner); !errors.Is(err, want) {
+			t.Errorf("by generation %d: %v", generation, err)
+		}
 	}
 }

@@ -24,6 +24,8 @@ func (o owners) confirm(ctx context.Context, owner object.Owner) error {
 		return object.ErrOwnerGone
 	case err != nil:
 		return fmt.Errorf("reading %s %q before writing for it: %w", object.OwnerKind, owner.Name, err)
+	case owner.HeldBy != 0 && found.Generation != owner.HeldBy:
+		return object.ErrOwnerGone // as far as this operation is about it
 	case found.UID != owner.UID || !found.DeletionTimestamp.IsZero() && (!owner.Held || !isHeld(found)):
 		return object.ErrOwnerGone
 	}

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
-	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
@@ -46,7 +46,7 @@ func (a *Applier) KeepDefinitions(ctx context.Context, owner object.Owner) (kept
 	}
 	for _, name := range slices.Sorted(maps.Keys(patches)) {
 		options := metav1.PatchOptions{FieldManager: object.FieldManager}
-		_, err := client.Resource(definitionResource).Patch(ctx, name, types.MergePatchType, patches[name], options)
+		_, err := client.Resource(usage.DefinitionResource).Patch(ctx, name, types.MergePatchType, patches[name], options)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return kept, fmt.Errorf("CustomResourceDefinition %q: %w", name, err)
 		}
@@ -57,19 +57,19 @@ func (a *Applier) KeepDefinitions(ctx context.Context, owner object.Owner) (kept
 }
 
 // keepingPatches are those of all definitions that are there, by their names. It only reads.
-func keepingPatches(ctx context.Context, client dynamic.Interface, owner object.Owner, definitions []definition) (map[string][]byte, error) {
+func keepingPatches(ctx context.Context, client dynamic.Interface, owner object.Owner, definitions []usage.Definition) (map[string][]byte, error) {
 	patches := map[string][]byte{}
 	var errs []error
 	for _, one := range definitions {
-		live, err := client.Resource(definitionResource).Get(ctx, one.name, metav1.GetOptions{})
+		live, err := client.Resource(usage.DefinitionResource).Get(ctx, one.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("CustomResourceDefinition %q: %w", one.name, err))
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition %q: %w", one.Name, err))
 			continue
 		}
-		if patches[one.name], err = keepingPatch(owner, live); err != nil {
+		if patches[one.Name], err = keepingPatch(owner, live); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -93,32 +93,13 @@ func keepingPatch(owner object.Owner, live *unstructured.Unstructured) ([]byte, 
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &read); err != nil {
 		return nil, fmt.Errorf("reading CustomResourceDefinition %q: %w", live.GetName(), err)
 	}
-	if isConverted(&read) {
-		if err := checkConversion(&read); err != nil {
-			return nil, err
-		}
+	if err := usage.CheckConversion(&read); err != nil {
+		return nil, err
+	}
+	if usage.IsConverted(&read) {
 		patch["spec"] = map[string]any{"conversion": map[string]any{"strategy": apiextensionsv1.NoneConverter, "webhook": nil}}
 	}
 	return json.Marshal(patch)
-}
-
-func isConverted(definition *apiextensionsv1.CustomResourceDefinition) bool {
-	return definition.Spec.Conversion != nil && definition.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
-}
-
-// checkConversion fails with [*installation.ConversionError] unless all objects are stored
-// in the one version that is served.
-func checkConversion(definition *apiextensionsv1.CustomResourceDefinition) error {
-	var served []string
-	for _, version := range definition.Spec.Versions {
-		if version.Served {
-			served = append(served, version.Name)
-		}
-	}
-	if stored := definition.Status.StoredVersions; len(served) != 1 || !slices.Equal(stored, served) {
-		return &installation.ConversionError{Definition: definition.Name, Stored: stored, Served: served}
-	}
-	return nil
 }
 
 // maxDeleted is how many custom resources of a definition one pass deletes. The next one
@@ -130,9 +111,6 @@ const maxDeleted = 500
 // deletes as the ServiceAccount. It fails with [object.ErrOwnerGone] if the content is to
 // stay by now.
 func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner) error {
-	if err := a.confirm(ctx, owner); err != nil {
-		return err
-	}
 	definitions, err := a.ownedDefinitions(ctx, owner)
 	if err != nil {
 		return err
@@ -144,22 +122,29 @@ func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner)
 	a.memory(owner).uses.forget() // they are told otherwise from now on
 	var errs []error
 	for _, one := range definitions {
-		err := one.err
+		if err := a.confirm(ctx, owner); err != nil {
+			return err
+		}
+		err := one.Err
 		if err == nil {
-			err = deleteAll(ctx, client, one.resource)
+			err = deleteAll(ctx, client, one.Resource, func() error { return a.confirm(ctx, owner) })
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("custom resources of %s: %w", one.name, err))
+			errs = append(errs, fmt.Errorf("custom resources of %s: %w", one.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// deleteAll deletes exactly the objects that it reads, up to [maxDeleted].
-func deleteAll(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) error {
-	options := metav1.ListOptions{Limit: maxListed}
+// confirmEach is after how many deletions it is asked again whether they are still wanted.
+const confirmEach = 20
+
+// deleteAll deletes exactly the objects that it reads, up to [maxDeleted], as long as that is
+// confirmed.
+func deleteAll(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, confirm func() error) error {
+	options := metav1.ListOptions{Limit: usage.MaxListed}
 	deleted := 0
-	for range maxPages {
+	for range usage.MaxPages {
 		list, err := client.Resource(resource).List(ctx, options)
 		if err != nil {
 			return err
@@ -168,6 +153,11 @@ func deleteAll(ctx context.Context, client metadata.Interface, resource schema.G
 			live := &list.Items[i]
 			if live.DeletionTimestamp != nil {
 				continue
+			}
+			if deleted > 0 && deleted%confirmEach == 0 {
+				if err := confirm(); err != nil {
+					return err
+				}
 			}
 			err := client.Resource(resource).Namespace(live.Namespace).Delete(ctx, live.Name, metav1.DeleteOptions{
 				Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
@@ -234,5 +224,5 @@ func deleteWorkload(ctx context.Context, client metadata.Interface, owner object
 	case err != nil:
 		return nil, err
 	}
-	return &remainingObject{Key: one.key, Finalizers: theirFinalizers(live)}, nil
+	return &remainingObject{Key: one.key, Finalizers: usage.TheirFinalizers(live)}, nil
 }

@@ -278,3 +278,23 @@ func TestDeletionsInOrder(t *testing.T) {
 		t.Error("something else was deleted")
 	}
 }
+
+// TestOrphanWithoutRecords has records that somebody has deleted: nothing is let go of then, which
+// the definitions tell.
+func TestOrphanWithoutRecords(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "unrecorded")
+	f.apply(t, "1.0.0", definitionIn(t, "unrecorded.test"))
+	for _, record := range f.allRecords(t) {
+		if err := admin.Delete(t.Context(), &record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.applier.Forget(f.owner.Name)
+	if err := f.applier.Orphan(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	if uses := f.uses(t); len(uses.Definitions) != 1 {
+		t.Errorf("got %+v", uses)
+	}
+}

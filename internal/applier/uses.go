@@ -1,14 +1,8 @@
 package applier
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,27 +10,8 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
-)
-
-// definition is a CustomResourceDefinition that an extension owns.
-type definition struct {
-	name     string
-	resource schema.GroupVersionResource // what it defines
-	kind     string
-
-	// err says that what it defines is not served as far as we know, so that nobody can
-	// tell how much there is of it.
-	err error
-}
-
-var definitionResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
-
-// maxListed is how many objects a page has of a list of metadata, and maxPages how many
-// pages of definitions are read at the most.
-const (
-	maxListed = 500
-	maxPages  = 40
 )
 
 // Uses says which definitions an extension owns, and what there is of their kinds. It asks
@@ -70,42 +45,12 @@ func (a *Applier) Uses(ctx context.Context, owner object.Owner) (installation.Us
 }
 
 // ownedDefinitions are the definitions that go with an extension, sorted.
-func (a *Applier) ownedDefinitions(ctx context.Context, owner object.Owner) ([]definition, error) {
+func (a *Applier) ownedDefinitions(ctx context.Context, owner object.Owner) ([]usage.Definition, error) {
 	client, err := impersonation.Listing(a.clients, metadata.NewForConfigAndClient)
 	if err != nil {
 		return nil, err
 	}
-	var owned []definition
-	options := metav1.ListOptions{Limit: maxListed}
-	for range maxPages {
-		list, err := client.Resource(definitionResource).List(ctx, options)
-		if err != nil {
-			return nil, fmt.Errorf("listing the CustomResourceDefinitions: %w", err)
-		}
-		for i := range list.Items {
-			if owner.IsOwnerOf(&list.Items[i]) {
-				owned = append(owned, a.definitionOf(list.Items[i].Name))
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			slices.SortFunc(owned, func(a, b definition) int { return cmp.Compare(a.name, b.name) })
-			return owned, nil
-		}
-	}
-	return nil, fmt.Errorf("listing the CustomResourceDefinitions: there are more than %d", maxPages*maxListed)
-}
-
-// definitionOf knows what is defined by the name, which the API server sees to.
-func (a *Applier) definitionOf(name string) definition {
-	plural, group, _ := strings.Cut(name, ".")
-	kind, err := a.config.Mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: plural})
-	if err == nil && kind.Group != group { // a mapper takes a part of a group for the whole
-		err = errors.New("it is not served")
-	}
-	return definition{
-		name: name, kind: kind.Kind, err: err,
-		resource: schema.GroupVersionResource{Group: group, Version: kind.Version, Resource: plural},
-	}
+	return usage.Owned(ctx, client, a.config.Mapper, owner)
 }
 
 // listers list custom resources: first the one that acts as the ServiceAccount, then the
@@ -130,67 +75,35 @@ type listedUse struct {
 	version  string
 }
 
-func (l listers) list(ctx context.Context, owner object.Owner, one definition) listedUse {
-	listed := listedUse{Use: installation.Use{Definition: one.name, Err: one.err}, resource: one.resource}
-	if one.err != nil {
-		return listed
+func (l listers) list(ctx context.Context, owner object.Owner, one usage.Definition) listedUse {
+	failed := func(err error) listedUse {
+		return listedUse{Use: installation.Use{Definition: one.Name, Err: err}, resource: one.Resource}
 	}
-	list, by, err := l.firstPage(ctx, owner, one.resource)
+	if one.Err != nil {
+		return failed(one.Err)
+	}
+	list, by, err := l.firstPage(ctx, owner, one)
 	if err != nil {
-		listed.Err = err
-		return listed
+		return failed(err)
 	}
-	listed.by, listed.version = by, list.ResourceVersion
-	listed.Count = int64(len(list.Items))
-	switch {
-	case list.RemainingItemCount != nil:
-		listed.Count += *list.RemainingItemCount
-	case list.Continue != "":
-		listed.Count++ // at least
-	}
-	stored := make([]installation.StoredObject, 0, len(list.Items))
-	var own []installation.StoredObject
-	for i := range list.Items {
-		found := storedObjectOf(one, &list.Items[i])
-		if owner.IsOwnerOf(&list.Items[i]) {
-			own = append(own, found)
-		} else {
-			stored = append(stored, found)
-		}
-	}
-	listed.Own = int64(len(own))
-	stored = append(stored, own...)
-	listed.First = slices.Clone(stored[:min(len(stored), installation.MaxFirst)])
-	return listed
+	return listedUse{Use: one.Use(owner, list), resource: one.Resource, by: by, version: list.ResourceVersion}
 }
 
 // firstPage fails with [*installation.UncountedError] if nobody may list the kind. A kind
 // that turns out not to be served is no empty one: its objects may still be stored.
-func (l listers) firstPage(ctx context.Context, owner object.Owner, resource schema.GroupVersionResource) (*metav1.PartialObjectMetadataList, metadata.Interface, error) {
-	options := metav1.ListOptions{Limit: maxListed}
-	list, err := l.asAccount.Resource(resource).List(ctx, options)
+func (l listers) firstPage(ctx context.Context, owner object.Owner, one usage.Definition) (*metav1.PartialObjectMetadataList, metadata.Interface, error) {
+	list, err := one.FirstPage(ctx, l.asAccount)
 	if err == nil || !isDenied(err) {
 		return list, l.asAccount, err
 	}
 	denied := err
-	list, err = l.asOwn.Resource(resource).List(ctx, options)
+	list, err = one.FirstPage(ctx, l.asOwn)
 	if isDenied(err) {
 		err = &installation.UncountedError{
-			Resource: resource.GroupResource().String(), Account: owner.Account().String(), ByAccount: denied, ByOwn: err,
+			Resource: one.Resource.GroupResource().String(), Account: owner.Account().String(), ByAccount: denied, ByOwn: err,
 		}
 	}
 	return list, l.asOwn, err
 }
 
 func isDenied(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
-
-func storedObjectOf(one definition, live metav1.Object) installation.StoredObject {
-	return installation.StoredObject{
-		Key: object.Key{
-			GroupKind: schema.GroupKind{Group: one.resource.Group, Kind: one.kind},
-			Namespace: live.GetNamespace(), Name: live.GetName(),
-		},
-		Finalizers: theirFinalizers(live),
-		Deleted:    live.GetDeletionTimestamp() != nil,
-	}
-}

@@ -49,18 +49,7 @@ func PrintPreview(to io.Writer, made preview.Preview) error {
 			return err
 		}
 	}
-	for _, section := range previewSections(made) {
-		if len(section.lines) == 0 {
-			continue
-		}
-		fmt.Fprintf(to, "\n%s\n", section.title)
-		for _, line := range section.lines {
-			if _, err := fmt.Fprintln(to, "  "+Printable(line)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return printSections(to, previewSections(made))
 }
 
 // PrintDiff prints a preview for people and for patch, which passes over the lines before a diff.
@@ -141,6 +130,22 @@ func objectDetail(shown preview.Object) string {
 type section struct {
 	title string
 	lines []string
+}
+
+// printSections leaves out those that have no lines.
+func printSections(to io.Writer, sections []section) error {
+	for _, section := range sections {
+		if len(section.lines) == 0 {
+			continue
+		}
+		fmt.Fprintf(to, "\n%s\n", section.title)
+		for _, line := range section.lines {
+			if _, err := fmt.Fprintln(to, "  "+Printable(line)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func previewSections(made preview.Preview) []section {

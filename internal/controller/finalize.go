@@ -71,6 +71,9 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 	stay, err := r.leavesContent(ctx, ext, wanted)
 	if err == nil && (!stay || policy == UninstallOrphan) {
 		progress := r.uninstall(ctx, ext, wanted, policy)
+		if progress.released && policy == UninstallRefuseWhileInUse && len(heldByOthers(left)) > 0 {
+			progress = r.waitsForOthers(ctx, wanted, left)
+		}
 		if !progress.released {
 			return r.holdDeletion(ctx, ext, progress)
 		}
@@ -191,11 +194,16 @@ func isForeground(finalizers []string) bool {
 	return slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
 }
 
-// terminatingText says on what a deletion waits.
-func terminatingText(left, remaining []string, err error) string {
-	theirs := slices.DeleteFunc(slices.Clone(left), func(name string) bool {
+// heldByOthers leaves out the finalizers of the garbage collector.
+func heldByOthers(left []string) []string {
+	return slices.DeleteFunc(slices.Clone(left), func(name string) bool {
 		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
 	})
+}
+
+// terminatingText says on what a deletion waits.
+func terminatingText(left, remaining []string, err error) string {
+	theirs := heldByOthers(left)
 	var parts []string
 	if len(theirs) > 0 {
 		parts = append(parts, "its finalizers "+excerpt.Of(theirs, maxList)+" are removed by whoever has set them")

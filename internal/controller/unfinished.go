@@ -55,3 +55,15 @@ func (r *Reconciler) remains(extension string, installation installation.State) 
 	}
 	return remainsOf(now, now)
 }
+
+// isTakenBack says that what was begun is not there any more, or is about to go, as far as this
+// process has seen it.
+func (r *Reconciler) isTakenBack(extension string) bool {
+	since, known := r.unfinishedSince.Load(extension)
+	began, isTime := since.(time.Time)
+	if !known || !isTime {
+		return false
+	}
+	remains, _ := remainsOf(began, r.Now())
+	return remains == RemainsTakenBack
+}

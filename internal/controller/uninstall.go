@@ -84,11 +84,13 @@ const (
 	stepDeleteWorkloads
 )
 
+// isUsedByOthers says that there are custom resources which the extension does not own.
+func isUsedByOthers(use installation.Use) bool { return use.Count > use.Own }
+
 // uninstallStepOf decides by how definitions are used. What is not known counts as used.
 func uninstallStepOf(policy UninstallPolicy, uses []installation.Use, workloadsGone bool) uninstallStep {
 	isUnknown := func(use installation.Use) bool { return use.Err != nil }
 	isUsed := func(use installation.Use) bool { return use.Count > 0 }
-	isUsedByOthers := func(use installation.Use) bool { return use.Count > use.Own }
 	switch policy {
 	case UninstallRefuseWhileInUse:
 		if slices.ContainsFunc(uses, isUnknown) || slices.ContainsFunc(uses, isUsedByOthers) {
@@ -117,7 +119,19 @@ const (
 	// after errors.
 	uninstallInterval = 2 * time.Second
 	uninstallRetry    = 30 * time.Second
+
+	// uninstallTimeout bounds each request for a part of a policy, which is many requests to
+	// the cluster: webhooks of the bundle have a say in how long these take, and the worker is
+	// for all extensions. The next pass goes on.
+	uninstallTimeout = time.Minute
 )
+
+// inTime carries out a part of a policy within [uninstallTimeout].
+func inTime[T any](ctx context.Context, owner object.Owner, do func(context.Context, object.Owner) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, uninstallTimeout)
+	defer cancel()
+	return do(ctx, owner)
+}
 
 // uninstallProgress is how far the uninstall policy of an extension has come.
 type uninstallProgress struct {
@@ -138,7 +152,7 @@ type uninstallProgress struct {
 // goes. Any write of it can be the last one of this process: each pass begins with what the
 // cluster has.
 func (r *Reconciler) uninstall(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
-	wanted.Owner.Held = true
+	wanted.Owner.Held, wanted.Owner.HeldBy = true, ext.Generation
 	switch policy {
 	case UninstallKeep:
 		return r.keepDefinitions(ctx, ext, wanted)
@@ -152,7 +166,7 @@ func (r *Reconciler) uninstall(ctx context.Context, ext *ocv1.ClusterExtension, 
 }
 
 func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
-	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
 	if err != nil {
 		return r.blocked(ctx, wanted, unknownUseText(err), uninstallRetry)
 	}
@@ -160,12 +174,24 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 	case stepRefuse:
 		return r.blocked(ctx, wanted, refusedText(policy, uses.Definitions), cmp.Or(uses.RecheckAfter, uninstallRetry))
 	case stepDeleteCustomResources:
-		if err := r.Uninstalls.DeleteCustomResources(ctx, wanted.Owner); err != nil {
+		_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
+			return struct{}{}, r.Uninstalls.DeleteCustomResources(ctx, owner)
+		})
+		if errors.Is(err, object.ErrOwnerGone) {
+			return decidedAnew(goingFirstText(uses.Definitions))
+		}
+		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("custom resources are deleted", err), uninstallRetry)
+		}
+		if !slices.ContainsFunc(uses.Definitions, isUsedByOthers) {
+			return r.waitsFor(ext, goingFirstText(uses.Definitions)) // what the bundle has brought would be put back
 		}
 		return r.waits(ctx, ext, wanted, goingFirstText(uses.Definitions))
 	case stepDeleteWorkloads:
-		left, err := r.Uninstalls.DeleteWorkloads(ctx, wanted.Owner)
+		left, err := inTime(ctx, wanted.Owner, r.Uninstalls.DeleteWorkloads)
+		if errors.Is(err, object.ErrOwnerGone) {
+			return decidedAnew("being deleted, which waits until the operator is gone")
+		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("the operator is deleted", err), uninstallRetry)
 		}
@@ -178,10 +204,16 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 	return uninstallProgress{released: true}
 }
 
+// decidedAnew is for a deletion that somebody wants otherwise by now. The event of that brings the
+// next pass; this is in case that it is late.
+func decidedAnew(text string) uninstallProgress {
+	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text, wait: removalRecheck}
+}
+
 // releaseIfUnused looks once more: the operator may have made custom resources while it
 // was being deleted.
 func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy UninstallPolicy) uninstallProgress {
-	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
 	if err == nil && uninstallStepOf(policy, uses.Definitions, true) == stepRelease {
 		return uninstallProgress{released: true}
 	}
@@ -190,9 +222,9 @@ func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy 
 
 // keepDefinitions has the definitions belong to nobody, so that only the rest goes.
 func (r *Reconciler) keepDefinitions(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
-	kept, err := r.Uninstalls.KeepDefinitions(ctx, wanted.Owner)
+	kept, err := inTime(ctx, wanted.Owner, r.Uninstalls.KeepDefinitions)
 	if err != nil {
-		return r.blocked(ctx, wanted, keepingText(err), uninstallRetry)
+		return r.blocked(ctx, wanted, KeepingText(err), uninstallRetry)
 	}
 	if len(kept) > 0 {
 		r.emit(ext, &transition{
@@ -210,8 +242,7 @@ func (r *Reconciler) orphanAll(ctx context.Context, ext *ocv1.ClusterExtension, 
 	err := r.Deletions.Orphan(ctx, wanted.Owner)
 	switch {
 	case err == nil:
-		r.removals.markOrphaning(ext.UID)
-		return uninstallProgress{released: true}
+		return r.endOrphaning(ctx, ext, wanted)
 	case isQueued(err):
 		return uninstallProgress{queued: true}
 	}
@@ -220,6 +251,27 @@ func (r *Reconciler) orphanAll(ctx context.Context, ext *ocv1.ClusterExtension, 
 		return uninstallProgress{reason: ocv1.ReasonOrphaning, text: text, wait: orphanRetry}
 	}
 	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: uninstallRetry}
+}
+
+// endOrphaning lets an extension go whose content belongs to nobody, as far as records tell.
+// These can be lost, or deleted by hand, so that the definitions are asked for.
+func (r *Reconciler) endOrphaning(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
+	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
+	switch {
+	case err != nil:
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unknownUseText(err), wait: uninstallRetry}
+	case len(uses.Definitions) > 0:
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unrecordedText(uses.Definitions), wait: uninstallRetry}
+	}
+	r.removals.markOrphaning(ext.UID)
+	return uninstallProgress{released: true}
+}
+
+// waitsForOthers is for an extension that is not to go while it is used, and that could go now
+// if nobody else held it. What is made meanwhile counts as well.
+func (r *Reconciler) waitsForOthers(ctx context.Context, wanted Wanted, left []string) uninstallProgress {
+	text := r.blocked(ctx, wanted, terminatingText(left, nil, nil), 0).text
+	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text}
 }
 
 // isPatient says that a deletion has not taken long yet.
@@ -295,7 +347,7 @@ func (r *Reconciler) isUsedAgain(ctx context.Context, wanted Wanted, policy Unin
 	if policy != UninstallRefuseWhileInUse {
 		return false
 	}
-	uses, err := r.Uninstalls.Uses(ctx, wanted.Owner)
+	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
 	return err != nil || uninstallStepOf(policy, uses.Definitions, true) != stepRelease
 }
 
@@ -362,7 +414,18 @@ func goingFirstText(uses []installation.Use) string {
 		excerpt.Of(counts, maxList) + ": " + firstOf(first)
 }
 
-func keepingText(err error) string {
+func unrecordedText(uses []installation.Use) string {
+	names := make([]string, len(uses))
+	for i, use := range uses {
+		names[i] = use.Definition
+	}
+	return excerpt.Line("deletion is refused because definitions would go that are to stay: "+excerpt.Of(names, maxList)+
+		": no record tells that they are installed, nor what else is; delete it again with --cascade=orphan, "+wayOut, maxText)
+}
+
+// KeepingText says why definitions cannot be kept and, of what is converted by a webhook, what to
+// do about it; a line for a status.
+func KeepingText(err error) string {
 	text := "deletion is refused because definitions cannot be kept: " + err.Error()
 	if _, ok := errors.AsType[*installation.ConversionError](err); ok {
 		text += "; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, " + wayOut

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -151,6 +152,23 @@ func TestUninstall(t *testing.T) {
 		"not refused any more": {
 			policy: UninstallRefuseWhileInUse, uses: [][]installation.Use{unused}, did: []string{uses, "begin deletion", "forget x", last}, goes: true,
 		},
+		"what the bundle has brought goes, and is not put back": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{{{Definition: "widgets.p", Count: 1, Own: 1, First: []installation.StoredObject{held}}}},
+			did: []string{uses, "delete custom resources"},
+			ready: "False Terminating: being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
+				`1 of widgets.p: Widget "a" in namespace "n" with finalizers [f]`,
+			wait: uninstallInterval,
+		},
+		"not orphaned, as no record tells of it": {
+			policy: UninstallOrphan, uses: [][]installation.Use{unused}, did: []string{"forget x", "orphan", uses},
+			ready: "False DeletionBlocked: deletion is refused because definitions would go that are to stay: widgets.p: no record tells that they are installed, nor what else is; " +
+				"delete it again with --cascade=orphan, or have another spec.uninstall",
+			wait: uninstallRetry,
+		},
+		"not known whether all is orphaned": {
+			policy: UninstallOrphan, usesErr: errors.New("boom"), did: []string{"forget x", "orphan", uses},
+			ready: "False DeletionBlocked: deletion is refused because it is not known which custom resources there are: boom", wait: uninstallRetry,
+		},
 		"used at the last moment": {
 			policy: UninstallRefuseWhileInUse, uses: [][]installation.Use{unused, used}, did: []string{uses, "begin deletion", "forget x", last},
 			wait: atOnce,
@@ -181,6 +199,12 @@ func TestUninstall(t *testing.T) {
 			ready: "False DeletionBlocked: being deleted, which waits until custom resources are deleted: boom; give the ServiceAccount that right if it lacks it, or have another spec.uninstall",
 			wait:  uninstallRetry,
 		},
+		"custom resources are not to go any more": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: object.ErrOwnerGone, did: []string{uses, "delete custom resources"},
+			ready: "False Terminating: being deleted, which waits until custom resources are gone, which the operator has to let go of: 2 of widgets.p: " +
+				`Widget "a" in namespace "n", Widget "b" in namespace "n"`,
+			wait: removalRecheck,
+		},
 		"what runs goes": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused}, running: [][]string{{`Deployment "d"`}}, did: []string{uses, "delete workloads"},
 			ready: `False Terminating: being deleted, which waits until the operator is gone: Deployment "d"`, wait: uninstallInterval,
@@ -192,7 +216,7 @@ func TestUninstall(t *testing.T) {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused, used}, did: []string{uses, "delete workloads", uses},
 			ready: "False Terminating: being deleted, which begins again with custom resources: some were made meanwhile", wait: uninstallInterval,
 		},
-		"orphaned": {policy: UninstallOrphan, did: []string{"forget x", "orphan", "forget x"}, goes: true},
+		"orphaned": {policy: UninstallOrphan, did: []string{"forget x", "orphan", uses, "forget x"}, goes: true},
 		"not orphaned, for long": {
 			policy: UninstallOrphan, letGoErr: errors.New("boom"), age: time.Hour, did: []string{"forget x", "orphan"},
 			ready: "False DeletionBlocked: being deleted, which waits until all that it has installed, which stays, belongs to it no longer: boom", wait: uninstallRetry,
@@ -355,5 +379,73 @@ func TestRefusalNamesTheFirst(t *testing.T) {
 	text := refusedText(UninstallRefuseWhileInUse, uses)
 	if got := strings.Count(text, "Widget "); got != installation.MaxFirst || !strings.Contains(text, "1000 of widgets00.p, ") {
 		t.Errorf("%d are named: %s", got, text)
+	}
+}
+
+// TestRefusalLastsAsLongAsTheExtension has somebody else hold the extension, for as long as they
+// like: what is made meanwhile would go with it, if nobody looked any more.
+func TestRefusalLastsAsLongAsTheExtension(t *testing.T) {
+	t.Parallel()
+	const theirs = "example.com/theirs"
+	ext := sampleExtension()
+	ext.Finalizers = append(slices.Clone(finalizers), ocv1.UninstallPolicyFinalizer, theirs)
+	ext.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	w.reconciler.UninstallPolicy = UninstallRefuseWhileInUse
+	w.installation.Installed = &installation.Revision{}
+	w.uses = [][]installation.Use{{{Definition: "widgets.p"}}}
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	held := w.extension(t)
+	if diff := cmp.Diff(ext.Finalizers, held.Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"uses, held: true", "repair"}, w.take()); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
+	}
+	if got := brief(&held.Status, ocv1.TypeReady); !strings.Contains(got, theirs) {
+		t.Errorf("Ready is %s", got)
+	}
+	held.Finalizers = slices.DeleteFunc(held.Finalizers, func(name string) bool { return name == theirs })
+	if err := w.client.Update(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	w.uses = [][]installation.Use{{{Definition: "widgets.p", Count: 1, First: []installation.StoredObject{storedWidget("a")}}}}
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if got := brief(&w.extension(t).Status, ocv1.TypeReady); !strings.Contains(got, "DeletionBlocked") {
+		t.Errorf("Ready is %s although there is a custom resource by now", got)
+	}
+}
+
+// slowUses is a cluster that takes as long as it may to say what is used.
+type slowUses struct {
+	Uninstalls
+
+	until time.Duration
+}
+
+func (s *slowUses) Uses(ctx context.Context, _ object.Owner) (installation.Uses, error) {
+	if until, bounded := ctx.Deadline(); bounded {
+		s.until = time.Until(until)
+	}
+	return installation.Uses{}, context.DeadlineExceeded
+}
+
+// TestUninstallIsBounded: webhooks of one bundle do not keep a worker for a whole pass.
+func TestUninstallIsBounded(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers, ext.DeletionTimestamp = slices.Clone(finalizers), &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	slow := &slowUses{Uninstalls: w}
+	w.reconciler.Uninstalls, w.reconciler.UninstallPolicy = slow, UninstallRefuseWhileInUse
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if slow.until <= 0 || slow.until > uninstallTimeout {
+		t.Errorf("it may take %s", slow.until)
 	}
 }

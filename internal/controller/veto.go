@@ -91,7 +91,8 @@ func asksOperator(installed *installation.Revision, target Target) bool {
 
 // veto asks the operator that is installed before it is upgraded; nil if it has nothing
 // against that. An upgrade that was begun goes on: the operator may have ended amid what it
-// had to do, and nobody would take its claim back.
+// had to do, and nobody would take its claim back. After the content was taken back that
+// operator runs again, and is asked like any other.
 func (r *Reconciler) veto(ctx context.Context, wanted Wanted, outcome *Outcome) *VetoError {
 	installed, target := outcome.Installed, outcome.Target
 	if !asksOperator(installed, target) {
@@ -99,7 +100,7 @@ func (r *Reconciler) veto(ctx context.Context, wanted Wanted, outcome *Outcome) 
 	}
 	var begun *installation.Revision
 	var err error
-	if outcome.Observed.Installation.Unfinished {
+	if outcome.Observed.Installation.Unfinished && !r.isTakenBack(wanted.Owner.Name) {
 		if begun, err = r.Releases.Begun(ctx, wanted.Owner); err == nil && begun != nil && begun.Bundle == target.Bundle {
 			return nil
 		}

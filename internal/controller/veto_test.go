@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,5 +206,30 @@ func TestHeldUpgradeIsRest(t *testing.T) {
 				t.Errorf("version %q is installed, want %q", got, version)
 			}
 		})
+	}
+}
+
+// TestVetoAfterAnUpgradeWasTakenBack has an upgrade that was begun, and whose content was taken
+// back since: the operator runs again, and has a say in the next try.
+func TestVetoAfterAnUpgradeWasTakenBack(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.installation.Installed = installed("1.0.0")
+	w.installation.Installed.Inputs, w.installation.Installed.OperatorCondition = digestOf(nil), "p.v1.0.0"
+	w.installation.Unfinished, w.begun = true, installed("1.1.0")
+	w.claims = installation.Claims{Operator: &installation.Claim{Status: metav1.ConditionFalse, Message: "migration"}}
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	w.fetchErr = errors.New("boom")
+	for range 2 {
+		_, _ = w.reconcile(t)
+		w.passed += 2 * unfinishedWait
+	}
+	if did := w.take(); !slices.Contains(did, "repair") {
+		t.Fatalf("it was not taken back: %q", did)
+	}
+	w.fetchErr = nil
+	_, _ = w.reconcile(t)
+	if diff := cmp.Diff([]string{"claims of p.v1.0.0", "repair"}, w.take()); diff != "" {
+		t.Errorf("done (-want +got):\n%s", diff)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	applierplan "github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -58,7 +59,8 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 	if err := c.addDefinitions(ctx, plan, planned, &facts); err != nil {
 		return facts, err
 	}
-	c.addAccount(ctx, api, plan, &facts)
+	obstacles, unknown := account(ctx, api, plan.Owner)
+	facts.Obstacles, facts.Unknown = append(facts.Obstacles, obstacles...), append(facts.Unknown, unknown...)
 	c.addRights(ctx, plan, &facts)
 	return facts, ctx.Err()
 }
@@ -97,16 +99,18 @@ func (c *Cluster) addDefinitions(ctx context.Context, plan Plan, planned *applie
 	return err
 }
 
-// addAccount looks whether there is the ServiceAccount.
-func (c *Cluster) addAccount(ctx context.Context, api dynamic.Interface, plan Plan, facts *preview.Facts) {
-	name, namespace := plan.Owner.ServiceAccount, plan.Owner.Namespace
+// account looks whether there is the ServiceAccount. It gives a line for what it finds, if it is
+// not as it should be.
+func account(ctx context.Context, api dynamic.Interface, owner object.Owner) (obstacles, unknown []string) {
+	name, namespace := owner.ServiceAccount, owner.Namespace
 	_, err := api.Resource(corev1.SchemeGroupVersion.WithResource("serviceaccounts")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		facts.Obstacles = append(facts.Obstacles, fmt.Sprintf("ServiceAccount %q does not exist in namespace %q", name, namespace))
+		obstacles = []string{fmt.Sprintf("ServiceAccount %q does not exist in namespace %q", name, namespace)}
 	case err != nil:
-		facts.Unknown = append(facts.Unknown, fmt.Sprintf("whether ServiceAccount %q exists in namespace %q: %v", name, namespace, err))
+		unknown = []string{fmt.Sprintf("whether ServiceAccount %q exists in namespace %q: %v", name, namespace, err)}
 	}
+	return obstacles, unknown
 }
 
 // addRights adds those that the ServiceAccount lacks, and those that the operator would get.

@@ -52,6 +52,18 @@ func TestUninstallGuard(t *testing.T) { //nolint:paralleltest // a policy is for
 	if err := deletion(t.Context(), protected("guarded-finalizer", metav1.FinalizerDeleteDependents), metav1.DeletePropagationBackground); !apierrors.IsForbidden(err) {
 		t.Errorf("a deletion in the foreground by a finalizer: %v", err)
 	}
+	for name, config := range map[string]*ocv1.ClusterExtensionUninstallConfig{
+		"orphan": {Policy: ocv1.UninstallPolicyOrphan},
+		"keep":   {CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyKeep},
+		"first":  {CustomResources: ocv1.CustomResourcesUninstallPolicyDeleteFirst},
+	} {
+		unseen := extension("guarded-unseen-"+name, installer)
+		unseen.Spec.Uninstall = config
+		create(t, unseen)
+		if err := deletion(t.Context(), unseen, metav1.DeletePropagationForeground); !apierrors.IsForbidden(err) {
+			t.Errorf("%s, which no controller has seen yet: %v", name, err)
+		}
+	}
 	for _, how := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationOrphan} {
 		if err := deletion(t.Context(), one, how); err != nil {
 			t.Errorf("%s: %v", how, err)

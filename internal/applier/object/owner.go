@@ -30,6 +30,10 @@ type Owner struct {
 	// until its uninstall policy lets it go.
 	Held bool
 
+	// HeldBy is the generation of the spec that says so; zero for any. What was decided by
+	// an older one may not be wanted any more.
+	HeldBy int64
+
 	// Replaceable are the kinds whose objects may be deleted and created again when a
 	// field of them cannot be changed.
 	Replaceable []schema.GroupKind

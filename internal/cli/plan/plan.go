@@ -16,6 +16,9 @@ import (
 // formatDiff is the format of diff and patch.
 const formatDiff = "diff"
 
+// flagDelete is the flag for a plan of a deletion.
+const flagDelete = "delete"
+
 const help = `Say what the controller would do to the cluster if it could go on now: which objects it
 would create, change, adopt and delete, which images change and which pods restart, which
 rights the ServiceAccount lacks and which the operator gains, and what speaks against it.
@@ -36,6 +39,11 @@ Values of Secrets are never shown, only whether they change.
 -o diff prints a unified diff of all objects. It is the same each time as long as nothing
 changes, so that it can be compared with an earlier one.
 
+With --delete, say what kubectl delete would do instead, by the uninstall policy of the
+extension: what goes and what stays, in which order, and how many custom resources there
+are of each definition, with the names of the first ten. What is installed is read from the
+release records too.
+
 That something stands in the way is an error.`
 
 // planning is the command line.
@@ -46,6 +54,7 @@ type planning struct {
 	file    string
 	version string
 	maskEnv bool
+	deletes bool
 }
 
 // NewCommand returns the command.
@@ -53,11 +62,12 @@ func NewCommand() *cobra.Command {
 	o := planning{output: cli.NewOutput(cli.Text, formatDiff, cli.JSON)}
 	command := &cobra.Command{
 		Use:   "plan [clusterextension/]NAME | -f FILE",
-		Short: "Say what the next install or upgrade of an extension would do",
+		Short: "Say what the next install or upgrade of an extension, or its deletion, would do",
 		Long:  help,
 		Example: `  kubectl extension plan sample-operator
   kubectl extension plan sample-operator --version 1.1.0 -o diff
-  kubectl extension plan -f sample-operator.yaml -o json`,
+  kubectl extension plan -f sample-operator.yaml -o json
+  kubectl extension plan sample-operator --delete`,
 		Args: o.checkArgs,
 		RunE: o.run,
 	}
@@ -66,6 +76,7 @@ func NewCommand() *cobra.Command {
 	flags.StringVarP(&o.file, cli.FlagFilename, "f", "", "File with a ClusterExtension, which need not be on the cluster; - for standard input.")
 	flags.StringVar(&o.version, "version", "", "Version or range of versions, in the place of the one in the spec.")
 	flags.BoolVar(&o.maskEnv, "mask-env", false, "Mask environment variables too whose names have pass, token, secret or key in them.")
+	flags.BoolVar(&o.deletes, flagDelete, false, "Say what a deletion would do.")
 	cli.NoFiles(command, "version")
 	o.output.Bind(command, "o", "Format of the plan.")
 	o.images.Bind(flags)
@@ -73,7 +84,12 @@ func NewCommand() *cobra.Command {
 	return command
 }
 
-func (o *planning) checkArgs(_ *cobra.Command, args []string) error {
+func (o *planning) checkArgs(command *cobra.Command, args []string) error {
+	if o.deletes {
+		if err := o.checkDelete(command); err != nil {
+			return err
+		}
+	}
 	switch {
 	case o.file != "" && len(args) > 0:
 		return errors.New("--filename stands in the place of a name: leave one of them out")
@@ -86,10 +102,30 @@ func (o *planning) checkArgs(_ *cobra.Command, args []string) error {
 	return err
 }
 
+// checkDelete refuses what is about another bundle than the installed one.
+func (o *planning) checkDelete(command *cobra.Command) error {
+	given := cli.Given(command, func(own *cobra.Command) { new(cli.Images).Bind(own.Flags()) })
+	for _, flag := range []string{"version", "mask-env"} {
+		if command.Flags().Changed(flag) {
+			given = flag
+		}
+	}
+	switch {
+	case given != "":
+		return fmt.Errorf("a deletion takes no other bundle, so that --%s says nothing: leave it out", given)
+	case o.output.String() == formatDiff:
+		return errors.New("a deletion has no diff: leave out --output diff")
+	}
+	return nil
+}
+
 func (o *planning) run(command *cobra.Command, args []string) error {
 	request, err := o.request(command, args)
 	if err != nil {
 		return err
+	}
+	if o.deletes {
+		return o.runDelete(command, request)
 	}
 	made, err := o.cluster.Preview(command.Context(), request, o.maskEnv)
 	if err != nil {
@@ -98,7 +134,32 @@ func (o *planning) run(command *cobra.Command, args []string) error {
 	if err := o.print(command.OutOrStdout(), made); err != nil {
 		return err
 	}
-	if n := len(made.Obstacles); n > 0 {
+	return inTheWay(made.Obstacles)
+}
+
+func (o *planning) runDelete(command *cobra.Command, request inspect.Request) error {
+	cluster, err := o.cluster.Inspect(command.Context())
+	if err != nil {
+		return err
+	}
+	facts, err := cluster.Uninstall(command.Context(), request)
+	if err != nil {
+		return err
+	}
+	made := preview.MakeUninstall(facts)
+	if o.output.String() == cli.JSON {
+		err = cli.Print(command.OutOrStdout(), o.output, made)
+	} else {
+		err = cli.PrintUninstall(command.OutOrStdout(), made)
+	}
+	if err != nil {
+		return err
+	}
+	return inTheWay(made.Obstacles)
+}
+
+func inTheWay(obstacles []string) error {
+	if n := len(obstacles); n > 0 {
 		return fmt.Errorf("%s in the way", cli.Counted(n, "obstacle"))
 	}
 	return nil

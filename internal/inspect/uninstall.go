@@ -1,0 +1,207 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
+	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/preview"
+)
+
+// maxReads is how many objects are read at a time.
+const maxReads = 16
+
+// uninstalling is a look at what a deletion would come to, as whoever asks.
+type uninstalling struct {
+	api    dynamic.Interface
+	reader metadata.Interface
+	mapper meta.RESTMapper
+	owner  object.Owner
+
+	// unknown is what could not be found out, a line each.
+	unknown []string
+}
+
+// Uninstall says what a deletion in the background would do to an extension on the cluster, or
+// to it with the uninstall policy of a file. What may not be read is said to be not known. The
+// error says that there is no such extension, or that there is no way to the cluster.
+func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.UninstallFacts, error) {
+	ext, unread, err := c.extension(ctx, request)
+	switch {
+	case err != nil:
+		return preview.UninstallFacts{}, err
+	case unread != "":
+		return preview.UninstallFacts{}, fmt.Errorf("not known is %s", unread)
+	case ext.UID == "":
+		return preview.UninstallFacts{}, fmt.Errorf("ClusterExtension %q is not on the cluster: there is nothing to delete", ext.Name)
+	}
+	look := uninstalling{owner: controller.PlanUninstall(ext, nil).Owner}
+	if look.mapper, err = apiutil.NewDynamicRESTMapper(c.cfg.REST, c.through); err == nil {
+		look.api, err = dynamic.NewForConfigAndClient(c.cfg.REST, c.through)
+	}
+	if err == nil {
+		look.reader, err = metadata.NewForConfigAndClient(c.cfg.REST, c.through)
+	}
+	if err != nil {
+		return preview.UninstallFacts{}, fmt.Errorf("setting up a client: %w", err)
+	}
+	objects := look.installed(ctx, c.recorded(ctx, &look))
+	definitions := look.definitions(ctx, objects)
+	uses := look.uses(ctx, definitions)
+	plan := controller.PlanUninstall(ext, uses)
+	facts := uninstallFactsOf(ext, plan)
+	facts.Objects, facts.Uses = withDefinitions(objects, definitions), uses
+	if plan.Policy == controller.UninstallKeep {
+		facts.Obstacles = append(facts.Obstacles, look.conversions(ctx, definitions)...)
+	}
+	if actsAsAccount(plan.Policy) {
+		obstacle, unknown := account(ctx, look.api, look.owner)
+		facts.Obstacles = append(facts.Obstacles, obstacle...)
+		look.unknown = append(look.unknown, unknown...)
+		look.unknown = append(look.unknown, fmt.Sprintf("whether ServiceAccount %q in namespace %q has the rights that this takes", look.owner.ServiceAccount, look.owner.Namespace))
+	}
+	facts.Unknown = look.unknown
+	return facts, ctx.Err()
+}
+
+// uninstallFactsOf are those that are known without the objects.
+func uninstallFactsOf(ext *ocv1.ClusterExtension, plan controller.UninstallPlan) preview.UninstallFacts {
+	facts := preview.UninstallFacts{
+		Owner: plan.Owner, Policy: string(plan.Policy), ByFlag: plan.ByFlag, Order: plan.Order,
+		KeepsDefinitions: plan.KeepsDefinitions, KeepsAll: plan.KeepsAll,
+	}
+	if installed := ext.Status.Install; installed != nil {
+		facts.Installed = &preview.Bundle{Name: installed.Bundle.Name, Version: installed.Bundle.Version}
+	}
+	if plan.Refused != "" {
+		facts.Obstacles = []string{plan.Refused}
+	}
+	return facts
+}
+
+// actsAsAccount says that a policy is carried out with rights of the ServiceAccount.
+func actsAsAccount(policy controller.UninstallPolicy) bool {
+	return policy == controller.UninstallDeleteFirst || policy == controller.UninstallKeep || policy == controller.UninstallOrphan
+}
+
+// recorded are the objects that the release records have, of kinds that the cluster serves.
+func (c *Cluster) recorded(ctx context.Context, look *uninstalling) []object.Item {
+	objects, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, look.owner)
+	if err != nil {
+		look.unknown = append(look.unknown, fmt.Sprintf("which objects but definitions are installed, which the release records have: %v", err))
+		return nil
+	}
+	known, err := object.Known(look.mapper, look.owner, objects)
+	if err != nil {
+		look.unknown = append(look.unknown, fmt.Sprintf("which of the recorded objects there are: %v", err))
+		return nil
+	}
+	return slices.Collect(maps.Values(known))
+}
+
+// installed are those objects that are on the cluster, or may be.
+func (u *uninstalling) installed(ctx context.Context, items []object.Item) []preview.InstalledObject {
+	found := make([]*preview.InstalledObject, len(items))
+	var group errgroup.Group
+	group.SetLimit(maxReads)
+	for i, item := range items {
+		group.Go(func() error {
+			live, err := u.reader.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace).Get(ctx, item.Key.Name, metav1.GetOptions{})
+			if !apierrors.IsNotFound(err) {
+				found[i] = &preview.InstalledObject{Key: item.Key, Unread: err != nil, Foreign: err == nil && !u.owner.IsOwnerOf(live)}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // what cannot be read is said to be unread
+	var objects []preview.InstalledObject
+	for _, one := range found {
+		if one != nil {
+			objects = append(objects, *one)
+		}
+	}
+	return objects
+}
+
+// definitions are those that the extension owns. Where they may not be listed, they are those
+// that the records have.
+func (u *uninstalling) definitions(ctx context.Context, objects []preview.InstalledObject) []usage.Definition {
+	owned, err := usage.Owned(ctx, u.reader, u.mapper, u.owner)
+	if err == nil {
+		return owned
+	}
+	u.unknown = append(u.unknown, fmt.Sprintf("whether more definitions belong to it than the release records have: %v", err))
+	for _, one := range objects {
+		if one.Key.GroupKind == object.DefinitionKind && !one.Foreign {
+			owned = append(owned, usage.DefinitionOf(u.mapper, one.Key.Name))
+		}
+	}
+	slices.SortFunc(owned, func(a, b usage.Definition) int { return cmp.Compare(a.Name, b.Name) })
+	return owned
+}
+
+// uses counts what there is of each definition.
+func (u *uninstalling) uses(ctx context.Context, definitions []usage.Definition) []installation.Use {
+	uses := make([]installation.Use, 0, len(definitions))
+	for _, one := range definitions {
+		err := one.Err
+		var page *metav1.PartialObjectMetadataList
+		if err == nil {
+			page, err = one.FirstPage(ctx, u.reader)
+		}
+		if err != nil {
+			uses = append(uses, installation.Use{Definition: one.Name, Err: err})
+			continue
+		}
+		uses = append(uses, one.Use(u.owner, page))
+	}
+	return uses
+}
+
+// conversions are why definitions cannot be kept, a line each.
+func (u *uninstalling) conversions(ctx context.Context, definitions []usage.Definition) (obstacles []string) {
+	for _, one := range definitions {
+		live, err := u.api.Resource(usage.DefinitionResource).Get(ctx, one.Name, metav1.GetOptions{})
+		var definition apiextensionsv1.CustomResourceDefinition
+		if err == nil {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &definition)
+		}
+		if err != nil {
+			u.unknown = append(u.unknown, fmt.Sprintf("whether %s can be kept, which a webhook may convert: %v", one.Name, err))
+			continue
+		}
+		if err := usage.CheckConversion(&definition); err != nil {
+			obstacles = append(obstacles, controller.KeepingText(err))
+		}
+	}
+	return obstacles
+}
+
+// withDefinitions adds the definitions that the extension owns and the records do not have.
+func withDefinitions(objects []preview.InstalledObject, definitions []usage.Definition) []preview.InstalledObject {
+	for _, one := range definitions {
+		key := object.Key{GroupKind: object.DefinitionKind, Name: one.Name}
+		if !slices.ContainsFunc(objects, func(found preview.InstalledObject) bool { return found.Key == key }) {
+			objects = append(objects, preview.InstalledObject{Key: key})
+		}
+	}
+	return objects
+}

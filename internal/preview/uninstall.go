@@ -1,0 +1,218 @@
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
+
+// UninstallFacts are what a preview of a deletion is made from. All but the owner and the
+// policy may be empty.
+type UninstallFacts struct {
+	// Owner is the extension, and Installed its bundle.
+	Owner     object.Owner
+	Installed *Bundle
+
+	// Policy is the uninstall policy by its name. ByFlag says that the spec has none, and
+	// that Policy is the one of a controller that has no flag for it.
+	Policy string
+	ByFlag bool
+
+	// KeepsDefinitions says that definitions and their custom resources stay, and KeepsAll
+	// that everything does.
+	KeepsDefinitions, KeepsAll bool
+
+	// Order says what happens, in the order in which it does.
+	Order []string
+
+	// Objects are what is on the cluster of all that was ever installed, definitions
+	// included.
+	Objects []InstalledObject
+
+	// Uses are those of all definitions that the extension owns.
+	Uses []installation.Use
+
+	// Obstacles are why it would not go, and Unknown is what could not be found out, a line
+	// each.
+	Obstacles, Unknown []string
+}
+
+// InstalledObject is an object that an extension has installed.
+type InstalledObject struct {
+	Key object.Key
+
+	// Foreign says that the extension does not own it, and Unread that this is not known.
+	Foreign, Unread bool
+}
+
+// Uninstall is what a deletion would do. Lists are sorted, but for the order, and bounded;
+// the last line of one that was cut says how much is missing.
+type Uninstall struct {
+	SchemaVersion int     `json:"schemaVersion"`
+	Extension     string  `json:"extension"`
+	Installed     *Bundle `json:"installed,omitempty"`
+
+	// Policy is the uninstall policy that this is about. PolicyUnknown says why it may be
+	// another one; empty if it is that of the spec.
+	Policy        string `json:"policy"`
+	PolicyUnknown string `json:"policyUnknown,omitempty"`
+
+	// Order says what happens, in the order in which it does.
+	Order []string `json:"order"`
+
+	// Counts are how many objects go and stay, also of those that are not listed; without
+	// custom resources that the extension has not installed.
+	Counts UninstallCounts `json:"counts"`
+
+	// Objects are what the extension has installed.
+	Objects []UninstalledObject `json:"objects"`
+
+	// Definitions are those among the objects, with what there is of their kinds.
+	Definitions []UsedDefinition `json:"definitions,omitempty"`
+
+	// Obstacles say why it would not go for now, one for each cause.
+	Obstacles []string `json:"obstacles,omitempty"`
+
+	// Unknown is what could not be found out.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// UninstallCounts are numbers of objects by what would become of them.
+type UninstallCounts struct {
+	Delete int `json:"delete"`
+	Keep   int `json:"keep"`
+}
+
+// String has both numbers: 3 to delete, 1 to keep.
+func (c UninstallCounts) String() string {
+	return fmt.Sprintf("%d to delete, %d to keep", c.Delete, c.Keep)
+}
+
+// UninstalledObject is an object, and what would become of it: [Delete] or [Keep].
+type UninstalledObject struct {
+	Reference
+
+	Action Action `json:"action"`
+
+	// Detail says why; empty if it is the policy.
+	Detail string `json:"detail,omitempty"`
+}
+
+// UsedDefinition is a definition with its custom resources, which have the same fate.
+type UsedDefinition struct {
+	Name   string `json:"name"`
+	Action Action `json:"action"`
+
+	// Count is how many custom resources there are, and Own how many of them the extension
+	// has installed itself. They say nothing if Unknown does.
+	Count int64 `json:"count"`
+	Own   int64 `json:"own"`
+
+	// First are up to [installation.MaxFirst] of them, with their finalizers where they wait
+	// for those.
+	First []string `json:"first,omitempty"`
+
+	// Unknown says why they could not be counted.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// String is the definition with the number of its custom resources and the first of them, in
+// one line.
+func (d UsedDefinition) String() string {
+	if d.Unknown != "" {
+		return fmt.Sprintf("%s: not known how many", d.Name)
+	}
+	text := fmt.Sprintf("%s: %d to %s", d.Name, d.Count, d.Action)
+	if d.Own > 0 {
+		text += fmt.Sprintf(", %d of them of the extension itself", d.Own)
+	}
+	if len(d.First) > 0 {
+		text += ": " + strings.Join(d.First, ", ")
+	}
+	if more := d.Count - int64(len(d.First)); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// MakeUninstall makes a preview of a deletion.
+func MakeUninstall(facts UninstallFacts) Uninstall {
+	made := Uninstall{
+		SchemaVersion: SchemaVersion,
+		Extension:     facts.Owner.Name,
+		Installed:     facts.Installed,
+		Policy:        facts.Policy,
+		Order:         facts.Order,
+		Objects:       []UninstalledObject{},
+		Obstacles:     bounded(facts.Obstacles),
+	}
+	if facts.ByFlag {
+		made.PolicyUnknown = fmt.Sprintf("spec.uninstall is left out, so that --default-uninstall-policy of the controller decides, which is not known here; "+
+			"this is about %q, which is that of a controller without the flag", facts.Policy)
+	}
+	unknown := slices.Clone(facts.Unknown)
+	for _, use := range slices.SortedFunc(slices.Values(facts.Uses), func(a, b installation.Use) int { return strings.Compare(a.Definition, b.Definition) }) {
+		if use.Err != nil {
+			unknown = append(unknown, fmt.Sprintf("how many custom resources of %s there are: %v", use.Definition, use.Err))
+		}
+		if len(made.Definitions) < maxObjects {
+			made.Definitions = append(made.Definitions, usedDefinitionOf(use, facts.KeepsDefinitions))
+		}
+	}
+	if cut := made.addObjects(facts); cut > 0 {
+		unknown = append(unknown, fmt.Sprintf("%d more objects are not listed", cut))
+	}
+	made.Unknown = bounded(unknown)
+	return made
+}
+
+// addObjects gives how many are not listed.
+func (u *Uninstall) addObjects(facts UninstallFacts) (cut int) {
+	for _, one := range slices.SortedFunc(slices.Values(facts.Objects), func(a, b InstalledObject) int { return a.Key.Compare(b.Key) }) {
+		shown := uninstalledObjectOf(one, facts)
+		switch shown.Action {
+		case Keep:
+			u.Counts.Keep++
+		default:
+			u.Counts.Delete++
+		}
+		if len(u.Objects) == maxObjects {
+			cut++
+			continue
+		}
+		u.Objects = append(u.Objects, shown)
+	}
+	return cut
+}
+
+func uninstalledObjectOf(one InstalledObject, facts UninstallFacts) UninstalledObject {
+	shown := UninstalledObject{Reference: referenceOf(one.Key), Action: Delete}
+	switch {
+	case one.Foreign:
+		shown.Action, shown.Detail = Keep, "it does not belong to the extension"
+	case facts.KeepsAll, facts.KeepsDefinitions && one.Key.GroupKind == object.DefinitionKind:
+		shown.Action = Keep
+	}
+	if one.Unread {
+		shown.Detail = "unless it is gone or belongs to others: you may not read it"
+	}
+	return shown
+}
+
+func usedDefinitionOf(use installation.Use, keeps bool) UsedDefinition {
+	used := UsedDefinition{Name: use.Definition, Action: Delete, Count: use.Count, Own: use.Own}
+	if keeps {
+		used.Action = Keep
+	}
+	for _, stored := range use.First {
+		used.First = append(used.First, excerpt.Line(stored.String(), maxLineBytes))
+	}
+	if use.Err != nil {
+		used.Unknown = excerpt.Line(use.Err.Error(), maxLineBytes)
+	}
+	return used
+}

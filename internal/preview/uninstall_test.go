@@ -1,0 +1,125 @@
+package preview
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+func keyOf(kind schema.GroupKind, namespace, name string) object.Key {
+	return object.Key{GroupKind: kind, Namespace: namespace, Name: name}
+}
+
+// installedObjects are a definition, a Service that is somebody else's, and a Deployment that
+// nobody has looked at.
+func installedObjects() []InstalledObject {
+	return []InstalledObject{
+		{Key: keyOf(schema.GroupKind{Kind: "Service"}, "ns", "s"), Foreign: true},
+		{Key: keyOf(object.DefinitionKind, "", "things.test")},
+		{Key: keyOf(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "ns", "d"), Unread: true},
+	}
+}
+
+func TestUninstallActions(t *testing.T) {
+	t.Parallel()
+	const foreign, unread = "it does not belong to the extension", "unless it is gone or belongs to others: you may not read it"
+	for name, test := range map[string]struct {
+		facts  UninstallFacts
+		want   []string
+		counts string
+	}{
+		"delete": {
+			want:   []string{"delete CustomResourceDefinition things.test ", "delete Deployment d " + unread, "keep Service s " + foreign},
+			counts: "2 to delete, 1 to keep",
+		},
+		"keep definitions": {
+			facts:  UninstallFacts{KeepsDefinitions: true},
+			want:   []string{"keep CustomResourceDefinition things.test ", "delete Deployment d " + unread, "keep Service s " + foreign},
+			counts: "1 to delete, 2 to keep",
+		},
+		"keep all": {
+			facts:  UninstallFacts{KeepsDefinitions: true, KeepsAll: true},
+			want:   []string{"keep CustomResourceDefinition things.test ", "keep Deployment d " + unread, "keep Service s " + foreign},
+			counts: "0 to delete, 3 to keep",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.facts.Objects = installedObjects()
+			made := MakeUninstall(test.facts)
+			got := map[string]bool{}
+			for _, shown := range made.Objects {
+				got[fmt.Sprintf("%s %s %s %s", shown.Action, shown.Kind, shown.Name, shown.Detail)] = true
+			}
+			want := map[string]bool{}
+			for _, one := range test.want {
+				want[one] = true
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if made.Counts.String() != test.counts {
+				t.Errorf("got %s, want %s", made.Counts, test.counts)
+			}
+		})
+	}
+}
+
+func TestUninstallDefinitions(t *testing.T) {
+	t.Parallel()
+	thing := installation.StoredObject{Key: keyOf(schema.GroupKind{Kind: "Thing"}, "ns", "a"), Finalizers: []string{"f"}, Deleted: true}
+	uses := []installation.Use{
+		{Definition: "things.test", Count: 12, Own: 1, First: []installation.StoredObject{thing}},
+		{Definition: "others.test", Err: errors.New("you may not")},
+		{Definition: "nothings.test"},
+	}
+	made := MakeUninstall(UninstallFacts{Policy: "Delete", ByFlag: true, Uses: uses})
+	var got []string
+	for _, used := range made.Definitions {
+		got = append(got, used.String())
+	}
+	want := []string{
+		"nothings.test: 0 to delete",
+		"others.test: not known how many",
+		`things.test: 12 to delete, 1 of them of the extension itself: Thing "a" in namespace "ns" with finalizers [f] and 11 more`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"how many custom resources of others.test there are: you may not"}, made.Unknown); diff != "" {
+		t.Errorf("unknown (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(made.PolicyUnknown, "--default-uninstall-policy") {
+		t.Errorf("of the flag, it says %q", made.PolicyUnknown)
+	}
+	kept := MakeUninstall(UninstallFacts{Policy: "Keep", KeepsDefinitions: true, Uses: uses})
+	if kept.Definitions[2].Action != Keep || kept.PolicyUnknown != "" {
+		t.Errorf("got %+v", kept)
+	}
+}
+
+// TestUninstallBounds has more of everything than is listed.
+func TestUninstallBounds(t *testing.T) {
+	t.Parallel()
+	facts := UninstallFacts{}
+	for i := range maxObjects + 3 {
+		facts.Objects = append(facts.Objects, InstalledObject{Key: keyOf(schema.GroupKind{Kind: "ConfigMap"}, "ns", fmt.Sprintf("c%05d", i))})
+	}
+	for range maxLines + 2 {
+		facts.Obstacles = append(facts.Obstacles, strings.Repeat("x", 2*maxLineBytes)+"\nsecond line")
+	}
+	made := MakeUninstall(facts)
+	if len(made.Objects) != maxObjects || made.Counts.Delete != maxObjects+3 || made.Unknown[0] != "3 more objects are not listed" {
+		t.Errorf("%d listed, %s, not known %q", len(made.Objects), made.Counts, made.Unknown)
+	}
+	if len(made.Obstacles) != maxLines || made.Obstacles[maxLines-1] != "... and 3 more" || len(made.Obstacles[0]) > maxLineBytes || strings.Contains(made.Obstacles[0], "\n") {
+		t.Errorf("%d obstacles, the last %q", len(made.Obstacles), made.Obstacles[len(made.Obstacles)-1])
+	}
+}
