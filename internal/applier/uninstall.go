@@ -142,38 +142,50 @@ const confirmEach = 20
 // deleteAll deletes exactly the objects that it reads, up to [maxDeleted], as long as that is
 // confirmed.
 func deleteAll(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, confirm func() error) error {
+	found, err := undeleted(ctx, client, resource)
+	for i := range found {
+		if i > 0 && i%confirmEach == 0 {
+			if err := confirm(); err != nil {
+				return err
+			}
+		}
+		if err := deleteCustomResource(ctx, client, resource, &found[i]); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// undeleted are the first [maxDeleted] objects that are not being deleted yet, also those that
+// were found before an error.
+func undeleted(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) (found []metav1.PartialObjectMetadata, err error) {
 	options := metav1.ListOptions{Limit: usage.MaxListed}
-	deleted := 0
 	for range usage.MaxPages {
 		list, err := client.Resource(resource).List(ctx, options)
 		if err != nil {
-			return err
+			return found, err
 		}
-		for i := range list.Items {
-			live := &list.Items[i]
-			if live.DeletionTimestamp != nil {
-				continue
-			}
-			if deleted > 0 && deleted%confirmEach == 0 {
-				if err := confirm(); err != nil {
-					return err
-				}
-			}
-			err := client.Resource(resource).Namespace(live.Namespace).Delete(ctx, live.Name, metav1.DeleteOptions{
-				Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
-			})
-			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-				return err
-			}
-			if deleted++; deleted == maxDeleted {
-				return nil
+		for _, live := range list.Items {
+			if live.DeletionTimestamp == nil {
+				found = append(found, live)
 			}
 		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return nil
+		if options.Continue = list.Continue; options.Continue == "" || len(found) >= maxDeleted {
+			break
 		}
 	}
-	return nil
+	return found[:min(len(found), maxDeleted)], nil
+}
+
+// deleteCustomResource succeeds if another one has taken its place, which the next pass reads.
+func deleteCustomResource(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, live *metav1.PartialObjectMetadata) error {
+	err := client.Resource(resource).Namespace(live.Namespace).Delete(ctx, live.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // DeleteWorkloads deletes what an extension owns that runs something, and names what is

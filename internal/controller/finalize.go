@@ -70,11 +70,7 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 	policy := uninstallPolicyOf(ext, r.UninstallPolicy)
 	stay, err := r.leavesContent(ctx, ext, wanted)
 	if err == nil && (!stay || policy == UninstallOrphan) {
-		progress := r.uninstall(ctx, ext, wanted, policy)
-		if progress.released && policy == UninstallRefuseWhileInUse && len(heldByOthers(left)) > 0 {
-			progress = r.waitsForOthers(ctx, wanted, left)
-		}
-		if !progress.released {
+		if progress := r.uninstallAmongOthers(ctx, ext, wanted, policy, left); !progress.released {
 			return r.holdDeletion(ctx, ext, progress)
 		}
 		stay = policy == UninstallOrphan

@@ -229,7 +229,7 @@ func (r *Reconciler) keepDefinitions(ctx context.Context, ext *ocv1.ClusterExten
 	if len(kept) > 0 {
 		r.emit(ext, &transition{
 			kind: corev1.EventTypeNormal, reason: eventDefinitionsKept,
-			note: fmt.Sprintf("%d CustomResourceDefinitions stay, and all custom resources: %s", len(kept), excerpt.Of(kept, maxText/2)),
+			note: fmt.Sprintf("%d CustomResourceDefinitions stay, and all custom resources but those of the bundle itself: %s", len(kept), excerpt.Of(kept, maxText/2)),
 		})
 	}
 	return uninstallProgress{released: true}
@@ -267,9 +267,13 @@ func (r *Reconciler) endOrphaning(ctx context.Context, ext *ocv1.ClusterExtensio
 	return uninstallProgress{released: true}
 }
 
-// waitsForOthers is for an extension that is not to go while it is used, and that could go now
-// if nobody else held it. What is made meanwhile counts as well.
-func (r *Reconciler) waitsForOthers(ctx context.Context, wanted Wanted, left []string) uninstallProgress {
+// uninstallAmongOthers holds an extension that is not to go while it is used for as long as
+// finalizers of others do: custom resources that are made meanwhile count as well.
+func (r *Reconciler) uninstallAmongOthers(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy, left []string) uninstallProgress {
+	progress := r.uninstall(ctx, ext, wanted, policy)
+	if !progress.released || policy != UninstallRefuseWhileInUse || len(heldByOthers(left)) == 0 {
+		return progress
+	}
 	text := r.blocked(ctx, wanted, terminatingText(left, nil, nil), 0).text
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text}
 }
