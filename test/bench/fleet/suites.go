@@ -33,6 +33,7 @@ var suites = []suite{
 	crowdSuite,
 	sharedSuite,
 	failingSuite,
+	waitingSuite,
 	releasesSuite(10),
 	releasesSuite(2),
 	releasesSuite(1),
@@ -53,6 +54,8 @@ func sharedSuite(b *bench) []part {
 }
 
 func failingSuite(b *bench) []part { return []part{{"failing", b.failing}} }
+
+func waitingSuite(b *bench) []part { return []part{{"waiting", b.waiting}} }
 
 // releasesSuite installs a part of the thousand.
 func releasesSuite(divisor int) suite {

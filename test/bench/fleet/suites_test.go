@@ -47,7 +47,7 @@ func TestPartNamesAreOfAllSuitesOnce(t *testing.T) {
 	t.Parallel()
 
 	names := partNames()
-	for _, want := range []string{"fleet", "crowd-failover", "crowd-shared", "failing", "releases"} {
+	for _, want := range []string{"fleet", "crowd-failover", "crowd-shared", "failing", "waiting", "releases"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not among %v", want, names)
 		}
