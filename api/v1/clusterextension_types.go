@@ -579,6 +579,15 @@ type PendingUpgrade struct {
 	//
 	// +required
 	Since metav1.Time `json:"since"`
+
+	// planSummary says in one line what the upgrade would do: how many objects it
+	// creates, changes and deletes, the first of them by name, and what is worth a look
+	// before somebody agrees. It is made once, when the upgrade comes to wait, and
+	// after each change of the spec. It is absent until then.
+	//
+	// +kubebuilder:validation:MaxLength:=4096
+	// +optional
+	PlanSummary string `json:"planSummary,omitempty"`
 }
 
 // ClusterExtensionInstallStatus is what is installed.

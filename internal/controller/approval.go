@@ -282,9 +282,12 @@ func pendingOf(ext *ocv1.ClusterExtension, outcome Outcome, now metav1.Time) *oc
 		Bundle: ocv1.BundleMetadata{Name: outcome.Pending.Bundle.Name, Version: outcome.Pending.Bundle.Version},
 		Digest: outcome.Pending.Digest,
 		Since:  now,
+
+		PlanSummary: outcome.PlanSummary,
 	}
 	if known != nil && known.Bundle.Name == pending.Bundle.Name && known.Bundle.Version == pending.Bundle.Version && known.Digest == pending.Digest {
 		pending.Since = known.Since
+		pending.PlanSummary = cmp.Or(outcome.PlanSummary, known.PlanSummary)
 	}
 	return pending
 }

@@ -253,14 +253,17 @@ func TestManualUpgradeWaits(t *testing.T) {
 	if err != nil || !result.IsZero() {
 		t.Errorf("got %+v, error %v: nothing is to be tried again", result, err)
 	}
-	if diff := gocmp.Diff([]string{"repair"}, w.take()); diff != "" {
+	if diff := gocmp.Diff([]string{"repair", "fetch registry.test/p:v1.1.0", "foresee 1.1.0", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	began := metav1.NewTime(w.reconciler.Now())
 	waits := func(version string, since metav1.Time) {
 		t.Helper()
 		status := w.extension(t).Status
-		want := &ocv1.PendingUpgrade{Bundle: ocv1.BundleMetadata{Name: "p.v" + version, Version: version}, Since: since}
+		want := &ocv1.PendingUpgrade{
+			Bundle: ocv1.BundleMetadata{Name: "p.v" + version, Version: version}, Since: since,
+			PlanSummary: `1 to create; create ConfigMap "made-by-` + version + `"`,
+		}
 		if diff := gocmp.Diff(want, status.Pending); diff != "" {
 			t.Errorf("pending (-want +got):\n%s", diff)
 		}
@@ -296,7 +299,7 @@ func TestManualUpgradeWaits(t *testing.T) {
 	w.take()
 	w.editSpec(t, func(ext *ocv1.ClusterExtension) { ext.Spec.Source.Catalog.ApprovedVersion = "1.1.0" })
 	w.mustReconcile(t)
-	if diff := gocmp.Diff([]string{"fetch registry.test/p:v", "apply 1.1.0", "write", "close"}, w.take()); diff != "" {
+	if diff := gocmp.Diff([]string{"fetch registry.test/p:v", "apply 1.1.0", "write", "close", "fetch registry.test/p:v", "foresee 1.2.0", "close"}, w.take()); diff != "" {
 		t.Errorf("done when it was approved (-want +got):\n%s", diff)
 	}
 	waits("1.2.0", metav1.NewTime(w.reconciler.Now()))
@@ -327,7 +330,7 @@ func TestImageThatIsNotApprovedWaits(t *testing.T) {
 		ext.Spec.Source.Catalog.ApprovedVersion, ext.Spec.Source.Catalog.ApprovedDigest = "1.1.0", oneDigest
 	})
 	w.mustReconcile(t)
-	if diff := gocmp.Diff([]string{"fetch registry.test/p:v1.1.0", "repair", "close"}, w.take()); diff != "" {
+	if diff := gocmp.Diff([]string{"fetch registry.test/p:v1.1.0", "repair", "close", "fetch registry.test/p:v1.1.0", "foresee 1.1.0", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	status := w.extension(t).Status
@@ -363,7 +366,7 @@ func TestOneApprovalAnswersBoth(t *testing.T) {
 	}
 	w.mustReconcile(t)
 	w.mustReconcile(t)
-	if diff := gocmp.Diff([]string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close", "fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close"}, w.take()); diff != "" {
+	if diff := gocmp.Diff([]string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close", "fetch registry.test/p:v1.1.0", "foresee 1.1.0", "close", "fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	status := w.extension(t).Status

@@ -169,6 +169,11 @@ func (c *Counts) add(action Action) {
 
 // Make makes a preview.
 func Make(facts Facts) Preview {
+	return assemble(facts, func(trial *object.Trial, room int) string { return diffWithin(trial, facts.MaskEnv, room) })
+}
+
+// assemble makes a preview whose diffs have so many bytes of room.
+func assemble(facts Facts, diff func(trial *object.Trial, room int) string) Preview {
 	made := Preview{
 		SchemaVersion: SchemaVersion,
 		Extension:     facts.Owner.Name,
@@ -182,14 +187,14 @@ func Make(facts Facts) Preview {
 		WithoutServer: withoutServer(facts.Trials),
 		Unknown:       lines(facts.Unknown, asIs),
 	}
-	made.addObjects(facts)
+	made.addObjects(facts, diff)
 	made.addBreaks(facts.Verdict)
 	made.Obstacles = made.obstacles(facts)
 	return made
 }
 
 // addObjects adds all trials that come to anything.
-func (p *Preview) addObjects(facts Facts) {
+func (p *Preview) addObjects(facts Facts, diff func(*object.Trial, int) string) {
 	trials := slices.SortedFunc(slices.Values(facts.Trials), func(a, b object.Trial) int { return a.Key.Compare(b.Key) })
 	room := maxDiffsBytes
 	for i := range trials {
@@ -199,7 +204,7 @@ func (p *Preview) addObjects(facts Facts) {
 			continue
 		}
 		shown := objectOf(&trials[i], action)
-		shown.Diff = diffWithin(&trials[i], facts.MaskEnv, room)
+		shown.Diff = diff(&trials[i], room)
 		room -= len(shown.Diff)
 		p.Objects = append(p.Objects, shown)
 	}
