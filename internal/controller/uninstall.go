@@ -87,6 +87,12 @@ const (
 // isUsedByOthers says that there are custom resources which the extension does not own.
 func isUsedByOthers(use installation.Use) bool { return use.Count > use.Own }
 
+// unshared leaves out definitions that stay with their custom resources, because others own
+// them too.
+func unshared(uses []installation.Use) []installation.Use {
+	return slices.DeleteFunc(slices.Clone(uses), func(use installation.Use) bool { return use.Shared })
+}
+
 // uninstallStepOf decides by how definitions are used. What is not known counts as used.
 func uninstallStepOf(policy UninstallPolicy, uses []installation.Use, workloadsGone bool) uninstallStep {
 	isUnknown := func(use installation.Use) bool { return use.Err != nil }
@@ -97,6 +103,7 @@ func uninstallStepOf(policy UninstallPolicy, uses []installation.Use, workloadsG
 			return stepRefuse
 		}
 	case UninstallDeleteFirst:
+		uses = unshared(uses)
 		switch {
 		case slices.ContainsFunc(uses, isUnknown):
 			return stepRefuse
@@ -174,19 +181,20 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 	case stepRefuse:
 		return r.blocked(ctx, wanted, refusedText(policy, uses.Definitions), cmp.Or(uses.RecheckAfter, uninstallRetry))
 	case stepDeleteCustomResources:
+		going := unshared(uses.Definitions)
 		_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
 			return struct{}{}, r.Uninstalls.DeleteCustomResources(ctx, owner)
 		})
 		if errors.Is(err, object.ErrOwnerGone) {
-			return decidedAnew(goingFirstText(uses.Definitions))
+			return decidedAnew(goingFirstText(going))
 		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("custom resources are deleted", err), uninstallRetry)
 		}
-		if !slices.ContainsFunc(uses.Definitions, isUsedByOthers) {
-			return r.waitsFor(ext, goingFirstText(uses.Definitions)) // what the bundle has brought would be put back
+		if !slices.ContainsFunc(going, isUsedByOthers) {
+			return r.waitsFor(ext, goingFirstText(going)) // what the bundle has brought would be put back
 		}
-		return r.waits(ctx, ext, wanted, goingFirstText(uses.Definitions))
+		return r.waits(ctx, ext, wanted, goingFirstText(going))
 	case stepDeleteWorkloads:
 		left, err := inTime(ctx, wanted.Owner, r.Uninstalls.DeleteWorkloads)
 		if errors.Is(err, object.ErrOwnerGone) {

@@ -58,6 +58,7 @@ func TestUninstallStep(t *testing.T) {
 		used    = []installation.Use{{Definition: "a"}, {Definition: "b", Count: 1}}
 		own     = []installation.Use{{Definition: "a", Count: 2, Own: 2}}
 		unknown = []installation.Use{{Definition: "a", Err: errors.New("boom")}, {Definition: "b", Count: 1}}
+		shared  = []installation.Use{{Definition: "a", Count: 1, Shared: true}, {Definition: "b", Shared: true, Err: errors.New("boom")}, {Definition: "c"}}
 	)
 	tests := map[string]struct {
 		policy        UninstallPolicy
@@ -74,6 +75,8 @@ func TestUninstallStep(t *testing.T) {
 		"those of the bundle too":                      {policy: UninstallDeleteFirst, uses: own, want: stepDeleteCustomResources},
 		"also if what runs is gone":                    {policy: UninstallDeleteFirst, uses: used, workloadsGone: true, want: stepDeleteCustomResources},
 		"nothing is deleted that nobody has looked at": {policy: UninstallDeleteFirst, uses: unknown, want: stepRefuse},
+		"but for definitions that stay with others":    {policy: UninstallDeleteFirst, uses: shared, want: stepDeleteWorkloads},
+		"refused although others may keep them":        {policy: UninstallRefuseWhileInUse, uses: shared, want: stepRefuse},
 		"then what runs":                               {policy: UninstallDeleteFirst, uses: unused, want: stepDeleteWorkloads},
 		"then the rest":                                {policy: UninstallDeleteFirst, uses: unused, workloadsGone: true, want: stepRelease},
 		"everything at once":                           {policy: UninstallDelete, uses: used, want: stepRelease},

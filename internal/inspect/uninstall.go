@@ -126,7 +126,10 @@ func (u *uninstalling) installed(ctx context.Context, items []object.Item) []pre
 		group.Go(func() error {
 			live, err := u.reader.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace).Get(ctx, item.Key.Name, metav1.GetOptions{})
 			if !apierrors.IsNotFound(err) {
-				found[i] = &preview.InstalledObject{Key: item.Key, Unread: err != nil, Foreign: err == nil && !u.owner.IsOwnerOf(live)}
+				found[i] = &preview.InstalledObject{
+					Key: item.Key, Unread: err != nil,
+					Foreign: err == nil && !u.owner.IsOwnerOf(live), Shared: err == nil && u.owner.SharesWithOthers(live),
+				}
 			}
 			return nil
 		})
@@ -151,7 +154,9 @@ func (u *uninstalling) definitions(ctx context.Context, objects []preview.Instal
 	u.unknown = append(u.unknown, fmt.Sprintf("whether more definitions belong to it than the release records have: %v", err))
 	for _, one := range objects {
 		if one.Key.GroupKind == object.DefinitionKind && !one.Foreign {
-			owned = append(owned, usage.DefinitionOf(u.mapper, one.Key.Name))
+			definition := usage.DefinitionOf(u.mapper, one.Key.Name)
+			definition.Shared = one.Shared
+			owned = append(owned, definition)
 		}
 	}
 	slices.SortFunc(owned, func(a, b usage.Definition) int { return cmp.Compare(a.Name, b.Name) })
@@ -168,7 +173,7 @@ func (u *uninstalling) uses(ctx context.Context, definitions []usage.Definition)
 			page, err = one.FirstPage(ctx, u.reader)
 		}
 		if err != nil {
-			uses = append(uses, installation.Use{Definition: one.Name, Err: err})
+			uses = append(uses, installation.Use{Definition: one.Name, Shared: one.Shared, Err: err})
 			continue
 		}
 		uses = append(uses, one.Use(u.owner, page))
@@ -200,7 +205,7 @@ func withDefinitions(objects []preview.InstalledObject, definitions []usage.Defi
 	for _, one := range definitions {
 		key := object.Key{GroupKind: object.DefinitionKind, Name: one.Name}
 		if !slices.ContainsFunc(objects, func(found preview.InstalledObject) bool { return found.Key == key }) {
-			objects = append(objects, preview.InstalledObject{Key: key})
+			objects = append(objects, preview.InstalledObject{Key: key, Shared: one.Shared})
 		}
 	}
 	return objects
