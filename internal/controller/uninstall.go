@@ -186,7 +186,7 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 			return struct{}{}, r.Uninstalls.DeleteCustomResources(ctx, owner)
 		})
 		if errors.Is(err, object.ErrOwnerGone) {
-			return decidedAnew(goingFirstText(going))
+			return r.decidedAnew(ext, goingFirstText(going))
 		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("custom resources are deleted", err), uninstallRetry)
@@ -198,7 +198,7 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 	case stepDeleteWorkloads:
 		left, err := inTime(ctx, wanted.Owner, r.Uninstalls.DeleteWorkloads)
 		if errors.Is(err, object.ErrOwnerGone) {
-			return decidedAnew("being deleted, which waits until the operator is gone")
+			return r.decidedAnew(ext, "being deleted, which waits until the operator is gone")
 		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("the operator is deleted", err), uninstallRetry)
@@ -213,8 +213,12 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 }
 
 // decidedAnew is for a deletion that somebody wants otherwise by now. The event of that brings the
-// next pass; this is in case that it is late.
-func decidedAnew(text string) uninstallProgress {
+// next pass; this is in case that it is late. In the foreground it stays so until the garbage
+// collector is done, which can take for ever.
+func (r *Reconciler) decidedAnew(ext *ocv1.ClusterExtension, text string) uninstallProgress {
+	if isForeground(ext.Finalizers) {
+		return r.waitsFor(ext, text)
+	}
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text, wait: removalRecheck}
 }
 

@@ -208,6 +208,14 @@ func TestUninstall(t *testing.T) {
 				`Widget "a" in namespace "n", Widget "b" in namespace "n"`,
 			wait: removalRecheck,
 		},
+		"custom resources do not go in the foreground": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: object.ErrOwnerGone, foreground: true, age: uninstallPatience,
+			did: []string{uses, "delete custom resources"},
+			ready: "False DeletionBlocked: deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " +
+				"being deleted, which waits until custom resources are gone, which the operator has to let go of: 2 of widgets.p: " +
+				`Widget "a" in namespace "n", Widget "b" in namespace "n"`,
+			wait: uninstallRetry / 2,
+		},
 		"what runs goes": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused}, running: [][]string{{`Deployment "d"`}}, did: []string{uses, "delete workloads"},
 			ready: `False Terminating: being deleted, which waits until the operator is gone: Deployment "d"`, wait: uninstallInterval,
