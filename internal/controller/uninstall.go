@@ -290,6 +290,17 @@ func (r *Reconciler) uninstallAmongOthers(ctx context.Context, ext *ocv1.Cluster
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text}
 }
 
+// uninstallLate carries out a policy by which content stays, of an extension that has none of our
+// finalizers any more: it was set after these were removed, while those of others hold the
+// extension. What the garbage collector is at work on already is left to it.
+func (r *Reconciler) uninstallLate(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
+	keeps := policy == UninstallKeep || policy == UninstallOrphan
+	if !keeps || len(heldByOthers(ext.Finalizers)) < len(ext.Finalizers) {
+		return uninstallProgress{released: true}
+	}
+	return r.uninstall(ctx, ext, wanted, policy)
+}
+
 // isPatient says that a deletion has not taken long yet.
 func (r *Reconciler) isPatient(ext *ocv1.ClusterExtension) bool {
 	return r.Now().Sub(ext.DeletionTimestamp.Time) < uninstallPatience

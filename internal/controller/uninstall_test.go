@@ -431,6 +431,56 @@ func TestRefusalLastsAsLongAsTheExtension(t *testing.T) {
 	}
 }
 
+// TestPolicyThatIsSetLate has an extension that was let go of, and that somebody else still holds
+// when it gets an uninstall policy.
+func TestPolicyThatIsSetLate(t *testing.T) {
+	t.Parallel()
+	const waits = "False Terminating: being deleted, which waits until its finalizers example.com/theirs are removed by whoever has set them"
+	for policy, want := range map[UninstallPolicy]struct {
+		did   []string
+		ready string
+	}{
+		UninstallDelete:           {ready: waits},
+		UninstallKeep:             {did: []string{"keep definitions"}, ready: waits},
+		UninstallOrphan:           {did: []string{"forget x", "orphan", "uses, held: true"}, ready: waits},
+		UninstallRefuseWhileInUse: {ready: waits + tooLateText},
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			ext := sampleExtension()
+			ext.Finalizers, ext.DeletionTimestamp = []string{"example.com/theirs"}, &metav1.Time{Time: time.Unix(1000, 0)}
+			w := newWorld(t, ext)
+			w.reconciler.UninstallPolicy = policy
+			result, err := w.reconcile(t)
+			if err != nil || result.RequeueAfter != 0 {
+				t.Errorf("looked at again after %s (%v)", result.RequeueAfter, err)
+			}
+			if diff := cmp.Diff(want.did, w.did); diff != "" {
+				t.Errorf("done (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.ready, brief(&w.extension(t).Status, ocv1.TypeReady)); diff != "" {
+				t.Errorf("Ready (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPolicyThatIsSetLateAndFails is tried again as long as there is time for it.
+func TestPolicyThatIsSetLateAndFails(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers, ext.DeletionTimestamp = []string{"example.com/theirs"}, &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	w.reconciler.UninstallPolicy, w.keepErr = UninstallKeep, errors.New("boom")
+	result, err := w.reconcile(t)
+	if err != nil || result.RequeueAfter != uninstallRetry {
+		t.Errorf("looked at again after %s (%v)", result.RequeueAfter, err)
+	}
+	if got := brief(&w.extension(t).Status, ocv1.TypeReady); !strings.Contains(got, "definitions cannot be kept: boom") {
+		t.Errorf("Ready is %s", got)
+	}
+}
+
 // slowUses is a cluster that takes as long as it may to say what is used.
 type slowUses struct {
 	Uninstalls
