@@ -251,7 +251,9 @@ func (r *Reconciler) keepDefinitions(ctx context.Context, ext *ocv1.ClusterExten
 // it is not given up: nobody else has begun with it.
 func (r *Reconciler) orphanAll(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
 	r.forget(ctx, ext.Name) // or else what is orphaned would be put back
-	err := r.Deletions.Orphan(ctx, wanted.Owner)
+	_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
+		return struct{}{}, r.Deletions.Orphan(ctx, owner)
+	})
 	switch {
 	case err == nil:
 		return r.endOrphaning(ctx, ext, wanted)

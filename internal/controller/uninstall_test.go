@@ -510,3 +510,33 @@ func TestUninstallIsBounded(t *testing.T) {
 		t.Errorf("it may take %s", slow.until)
 	}
 }
+
+// slowOrphaning is a cluster that takes as long as it may to let go of content.
+type slowOrphaning struct {
+	Deletions
+
+	until time.Duration
+}
+
+func (s *slowOrphaning) Orphan(ctx context.Context, _ object.Owner) error {
+	if until, bounded := ctx.Deadline(); bounded {
+		s.until = time.Until(until)
+	}
+	return context.DeadlineExceeded
+}
+
+// TestOrphaningIsBounded: as for what else a policy does.
+func TestOrphaningIsBounded(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers, ext.DeletionTimestamp = slices.Clone(finalizers), &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	slow := &slowOrphaning{Deletions: w}
+	w.reconciler.Deletions, w.reconciler.UninstallPolicy = slow, UninstallOrphan
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if slow.until <= 0 || slow.until > uninstallTimeout {
+		t.Errorf("it may take %s", slow.until)
+	}
+}
