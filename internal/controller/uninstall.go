@@ -275,7 +275,7 @@ func (r *Reconciler) endOrphaning(ctx context.Context, ext *ocv1.ClusterExtensio
 	case err != nil:
 		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unknownUseText(err), wait: uninstallRetry}
 	case len(uses.Definitions) > 0:
-		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unrecordedText(uses.Definitions), wait: uninstallRetry}
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: UnrecordedText(uses.Definitions), wait: uninstallRetry}
 	}
 	r.removals.markOrphaning(ext.UID)
 	return uninstallProgress{released: true}
@@ -443,7 +443,9 @@ func goingFirstText(uses []installation.Use) string {
 		excerpt.Of(counts, maxList) + ": " + firstOf(first)
 }
 
-func unrecordedText(uses []installation.Use) string {
+// UnrecordedText says why definitions of which no record tells are not let go of with everything
+// else, and what to do about it; a line for a status.
+func UnrecordedText(uses []installation.Use) string {
 	names := make([]string, len(uses))
 	for i, use := range uses {
 		names[i] = use.Definition
