@@ -226,8 +226,15 @@ func (r *Reconciler) decidedAnew(ext *ocv1.ClusterExtension, text string) uninst
 // was being deleted.
 func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy UninstallPolicy) uninstallProgress {
 	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
-	if err == nil && uninstallStepOf(policy, uses.Definitions, true) == stepRelease {
+	if err != nil {
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unknownUseText(err), wait: uninstallRetry}
+	}
+	switch uninstallStepOf(policy, uses.Definitions, true) {
+	case stepRelease:
 		return uninstallProgress{released: true}
+	case stepRefuse:
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: refusedText(policy, uses.Definitions), wait: uninstallRetry}
+	case stepDeleteCustomResources, stepDeleteWorkloads:
 	}
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: "being deleted, which begins again with custom resources: some were made meanwhile", wait: uninstallInterval}
 }

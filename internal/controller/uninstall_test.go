@@ -227,6 +227,12 @@ func TestUninstall(t *testing.T) {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused, used}, did: []string{uses, "delete workloads", uses},
 			ready: "False Terminating: being deleted, which begins again with custom resources: some were made meanwhile", wait: uninstallInterval,
 		},
+		"not known whether custom resources are made while what runs goes": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused, unknown}, did: []string{uses, "delete workloads", uses},
+			ready: "False DeletionBlocked: deletion is refused because it is not known how many custom resources there are: " +
+				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or have another spec.uninstall`,
+			wait: uninstallRetry,
+		},
 		"orphaned": {policy: UninstallOrphan, did: []string{"forget x", "orphan", uses, "forget x"}, goes: true},
 		"not orphaned, for long": {
 			policy: UninstallOrphan, letGoErr: errors.New("boom"), age: time.Hour, did: []string{"forget x", "orphan"},
