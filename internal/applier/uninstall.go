@@ -106,8 +106,8 @@ func keepingPatch(owner object.Owner, live *unstructured.Unstructured) ([]byte, 
 // goes on.
 const maxDeleted = 500
 
-// DeleteCustomResources deletes what there is of the kinds of the definitions of an
-// extension, and does not wait for it. It may leave some for the next call. It reads and
+// DeleteCustomResources deletes what there is of the kinds of the definitions that go with an
+// extension, and does not wait for it. A definition that has other owners stays. It may leave some for the next call. It reads and
 // deletes as the ServiceAccount. It fails with [object.ErrOwnerGone] if the content is to
 // stay by now.
 func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner) error {
@@ -122,12 +122,15 @@ func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner)
 	a.memory(owner).uses.forget() // they are told otherwise from now on
 	var errs []error
 	for _, one := range definitions {
-		if err := a.confirm(ctx, owner); err != nil {
-			return err
+		if one.Shared {
+			continue
 		}
 		err := one.Err
 		if err == nil {
 			err = deleteAll(ctx, client, one.Resource, func() error { return a.confirm(ctx, owner) })
+		}
+		if errors.Is(err, object.ErrOwnerGone) {
+			return err
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("custom resources of %s: %w", one.Name, err))
@@ -140,11 +143,11 @@ func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner)
 const confirmEach = 20
 
 // deleteAll deletes exactly the objects that it reads, up to [maxDeleted], as long as that is
-// confirmed.
+// confirmed: first after they were read, which may have taken long.
 func deleteAll(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, confirm func() error) error {
 	found, err := undeleted(ctx, client, resource)
 	for i := range found {
-		if i > 0 && i%confirmEach == 0 {
+		if i%confirmEach == 0 {
 			if err := confirm(); err != nil {
 				return err
 			}

@@ -279,6 +279,43 @@ func TestDeletionsInOrder(t *testing.T) {
 	}
 }
 
+// TestSharedDefinitionsStay has a definition that somebody else owns too: it does not go with the
+// extension, so that its custom resources are not deleted before.
+func TestSharedDefinitionsStay(t *testing.T) {
+	t.Parallel()
+	const group = "shared-definitions.test"
+	f := newFixture(t, "shared-definitions")
+	f.apply(t, "1.0.0", definitionIn(t, group), configMap("c", "v"))
+	other := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": group},
+	}}
+	if err := admin.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), other) })
+	definition := definitionIn(t, group)
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
+		t.Fatal(err)
+	}
+	definition.SetOwnerReferences(append(definition.GetOwnerReferences(), metav1.OwnerReference{
+		APIVersion: other.GetAPIVersion(), Kind: other.GetKind(), Name: other.GetName(), UID: other.GetUID(),
+	}))
+	if err := admin.Update(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	one := parcelIn(group, "default", "one")
+	eventually(t, "creating a custom resource", func() bool { return admin.Create(t.Context(), one) == nil })
+	if err := f.applier.DeleteCustomResources(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil || one.GetDeletionTimestamp() != nil {
+		t.Errorf("a custom resource of a definition that stays was deleted (%v)", err)
+	}
+	if uses := f.uses(t).Definitions; len(uses) != 1 || !uses[0].Shared || uses[0].Count != 1 {
+		t.Errorf("got %+v", uses)
+	}
+}
+
 // TestOrphanWithoutRecords has records that somebody has deleted: nothing is let go of then, which
 // the definitions tell.
 func TestOrphanWithoutRecords(t *testing.T) {

@@ -48,6 +48,10 @@ func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (
 	if len(left) < len(ext.Finalizers) {
 		return r.endDeletion(ctx, ext, wanted, left)
 	}
+	policy := uninstallPolicyOf(ext, r.UninstallPolicy)
+	if progress := r.uninstallLate(ctx, ext, wanted, policy); !progress.released {
+		return r.holdDeletion(ctx, ext, progress)
+	}
 	var remaining []string
 	var err error
 	wait := timeToLook(ext, left, r.Now())
@@ -55,9 +59,16 @@ func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (
 		remaining, err = r.Deletions.Remaining(ctx, wanted.Owner)
 		wait = remainingInterval
 	}
-	_, err = r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, remaining, err))
+	text := terminatingText(left, remaining, err)
+	if policy == UninstallRefuseWhileInUse && len(heldByOthers(left)) > 0 {
+		text = excerpt.Line(text, maxText-maxPart) + tooLateText
+	}
+	_, err = r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, text)
 	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
 }
+
+// tooLateText is for a deletion that was let go of before its policy was to hold it.
+const tooLateText = "; then custom resources go too: spec.uninstall was set too late to refuse that, but can still keep them"
 
 // endDeletion removes our finalizers, after everything that has to be done or told
 // before.

@@ -87,6 +87,12 @@ const (
 // isUsedByOthers says that there are custom resources which the extension does not own.
 func isUsedByOthers(use installation.Use) bool { return use.Count > use.Own }
 
+// unshared leaves out definitions that stay with their custom resources, because others own
+// them too.
+func unshared(uses []installation.Use) []installation.Use {
+	return slices.DeleteFunc(slices.Clone(uses), func(use installation.Use) bool { return use.Shared })
+}
+
 // uninstallStepOf decides by how definitions are used. What is not known counts as used.
 func uninstallStepOf(policy UninstallPolicy, uses []installation.Use, workloadsGone bool) uninstallStep {
 	isUnknown := func(use installation.Use) bool { return use.Err != nil }
@@ -97,6 +103,7 @@ func uninstallStepOf(policy UninstallPolicy, uses []installation.Use, workloadsG
 			return stepRefuse
 		}
 	case UninstallDeleteFirst:
+		uses = unshared(uses)
 		switch {
 		case slices.ContainsFunc(uses, isUnknown):
 			return stepRefuse
@@ -174,23 +181,24 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 	case stepRefuse:
 		return r.blocked(ctx, wanted, refusedText(policy, uses.Definitions), cmp.Or(uses.RecheckAfter, uninstallRetry))
 	case stepDeleteCustomResources:
+		going := unshared(uses.Definitions)
 		_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
 			return struct{}{}, r.Uninstalls.DeleteCustomResources(ctx, owner)
 		})
 		if errors.Is(err, object.ErrOwnerGone) {
-			return decidedAnew(goingFirstText(uses.Definitions))
+			return r.decidedAnew(ext, goingFirstText(going))
 		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("custom resources are deleted", err), uninstallRetry)
 		}
-		if !slices.ContainsFunc(uses.Definitions, isUsedByOthers) {
-			return r.waitsFor(ext, goingFirstText(uses.Definitions)) // what the bundle has brought would be put back
+		if !slices.ContainsFunc(going, isUsedByOthers) {
+			return r.waitsFor(ext, goingFirstText(going)) // what the bundle has brought would be put back
 		}
-		return r.waits(ctx, ext, wanted, goingFirstText(uses.Definitions))
+		return r.waits(ctx, ext, wanted, goingFirstText(going))
 	case stepDeleteWorkloads:
 		left, err := inTime(ctx, wanted.Owner, r.Uninstalls.DeleteWorkloads)
 		if errors.Is(err, object.ErrOwnerGone) {
-			return decidedAnew("being deleted, which waits until the operator is gone")
+			return r.decidedAnew(ext, "being deleted, which waits until the operator is gone")
 		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("the operator is deleted", err), uninstallRetry)
@@ -205,8 +213,12 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 }
 
 // decidedAnew is for a deletion that somebody wants otherwise by now. The event of that brings the
-// next pass; this is in case that it is late.
-func decidedAnew(text string) uninstallProgress {
+// next pass; this is in case that it is late. In the foreground it stays so until the garbage
+// collector is done, which can take for ever.
+func (r *Reconciler) decidedAnew(ext *ocv1.ClusterExtension, text string) uninstallProgress {
+	if isForeground(ext.Finalizers) {
+		return r.waitsFor(ext, text)
+	}
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text, wait: removalRecheck}
 }
 
@@ -214,8 +226,15 @@ func decidedAnew(text string) uninstallProgress {
 // was being deleted.
 func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy UninstallPolicy) uninstallProgress {
 	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
-	if err == nil && uninstallStepOf(policy, uses.Definitions, true) == stepRelease {
+	if err != nil {
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unknownUseText(err), wait: uninstallRetry}
+	}
+	switch uninstallStepOf(policy, uses.Definitions, true) {
+	case stepRelease:
 		return uninstallProgress{released: true}
+	case stepRefuse:
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: refusedText(policy, uses.Definitions), wait: uninstallRetry}
+	case stepDeleteCustomResources, stepDeleteWorkloads:
 	}
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: "being deleted, which begins again with custom resources: some were made meanwhile", wait: uninstallInterval}
 }
@@ -239,7 +258,9 @@ func (r *Reconciler) keepDefinitions(ctx context.Context, ext *ocv1.ClusterExten
 // it is not given up: nobody else has begun with it.
 func (r *Reconciler) orphanAll(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
 	r.forget(ctx, ext.Name) // or else what is orphaned would be put back
-	err := r.Deletions.Orphan(ctx, wanted.Owner)
+	_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
+		return struct{}{}, r.Deletions.Orphan(ctx, owner)
+	})
 	switch {
 	case err == nil:
 		return r.endOrphaning(ctx, ext, wanted)
@@ -261,7 +282,7 @@ func (r *Reconciler) endOrphaning(ctx context.Context, ext *ocv1.ClusterExtensio
 	case err != nil:
 		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unknownUseText(err), wait: uninstallRetry}
 	case len(uses.Definitions) > 0:
-		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unrecordedText(uses.Definitions), wait: uninstallRetry}
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: UnrecordedText(uses.Definitions), wait: uninstallRetry}
 	}
 	r.removals.markOrphaning(ext.UID)
 	return uninstallProgress{released: true}
@@ -276,6 +297,17 @@ func (r *Reconciler) uninstallAmongOthers(ctx context.Context, ext *ocv1.Cluster
 	}
 	text := r.blocked(ctx, wanted, terminatingText(left, nil, nil), 0).text
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text}
+}
+
+// uninstallLate carries out a policy by which content stays, of an extension that has none of our
+// finalizers any more: it was set after these were removed, while those of others hold the
+// extension. What the garbage collector is at work on already is left to it.
+func (r *Reconciler) uninstallLate(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
+	keeps := policy == UninstallKeep || policy == UninstallOrphan
+	if !keeps || len(heldByOthers(ext.Finalizers)) < len(ext.Finalizers) {
+		return uninstallProgress{released: true}
+	}
+	return r.uninstall(ctx, ext, wanted, policy)
 }
 
 // isPatient says that a deletion has not taken long yet.
@@ -418,7 +450,9 @@ func goingFirstText(uses []installation.Use) string {
 		excerpt.Of(counts, maxList) + ": " + firstOf(first)
 }
 
-func unrecordedText(uses []installation.Use) string {
+// UnrecordedText says why definitions of which no record tells are not let go of with everything
+// else, and what to do about it; a line for a status.
+func UnrecordedText(uses []installation.Use) string {
 	names := make([]string, len(uses))
 	for i, use := range uses {
 		names[i] = use.Definition

@@ -58,6 +58,7 @@ func TestUninstallStep(t *testing.T) {
 		used    = []installation.Use{{Definition: "a"}, {Definition: "b", Count: 1}}
 		own     = []installation.Use{{Definition: "a", Count: 2, Own: 2}}
 		unknown = []installation.Use{{Definition: "a", Err: errors.New("boom")}, {Definition: "b", Count: 1}}
+		shared  = []installation.Use{{Definition: "a", Count: 1, Shared: true}, {Definition: "b", Shared: true, Err: errors.New("boom")}, {Definition: "c"}}
 	)
 	tests := map[string]struct {
 		policy        UninstallPolicy
@@ -74,6 +75,8 @@ func TestUninstallStep(t *testing.T) {
 		"those of the bundle too":                      {policy: UninstallDeleteFirst, uses: own, want: stepDeleteCustomResources},
 		"also if what runs is gone":                    {policy: UninstallDeleteFirst, uses: used, workloadsGone: true, want: stepDeleteCustomResources},
 		"nothing is deleted that nobody has looked at": {policy: UninstallDeleteFirst, uses: unknown, want: stepRefuse},
+		"but for definitions that stay with others":    {policy: UninstallDeleteFirst, uses: shared, want: stepDeleteWorkloads},
+		"refused although others may keep them":        {policy: UninstallRefuseWhileInUse, uses: shared, want: stepRefuse},
 		"then what runs":                               {policy: UninstallDeleteFirst, uses: unused, want: stepDeleteWorkloads},
 		"then the rest":                                {policy: UninstallDeleteFirst, uses: unused, workloadsGone: true, want: stepRelease},
 		"everything at once":                           {policy: UninstallDelete, uses: used, want: stepRelease},
@@ -205,6 +208,14 @@ func TestUninstall(t *testing.T) {
 				`Widget "a" in namespace "n", Widget "b" in namespace "n"`,
 			wait: removalRecheck,
 		},
+		"custom resources do not go in the foreground": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: object.ErrOwnerGone, foreground: true, age: uninstallPatience,
+			did: []string{uses, "delete custom resources"},
+			ready: "False DeletionBlocked: deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " +
+				"being deleted, which waits until custom resources are gone, which the operator has to let go of: 2 of widgets.p: " +
+				`Widget "a" in namespace "n", Widget "b" in namespace "n"`,
+			wait: uninstallRetry / 2,
+		},
 		"what runs goes": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused}, running: [][]string{{`Deployment "d"`}}, did: []string{uses, "delete workloads"},
 			ready: `False Terminating: being deleted, which waits until the operator is gone: Deployment "d"`, wait: uninstallInterval,
@@ -215,6 +226,12 @@ func TestUninstall(t *testing.T) {
 		"custom resources are made while what runs goes": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused, used}, did: []string{uses, "delete workloads", uses},
 			ready: "False Terminating: being deleted, which begins again with custom resources: some were made meanwhile", wait: uninstallInterval,
+		},
+		"not known whether custom resources are made while what runs goes": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused, unknown}, did: []string{uses, "delete workloads", uses},
+			ready: "False DeletionBlocked: deletion is refused because it is not known how many custom resources there are: " +
+				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or have another spec.uninstall`,
+			wait: uninstallRetry,
 		},
 		"orphaned": {policy: UninstallOrphan, did: []string{"forget x", "orphan", uses, "forget x"}, goes: true},
 		"not orphaned, for long": {
@@ -420,6 +437,56 @@ func TestRefusalLastsAsLongAsTheExtension(t *testing.T) {
 	}
 }
 
+// TestPolicyThatIsSetLate has an extension that was let go of, and that somebody else still holds
+// when it gets an uninstall policy.
+func TestPolicyThatIsSetLate(t *testing.T) {
+	t.Parallel()
+	const waits = "False Terminating: being deleted, which waits until its finalizers example.com/theirs are removed by whoever has set them"
+	for policy, want := range map[UninstallPolicy]struct {
+		did   []string
+		ready string
+	}{
+		UninstallDelete:           {ready: waits},
+		UninstallKeep:             {did: []string{"keep definitions"}, ready: waits},
+		UninstallOrphan:           {did: []string{"forget x", "orphan", "uses, held: true"}, ready: waits},
+		UninstallRefuseWhileInUse: {ready: waits + tooLateText},
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			ext := sampleExtension()
+			ext.Finalizers, ext.DeletionTimestamp = []string{"example.com/theirs"}, &metav1.Time{Time: time.Unix(1000, 0)}
+			w := newWorld(t, ext)
+			w.reconciler.UninstallPolicy = policy
+			result, err := w.reconcile(t)
+			if err != nil || result.RequeueAfter != 0 {
+				t.Errorf("looked at again after %s (%v)", result.RequeueAfter, err)
+			}
+			if diff := cmp.Diff(want.did, w.did); diff != "" {
+				t.Errorf("done (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.ready, brief(&w.extension(t).Status, ocv1.TypeReady)); diff != "" {
+				t.Errorf("Ready (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPolicyThatIsSetLateAndFails is tried again as long as there is time for it.
+func TestPolicyThatIsSetLateAndFails(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers, ext.DeletionTimestamp = []string{"example.com/theirs"}, &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	w.reconciler.UninstallPolicy, w.keepErr = UninstallKeep, errors.New("boom")
+	result, err := w.reconcile(t)
+	if err != nil || result.RequeueAfter != uninstallRetry {
+		t.Errorf("looked at again after %s (%v)", result.RequeueAfter, err)
+	}
+	if got := brief(&w.extension(t).Status, ocv1.TypeReady); !strings.Contains(got, "definitions cannot be kept: boom") {
+		t.Errorf("Ready is %s", got)
+	}
+}
+
 // slowUses is a cluster that takes as long as it may to say what is used.
 type slowUses struct {
 	Uninstalls
@@ -442,6 +509,36 @@ func TestUninstallIsBounded(t *testing.T) {
 	w := newWorld(t, ext)
 	slow := &slowUses{Uninstalls: w}
 	w.reconciler.Uninstalls, w.reconciler.UninstallPolicy = slow, UninstallRefuseWhileInUse
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if slow.until <= 0 || slow.until > uninstallTimeout {
+		t.Errorf("it may take %s", slow.until)
+	}
+}
+
+// slowOrphaning is a cluster that takes as long as it may to let go of content.
+type slowOrphaning struct {
+	Deletions
+
+	until time.Duration
+}
+
+func (s *slowOrphaning) Orphan(ctx context.Context, _ object.Owner) error {
+	if until, bounded := ctx.Deadline(); bounded {
+		s.until = time.Until(until)
+	}
+	return context.DeadlineExceeded
+}
+
+// TestOrphaningIsBounded: as for what else a policy does.
+func TestOrphaningIsBounded(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers, ext.DeletionTimestamp = slices.Clone(finalizers), &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	slow := &slowOrphaning{Deletions: w}
+	w.reconciler.Deletions, w.reconciler.UninstallPolicy = slow, UninstallOrphan
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}

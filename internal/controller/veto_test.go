@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -231,5 +232,37 @@ func TestVetoAfterAnUpgradeWasTakenBack(t *testing.T) {
 	_, _ = w.reconcile(t)
 	if diff := cmp.Diff([]string{"claims of p.v1.0.0", "repair"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
+	}
+}
+
+// TestVetoAfterARestart has a process that knows of the upgrade which was taken back by the status
+// alone.
+func TestVetoAfterARestart(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{ocv1.ReasonUpgradeHeld, ocv1.ReasonRetrying} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			ext := sampleExtension()
+			ext.Finalizers = slices.Clone(finalizers)
+			ext.Status.Conditions = []metav1.Condition{{
+				Type: ocv1.TypeReady, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Unix(1000, 0),
+			}}
+			w := newWorld(t, ext,
+				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sa"}},
+				&ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+			w.installation.Installed = installed("1.0.0")
+			w.installation.Installed.Inputs, w.installation.Installed.OperatorCondition = digestOf(nil), "p.v1.0.0"
+			w.installation.Unfinished, w.begun = true, installed("1.1.0")
+			w.claims = installation.Claims{Operator: &installation.Claim{Status: metav1.ConditionFalse, Message: "migration"}}
+			w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+			_, _ = w.reconcile(t)
+			did, held := w.take(), reason == ocv1.ReasonUpgradeHeld
+			if asked := slices.Contains(did, "claims of p.v1.0.0"); asked != held {
+				t.Errorf("asked is %t: %q", asked, did)
+			}
+			if repaired := slices.Contains(did, "repair"); repaired != held {
+				t.Errorf("repaired is %t: %q", repaired, did)
+			}
+		})
 	}
 }
