@@ -282,9 +282,20 @@ func TestOrphaningIsNotGivenUp(t *testing.T) {
 		ext.Status.Conditions = []metav1.Condition{{Type: ocv1.TypeReady, Status: metav1.ConditionFalse, Reason: ocv1.ReasonOrphaning}}
 		w := newWorld(t, ext)
 		w.reconciler.UninstallPolicy, w.letGoErr = policy, errors.New("boom")
-		for range 2 {
+		for pass := range 2 {
 			if _, err := w.reconcile(t); err != nil {
 				t.Fatal(err)
+			}
+			held := &ocv1.ClusterExtension{}
+			if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, held); err == nil {
+				stuck := pass == 1 // somebody has to act
+				conditions := held.Status.Conditions
+				if is := meta.IsStatusConditionTrue(conditions, ocv1.TypeStalled); is != stuck {
+					t.Errorf("%s: after %s Stalled is %t", policy, w.passed, is)
+				}
+				if is := meta.IsStatusConditionTrue(conditions, ocv1.TypeReconciling); is == stuck {
+					t.Errorf("%s: after %s Reconciling is %t", policy, w.passed, is)
+				}
 			}
 			w.passed += time.Hour
 		}
