@@ -533,7 +533,7 @@ type ClusterExtensionStatus struct {
 	//   - Stalled is True while a person has to act: nothing is tried again (Blocked,
 	//     InvalidConfiguration), a rollout has failed (RolloutFailed), the deadline
 	//     of the spec has passed (ProgressDeadlineExceeded), a deletion is held up by
-	//     the uninstall policy (DeletionBlocked), or for two minutes each
+	//     the uninstall policy (DeletionBlocked, Orphaning), or for two minutes each
 	//     try, or each look, has come to the same (Retrying, Unavailable,
 	//     AvailabilityUnknown). It is absent otherwise.
 	//   - Suspended is True while spec.suspend is (UserRequested), and absent

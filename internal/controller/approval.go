@@ -162,38 +162,45 @@ func agreedTarget(wanted Wanted, observed Observed, newest *resolve.Resolution) 
 	return target
 }
 
-// chooseApproved chooses the approved version, if somebody has agreed to one and it can be
-// reached. An approval of a version that is installed, or lower, is one from before. Otherwise
-// refusal says why it is not chosen; empty if there is nothing to say.
+// chooseApproved chooses exactly the approved bundle, if somebody has agreed to one and it can
+// be reached. An approval of a version that is installed, or lower, is one from before.
+// Otherwise refusal says why it is not chosen; empty if there is nothing to say.
 func chooseApproved(wanted Wanted, observed Observed, newest Target) (_ *resolve.Resolution, refusal string) {
 	approval, installed := wanted.Approval, observed.Installation.Installed
-	if refusal := approval.mismatch(newest.Bundle.Version, digestOfImage(newest.Image)); refusal != "" {
-		return nil, refusal
-	}
-	if approval.Version == newest.Bundle.Version && approval.isUsed(newest, installed) {
+	refusal = approval.mismatch(newest.Bundle.Version, digestOfImage(newest.Image))
+	switch {
+	case refusal == "" && approval.Version == newest.Bundle.Version && approval.isUsed(newest, installed):
 		return nil, fmt.Sprintf("version %q is installed with another image: to agree to this one, set spec.source.catalog.approvedDigest, too", approval.Version)
-	}
-	if approval.Version == "" || installed != nil && !isHigher(approval.Version, installed.Bundle.Version) {
-		return nil, ""
-	}
-	unreachable := fmt.Sprintf("version %q is approved, and no catalog leads to it", approval.Version)
-	if installed != nil {
-		unreachable += " from what is installed"
-	}
-	versions, err := resolve.ParseRange("=" + approval.Version)
-	if err != nil {
-		return nil, unreachable
+	case approval.Version == "" || installed != nil && !isHigher(approval.Version, installed.Bundle.Version):
+		return nil, refusal
 	}
 	request := requestOf(wanted, observed)
-	request.Range = versions
+	request.Exactly = resolve.Exactly{Version: approval.Version, Digest: approval.Digest}
 	found, err := resolve.Resolve(request, observed.Catalogs)
-	if err != nil || found.Identity.Version != approval.Version || !allows(wanted.Request, found.Identity) {
-		return nil, unreachable
+	if err == nil && found.Identity.Version == approval.Version {
+		return &found, ""
 	}
-	if refusal := approval.mismatch(found.Identity.Version, digestOfImage(found.Image)); refusal != "" {
-		return nil, refusal
+	if refusal == "" {
+		refusal = unreachableText(request, observed.Catalogs)
 	}
-	return &found, ""
+	return nil, refusal
+}
+
+// unreachableText says why what is agreed to cannot be chosen: it is not there, or with
+// another image alone.
+func unreachableText(request resolve.Request, catalogs []resolve.Catalog) string {
+	approval := Approval{Version: request.Exactly.Version, Digest: request.Exactly.Digest}
+	request.Exactly.Digest = ""
+	if found, err := resolve.Resolve(request, catalogs); err == nil {
+		if refusal := approval.mismatch(found.Identity.Version, digestOfImage(found.Image)); refusal != "" {
+			return refusal
+		}
+	}
+	text := fmt.Sprintf("version %q is approved, and no catalog leads to it", approval.Version)
+	if request.Installed != nil {
+		text += " from what is installed"
+	}
+	return text
 }
 
 // isHigher is false if it cannot be told.

@@ -196,6 +196,18 @@ func terminating(ext *ocv1.ClusterExtension, reason, text string, now time.Time)
 	return status
 }
 
+// stalledOf is the status of an extension that is being deleted and stays until somebody acts.
+func stalledOf(status *ocv1.ClusterExtensionStatus) *ocv1.ClusterExtensionStatus {
+	stalled := status.DeepCopy()
+	if condition := meta.FindStatusCondition(status.Conditions, ocv1.TypeReconciling); condition != nil {
+		stuck := *condition
+		stuck.Type = ocv1.TypeStalled
+		meta.RemoveStatusCondition(&stalled.Conditions, ocv1.TypeReconciling)
+		meta.SetStatusCondition(&stalled.Conditions, stuck)
+	}
+	return stalled
+}
+
 const (
 	messageDeprecationUnknown = "deprecation status unknown: catalog data unavailable"
 	messageNoBundle           = "no bundle installed yet"

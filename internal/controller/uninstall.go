@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -471,6 +472,11 @@ func KeepingText(err error) string {
 	return excerpt.Line(text, maxText)
 }
 
+// failedUninstallText speaks of rights only where these are what is lacking.
 func failedUninstallText(what string, err error) string {
-	return excerpt.Line("being deleted, which waits until "+what+": "+err.Error()+"; give the ServiceAccount that right if it lacks it, "+wayOut, maxText)
+	advice := "it is tried again: mend that"
+	if apierrors.IsForbidden(err) {
+		advice = "give the ServiceAccount that right"
+	}
+	return excerpt.Line("being deleted, which waits until "+what+": "+excerpt.Line(err.Error(), maxText-maxList)+"; "+advice+", "+wayOut, maxText)
 }

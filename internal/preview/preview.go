@@ -203,7 +203,7 @@ func (p *Preview) addObjects(facts Facts, diff func(*object.Trial, int) string) 
 		if action == Keep && trials[i].Err == nil || len(p.Objects) == maxObjects {
 			continue
 		}
-		shown := objectOf(&trials[i], action)
+		shown := objectOf(&trials[i], action, facts.MaskEnv)
 		shown.Diff = diff(&trials[i], room)
 		room -= len(shown.Diff)
 		p.Objects = append(p.Objects, shown)
@@ -241,7 +241,7 @@ func (p *Preview) obstacles(facts Facts) []string {
 		found = append(found, counted(len(facts.Verdict.Blocking()), "change")+" of definitions would break what is stored, or would be refused")
 	}
 	for i := range facts.Trials {
-		if problem := problemOf(&facts.Trials[i]); problem != "" {
+		if problem := problemOf(&facts.Trials[i], facts.MaskEnv); problem != "" {
 			found = append(found, facts.Trials[i].Key.String()+": "+problem)
 		}
 	}
