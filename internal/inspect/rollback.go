@@ -47,6 +47,9 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 	if err != nil {
 		return Rollback{}, err
 	}
+	if !ext.DeletionTimestamp.IsZero() {
+		return Rollback{}, fmt.Errorf("ClusterExtension %q is being deleted", ext.Name)
+	}
 	catalog := ext.Spec.Source.Catalog
 	if catalog == nil {
 		return Rollback{}, fmt.Errorf("ClusterExtension %q is of source type %q, which has no versions", ext.Name, ext.Spec.Source.SourceType)
