@@ -295,7 +295,6 @@ type CatalogFilter struct {
 	// Example: 1.2.3
 	//
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$")`,message="approvedVersion must be one semantic version, such as 1.2.3, and no range"
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ApprovedVersion string `json:"approvedVersion,omitempty"`

@@ -104,7 +104,7 @@ func TestClusterExtensionField(t *testing.T) {
 		"approval Manual":      {"spec.source.catalog.upgradeApproval", "Manual", nil},
 		"approval unknown":     {"spec.source.catalog.upgradeApproval", "Sometimes", []string{"spec.source.catalog.upgradeApproval: Unsupported value"}},
 		"approved version":     {"spec.source.catalog.approvedVersion", "1.2.3+4", nil},
-		"no approved version":  {"spec.source.catalog.approvedVersion", "", []string{"spec.source.catalog.approvedVersion: spec.source.catalog.approvedVersion in body should be at least 1 chars long"}},
+		"no approved version":  {"spec.source.catalog.approvedVersion", "", []string{approvedRule}},
 		"approved of 254":      {"spec.source.catalog.approvedVersion", strings.Repeat("1", 254), []string{"spec.source.catalog.approvedVersion: Too long"}},
 		"approved digest": {
 			"spec.source.catalog",

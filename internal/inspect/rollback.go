@@ -73,7 +73,7 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 	}
 	found.Managers = object.Patch{Kind: types.MergePatchType, Data: found.Patch}.Difference(live).Managers
 	catalog.Version, catalog.UpgradeConstraintPolicy = target.Bundle.Version, ocv1.UpgradeConstraintPolicySelfCertified
-	request.File = ext
+	request.File, request.Version = ext, target.Bundle.Version
 	plan, err := c.Plan(ctx, request)
 	if err != nil {
 		return found, err
