@@ -117,7 +117,7 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 // act. The reason is the same then: a process that starts later reads from it that content is
 // to stay.
 func (r *Reconciler) holdOrphans(ctx context.Context, ext *ocv1.ClusterExtension, policy UninstallPolicy, text string, wait time.Duration) (ctrl.Result, error) {
-	status := terminating(ext, ocv1.ReasonOrphaning, text, r.Now())
+	status := terminating(ext, uninstallProgress{reason: ocv1.ReasonOrphaning, text: text}, r.Now())
 	if policy != UninstallDelete && !r.isPatient(ext) {
 		status, wait = stalledOf(status), uninstallRetry
 	}
@@ -194,7 +194,7 @@ func timeToLook(ext *ocv1.ClusterExtension, left []string, now time.Time) time.D
 
 // writeTerminating gives the extension as it is then.
 func (r *Reconciler) writeTerminating(ctx context.Context, ext *ocv1.ClusterExtension, reason, text string) (*ocv1.ClusterExtension, error) {
-	return r.writeHeld(ctx, ext, terminating(ext, reason, text, r.Now()))
+	return r.writeHeld(ctx, ext, terminating(ext, uninstallProgress{reason: reason, text: text}, r.Now()))
 }
 
 func (r *Reconciler) writeHeld(ctx context.Context, ext *ocv1.ClusterExtension, status *ocv1.ClusterExtensionStatus) (*ocv1.ClusterExtension, error) {
