@@ -271,30 +271,46 @@ func (o *Outcome) isPendingTarget() bool {
 }
 
 // pendingOf is what the status says is pending. It has waited since a pass first came to the
-// same; it stays as it is while nothing can be chosen.
+// same; it stays as it is while nothing can be chosen, and while the image of it is pulled. The
+// digest of an image by tag is told as it was when it was pulled last.
 func pendingOf(ext *ocv1.ClusterExtension, outcome Outcome, now metav1.Time) *ocv1.PendingUpgrade {
 	known, target := ext.Status.Pending, outcome.Target
 	if outcome.Suspended != nil {
 		target = outcome.Suspended.Target
 	}
-	isUnchosen := target.Err != nil && target.Resolution == nil && ext.Status.ObservedGeneration == ext.Generation
+	waits, isSameSpec := outcome.Pending, ext.Status.ObservedGeneration == ext.Generation
+	if waits == nil && outcome.Waiting && target.isWithheld() {
+		waits = target.Pending
+	}
+	isUnchosen := target.Err != nil && target.Resolution == nil && isSameSpec
 	switch {
-	case outcome.Pending != nil:
-	case isUnchosen && outcome.Installed != nil:
+	case waits != nil:
+	case isUnchosen && outcome.Installed != nil, outcome.Waiting && isSameSpec && isPending(known, target.Bundle):
 		return known.DeepCopy()
 	default:
 		return nil
 	}
 	pending := &ocv1.PendingUpgrade{
-		Bundle: ocv1.BundleMetadata{Name: outcome.Pending.Bundle.Name, Version: outcome.Pending.Bundle.Version},
-		Digest: outcome.Pending.Digest,
+		Bundle: ocv1.BundleMetadata{Name: waits.Bundle.Name, Version: waits.Bundle.Version},
+		Digest: waits.Digest,
 		Since:  now,
 
 		PlanSummary: outcome.PlanSummary,
 	}
-	if known != nil && known.Bundle.Name == pending.Bundle.Name && known.Bundle.Version == pending.Bundle.Version && known.Digest == pending.Digest {
+	if !isPending(known, waits.Bundle) {
+		return pending
+	}
+	if pending.Digest == "" {
+		pending.Digest = known.Digest
+	}
+	if pending.Digest == known.Digest {
 		pending.Since = known.Since
 		pending.PlanSummary = cmp.Or(outcome.PlanSummary, known.PlanSummary)
 	}
 	return pending
+}
+
+// isPending says that a bundle is known to be pending.
+func isPending(known *ocv1.PendingUpgrade, bundle bundle.Identity) bool {
+	return known != nil && known.Bundle.Name == bundle.Name && known.Bundle.Version == bundle.Version
 }

@@ -77,7 +77,8 @@ func TestRollbackOverUnreadDefinitions(t *testing.T) {
 	definition := object.Key{GroupKind: object.DefinitionKind, Name: "widgets.p"}
 	got := unreadDefinitions([]object.Trial{
 		{Key: object.Key{GroupKind: object.SecretKind, Name: "s"}, Unread: true},
-		{Key: definition}, {Key: definition, Unread: true},
+		{Key: definition},
+		{Key: definition, Unread: true},
 	})
 	if len(got) != 1 || !strings.HasSuffix(got[0], `as you may not read CustomResourceDefinition "widgets.p"`) {
 		t.Errorf("told %q", got)

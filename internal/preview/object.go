@@ -117,11 +117,11 @@ func problemOrHolder(trial *object.Trial, maskEnv bool) string {
 // of that.
 func problemOf(trial *object.Trial, maskEnv bool) string {
 	_, runsPods := podSpecs[trial.Key.GroupKind]
-	isSecret := trial.Key.GroupKind == object.SecretKind
+	isMasked := trial.Key.GroupKind == object.SecretKind || maskEnv && runsPods
 	switch {
 	case trial.Err == nil:
 		return ""
-	case !isSecret && !(maskEnv && runsPods):
+	case !isMasked:
 		return trial.Err.Error()
 	}
 	status := apierrors.APIStatus(nil)
