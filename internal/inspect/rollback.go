@@ -47,13 +47,10 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 	if err != nil {
 		return Rollback{}, err
 	}
-	if !ext.DeletionTimestamp.IsZero() {
-		return Rollback{}, fmt.Errorf("ClusterExtension %q is being deleted", ext.Name)
+	if err := checkVersioned(ext); err != nil {
+		return Rollback{}, err
 	}
 	catalog := ext.Spec.Source.Catalog
-	if catalog == nil {
-		return Rollback{}, fmt.Errorf("ClusterExtension %q is of source type %q, which has no versions", ext.Name, ext.Spec.Source.SourceType)
-	}
 	owner := object.Owner{Name: ext.Name, UID: ext.UID, Namespace: ext.Spec.Namespace, Package: catalog.PackageName}
 	recordings, err := release.Recordings(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
 	if err != nil {
@@ -93,6 +90,17 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 	}
 	found.Facts.Obstacles = append(found.Facts.Obstacles, unreadDefinitions(found.Facts.Trials)...)
 	return found, nil
+}
+
+// checkVersioned fails for an extension that goes to no other version.
+func checkVersioned(ext *ocv1.ClusterExtension) error {
+	switch {
+	case !ext.DeletionTimestamp.IsZero():
+		return fmt.Errorf("ClusterExtension %q is being deleted", ext.Name)
+	case ext.Spec.Source.Catalog == nil:
+		return fmt.Errorf("ClusterExtension %q is of source type %q, which has no versions", ext.Name, ext.Spec.Source.SourceType)
+	}
+	return nil
 }
 
 // otherContent says that what the catalogs have under a version now is not what was installed
