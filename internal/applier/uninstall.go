@@ -44,16 +44,42 @@ func (a *Applier) KeepDefinitions(ctx context.Context, owner object.Owner) (kept
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(patches)) {
-		options := metav1.PatchOptions{FieldManager: object.FieldManager}
+	keep := func(name string, dryRun ...string) error {
+		options := metav1.PatchOptions{FieldManager: object.FieldManager, DryRun: dryRun}
 		_, err := client.Resource(usage.DefinitionResource).Patch(ctx, name, types.MergePatchType, patches[name], options)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return kept, fmt.Errorf("CustomResourceDefinition %q: %w", name, err)
+			return fmt.Errorf("CustomResourceDefinition %q: %w", name, err)
+		}
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(patches))
+	if err := keepsAll(names, keep); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := keep(name); err != nil {
+			return kept, err
 		}
 		kept = append(kept, name)
 		log.FromContext(ctx).Info("keeps the definition", "object", object.Key{GroupKind: object.DefinitionKind, Name: name}.Logged())
 	}
 	return kept, nil
+}
+
+// keepsAll tries in dry runs to keep all of several definitions: what is repaired after a refusal
+// would be owned again, and the next try begin anew. A webhook with side effects is not called in
+// a dry run, which then tells nothing.
+func keepsAll(names []string, keep func(name string, dryRun ...string) error) error {
+	if len(names) < 2 {
+		return nil
+	}
+	var errs []error
+	for _, name := range names {
+		if err := keep(name, metav1.DryRunAll); err != nil && !apierrors.IsBadRequest(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // keepingPatches are those of all definitions that are there, by their names. It only reads.

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -148,8 +150,10 @@ type uninstallProgress struct {
 	// queued says that it has to wait for its turn.
 	queued bool
 
-	// reason and text are for the status.
+	// reason and text are for the status, and so is how the workloads are doing; nil if
+	// nobody looks after them any more.
 	reason, text string
+	available    *metav1.Condition
 
 	// wait is when to look again, if nothing wakes the extension before.
 	wait time.Duration
@@ -295,8 +299,9 @@ func (r *Reconciler) uninstallAmongOthers(ctx context.Context, ext *ocv1.Cluster
 	if !progress.released || policy != UninstallRefuseWhileInUse || len(heldByOthers(left)) == 0 {
 		return progress
 	}
-	text := r.blocked(ctx, wanted, terminatingText(left, nil, nil), 0).text
-	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text}
+	progress = r.blocked(ctx, wanted, terminatingText(left, nil, nil), 0)
+	progress.reason = ocv1.ReasonTerminating
+	return progress
 }
 
 // uninstallLate carries out a policy by which content stays, of an extension that has none of our
@@ -318,8 +323,8 @@ func (r *Reconciler) isPatient(ext *ocv1.ClusterExtension) bool {
 // waits is for custom resources that are being deleted, while their operator is looked
 // after.
 func (r *Reconciler) waits(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, text string) uninstallProgress {
-	progress := r.waitsFor(ext, text)
-	progress.text = r.blocked(ctx, wanted, text, 0).text
+	progress, kept := r.waitsFor(ext, text), r.blocked(ctx, wanted, text, 0)
+	progress.text, progress.available = kept.text, kept.available
 	return progress
 }
 
@@ -332,17 +337,28 @@ func (r *Reconciler) waitsFor(ext *ocv1.ClusterExtension, text string) uninstall
 
 // blocked is for an extension that stays until a person acts. Its content is looked after.
 func (r *Reconciler) blocked(ctx context.Context, wanted Wanted, text string, wait time.Duration) uninstallProgress {
-	if err := r.lookAfter(ctx, wanted); err != nil {
+	installed, err := r.lookAfter(ctx, wanted)
+	switch {
+	case err != nil:
 		text = excerpt.Line(text, maxText-maxPart) + "; what is installed cannot be repaired: " + excerpt.Line(err.Error(), maxList)
+	case wanted.Suspended:
+		text = excerpt.Line(text, maxText-maxPart) + "; what is installed is not repaired, as the extension is suspended"
 	}
-	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: wait}
+	progress := uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: wait}
+	if installed != nil {
+		outcome := Outcome{Owner: wanted.Owner, Installed: installed}
+		r.observeWorkloads(wanted, &outcome)
+		progress.available = new(availableCondition(outcome))
+	}
+	return progress
 }
 
 // lookAfter repairs what an extension that is being deleted has installed. It asks the
-// cluster for nothing while nothing has changed, and seldom after an error.
-func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) error {
+// cluster for nothing while nothing has changed, and seldom after an error. It gives what is
+// installed, as far as that is known.
+func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) (*installation.Revision, error) {
 	if failed := r.removals.lastRepair(wanted.Owner.UID); failed.err != nil && r.Now().Before(failed.next) {
-		return failed.err
+		return failed.installed, failed.err
 	}
 	state, err := r.Releases.Observe(ctx, wanted.Owner)
 	if err == nil && state.Installed != nil {
@@ -357,8 +373,8 @@ func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) error {
 	if isQueued(err) || errors.Is(err, object.ErrOwnerGone) {
 		err = nil // the next pass finds out
 	}
-	r.removals.noteRepair(wanted.Owner.UID, failedRepair{err: err, next: r.Now().Add(uninstallRetry)})
-	return err
+	r.removals.noteRepair(wanted.Owner.UID, failedRepair{installed: state.Installed, err: err, next: r.Now().Add(uninstallRetry)})
+	return state.Installed, err
 }
 
 // holdDeletion tells why an extension that is being deleted stays.
@@ -370,7 +386,7 @@ func (r *Reconciler) holdDeletion(ctx context.Context, ext *ocv1.ClusterExtensio
 		progress.text = "deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " + progress.text
 	}
 	before := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
-	_, err := r.writeTerminating(ctx, ext, progress.reason, progress.text)
+	_, err := r.writeHeld(ctx, ext, terminating(ext, progress, r.Now()))
 	if err == nil && progress.reason == ocv1.ReasonDeletionBlocked && (before == nil || before.Reason != progress.reason) {
 		log.FromContext(ctx).Info("deletion is held up", keyReason, excerpt.Line(progress.text, maxText))
 	}
@@ -471,6 +487,11 @@ func KeepingText(err error) string {
 	return excerpt.Line(text, maxText)
 }
 
+// failedUninstallText speaks of rights only where these are what is lacking.
 func failedUninstallText(what string, err error) string {
-	return excerpt.Line("being deleted, which waits until "+what+": "+err.Error()+"; give the ServiceAccount that right if it lacks it, "+wayOut, maxText)
+	advice := "it is tried again: mend that"
+	if apierrors.IsForbidden(err) {
+		advice = "give the ServiceAccount that right"
+	}
+	return excerpt.Line("being deleted, which waits until "+what+": "+excerpt.Line(err.Error(), maxText-maxList)+"; "+advice+", "+wayOut, maxText)
 }

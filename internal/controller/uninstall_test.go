@@ -199,7 +199,7 @@ func TestUninstall(t *testing.T) {
 		},
 		"custom resources may not be deleted": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: errors.New("boom"), did: []string{uses, "delete custom resources", "repair"},
-			ready: "False DeletionBlocked: being deleted, which waits until custom resources are deleted: boom; give the ServiceAccount that right if it lacks it, or have another spec.uninstall",
+			ready: "False DeletionBlocked: being deleted, which waits until custom resources are deleted: boom; it is tried again: mend that, or have another spec.uninstall",
 			wait:  uninstallRetry,
 		},
 		"custom resources are not to go any more": {
@@ -299,9 +299,20 @@ func TestOrphaningIsNotGivenUp(t *testing.T) {
 		ext.Status.Conditions = []metav1.Condition{{Type: ocv1.TypeReady, Status: metav1.ConditionFalse, Reason: ocv1.ReasonOrphaning}}
 		w := newWorld(t, ext)
 		w.reconciler.UninstallPolicy, w.letGoErr = policy, errors.New("boom")
-		for range 2 {
+		for pass := range 2 {
 			if _, err := w.reconcile(t); err != nil {
 				t.Fatal(err)
+			}
+			held := &ocv1.ClusterExtension{}
+			if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, held); err == nil {
+				stuck := pass == 1 // somebody has to act
+				conditions := held.Status.Conditions
+				if is := meta.IsStatusConditionTrue(conditions, ocv1.TypeStalled); is != stuck {
+					t.Errorf("%s: after %s Stalled is %t", policy, w.passed, is)
+				}
+				if is := meta.IsStatusConditionTrue(conditions, ocv1.TypeReconciling); is == stuck {
+					t.Errorf("%s: after %s Reconciling is %t", policy, w.passed, is)
+				}
 			}
 			w.passed += time.Hour
 		}
@@ -544,5 +555,31 @@ func TestOrphaningIsBounded(t *testing.T) {
 	}
 	if slow.until <= 0 || slow.until > uninstallTimeout {
 		t.Errorf("it may take %s", slow.until)
+	}
+}
+
+// TestFailedUninstallText: advice about rights is for whoever lacks rights.
+func TestFailedUninstallText(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "w", errors.New("no"))
+	for name, tc := range map[string]struct {
+		err      error
+		isRights bool
+	}{
+		"a right":            {err: fmt.Errorf("custom resources of widgets.p: %w", forbidden), isRights: true},
+		"a right, among all": {err: errors.Join(forbidden, errors.New("boom")), isRights: true},
+		"something else":     {err: apierrors.NewServiceUnavailable("busy")},
+		"a long error":       {err: errors.New(strings.Repeat("x", 2*maxText))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := failedUninstallText("custom resources are deleted", tc.err)
+			if is := strings.Contains(got, "right"); is != tc.isRights {
+				t.Errorf("told: %s", got)
+			}
+			if !strings.HasSuffix(got, wayOut) || len(got) > maxText {
+				t.Errorf("%d bytes that end with %q", len(got), got[max(0, len(got)-40):])
+			}
+		})
 	}
 }

@@ -147,6 +147,8 @@ func TestHeldUpgradeIsRest(t *testing.T) {
 	const asked = "claims of p.v1.0.0"
 	goesOn := []string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "write", "close"}
 	no := installation.Claims{Operator: &installation.Claim{Status: metav1.ConditionFalse, Message: "migration"}}
+	unwatched := no
+	unwatched.Unwatched = true
 	tests := map[string]struct {
 		reason     string
 		claims     installation.Claims
@@ -158,6 +160,7 @@ func TestHeldUpgradeIsRest(t *testing.T) {
 	}{
 		"an objection":   {reason: "what is installed is kept and repaired", claims: no, want: []string{asked, "repair"}, held: "Upgradeable=False: migration"},
 		"none":           {reason: "O1", want: append([]string{asked}, goesOn...)},
+		"not watched":    {reason: "an objection that nobody tells of when it ends", claims: unwatched, want: []string{asked, "repair"}, held: "migration"},
 		"not known":      {reason: "there may be one", err: errors.New("boom"), want: []string{asked, "repair"}, held: "cannot be read whether the operator is ready for it: boom"},
 		"begun":          {reason: "its operator may have ended amid its work", claims: no, unfinished: true, begun: "1.1.0", want: append([]string{"begun"}, goesOn...)},
 		"another begun":  {reason: "this one was not", claims: no, unfinished: true, begun: "1.0.5", want: []string{"begun", asked}, held: "migration"},
@@ -178,7 +181,7 @@ func TestHeldUpgradeIsRest(t *testing.T) {
 			w.claims, w.claimsErr = tc.claims, tc.err
 			w.catalog["p"] = offering("1.0.0", "1.1.0").Package
 			result, err := w.reconcile(t)
-			if err != nil || result.RequeueAfter > 0 != (tc.err != nil || tc.held != "" && tc.unfinished) {
+			if err != nil || result.RequeueAfter > 0 != (tc.err != nil || tc.claims.Unwatched || tc.held != "" && tc.unfinished) {
 				t.Errorf("got %+v, error %v: only what nobody tells of is looked at again", result, err)
 			}
 			if diff := cmp.Diff(tc.want, w.take()); diff != "" {
