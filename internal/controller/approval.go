@@ -109,6 +109,9 @@ func (p *PendingError) Error() string {
 			text += ", as the operator would gain: " + p.Growth.Gained()
 		}
 		text += fmt.Sprintf("; to agree, set spec.source.catalog.approvedVersion to %q", p.Bundle.Version)
+		if p.Refusal != "" && p.Digest != "" {
+			text += fmt.Sprintf(" and approvedDigest to %q", p.Digest)
+		}
 	}
 	if p.Refusal != "" {
 		text += "; " + p.Refusal

@@ -332,7 +332,7 @@ func (r *Reconciler) waitsFor(ext *ocv1.ClusterExtension, text string) uninstall
 	if r.isPatient(ext) {
 		return uninstallProgress{reason: ocv1.ReasonTerminating, text: text, wait: uninstallInterval}
 	}
-	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: uninstallRetry / 2}
+	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text + "; see why they stay, " + wayOut, wait: uninstallRetry / 2}
 }
 
 // blocked is for an extension that stays until a person acts. Its content is looked after.
@@ -403,7 +403,7 @@ func (r *Reconciler) isUsedAgain(ctx context.Context, wanted Wanted, policy Unin
 	return err != nil || uninstallStepOf(policy, uses.Definitions, true) != stepRelease
 }
 
-const wayOut = "or have another spec.uninstall"
+const wayOut = "or set another spec.uninstall"
 
 // refusedText names what holds up a deletion: what is not known, counts, and the first
 // objects.
@@ -480,18 +480,27 @@ func UnrecordedText(uses []installation.Use) string {
 // KeepingText says why definitions cannot be kept and, of what is converted by a webhook, what to
 // do about it; a line for a status.
 func KeepingText(err error) string {
-	text := "deletion is refused because definitions cannot be kept: " + err.Error()
+	advice := adviceOn(err)
 	if _, ok := errors.AsType[*installation.ConversionError](err); ok {
-		text += "; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, " + wayOut
+		advice = "bring all stored objects to one version, which is the only one that is served and in status.storedVersions"
 	}
-	return excerpt.Line(text, maxText)
+	return refusal("deletion is refused because definitions cannot be kept: ", err, advice)
 }
 
-// failedUninstallText speaks of rights only where these are what is lacking.
 func failedUninstallText(what string, err error) string {
-	advice := "it is tried again: mend that"
+	return refusal("being deleted, which waits until "+what+": ", err, adviceOn(err))
+}
+
+// adviceOn speaks of rights only where these are what is lacking.
+func adviceOn(err error) string {
 	if apierrors.IsForbidden(err) {
-		advice = "give the ServiceAccount that right"
+		return "give the ServiceAccount that right"
 	}
-	return excerpt.Line("being deleted, which waits until "+what+": "+excerpt.Line(err.Error(), maxText-maxList)+"; "+advice+", "+wayOut, maxText)
+	return "it is tried again: mend that"
+}
+
+// refusal is cut in the error, so that the advice is whole.
+func refusal(what string, err error, advice string) string {
+	advice = "; " + advice + ", " + wayOut
+	return excerpt.Line(what+err.Error(), maxText-len(advice)) + advice
 }

@@ -107,7 +107,7 @@ func TestUninstall(t *testing.T) {
 	held.Finalizers, held.Deleted = []string{"f"}, true
 	const (
 		refused = "deletion is refused while there are custom resources: 2 of widgets.p: " +
-			`Widget "a" in namespace "n", Widget "b" in namespace "n"; delete them, or have another spec.uninstall`
+			`Widget "a" in namespace "n", Widget "b" in namespace "n"; delete them, or set another spec.uninstall`
 		uses = "uses, held: true"
 		last = "uses, held: false"
 	)
@@ -145,7 +145,7 @@ func TestUninstall(t *testing.T) {
 		"not known": {
 			policy: UninstallRefuseWhileInUse, uses: [][]installation.Use{unknown}, did: []string{uses, "repair"},
 			ready: "False DeletionBlocked: deletion is refused because it is not known how many custom resources there are: " +
-				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or have another spec.uninstall`,
+				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or set another spec.uninstall`,
 			wait: uninstallRetry,
 		},
 		"not known which definitions": {
@@ -165,7 +165,7 @@ func TestUninstall(t *testing.T) {
 		"not orphaned, as no record tells of it": {
 			policy: UninstallOrphan, uses: [][]installation.Use{unused}, did: []string{"forget x", "orphan", uses},
 			ready: "False DeletionBlocked: deletion is refused because definitions would go that are to stay: widgets.p: no record tells that they are installed, nor what else is; " +
-				"delete it again with --cascade=orphan, or have another spec.uninstall",
+				"delete it again with --cascade=orphan, or set another spec.uninstall",
 			wait: uninstallRetry,
 		},
 		"not known whether all is orphaned": {
@@ -181,7 +181,7 @@ func TestUninstall(t *testing.T) {
 			policy: UninstallKeep, keepErr: &installation.ConversionError{Definition: "widgets.p", Stored: []string{"v1"}, Served: []string{"v1", "v2"}},
 			did: []string{"keep definitions", "repair"},
 			ready: `False DeletionBlocked: deletion is refused because definitions cannot be kept: CustomResourceDefinition "widgets.p" is converted by a webhook of the operator: ` +
-				"versions v1 are stored, and v1, v2 are served; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, or have another spec.uninstall",
+				"versions v1 are stored, and v1, v2 are served; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, or set another spec.uninstall",
 			wait: uninstallRetry,
 		},
 		"custom resources go": {
@@ -199,7 +199,7 @@ func TestUninstall(t *testing.T) {
 		},
 		"custom resources may not be deleted": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: errors.New("boom"), did: []string{uses, "delete custom resources", "repair"},
-			ready: "False DeletionBlocked: being deleted, which waits until custom resources are deleted: boom; it is tried again: mend that, or have another spec.uninstall",
+			ready: "False DeletionBlocked: being deleted, which waits until custom resources are deleted: boom; it is tried again: mend that, or set another spec.uninstall",
 			wait:  uninstallRetry,
 		},
 		"custom resources are not to go any more": {
@@ -213,7 +213,7 @@ func TestUninstall(t *testing.T) {
 			did: []string{uses, "delete custom resources"},
 			ready: "False DeletionBlocked: deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " +
 				"being deleted, which waits until custom resources are gone, which the operator has to let go of: 2 of widgets.p: " +
-				`Widget "a" in namespace "n", Widget "b" in namespace "n"`,
+				`Widget "a" in namespace "n", Widget "b" in namespace "n"; see why they stay, or set another spec.uninstall`,
 			wait: uninstallRetry / 2,
 		},
 		"what runs goes": {
@@ -230,7 +230,7 @@ func TestUninstall(t *testing.T) {
 		"not known whether custom resources are made while what runs goes": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused, unknown}, did: []string{uses, "delete workloads", uses},
 			ready: "False DeletionBlocked: deletion is refused because it is not known how many custom resources there are: " +
-				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or have another spec.uninstall`,
+				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or set another spec.uninstall`,
 			wait: uninstallRetry,
 		},
 		"orphaned": {policy: UninstallOrphan, did: []string{"forget x", "orphan", uses, "forget x"}, goes: true},
