@@ -11,6 +11,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/catalog"
 	"github.com/clusterextensions/operator-controller/internal/cli/crd"
 	"github.com/clusterextensions/operator-controller/internal/cli/explain"
+	"github.com/clusterextensions/operator-controller/internal/cli/get"
 	"github.com/clusterextensions/operator-controller/internal/cli/graph"
 	"github.com/clusterextensions/operator-controller/internal/cli/plan"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
@@ -46,6 +47,7 @@ func newCommand() *cobra.Command {
 		RunE:        func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(
+		get.NewCommand(),
 		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
 		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
 		plan.NewCommand(), rollback.NewCommand(),
