@@ -75,8 +75,10 @@ func TestGet(t *testing.T) {
 	}
 	stdout, _, err = invoke(t, "get", "--kubeconfig", kubeconfig, "-o", "json")
 	var table struct {
-		SchemaVersion int
-		Extensions    []struct{ Name, Available, Health string }
+		SchemaVersion int `json:"schemaVersion"`
+		Extensions    []struct {
+			Available string `json:"available"`
+		} `json:"extensions"`
 	}
 	if err := errors.Join(err, json.Unmarshal([]byte(stdout), &table)); err != nil || table.SchemaVersion != 1 || len(table.Extensions) != 2 || table.Extensions[0].Available != "1.1.0" {
 		t.Errorf("%v, got\n%s", err, stdout)

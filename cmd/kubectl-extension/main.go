@@ -18,6 +18,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/cli/rollback"
 	"github.com/clusterextensions/operator-controller/internal/cli/suspend"
+	"github.com/clusterextensions/operator-controller/internal/cli/tree"
 )
 
 // version is stamped by the linker, and empty where that was not done.
@@ -48,7 +49,7 @@ func newCommand() *cobra.Command {
 		RunE:        func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(
-		get.NewCommand(), install.NewCommand(),
+		get.NewCommand(), tree.NewCommand(), install.NewCommand(),
 		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
 		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
 		plan.NewCommand(), rollback.NewCommand(),

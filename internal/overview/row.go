@@ -129,8 +129,8 @@ func RowOf(ext *ocv1.ClusterExtension) Row {
 	} else if ready != nil && ready.Reason == ocv1.ReasonUpgradeHeld {
 		row.Pending = ForOperator
 	}
-	message := ""
-	row.Health, message = healthOf(ext)
+	health, message := healthOf(ext)
+	row.Health = health
 	row.Message = excerpt.Line(message, maxMessageBytes)
 	return row
 }

@@ -17,7 +17,6 @@ func removeInstalled(t *testing.T, name string) {
 	meta := metav1.ObjectMeta{Name: name + ":" + name + "-installer"}
 	t.Cleanup(func() {
 		remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		gone(t, &ocv1.ClusterExtension{}, "", name)
 		remove(t, &rbacv1.ClusterRoleBinding{ObjectMeta: meta})
 		remove(t, &rbacv1.ClusterRole{ObjectMeta: meta})
 		remove(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -43,12 +42,22 @@ func TestInstallWithOneCommand(t *testing.T) {
 	deploymentAvailable(t, name, name)
 	// Once more, there is nothing to do.
 	command(t, admin, "install", name, "--catalog", name, "--version", "1.0.0", "--apply")
-	condition(t, name, ocv1.TypeReady, `True Succeeded: "one-command.v1.0.0" version "1.0.0" is installed, from catalog "one-command"`)
+	conditionContains(t, name, ocv1.TypeReady, `True Succeeded: "one-command.v1.0.0" version "1.0.0" is installed, from catalog "one-command"; newer but left out: `)
 
 	apply(t, command(t, admin, "install", printed, "--catalog", printed))
 	installed(t, printed, "1.1.0")
 	listed := command(t, admin, "get", printed)
 	contains(t, listed, printed+"   1.1.0       -           -         ")
+
+	tree := command(t, admin, "tree", printed)
+	contains(t, tree, "ClusterExtension "+printed+" 1.1.0 ", "in no namespace\n", "namespace "+printed+"\n", " Deployment "+printed+"  ", "Present\n")
+	if strings.Contains(tree, "not known: ") || strings.Contains(tree, "Missing") {
+		t.Errorf("not all is known, or there:\n%s", tree)
+	}
+	viewer := user(t, "viewer-of-trees", readRule("clusterextensions"),
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list"}})
+	contains(t, command(t, viewer, "tree", printed), " Deployment "+printed+"  ", "not known: which objects are missing, which the release records say: ",
+		"not known: which objects there are of kinds that you may not list: ")
 
 	if _, err := theSuite.LocalOutput(t.Context(), "install", "no-such-package", "--apply", "--kubeconfig", admin); err == nil || !strings.Contains(err.Error(), "no bundle is chosen: ") {
 		t.Errorf("got error %v", err)
