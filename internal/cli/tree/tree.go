@@ -2,9 +2,11 @@
 package tree
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -67,7 +69,8 @@ func (o *tree) run(command *cobra.Command, args []string) error {
 
 func printTree(to io.Writer, found overview.Tree) error {
 	const gap = 3
-	table := tabwriter.NewWriter(to, 0, 0, gap, ' ', 0)
+	var text bytes.Buffer
+	table := tabwriter.NewWriter(&text, 0, 0, gap, ' ', 0)
 	row := found.Extension
 	fmt.Fprintf(table, "ClusterExtension %s %s\t%s\t%s\n", row.Name, cmp.Or(row.Installed, "(nothing installed)"), row.Health, row.Message)
 	for i, shown := range found.Objects {
@@ -88,6 +91,11 @@ func printTree(to io.Writer, found overview.Tree) error {
 	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(to, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
 	}
 	if found.More > 0 {
 		fmt.Fprintf(to, "and %d more\n", found.More)
