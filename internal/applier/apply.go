@@ -97,11 +97,7 @@ func announce(ctx context.Context, guard *plan.Guard, desired installation.Desir
 // planAndCheck plans the operation and makes every preflight check. Notes are what the
 // checks have found and let pass.
 func (a *Applier) planAndCheck(ctx context.Context, planner *plan.Planner, history *release.History, desired installation.Desired) (_ *operation, notes []string, err error) {
-	owned := make([]*unstructured.Unstructured, 0, len(desired.Objects))
-	for _, obj := range desired.Objects {
-		owned = append(owned, planner.Owner.Own(obj))
-	}
-	before, err := history.Objects(ctx, release.NamedAs(owned))
+	owned, before, err := contentOf(ctx, planner.Owner, history, desired)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,6 +114,17 @@ func (a *Applier) planAndCheck(ctx context.Context, planner *plan.Planner, histo
 	}
 	recorded, err := history.NewOperation(desired.Revision, owned, desired.Annotations)
 	return &operation{plan: planned, release: recorded}, notes, err
+}
+
+// contentOf are the objects that are wanted, as those of the extension, and those that may be on
+// the cluster.
+func contentOf(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) (owned, before []*unstructured.Unstructured, err error) {
+	owned = make([]*unstructured.Unstructured, 0, len(desired.Objects))
+	for _, obj := range desired.Objects {
+		owned = append(owned, owner.Own(obj))
+	}
+	before, err = history.Objects(ctx, release.NamedAs(owned))
+	return owned, before, err
 }
 
 // operation is an install or upgrade that has been checked.

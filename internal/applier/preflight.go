@@ -47,13 +47,7 @@ func (a *Applier) permissionClients(account types.NamespacedName) (permission.Cl
 // checkDefinitions asks what the plan does to definitions that exist and to what
 // is stored.
 func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy, plan *plan.Plan) (notes []string, err error) {
-	client, err := impersonation.As(a.clients, plan.Owner.Account(), func(config *rest.Config, through *http.Client) (rest.Interface, error) {
-		return rest.RESTClientForConfigAndClient(preflight.ConfigFor(config), through)
-	})
-	if err != nil {
-		return nil, err
-	}
-	verdict, err := preflight.Definitions(ctx, preflight.ListerOf(client), policy.Definitions, plan.Changes())
+	verdict, err := a.judgeDefinitions(ctx, policy, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -61,4 +55,14 @@ func (a *Applier) checkDefinitions(ctx context.Context, policy preflight.Policy,
 		notes = append(notes, note.String())
 	}
 	return notes, verdict.Err()
+}
+
+func (a *Applier) judgeDefinitions(ctx context.Context, policy preflight.Policy, plan *plan.Plan) (preflight.Verdict, error) {
+	client, err := impersonation.As(a.clients, plan.Owner.Account(), func(config *rest.Config, through *http.Client) (rest.Interface, error) {
+		return rest.RESTClientForConfigAndClient(preflight.ConfigFor(config), through)
+	})
+	if err != nil {
+		return preflight.Verdict{}, err
+	}
+	return preflight.Definitions(ctx, preflight.ListerOf(client), policy.Definitions, plan.Changes())
 }

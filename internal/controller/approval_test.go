@@ -165,6 +165,28 @@ func TestAgreedTarget(t *testing.T) {
 			installed: "1.0.0", catalog: skipping("@"+otherDigest, "1.0.0", "1.1.0"), action: Keep, version: "1.0.0", pending: "1.1.0", digest: otherDigest,
 			refusal: `version "1.1.0" is approved with the image ` + oneDigest + `, and its image is ` + otherDigest,
 		},
+		"a release": {
+			reason: "it is chosen, and not another one of the version", approval: manual("1.1.0+1", ""),
+			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.1.0", "1.1.0+1", "1.1.0+2"), action: Upgrade, version: "1.1.0+1",
+		},
+		"no release, of a version with some": {
+			reason: "no later release was agreed to", approval: manual("1.1.0", ""),
+			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.1.0", "1.1.0+1"), action: Upgrade, version: "1.1.0",
+		},
+		"a release of what is installed": {
+			reason: "it is later", approval: manual("1.0.0+1", ""),
+			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.0.0+1", "1.0.0+2"), action: Upgrade, version: "1.0.0+1",
+		},
+		"a release that is gone": {
+			reason: "no other one was agreed to", approval: manual("1.1.0+1", ""),
+			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.1.0", "1.1.0+2"), action: Keep, version: "1.0.0", pending: "1.1.0+2",
+			refusal: `version "1.1.0+1" is approved, and no catalog leads to it from what is installed`,
+		},
+		"an earlier version, with another image than is agreed to": {
+			reason: "what is in the way is told", approval: manual("1.1.0", oneDigest),
+			installed: "1.0.0", catalog: skipping("@"+otherDigest, "1.0.0", "1.1.0", "1.2.0"), action: Keep, version: "1.0.0", pending: "1.2.0", digest: otherDigest,
+			refusal: `version "1.1.0" is approved with the image ` + oneDigest + `, and its image is ` + otherDigest,
+		},
 		"an image by tag": {
 			reason: "what it stands for is looked at when it was pulled", approval: manual("1.1.0", oneDigest),
 			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.1.0"), action: Upgrade, version: "1.1.0",
@@ -219,6 +241,23 @@ func TestAgreedTarget(t *testing.T) {
 	}
 }
 
+// A catalog offers under the approved version what another catalog, which comes first, has with
+// another image.
+func TestApprovedImageOfAnotherCatalog(t *testing.T) {
+	t.Parallel()
+	first, second := skipping("@"+otherDigest, "1.0.0", "1.1.0").catalog(), skipping("@"+oneDigest, "1.0.0", "1.1.0").catalog()
+	first.Priority, second.Name = 1, "d"
+	wanted := Wanted{
+		Request:  resolve.Request{Package: "p", Range: mustRange(t, "")},
+		Approval: Approval{Manual: true, Version: "1.1.0", Digest: oneDigest}, Inputs: inputsNow,
+	}
+	observed := Observed{Catalogs: []resolve.Catalog{first, second}}
+	observed.Installation.Installed = &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p@" + otherDigest, Inputs: inputsNow}
+	if got := decide(wanted, nil, observed); got.Action != Upgrade || digestOfImage(got.Image) != oneDigest {
+		t.Errorf("%s %s, want what was agreed to", got.Action, got.Image)
+	}
+}
+
 // manualWorld has an extension with version 1.0.0, of which each upgrade waits.
 func manualWorld(t *testing.T, change func(*ocv1.ClusterExtension)) *world {
 	t.Helper()
@@ -253,14 +292,17 @@ func TestManualUpgradeWaits(t *testing.T) {
 	if err != nil || !result.IsZero() {
 		t.Errorf("got %+v, error %v: nothing is to be tried again", result, err)
 	}
-	if diff := gocmp.Diff([]string{"repair"}, w.take()); diff != "" {
+	if diff := gocmp.Diff([]string{"repair", "fetch registry.test/p:v1.1.0", "foresee 1.1.0", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	began := metav1.NewTime(w.reconciler.Now())
 	waits := func(version string, since metav1.Time) {
 		t.Helper()
 		status := w.extension(t).Status
-		want := &ocv1.PendingUpgrade{Bundle: ocv1.BundleMetadata{Name: "p.v" + version, Version: version}, Since: since}
+		want := &ocv1.PendingUpgrade{
+			Bundle: ocv1.BundleMetadata{Name: "p.v" + version, Version: version}, Since: since,
+			PlanSummary: `1 to create; create ConfigMap "made-by-` + version + `"`,
+		}
 		if diff := gocmp.Diff(want, status.Pending); diff != "" {
 			t.Errorf("pending (-want +got):\n%s", diff)
 		}
@@ -296,7 +338,7 @@ func TestManualUpgradeWaits(t *testing.T) {
 	w.take()
 	w.editSpec(t, func(ext *ocv1.ClusterExtension) { ext.Spec.Source.Catalog.ApprovedVersion = "1.1.0" })
 	w.mustReconcile(t)
-	if diff := gocmp.Diff([]string{"fetch registry.test/p:v", "apply 1.1.0", "write", "close"}, w.take()); diff != "" {
+	if diff := gocmp.Diff([]string{"fetch registry.test/p:v", "apply 1.1.0", "write", "close", "fetch registry.test/p:v", "foresee 1.2.0", "close"}, w.take()); diff != "" {
 		t.Errorf("done when it was approved (-want +got):\n%s", diff)
 	}
 	waits("1.2.0", metav1.NewTime(w.reconciler.Now()))
@@ -327,7 +369,7 @@ func TestImageThatIsNotApprovedWaits(t *testing.T) {
 		ext.Spec.Source.Catalog.ApprovedVersion, ext.Spec.Source.Catalog.ApprovedDigest = "1.1.0", oneDigest
 	})
 	w.mustReconcile(t)
-	if diff := gocmp.Diff([]string{"fetch registry.test/p:v1.1.0", "repair", "close"}, w.take()); diff != "" {
+	if diff := gocmp.Diff([]string{"fetch registry.test/p:v1.1.0", "repair", "close", "fetch registry.test/p:v1.1.0", "foresee 1.1.0", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	status := w.extension(t).Status
@@ -363,7 +405,7 @@ func TestOneApprovalAnswersBoth(t *testing.T) {
 	}
 	w.mustReconcile(t)
 	w.mustReconcile(t)
-	if diff := gocmp.Diff([]string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close", "fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close"}, w.take()); diff != "" {
+	if diff := gocmp.Diff([]string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close", "fetch registry.test/p:v1.1.0", "foresee 1.1.0", "close", "fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	status := w.extension(t).Status

@@ -67,6 +67,11 @@ type Outcome struct {
 	// until it is approved, what is installed is what is wanted.
 	Pending *PendingError
 
+	// PlanSummary says what that would do; empty if it is not known yet. Foreseeing says that
+	// its image is on its way, or its turn to come, to find that out.
+	PlanSummary string
+	Foreseeing  bool
+
 	// Suspended is what is not done because the spec says so; nil unless it does. Stage and
 	// Err say nothing then of a choice that could not be made.
 	Suspended *Suspension
@@ -221,6 +226,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 	if outcome.Pending == nil && !outcome.Onward.isWithheld() {
 		outcome.Pending = outcome.Onward.Pending
 	}
+	r.foresee(ctx, wanted, &outcome, announced.extension())
 	r.findRelated(ctx, wanted, &outcome)
 	return outcome
 }

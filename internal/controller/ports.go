@@ -24,13 +24,20 @@ type Releases interface {
 	// Observe makes no request when nothing can have changed.
 	Observe(ctx context.Context, owner object.Owner) (installation.State, error)
 
+	Operations
+	Upkeep
+	Health
+}
+
+// Operations have the content of an extension become that of a revision.
+type Operations interface {
 	// Apply installs or upgrades. It checks everything before it writes. It fails
 	// with [*preflight.ApprovalError] when there is nothing wrong but that
 	// somebody has to agree.
 	Apply(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Result, error)
 
-	Upkeep
-	Health
+	// Foresee says what Apply would come to. It only reads, and makes dry runs.
+	Foresee(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Prospect, error)
 }
 
 // Upkeep has what is installed stay as it is to be.

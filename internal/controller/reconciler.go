@@ -99,6 +99,9 @@ type Reconciler struct {
 	// answers has what the last pass over each extension was told of the cluster.
 	answers sync.Map
 
+	// prospects has what pending upgrades would do.
+	prospects sync.Map
+
 	// repairs are the repaired objects that no event has named yet.
 	repairs repairLog
 
@@ -152,6 +155,7 @@ func (r *Reconciler) attend(ctx context.Context, ext *ocv1.ClusterExtension) (ct
 	if r.isSuspendedSince(ctx, ext) {
 		return ctrl.Result{RequeueAfter: atOnce}, nil
 	}
+	r.recallTakenBack(ext)
 	wanted, invalid := translate(ext)
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)
@@ -170,7 +174,9 @@ func (r *Reconciler) attend(ctx context.Context, ext *ocv1.ClusterExtension) (ct
 	if outcome.Waiting {
 		return ctrl.Result{RequeueAfter: outcome.RecheckAfter}, requeue.ErrUnderway
 	}
-	r.abandonPull(ext.Name)
+	if !outcome.Foreseeing {
+		r.abandonPull(ext.Name)
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which is to be told too
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), concludeTimeout)
@@ -284,6 +290,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.reasons.Delete(extension)
 	r.cohorts.forget(extension)
 	r.holds.forget(extension)
+	r.prospects.Delete(extension)
 	r.Metrics.forget(extension)
 }
 

@@ -66,6 +66,7 @@ type world struct {
 	claims       installation.Claims // of the operator
 	claimsErr    error
 	begun        *installation.Revision
+	foreseeErr   error
 
 	// catalogErr is why no catalog can be read, statusErr why no status can be written.
 	catalogErr, statusErr error
@@ -220,6 +221,14 @@ func (w *world) Apply(ctx context.Context, _ object.Owner, revision installation
 	}
 	w.installation.Installed = &revision.Revision
 	return installation.Result{Began: true}, nil
+}
+
+// Foresee finds one object that the revision creates.
+func (w *world) Foresee(_ context.Context, _ object.Owner, revision installation.Desired) (installation.Prospect, error) {
+	w.did = append(w.did, "foresee "+revision.Bundle.Version)
+	created := object.Key{Name: "made-by-" + revision.Bundle.Version}
+	created.Kind = "ConfigMap"
+	return installation.Prospect{Trials: []object.Trial{{Key: created, Change: object.Created}}}, w.foreseeErr
 }
 
 func (w *world) Repair(context.Context, object.Owner) (installation.Result, error) {
@@ -534,7 +543,7 @@ func TestApprovalThatIsPendingIsRest(t *testing.T) {
 	if err != nil || !result.IsZero() {
 		t.Errorf("got %+v, error %v: nothing is to be tried again", result, err)
 	}
-	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close"}, w.take()); diff != "" {
+	if diff := cmp.Diff([]string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "repair", "close", "fetch registry.test/p:v1.1.0", "foresee 1.1.0", "close"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
 	status := w.extension(t).Status

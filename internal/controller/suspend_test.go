@@ -90,7 +90,7 @@ func TestSuspended(t *testing.T) {
 			change: func(t *testing.T, w *world) {
 				w.editSpec(t, func(ext *ocv1.ClusterExtension) { ext.Spec.Source.Catalog.UpgradeApproval = ocv1.UpgradeApprovalManual })
 			},
-			installed: "1.0.0", did: []string{"renew"}, ready: "True Suspended", pending: "1.1.0",
+			installed: "1.0.0", did: []string{"renew", "fetch registry.test/p:v1.1.0", "foresee 1.1.0", "close"}, ready: "True Suspended", pending: "1.1.0",
 			told: []string{"suspended since ", `the upgrade to version "1.1.0" waits for approval`},
 		},
 	}

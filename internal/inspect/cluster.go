@@ -2,7 +2,8 @@
 // the controller would choose for it, what it would do, and the rights that it takes to
 // install that.
 //
-// It writes nothing but the spec of an extension, and that only in [Cluster.Write].
+// It writes nothing but the spec of an extension, in [Cluster.Write], and a manifest by which one
+// is installed, in [Cluster.Apply].
 //
 // What is optional and may not be read fails nothing, and is said to be not known.
 package inspect

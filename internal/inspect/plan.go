@@ -33,7 +33,9 @@ type Request struct {
 	File *ocv1.ClusterExtension
 
 	// Version stands in the place of the range of versions in the spec; empty for that.
+	// AnyWay goes there whether or not an upgrade leads there.
 	Version string
+	AnyWay  bool
 
 	// Bundles are read with the credentials of whoever asks.
 	Bundles bundlesource.Reader
@@ -55,6 +57,13 @@ type Plan struct {
 	// UnknownBefore says why these are not known, or only guessed; empty if they are known.
 	UnknownBefore string
 
+	// Meanwhile are the objects of the installed bundle with the configuration of the spec, if
+	// it is that which is wanted until the choice does not wait any more.
+	Meanwhile []*unstructured.Unstructured
+
+	// asked is the version that whoever asks has named.
+	asked string
+
 	mapper meta.RESTMapper
 }
 
@@ -72,17 +81,21 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	}
 	if catalog := ext.Spec.Source.Catalog; catalog != nil && request.Version != "" {
 		catalog.Version = request.Version
+		if request.AnyWay {
+			catalog.UpgradeConstraintPolicy = ocv1.UpgradeConstraintPolicySelfCertified
+		}
 	}
 	found, err := c.reconciler.Plan(ctx, ext)
 	if err != nil {
 		return Plan{}, err
 	}
-	plan := Plan{Plan: found, Extension: ext, mapper: mapper}
+	plan := Plan{Plan: found, Extension: ext, mapper: mapper, asked: request.Version}
 	plan.Unknown = slices.Concat(plan.Unknown, c.unknown)
 	rendering := bundlesource.Rendering{Namespace: ext.Spec.Namespace, Certificates: issuer}
 	if inline := ext.Spec.Config; inline != nil && inline.Inline != nil {
 		rendering.Config = inline.Inline.Raw
 	}
+	plan.Meanwhile = c.meanwhile(ctx, &plan, request, rendering)
 	if request.Before != nil {
 		plan.Before, err = request.Before(ctx, rendering)
 		return plan, err
@@ -162,6 +175,28 @@ func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource
 	return objects, unknown("it is taken to be what the catalogs have under that name")
 }
 
+// meanwhile gives the objects of the installed bundle as the spec wants them, if the choice waits
+// for something; none if these are those of the choice.
+func (c *Cluster) meanwhile(ctx context.Context, plan *Plan, request Request, rendering bundlesource.Rendering) []*unstructured.Unstructured {
+	install := plan.Extension.Status.Install
+	if plan.Waits == "" || install == nil || plan.Resolution == nil || plan.Resolution.Identity.Name == install.Bundle.Name {
+		return nil
+	}
+	unknown := func(why string) []*unstructured.Unstructured {
+		plan.Unknown = append(plan.Unknown, fmt.Sprintf("what bundle %q consists of with the configuration of the spec, which is installed until then: %s", install.Bundle.Name, why))
+		return nil
+	}
+	reference := imageIn(plan.Catalogs, install.Bundle.Name)
+	if reference == "" {
+		return unknown("no catalog has it")
+	}
+	objects, err := request.Bundles.Objects(ctx, reference, rendering)
+	if err != nil {
+		return unknown(err.Error())
+	}
+	return objects
+}
+
 // imageIn is the image of a bundle in the first catalog that has it.
 func imageIn(catalogs []resolve.Catalog, name string) string {
 	for _, catalog := range catalogs {
@@ -175,10 +210,10 @@ func imageIn(catalogs []resolve.Catalog, name string) string {
 	return ""
 }
 
-// Rights are those that it takes to install what was chosen or, if nothing was, to keep
-// what is installed.
+// Rights are those that it takes to install what was chosen, and to keep what is installed until
+// then or, if nothing was chosen, from now on.
 func (p Plan) Rights() ([]permission.Document, error) {
-	content := permission.Content{Wanted: p.Objects, Before: p.Before, Replaceable: p.Owner.Replaceable}
+	content := permission.Content{Wanted: slices.Concat(p.Objects, p.Meanwhile), Before: p.Before, Replaceable: p.Owner.Replaceable}
 	if p.Resolution == nil {
 		content.Wanted = p.Before
 	}

@@ -67,7 +67,7 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 
 // factsOf are those that are known without the objects.
 func factsOf(plan Plan) preview.Facts {
-	facts := preview.Facts{Owner: plan.Owner, Unknown: plan.Unknown, Waits: plan.Waits}
+	facts := preview.Facts{Owner: plan.Owner, Asked: plan.asked, Unknown: plan.Unknown, Waits: plan.Waits}
 	if installed := plan.Extension.Status.Install; installed != nil {
 		facts.Installed = &preview.Bundle{Name: installed.Bundle.Name, Version: installed.Bundle.Version}
 	}

@@ -63,7 +63,8 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	if err != nil {
 		return preview.UninstallFacts{}, fmt.Errorf("setting up a client: %w", err)
 	}
-	objects := look.installed(ctx, c.recorded(ctx, &look))
+	recorded, isKnown := c.recorded(ctx, &look)
+	objects := look.installed(ctx, recorded)
 	definitions := look.definitions(ctx, objects)
 	uses := look.uses(ctx, definitions)
 	plan := controller.PlanUninstall(ext, uses)
@@ -71,6 +72,9 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	facts.Objects, facts.Uses = withDefinitions(objects, definitions), uses
 	if plan.Policy == controller.UninstallKeep {
 		facts.Obstacles = append(facts.Obstacles, look.conversions(ctx, definitions)...)
+	}
+	if left := unrecorded(objects, uses); plan.KeepsAll && isKnown && len(left) > 0 {
+		facts.Obstacles = append(facts.Obstacles, controller.UnrecordedText(left))
 	}
 	if actsAsAccount(plan.Policy) {
 		obstacle, unknown := account(ctx, look.api, look.owner)
@@ -102,19 +106,28 @@ func actsAsAccount(policy controller.UninstallPolicy) bool {
 	return policy == controller.UninstallDeleteFirst || policy == controller.UninstallKeep || policy == controller.UninstallOrphan
 }
 
-// recorded are the objects that the release records have, of kinds that the cluster serves.
-func (c *Cluster) recorded(ctx context.Context, look *uninstalling) []object.Item {
+// unrecorded are the definitions that the extension owns and the records do not have.
+func unrecorded(objects []preview.InstalledObject, uses []installation.Use) []installation.Use {
+	return slices.DeleteFunc(slices.Clone(uses), func(use installation.Use) bool {
+		key := object.Key{GroupKind: object.DefinitionKind, Name: use.Definition}
+		return slices.ContainsFunc(objects, func(found preview.InstalledObject) bool { return found.Key == key })
+	})
+}
+
+// recorded are the objects that the release records have, of kinds that the cluster serves, if
+// that is known.
+func (c *Cluster) recorded(ctx context.Context, look *uninstalling) (items []object.Item, isKnown bool) {
 	objects, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, look.owner)
 	if err != nil {
 		look.unknown = append(look.unknown, fmt.Sprintf("which objects but definitions are installed, which the release records have: %v", err))
-		return nil
+		return nil, false
 	}
 	known, err := object.Known(look.mapper, look.owner, objects)
 	if err != nil {
 		look.unknown = append(look.unknown, fmt.Sprintf("which of the recorded objects there are: %v", err))
-		return nil
+		return nil, false
 	}
-	return slices.Collect(maps.Values(known))
+	return slices.Collect(maps.Values(known)), true
 }
 
 // installed are those objects that are on the cluster, or may be.
@@ -126,7 +139,10 @@ func (u *uninstalling) installed(ctx context.Context, items []object.Item) []pre
 		group.Go(func() error {
 			live, err := u.reader.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace).Get(ctx, item.Key.Name, metav1.GetOptions{})
 			if !apierrors.IsNotFound(err) {
-				found[i] = &preview.InstalledObject{Key: item.Key, Unread: err != nil, Foreign: err == nil && !u.owner.IsOwnerOf(live)}
+				found[i] = &preview.InstalledObject{
+					Key: item.Key, Unread: err != nil,
+					Foreign: err == nil && !u.owner.IsOwnerOf(live), Shared: err == nil && u.owner.SharesWithOthers(live),
+				}
 			}
 			return nil
 		})
@@ -151,7 +167,9 @@ func (u *uninstalling) definitions(ctx context.Context, objects []preview.Instal
 	u.unknown = append(u.unknown, fmt.Sprintf("whether more definitions belong to it than the release records have: %v", err))
 	for _, one := range objects {
 		if one.Key.GroupKind == object.DefinitionKind && !one.Foreign {
-			owned = append(owned, usage.DefinitionOf(u.mapper, one.Key.Name))
+			definition := usage.DefinitionOf(u.mapper, one.Key.Name)
+			definition.Shared = one.Shared
+			owned = append(owned, definition)
 		}
 	}
 	slices.SortFunc(owned, func(a, b usage.Definition) int { return cmp.Compare(a.Name, b.Name) })
@@ -168,7 +186,7 @@ func (u *uninstalling) uses(ctx context.Context, definitions []usage.Definition)
 			page, err = one.FirstPage(ctx, u.reader)
 		}
 		if err != nil {
-			uses = append(uses, installation.Use{Definition: one.Name, Err: err})
+			uses = append(uses, installation.Use{Definition: one.Name, Shared: one.Shared, Err: err})
 			continue
 		}
 		uses = append(uses, one.Use(u.owner, page))
@@ -200,7 +218,7 @@ func withDefinitions(objects []preview.InstalledObject, definitions []usage.Defi
 	for _, one := range definitions {
 		key := object.Key{GroupKind: object.DefinitionKind, Name: one.Name}
 		if !slices.ContainsFunc(objects, func(found preview.InstalledObject) bool { return found.Key == key }) {
-			objects = append(objects, preview.InstalledObject{Key: key})
+			objects = append(objects, preview.InstalledObject{Key: key, Shared: one.Shared})
 		}
 	}
 	return objects

@@ -18,4 +18,12 @@ const (
 
 	// maxLineBytes is how long one of these lines is.
 	maxLineBytes = 2 << 10
+
+	// maxSummaryBytes is how long the summary of a preview is, which stands in a status.
+	maxSummaryBytes = 4 << 10
+
+	// maxNamedBytes is how much of it names objects, and maxPartBytes how much each other
+	// part of it has.
+	maxNamedBytes = 1 << 10
+	maxPartBytes  = 480
 )

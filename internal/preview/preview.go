@@ -21,6 +21,9 @@ type Facts struct {
 	// Owner is the extension.
 	Owner object.Owner
 
+	// Asked is the version that whoever asks has named; empty for the choice of the spec.
+	Asked string
+
 	// Installed and Chosen are the bundles before and after.
 	Installed, Chosen *Bundle
 
@@ -169,6 +172,11 @@ func (c *Counts) add(action Action) {
 
 // Make makes a preview.
 func Make(facts Facts) Preview {
+	return assemble(facts, func(trial *object.Trial, room int) string { return diffWithin(trial, facts.MaskEnv, room) })
+}
+
+// assemble makes a preview whose diffs have so many bytes of room.
+func assemble(facts Facts, diff func(trial *object.Trial, room int) string) Preview {
 	made := Preview{
 		SchemaVersion: SchemaVersion,
 		Extension:     facts.Owner.Name,
@@ -182,14 +190,14 @@ func Make(facts Facts) Preview {
 		WithoutServer: withoutServer(facts.Trials),
 		Unknown:       lines(facts.Unknown, asIs),
 	}
-	made.addObjects(facts)
+	made.addObjects(facts, diff)
 	made.addBreaks(facts.Verdict)
 	made.Obstacles = made.obstacles(facts)
 	return made
 }
 
 // addObjects adds all trials that come to anything.
-func (p *Preview) addObjects(facts Facts) {
+func (p *Preview) addObjects(facts Facts, diff func(*object.Trial, int) string) {
 	trials := slices.SortedFunc(slices.Values(facts.Trials), func(a, b object.Trial) int { return a.Key.Compare(b.Key) })
 	room := maxDiffsBytes
 	for i := range trials {
@@ -198,8 +206,8 @@ func (p *Preview) addObjects(facts Facts) {
 		if action == Keep && trials[i].Err == nil || len(p.Objects) == maxObjects {
 			continue
 		}
-		shown := objectOf(&trials[i], action)
-		shown.Diff = diffWithin(&trials[i], facts.MaskEnv, room)
+		shown := objectOf(&trials[i], action, facts.MaskEnv)
+		shown.Diff = diff(&trials[i], room)
 		room -= len(shown.Diff)
 		p.Objects = append(p.Objects, shown)
 	}
@@ -226,8 +234,8 @@ func (p *Preview) addBreaks(verdict preflight.Verdict) {
 func (p *Preview) obstacles(facts Facts) []string {
 	found := slices.Clone(facts.Obstacles)
 	if n := len(facts.Missing); n > 0 {
-		found = append(found, fmt.Sprintf("ServiceAccount %q in namespace %q lacks %s: `kubectl extension bundle rbac clusterextension/%s` prints what it takes",
-			facts.Owner.ServiceAccount, facts.Owner.Namespace, counted(n, "right"), facts.Owner.Name))
+		found = append(found, fmt.Sprintf("ServiceAccount %q in namespace %q lacks %s: `kubectl extension bundle rbac clusterextension/%s%s` prints what it takes",
+			facts.Owner.ServiceAccount, facts.Owner.Namespace, counted(n, "right"), facts.Owner.Name, versionFlag(facts.Asked)))
 	}
 	if conflict := conflictOf(facts); conflict != nil {
 		found = append(found, conflict.Summary())
@@ -236,11 +244,19 @@ func (p *Preview) obstacles(facts Facts) []string {
 		found = append(found, counted(len(facts.Verdict.Blocking()), "change")+" of definitions would break what is stored, or would be refused")
 	}
 	for i := range facts.Trials {
-		if problem := problemOf(&facts.Trials[i]); problem != "" {
+		if problem := problemOf(&facts.Trials[i], facts.MaskEnv); problem != "" {
 			found = append(found, facts.Trials[i].Key.String()+": "+problem)
 		}
 	}
 	return lines(found, asIs)
+}
+
+// versionFlag is that of a command about a version that somebody has named.
+func versionFlag(asked string) string {
+	if asked == "" {
+		return ""
+	}
+	return " --version '" + asked + "'"
 }
 
 // conflictOf is nil if no object belongs to somebody else.

@@ -45,8 +45,9 @@ type UninstallFacts struct {
 type InstalledObject struct {
 	Key object.Key
 
-	// Foreign says that the extension does not own it, and Unread that this is not known.
-	Foreign, Unread bool
+	// Foreign says that the extension does not own it, Shared that others own it too, and
+	// Unread that this is not known.
+	Foreign, Shared, Unread bool
 }
 
 // Uninstall is what a deletion would do. Lists are sorted, but for the order, and bounded;
@@ -102,7 +103,8 @@ type UninstalledObject struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// UsedDefinition is a definition with its custom resources, which have the same fate.
+// UsedDefinition is a definition with its custom resources, which have the same fate but where
+// OwnAction says otherwise.
 type UsedDefinition struct {
 	Name   string `json:"name"`
 	Action Action `json:"action"`
@@ -111,6 +113,9 @@ type UsedDefinition struct {
 	// has installed itself. They say nothing if Unknown does.
 	Count int64 `json:"count"`
 	Own   int64 `json:"own"`
+
+	// OwnAction is what would become of those; empty if it is the same as of the others.
+	OwnAction Action `json:"ownAction,omitempty"`
 
 	// First are up to [installation.MaxFirst] of them, with their finalizers where they wait
 	// for those.
@@ -126,9 +131,17 @@ func (d UsedDefinition) String() string {
 	if d.Unknown != "" {
 		return fmt.Sprintf("%s: not known how many", d.Name)
 	}
-	text := fmt.Sprintf("%s: %d to %s", d.Name, d.Count, d.Action)
-	if d.Own > 0 {
-		text += fmt.Sprintf(", %d of them of the extension itself", d.Own)
+	var text string
+	switch {
+	case d.OwnAction != "":
+		text = fmt.Sprintf("%s: %d to %s, and %d to %s, which the extension has installed itself", d.Name, d.Count-d.Own, d.Action, d.Own, d.OwnAction)
+	case d.Own > 0:
+		text = fmt.Sprintf("%s: %d to %s, %d of them of the extension itself", d.Name, d.Count, d.Action, d.Own)
+	default:
+		text = fmt.Sprintf("%s: %d to %s", d.Name, d.Count, d.Action)
+	}
+	if d.OwnAction != "" && len(d.First) > 0 {
+		text += "; the first"
 	}
 	if len(d.First) > 0 {
 		text += ": " + strings.Join(d.First, ", ")
@@ -160,7 +173,7 @@ func MakeUninstall(facts UninstallFacts) Uninstall {
 			unknown = append(unknown, fmt.Sprintf("how many custom resources of %s there are: %v", use.Definition, use.Err))
 		}
 		if len(made.Definitions) < maxObjects {
-			made.Definitions = append(made.Definitions, usedDefinitionOf(use, facts.KeepsDefinitions))
+			made.Definitions = append(made.Definitions, usedDefinitionOf(use, facts))
 		}
 	}
 	if cut := made.addObjects(facts); cut > 0 {
@@ -194,6 +207,8 @@ func uninstalledObjectOf(one InstalledObject, facts UninstallFacts) UninstalledO
 	switch {
 	case one.Foreign:
 		shown.Action, shown.Detail = Keep, "it does not belong to the extension"
+	case one.Shared && !facts.KeepsAll:
+		shown.Action, shown.Detail = Keep, "others own it too, and it stays as long as they are there"
 	case facts.KeepsAll, facts.KeepsDefinitions && one.Key.GroupKind == object.DefinitionKind:
 		shown.Action = Keep
 	}
@@ -203,10 +218,13 @@ func uninstalledObjectOf(one InstalledObject, facts UninstallFacts) UninstalledO
 	return shown
 }
 
-func usedDefinitionOf(use installation.Use, keeps bool) UsedDefinition {
+func usedDefinitionOf(use installation.Use, facts UninstallFacts) UsedDefinition {
 	used := UsedDefinition{Name: use.Definition, Action: Delete, Count: use.Count, Own: use.Own}
-	if keeps {
+	if facts.KeepsDefinitions || use.Shared {
 		used.Action = Keep
+	}
+	if use.Own > 0 && used.Action == Keep && !facts.KeepsAll {
+		used.OwnAction = Delete
 	}
 	for _, stored := range use.First {
 		used.First = append(used.First, excerpt.Line(stored.String(), maxLineBytes))

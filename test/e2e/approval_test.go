@@ -93,6 +93,18 @@ func TestApproval(t *testing.T) {
 		pending(t, name, "1.1.0")
 		conditionContains(t, name, ocv1.TypeReady, `True ApprovalPending: "approved.v1.0.0" version "1.0.0" is installed, from catalog "approved"; the upgrade to version "1.1.0" waits for approval`)
 		condition(t, name, ocv1.TypeProgressing, "True Succeeded: Desired state reached")
+		eventually(t, "a summary of the plan", func(ctx context.Context) error {
+			found := &ocv1.ClusterExtension{}
+			if err := theSuite.Admin.Get(ctx, client.ObjectKey{Name: name}, found); err != nil {
+				return err
+			}
+			for _, part := range []string{" to change", `change ConfigMap "settings" in namespace "approved"`, `the pods restart of Deployment "approved"`} {
+				if is := found.Status.Pending; is == nil || !strings.Contains(is.PlanSummary, part) {
+					return fmt.Errorf("pending is %+v, want %q in it", is, part)
+				}
+			}
+			return nil
+		})
 		settingsAre(t, name, "1.0.0")
 		remove(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}})
 		deploymentAvailable(t, name, name)
