@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Package",type=string,priority=1,JSONPath=`.spec.source.catalog.packageName`
+// +kubebuilder:printcolumn:name="Pending",type=string,priority=1,JSONPath=`.status.pending.bundle.version`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`
 type ClusterExtension struct {
 	metav1.TypeMeta `json:",inline"`

@@ -171,7 +171,7 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.print(command.OutOrStdout(), grants)
+	return cli.PrintDocuments(command.OutOrStdout(), o.output, grants)
 }
 
 // readTwice is true if more than one of the files is standard input.
@@ -192,7 +192,7 @@ func hint(err error, from string) error {
 // other one but for its configuration.
 func (o *rbac) renderBefore(command *cobra.Command) func(context.Context, bundlesource.Rendering) ([]*unstructured.Unstructured, error) {
 	return func(ctx context.Context, rendering bundlesource.Rendering) ([]*unstructured.Unstructured, error) {
-		own, err := readConfig(command, o.beforeConfig) //nolint:contextcheck // the command has the same
+		own, err := cli.ReadConfig(command, o.beforeConfig) //nolint:contextcheck // the command has the same
 		if err != nil {
 			return nil, err
 		}

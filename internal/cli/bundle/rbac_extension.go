@@ -40,7 +40,7 @@ func (o *rbac) runForExtension(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.print(command.OutOrStdout(), grants)
+	return cli.PrintDocuments(command.OutOrStdout(), o.output, grants)
 }
 
 // request asks for the extension of a file, or for the one of a name.
