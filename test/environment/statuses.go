@@ -37,6 +37,9 @@ type statuses struct {
 	end     context.CancelFunc
 	watches sync.WaitGroup
 
+	// isSettled says whether the watches have told of all that is there.
+	isSettled func() bool
+
 	mu     sync.Mutex
 	last   map[string]*lastStatus
 	judged int
@@ -64,6 +67,11 @@ func watchStatuses(ctx context.Context, config *rest.Config) (*statuses, error) 
 	}
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
 	s := &statuses{objects: objects, end: end, last: map[string]*lastStatus{}}
+	s.isSettled = func() bool {
+		asking, asked := context.WithTimeout(watching, lastWrites)
+		defer asked()
+		return s.isUpToDate(asking)
+	}
 	for _, resource := range statusResources {
 		if err := s.watch(ctx, watching, resource); err != nil {
 			end()
@@ -220,9 +228,7 @@ func (s *statuses) stop() error {
 	if s == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastWrites)
-	defer cancel()
-	for !s.isUpToDate(ctx) && ctx.Err() == nil {
+	for last := time.Now().Add(lastWrites); !s.isSettled() && time.Now().Before(last); {
 		time.Sleep(lastWrites / 50)
 	}
 	s.end()
@@ -237,8 +243,8 @@ func (s *statuses) stop() error {
 	return s.err
 }
 
-// isUpToDate says whether the watches have told of all that is there. An API server that has
-// ended cannot be asked, and tells nothing more.
+// isUpToDate goes by what is there. An API server that has ended cannot be asked, and tells
+// nothing more.
 func (s *statuses) isUpToDate(ctx context.Context) bool {
 	for _, resource := range statusResources {
 		list, err := s.list(ctx, resource)

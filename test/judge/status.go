@@ -167,11 +167,12 @@ func (r Reading) Hope() string {
 
 // String tells of a status in one line.
 func (r Reading) String() string {
-	line := fmt.Sprintf("%s %s, generation %d", r.Object.GetKind(), r.Object.GetName(), r.Object.GetGeneration())
+	var line strings.Builder
+	fmt.Fprintf(&line, "%s %s, generation %d", r.Object.GetKind(), r.Object.GetName(), r.Object.GetGeneration())
 	for _, kind := range []string{ocv1.TypeReady, ocv1.TypeReconciling, ocv1.TypeStalled, ocv1.TypeProgressing, ocv1.TypeSuspended, ocv1.TypeServing} {
 		if condition := r.Condition(kind); condition.Status != "" {
-			line += fmt.Sprintf("; %s=%s %s %.120q", kind, condition.Status, condition.Reason, condition.Message)
+			fmt.Fprintf(&line, "; %s=%s %s %.120q", kind, condition.Status, condition.Reason, condition.Message)
 		}
 	}
-	return line
+	return line.String()
 }
