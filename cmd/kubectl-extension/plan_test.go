@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -193,7 +194,8 @@ func TestPlanForThoseWithFewRights(t *testing.T) {
 			installedExtension("", "", ""), nil, []string{"which are taken to be as they were installed", " unchanged\n"}, "to change", "",
 		},
 		"the records are elsewhere": {
-			with(installedExtension("", "", ""), recordsPath("elsewhere"), noSecrets), []string{"--system-namespace", "elsewhere"},
+			with(installedExtension("", "", ""), recordsPath("elsewhere"), noSecrets),
+			[]string{"--system-namespace", "elsewhere"},
 			[]string{"there are no release records of it in namespace \"elsewhere\"", " unchanged\n"}, "to create", "",
 		},
 		"it is being deleted": {
@@ -205,24 +207,20 @@ func TestPlanForThoseWithFewRights(t *testing.T) {
 			[]string{`no bundles found for package "p" matching version "2.x"; `, "versions"}, "", "1 obstacle in the way",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			replies := with(kindsOfBundles(), "/catalogs/c/api/v1/all", catalog)
-			for path, reply := range test.replies {
-				replies[path] = reply
+		replies := with(kindsOfBundles(), "/catalogs/c/api/v1/all", catalog)
+		maps.Copy(replies, test.replies)
+		kubeconfig := fewRightsBut(t, replies, `User "low" cannot get %s`)
+		stdout, _, err := invoke(t, append([]string{"plan", "x", "--kubeconfig", kubeconfig, "--signature-policy", policy}, test.args...)...)
+		if errorText(err) != test.err || err != nil && program.Code(err) != program.Failed {
+			t.Errorf("%s: err = %v, want %q", name, err, test.err)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%s: got\n%s\nwant in it %s", name, stdout, want)
 			}
-			kubeconfig := fewRightsBut(t, replies, `User "low" cannot get %s`)
-			stdout, _, err := invoke(t, append([]string{"plan", "x", "--kubeconfig", kubeconfig, "--signature-policy", policy}, test.args...)...)
-			if errorText(err) != test.err || err != nil && program.Code(err) != program.Failed {
-				t.Errorf("err = %v, want %q", err, test.err)
-			}
-			for _, want := range test.want {
-				if !strings.Contains(stdout, want) {
-					t.Errorf("got\n%s\nwant in it %s", stdout, want)
-				}
-			}
-			if test.unwanted != "" && strings.Contains(stdout, test.unwanted) {
-				t.Errorf("got\n%s\nwant %q not in it", stdout, test.unwanted)
-			}
-		})
+		}
+		if test.unwanted != "" && strings.Contains(stdout, test.unwanted) {
+			t.Errorf("%s: got\n%s\nwant %q not in it", name, stdout, test.unwanted)
+		}
 	}
 }

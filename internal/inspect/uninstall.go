@@ -72,20 +72,7 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	facts := uninstallFactsOf(ext, plan)
 	facts.Deleting, facts.HasPolicyInForce = deletingText(asked.live), hasPolicyInForce(asked.live)
 	facts.Objects, facts.Uses, facts.Partial = withDefinitions(objects, definitions), uses, !isKnown || !areListed
-	switch plan.Policy {
-	case controller.UninstallKeep:
-		obstacles, areRead := look.conversions(ctx, definitions)
-		facts.Obstacles = append(facts.Obstacles, obstacles...)
-		facts.Unchecked = !areListed || !areRead
-	case controller.UninstallRefuseWhileInUse:
-		facts.Unchecked = !areListed || slices.ContainsFunc(uses, func(use installation.Use) bool { return use.Err != nil })
-	case controller.UninstallOrphan:
-		if left := unrecorded(objects, uses); isKnown && len(left) > 0 {
-			facts.Obstacles = append(facts.Obstacles, controller.UnrecordedText(left))
-		}
-		facts.Unchecked = !isKnown || !areListed
-	case controller.UninstallDelete, controller.UninstallDeleteFirst:
-	}
+	look.addObstacles(ctx, plan.Policy, definitions, seen{records: isKnown, definitions: areListed, unrecorded: unrecorded(objects, uses)}, &facts)
 	if actsAsAccount(plan.Policy) {
 		facts.Obstacles = append(facts.Obstacles, c.lackedRights(ctx, &look, lettingGo{
 			policy: plan.Policy, items: recorded, objects: objects, definitions: definitions, uses: uses,
@@ -93,6 +80,32 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	}
 	facts.Unknown = look.unknown
 	return facts, ctx.Err()
+}
+
+// seen says what could be read as a whole.
+type seen struct {
+	records, definitions bool
+
+	// unrecorded are the definitions that the records do not have.
+	unrecorded []installation.Use
+}
+
+// addObstacles adds why the policy would refuse, and whether that could be found out.
+func (u *uninstalling) addObstacles(ctx context.Context, policy controller.UninstallPolicy, definitions []usage.Definition, all seen, facts *preview.UninstallFacts) {
+	switch policy {
+	case controller.UninstallKeep:
+		obstacles, areRead := u.conversions(ctx, definitions)
+		facts.Obstacles = append(facts.Obstacles, obstacles...)
+		facts.Unchecked = !all.definitions || !areRead
+	case controller.UninstallRefuseWhileInUse:
+		facts.Unchecked = !all.definitions || slices.ContainsFunc(facts.Uses, func(use installation.Use) bool { return use.Err != nil })
+	case controller.UninstallOrphan:
+		if all.records && len(all.unrecorded) > 0 {
+			facts.Obstacles = append(facts.Obstacles, controller.UnrecordedText(all.unrecorded))
+		}
+		facts.Unchecked = !all.records || !all.definitions
+	case controller.UninstallDelete, controller.UninstallDeleteFirst:
+	}
 }
 
 // hasPolicyInForce says that the controller holds the deletion of an extension without

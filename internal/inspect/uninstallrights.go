@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
@@ -18,6 +18,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
+
+// deploymentKind is that of the operators that DeleteFirst deletes.
+var deploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
 
 // lettingGo is what a policy that acts as the ServiceAccount has to do with.
 type lettingGo struct {
@@ -92,7 +95,7 @@ func (g lettingGo) customResourceRights() (rules []permission.Rule) {
 
 func (g lettingGo) workloadRights() (rules []permission.Rule) {
 	for _, item := range g.items {
-		if item.Key.GroupKind == health.DeploymentKind {
+		if item.Key.GroupKind == deploymentKind {
 			rules = append(rules, g.rightsToItem(item, "delete"))
 		}
 	}

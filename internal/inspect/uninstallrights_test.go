@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
@@ -25,8 +24,8 @@ func TestRightsThatPoliciesTake(t *testing.T) {
 		}
 	}
 	items := []object.Item{
-		item(health.DeploymentKind, "deployments", "ns", "operator"),
-		item(health.DeploymentKind, "deployments", "ns", "gone"),
+		item(deploymentKind, "deployments", "ns", "operator"),
+		item(deploymentKind, "deployments", "ns", "gone"),
 		item(schema.GroupKind{Kind: "ConfigMap"}, "configmaps", "ns", "foreign"),
 		item(schema.GroupKind{Kind: "Namespace"}, "namespaces", "", "made"),
 	}
