@@ -43,10 +43,11 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 	if err != nil {
 		return Rollback{}, fmt.Errorf("setting up a client: %w", err)
 	}
-	ext, _, err := c.extension(ctx, request)
+	asked, err := c.extension(ctx, request)
 	if err != nil {
 		return Rollback{}, err
 	}
+	ext := asked.wanted
 	if err := checkVersioned(ext); err != nil {
 		return Rollback{}, err
 	}
@@ -55,6 +56,9 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 	recordings, err := release.Recordings(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
 	if err != nil {
 		return Rollback{}, fmt.Errorf("reading the release records, which say what was installed before: %w", err)
+	}
+	if err := c.checkRecorded(ext, len(recordings)); err != nil {
+		return Rollback{}, fmt.Errorf("ClusterExtension %q: %w", ext.Name, err)
 	}
 	target, err := before(recordings)
 	if err != nil {

@@ -53,10 +53,11 @@ type searching struct {
 // who may not read these, those that are marked as its own and may be listed. The error says that
 // there is no such extension, or no way to the cluster.
 func (c *Cluster) Tree(ctx context.Context, name string) (overview.Tree, error) {
-	ext, _, err := c.extension(ctx, Request{Name: name})
+	asked, err := c.extension(ctx, Request{Name: name})
 	if err != nil {
 		return overview.Tree{}, err
 	}
+	ext := asked.wanted
 	look := searching{owner: object.Owner{
 		Name: ext.Name, UID: ext.UID, Namespace: ext.Spec.Namespace, ServiceAccount: ext.Spec.ServiceAccount.Name,
 	}}

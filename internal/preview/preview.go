@@ -276,17 +276,17 @@ func conflictOf(facts Facts) *object.ConflictError {
 
 // withoutServer says for how many objects it is only computed here what becomes of them.
 func withoutServer(trials []object.Trial) string {
-	forbidden, unread := 0, 0
+	forbidden, unread, guessedAbsent := 0, 0, 0
 	for i := range trials {
 		if trials[i].Untried == object.UntriedForbidden {
 			forbidden++
 		}
-		if trials[i].Unread {
+		switch {
+		case trials[i].Unread && trials[i].Change == object.Created:
+			guessedAbsent++
+		case trials[i].Unread:
 			unread++
 		}
-	}
-	if forbidden == 0 && unread == 0 {
-		return ""
 	}
 	var parts []string
 	if forbidden > 0 {
@@ -295,6 +295,13 @@ func withoutServer(trials []object.Trial) string {
 	if unread > 0 {
 		parts = append(parts, fmt.Sprintf("you may not read %s, which %s taken to be as %s installed",
 			counted(unread, "object"), plural(unread, "is", "are"), plural(unread, "it was", "they were")))
+	}
+	if guessedAbsent > 0 {
+		parts = append(parts, fmt.Sprintf("you may not read %s, which %s taken not to be there, as none of that name is known to be installed",
+			counted(guessedAbsent, "object"), plural(guessedAbsent, "is", "are")))
+	}
+	if len(parts) == 0 {
+		return ""
 	}
 	return "without the server: " + strings.Join(parts, "; ")
 }

@@ -22,6 +22,14 @@ type UninstallFacts struct {
 	Policy string
 	ByFlag bool
 
+	// HasPolicyInForce says that ByFlag, the controller holds the deletion all the same: its
+	// flag has another policy than Delete.
+	HasPolicyInForce bool
+
+	// Deleting says that the extension is being deleted already, and how far that is; empty if
+	// it is not.
+	Deleting string
+
 	// KeepsDefinitions says that definitions and their custom resources stay, and KeepsAll
 	// that everything does.
 	KeepsDefinitions, KeepsAll bool
@@ -35,6 +43,13 @@ type UninstallFacts struct {
 
 	// Uses are those of all definitions that the extension owns.
 	Uses []installation.Use
+
+	// Partial says that there may be more objects, which are not known.
+	Partial bool
+
+	// Unchecked says that the policy may refuse to let the extension go, and that it could not
+	// be found out whether it does.
+	Unchecked bool
 
 	// Obstacles are why it would not go, and Unknown is what could not be found out, a line
 	// each.
@@ -62,12 +77,18 @@ type Uninstall struct {
 	Policy        string `json:"policy"`
 	PolicyUnknown string `json:"policyUnknown,omitempty"`
 
+	// Deleting says that the extension is being deleted already; empty if it is not.
+	Deleting string `json:"deleting,omitempty"`
+
 	// Order says what happens, in the order in which it does.
 	Order []string `json:"order"`
 
 	// Counts are how many objects go and stay, also of those that are not listed; without
 	// custom resources that the extension has not installed.
 	Counts UninstallCounts `json:"counts"`
+
+	// Partial says that there may be more than is counted and listed.
+	Partial bool `json:"partial,omitempty"`
 
 	// Objects are what the extension has installed.
 	Objects []UninstalledObject `json:"objects"`
@@ -78,8 +99,23 @@ type Uninstall struct {
 	// Obstacles say why it would not go for now, one for each cause.
 	Obstacles []string `json:"obstacles,omitempty"`
 
+	// Unchecked says that something may be in the way of which it could not be found out
+	// whether it is.
+	Unchecked bool `json:"unchecked,omitempty"`
+
 	// Unknown is what could not be found out.
 	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Sum is what the deletion comes to, in a line.
+func (u Uninstall) Sum() string {
+	switch {
+	case !u.Partial:
+		return u.Counts.String()
+	case u.Counts == UninstallCounts{}:
+		return "it is not known what would go and what would stay"
+	}
+	return "as far as is known, " + u.Counts.String() + "; there may be more"
 }
 
 // UninstallCounts are numbers of objects by what would become of them.
@@ -160,13 +196,13 @@ func MakeUninstall(facts UninstallFacts) Uninstall {
 		Installed:     facts.Installed,
 		Policy:        facts.Policy,
 		Order:         facts.Order,
+		Deleting:      excerpt.Line(facts.Deleting, maxLineBytes),
+		Partial:       facts.Partial,
+		Unchecked:     facts.Unchecked,
 		Objects:       []UninstalledObject{},
 		Obstacles:     bounded(facts.Obstacles),
 	}
-	if facts.ByFlag {
-		made.PolicyUnknown = fmt.Sprintf("spec.uninstall is left out, so that --default-uninstall-policy of the controller decides, which is not known here; "+
-			"this is about %q, which is that of a controller without the flag", facts.Policy)
-	}
+	made.PolicyUnknown = policyUnknown(facts)
 	unknown := slices.Clone(facts.Unknown)
 	for _, use := range slices.SortedFunc(slices.Values(facts.Uses), func(a, b installation.Use) int { return strings.Compare(a.Definition, b.Definition) }) {
 		if use.Err != nil {
@@ -181,6 +217,18 @@ func MakeUninstall(facts UninstallFacts) Uninstall {
 	}
 	made.Unknown = bounded(unknown)
 	return made
+}
+
+func policyUnknown(facts UninstallFacts) string {
+	const left = "spec.uninstall is left out, so that --default-uninstall-policy of the controller decides, which is not known here; "
+	switch {
+	case !facts.ByFlag:
+		return ""
+	case facts.HasPolicyInForce:
+		return fmt.Sprintf(left+"it is another one than %[1]q, as the controller holds the extension by its finalizer for uninstall policies, or blocks the deletion; "+
+			"this is about %[1]q all the same", facts.Policy)
+	}
+	return fmt.Sprintf(left+"this is about %q, which is that of a controller without the flag", facts.Policy)
 }
 
 // addObjects gives how many are not listed.

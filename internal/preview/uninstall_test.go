@@ -131,3 +131,33 @@ func TestUninstallBounds(t *testing.T) {
 		t.Errorf("%d obstacles, the last %q", len(made.Obstacles), made.Obstacles[len(made.Obstacles)-1])
 	}
 }
+
+func TestUninstallSums(t *testing.T) {
+	t.Parallel()
+	for want, facts := range map[string]UninstallFacts{
+		"0 to delete, 0 to keep":                                        {},
+		"2 to delete, 2 to keep":                                        {Objects: installedObjects()},
+		"it is not known what would go and what would stay":             {Partial: true},
+		"as far as is known, 2 to delete, 2 to keep; there may be more": {Objects: installedObjects(), Partial: true},
+	} {
+		if got := MakeUninstall(facts).Sum(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestPolicyUnknown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		facts UninstallFacts
+		want  string
+	}{
+		"by the spec":                {UninstallFacts{Policy: "Delete", HasPolicyInForce: true}, ""},
+		"by the flag":                {UninstallFacts{Policy: "Delete", ByFlag: true}, `this is about "Delete", which is that of a controller without the flag`},
+		"by the flag, and it is set": {UninstallFacts{Policy: "Delete", ByFlag: true, HasPolicyInForce: true}, `it is another one than "Delete", `},
+	} {
+		if got := MakeUninstall(test.facts).PolicyUnknown; !strings.Contains(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: got %q, want in it %q", name, got, test.want)
+		}
+	}
+}
