@@ -196,15 +196,19 @@ func TestPlanForThoseWithFewRights(t *testing.T) {
 		"the records are elsewhere": {
 			with(installedExtension("", "", ""), recordsPath("elsewhere"), noSecrets),
 			[]string{"--system-namespace", "elsewhere"},
-			[]string{"there are no release records of it in namespace \"elsewhere\"", " unchanged\n"}, "to create", "",
+			[]string{"there are no release records of it in namespace \"elsewhere\"", " unchanged\n"},
+			"to create", "",
 		},
 		"it is being deleted": {
 			installedExtension(`, "deletionTimestamp": "2026-01-02T03:04:05Z", "finalizers": ["f"]`, "", ""), nil,
-			[]string{"in the way:\n  ClusterExtension \"x\" is being deleted since 2026-01-02T03:04:05Z\n"}, "", "1 obstacle in the way",
+			[]string{"in the way:\n  ClusterExtension \"x\" is being deleted since 2026-01-02T03:04:05Z\n"},
+			"", "1 obstacle in the way",
 		},
 		"a version that there is not": {
-			installedExtension("", "", ""), []string{"--version", "2.x"},
-			[]string{`no bundles found for package "p" matching version "2.x"; `, "versions"}, "", "1 obstacle in the way",
+			installedExtension("", "", ""),
+			[]string{"--version", "2.x"},
+			[]string{`no bundles found for package "p" matching version "2.x"; `, "versions"},
+			"", "1 obstacle in the way",
 		},
 	} {
 		replies := with(kindsOfBundles(), "/catalogs/c/api/v1/all", catalog)

@@ -52,15 +52,7 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 		return Rollback{}, err
 	}
 	catalog := ext.Spec.Source.Catalog
-	owner := object.Owner{Name: ext.Name, UID: ext.UID, Namespace: ext.Spec.Namespace, Package: catalog.PackageName}
-	recordings, err := release.Recordings(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
-	if err != nil {
-		return Rollback{}, fmt.Errorf("reading the release records, which say what was installed before: %w", err)
-	}
-	if err := c.checkRecorded(ext, len(recordings)); err != nil {
-		return Rollback{}, fmt.Errorf("ClusterExtension %q: %w", ext.Name, err)
-	}
-	target, err := before(recordings)
+	target, err := c.revisionBefore(ctx, ext)
 	if err != nil {
 		return Rollback{}, fmt.Errorf("ClusterExtension %q: %w", ext.Name, err)
 	}
@@ -105,6 +97,19 @@ func checkVersioned(ext *ocv1.ClusterExtension) error {
 		return fmt.Errorf("ClusterExtension %q is of source type %q, which has no versions", ext.Name, ext.Spec.Source.SourceType)
 	}
 	return nil
+}
+
+// revisionBefore is what the release records have as that, see [before].
+func (c *Cluster) revisionBefore(ctx context.Context, ext *ocv1.ClusterExtension) (release.Recording, error) {
+	owner := object.Owner{Name: ext.Name, UID: ext.UID, Namespace: ext.Spec.Namespace, Package: ext.Spec.Source.Catalog.PackageName}
+	recordings, err := release.Recordings(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
+	if err != nil {
+		return release.Recording{}, fmt.Errorf("reading the release records, which say what was installed before: %w", err)
+	}
+	if err := c.checkRecorded(ext, len(recordings)); err != nil {
+		return release.Recording{}, err
+	}
+	return before(recordings)
 }
 
 // otherContent says that what the catalogs have under a version now is not what was installed
