@@ -264,7 +264,7 @@ func imageIn(catalogs []resolve.Catalog, name string) string {
 // Rights are those that it takes to install what was chosen, and to keep what is installed until
 // then or, if nothing was chosen, from now on.
 func (p Plan) Rights() ([]permission.Document, error) {
-	content := permission.Content{Wanted: slices.Concat(p.Objects, p.Meanwhile), Before: p.Before, Replaceable: p.Owner.Replaceable}
+	content := permission.Content{Wanted: p.Objects, Meanwhile: p.Meanwhile, Before: p.Before, Replaceable: p.Owner.Replaceable}
 	if p.Resolution == nil {
 		content.Wanted = p.Before
 	}
