@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -28,6 +30,9 @@ const statusManager = "operator-controller"
 
 // maxLies is how many are told: with more than these, one cause has them all.
 const maxLies = 20
+
+// maxAway is how long an API server that has just answered may be away again.
+const maxAway = 2 * time.Minute
 
 // lastWrites is how long may pass until writes are seen that were made before the end.
 const lastWrites = 5 * time.Second
@@ -66,7 +71,7 @@ func watchStatuses(ctx context.Context, config *rest.Config) (*statuses, error) 
 	if err != nil {
 		return nil, fmt.Errorf("watching statuses: %w", err)
 	}
-	// Where a test removes the definitions, each try to watch would be logged.
+	// Where a test removes the definitions or halts the API server, each try to watch would be logged.
 	watching, end := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))
 	s := &statuses{objects: objects, end: end, last: map[string]*lastStatus{}}
 	s.isSettled = func() bool {
@@ -90,7 +95,7 @@ func (s *statuses) list(ctx context.Context, resource string) (*unstructured.Uns
 	return s.objects.Resource(ocv1.GroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{})
 }
 
-// watch goes on where it was when a connection or the API server ends: no write is left out.
+// watch begins with the next write of a kind, and goes on until the end.
 func (s *statuses) watch(ctx, watching context.Context, resource string) error {
 	list, err := s.list(ctx, resource)
 	if err != nil {
@@ -101,24 +106,68 @@ func (s *statuses) watch(ctx, watching context.Context, resource string) error {
 		s.know(judge.Reading{Object: &list.Items[i]}, time.Now())
 	}
 	s.mu.Unlock()
-	stream, err := watchtools.NewRetryWatcherWithContext(watching, list.GetResourceVersion(), &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return s.objects.Resource(ocv1.GroupVersion.WithResource(resource)).Watch(ctx, options)
-		},
-	})
+	stream, err := s.follow(watching, resource, list.GetResourceVersion())
 	if err != nil {
 		return err
 	}
 	s.watches.Go(func() {
-		defer stream.Stop()
-		for event := range stream.ResultChan() {
-			s.take(watching, event)
-		}
-		if watching.Err() == nil {
-			s.fail(fmt.Errorf("the watch of the statuses of %s has ended", resource))
+		for s.drain(watching, stream); watching.Err() == nil; s.drain(watching, stream) {
+			if stream, err = s.resume(watching, resource); watching.Err() != nil {
+				return
+			} else if err != nil {
+				s.fail(fmt.Errorf("watching the statuses of %s: %w", resource, err))
+				return
+			}
 		}
 	})
 	return nil
+}
+
+// follow goes on where it was when a connection ends: no write is left out.
+func (s *statuses) follow(watching context.Context, resource, version string) (*watchtools.RetryWatcher, error) {
+	return watchtools.NewRetryWatcherWithContext(watching, version, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return s.objects.Resource(ocv1.GroupVersion.WithResource(resource)).Watch(ctx, options)
+		},
+	})
+}
+
+// drain returns when a watch has ended, or cannot go on.
+func (s *statuses) drain(watching context.Context, stream *watchtools.RetryWatcher) {
+	defer stream.Stop()
+	for event := range stream.ResultChan() {
+		if event.Type == watch.Error && apierrors.IsResourceExpired(apierrors.FromObject(event.Object)) {
+			return
+		}
+		s.take(watching, event)
+	}
+}
+
+// resume begins anew: an API server that was restarted knows of no write before its start. Of
+// what was written in the second until somebody asked it, the last write of each object is judged.
+func (s *statuses) resume(watching context.Context, resource string) (*watchtools.RetryWatcher, error) {
+	var list *unstructured.UnstructuredList
+	err := wait.PollUntilContextTimeout(watching, time.Second, maxAway, true, func(ctx context.Context) (bool, error) {
+		var err error
+		list, err = s.list(ctx, resource)
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for i := range list.Items {
+		there[statusKey(&list.Items[i])] = true
+		s.judge(watching, &list.Items[i], time.Now())
+	}
+	s.mu.Lock()
+	for key, status := range s.last {
+		if status.reading.Object.GetKind()+"List" == list.GetKind() && !there[key] {
+			delete(s.last, key)
+		}
+	}
+	s.mu.Unlock()
+	return s.follow(watching, resource, list.GetResourceVersion())
 }
 
 func (s *statuses) fail(err error) {

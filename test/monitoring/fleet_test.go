@@ -118,14 +118,14 @@ func (f *fleet) publish(t *testing.T) {
 	}))
 }
 
-// live has an extension installed, upgraded and repaired, another one fail, and the upgrade of a
+// live has an extension ask for what there is not, be installed, upgraded and repaired, another one fail, and the upgrade of a
 // third one held by its operator.
 func (f *fleet) live(t *testing.T) {
 	t.Helper()
 	must(t, f.Kubectl(t.Context(), "apply", "-k", filepath.Join(f.Root(), "config", "operatorconditions")))
 	must(t, f.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd/operatorconditions.operators.coreos.com"))
 	for name, change := range map[string]func(*ocv1.ClusterExtension){
-		hooked: version("1.0.0"), missing: version("1.0.0"), vetoed: withOperatorConditions,
+		hooked: version("2.0.0"), missing: version("1.0.0"), vetoed: withOperatorConditions,
 	} {
 		must(t, f.Admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		must(t, f.Admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: installer}}))
@@ -136,6 +136,16 @@ func (f *fleet) live(t *testing.T) {
 		}))
 		must(t, f.Admin.Create(t.Context(), environment.Extension(name, name, installer, version("1.0.0"), change)))
 	}
+	// A pass that comes to nothing has a stage, which is shown too.
+	eventually(t, "that there is no "+hooked+" 2.0.0", func(ctx context.Context) error {
+		extension := &ocv1.ClusterExtension{}
+		err := f.Admin.Get(ctx, client.ObjectKey{Name: hooked}, extension)
+		if err == nil && !meta.IsStatusConditionFalse(extension.Status.Conditions, ocv1.TypeReady) {
+			err = fmt.Errorf("status is %+v", extension.Status)
+		}
+		return err
+	})
+	must(t, f.Update(t.Context(), hooked, version("1.0.0")))
 	f.awaitReady(t, hooked, "1.0.0", ocv1.ReasonSucceeded)
 	must(t, f.Update(t.Context(), hooked, version("1.1.0")))
 	f.awaitReady(t, hooked, "1.1.0", ocv1.ReasonSucceeded)
