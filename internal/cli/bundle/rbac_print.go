@@ -14,10 +14,11 @@ import (
 // print prints YAML documents, with the reasons of rules as comments, or a List in JSON.
 func (o *rbac) print(to io.Writer, documents []permission.Document) error {
 	object := func(document permission.Document) any { return document.Object }
-	return cli.PrintObjects(to, o.output, documents, object, commented)
+	return cli.PrintObjects(to, o.output, documents, object, Commented)
 }
 
-func commented(document permission.Document) (string, error) {
+// Commented is a document in YAML, with the reasons of rules as comments.
+func Commented(document permission.Document) (string, error) {
 	text, err := yaml.Marshal(document.Object)
 	if err != nil {
 		return "", err
