@@ -99,10 +99,10 @@ func factsOf(ext *ocv1.ClusterExtension) []fact {
 			fact{"Upgrades", cmp.Or(string(catalog.UpgradeApproval), string(ocv1.UpgradeApprovalAutomatic))})
 	}
 	if install := ext.Status.Install; install != nil {
-		facts = append(facts, fact{"Installed", install.Bundle.Name + " " + install.Bundle.Version})
+		facts = append(facts, fact{"Installed", install.Bundle.Name + ", version " + install.Bundle.Version})
 	}
 	if pending := ext.Status.Pending; pending != nil {
-		facts = append(facts, fact{"Waits for approval", pending.Bundle.Name + " " + pending.Bundle.Version},
+		facts = append(facts, fact{"Waits for approval", pending.Bundle.Name + ", version " + pending.Bundle.Version},
 			fact{"What it would do", cmp.Or(pending.PlanSummary, "not known yet")})
 	}
 	for i := range facts {
@@ -239,21 +239,32 @@ func diffLines(diff string) []diffLine {
 // extensionGraph draws the package of an extension from the first catalog that has it.
 func (c *console) extensionGraph(w http.ResponseWriter, r *http.Request) {
 	ext := c.named(w, r)
-	if ext == nil || ext.Spec.Source.Catalog == nil {
+	if ext == nil {
 		return
 	}
+	if !c.drawFor(r.Context(), w, ext) {
+		c.problem(w, http.StatusNotFound, pageExtensions, "No catalog that can be read has the package")
+	}
+}
+
+// drawFor draws the package of an extension; false if no catalog has it.
+func (c *console) drawFor(ctx context.Context, w http.ResponseWriter, ext *ocv1.ClusterExtension) bool {
+	filter := ext.Spec.Source.Catalog
+	if filter == nil {
+		return false
+	}
 	for _, catalog := range c.Live.Catalogs().Items {
-		if c.draw(r.Context(), w, catalog, ext.Spec.Source.Catalog.PackageName, ext) {
-			return
+		if c.draw(ctx, w, catalog, filter.PackageName, ext) {
+			return true
 		}
 	}
-	http.Error(w, "no catalog that can be read has the package", http.StatusNotFound)
+	return false
 }
 
 func (c *console) packageGraph(w http.ResponseWriter, r *http.Request) {
 	catalog := find(c.Live.Catalogs().Items, r.PathValue("catalog"), catalogName)
 	if catalog == nil || !c.draw(r.Context(), w, catalog, r.PathValue("name"), nil) {
-		http.Error(w, "the catalog or the package cannot be read", http.StatusNotFound)
+		c.problem(w, http.StatusNotFound, pagePackages, "The catalog or the package cannot be read")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,12 +119,7 @@ func (c *console) newestOf(catalogs []*ocv1.ClusterCatalog, ext *ocv1.ClusterExt
 }
 
 func inChannels(channels []string, channel string) bool {
-	for _, one := range channels {
-		if one == channel {
-			return true
-		}
-	}
-	return len(channels) == 0
+	return len(channels) == 0 || slices.Contains(channels, channel)
 }
 
 // extensionsBody is what the page of all extensions shows.

@@ -107,5 +107,5 @@ func (g *guard) admit(w http.ResponseWriter, _ *http.Request) {
 		Name: g.cookie, Value: g.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write([]byte(`<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>Console</title><p><a href="/">Go on</a></p></html>`)) // nobody reads it if it fails
+	_, _ = w.Write([]byte(`<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><link rel="icon" href="/assets/icon.svg"><title>Console</title><p><a href="/">Go on</a></p></html>`)) // nobody reads it if it fails
 }

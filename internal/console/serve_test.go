@@ -79,7 +79,7 @@ func TestTheServerIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer connection.Close()
+		t.Cleanup(func() { connection.Close() })
 	}
 	if err := end(); err != nil {
 		t.Errorf("it ended with %v", err)

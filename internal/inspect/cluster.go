@@ -78,7 +78,8 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	cluster := &Cluster{cfg: cfg, through: through, content: content{reader: catalogs.reader, http: catalogs.http}, reconciler: &controller.Reconciler{
 		Client: api, Catalogs: catalogs.prepared, Metrics: metrics, Now: cfg.Now,
 	}}
-	return cluster, cluster.Reread(ctx)
+	err = cluster.Reread(ctx)
+	return cluster, err
 }
 
 // Reread reads once more what a cluster offers, for a process that stays. Content of catalogs

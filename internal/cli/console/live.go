@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -46,8 +47,11 @@ func follow(ctx context.Context, config *rest.Config) (*live, error) {
 		return nil, err
 	}
 	lasting := rest.CopyConfig(config)
-	lasting.Timeout = 0 // it would end watches
-	api, err := client.NewWithWatch(lasting, client.Options{Scheme: scheme})
+	lasting.Timeout = 0                     // it would end watches
+	kinds := meta.NewDefaultRESTMapper(nil) // so that nobody needs to be asked for them
+	kinds.Add(ocv1.GroupVersion.WithKind("ClusterExtension"), meta.RESTScopeRoot)
+	kinds.Add(ocv1.GroupVersion.WithKind("ClusterCatalog"), meta.RESTScopeRoot)
+	api, err := client.NewWithWatch(lasting, client.Options{Scheme: scheme, Mapper: kinds})
 	if err != nil {
 		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
