@@ -16,8 +16,8 @@ import (
 type Config struct {
 	// Host is what a browser calls this server, with the port.
 	Host string
-	// Token is what the first URL has to have.
-	Token string
+	// Token is what the first URL has to have. Once is another one, which is taken once.
+	Token, Once string
 	// Cluster is what the cluster is called, for people.
 	Cluster string
 
@@ -79,7 +79,7 @@ func New(cfg Config) (http.Handler, error) {
 	all := http.NewServeMux()
 	all.Handle("/", bounded(maxRequests, routes))
 	all.Handle("/extensions.live", bounded(maxStreams, http.HandlerFunc(c.follow)))
-	return newGuard(cfg.Host, cfg.Token, all), nil
+	return newGuard(cfg.Host, cfg.Token, cfg.Once, all), nil
 }
 
 // functions are what templates ask for. Texts are escaped by html/template besides.

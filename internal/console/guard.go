@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 )
 
 // tokenBytes is more than anybody can guess.
@@ -41,12 +42,18 @@ type guard struct {
 	token  [sha256.Size]byte
 	secret string // what is in the cookie
 	next   http.Handler
+
+	// once is a token that is taken once: whoever opens a browser passes it the URL on a
+	// command line, which everybody on the machine can read.
+	once [sha256.Size]byte
+	used atomic.Bool
 }
 
-func newGuard(host, token string, next http.Handler) *guard {
+func newGuard(host, token, once string, next http.Handler) *guard {
 	port := host[strings.LastIndexByte(host, ':')+1:]
 	return &guard{
 		host: host, cookie: "kubectl-extension-console-" + port, token: sha256.Sum256([]byte(token)), secret: NewToken(), next: next,
+		once: sha256.Sum256([]byte(once)),
 	}
 }
 
@@ -88,14 +95,21 @@ func (g *guard) refusal(r *http.Request) (code int, why string) {
 		return http.StatusMethodNotAllowed, "This server answers GET alone."
 	case origin != "" && origin != "http://"+g.host:
 		return http.StatusForbidden, "This server answers no page of another origin."
-	case site == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
-		return http.StatusForbidden, "This server answers no page of another site."
+	case site != "" && site != "same-origin" && site != "none" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
+		// To a browser, another port is the same site, whose requests have the cookie.
+		return http.StatusForbidden, "This server answers no page of another origin."
 	}
 	return 0, ""
 }
 
 func (g *guard) isToken(text string) bool {
+	if text == "" {
+		return false
+	}
 	sum := sha256.Sum256([]byte(text))
+	if subtle.ConstantTimeCompare(sum[:], g.once[:]) == 1 {
+		return g.used.CompareAndSwap(false, true)
+	}
 	return subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
 }
 

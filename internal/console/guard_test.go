@@ -25,6 +25,7 @@ func TestWhoGetsAnAnswer(t *testing.T) {
 		"another origin":                        {func(r *http.Request) { r.Header.Set("Origin", "http://elsewhere.test") }, http.StatusForbidden},
 		"no origin to name":                     {func(r *http.Request) { r.Header.Set("Origin", "null") }, http.StatusForbidden},
 		"a page of another site that embeds it": {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+		"a page at another port":                {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, http.StatusForbidden},
 		"a write":                               {func(r *http.Request) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
 		"a preflight request":                   {func(r *http.Request) { r.Method = http.MethodOptions }, http.StatusMethodNotAllowed},
 	} {
@@ -91,6 +92,14 @@ func TestTheTokenIsForTheFirstRequest(t *testing.T) {
 	handler.ServeHTTP(reply, request(t, "/?token=guessed"))
 	if reply.Code != http.StatusUnauthorized || len(reply.Result().Cookies()) > 0 {
 		t.Errorf("a wrong token: code %d", reply.Code)
+	}
+	for _, want := range []int{http.StatusOK, http.StatusUnauthorized} {
+		if got := answer(handler, request(t, "/?token="+testOnce)); got != want {
+			t.Errorf("a token that is taken once: code %d, want %d", got, want)
+		}
+	}
+	if got := answer(handler, request(t, "/?token=")); got != http.StatusUnauthorized {
+		t.Errorf("no token: code %d", got)
 	}
 	if a, b := NewToken(), NewToken(); a == b || len(a) < tokenBytes {
 		t.Errorf("got tokens %q and %q", a, b)

@@ -17,7 +17,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       headerTimeout,
-		WriteTimeout:      answerTimeout,
+		WriteTimeout:      answerTimeout + sendTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		// Pages that follow changes end with it.

@@ -23,6 +23,7 @@ import (
 const (
 	testHost  = "127.0.0.1:8090"
 	testToken = "secret"
+	testOnce  = "once"
 )
 
 var testNow = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -102,7 +103,7 @@ func (w *world) Details(context.Context, *ocv1.ClusterCatalog, string) (io.ReadC
 func (w *world) handler(t *testing.T) http.Handler {
 	t.Helper()
 	handler, err := New(Config{
-		Host: testHost, Token: testToken, Cluster: "https://cluster.test", Live: w, Asking: w, Offers: w,
+		Host: testHost, Token: testToken, Once: testOnce, Cluster: "https://cluster.test", Live: w, Asking: w, Offers: w,
 		Now: func() time.Time { return testNow },
 	})
 	if err != nil {

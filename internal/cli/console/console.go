@@ -89,19 +89,19 @@ func (o *command) run(command *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	token := console.NewToken()
+	token, once := console.NewToken(), console.NewToken()
 	handler, err := console.New(console.Config{
-		Host: listener.Addr().String(), Token: token, Cluster: config.Host, Live: seen, Asking: asked, Offers: asked, Now: time.Now,
+		Host: listener.Addr().String(), Token: token, Once: once, Cluster: config.Host, Live: seen, Asking: asked, Offers: asked, Now: time.Now,
 	})
 	if err != nil {
 		return err
 	}
-	url := fmt.Sprintf("http://%s/?token=%s", listener.Addr(), token)
-	if _, err := fmt.Fprintln(command.OutOrStdout(), url); err != nil {
+	url := func(token string) string { return fmt.Sprintf("http://%s/?token=%s", listener.Addr(), token) }
+	if _, err := fmt.Fprintln(command.OutOrStdout(), url(token)); err != nil {
 		return err
 	}
 	if !o.noBrowser {
-		if err := open(ctx, url); err != nil {
+		if err := open(ctx, url(once)); err != nil {
 			fmt.Fprintf(command.ErrOrStderr(), "no browser can be opened (%v): open the URL above\n", err)
 		}
 	}
