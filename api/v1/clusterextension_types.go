@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Package",type=string,priority=1,JSONPath=`.spec.source.catalog.packageName`
+// +kubebuilder:printcolumn:name="Pending",type=string,priority=1,JSONPath=`.status.pending.bundle.version`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`
 type ClusterExtension struct {
 	metav1.TypeMeta `json:",inline"`
@@ -294,7 +295,7 @@ type CatalogFilter struct {
 	// allow it.
 	// Example: 1.2.3
 	//
-	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$")`,message="approvedVersion must be one semantic version, such as 1.2.3, and no range"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ApprovedVersion string `json:"approvedVersion,omitempty"`
@@ -533,7 +534,7 @@ type ClusterExtensionStatus struct {
 	//   - Stalled is True while a person has to act: nothing is tried again (Blocked,
 	//     InvalidConfiguration), a rollout has failed (RolloutFailed), the deadline
 	//     of the spec has passed (ProgressDeadlineExceeded), a deletion is held up by
-	//     the uninstall policy (DeletionBlocked), or for two minutes each
+	//     the uninstall policy (DeletionBlocked, Orphaning), or for two minutes each
 	//     try, or each look, has come to the same (Retrying, Unavailable,
 	//     AvailabilityUnknown). It is absent otherwise.
 	//   - Suspended is True while spec.suspend is (UserRequested), and absent

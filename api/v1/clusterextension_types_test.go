@@ -11,8 +11,9 @@ import (
 const (
 	subdomainRule = "must be a valid DNS1123 subdomain. It must contain only lowercase alphanumeric characters, " +
 		"hyphens (-) or periods (.), start and end with an alphanumeric character, and be no longer than 253 characters"
-	sourceRule  = "spec.source: catalog is required when sourceType is Catalog, and forbidden otherwise"
-	versionRule = "spec.source.catalog.version: invalid version expression"
+	sourceRule   = "spec.source: catalog is required when sourceType is Catalog, and forbidden otherwise"
+	approvedRule = "spec.source.catalog.approvedVersion: approvedVersion must be one semantic version, such as 1.2.3, and no range"
+	versionRule  = "spec.source.catalog.version: invalid version expression"
 )
 
 func extension(t *testing.T) object {
@@ -55,6 +56,11 @@ func TestClusterExtensionField(t *testing.T) {
 		"no source type":                 {"spec.source", map[string]any{}, []string{"spec.source.sourceType: Required value"}},
 		"unknown source type":            {"spec.source.sourceType", "Git", []string{"spec.source.sourceType: Unsupported value"}},
 		"no catalog":                     {"spec.source", map[string]any{"sourceType": "Catalog"}, []string{sourceRule}},
+		"approved version, prerelease":   {"spec.source.catalog.approvedVersion", "1.2.3-rc.1+20260101", nil},
+		"approved version with v":        {"spec.source.catalog.approvedVersion", "v1.2.3", []string{approvedRule}},
+		"approved version of two parts":  {"spec.source.catalog.approvedVersion", "1.2", []string{approvedRule}},
+		"approved range":                 {"spec.source.catalog.approvedVersion", "1.x", []string{approvedRule}},
+		"approved version with a blank":  {"spec.source.catalog.approvedVersion", "1.2.3 ", []string{approvedRule}},
 		"no package name":                {"spec.source.catalog", map[string]any{}, []string{"spec.source.catalog.packageName: Required value"}},
 		"package name with period":       {"spec.source.catalog.packageName", "some.package", nil},
 		"package name of 253":            {"spec.source.catalog.packageName", strings.Repeat("a", 253), nil},
@@ -98,7 +104,7 @@ func TestClusterExtensionField(t *testing.T) {
 		"approval Manual":      {"spec.source.catalog.upgradeApproval", "Manual", nil},
 		"approval unknown":     {"spec.source.catalog.upgradeApproval", "Sometimes", []string{"spec.source.catalog.upgradeApproval: Unsupported value"}},
 		"approved version":     {"spec.source.catalog.approvedVersion", "1.2.3+4", nil},
-		"no approved version":  {"spec.source.catalog.approvedVersion", "", []string{"spec.source.catalog.approvedVersion: spec.source.catalog.approvedVersion in body should be at least 1 chars long"}},
+		"no approved version":  {"spec.source.catalog.approvedVersion", "", []string{approvedRule}},
 		"approved of 254":      {"spec.source.catalog.approvedVersion", strings.Repeat("1", 254), []string{"spec.source.catalog.approvedVersion: Too long"}},
 		"approved digest": {
 			"spec.source.catalog",

@@ -42,7 +42,7 @@ const (
 	// kstatus has it. That is so when nothing is tried again (Blocked,
 	// InvalidConfiguration), when a rollout has failed (RolloutFailed), when the
 	// deadline of the spec has passed (ProgressDeadlineExceeded), when a deletion
-	// waits for a person (DeletionBlocked), and when for two
+	// waits for a person (DeletionBlocked, Orphaning), and when for two
 	// minutes nothing but the same has come of it (Retrying, Unavailable,
 	// AvailabilityUnknown). What is tried again goes on being tried, and the
 	// condition goes with the first thing that is different. It is an addition to
@@ -121,7 +121,9 @@ const (
 	ReasonTerminating = "Terminating"
 
 	// ReasonOrphaning is set on Ready=False and Reconciling=True while an extension
-	// that was deleted without its content waits until that belongs to it no longer.
+	// that was deleted without its content waits until that belongs to it no longer. If its
+	// uninstall policy protects content and that takes long, Stalled=True is in the place
+	// of Reconciling.
 	ReasonOrphaning = "Orphaning"
 
 	// ReasonDeletionBlocked is set on Ready=False and Stalled=True while an extension

@@ -53,6 +53,7 @@ func TestCRDShape(t *testing.T) {
 				{Name: "Ready", Type: "string", Path: ".status.conditions[?(@.type=='Ready')].status"},
 				age,
 				{Name: "Package", Type: "string", Path: ".spec.source.catalog.packageName", Wide: true},
+				{Name: "Pending", Type: "string", Path: ".status.pending.bundle.version", Wide: true},
 				{Name: "Reason", Type: "string", Path: ".status.conditions[?(@.type=='Ready')].reason", Wide: true},
 			},
 		},

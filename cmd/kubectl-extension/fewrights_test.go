@@ -28,6 +28,12 @@ const sampleContent = `{"schema":"olm.package","name":"p"}
 // is such a thing.
 func fewRights(t *testing.T, more map[string]string) (kubeconfig string) {
 	t.Helper()
+	return fewRightsBut(t, more, "no %s for you")
+}
+
+// fewRightsBut is [fewRights] that refuses with another text, which takes the path.
+func fewRightsBut(t *testing.T, more map[string]string, refusal string) (kubeconfig string) {
+	t.Helper()
 	const olm = "/apis/olm.operatorframework.io/v1/"
 	replies := map[string]string{
 		olm + "clusterextensions/x": `{"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
@@ -46,7 +52,7 @@ func fewRights(t *testing.T, more map[string]string) (kubeconfig string) {
 		reply, ok := replies[r.URL.Path]
 		if !ok {
 			w.WriteHeader(http.StatusForbidden)
-			reply = fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no %s for you"}`, r.URL.Path)
+			reply = fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": %q}`, fmt.Sprintf(refusal, r.URL.Path))
 		}
 		fmt.Fprint(w, strings.ReplaceAll(reply, "URL", server.URL))
 	}))

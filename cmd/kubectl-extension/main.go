@@ -12,11 +12,14 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/console"
 	"github.com/clusterextensions/operator-controller/internal/cli/crd"
 	"github.com/clusterextensions/operator-controller/internal/cli/explain"
+	"github.com/clusterextensions/operator-controller/internal/cli/get"
 	"github.com/clusterextensions/operator-controller/internal/cli/graph"
+	"github.com/clusterextensions/operator-controller/internal/cli/install"
 	"github.com/clusterextensions/operator-controller/internal/cli/plan"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/cli/rollback"
 	"github.com/clusterextensions/operator-controller/internal/cli/suspend"
+	"github.com/clusterextensions/operator-controller/internal/cli/tree"
 )
 
 // version is stamped by the linker, and empty where that was not done.
@@ -47,6 +50,7 @@ func newCommand() *cobra.Command {
 		RunE:        func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(
+		get.NewCommand(), tree.NewCommand(), install.NewCommand(),
 		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
 		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
 		plan.NewCommand(), rollback.NewCommand(), console.NewCommand(),

@@ -151,7 +151,7 @@ func waitlog(ts *testscript.TestScript, neg bool, args []string) {
 func eventually(ts *testscript.TestScript, file, path, text string) {
 	deadline := time.Now().Add(scriptTimeout)
 	for {
-		body, err := get(ts.MkAbs(file), path)
+		body, err := download(ts.MkAbs(file), path)
 		if err == nil && strings.Contains(body, text) {
 			_, err := ts.Stdout().Write([]byte(body))
 			ts.Check(err)
@@ -166,7 +166,7 @@ func eventually(ts *testscript.TestScript, file, path, text string) {
 
 var wholeLine = regexp.MustCompile(`^http://\S+\n$`)
 
-func get(file, path string) (string, error) {
+func download(file, path string) (string, error) {
 	url, err := os.ReadFile(file)
 	if err != nil || !wholeLine.Match(url) {
 		return "", fmt.Errorf("no URL in %q: %w", url, err)

@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,12 +33,9 @@ func (a *Applier) Claims(ctx context.Context, owner object.Owner, name string) (
 		return said.Claims, nil
 	}
 	memory.claims = nil
-	mapping, err := a.config.Mapper.RESTMapping(key.GroupKind, operatorConditionVersion)
-	if meta.IsNoMatchError(err) {
-		return installation.Claims{}, nil // there is no object of a kind that is not served
-	}
-	if err != nil {
-		return installation.Claims{}, err
+	mapping, err := operatorConditionMapping(a.config.Mapper)
+	if err != nil || mapping == nil {
+		return installation.Claims{}, err // there is no object of a kind that is not served
 	}
 	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
 	if err != nil {
@@ -54,13 +52,36 @@ func (a *Applier) Claims(ctx context.Context, owner object.Owner, name string) (
 	if err != nil {
 		return installation.Claims{}, err
 	}
+	if mapping.GroupVersionKind.Version != operatorConditionVersions[0] {
+		read.Unwatched = true // what v1 has in its status changes no fingerprint
+		return read, nil
+	}
 	memory.claims = &claims{Claims: read, name: name, fingerprint: object.FingerprintOf(key.GroupKind, live)}
 	return read, nil
 }
 
-// operatorConditionVersion has the conditions in the spec, where operators write them. Of v1
-// they are not a part.
-const operatorConditionVersion = "v2"
+// operatorConditionVersions are those that can be read, the preferred one first. v2 has the
+// conditions of operators in the spec, and v1 in the status.
+var operatorConditionVersions = []string{"v2", "v1"}
+
+// operatorConditionMapping is nil if the kind is not served. It fails if it is in other versions
+// alone, or if it is not known how it is served: somebody may object then.
+func operatorConditionMapping(mapper meta.RESTMapper) (*meta.RESTMapping, error) {
+	for _, version := range operatorConditionVersions {
+		mapping, err := mapper.RESTMapping(object.OperatorConditionKind, version)
+		if err == nil || !meta.IsNoMatchError(err) {
+			return mapping, err
+		}
+	}
+	mapping, err := mapper.RESTMapping(object.OperatorConditionKind)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, fmt.Errorf("%s is served as %s alone, and it takes one of %q", object.OperatorConditionKind, mapping.GroupVersionKind.Version, operatorConditionVersions)
+}
 
 // Begun is the revision that was begun and has not been finished; nil if there is none.
 func (a *Applier) Begun(ctx context.Context, owner object.Owner) (*installation.Revision, error) {

@@ -103,22 +103,6 @@ func TestCustomResourcesAreDeletedInPart(t *testing.T) {
 	}
 }
 
-// TestDeletionOfCustomResourcesEndsWithThePolicy has somebody have another uninstall policy while
-// custom resources are being deleted.
-func TestDeletionOfCustomResourcesEndsWithThePolicy(t *testing.T) {
-	t.Parallel()
-	deletions := 0
-	applier, _ := listsForever(t, &deletions)
-	client, err := impersonation.As(applier.clients, types.NamespacedName{Namespace: "n", Name: "a"}, metadata.NewForConfigAndClient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = deleteAll(t.Context(), client, schema.GroupVersionResource{Group: "a.test", Version: "v1", Resource: "parcels"}, func() error { return object.ErrOwnerGone })
-	if !errors.Is(err, object.ErrOwnerGone) || deletions != confirmEach {
-		t.Errorf("%d deletions, error %v", deletions, err)
-	}
-}
-
 // TestHeldByASpec: what an older spec has decided is not done for a newer one.
 func TestHeldByASpec(t *testing.T) {
 	t.Parallel()

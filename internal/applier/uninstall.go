@@ -44,16 +44,42 @@ func (a *Applier) KeepDefinitions(ctx context.Context, owner object.Owner) (kept
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(patches)) {
-		options := metav1.PatchOptions{FieldManager: object.FieldManager}
+	keep := func(name string, dryRun ...string) error {
+		options := metav1.PatchOptions{FieldManager: object.FieldManager, DryRun: dryRun}
 		_, err := client.Resource(usage.DefinitionResource).Patch(ctx, name, types.MergePatchType, patches[name], options)
 		if err != nil && !apierrors.IsNotFound(err) {
-			return kept, fmt.Errorf("CustomResourceDefinition %q: %w", name, err)
+			return fmt.Errorf("CustomResourceDefinition %q: %w", name, err)
+		}
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(patches))
+	if err := keepsAll(names, keep); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := keep(name); err != nil {
+			return kept, err
 		}
 		kept = append(kept, name)
 		log.FromContext(ctx).Info("keeps the definition", "object", object.Key{GroupKind: object.DefinitionKind, Name: name}.Logged())
 	}
 	return kept, nil
+}
+
+// keepsAll tries in dry runs to keep all of several definitions: what is repaired after a refusal
+// would be owned again, and the next try begin anew. A webhook with side effects is not called in
+// a dry run, which then tells nothing.
+func keepsAll(names []string, keep func(name string, dryRun ...string) error) error {
+	if len(names) < 2 {
+		return nil
+	}
+	var errs []error
+	for _, name := range names {
+		if err := keep(name, metav1.DryRunAll); err != nil && !apierrors.IsBadRequest(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // keepingPatches are those of all definitions that are there, by their names. It only reads.
@@ -106,8 +132,8 @@ func keepingPatch(owner object.Owner, live *unstructured.Unstructured) ([]byte, 
 // goes on.
 const maxDeleted = 500
 
-// DeleteCustomResources deletes what there is of the kinds of the definitions of an
-// extension, and does not wait for it. It may leave some for the next call. It reads and
+// DeleteCustomResources deletes what there is of the kinds of the definitions that go with an
+// extension, and does not wait for it. A definition that has other owners stays. It may leave some for the next call. It reads and
 // deletes as the ServiceAccount. It fails with [object.ErrOwnerGone] if the content is to
 // stay by now.
 func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner) error {
@@ -122,12 +148,15 @@ func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner)
 	a.memory(owner).uses.forget() // they are told otherwise from now on
 	var errs []error
 	for _, one := range definitions {
-		if err := a.confirm(ctx, owner); err != nil {
-			return err
+		if one.Shared {
+			continue
 		}
 		err := one.Err
 		if err == nil {
 			err = deleteAll(ctx, client, one.Resource, func() error { return a.confirm(ctx, owner) })
+		}
+		if errors.Is(err, object.ErrOwnerGone) {
+			return err
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("custom resources of %s: %w", one.Name, err))
@@ -140,11 +169,11 @@ func (a *Applier) DeleteCustomResources(ctx context.Context, owner object.Owner)
 const confirmEach = 20
 
 // deleteAll deletes exactly the objects that it reads, up to [maxDeleted], as long as that is
-// confirmed.
+// confirmed: first after they were read, which may have taken long.
 func deleteAll(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, confirm func() error) error {
 	found, err := undeleted(ctx, client, resource)
 	for i := range found {
-		if i > 0 && i%confirmEach == 0 {
+		if i%confirmEach == 0 {
 			if err := confirm(); err != nil {
 				return err
 			}

@@ -3,6 +3,8 @@ package applier_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +121,48 @@ func TestUsesWithoutRights(t *testing.T) {
 	}
 	if _, err := f.applier.KeepDefinitions(t.Context(), f.owner); err == nil {
 		t.Error("a definition is kept without the right to")
+	}
+}
+
+// TestKeepingAllOrNothing has a ServiceAccount that may write one definition of two: if that one
+// were let go of, the repair of what is held would own it again, and so on.
+func TestKeepingAllOrNothing(t *testing.T) {
+	t.Parallel()
+	f := newPowerlessFixture(t, "keeps-all")
+	bind := func(name, role string) *rbacv1.ClusterRoleBinding {
+		binding := &rbacv1.ClusterRoleBinding{}
+		binding.Name = name
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.owner.Namespace, Name: account}}
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+		create(t, binding)
+		return binding
+	}
+	all := bind(f.owner.Namespace, "cluster-admin")
+	f.waitAllowed(t)
+	one, other := definitionIn(t, "keeps-one.test"), definitionIn(t, "keeps-other.test")
+	f.apply(t, "1.0.0", one, other)
+	role := &rbacv1.ClusterRole{}
+	role.Name = f.owner.Namespace + "-some"
+	groups, definitions := []string{"apiextensions.k8s.io"}, []string{"customresourcedefinitions"}
+	role.Rules = []rbacv1.PolicyRule{
+		{APIGroups: groups, Resources: definitions, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: groups, Resources: definitions, Verbs: []string{"patch"}, ResourceNames: []string{one.GetName()}},
+	}
+	create(t, role)
+	bind(role.Name, role.Name)
+	if err := admin.Delete(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	f.waitMay(t, false, authorizationv1.ResourceAttributes{Verb: "patch", Group: groups[0], Resource: definitions[0], Name: other.GetName()})
+	f.waitMay(t, true, authorizationv1.ResourceAttributes{Verb: "patch", Group: groups[0], Resource: definitions[0], Name: one.GetName()})
+
+	kept, err := f.applier.KeepDefinitions(t.Context(), f.owner)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("customresourcedefinitions.apiextensions.k8s.io %q is forbidden", other.GetName())) || len(kept) > 0 {
+		t.Errorf("kept %q, error %v", kept, err)
+	}
+	live := &apiextensionsv1.CustomResourceDefinition{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Name: one.GetName()}, live); err != nil || !f.owner.IsOwnerOf(live) {
+		t.Errorf("%s was let go of (%v)", one.GetName(), err)
 	}
 }
 
@@ -276,6 +320,43 @@ func TestDeletionsInOrder(t *testing.T) {
 	})
 	if f.live(t, "c") == nil {
 		t.Error("something else was deleted")
+	}
+}
+
+// TestSharedDefinitionsStay has a definition that somebody else owns too: it does not go with the
+// extension, so that its custom resources are not deleted before.
+func TestSharedDefinitionsStay(t *testing.T) {
+	t.Parallel()
+	const group = "shared-definitions.test"
+	f := newFixture(t, "shared-definitions")
+	f.apply(t, "1.0.0", definitionIn(t, group), configMap("c", "v"))
+	other := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": group},
+	}}
+	if err := admin.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), other) })
+	definition := definitionIn(t, group)
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
+		t.Fatal(err)
+	}
+	definition.SetOwnerReferences(append(definition.GetOwnerReferences(), metav1.OwnerReference{
+		APIVersion: other.GetAPIVersion(), Kind: other.GetKind(), Name: other.GetName(), UID: other.GetUID(),
+	}))
+	if err := admin.Update(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	one := parcelIn(group, "default", "one")
+	eventually(t, "creating a custom resource", func() bool { return admin.Create(t.Context(), one) == nil })
+	if err := f.applier.DeleteCustomResources(t.Context(), f.owner); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil || one.GetDeletionTimestamp() != nil {
+		t.Errorf("a custom resource of a definition that stays was deleted (%v)", err)
+	}
+	if uses := f.uses(t).Definitions; len(uses) != 1 || !uses[0].Shared || uses[0].Count != 1 {
+		t.Errorf("got %+v", uses)
 	}
 }
 

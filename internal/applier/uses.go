@@ -44,7 +44,7 @@ func (a *Applier) Uses(ctx context.Context, owner object.Owner) (installation.Us
 	return uses, nil
 }
 
-// ownedDefinitions are the definitions that go with an extension, sorted.
+// ownedDefinitions are the definitions that an extension owns, sorted.
 func (a *Applier) ownedDefinitions(ctx context.Context, owner object.Owner) ([]usage.Definition, error) {
 	client, err := impersonation.Listing(a.clients, metadata.NewForConfigAndClient)
 	if err != nil {
@@ -77,7 +77,7 @@ type listedUse struct {
 
 func (l listers) list(ctx context.Context, owner object.Owner, one usage.Definition) listedUse {
 	failed := func(err error) listedUse {
-		return listedUse{Use: installation.Use{Definition: one.Name, Err: err}, resource: one.Resource}
+		return listedUse{Use: installation.Use{Definition: one.Name, Shared: one.Shared, Err: err}, resource: one.Resource}
 	}
 	if one.Err != nil {
 		return failed(one.Err)

@@ -29,6 +29,7 @@ const (
 // The result has what a Record says of them.
 func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits, room *diskspace.Holding) (Record, error) {
 	var index indexBuilder
+	var summary summaryWriter
 	schemas := map[string]int{}
 	content, err := writeFile(filepath.Join(folder, contentFile), func(w io.Writer) error {
 		bounded := &boundedWriter{dst: &roomWriter{dst: w, room: room}, limit: limits.Bytes}
@@ -37,6 +38,7 @@ func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits
 				return &fbc.LimitError{What: "objects", Limit: int64(limits.Content.Objects)}
 			}
 			index.add(o, line)
+			summary.add(o)
 			if o.Schema == schemaPackage || o.Schema == schemaBundle {
 				schemas[o.Schema]++
 			}
@@ -60,6 +62,10 @@ func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits
 	if err != nil {
 		return Record{}, err
 	}
+	summarized, err := summary.write(folder, content.bytes, written.bytes, room)
+	if err != nil {
+		return Record{}, err
+	}
 	encoded, err := writeEncoded(ctx, folder, content.bytes, limits.Bytes-content.bytes, room)
 	if err != nil {
 		return Record{}, err
@@ -69,6 +75,7 @@ func writeContent(ctx context.Context, folder string, files fs.FS, limits Limits
 		Packages: schemas[schemaPackage], Bundles: schemas[schemaBundle],
 		Bytes: content.bytes, SHA256: content.sha256,
 		IndexBytes: written.bytes, IndexSHA256: written.sha256,
+		SummaryBytes: summarized.bytes, SummarySHA256: summarized.sha256,
 		Encoded: encoded,
 	}, atomicfile.SyncDir(folder)
 }

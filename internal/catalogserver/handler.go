@@ -18,10 +18,11 @@ const maxQueryBytes = 8 << 10
 //
 //	GET, HEAD /catalogs/{name}/api/v1/all
 //	GET, HEAD /catalogs/{name}/api/v1/metas?schema=&package=&name=
+//	GET, HEAD /catalogs/{name}/api/v1/summary
 //
 // The first is for all of a catalog, in whole or in ranges of bytes, the second
-// for the objects of a Query. A reply is of one version of the content, however
-// long it takes, and holds nothing up: where the space of content that was replaced is
+// for the objects of a Query, the third for the summary that package catalogsummary
+// makes. A reply is of one version of the content, however long it takes, and holds nothing up: where the space of content that was replaced is
 // needed, it is cut. It has an entity tag and a modification
 // time, says which image it is from, and is compressed for who accepts that. A name that no catalog can have
 // and parameters of no Query are answered with 400, a catalog without content
@@ -33,6 +34,7 @@ func Handler(store *Store) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /catalogs/{name}/api/v1/all", h.all)
 	mux.HandleFunc("GET /catalogs/{name}/api/v1/metas", h.metas)
+	mux.HandleFunc("GET /catalogs/{name}/api/v1/summary", h.summary)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept-Encoding")
 		if len(r.URL.RawQuery) > maxQueryBytes {
@@ -50,7 +52,8 @@ type handler struct {
 
 // all takes any parameters, and ignores them.
 func (h handler) all(w http.ResponseWriter, r *http.Request) {
-	h.serve(w, normalized(r, true), Query{}, true)
+	all := func(s *Snapshot) (Selection, error) { return s.All(), nil }
+	h.serve(w, normalized(r, true), asked{pick: all, whole: true, ranges: true})
 }
 
 // metas serves no ranges, like others that serve this API.
@@ -60,12 +63,27 @@ func (h handler) metas(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	h.serve(w, normalized(r, false), q, false)
+	objects := func(s *Snapshot) (Selection, error) { return s.Select(q) }
+	h.serve(w, normalized(r, false), asked{pick: objects, whole: q == Query{}})
 }
 
-func (h handler) serve(w http.ResponseWriter, r *http.Request, q Query, ranges bool) {
+// summary takes any parameters, and ignores them.
+func (h handler) summary(w http.ResponseWriter, r *http.Request) {
+	h.serve(w, normalized(r, false), asked{pick: (*Snapshot).Summary})
+}
+
+// asked is what a request is for.
+type asked struct {
+	pick func(*Snapshot) (Selection, error)
+	// whole says that it is all of the content, which is stored in codings too.
+	whole bool
+	// ranges says that parts of it can be asked for.
+	ranges bool
+}
+
+func (h handler) serve(w http.ResponseWriter, r *http.Request, wish asked) {
 	snapshot, err := h.store.open(r.PathValue("name"), func(rec Record) coding {
-		if q != (Query{}) {
+		if !wish.whole {
 			return identity
 		}
 		return suitable(r, rec.Bytes, rec.SHA256)
@@ -76,13 +94,13 @@ func (h handler) serve(w http.ResponseWriter, r *http.Request, q Query, ranges b
 	}
 	// There is nothing to lose in a file that was only read.
 	defer func() { _ = snapshot.Close() }()
-	selection, err := snapshot.Select(q)
+	selection, err := wish.pick(snapshot)
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	w.Header().Set(ResolvedSourceHeader, snapshot.Record.Canonical)
-	answer := reply{selection: selection, modified: snapshot.Record.StoredAt, ranges: ranges}
+	answer := reply{selection: selection, modified: snapshot.Record.StoredAt, ranges: wish.ranges}
 	if snapshot.encoded != nil {
 		answer.encoded = snapshot.encoded
 	}

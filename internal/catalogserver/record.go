@@ -20,6 +20,7 @@ const (
 	recordTemp  = ".current-"
 	contentFile = "catalog.jsonl"
 	indexFile   = "catalog.index"
+	summaryFile = "catalog.summary"
 
 	// recordFormat changes whenever older records can no longer be read right.
 	recordFormat = 3
@@ -56,6 +57,10 @@ type Record struct {
 	IndexBytes  int64  `json:"indexBytes"`
 	IndexSHA256 string `json:"indexSHA256"`
 
+	// SummaryBytes and SummarySHA256 describe its summary, if it has one.
+	SummaryBytes  int64  `json:"summaryBytes,omitempty"`
+	SummarySHA256 string `json:"summarySHA256,omitempty"`
+
 	// Encoded describes the content in the codings in which it is stored, too.
 	Encoded map[coding]EncodedFile `json:"encoded,omitempty"`
 
@@ -70,9 +75,12 @@ func (r Record) key(catalog string) contentKey {
 	return contentKey{catalog: catalog, folder: r.Folder}
 }
 
-// sizeOnDisk is what the content, its copies and its index take, in bytes.
+// sizeOnDisk is what the content, its copies, its index and its summary take, in bytes.
 func (r Record) sizeOnDisk() int64 {
 	size := diskspace.Blocks(r.Bytes) + diskspace.Blocks(r.IndexBytes)
+	if r.SummarySHA256 != "" {
+		size += diskspace.Blocks(r.SummaryBytes)
+	}
 	for _, stored := range r.Encoded {
 		size += diskspace.Blocks(stored.Bytes)
 	}
@@ -106,6 +114,9 @@ func readRecord(folder string) (Record, error) {
 	files := map[string]fileDigest{
 		contentFile: {rec.Bytes, rec.SHA256},
 		indexFile:   {rec.IndexBytes, rec.IndexSHA256},
+	}
+	if rec.SummarySHA256 != "" {
+		files[summaryFile] = fileDigest{rec.SummaryBytes, rec.SummarySHA256}
 	}
 	for as, stored := range rec.Encoded {
 		if !slices.Contains(codings, as) || as == identity {

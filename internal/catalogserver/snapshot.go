@@ -16,6 +16,8 @@ type Snapshot struct {
 	Record Record
 
 	content, index *os.File
+	// summary is nil if there is none.
+	summary *os.File
 	// encoded is the content in the coding that it was opened for; nil if that is not
 	// stored.
 	encoded *os.File
@@ -34,6 +36,9 @@ func openSnapshot(folder string, rec Record, as coding) (*Snapshot, error) {
 	s.content, err = openSized(filepath.Join(folder, rec.Folder, contentFile), rec.Bytes)
 	if err == nil {
 		s.index, err = openSized(filepath.Join(folder, rec.Folder, indexFile), rec.IndexBytes)
+	}
+	if rec.SummarySHA256 != "" && err == nil {
+		s.summary, err = openSized(filepath.Join(folder, rec.Folder, summaryFile), rec.SummaryBytes)
 	}
 	if stored, ok := rec.Encoded[as]; ok && err == nil {
 		s.encoded, err = openSized(filepath.Join(folder, rec.Folder, as.file()), stored.Bytes)
@@ -93,7 +98,7 @@ func (s *Snapshot) Close() error {
 func (s *Snapshot) close() error {
 	s.closing.Do(func() {
 		var errs []error
-		for _, file := range []*os.File{s.content, s.index, s.encoded} {
+		for _, file := range []*os.File{s.content, s.index, s.summary, s.encoded} {
 			if file != nil {
 				errs = append(errs, file.Close())
 			}

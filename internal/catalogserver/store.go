@@ -270,8 +270,8 @@ func (s *Store) publish(name string, rec Record) error {
 	return nil
 }
 
-// fit makes room for content, without the copies in codings if there is no space for
-// them.
+// fit makes room for content, without the copies in codings and the summary if there is no
+// space for them.
 func (s *Store) fit(name string, rec *Record) error {
 	room := s.room(name)
 	err := room.Resize(rec.sizeOnDisk())
@@ -284,6 +284,14 @@ func (s *Store) fit(name string, rec *Record) error {
 		}
 	}
 	rec.Encoded = nil
+	err = room.Resize(rec.sizeOnDisk())
+	if _, full := errors.AsType[*diskspace.FullError](err); !full || rec.SummarySHA256 == "" {
+		return err
+	}
+	if err := os.Remove(filepath.Join(s.folder(name), rec.Folder, summaryFile)); err != nil {
+		return err
+	}
+	rec.SummaryBytes, rec.SummarySHA256 = 0, ""
 	return room.Resize(rec.sizeOnDisk())
 }
 

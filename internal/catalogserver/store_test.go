@@ -399,7 +399,7 @@ func TestRestart(t *testing.T) {
 			}
 			want := 0
 			if tt.kept {
-				want = 5
+				want = 6
 			}
 			if got := tree(t, dir); len(got) != want {
 				t.Errorf("left files %v", got)
@@ -413,19 +413,21 @@ func TestRestart(t *testing.T) {
 func TestEncodedContentIsBounded(t *testing.T) {
 	t.Parallel()
 	size := int64(len(catalogText))
-	// The index has some 670 bytes, and each copy more than a hundred.
-	const plain, ample = 2, 4
+	// The index has some 670 bytes, each copy more than a hundred, and the summary 26.
+	const bare, plain, ample = 2, 3, 5
 	for name, tt := range map[string]struct {
 		text        string
 		limit       int64
 		space, work int64
 		want        int
+		summary     bool
 	}{
-		"room":                        {catalogText, 2 * size, blocks(ample), blocks(ample), 2},
-		"no room":                     {catalogText, size, blocks(ample), blocks(ample), 0},
-		"no space":                    {catalogText, 2 * size, blocks(plain), blocks(ample), 0},
-		"no space while it is stored": {catalogText, 2 * size, blocks(ample), size + 700, 0},
-		"small":                       {objectP, 2 * size, blocks(ample), blocks(ample), 0},
+		"room":                        {catalogText, 2 * size, blocks(ample), blocks(ample), 2, true},
+		"no room":                     {catalogText, size, blocks(ample), blocks(ample), 0, true},
+		"no space":                    {catalogText, 2 * size, blocks(plain), blocks(ample), 0, true},
+		"no space for a summary":      {catalogText, 2 * size, blocks(bare), blocks(ample), 0, false},
+		"no space while it is stored": {catalogText, 2 * size, blocks(ample), size + 700, 0, true},
+		"small":                       {objectP, 2 * size, blocks(ample), blocks(ample), 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -436,7 +438,11 @@ func TestEncodedContentIsBounded(t *testing.T) {
 			})
 			put(t, s, "c", "1", files(map[string]string{"a": tt.text}))
 			rec, _ := s.Record("c")
-			if len(rec.Encoded) != tt.want || len(tree(t, dir)) != 3+tt.want {
+			stored := 3 + tt.want
+			if tt.summary {
+				stored++
+			}
+			if len(rec.Encoded) != tt.want || (rec.SummarySHA256 != "") != tt.summary || len(tree(t, dir)) != stored {
 				t.Errorf("got codings %v, files %v", rec.Encoded, tree(t, dir))
 			}
 			for _, coding := range []string{"gzip", "zstd"} {

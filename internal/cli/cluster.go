@@ -146,11 +146,18 @@ func (c *Cluster) extensionNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
+// InspectConfig is how package inspect reaches the cluster. The error may be a
+// *program.UsageError.
+func (c *Cluster) InspectConfig() (inspect.Config, error) {
+	config, err := c.Config()
+	return inspect.Config{REST: config, SystemNamespace: c.systemNamespace, Now: time.Now}, err
+}
+
 // Inspect looks at the cluster. The error says that there is no way to it.
 func (c *Cluster) Inspect(ctx context.Context) (*inspect.Cluster, error) {
-	config, err := c.Config()
+	config, err := c.InspectConfig()
 	if err != nil {
 		return nil, err
 	}
-	return inspect.New(ctx, inspect.Config{REST: config, SystemNamespace: c.systemNamespace, Now: time.Now})
+	return inspect.New(ctx, config)
 }

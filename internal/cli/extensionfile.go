@@ -51,7 +51,7 @@ func readExtension(ctx context.Context, path string, stdin io.Reader) (*ocv1.Clu
 		if found != nil {
 			return errors.New("there is more than one ClusterExtension in it")
 		}
-		found, err = extensionOf(object)
+		found, err = extensionOf(ctx, object)
 		return err
 	})
 	if err == nil && found == nil {
@@ -80,8 +80,8 @@ func checkKeys(data []byte) error {
 	}
 }
 
-// extensionOf refuses what the API server would refuse for its form.
-func extensionOf(object *unstructured.Unstructured) (*ocv1.ClusterExtension, error) {
+// extensionOf refuses what the API server would refuse for its form, and for its values.
+func extensionOf(ctx context.Context, object *unstructured.Unstructured) (*ocv1.ClusterExtension, error) {
 	ext := &ocv1.ClusterExtension{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, ext, true); err != nil {
 		return nil, fmt.Errorf("ClusterExtension %q: %w", object.GetName(), err)
@@ -97,6 +97,9 @@ func extensionOf(object *unstructured.Unstructured) (*ocv1.ClusterExtension, err
 		if problems := field.check(field.value); len(problems) > 0 {
 			return nil, fmt.Errorf("ClusterExtension %q: %s %q: %s", ext.Name, field.name, field.value, problems[0])
 		}
+	}
+	if err := checkSchema(ctx, object); err != nil {
+		return nil, fmt.Errorf("ClusterExtension %q: %w", ext.Name, err)
 	}
 	// Whoever had it printed had these from another time.
 	ext.UID, ext.Status = "", ocv1.ClusterExtensionStatus{}

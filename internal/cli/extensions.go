@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
@@ -20,7 +22,7 @@ import (
 const fieldManager = "kubectl-extension"
 
 // Extensions are the ClusterExtensions of a cluster, with the rights of the person who calls.
-type Extensions struct{ api dynamic.ResourceInterface }
+type Extensions struct{ api, watches dynamic.ResourceInterface }
 
 // NamedExtension is for a command that takes the name of one, and gives it with a way to all,
 // which reaches the cluster with the first request.
@@ -36,11 +38,36 @@ func (c *Cluster) NamedExtension(command *cobra.Command, args []string) (string,
 	if err != nil {
 		return "", nil, err
 	}
+	extensions, err := newExtensions(config)
+	return name, extensions, err
+}
+
+// AllExtensions gives a command a way to all of them.
+func (c *Cluster) AllExtensions(command *cobra.Command) (*Extensions, error) {
+	config, err := c.Config()
+	if usage, ok := errors.AsType[*program.UsageError](err); ok {
+		return nil, program.Misuse(command, usage.Err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newExtensions(config)
+}
+
+// newExtensions has a client for watches besides, which end when nobody waits for them any more.
+func newExtensions(config *rest.Config) (*Extensions, error) {
+	endless := rest.CopyConfig(config)
+	endless.Timeout = 0
 	api, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return "", nil, fmt.Errorf("setting up a client: %w", err)
+		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
-	return name, &Extensions{api: api.Resource(ocv1.GroupVersion.WithResource("clusterextensions"))}, nil
+	watches, err := dynamic.NewForConfig(endless)
+	if err != nil {
+		return nil, fmt.Errorf("setting up a client: %w", err)
+	}
+	resource := ocv1.GroupVersion.WithResource("clusterextensions")
+	return &Extensions{api: api.Resource(resource), watches: watches.Resource(resource)}, nil
 }
 
 // Get reads one. The error is that of the API server.
@@ -49,9 +76,13 @@ func (e *Extensions) Get(ctx context.Context, name string) (*ocv1.ClusterExtensi
 	if err != nil {
 		return nil, fmt.Errorf("reading ClusterExtension %q: %w", name, err)
 	}
+	return typed(found)
+}
+
+func typed(object *unstructured.Unstructured) (*ocv1.ClusterExtension, error) {
 	ext := &ocv1.ClusterExtension{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, ext); err != nil {
-		return nil, fmt.Errorf("reading ClusterExtension %q: %w", name, err)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, ext); err != nil {
+		return nil, fmt.Errorf("reading ClusterExtension %q: %w", object.GetName(), err)
 	}
 	return ext, nil
 }

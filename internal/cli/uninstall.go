@@ -54,5 +54,8 @@ func uninstallHeading(made preview.Uninstall) []string {
 	if made.PolicyUnknown != "" {
 		lines = append(lines, made.PolicyUnknown)
 	}
-	return append(lines, made.Counts.String())
+	if made.Deleting != "" {
+		lines = append(lines, made.Deleting)
+	}
+	return append(lines, made.Sum())
 }

@@ -109,6 +109,9 @@ func (p *PendingError) Error() string {
 			text += ", as the operator would gain: " + p.Growth.Gained()
 		}
 		text += fmt.Sprintf("; to agree, set spec.source.catalog.approvedVersion to %q", p.Bundle.Version)
+		if p.Refusal != "" && p.Digest != "" {
+			text += fmt.Sprintf(" and approvedDigest to %q", p.Digest)
+		}
 	}
 	if p.Refusal != "" {
 		text += "; " + p.Refusal
@@ -162,38 +165,45 @@ func agreedTarget(wanted Wanted, observed Observed, newest *resolve.Resolution) 
 	return target
 }
 
-// chooseApproved chooses the approved version, if somebody has agreed to one and it can be
-// reached. An approval of a version that is installed, or lower, is one from before. Otherwise
-// refusal says why it is not chosen; empty if there is nothing to say.
+// chooseApproved chooses exactly the approved bundle, if somebody has agreed to one and it can
+// be reached. An approval of a version that is installed, or lower, is one from before.
+// Otherwise refusal says why it is not chosen; empty if there is nothing to say.
 func chooseApproved(wanted Wanted, observed Observed, newest Target) (_ *resolve.Resolution, refusal string) {
 	approval, installed := wanted.Approval, observed.Installation.Installed
-	if refusal := approval.mismatch(newest.Bundle.Version, digestOfImage(newest.Image)); refusal != "" {
-		return nil, refusal
-	}
-	if approval.Version == newest.Bundle.Version && approval.isUsed(newest, installed) {
+	refusal = approval.mismatch(newest.Bundle.Version, digestOfImage(newest.Image))
+	switch {
+	case refusal == "" && approval.Version == newest.Bundle.Version && approval.isUsed(newest, installed):
 		return nil, fmt.Sprintf("version %q is installed with another image: to agree to this one, set spec.source.catalog.approvedDigest, too", approval.Version)
-	}
-	if approval.Version == "" || installed != nil && !isHigher(approval.Version, installed.Bundle.Version) {
-		return nil, ""
-	}
-	unreachable := fmt.Sprintf("version %q is approved, and no catalog leads to it", approval.Version)
-	if installed != nil {
-		unreachable += " from what is installed"
-	}
-	versions, err := resolve.ParseRange("=" + approval.Version)
-	if err != nil {
-		return nil, unreachable
+	case approval.Version == "" || installed != nil && !isHigher(approval.Version, installed.Bundle.Version):
+		return nil, refusal
 	}
 	request := requestOf(wanted, observed)
-	request.Range = versions
+	request.Exactly = resolve.Exactly{Version: approval.Version, Digest: approval.Digest}
 	found, err := resolve.Resolve(request, observed.Catalogs)
-	if err != nil || found.Identity.Version != approval.Version || !allows(wanted.Request, found.Identity) {
-		return nil, unreachable
+	if err == nil && found.Identity.Version == approval.Version {
+		return &found, ""
 	}
-	if refusal := approval.mismatch(found.Identity.Version, digestOfImage(found.Image)); refusal != "" {
-		return nil, refusal
+	if refusal == "" {
+		refusal = unreachableText(request, observed.Catalogs)
 	}
-	return &found, ""
+	return nil, refusal
+}
+
+// unreachableText says why what is agreed to cannot be chosen: it is not there, or with
+// another image alone.
+func unreachableText(request resolve.Request, catalogs []resolve.Catalog) string {
+	approval := Approval{Version: request.Exactly.Version, Digest: request.Exactly.Digest}
+	request.Exactly.Digest = ""
+	if found, err := resolve.Resolve(request, catalogs); err == nil {
+		if refusal := approval.mismatch(found.Identity.Version, digestOfImage(found.Image)); refusal != "" {
+			return refusal
+		}
+	}
+	text := fmt.Sprintf("version %q is approved, and no catalog leads to it", approval.Version)
+	if request.Installed != nil {
+		text += " from what is installed"
+	}
+	return text
 }
 
 // isHigher is false if it cannot be told.
@@ -264,30 +274,46 @@ func (o *Outcome) isPendingTarget() bool {
 }
 
 // pendingOf is what the status says is pending. It has waited since a pass first came to the
-// same; it stays as it is while nothing can be chosen.
+// same; it stays as it is while nothing can be chosen, and while the image of it is pulled. The
+// digest of an image by tag is told as it was when it was pulled last.
 func pendingOf(ext *ocv1.ClusterExtension, outcome Outcome, now metav1.Time) *ocv1.PendingUpgrade {
 	known, target := ext.Status.Pending, outcome.Target
 	if outcome.Suspended != nil {
 		target = outcome.Suspended.Target
 	}
-	isUnchosen := target.Err != nil && target.Resolution == nil && ext.Status.ObservedGeneration == ext.Generation
+	waits, isSameSpec := outcome.Pending, ext.Status.ObservedGeneration == ext.Generation
+	if waits == nil && outcome.Waiting && target.isWithheld() {
+		waits = target.Pending
+	}
+	isUnchosen := target.Err != nil && target.Resolution == nil && isSameSpec
 	switch {
-	case outcome.Pending != nil:
-	case isUnchosen && outcome.Installed != nil:
+	case waits != nil:
+	case isUnchosen && outcome.Installed != nil, outcome.Waiting && isSameSpec && isPending(known, target.Bundle):
 		return known.DeepCopy()
 	default:
 		return nil
 	}
 	pending := &ocv1.PendingUpgrade{
-		Bundle: ocv1.BundleMetadata{Name: outcome.Pending.Bundle.Name, Version: outcome.Pending.Bundle.Version},
-		Digest: outcome.Pending.Digest,
+		Bundle: ocv1.BundleMetadata{Name: waits.Bundle.Name, Version: waits.Bundle.Version},
+		Digest: waits.Digest,
 		Since:  now,
 
 		PlanSummary: outcome.PlanSummary,
 	}
-	if known != nil && known.Bundle.Name == pending.Bundle.Name && known.Bundle.Version == pending.Bundle.Version && known.Digest == pending.Digest {
+	if !isPending(known, waits.Bundle) {
+		return pending
+	}
+	if pending.Digest == "" {
+		pending.Digest = known.Digest
+	}
+	if pending.Digest == known.Digest {
 		pending.Since = known.Since
 		pending.PlanSummary = cmp.Or(outcome.PlanSummary, known.PlanSummary)
 	}
 	return pending
+}
+
+// isPending says that a bundle is known to be pending.
+func isPending(known *ocv1.PendingUpgrade, bundle bundle.Identity) bool {
+	return known != nil && known.Bundle.Name == bundle.Name && known.Bundle.Version == bundle.Version
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,5 +140,62 @@ func TestNothingIsRepairedWhileSuspendedAndHeldUp(t *testing.T) {
 	_, _ = w.reconcile(t)
 	if slices.Contains(w.did, "repair") {
 		t.Errorf("did %q, although it is suspended", w.did)
+	}
+}
+
+// What is told to be pending stays as it was told until something else is known.
+func TestPendingStays(t *testing.T) {
+	t.Parallel()
+	since, now := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(1000, 0))
+	next := Target{Action: Upgrade, Bundle: identity("1.1.0"), Image: "registry.test/p:v", Resolution: &resolve.Resolution{}}
+	waits := &PendingError{Bundle: identity("1.1.0"), Image: next.Image, Manual: true}
+	withheld, other := next, next
+	withheld.Pending, other.Bundle = waits, identity("1.2.0")
+	pinned := *waits
+	pinned.Digest = otherDigest
+	for name, tc := range map[string]struct {
+		reason  string
+		outcome Outcome
+		anew    bool // the spec is another one
+		want    *ocv1.PendingUpgrade
+	}{
+		"by tag, while suspended": {
+			reason: "nothing was pulled", anew: true, outcome: Outcome{Suspended: &Suspension{Target: withheld}, Pending: waits},
+			want: &ocv1.PendingUpgrade{Digest: oneDigest, Since: since},
+		},
+		"of another digest": {
+			reason: "it is other content", outcome: Outcome{Target: withheld, Pending: &pinned},
+			want: &ocv1.PendingUpgrade{Digest: otherDigest, Since: now},
+		},
+		"while it is pulled": {
+			reason: "it waits whatever that is", anew: true, outcome: Outcome{Target: withheld, Waiting: true, Fetching: true},
+			want: &ocv1.PendingUpgrade{Digest: oneDigest, Since: since},
+		},
+		"while it is pulled, for its rights": {
+			reason: "whether they grow is not known yet, and nothing has changed", outcome: Outcome{Target: next, Waiting: true, Fetching: true},
+			want: &ocv1.PendingUpgrade{Digest: oneDigest, Since: since},
+		},
+		"while it is pulled, after an edit": {
+			reason: "somebody may have agreed to it", anew: true, outcome: Outcome{Target: next, Waiting: true, Fetching: true},
+		},
+		"while another one is pulled": {reason: "it is that one now", outcome: Outcome{Target: other, Waiting: true, Fetching: true}},
+		"before the first write":      {reason: "it waits no more", outcome: Outcome{Target: next}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ext := &ocv1.ClusterExtension{}
+			ext.Generation, ext.Status.ObservedGeneration = 2, 2
+			if tc.anew {
+				ext.Generation = 3
+			}
+			ext.Status.Pending = &ocv1.PendingUpgrade{Bundle: ocv1.BundleMetadata{Name: "p.v1.1.0", Version: "1.1.0"}, Digest: oneDigest, Since: since}
+			if tc.want != nil {
+				tc.want.Bundle = ext.Status.Pending.Bundle
+			}
+			tc.outcome.Installed = &installation.Revision{Bundle: identity("1.0.0")}
+			if diff := cmp.Diff(tc.want, pendingOf(ext, tc.outcome, now)); diff != "" {
+				t.Errorf("%s: pending (-want +got):\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -165,6 +165,28 @@ func TestAgreedTarget(t *testing.T) {
 			installed: "1.0.0", catalog: skipping("@"+otherDigest, "1.0.0", "1.1.0"), action: Keep, version: "1.0.0", pending: "1.1.0", digest: otherDigest,
 			refusal: `version "1.1.0" is approved with the image ` + oneDigest + `, and its image is ` + otherDigest,
 		},
+		"a release": {
+			reason: "it is chosen, and not another one of the version", approval: manual("1.1.0+1", ""),
+			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.1.0", "1.1.0+1", "1.1.0+2"), action: Upgrade, version: "1.1.0+1",
+		},
+		"no release, of a version with some": {
+			reason: "no later release was agreed to", approval: manual("1.1.0", ""),
+			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.1.0", "1.1.0+1"), action: Upgrade, version: "1.1.0",
+		},
+		"a release of what is installed": {
+			reason: "it is later", approval: manual("1.0.0+1", ""),
+			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.0.0+1", "1.0.0+2"), action: Upgrade, version: "1.0.0+1",
+		},
+		"a release that is gone": {
+			reason: "no other one was agreed to", approval: manual("1.1.0+1", ""),
+			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.1.0", "1.1.0+2"), action: Keep, version: "1.0.0", pending: "1.1.0+2",
+			refusal: `version "1.1.0+1" is approved, and no catalog leads to it from what is installed`,
+		},
+		"an earlier version, with another image than is agreed to": {
+			reason: "what is in the way is told", approval: manual("1.1.0", oneDigest),
+			installed: "1.0.0", catalog: skipping("@"+otherDigest, "1.0.0", "1.1.0", "1.2.0"), action: Keep, version: "1.0.0", pending: "1.2.0", digest: otherDigest,
+			refusal: `version "1.1.0" is approved with the image ` + oneDigest + `, and its image is ` + otherDigest,
+		},
 		"an image by tag": {
 			reason: "what it stands for is looked at when it was pulled", approval: manual("1.1.0", oneDigest),
 			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.1.0"), action: Upgrade, version: "1.1.0",
@@ -216,6 +238,23 @@ func TestAgreedTarget(t *testing.T) {
 				t.Errorf("%s: withheld is %t", tc.reason, got.isWithheld())
 			}
 		})
+	}
+}
+
+// A catalog offers under the approved version what another catalog, which comes first, has with
+// another image.
+func TestApprovedImageOfAnotherCatalog(t *testing.T) {
+	t.Parallel()
+	first, second := skipping("@"+otherDigest, "1.0.0", "1.1.0").catalog(), skipping("@"+oneDigest, "1.0.0", "1.1.0").catalog()
+	first.Priority, second.Name = 1, "d"
+	wanted := Wanted{
+		Request:  resolve.Request{Package: "p", Range: mustRange(t, "")},
+		Approval: Approval{Manual: true, Version: "1.1.0", Digest: oneDigest}, Inputs: inputsNow,
+	}
+	observed := Observed{Catalogs: []resolve.Catalog{first, second}}
+	observed.Installation.Installed = &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p@" + otherDigest, Inputs: inputsNow}
+	if got := decide(wanted, nil, observed); got.Action != Upgrade || digestOfImage(got.Image) != oneDigest {
+		t.Errorf("%s %s, want what was agreed to", got.Action, got.Image)
 	}
 }
 

@@ -54,6 +54,9 @@ type Plan struct {
 	// Objects are those of the chosen bundle; nil if none was chosen.
 	Objects []*unstructured.Unstructured
 
+	// Digest is that of the image of the chosen bundle, as it was pulled; empty if none was.
+	Digest string
+
 	// Waits says for whom the operation waits by the spec, whatever else speaks against it, and
 	// how that ends; empty if for nobody.
 	Waits string
@@ -93,6 +96,7 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 		return plan, err
 	}
 	defer files.Close()
+	plan.Digest = files.Digest
 	revision, _, err := r.build(ctx, wanted, &outcome, files)
 	plan.Objects, plan.Preflight = revision.Objects, policyFor(wanted, outcome.Target, files.Digest)
 	return plan, err

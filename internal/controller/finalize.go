@@ -48,6 +48,10 @@ func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (
 	if len(left) < len(ext.Finalizers) {
 		return r.endDeletion(ctx, ext, wanted, left)
 	}
+	policy := uninstallPolicyOf(ext, r.UninstallPolicy)
+	if progress := r.uninstallLate(ctx, ext, wanted, policy); !progress.released {
+		return r.holdDeletion(ctx, ext, progress)
+	}
 	var remaining []string
 	var err error
 	wait := timeToLook(ext, left, r.Now())
@@ -55,9 +59,16 @@ func (r *Reconciler) finalize(ctx context.Context, ext *ocv1.ClusterExtension) (
 		remaining, err = r.Deletions.Remaining(ctx, wanted.Owner)
 		wait = remainingInterval
 	}
-	_, err = r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, terminatingText(left, remaining, err))
+	text := terminatingText(left, remaining, err)
+	if policy == UninstallRefuseWhileInUse && len(heldByOthers(left)) > 0 {
+		text = excerpt.Line(text, maxText-maxPart) + tooLateText
+	}
+	_, err = r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, text)
 	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
 }
+
+// tooLateText is for a deletion that was let go of before its policy was to hold it.
+const tooLateText = "; then custom resources go too: spec.uninstall was set too late to refuse that, but can still keep them"
 
 // endDeletion removes our finalizers, after everything that has to be done or told
 // before.
@@ -94,12 +105,24 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 	case isQueued(err):
 		return r.waitToDelete(ctx, ext)
 	case wait > 0:
-		_, err = r.writeTerminating(ctx, ext, ocv1.ReasonOrphaning, stillOwnedText(err))
-		return ctrl.Result{RequeueAfter: min(wait, orphanRetry)}, client.IgnoreNotFound(err)
+		return r.holdOrphans(ctx, ext, policy, stillOwnedText(err), min(wait, orphanRetry))
 	case err != nil:
 		r.emit(ext, &transition{kind: corev1.EventTypeWarning, reason: eventNotLetGo, note: notLetGoText(err)})
 	}
 	return r.letGo(ctx, ext, wanted, left, departure{objects: objects, stay: stay, policy: policy})
+}
+
+// holdOrphans tells why an extension stays whose content is to stay, and could not be let go
+// of. Where the uninstall policy protects content that is not given up, so that somebody has to
+// act. The reason is the same then: a process that starts later reads from it that content is
+// to stay.
+func (r *Reconciler) holdOrphans(ctx context.Context, ext *ocv1.ClusterExtension, policy UninstallPolicy, text string, wait time.Duration) (ctrl.Result, error) {
+	status := terminating(ext, uninstallProgress{reason: ocv1.ReasonOrphaning, text: text}, r.Now())
+	if policy != UninstallDelete && !r.isPatient(ext) {
+		status, wait = stalledOf(status), uninstallRetry
+	}
+	_, err := r.writeHeld(ctx, ext, status)
+	return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
 }
 
 // departure is what becomes of the content of an extension that goes.
@@ -171,7 +194,10 @@ func timeToLook(ext *ocv1.ClusterExtension, left []string, now time.Time) time.D
 
 // writeTerminating gives the extension as it is then.
 func (r *Reconciler) writeTerminating(ctx context.Context, ext *ocv1.ClusterExtension, reason, text string) (*ocv1.ClusterExtension, error) {
-	status := terminating(ext, reason, text, r.Now())
+	return r.writeHeld(ctx, ext, terminating(ext, uninstallProgress{reason: reason, text: text}, r.Now()))
+}
+
+func (r *Reconciler) writeHeld(ctx context.Context, ext *ocv1.ClusterExtension, status *ocv1.ClusterExtensionStatus) (*ocv1.ClusterExtension, error) {
 	r.concluded.Store(ext.Name, status.DeepCopy()) // so that our own write wakes nobody
 	written, err := r.writeStatus(ctx, ext, status)
 	if err != nil {

@@ -65,7 +65,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		warnings: counter("extension_warnings_total",
 			"Warnings of the API server about objects that were written.", labelExtension),
 		pending: gauge("extension_approval_pending",
-			"1 while an install or upgrade waits for somebody to approve it, or else 0.", labelExtension),
+			"1 while an upgrade waits for somebody to approve it, or else 0.", labelExtension),
 		held: gauge("extension_upgrade_held",
 			"1 while an upgrade is held because the installed operator says that it cannot be upgraded.", labelExtension),
 		expiration: gauge("extension_certificate_expiration_timestamp_seconds",

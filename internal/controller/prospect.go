@@ -87,6 +87,6 @@ func (r *Reconciler) summarize(ctx context.Context, wanted Wanted, outcome Outco
 	}
 	found, err := r.Releases.Foresee(ctx, wanted.Owner, revision)
 	return preview.Summarize(preview.Facts{
-		Owner: wanted.Owner, Trials: found.Trials, Missing: found.Missing, Gains: found.Gains, Verdict: found.Verdict,
+		Owner: wanted.Owner, Trials: found.Trials, Missing: found.Missing, Gains: found.Gains, Verdict: found.Verdict, MaskEnv: true,
 	}), err
 }

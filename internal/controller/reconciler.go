@@ -155,6 +155,7 @@ func (r *Reconciler) attend(ctx context.Context, ext *ocv1.ClusterExtension) (ct
 	if r.isSuspendedSince(ctx, ext) {
 		return ctrl.Result{RequeueAfter: atOnce}, nil
 	}
+	r.recallTakenBack(ext)
 	wanted, invalid := translate(ext)
 	announced := &announcement{reconciler: r, ext: ext}
 	outcome := r.pass(ctx, wanted, invalid, announced)

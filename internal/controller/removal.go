@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
@@ -113,8 +114,9 @@ func (r *removals) forget(extension types.UID) {
 // failedRepair is why the content of an extension could not be looked after while its
 // deletion was held up, and when to try again. There is no error if it could.
 type failedRepair struct {
-	err  error
-	next time.Time
+	installed *installation.Revision
+	err       error
+	next      time.Time
 }
 
 func (r *removals) lastRepair(extension types.UID) failedRepair {

@@ -176,29 +176,50 @@ func suspendedConditions(status *ocv1.ClusterExtensionStatus, ext *ocv1.ClusterE
 	return []metav1.Condition{condition}
 }
 
-// terminating is the status of an extension that is being deleted and waits. What
-// it says of what is installed is not looked at any more.
-func terminating(ext *ocv1.ClusterExtension, reason, text string, now time.Time) *ocv1.ClusterExtensionStatus {
+// terminating is the status of an extension that is being deleted and waits. Of what is
+// installed it says how workloads are doing, as long as these are looked after.
+func terminating(ext *ocv1.ClusterExtension, progress uninstallProgress, now time.Time) *ocv1.ClusterExtensionStatus {
 	status := ext.Status.DeepCopy()
 	status.ObservedGeneration = ext.Generation
 	phase, other := ocv1.TypeReconciling, ocv1.TypeStalled
-	if reason == ocv1.ReasonDeletionBlocked {
+	if progress.reason == ocv1.ReasonDeletionBlocked {
 		phase, other = other, phase
 	}
 	meta.RemoveStatusCondition(&status.Conditions, other)
-	for _, condition := range []metav1.Condition{
-		{Type: ocv1.TypeReady, Status: metav1.ConditionFalse}, {Type: phase, Status: metav1.ConditionTrue},
-	} {
-		condition.Reason, condition.Message = reason, excerpt.Message(text)
+	conditions := []metav1.Condition{
+		{Type: ocv1.TypeReady, Status: metav1.ConditionFalse, Reason: progress.reason, Message: progress.text},
+		{Type: phase, Status: metav1.ConditionTrue, Reason: progress.reason, Message: progress.text},
+	}
+	switch {
+	case progress.available != nil:
+		conditions = append(conditions, *progress.available)
+	case meta.FindStatusCondition(status.Conditions, ocv1.TypeAvailable) != nil:
+		conditions = append(conditions, unknown(ocv1.TypeAvailable, progress.reason, messageNotLookedAt))
+	}
+	for _, condition := range append(conditions, suspendedConditions(status, ext, Outcome{})...) {
+		condition.Message = excerpt.Message(condition.Message)
 		condition.ObservedGeneration, condition.LastTransitionTime = ext.Generation, metav1.NewTime(now.Truncate(time.Second))
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	return status
 }
 
+// stalledOf is the status of an extension that is being deleted and stays until somebody acts.
+func stalledOf(status *ocv1.ClusterExtensionStatus) *ocv1.ClusterExtensionStatus {
+	stalled := status.DeepCopy()
+	if condition := meta.FindStatusCondition(status.Conditions, ocv1.TypeReconciling); condition != nil {
+		stuck := *condition
+		stuck.Type = ocv1.TypeStalled
+		meta.RemoveStatusCondition(&stalled.Conditions, ocv1.TypeReconciling)
+		meta.SetStatusCondition(&stalled.Conditions, stuck)
+	}
+	return stalled
+}
+
 const (
 	messageDeprecationUnknown = "deprecation status unknown: catalog data unavailable"
 	messageNoBundle           = "no bundle installed yet"
+	messageNotLookedAt        = "being deleted: workloads are not looked at any more"
 )
 
 // deprecationConditions tell what the catalog that won says about the package,

@@ -79,6 +79,9 @@ func suspendedText(outcome Outcome) string {
 		text += "; a resume applies " + to + " anew"
 	case target.Action == Upgrade && !target.isWithheld():
 		text += "; a resume upgrades to " + to
+		if asksOperator(outcome.Installed, target) {
+			text += ", unless the operator that is installed holds that"
+		}
 	}
 	return text
 }

@@ -3,6 +3,9 @@ package controller
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 )
 
@@ -66,4 +69,14 @@ func (r *Reconciler) isTakenBack(extension string) bool {
 	}
 	remains, _ := remainsOf(began, r.Now())
 	return remains == RemainsTakenBack
+}
+
+// recallTakenBack is for a process that has started since content was taken back, of which no
+// record tells. The status does where the operator has held the next try: that is told after what
+// is installed was repaired.
+func (r *Reconciler) recallTakenBack(ext *ocv1.ClusterExtension) {
+	ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
+	if ready != nil && ready.Reason == ocv1.ReasonUpgradeHeld {
+		r.unfinishedSince.LoadOrStore(ext.Name, time.Time{})
+	}
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -87,6 +89,12 @@ const (
 // isUsedByOthers says that there are custom resources which the extension does not own.
 func isUsedByOthers(use installation.Use) bool { return use.Count > use.Own }
 
+// unshared leaves out definitions that stay with their custom resources, because others own
+// them too.
+func unshared(uses []installation.Use) []installation.Use {
+	return slices.DeleteFunc(slices.Clone(uses), func(use installation.Use) bool { return use.Shared })
+}
+
 // uninstallStepOf decides by how definitions are used. What is not known counts as used.
 func uninstallStepOf(policy UninstallPolicy, uses []installation.Use, workloadsGone bool) uninstallStep {
 	isUnknown := func(use installation.Use) bool { return use.Err != nil }
@@ -97,6 +105,7 @@ func uninstallStepOf(policy UninstallPolicy, uses []installation.Use, workloadsG
 			return stepRefuse
 		}
 	case UninstallDeleteFirst:
+		uses = unshared(uses)
 		switch {
 		case slices.ContainsFunc(uses, isUnknown):
 			return stepRefuse
@@ -141,8 +150,10 @@ type uninstallProgress struct {
 	// queued says that it has to wait for its turn.
 	queued bool
 
-	// reason and text are for the status.
+	// reason and text are for the status, and so is how the workloads are doing; nil if
+	// nobody looks after them any more.
 	reason, text string
+	available    *metav1.Condition
 
 	// wait is when to look again, if nothing wakes the extension before.
 	wait time.Duration
@@ -174,23 +185,24 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 	case stepRefuse:
 		return r.blocked(ctx, wanted, refusedText(policy, uses.Definitions), cmp.Or(uses.RecheckAfter, uninstallRetry))
 	case stepDeleteCustomResources:
+		going := unshared(uses.Definitions)
 		_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
 			return struct{}{}, r.Uninstalls.DeleteCustomResources(ctx, owner)
 		})
 		if errors.Is(err, object.ErrOwnerGone) {
-			return decidedAnew(goingFirstText(uses.Definitions))
+			return r.decidedAnew(ext, goingFirstText(going))
 		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("custom resources are deleted", err), uninstallRetry)
 		}
-		if !slices.ContainsFunc(uses.Definitions, isUsedByOthers) {
-			return r.waitsFor(ext, goingFirstText(uses.Definitions)) // what the bundle has brought would be put back
+		if !slices.ContainsFunc(going, isUsedByOthers) {
+			return r.waitsFor(ext, goingFirstText(going)) // what the bundle has brought would be put back
 		}
-		return r.waits(ctx, ext, wanted, goingFirstText(uses.Definitions))
+		return r.waits(ctx, ext, wanted, goingFirstText(going))
 	case stepDeleteWorkloads:
 		left, err := inTime(ctx, wanted.Owner, r.Uninstalls.DeleteWorkloads)
 		if errors.Is(err, object.ErrOwnerGone) {
-			return decidedAnew("being deleted, which waits until the operator is gone")
+			return r.decidedAnew(ext, "being deleted, which waits until the operator is gone")
 		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("the operator is deleted", err), uninstallRetry)
@@ -205,8 +217,12 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 }
 
 // decidedAnew is for a deletion that somebody wants otherwise by now. The event of that brings the
-// next pass; this is in case that it is late.
-func decidedAnew(text string) uninstallProgress {
+// next pass; this is in case that it is late. In the foreground it stays so until the garbage
+// collector is done, which can take for ever.
+func (r *Reconciler) decidedAnew(ext *ocv1.ClusterExtension, text string) uninstallProgress {
+	if isForeground(ext.Finalizers) {
+		return r.waitsFor(ext, text)
+	}
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text, wait: removalRecheck}
 }
 
@@ -214,8 +230,15 @@ func decidedAnew(text string) uninstallProgress {
 // was being deleted.
 func (r *Reconciler) releaseIfUnused(ctx context.Context, wanted Wanted, policy UninstallPolicy) uninstallProgress {
 	uses, err := inTime(ctx, wanted.Owner, r.Uninstalls.Uses)
-	if err == nil && uninstallStepOf(policy, uses.Definitions, true) == stepRelease {
+	if err != nil {
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unknownUseText(err), wait: uninstallRetry}
+	}
+	switch uninstallStepOf(policy, uses.Definitions, true) {
+	case stepRelease:
 		return uninstallProgress{released: true}
+	case stepRefuse:
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: refusedText(policy, uses.Definitions), wait: uninstallRetry}
+	case stepDeleteCustomResources, stepDeleteWorkloads:
 	}
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: "being deleted, which begins again with custom resources: some were made meanwhile", wait: uninstallInterval}
 }
@@ -239,7 +262,9 @@ func (r *Reconciler) keepDefinitions(ctx context.Context, ext *ocv1.ClusterExten
 // it is not given up: nobody else has begun with it.
 func (r *Reconciler) orphanAll(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
 	r.forget(ctx, ext.Name) // or else what is orphaned would be put back
-	err := r.Deletions.Orphan(ctx, wanted.Owner)
+	_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
+		return struct{}{}, r.Deletions.Orphan(ctx, owner)
+	})
 	switch {
 	case err == nil:
 		return r.endOrphaning(ctx, ext, wanted)
@@ -261,7 +286,7 @@ func (r *Reconciler) endOrphaning(ctx context.Context, ext *ocv1.ClusterExtensio
 	case err != nil:
 		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unknownUseText(err), wait: uninstallRetry}
 	case len(uses.Definitions) > 0:
-		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: unrecordedText(uses.Definitions), wait: uninstallRetry}
+		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: UnrecordedText(uses.Definitions), wait: uninstallRetry}
 	}
 	r.removals.markOrphaning(ext.UID)
 	return uninstallProgress{released: true}
@@ -274,8 +299,20 @@ func (r *Reconciler) uninstallAmongOthers(ctx context.Context, ext *ocv1.Cluster
 	if !progress.released || policy != UninstallRefuseWhileInUse || len(heldByOthers(left)) == 0 {
 		return progress
 	}
-	text := r.blocked(ctx, wanted, terminatingText(left, nil, nil), 0).text
-	return uninstallProgress{reason: ocv1.ReasonTerminating, text: text}
+	progress = r.blocked(ctx, wanted, terminatingText(left, nil, nil), 0)
+	progress.reason = ocv1.ReasonTerminating
+	return progress
+}
+
+// uninstallLate carries out a policy by which content stays, of an extension that has none of our
+// finalizers any more: it was set after these were removed, while those of others hold the
+// extension. What the garbage collector is at work on already is left to it.
+func (r *Reconciler) uninstallLate(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
+	keeps := policy == UninstallKeep || policy == UninstallOrphan
+	if !keeps || len(heldByOthers(ext.Finalizers)) < len(ext.Finalizers) {
+		return uninstallProgress{released: true}
+	}
+	return r.uninstall(ctx, ext, wanted, policy)
 }
 
 // isPatient says that a deletion has not taken long yet.
@@ -286,8 +323,8 @@ func (r *Reconciler) isPatient(ext *ocv1.ClusterExtension) bool {
 // waits is for custom resources that are being deleted, while their operator is looked
 // after.
 func (r *Reconciler) waits(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, text string) uninstallProgress {
-	progress := r.waitsFor(ext, text)
-	progress.text = r.blocked(ctx, wanted, text, 0).text
+	progress, kept := r.waitsFor(ext, text), r.blocked(ctx, wanted, text, 0)
+	progress.text, progress.available = kept.text, kept.available
 	return progress
 }
 
@@ -295,22 +332,33 @@ func (r *Reconciler) waitsFor(ext *ocv1.ClusterExtension, text string) uninstall
 	if r.isPatient(ext) {
 		return uninstallProgress{reason: ocv1.ReasonTerminating, text: text, wait: uninstallInterval}
 	}
-	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: uninstallRetry / 2}
+	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text + "; see why they stay, " + wayOut, wait: uninstallRetry / 2}
 }
 
 // blocked is for an extension that stays until a person acts. Its content is looked after.
 func (r *Reconciler) blocked(ctx context.Context, wanted Wanted, text string, wait time.Duration) uninstallProgress {
-	if err := r.lookAfter(ctx, wanted); err != nil {
+	installed, err := r.lookAfter(ctx, wanted)
+	switch {
+	case err != nil:
 		text = excerpt.Line(text, maxText-maxPart) + "; what is installed cannot be repaired: " + excerpt.Line(err.Error(), maxList)
+	case wanted.Suspended:
+		text = excerpt.Line(text, maxText-maxPart) + "; what is installed is not repaired, as the extension is suspended"
 	}
-	return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: wait}
+	progress := uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: wait}
+	if installed != nil {
+		outcome := Outcome{Owner: wanted.Owner, Installed: installed}
+		r.observeWorkloads(wanted, &outcome)
+		progress.available = new(availableCondition(outcome))
+	}
+	return progress
 }
 
 // lookAfter repairs what an extension that is being deleted has installed. It asks the
-// cluster for nothing while nothing has changed, and seldom after an error.
-func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) error {
+// cluster for nothing while nothing has changed, and seldom after an error. It gives what is
+// installed, as far as that is known.
+func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) (*installation.Revision, error) {
 	if failed := r.removals.lastRepair(wanted.Owner.UID); failed.err != nil && r.Now().Before(failed.next) {
-		return failed.err
+		return failed.installed, failed.err
 	}
 	state, err := r.Releases.Observe(ctx, wanted.Owner)
 	if err == nil && state.Installed != nil {
@@ -325,8 +373,8 @@ func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) error {
 	if isQueued(err) || errors.Is(err, object.ErrOwnerGone) {
 		err = nil // the next pass finds out
 	}
-	r.removals.noteRepair(wanted.Owner.UID, failedRepair{err: err, next: r.Now().Add(uninstallRetry)})
-	return err
+	r.removals.noteRepair(wanted.Owner.UID, failedRepair{installed: state.Installed, err: err, next: r.Now().Add(uninstallRetry)})
+	return state.Installed, err
 }
 
 // holdDeletion tells why an extension that is being deleted stays.
@@ -338,7 +386,7 @@ func (r *Reconciler) holdDeletion(ctx context.Context, ext *ocv1.ClusterExtensio
 		progress.text = "deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " + progress.text
 	}
 	before := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
-	_, err := r.writeTerminating(ctx, ext, progress.reason, progress.text)
+	_, err := r.writeHeld(ctx, ext, terminating(ext, progress, r.Now()))
 	if err == nil && progress.reason == ocv1.ReasonDeletionBlocked && (before == nil || before.Reason != progress.reason) {
 		log.FromContext(ctx).Info("deletion is held up", keyReason, excerpt.Line(progress.text, maxText))
 	}
@@ -355,7 +403,7 @@ func (r *Reconciler) isUsedAgain(ctx context.Context, wanted Wanted, policy Unin
 	return err != nil || uninstallStepOf(policy, uses.Definitions, true) != stepRelease
 }
 
-const wayOut = "or have another spec.uninstall"
+const wayOut = "or set another spec.uninstall"
 
 // refusedText names what holds up a deletion: what is not known, counts, and the first
 // objects.
@@ -418,7 +466,9 @@ func goingFirstText(uses []installation.Use) string {
 		excerpt.Of(counts, maxList) + ": " + firstOf(first)
 }
 
-func unrecordedText(uses []installation.Use) string {
+// UnrecordedText says why definitions of which no record tells are not let go of with everything
+// else, and what to do about it; a line for a status.
+func UnrecordedText(uses []installation.Use) string {
 	names := make([]string, len(uses))
 	for i, use := range uses {
 		names[i] = use.Definition
@@ -430,13 +480,27 @@ func unrecordedText(uses []installation.Use) string {
 // KeepingText says why definitions cannot be kept and, of what is converted by a webhook, what to
 // do about it; a line for a status.
 func KeepingText(err error) string {
-	text := "deletion is refused because definitions cannot be kept: " + err.Error()
+	advice := adviceOn(err)
 	if _, ok := errors.AsType[*installation.ConversionError](err); ok {
-		text += "; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, " + wayOut
+		advice = "bring all stored objects to one version, which is the only one that is served and in status.storedVersions"
 	}
-	return excerpt.Line(text, maxText)
+	return refusal("deletion is refused because definitions cannot be kept: ", err, advice)
 }
 
 func failedUninstallText(what string, err error) string {
-	return excerpt.Line("being deleted, which waits until "+what+": "+err.Error()+"; give the ServiceAccount that right if it lacks it, "+wayOut, maxText)
+	return refusal("being deleted, which waits until "+what+": ", err, adviceOn(err))
+}
+
+// adviceOn speaks of rights only where these are what is lacking.
+func adviceOn(err error) string {
+	if apierrors.IsForbidden(err) {
+		return "give the ServiceAccount that right"
+	}
+	return "it is tried again: mend that"
+}
+
+// refusal is cut in the error, so that the advice is whole.
+func refusal(what string, err error, advice string) string {
+	advice = "; " + advice + ", " + wayOut
+	return excerpt.Line(what+err.Error(), maxText-len(advice)) + advice
 }

@@ -58,6 +58,7 @@ func TestUninstallStep(t *testing.T) {
 		used    = []installation.Use{{Definition: "a"}, {Definition: "b", Count: 1}}
 		own     = []installation.Use{{Definition: "a", Count: 2, Own: 2}}
 		unknown = []installation.Use{{Definition: "a", Err: errors.New("boom")}, {Definition: "b", Count: 1}}
+		shared  = []installation.Use{{Definition: "a", Count: 1, Shared: true}, {Definition: "b", Shared: true, Err: errors.New("boom")}, {Definition: "c"}}
 	)
 	tests := map[string]struct {
 		policy        UninstallPolicy
@@ -74,6 +75,8 @@ func TestUninstallStep(t *testing.T) {
 		"those of the bundle too":                      {policy: UninstallDeleteFirst, uses: own, want: stepDeleteCustomResources},
 		"also if what runs is gone":                    {policy: UninstallDeleteFirst, uses: used, workloadsGone: true, want: stepDeleteCustomResources},
 		"nothing is deleted that nobody has looked at": {policy: UninstallDeleteFirst, uses: unknown, want: stepRefuse},
+		"but for definitions that stay with others":    {policy: UninstallDeleteFirst, uses: shared, want: stepDeleteWorkloads},
+		"refused although others may keep them":        {policy: UninstallRefuseWhileInUse, uses: shared, want: stepRefuse},
 		"then what runs":                               {policy: UninstallDeleteFirst, uses: unused, want: stepDeleteWorkloads},
 		"then the rest":                                {policy: UninstallDeleteFirst, uses: unused, workloadsGone: true, want: stepRelease},
 		"everything at once":                           {policy: UninstallDelete, uses: used, want: stepRelease},
@@ -104,7 +107,7 @@ func TestUninstall(t *testing.T) {
 	held.Finalizers, held.Deleted = []string{"f"}, true
 	const (
 		refused = "deletion is refused while there are custom resources: 2 of widgets.p: " +
-			`Widget "a" in namespace "n", Widget "b" in namespace "n"; delete them, or have another spec.uninstall`
+			`Widget "a" in namespace "n", Widget "b" in namespace "n"; delete them, or set another spec.uninstall`
 		uses = "uses, held: true"
 		last = "uses, held: false"
 	)
@@ -142,7 +145,7 @@ func TestUninstall(t *testing.T) {
 		"not known": {
 			policy: UninstallRefuseWhileInUse, uses: [][]installation.Use{unknown}, did: []string{uses, "repair"},
 			ready: "False DeletionBlocked: deletion is refused because it is not known how many custom resources there are: " +
-				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or have another spec.uninstall`,
+				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or set another spec.uninstall`,
 			wait: uninstallRetry,
 		},
 		"not known which definitions": {
@@ -162,7 +165,7 @@ func TestUninstall(t *testing.T) {
 		"not orphaned, as no record tells of it": {
 			policy: UninstallOrphan, uses: [][]installation.Use{unused}, did: []string{"forget x", "orphan", uses},
 			ready: "False DeletionBlocked: deletion is refused because definitions would go that are to stay: widgets.p: no record tells that they are installed, nor what else is; " +
-				"delete it again with --cascade=orphan, or have another spec.uninstall",
+				"delete it again with --cascade=orphan, or set another spec.uninstall",
 			wait: uninstallRetry,
 		},
 		"not known whether all is orphaned": {
@@ -178,7 +181,7 @@ func TestUninstall(t *testing.T) {
 			policy: UninstallKeep, keepErr: &installation.ConversionError{Definition: "widgets.p", Stored: []string{"v1"}, Served: []string{"v1", "v2"}},
 			did: []string{"keep definitions", "repair"},
 			ready: `False DeletionBlocked: deletion is refused because definitions cannot be kept: CustomResourceDefinition "widgets.p" is converted by a webhook of the operator: ` +
-				"versions v1 are stored, and v1, v2 are served; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, or have another spec.uninstall",
+				"versions v1 are stored, and v1, v2 are served; bring all stored objects to one version, which is the only one that is served and in status.storedVersions, or set another spec.uninstall",
 			wait: uninstallRetry,
 		},
 		"custom resources go": {
@@ -196,7 +199,7 @@ func TestUninstall(t *testing.T) {
 		},
 		"custom resources may not be deleted": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: errors.New("boom"), did: []string{uses, "delete custom resources", "repair"},
-			ready: "False DeletionBlocked: being deleted, which waits until custom resources are deleted: boom; give the ServiceAccount that right if it lacks it, or have another spec.uninstall",
+			ready: "False DeletionBlocked: being deleted, which waits until custom resources are deleted: boom; it is tried again: mend that, or set another spec.uninstall",
 			wait:  uninstallRetry,
 		},
 		"custom resources are not to go any more": {
@@ -204,6 +207,14 @@ func TestUninstall(t *testing.T) {
 			ready: "False Terminating: being deleted, which waits until custom resources are gone, which the operator has to let go of: 2 of widgets.p: " +
 				`Widget "a" in namespace "n", Widget "b" in namespace "n"`,
 			wait: removalRecheck,
+		},
+		"custom resources do not go in the foreground": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{used}, goingErr: object.ErrOwnerGone, foreground: true, age: uninstallPatience,
+			did: []string{uses, "delete custom resources"},
+			ready: "False DeletionBlocked: deleted in the foreground, by which the cluster deletes all that it has installed, whatever its uninstall policy says; " +
+				"being deleted, which waits until custom resources are gone, which the operator has to let go of: 2 of widgets.p: " +
+				`Widget "a" in namespace "n", Widget "b" in namespace "n"; see why they stay, or set another spec.uninstall`,
+			wait: uninstallRetry / 2,
 		},
 		"what runs goes": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused}, running: [][]string{{`Deployment "d"`}}, did: []string{uses, "delete workloads"},
@@ -215,6 +226,12 @@ func TestUninstall(t *testing.T) {
 		"custom resources are made while what runs goes": {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused, used}, did: []string{uses, "delete workloads", uses},
 			ready: "False Terminating: being deleted, which begins again with custom resources: some were made meanwhile", wait: uninstallInterval,
+		},
+		"not known whether custom resources are made while what runs goes": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused, unknown}, did: []string{uses, "delete workloads", uses},
+			ready: "False DeletionBlocked: deletion is refused because it is not known how many custom resources there are: " +
+				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or set another spec.uninstall`,
+			wait: uninstallRetry,
 		},
 		"orphaned": {policy: UninstallOrphan, did: []string{"forget x", "orphan", uses, "forget x"}, goes: true},
 		"not orphaned, for long": {
@@ -282,9 +299,20 @@ func TestOrphaningIsNotGivenUp(t *testing.T) {
 		ext.Status.Conditions = []metav1.Condition{{Type: ocv1.TypeReady, Status: metav1.ConditionFalse, Reason: ocv1.ReasonOrphaning}}
 		w := newWorld(t, ext)
 		w.reconciler.UninstallPolicy, w.letGoErr = policy, errors.New("boom")
-		for range 2 {
+		for pass := range 2 {
 			if _, err := w.reconcile(t); err != nil {
 				t.Fatal(err)
+			}
+			held := &ocv1.ClusterExtension{}
+			if err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, held); err == nil {
+				stuck := pass == 1 // somebody has to act
+				conditions := held.Status.Conditions
+				if is := meta.IsStatusConditionTrue(conditions, ocv1.TypeStalled); is != stuck {
+					t.Errorf("%s: after %s Stalled is %t", policy, w.passed, is)
+				}
+				if is := meta.IsStatusConditionTrue(conditions, ocv1.TypeReconciling); is == stuck {
+					t.Errorf("%s: after %s Reconciling is %t", policy, w.passed, is)
+				}
 			}
 			w.passed += time.Hour
 		}
@@ -420,6 +448,56 @@ func TestRefusalLastsAsLongAsTheExtension(t *testing.T) {
 	}
 }
 
+// TestPolicyThatIsSetLate has an extension that was let go of, and that somebody else still holds
+// when it gets an uninstall policy.
+func TestPolicyThatIsSetLate(t *testing.T) {
+	t.Parallel()
+	const waits = "False Terminating: being deleted, which waits until its finalizers example.com/theirs are removed by whoever has set them"
+	for policy, want := range map[UninstallPolicy]struct {
+		did   []string
+		ready string
+	}{
+		UninstallDelete:           {ready: waits},
+		UninstallKeep:             {did: []string{"keep definitions"}, ready: waits},
+		UninstallOrphan:           {did: []string{"forget x", "orphan", "uses, held: true"}, ready: waits},
+		UninstallRefuseWhileInUse: {ready: waits + tooLateText},
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			ext := sampleExtension()
+			ext.Finalizers, ext.DeletionTimestamp = []string{"example.com/theirs"}, &metav1.Time{Time: time.Unix(1000, 0)}
+			w := newWorld(t, ext)
+			w.reconciler.UninstallPolicy = policy
+			result, err := w.reconcile(t)
+			if err != nil || result.RequeueAfter != 0 {
+				t.Errorf("looked at again after %s (%v)", result.RequeueAfter, err)
+			}
+			if diff := cmp.Diff(want.did, w.did); diff != "" {
+				t.Errorf("done (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.ready, brief(&w.extension(t).Status, ocv1.TypeReady)); diff != "" {
+				t.Errorf("Ready (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPolicyThatIsSetLateAndFails is tried again as long as there is time for it.
+func TestPolicyThatIsSetLateAndFails(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers, ext.DeletionTimestamp = []string{"example.com/theirs"}, &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	w.reconciler.UninstallPolicy, w.keepErr = UninstallKeep, errors.New("boom")
+	result, err := w.reconcile(t)
+	if err != nil || result.RequeueAfter != uninstallRetry {
+		t.Errorf("looked at again after %s (%v)", result.RequeueAfter, err)
+	}
+	if got := brief(&w.extension(t).Status, ocv1.TypeReady); !strings.Contains(got, "definitions cannot be kept: boom") {
+		t.Errorf("Ready is %s", got)
+	}
+}
+
 // slowUses is a cluster that takes as long as it may to say what is used.
 type slowUses struct {
 	Uninstalls
@@ -447,5 +525,61 @@ func TestUninstallIsBounded(t *testing.T) {
 	}
 	if slow.until <= 0 || slow.until > uninstallTimeout {
 		t.Errorf("it may take %s", slow.until)
+	}
+}
+
+// slowOrphaning is a cluster that takes as long as it may to let go of content.
+type slowOrphaning struct {
+	Deletions
+
+	until time.Duration
+}
+
+func (s *slowOrphaning) Orphan(ctx context.Context, _ object.Owner) error {
+	if until, bounded := ctx.Deadline(); bounded {
+		s.until = time.Until(until)
+	}
+	return context.DeadlineExceeded
+}
+
+// TestOrphaningIsBounded: as for what else a policy does.
+func TestOrphaningIsBounded(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers, ext.DeletionTimestamp = slices.Clone(finalizers), &metav1.Time{Time: time.Unix(1000, 0)}
+	w := newWorld(t, ext)
+	slow := &slowOrphaning{Deletions: w}
+	w.reconciler.Deletions, w.reconciler.UninstallPolicy = slow, UninstallOrphan
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if slow.until <= 0 || slow.until > uninstallTimeout {
+		t.Errorf("it may take %s", slow.until)
+	}
+}
+
+// TestFailedUninstallText: advice about rights is for whoever lacks rights.
+func TestFailedUninstallText(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "w", errors.New("no"))
+	for name, tc := range map[string]struct {
+		err      error
+		isRights bool
+	}{
+		"a right":            {err: fmt.Errorf("custom resources of widgets.p: %w", forbidden), isRights: true},
+		"a right, among all": {err: errors.Join(forbidden, errors.New("boom")), isRights: true},
+		"something else":     {err: apierrors.NewServiceUnavailable("busy")},
+		"a long error":       {err: errors.New(strings.Repeat("x", 2*maxText))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := failedUninstallText("custom resources are deleted", tc.err)
+			if is := strings.Contains(got, "right"); is != tc.isRights {
+				t.Errorf("told: %s", got)
+			}
+			if !strings.HasSuffix(got, wayOut) || len(got) > maxText {
+				t.Errorf("%d bytes that end with %q", len(got), got[max(0, len(got)-40):])
+			}
+		})
 	}
 }

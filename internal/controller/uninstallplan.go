@@ -55,7 +55,7 @@ func uninstallOrder(policy UninstallPolicy) []string {
 			"the rest goes at the same time",
 		}
 	case UninstallKeep:
-		return []string{"definitions are let go of, and stay with all custom resources", "the rest goes at the same time"}
+		return []string{"definitions are let go of, and stay with all custom resources but those of the extension itself", "the rest goes at the same time"}
 	case UninstallRefuseWhileInUse:
 		return []string{"nothing goes while there are custom resources that the extension has not installed itself", all}
 	case UninstallOrphan:

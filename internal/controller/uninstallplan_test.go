@@ -45,7 +45,7 @@ func TestPlanUninstall(t *testing.T) {
 			uses:   []installation.Use{used, unknown},
 			want: want{
 				policy: UninstallRefuseWhileInUse, first: "nothing goes while", steps: 2,
-				refused: `deletion is refused while there are custom resources: 1 of things.test: Thing "a" in namespace "ns"; delete them, or have another spec.uninstall`,
+				refused: `deletion is refused while there are custom resources: 1 of things.test: Thing "a" in namespace "ns"; delete them, or set another spec.uninstall`,
 			},
 		},
 		"used by itself": {

@@ -36,6 +36,9 @@ type VetoError struct {
 
 	// Err says that it is not known whether there is a veto.
 	Err error
+
+	// Unwatched says that nothing tells when the veto ends.
+	Unwatched bool
 }
 
 // maxVetoText bounds what a veto tells of the words of an operator, in bytes.
@@ -80,7 +83,7 @@ func vetoOf(claims installation.Claims, err error) *VetoError {
 	return nil
 }
 
-// vetoRecheck is when claims that could not be read are read again.
+// vetoRecheck is when claims are read again that could not be read, or are not watched.
 const vetoRecheck = time.Minute
 
 // asksOperator says that the installed operator has a say in a target. It has none in how it
@@ -111,7 +114,7 @@ func (r *Reconciler) veto(ctx context.Context, wanted Wanted, outcome *Outcome) 
 	}
 	found := vetoOf(claims, err)
 	if found != nil {
-		found.To = target.Bundle
+		found.To, found.Unwatched = target.Bundle, claims.Unwatched
 		found.Object = object.Key{GroupKind: object.OperatorConditionKind, Namespace: wanted.Owner.Namespace, Name: installed.OperatorCondition}
 	}
 	return found
@@ -122,7 +125,7 @@ func (r *Reconciler) veto(ctx context.Context, wanted Wanted, outcome *Outcome) 
 func (r *Reconciler) heed(ctx context.Context, wanted Wanted, outcome *Outcome, found *VetoError) {
 	outcome.Veto = found
 	r.keep(ctx, wanted, outcome)
-	if found.Err != nil {
+	if found.Err != nil || found.Unwatched {
 		outcome.RecheckAfter = sooner(outcome.RecheckAfter, vetoRecheck)
 	}
 }

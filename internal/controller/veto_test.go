@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,6 +147,8 @@ func TestHeldUpgradeIsRest(t *testing.T) {
 	const asked = "claims of p.v1.0.0"
 	goesOn := []string{"fetch registry.test/p:v1.1.0", "apply 1.1.0", "write", "close"}
 	no := installation.Claims{Operator: &installation.Claim{Status: metav1.ConditionFalse, Message: "migration"}}
+	unwatched := no
+	unwatched.Unwatched = true
 	tests := map[string]struct {
 		reason     string
 		claims     installation.Claims
@@ -157,6 +160,7 @@ func TestHeldUpgradeIsRest(t *testing.T) {
 	}{
 		"an objection":   {reason: "what is installed is kept and repaired", claims: no, want: []string{asked, "repair"}, held: "Upgradeable=False: migration"},
 		"none":           {reason: "O1", want: append([]string{asked}, goesOn...)},
+		"not watched":    {reason: "an objection that nobody tells of when it ends", claims: unwatched, want: []string{asked, "repair"}, held: "migration"},
 		"not known":      {reason: "there may be one", err: errors.New("boom"), want: []string{asked, "repair"}, held: "cannot be read whether the operator is ready for it: boom"},
 		"begun":          {reason: "its operator may have ended amid its work", claims: no, unfinished: true, begun: "1.1.0", want: append([]string{"begun"}, goesOn...)},
 		"another begun":  {reason: "this one was not", claims: no, unfinished: true, begun: "1.0.5", want: []string{"begun", asked}, held: "migration"},
@@ -177,7 +181,7 @@ func TestHeldUpgradeIsRest(t *testing.T) {
 			w.claims, w.claimsErr = tc.claims, tc.err
 			w.catalog["p"] = offering("1.0.0", "1.1.0").Package
 			result, err := w.reconcile(t)
-			if err != nil || result.RequeueAfter > 0 != (tc.err != nil || tc.held != "" && tc.unfinished) {
+			if err != nil || result.RequeueAfter > 0 != (tc.err != nil || tc.claims.Unwatched || tc.held != "" && tc.unfinished) {
 				t.Errorf("got %+v, error %v: only what nobody tells of is looked at again", result, err)
 			}
 			if diff := cmp.Diff(tc.want, w.take()); diff != "" {
@@ -231,5 +235,37 @@ func TestVetoAfterAnUpgradeWasTakenBack(t *testing.T) {
 	_, _ = w.reconcile(t)
 	if diff := cmp.Diff([]string{"claims of p.v1.0.0", "repair"}, w.take()); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
+	}
+}
+
+// TestVetoAfterARestart has a process that knows of the upgrade which was taken back by the status
+// alone.
+func TestVetoAfterARestart(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{ocv1.ReasonUpgradeHeld, ocv1.ReasonRetrying} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			ext := sampleExtension()
+			ext.Finalizers = slices.Clone(finalizers)
+			ext.Status.Conditions = []metav1.Condition{{
+				Type: ocv1.TypeReady, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Unix(1000, 0),
+			}}
+			w := newWorld(t, ext,
+				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sa"}},
+				&ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+			w.installation.Installed = installed("1.0.0")
+			w.installation.Installed.Inputs, w.installation.Installed.OperatorCondition = digestOf(nil), "p.v1.0.0"
+			w.installation.Unfinished, w.begun = true, installed("1.1.0")
+			w.claims = installation.Claims{Operator: &installation.Claim{Status: metav1.ConditionFalse, Message: "migration"}}
+			w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+			_, _ = w.reconcile(t)
+			did, held := w.take(), reason == ocv1.ReasonUpgradeHeld
+			if asked := slices.Contains(did, "claims of p.v1.0.0"); asked != held {
+				t.Errorf("asked is %t: %q", asked, did)
+			}
+			if repaired := slices.Contains(did, "repair"); repaired != held {
+				t.Errorf("repaired is %t: %q", repaired, did)
+			}
+		})
 	}
 }

@@ -2,7 +2,8 @@
 // the controller would choose for it, what it would do, and the rights that it takes to
 // install that.
 //
-// It writes nothing but the spec of an extension, and that only in [Cluster.Write].
+// It writes nothing but the spec of an extension, in [Cluster.Write], and a manifest by which one
+// is installed, in [Cluster.Apply].
 //
 // What is optional and may not be read fails nothing, and is said to be not known.
 package inspect
@@ -133,20 +134,30 @@ type catalogs struct {
 // catalogsThrough reads catalogs as the controller does, but through the API server
 // where a Service has them.
 func catalogsThrough(config *rest.Config, through *http.Client, authorities []byte) (catalogs, error) {
-	host, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return catalogs{}, fmt.Errorf("finding the cluster: %w", err)
-	}
-	direct, err := catalogclient.NewHTTPClient("", func() []byte { return authorities })
+	direct, err := clientThrough(config, through, authorities)
 	if err != nil {
 		return catalogs{}, err
 	}
-	direct.Transport = &serviceTransport{api: host, through: through.Transport, direct: direct.Transport}
 	reader, err := catalogclient.New(catalogclient.Config{HTTPClient: direct})
 	if err != nil {
 		return catalogs{}, fmt.Errorf("setting up the catalog client: %w", err)
 	}
 	return catalogs{http: direct, reader: reader, prepared: preparedpackage.New(reader)}, nil
+}
+
+// clientThrough reaches servers of catalogs: through the API server where a Service has
+// them.
+func clientThrough(config *rest.Config, through *http.Client, authorities []byte) (*http.Client, error) {
+	host, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	direct, err := catalogclient.NewHTTPClient("", func() []byte { return authorities })
+	if err != nil {
+		return nil, err
+	}
+	direct.Transport = &serviceTransport{api: host, through: through.Transport, direct: direct.Transport}
+	return direct, nil
 }
 
 // authorities are those of the controller's own certificate for catalogs, which

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,9 @@ type Request struct {
 	File *ocv1.ClusterExtension
 
 	// Version stands in the place of the range of versions in the spec; empty for that.
+	// AnyWay goes there whether or not an upgrade leads there.
 	Version string
+	AnyWay  bool
 
 	// Bundles are read with the credentials of whoever asks.
 	Bundles bundlesource.Reader
@@ -50,10 +53,20 @@ type Plan struct {
 
 	Extension *ocv1.ClusterExtension
 
+	// Deleting says that the extension on the cluster is being deleted; empty if it is not.
+	Deleting string
+
 	// Before are the objects that may be on the cluster now.
 	Before []*unstructured.Unstructured
 	// UnknownBefore says why these are not known, or only guessed; empty if they are known.
 	UnknownBefore string
+
+	// Meanwhile are the objects of the installed bundle with the configuration of the spec, if
+	// it is that which is wanted until the choice does not wait any more.
+	Meanwhile []*unstructured.Unstructured
+
+	// asked is the version that whoever asks has named.
+	asked string
 
 	mapper meta.RESTMapper
 }
@@ -66,28 +79,33 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	}
 	issuer := func() (bundle.CertificateProvider, error) { return request.Certificates(mapper) }
 	c.reconciler.Bundles, c.reconciler.Certificates = onceBundles{request.Bundles}, issuer
-	ext, unread, err := c.extension(ctx, request)
+	found, err := c.extension(ctx, request)
 	if err != nil {
 		return Plan{}, err
 	}
+	ext := found.wanted
 	if catalog := ext.Spec.Source.Catalog; catalog != nil && request.Version != "" {
 		catalog.Version = request.Version
+		if request.AnyWay {
+			catalog.UpgradeConstraintPolicy = ocv1.UpgradeConstraintPolicySelfCertified
+		}
 	}
-	found, err := c.reconciler.Plan(ctx, ext)
+	made, err := c.reconciler.Plan(ctx, ext)
 	if err != nil {
 		return Plan{}, err
 	}
-	plan := Plan{Plan: found, Extension: ext, mapper: mapper}
+	plan := Plan{Plan: made, Extension: ext, Deleting: deletingText(found.live), mapper: mapper, asked: request.Version}
 	plan.Unknown = slices.Concat(plan.Unknown, c.unknown)
 	rendering := bundlesource.Rendering{Namespace: ext.Spec.Namespace, Certificates: issuer}
 	if inline := ext.Spec.Config; inline != nil && inline.Inline != nil {
 		rendering.Config = inline.Inline.Raw
 	}
+	plan.Meanwhile = c.meanwhile(ctx, &plan, request, rendering)
 	if request.Before != nil {
 		plan.Before, err = request.Before(ctx, rendering)
 		return plan, err
 	}
-	if plan.UnknownBefore = unread; unread == "" {
+	if plan.UnknownBefore = found.unread; found.unread == "" {
 		plan.Before, plan.UnknownBefore = c.installed(ctx, plan, request.Bundles, rendering)
 	}
 	return plan, nil
@@ -110,26 +128,49 @@ func (b onceBundles) Fetch(ctx context.Context, _ object.Owner, wanted controlle
 // Abandon has nothing to do: there is somebody who waits for what is fetched.
 func (onceBundles) Abandon(string) {}
 
-// extension is the extension as it is on the cluster, or the one of a file with what is
-// installed of it now, or with why that is not known.
-func (c *Cluster) extension(ctx context.Context, request Request) (ext *ocv1.ClusterExtension, unread string, err error) {
-	found := &ocv1.ClusterExtension{}
-	err = c.reconciler.Client.Get(ctx, types.NamespacedName{Name: request.Name}, found)
+// extensions are an extension as somebody asks about it, and as the cluster has it.
+type extensions struct {
+	// wanted is that on the cluster, or the one of a file with what is installed of it now.
+	wanted *ocv1.ClusterExtension
+
+	// live is nil if there is none, or if it may not be read.
+	live *ocv1.ClusterExtension
+
+	// unread says why it is not known what is on the cluster; empty if it is.
+	unread string
+}
+
+// extension fails if there is no file, and the extension cannot be read.
+func (c *Cluster) extension(ctx context.Context, request Request) (extensions, error) {
+	live := &ocv1.ClusterExtension{}
+	err := c.reconciler.Client.Get(ctx, types.NamespacedName{Name: request.Name}, live)
 	if request.File == nil {
 		if err != nil {
-			err = fmt.Errorf("reading ClusterExtension %q: %w", request.Name, err)
+			return extensions{}, fmt.Errorf("reading ClusterExtension %q: %w", request.Name, err)
 		}
-		return found, "", err
+		return extensions{wanted: live.DeepCopy(), live: live}, nil
 	}
-	ext = request.File.DeepCopy()
+	ext := request.File.DeepCopy()
 	switch {
 	case apierrors.IsNotFound(err):
+		return extensions{wanted: ext}, nil
 	case err != nil:
-		unread = fmt.Sprintf("whether ClusterExtension %q is installed: %v", ext.Name, err)
-	default:
-		ext.UID, ext.Status.Install = found.UID, found.Status.Install
+		return extensions{wanted: ext, unread: fmt.Sprintf("whether ClusterExtension %q is installed: %v", ext.Name, err)}, nil
 	}
-	return ext, unread, nil
+	ext.UID, ext.Status.Install = live.UID, live.Status.Install
+	return extensions{wanted: ext, live: live}, nil
+}
+
+// deletingText is for an extension that is nil, or is on the cluster.
+func deletingText(live *ocv1.ClusterExtension) string {
+	if live == nil || live.DeletionTimestamp == nil {
+		return ""
+	}
+	text := fmt.Sprintf("ClusterExtension %q is being deleted since %s", live.Name, live.DeletionTimestamp.UTC().Format(time.RFC3339))
+	if ready := meta.FindStatusCondition(live.Status.Conditions, ocv1.TypeReady); ready != nil && ready.Message != "" {
+		text += fmt.Sprintf("; Ready is %s by %s: %s", ready.Status, ready.Reason, ready.Message)
+	}
+	return text
 }
 
 // installed gives the objects that may be on the cluster now, or why they are not known.
@@ -141,6 +182,9 @@ func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource
 		return nil, ""
 	}
 	recorded, recordErr := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, plan.Owner)
+	if recordErr == nil {
+		recordErr = c.checkRecorded(ext, len(recorded))
+	}
 	if recordErr == nil {
 		return recorded, ""
 	}
@@ -159,7 +203,49 @@ func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource
 	if err != nil {
 		return nil, unknown(err.Error())
 	}
-	return objects, unknown("it is taken to be what the catalogs have under that name")
+	return ownedBy(plan.Owner, objects), unknown("it is taken to be what the catalogs have under that name")
+}
+
+// checkRecorded fails if nothing is recorded of an extension that has something installed. The
+// namespace is most likely another one then.
+func (c *Cluster) checkRecorded(ext *ocv1.ClusterExtension, recorded int) error {
+	installed := ext.Status.Install
+	if installed == nil || recorded > 0 {
+		return nil
+	}
+	return fmt.Errorf("status says that %q is installed, and there are no release records of it in namespace %q: --system-namespace has to be that of the controller",
+		installed.Bundle.Name, c.cfg.SystemNamespace)
+}
+
+// ownedBy gives objects of a bundle the marks that they have where they are installed.
+func ownedBy(owner object.Owner, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	owned := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, one := range objects {
+		owned = append(owned, owner.Own(one))
+	}
+	return owned
+}
+
+// meanwhile gives the objects of the installed bundle as the spec wants them, if the choice waits
+// for something; none if these are those of the choice.
+func (c *Cluster) meanwhile(ctx context.Context, plan *Plan, request Request, rendering bundlesource.Rendering) []*unstructured.Unstructured {
+	install := plan.Extension.Status.Install
+	if plan.Waits == "" || install == nil || plan.Resolution == nil || plan.Resolution.Identity.Name == install.Bundle.Name {
+		return nil
+	}
+	unknown := func(why string) []*unstructured.Unstructured {
+		plan.Unknown = append(plan.Unknown, fmt.Sprintf("what bundle %q consists of with the configuration of the spec, which is installed until then: %s", install.Bundle.Name, why))
+		return nil
+	}
+	reference := imageIn(plan.Catalogs, install.Bundle.Name)
+	if reference == "" {
+		return unknown("no catalog has it")
+	}
+	objects, err := request.Bundles.Objects(ctx, reference, rendering)
+	if err != nil {
+		return unknown(err.Error())
+	}
+	return objects
 }
 
 // imageIn is the image of a bundle in the first catalog that has it.
@@ -175,10 +261,10 @@ func imageIn(catalogs []resolve.Catalog, name string) string {
 	return ""
 }
 
-// Rights are those that it takes to install what was chosen or, if nothing was, to keep
-// what is installed.
+// Rights are those that it takes to install what was chosen, and to keep what is installed until
+// then or, if nothing was chosen, from now on.
 func (p Plan) Rights() ([]permission.Document, error) {
-	content := permission.Content{Wanted: p.Objects, Before: p.Before, Replaceable: p.Owner.Replaceable}
+	content := permission.Content{Wanted: p.Objects, Meanwhile: p.Meanwhile, Before: p.Before, Replaceable: p.Owner.Replaceable}
 	if p.Resolution == nil {
 		content.Wanted = p.Before
 	}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -22,6 +21,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/preview"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // unborn is the UID of an extension that is not on the cluster, in owner references of dry
@@ -46,11 +46,7 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 		return facts, fmt.Errorf("setting up a client: %w", err)
 	}
 	planner := applierplan.NewPlanner(api, plan.mapper, owner, nil)
-	owned := make([]*unstructured.Unstructured, 0, len(plan.Objects))
-	for _, wanted := range plan.Objects {
-		owned = append(owned, owner.Own(wanted))
-	}
-	planned, err := planner.Plan(owned, plan.Before)
+	planned, err := planner.Plan(ownedBy(owner, plan.Objects), plan.Before)
 	if err != nil {
 		facts.Obstacles = append(facts.Obstacles, err.Error())
 		return facts, nil
@@ -67,7 +63,7 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 
 // factsOf are those that are known without the objects.
 func factsOf(plan Plan) preview.Facts {
-	facts := preview.Facts{Owner: plan.Owner, Unknown: plan.Unknown, Waits: plan.Waits}
+	facts := preview.Facts{Owner: plan.Owner, Asked: plan.asked, Unknown: plan.Unknown, Waits: plan.Waits}
 	if installed := plan.Extension.Status.Install; installed != nil {
 		facts.Installed = &preview.Bundle{Name: installed.Bundle.Name, Version: installed.Bundle.Version}
 	}
@@ -79,10 +75,23 @@ func factsOf(plan Plan) preview.Facts {
 	if plan.UnknownBefore != "" {
 		facts.Unknown = append(facts.Unknown, plan.UnknownBefore)
 	}
+	if plan.Deleting != "" {
+		facts.Obstacles = append(facts.Obstacles, plan.Deleting)
+	}
 	if plan.Err != nil {
-		facts.Obstacles = append(facts.Obstacles, plan.Err.Error())
+		facts.Obstacles = append(facts.Obstacles, explained(plan.Err))
 	}
 	return facts
+}
+
+// explained is why nothing is chosen, with what the catalogs have instead and by which rule
+// that is left out.
+func explained(err error) string {
+	text := err.Error()
+	if failure, ok := errors.AsType[*resolve.Error](err); ok && failure.Explanation() != "" {
+		text += "; " + failure.Explanation()
+	}
+	return text
 }
 
 // addDefinitions reads stored objects as whoever asks.
@@ -144,12 +153,17 @@ func (c *Cluster) addRights(ctx context.Context, plan Plan, facts *preview.Facts
 	}
 }
 
-// checkRights asks as the ServiceAccount.
+// checkRights are about what an install takes.
 func (c *Cluster) checkRights(ctx context.Context, mapper permission.Mapper, subject permission.Subject, content permission.Content) error {
 	needs, err := permission.NeedsOf(mapper, subject, content)
 	if err != nil {
 		return err
 	}
+	return c.checkNeeds(ctx, subject, needs)
+}
+
+// checkNeeds asks as the ServiceAccount. It fails as [permission.Check] does.
+func (c *Cluster) checkNeeds(ctx context.Context, subject permission.Subject, needs permission.Needs) error {
 	config := rest.CopyConfig(c.cfg.REST)
 	account := types.NamespacedName{Namespace: subject.Namespace, Name: subject.ServiceAccount}
 	config.Impersonate = rest.ImpersonationConfig{UserName: impersonation.User(account)}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,8 +12,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
@@ -40,20 +43,16 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 	if err != nil {
 		return Rollback{}, fmt.Errorf("setting up a client: %w", err)
 	}
-	ext, _, err := c.extension(ctx, request)
+	asked, err := c.extension(ctx, request)
 	if err != nil {
 		return Rollback{}, err
 	}
+	ext := asked.wanted
+	if err := checkVersioned(ext); err != nil {
+		return Rollback{}, err
+	}
 	catalog := ext.Spec.Source.Catalog
-	if catalog == nil {
-		return Rollback{}, fmt.Errorf("ClusterExtension %q is of source type %q, which has no versions", ext.Name, ext.Spec.Source.SourceType)
-	}
-	owner := object.Owner{Name: ext.Name, UID: ext.UID, Namespace: ext.Spec.Namespace, Package: catalog.PackageName}
-	recordings, err := release.Recordings(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
-	if err != nil {
-		return Rollback{}, fmt.Errorf("reading the release records, which say what was installed before: %w", err)
-	}
-	target, err := before(recordings)
+	target, err := c.revisionBefore(ctx, ext)
 	if err != nil {
 		return Rollback{}, fmt.Errorf("ClusterExtension %q: %w", ext.Name, err)
 	}
@@ -67,13 +66,16 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 	}
 	found.Managers = object.Patch{Kind: types.MergePatchType, Data: found.Patch}.Difference(live).Managers
 	catalog.Version, catalog.UpgradeConstraintPolicy = target.Bundle.Version, ocv1.UpgradeConstraintPolicySelfCertified
-	request.File = ext
+	request.File, request.Version = ext, target.Bundle.Version
 	plan, err := c.Plan(ctx, request)
 	if err != nil {
 		return found, err
 	}
 	if chosen := plan.Resolution; chosen != nil && chosen.Identity.Name != target.Bundle.Name {
 		return found, fmt.Errorf("the revision before is %q, and for its version the catalogs have %q", target.Bundle.Name, chosen.Identity.Name)
+	}
+	if err := otherContent(target.Revision, plan.Digest); err != nil {
+		return found, err
 	}
 	plan.Preflight.Definitions = crdupgrade.Policy{}
 	if found.Facts, err = c.Foresee(ctx, plan); err != nil {
@@ -82,7 +84,55 @@ func (c *Cluster) Rollback(ctx context.Context, request Request) (Rollback, erro
 	if verdict := found.Facts.Verdict; verdict.Unread && len(verdict.Blocking()) > 0 {
 		found.Facts.Obstacles = append(found.Facts.Obstacles, "whether what is stored would survive is not known, as you may not list it")
 	}
+	found.Facts.Obstacles = append(found.Facts.Obstacles, unreadDefinitions(found.Facts.Trials)...)
 	return found, nil
+}
+
+// checkVersioned fails for an extension that goes to no other version.
+func checkVersioned(ext *ocv1.ClusterExtension) error {
+	switch {
+	case !ext.DeletionTimestamp.IsZero():
+		return fmt.Errorf("ClusterExtension %q is being deleted", ext.Name)
+	case ext.Spec.Source.Catalog == nil:
+		return fmt.Errorf("ClusterExtension %q is of source type %q, which has no versions", ext.Name, ext.Spec.Source.SourceType)
+	}
+	return nil
+}
+
+// revisionBefore is what the release records have as that, see [before].
+func (c *Cluster) revisionBefore(ctx context.Context, ext *ocv1.ClusterExtension) (release.Recording, error) {
+	owner := object.Owner{Name: ext.Name, UID: ext.UID, Namespace: ext.Spec.Namespace, Package: ext.Spec.Source.Catalog.PackageName}
+	recordings, err := release.Recordings(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
+	if err != nil {
+		return release.Recording{}, fmt.Errorf("reading the release records, which say what was installed before: %w", err)
+	}
+	if err := c.checkRecorded(ext, len(recordings)); err != nil {
+		return release.Recording{}, err
+	}
+	return before(recordings)
+}
+
+// otherContent says that what the catalogs have under a version now is not what was installed
+// as it. It is nil where either digest is not known: records of other controllers have none.
+func otherContent(recorded installation.Revision, digest string) error {
+	was := cmp.Or(recorded.Digest, imageref.Digest(recorded.Image).String())
+	if was == "" || digest == "" || was == digest {
+		return nil
+	}
+	return fmt.Errorf("the revision before is %q with the image %s, and for its version the catalogs have the image %s, which is other content; "+
+		"to go there all the same, set spec.source.catalog.version to %q yourself", recorded.Bundle.Name, was, digest, recorded.Bundle.Version)
+}
+
+// unreadDefinitions has a line for each definition of which it is not known how it is: nor is
+// it then what is stored.
+func unreadDefinitions(trials []object.Trial) []string {
+	var lines []string
+	for i := range trials {
+		if trials[i].Unread && trials[i].Key.GroupKind == object.DefinitionKind {
+			lines = append(lines, fmt.Sprintf("whether what is stored would survive is not known, as you may not read %s", trials[i].Key))
+		}
+	}
+	return lines
 }
 
 // before is the revision to go back to. If the last one was never whole, that is the

@@ -1,9 +1,11 @@
 package inspect
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
@@ -43,5 +45,42 @@ func TestTheRevisionBefore(t *testing.T) {
 				t.Errorf("%q, error %q, want %q, %q: %s", got.Bundle.Name, text, test.want, test.err, test.reason)
 			}
 		})
+	}
+}
+
+func TestRollbackToOtherContent(t *testing.T) {
+	t.Parallel()
+	const one, other = "sha256:1111111111111111111111111111111111111111111111111111111111111111", "sha256:2222222222222222222222222222222222222222222222222222222222222222"
+	for name, test := range map[string]struct {
+		recorded installation.Revision
+		digest   string
+		refused  bool
+	}{
+		"the same":                 {recorded: installation.Revision{Image: "r.test/p:v1", Digest: one}, digest: one},
+		"the same somewhere else":  {recorded: installation.Revision{Image: "r.test/p@" + one}, digest: one},
+		"other content":            {recorded: installation.Revision{Image: "r.test/p:v1", Digest: one}, digest: other, refused: true},
+		"other content, by digest": {recorded: installation.Revision{Image: "r.test/p@" + one}, digest: other, refused: true},
+		"not recorded":             {recorded: installation.Revision{Image: "r.test/p:v1"}, digest: other},
+		"nothing was pulled":       {recorded: installation.Revision{Digest: one}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := otherContent(test.recorded, test.digest); (err != nil) != test.refused {
+				t.Errorf("error %v, want one: %t", err, test.refused)
+			}
+		})
+	}
+}
+
+func TestRollbackOverUnreadDefinitions(t *testing.T) {
+	t.Parallel()
+	definition := object.Key{GroupKind: object.DefinitionKind, Name: "widgets.p"}
+	got := unreadDefinitions([]object.Trial{
+		{Key: object.Key{GroupKind: object.SecretKind, Name: "s"}, Unread: true},
+		{Key: definition},
+		{Key: definition, Unread: true},
+	})
+	if len(got) != 1 || !strings.HasSuffix(got[0], `as you may not read CustomResourceDefinition "widgets.p"`) {
+		t.Errorf("told %q", got)
 	}
 }

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,9 +24,25 @@ func (t *serviceTransport) RoundTrip(request *http.Request) (*http.Response, err
 	}
 	proxied := request.Clone(request.Context())
 	proxied.Host = ""
-	proxied.URL = t.api.JoinPath(path)
+	// Without a slash behind the host, what is joined to it would have none in front.
+	api := *t.api
+	api.Path = strings.TrimSuffix(api.Path, "/") + "/"
+	proxied.URL = api.JoinPath(path)
 	proxied.URL.RawQuery = request.URL.RawQuery
-	return t.through.RoundTrip(proxied)
+	response, err := t.through.RoundTrip(proxied)
+	// Servers of catalogs answer in plain text, and the API server with a Status.
+	if err != nil || response.StatusCode != http.StatusForbidden || !strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
+		return response, err
+	}
+	return nil, errors.Join(forbidden(request.URL), response.Body.Close())
+}
+
+// forbidden names the right that whoever asks lacks.
+func forbidden(target *url.URL) error {
+	path, _ := proxyPath(target)
+	parts := strings.Split(path, "/")
+	const namespace, service = 4, 6
+	return fmt.Errorf("you need the right to get services/proxy %q in namespace %q", parts[service], parts[namespace])
 }
 
 // proxyPath is where the API server has the proxy for a URL of a Service; false

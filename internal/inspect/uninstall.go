@@ -44,13 +44,14 @@ type uninstalling struct {
 // to it with the uninstall policy of a file. What may not be read is said to be not known. The
 // error says that there is no such extension, or that there is no way to the cluster.
 func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.UninstallFacts, error) {
-	ext, unread, err := c.extension(ctx, request)
+	asked, err := c.extension(ctx, request)
+	ext := asked.wanted
 	switch {
 	case err != nil:
 		return preview.UninstallFacts{}, err
-	case unread != "":
-		return preview.UninstallFacts{}, fmt.Errorf("not known is %s", unread)
-	case ext.UID == "":
+	case asked.unread != "":
+		return preview.UninstallFacts{}, fmt.Errorf("not known is %s", asked.unread)
+	case asked.live == nil:
 		return preview.UninstallFacts{}, fmt.Errorf("ClusterExtension %q is not on the cluster: there is nothing to delete", ext.Name)
 	}
 	look := uninstalling{owner: controller.PlanUninstall(ext, nil).Owner}
@@ -63,23 +64,58 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	if err != nil {
 		return preview.UninstallFacts{}, fmt.Errorf("setting up a client: %w", err)
 	}
-	objects := look.installed(ctx, c.recorded(ctx, &look))
-	definitions := look.definitions(ctx, objects)
+	recorded, isKnown := c.recorded(ctx, ext, &look)
+	objects := look.installed(ctx, recorded)
+	definitions, areListed := look.definitions(ctx, objects)
 	uses := look.uses(ctx, definitions)
 	plan := controller.PlanUninstall(ext, uses)
 	facts := uninstallFactsOf(ext, plan)
-	facts.Objects, facts.Uses = withDefinitions(objects, definitions), uses
-	if plan.Policy == controller.UninstallKeep {
-		facts.Obstacles = append(facts.Obstacles, look.conversions(ctx, definitions)...)
-	}
+	facts.Deleting, facts.HasPolicyInForce = deletingText(asked.live), hasPolicyInForce(asked.live)
+	facts.Objects, facts.Uses, facts.Partial = withDefinitions(objects, definitions), uses, !isKnown || !areListed
+	look.addObstacles(ctx, plan.Policy, definitions, seen{records: isKnown, definitions: areListed, unrecorded: unrecorded(objects, uses)}, &facts)
 	if actsAsAccount(plan.Policy) {
-		obstacle, unknown := account(ctx, look.api, look.owner)
-		facts.Obstacles = append(facts.Obstacles, obstacle...)
-		look.unknown = append(look.unknown, unknown...)
-		look.unknown = append(look.unknown, fmt.Sprintf("whether ServiceAccount %q in namespace %q has the rights that this takes", look.owner.ServiceAccount, look.owner.Namespace))
+		facts.Obstacles = append(facts.Obstacles, c.lackedRights(ctx, &look, lettingGo{
+			policy: plan.Policy, items: recorded, objects: objects, definitions: definitions, uses: uses,
+		})...)
 	}
 	facts.Unknown = look.unknown
 	return facts, ctx.Err()
+}
+
+// seen says what could be read as a whole.
+type seen struct {
+	records, definitions bool
+
+	// unrecorded are the definitions that the records do not have.
+	unrecorded []installation.Use
+}
+
+// addObstacles adds why the policy would refuse, and whether that could be found out.
+func (u *uninstalling) addObstacles(ctx context.Context, policy controller.UninstallPolicy, definitions []usage.Definition, all seen, facts *preview.UninstallFacts) {
+	switch policy {
+	case controller.UninstallKeep:
+		obstacles, areRead := u.conversions(ctx, definitions)
+		facts.Obstacles = append(facts.Obstacles, obstacles...)
+		facts.Unchecked = !all.definitions || !areRead
+	case controller.UninstallRefuseWhileInUse:
+		facts.Unchecked = !all.definitions || slices.ContainsFunc(facts.Uses, func(use installation.Use) bool { return use.Err != nil })
+	case controller.UninstallOrphan:
+		if all.records && len(all.unrecorded) > 0 {
+			facts.Obstacles = append(facts.Obstacles, controller.UnrecordedText(all.unrecorded))
+		}
+		facts.Unchecked = !all.records || !all.definitions
+	case controller.UninstallDelete, controller.UninstallDeleteFirst:
+	}
+}
+
+// hasPolicyInForce says that the controller holds the deletion of an extension without
+// spec.uninstall, so that its flag has another policy than Delete.
+func hasPolicyInForce(live *ocv1.ClusterExtension) bool {
+	if live.Spec.Uninstall != nil {
+		return false
+	}
+	ready := meta.FindStatusCondition(live.Status.Conditions, ocv1.TypeReady)
+	return slices.Contains(live.Finalizers, ocv1.UninstallPolicyFinalizer) || ready != nil && ready.Reason == ocv1.ReasonDeletionBlocked
 }
 
 // uninstallFactsOf are those that are known without the objects.
@@ -102,19 +138,31 @@ func actsAsAccount(policy controller.UninstallPolicy) bool {
 	return policy == controller.UninstallDeleteFirst || policy == controller.UninstallKeep || policy == controller.UninstallOrphan
 }
 
-// recorded are the objects that the release records have, of kinds that the cluster serves.
-func (c *Cluster) recorded(ctx context.Context, look *uninstalling) []object.Item {
+// unrecorded are the definitions that the extension owns and the records do not have.
+func unrecorded(objects []preview.InstalledObject, uses []installation.Use) []installation.Use {
+	return slices.DeleteFunc(slices.Clone(uses), func(use installation.Use) bool {
+		key := object.Key{GroupKind: object.DefinitionKind, Name: use.Definition}
+		return slices.ContainsFunc(objects, func(found preview.InstalledObject) bool { return found.Key == key })
+	})
+}
+
+// recorded are the objects that the release records have, of kinds that the cluster serves, if
+// that is known.
+func (c *Cluster) recorded(ctx context.Context, ext *ocv1.ClusterExtension, look *uninstalling) (items []object.Item, isKnown bool) {
 	objects, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, look.owner)
+	if err == nil {
+		err = c.checkRecorded(ext, len(objects))
+	}
 	if err != nil {
 		look.unknown = append(look.unknown, fmt.Sprintf("which objects but definitions are installed, which the release records have: %v", err))
-		return nil
+		return nil, false
 	}
 	known, err := object.Known(look.mapper, look.owner, objects)
 	if err != nil {
 		look.unknown = append(look.unknown, fmt.Sprintf("which of the recorded objects there are: %v", err))
-		return nil
+		return nil, false
 	}
-	return slices.Collect(maps.Values(known))
+	return slices.Collect(maps.Values(known)), true
 }
 
 // installed are those objects that are on the cluster, or may be.
@@ -126,7 +174,10 @@ func (u *uninstalling) installed(ctx context.Context, items []object.Item) []pre
 		group.Go(func() error {
 			live, err := u.reader.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace).Get(ctx, item.Key.Name, metav1.GetOptions{})
 			if !apierrors.IsNotFound(err) {
-				found[i] = &preview.InstalledObject{Key: item.Key, Unread: err != nil, Foreign: err == nil && !u.owner.IsOwnerOf(live)}
+				found[i] = &preview.InstalledObject{
+					Key: item.Key, Unread: err != nil,
+					Foreign: err == nil && !u.owner.IsOwnerOf(live), Shared: err == nil && u.owner.SharesWithOthers(live),
+				}
 			}
 			return nil
 		})
@@ -143,19 +194,21 @@ func (u *uninstalling) installed(ctx context.Context, items []object.Item) []pre
 
 // definitions are those that the extension owns. Where they may not be listed, they are those
 // that the records have.
-func (u *uninstalling) definitions(ctx context.Context, objects []preview.InstalledObject) []usage.Definition {
+func (u *uninstalling) definitions(ctx context.Context, objects []preview.InstalledObject) (owned []usage.Definition, areListed bool) {
 	owned, err := usage.Owned(ctx, u.reader, u.mapper, u.owner)
 	if err == nil {
-		return owned
+		return owned, true
 	}
 	u.unknown = append(u.unknown, fmt.Sprintf("whether more definitions belong to it than the release records have: %v", err))
 	for _, one := range objects {
 		if one.Key.GroupKind == object.DefinitionKind && !one.Foreign {
-			owned = append(owned, usage.DefinitionOf(u.mapper, one.Key.Name))
+			definition := usage.DefinitionOf(u.mapper, one.Key.Name)
+			definition.Shared = one.Shared
+			owned = append(owned, definition)
 		}
 	}
 	slices.SortFunc(owned, func(a, b usage.Definition) int { return cmp.Compare(a.Name, b.Name) })
-	return owned
+	return owned, false
 }
 
 // uses counts what there is of each definition.
@@ -168,7 +221,7 @@ func (u *uninstalling) uses(ctx context.Context, definitions []usage.Definition)
 			page, err = one.FirstPage(ctx, u.reader)
 		}
 		if err != nil {
-			uses = append(uses, installation.Use{Definition: one.Name, Err: err})
+			uses = append(uses, installation.Use{Definition: one.Name, Shared: one.Shared, Err: err})
 			continue
 		}
 		uses = append(uses, one.Use(u.owner, page))
@@ -176,8 +229,9 @@ func (u *uninstalling) uses(ctx context.Context, definitions []usage.Definition)
 	return uses
 }
 
-// conversions are why definitions cannot be kept, a line each.
-func (u *uninstalling) conversions(ctx context.Context, definitions []usage.Definition) (obstacles []string) {
+// conversions are why definitions cannot be kept, a line each, if all may be read.
+func (u *uninstalling) conversions(ctx context.Context, definitions []usage.Definition) (obstacles []string, areRead bool) {
+	areRead = true
 	for _, one := range definitions {
 		live, err := u.api.Resource(usage.DefinitionResource).Get(ctx, one.Name, metav1.GetOptions{})
 		var definition apiextensionsv1.CustomResourceDefinition
@@ -186,13 +240,14 @@ func (u *uninstalling) conversions(ctx context.Context, definitions []usage.Defi
 		}
 		if err != nil {
 			u.unknown = append(u.unknown, fmt.Sprintf("whether %s can be kept, which a webhook may convert: %v", one.Name, err))
+			areRead = false
 			continue
 		}
 		if err := usage.CheckConversion(&definition); err != nil {
 			obstacles = append(obstacles, controller.KeepingText(err))
 		}
 	}
-	return obstacles
+	return obstacles, areRead
 }
 
 // withDefinitions adds the definitions that the extension owns and the records do not have.
@@ -200,7 +255,7 @@ func withDefinitions(objects []preview.InstalledObject, definitions []usage.Defi
 	for _, one := range definitions {
 		key := object.Key{GroupKind: object.DefinitionKind, Name: one.Name}
 		if !slices.ContainsFunc(objects, func(found preview.InstalledObject) bool { return found.Key == key }) {
-			objects = append(objects, preview.InstalledObject{Key: key})
+			objects = append(objects, preview.InstalledObject{Key: key, Shared: one.Shared})
 		}
 	}
 	return objects

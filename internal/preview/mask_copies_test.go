@@ -1,9 +1,15 @@
 package preview
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -37,5 +43,34 @@ func TestAnnotationsOfSecretsAreMasked(t *testing.T) {
 	const secret = `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: ns, annotations: {openshift.io/token-secret.value: the-token}}, data: {token: dGhlLXRva2Vu}}`
 	if diff := hiddenDiff(t, secret, ""); strings.Contains(diff, "the-token") {
 		t.Errorf("got\n%s", diff)
+	}
+}
+
+// What is refused may be quoted in the answer, with all of its variables.
+func TestRefusalsHaveNoVariables(t *testing.T) {
+	t.Parallel()
+	const workload = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: ns}, spec: {template: {spec: {containers: [{name: main, image: i, env: [{name: API_TOKEN, value: the-token}]}]}}}}`
+	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	path := field.NewPath("spec", "template", "spec", "containers").Index(0)
+	for name, refusal := range map[string]error{
+		"invalid": apierrors.NewInvalid(kind, "d", field.ErrorList{field.Invalid(path, "the-token", "must not be the-token")}),
+		"webhook": apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "d", errors.New("the-token is refused")),
+		"ours":    errors.New("the-token"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tried := trial(t, "", workload)
+			tried.Err = refusal
+			for _, maskEnv := range []bool{true, false} {
+				made := Make(Facts{Trials: []object.Trial{tried}, MaskEnv: maskEnv})
+				text, err := json.Marshal(made)
+				if err != nil || len(made.Obstacles) != 1 {
+					t.Fatalf("obstacles %q, error %v", made.Obstacles, err)
+				}
+				if has := strings.Contains(string(text), "the-token"); has == maskEnv {
+					t.Errorf("masked: %t\n%s", maskEnv, text)
+				}
+			}
+		})
 	}
 }

@@ -73,14 +73,14 @@ type Object struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-func objectOf(trial *object.Trial, action Action) Object {
+func objectOf(trial *object.Trial, action Action, maskEnv bool) Object {
 	return Object{
 		Reference: referenceOf(trial.Key),
 		Action:    action,
 		Fields:    trial.Difference.Fields,
 		More:      trial.Difference.More,
 		Untried:   trial.Untried,
-		Problem:   excerpt.Line(problemOrHolder(trial), maxLineBytes),
+		Problem:   excerpt.Line(problemOrHolder(trial, maskEnv), maxLineBytes),
 	}
 }
 
@@ -105,25 +105,28 @@ func actionOf(trial *object.Trial) Action {
 	return Keep
 }
 
-func problemOrHolder(trial *object.Trial) string {
+func problemOrHolder(trial *object.Trial, maskEnv bool) string {
 	if trial.Holder != nil {
 		return "it belongs to " + trial.Holder.String()
 	}
-	return problemOf(trial)
+	return problemOf(trial, maskEnv)
 }
 
-// problemOf is why the API server would not do it; empty if it would. What it says of a
-// Secret may have a value in it, so that only the reason and the fields are left of that.
-func problemOf(trial *object.Trial) string {
+// problemOf is why the API server would not do it; empty if it would. What it says of an
+// object that is masked may have a value in it, so that only the reason and the fields are left
+// of that.
+func problemOf(trial *object.Trial, maskEnv bool) string {
+	_, runsPods := podSpecs[trial.Key.GroupKind]
+	isMasked := trial.Key.GroupKind == object.SecretKind || maskEnv && runsPods
 	switch {
 	case trial.Err == nil:
 		return ""
-	case trial.Key.GroupKind != object.SecretKind:
+	case !isMasked:
 		return trial.Err.Error()
 	}
 	status := apierrors.APIStatus(nil)
 	if !errors.As(trial.Err, &status) {
-		return "it cannot be had; why is not told, as it is a Secret"
+		return "it cannot be had; why is not told, as that might have a value in it which is masked"
 	}
 	text := fmt.Sprintf("the API server refuses it as %q", status.Status().Reason)
 	if details := status.Status().Details; details != nil {

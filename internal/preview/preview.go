@@ -21,6 +21,9 @@ type Facts struct {
 	// Owner is the extension.
 	Owner object.Owner
 
+	// Asked is the version that whoever asks has named; empty for the choice of the spec.
+	Asked string
+
 	// Installed and Chosen are the bundles before and after.
 	Installed, Chosen *Bundle
 
@@ -203,7 +206,7 @@ func (p *Preview) addObjects(facts Facts, diff func(*object.Trial, int) string) 
 		if action == Keep && trials[i].Err == nil || len(p.Objects) == maxObjects {
 			continue
 		}
-		shown := objectOf(&trials[i], action)
+		shown := objectOf(&trials[i], action, facts.MaskEnv)
 		shown.Diff = diff(&trials[i], room)
 		room -= len(shown.Diff)
 		p.Objects = append(p.Objects, shown)
@@ -231,8 +234,8 @@ func (p *Preview) addBreaks(verdict preflight.Verdict) {
 func (p *Preview) obstacles(facts Facts) []string {
 	found := slices.Clone(facts.Obstacles)
 	if n := len(facts.Missing); n > 0 {
-		found = append(found, fmt.Sprintf("ServiceAccount %q in namespace %q lacks %s: `kubectl extension bundle rbac clusterextension/%s` prints what it takes",
-			facts.Owner.ServiceAccount, facts.Owner.Namespace, counted(n, "right"), facts.Owner.Name))
+		found = append(found, fmt.Sprintf("ServiceAccount %q in namespace %q lacks %s: `kubectl extension bundle rbac clusterextension/%s%s` prints what it takes",
+			facts.Owner.ServiceAccount, facts.Owner.Namespace, counted(n, "right"), facts.Owner.Name, versionFlag(facts.Asked)))
 	}
 	if conflict := conflictOf(facts); conflict != nil {
 		found = append(found, conflict.Summary())
@@ -241,11 +244,19 @@ func (p *Preview) obstacles(facts Facts) []string {
 		found = append(found, counted(len(facts.Verdict.Blocking()), "change")+" of definitions would break what is stored, or would be refused")
 	}
 	for i := range facts.Trials {
-		if problem := problemOf(&facts.Trials[i]); problem != "" {
+		if problem := problemOf(&facts.Trials[i], facts.MaskEnv); problem != "" {
 			found = append(found, facts.Trials[i].Key.String()+": "+problem)
 		}
 	}
 	return lines(found, asIs)
+}
+
+// versionFlag is that of a command about a version that somebody has named.
+func versionFlag(asked string) string {
+	if asked == "" {
+		return ""
+	}
+	return " --version '" + asked + "'"
 }
 
 // conflictOf is nil if no object belongs to somebody else.
@@ -265,17 +276,17 @@ func conflictOf(facts Facts) *object.ConflictError {
 
 // withoutServer says for how many objects it is only computed here what becomes of them.
 func withoutServer(trials []object.Trial) string {
-	forbidden, unread := 0, 0
+	forbidden, unread, guessedAbsent := 0, 0, 0
 	for i := range trials {
 		if trials[i].Untried == object.UntriedForbidden {
 			forbidden++
 		}
-		if trials[i].Unread {
+		switch {
+		case trials[i].Unread && trials[i].Change == object.Created:
+			guessedAbsent++
+		case trials[i].Unread:
 			unread++
 		}
-	}
-	if forbidden == 0 && unread == 0 {
-		return ""
 	}
 	var parts []string
 	if forbidden > 0 {
@@ -284,6 +295,13 @@ func withoutServer(trials []object.Trial) string {
 	if unread > 0 {
 		parts = append(parts, fmt.Sprintf("you may not read %s, which %s taken to be as %s installed",
 			counted(unread, "object"), plural(unread, "is", "are"), plural(unread, "it was", "they were")))
+	}
+	if guessedAbsent > 0 {
+		parts = append(parts, fmt.Sprintf("you may not read %s, which %s taken not to be there, as none of that name is known to be installed",
+			counted(guessedAbsent, "object"), plural(guessedAbsent, "is", "are")))
+	}
+	if len(parts) == 0 {
+		return ""
 	}
 	return "without the server: " + strings.Join(parts, "; ")
 }

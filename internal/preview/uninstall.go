@@ -22,6 +22,14 @@ type UninstallFacts struct {
 	Policy string
 	ByFlag bool
 
+	// HasPolicyInForce says that ByFlag, the controller holds the deletion all the same: its
+	// flag has another policy than Delete.
+	HasPolicyInForce bool
+
+	// Deleting says that the extension is being deleted already, and how far that is; empty if
+	// it is not.
+	Deleting string
+
 	// KeepsDefinitions says that definitions and their custom resources stay, and KeepsAll
 	// that everything does.
 	KeepsDefinitions, KeepsAll bool
@@ -36,6 +44,13 @@ type UninstallFacts struct {
 	// Uses are those of all definitions that the extension owns.
 	Uses []installation.Use
 
+	// Partial says that there may be more objects, which are not known.
+	Partial bool
+
+	// Unchecked says that the policy may refuse to let the extension go, and that it could not
+	// be found out whether it does.
+	Unchecked bool
+
 	// Obstacles are why it would not go, and Unknown is what could not be found out, a line
 	// each.
 	Obstacles, Unknown []string
@@ -45,8 +60,9 @@ type UninstallFacts struct {
 type InstalledObject struct {
 	Key object.Key
 
-	// Foreign says that the extension does not own it, and Unread that this is not known.
-	Foreign, Unread bool
+	// Foreign says that the extension does not own it, Shared that others own it too, and
+	// Unread that this is not known.
+	Foreign, Shared, Unread bool
 }
 
 // Uninstall is what a deletion would do. Lists are sorted, but for the order, and bounded;
@@ -61,12 +77,18 @@ type Uninstall struct {
 	Policy        string `json:"policy"`
 	PolicyUnknown string `json:"policyUnknown,omitempty"`
 
+	// Deleting says that the extension is being deleted already; empty if it is not.
+	Deleting string `json:"deleting,omitempty"`
+
 	// Order says what happens, in the order in which it does.
 	Order []string `json:"order"`
 
 	// Counts are how many objects go and stay, also of those that are not listed; without
 	// custom resources that the extension has not installed.
 	Counts UninstallCounts `json:"counts"`
+
+	// Partial says that there may be more than is counted and listed.
+	Partial bool `json:"partial,omitempty"`
 
 	// Objects are what the extension has installed.
 	Objects []UninstalledObject `json:"objects"`
@@ -77,8 +99,23 @@ type Uninstall struct {
 	// Obstacles say why it would not go for now, one for each cause.
 	Obstacles []string `json:"obstacles,omitempty"`
 
+	// Unchecked says that something may be in the way of which it could not be found out
+	// whether it is.
+	Unchecked bool `json:"unchecked,omitempty"`
+
 	// Unknown is what could not be found out.
 	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Sum is what the deletion comes to, in a line.
+func (u Uninstall) Sum() string {
+	switch {
+	case !u.Partial:
+		return u.Counts.String()
+	case u.Counts == UninstallCounts{}:
+		return "it is not known what would go and what would stay"
+	}
+	return "as far as is known, " + u.Counts.String() + "; there may be more"
 }
 
 // UninstallCounts are numbers of objects by what would become of them.
@@ -102,7 +139,8 @@ type UninstalledObject struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// UsedDefinition is a definition with its custom resources, which have the same fate.
+// UsedDefinition is a definition with its custom resources, which have the same fate but where
+// OwnAction says otherwise.
 type UsedDefinition struct {
 	Name   string `json:"name"`
 	Action Action `json:"action"`
@@ -111,6 +149,9 @@ type UsedDefinition struct {
 	// has installed itself. They say nothing if Unknown does.
 	Count int64 `json:"count"`
 	Own   int64 `json:"own"`
+
+	// OwnAction is what would become of those; empty if it is the same as of the others.
+	OwnAction Action `json:"ownAction,omitempty"`
 
 	// First are up to [installation.MaxFirst] of them, with their finalizers where they wait
 	// for those.
@@ -126,9 +167,17 @@ func (d UsedDefinition) String() string {
 	if d.Unknown != "" {
 		return fmt.Sprintf("%s: not known how many", d.Name)
 	}
-	text := fmt.Sprintf("%s: %d to %s", d.Name, d.Count, d.Action)
-	if d.Own > 0 {
-		text += fmt.Sprintf(", %d of them of the extension itself", d.Own)
+	var text string
+	switch {
+	case d.OwnAction != "":
+		text = fmt.Sprintf("%s: %d to %s, and %d to %s, which the extension has installed itself", d.Name, d.Count-d.Own, d.Action, d.Own, d.OwnAction)
+	case d.Own > 0:
+		text = fmt.Sprintf("%s: %d to %s, %d of them of the extension itself", d.Name, d.Count, d.Action, d.Own)
+	default:
+		text = fmt.Sprintf("%s: %d to %s", d.Name, d.Count, d.Action)
+	}
+	if d.OwnAction != "" && len(d.First) > 0 {
+		text += "; the first"
 	}
 	if len(d.First) > 0 {
 		text += ": " + strings.Join(d.First, ", ")
@@ -147,20 +196,20 @@ func MakeUninstall(facts UninstallFacts) Uninstall {
 		Installed:     facts.Installed,
 		Policy:        facts.Policy,
 		Order:         facts.Order,
+		Deleting:      excerpt.Line(facts.Deleting, maxLineBytes),
+		Partial:       facts.Partial,
+		Unchecked:     facts.Unchecked,
 		Objects:       []UninstalledObject{},
 		Obstacles:     bounded(facts.Obstacles),
 	}
-	if facts.ByFlag {
-		made.PolicyUnknown = fmt.Sprintf("spec.uninstall is left out, so that --default-uninstall-policy of the controller decides, which is not known here; "+
-			"this is about %q, which is that of a controller without the flag", facts.Policy)
-	}
+	made.PolicyUnknown = policyUnknown(facts)
 	unknown := slices.Clone(facts.Unknown)
 	for _, use := range slices.SortedFunc(slices.Values(facts.Uses), func(a, b installation.Use) int { return strings.Compare(a.Definition, b.Definition) }) {
 		if use.Err != nil {
 			unknown = append(unknown, fmt.Sprintf("how many custom resources of %s there are: %v", use.Definition, use.Err))
 		}
 		if len(made.Definitions) < maxObjects {
-			made.Definitions = append(made.Definitions, usedDefinitionOf(use, facts.KeepsDefinitions))
+			made.Definitions = append(made.Definitions, usedDefinitionOf(use, facts))
 		}
 	}
 	if cut := made.addObjects(facts); cut > 0 {
@@ -168,6 +217,18 @@ func MakeUninstall(facts UninstallFacts) Uninstall {
 	}
 	made.Unknown = bounded(unknown)
 	return made
+}
+
+func policyUnknown(facts UninstallFacts) string {
+	const left = "spec.uninstall is left out, so that --default-uninstall-policy of the controller decides, which is not known here; "
+	switch {
+	case !facts.ByFlag:
+		return ""
+	case facts.HasPolicyInForce:
+		return fmt.Sprintf(left+"it is another one than %[1]q, as the controller holds the extension by its finalizer for uninstall policies, or blocks the deletion; "+
+			"this is about %[1]q all the same", facts.Policy)
+	}
+	return fmt.Sprintf(left+"this is about %q, which is that of a controller without the flag", facts.Policy)
 }
 
 // addObjects gives how many are not listed.
@@ -194,6 +255,8 @@ func uninstalledObjectOf(one InstalledObject, facts UninstallFacts) UninstalledO
 	switch {
 	case one.Foreign:
 		shown.Action, shown.Detail = Keep, "it does not belong to the extension"
+	case one.Shared && !facts.KeepsAll:
+		shown.Action, shown.Detail = Keep, "others own it too, and it stays as long as they are there"
 	case facts.KeepsAll, facts.KeepsDefinitions && one.Key.GroupKind == object.DefinitionKind:
 		shown.Action = Keep
 	}
@@ -203,10 +266,13 @@ func uninstalledObjectOf(one InstalledObject, facts UninstallFacts) UninstalledO
 	return shown
 }
 
-func usedDefinitionOf(use installation.Use, keeps bool) UsedDefinition {
+func usedDefinitionOf(use installation.Use, facts UninstallFacts) UsedDefinition {
 	used := UsedDefinition{Name: use.Definition, Action: Delete, Count: use.Count, Own: use.Own}
-	if keeps {
+	if facts.KeepsDefinitions || use.Shared {
 		used.Action = Keep
+	}
+	if use.Own > 0 && used.Action == Keep && !facts.KeepsAll {
+		used.OwnAction = Delete
 	}
 	for _, stored := range use.First {
 		used.First = append(used.First, excerpt.Line(stored.String(), maxLineBytes))

@@ -24,30 +24,32 @@ func installedObjects() []InstalledObject {
 		{Key: keyOf(schema.GroupKind{Kind: "Service"}, "ns", "s"), Foreign: true},
 		{Key: keyOf(object.DefinitionKind, "", "things.test")},
 		{Key: keyOf(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "ns", "d"), Unread: true},
+		{Key: keyOf(schema.GroupKind{Kind: "ConfigMap"}, "ns", "c"), Shared: true},
 	}
 }
 
 func TestUninstallActions(t *testing.T) {
 	t.Parallel()
 	const foreign, unread = "it does not belong to the extension", "unless it is gone or belongs to others: you may not read it"
+	const shared = "others own it too, and it stays as long as they are there"
 	for name, test := range map[string]struct {
 		facts  UninstallFacts
 		want   []string
 		counts string
 	}{
 		"delete": {
-			want:   []string{"delete CustomResourceDefinition things.test ", "delete Deployment d " + unread, "keep Service s " + foreign},
-			counts: "2 to delete, 1 to keep",
+			want:   []string{"delete CustomResourceDefinition things.test ", "delete Deployment d " + unread, "keep ConfigMap c " + shared, "keep Service s " + foreign},
+			counts: "2 to delete, 2 to keep",
 		},
 		"keep definitions": {
 			facts:  UninstallFacts{KeepsDefinitions: true},
-			want:   []string{"keep CustomResourceDefinition things.test ", "delete Deployment d " + unread, "keep Service s " + foreign},
-			counts: "1 to delete, 2 to keep",
+			want:   []string{"keep CustomResourceDefinition things.test ", "delete Deployment d " + unread, "keep ConfigMap c " + shared, "keep Service s " + foreign},
+			counts: "1 to delete, 3 to keep",
 		},
 		"keep all": {
 			facts:  UninstallFacts{KeepsDefinitions: true, KeepsAll: true},
-			want:   []string{"keep CustomResourceDefinition things.test ", "keep Deployment d " + unread, "keep Service s " + foreign},
-			counts: "0 to delete, 3 to keep",
+			want:   []string{"keep CustomResourceDefinition things.test ", "keep Deployment d " + unread, "keep ConfigMap c ", "keep Service s " + foreign},
+			counts: "0 to delete, 4 to keep",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +81,7 @@ func TestUninstallDefinitions(t *testing.T) {
 		{Definition: "things.test", Count: 12, Own: 1, First: []installation.StoredObject{thing}},
 		{Definition: "others.test", Err: errors.New("you may not")},
 		{Definition: "nothings.test"},
+		{Definition: "shareds.test", Count: 3, Own: 1, Shared: true, First: []installation.StoredObject{{Key: thing.Key}}},
 	}
 	made := MakeUninstall(UninstallFacts{Policy: "Delete", ByFlag: true, Uses: uses})
 	var got []string
@@ -88,6 +91,7 @@ func TestUninstallDefinitions(t *testing.T) {
 	want := []string{
 		"nothings.test: 0 to delete",
 		"others.test: not known how many",
+		"shareds.test: 2 to keep, and 1 to delete, which the extension has installed itself; the first: Thing \"a\" in namespace \"ns\" and 2 more",
 		`things.test: 12 to delete, 1 of them of the extension itself: Thing "a" in namespace "ns" with finalizers [f] and 11 more`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -100,8 +104,12 @@ func TestUninstallDefinitions(t *testing.T) {
 		t.Errorf("of the flag, it says %q", made.PolicyUnknown)
 	}
 	kept := MakeUninstall(UninstallFacts{Policy: "Keep", KeepsDefinitions: true, Uses: uses})
-	if kept.Definitions[2].Action != Keep || kept.PolicyUnknown != "" {
+	if things := kept.Definitions[3]; things.Action != Keep || things.OwnAction != Delete || kept.PolicyUnknown != "" {
 		t.Errorf("got %+v", kept)
+	}
+	orphaned := MakeUninstall(UninstallFacts{Policy: "Orphan", KeepsDefinitions: true, KeepsAll: true, Uses: uses})
+	if things := orphaned.Definitions[3]; things.Action != Keep || things.OwnAction != "" {
+		t.Errorf("got %+v", things)
 	}
 }
 
@@ -121,5 +129,35 @@ func TestUninstallBounds(t *testing.T) {
 	}
 	if len(made.Obstacles) != maxLines || made.Obstacles[maxLines-1] != "... and 3 more" || len(made.Obstacles[0]) > maxLineBytes || strings.Contains(made.Obstacles[0], "\n") {
 		t.Errorf("%d obstacles, the last %q", len(made.Obstacles), made.Obstacles[len(made.Obstacles)-1])
+	}
+}
+
+func TestUninstallSums(t *testing.T) {
+	t.Parallel()
+	for want, facts := range map[string]UninstallFacts{
+		"0 to delete, 0 to keep":                                        {},
+		"2 to delete, 2 to keep":                                        {Objects: installedObjects()},
+		"it is not known what would go and what would stay":             {Partial: true},
+		"as far as is known, 2 to delete, 2 to keep; there may be more": {Objects: installedObjects(), Partial: true},
+	} {
+		if got := MakeUninstall(facts).Sum(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestPolicyUnknown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		facts UninstallFacts
+		want  string
+	}{
+		"by the spec":                {UninstallFacts{Policy: "Delete", HasPolicyInForce: true}, ""},
+		"by the flag":                {UninstallFacts{Policy: "Delete", ByFlag: true}, `this is about "Delete", which is that of a controller without the flag`},
+		"by the flag, and it is set": {UninstallFacts{Policy: "Delete", ByFlag: true, HasPolicyInForce: true}, `it is another one than "Delete", `},
+	} {
+		if got := MakeUninstall(test.facts).PolicyUnknown; !strings.Contains(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: got %q, want in it %q", name, got, test.want)
+		}
 	}
 }

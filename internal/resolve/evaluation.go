@@ -169,6 +169,9 @@ func (s *evaluation) verdict(o *offer, number int) Reason {
 			return OutsideRange
 		}
 	}
+	if !s.request.Exactly.is(n) {
+		return OutsideRange
+	}
 	if o.upgrades != nil && !o.upgrades[number] && !s.stays(n) {
 		return NoUpgradeEdge
 	}

@@ -103,6 +103,9 @@ func (s *evaluation) reasons(c choice) map[Reason]string {
 		NotInChannel: fmt.Sprintf("not in channels %v", s.request.Channels),
 		OutsideRange: fmt.Sprintf("not in range %q", s.request.Range),
 	}
+	if version := s.request.Exactly.Version; version != "" {
+		d[OutsideRange] = fmt.Sprintf("not in range %q, or not exactly version %q with the image that is asked for", s.request.Range, version)
+	}
 	if installed := s.request.Installed; installed != nil {
 		d[NoUpgradeEdge] = fmt.Sprintf("no upgrade from %q version %q", installed.Name, installed.Version)
 		if installed.Package != s.request.Package {

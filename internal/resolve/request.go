@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
@@ -25,6 +26,10 @@ type Request struct {
 	// Range that the version must be in; the zero value is any version.
 	Range Range
 
+	// Exactly is the one bundle that is asked for among those of Range; the zero value is
+	// any.
+	Exactly Exactly
+
 	// Channels that the bundle and the upgrade to it must be in, by name;
 	// none means every channel, and bundles in no channel too.
 	Channels []string
@@ -39,6 +44,30 @@ type Request struct {
 	// Cluster that has to meet the requirements of a bundle. Without one they
 	// are not held against any.
 	Cluster *requirement.Cluster
+}
+
+// Exactly names a bundle more closely than a range can: ranges know of no releases, and of
+// no images.
+type Exactly struct {
+	// Version as text, release included; empty for any bundle.
+	Version string
+
+	// Digest of the image of that version; empty for any image. An image by tag may have it.
+	Digest string
+}
+
+// is says whether a bundle may be the one.
+func (e Exactly) is(n *node) bool {
+	switch {
+	case e.Version == "":
+		return true
+	case e.Version != n.version:
+		return false
+	case e.Digest == "":
+		return true
+	}
+	digest := imageref.Digest(n.image).String()
+	return digest == "" || digest == e.Digest
 }
 
 // Catalog is one catalog that the request may draw from.

@@ -70,7 +70,8 @@ const (
 	// in no range and comes after every bundle with a version.
 	InvalidVersion Reason = "InvalidVersion"
 
-	// OutsideRange: the version is not in the requested range.
+	// OutsideRange: the version is not in the requested range, or the bundle not exactly the
+	// requested one.
 	OutsideRange Reason = "OutsideRange"
 
 	// NoUpgradeEdge: nothing in the requested channels declares the bundle an

@@ -93,7 +93,7 @@ func TestU1RefusedWhileInUse(t *testing.T) {
 	deleteExtension(t, name)
 	const named = `3 of things.refusing.test: Thing "first" in namespace "refusing", Thing "second" in namespace "refusing", Thing "third" in namespace "refusing"; `
 	condition(t, name, ocv1.TypeReady, "False DeletionBlocked: deletion is refused while there are custom resources: "+named+
-		"delete them, or have another spec.uninstall")
+		"delete them, or set another spec.uninstall")
 	conditionContains(t, name, ocv1.TypeStalled, "True DeletionBlocked: ")
 	costsNothing(t, name)
 

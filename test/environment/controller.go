@@ -53,6 +53,7 @@ func (e *Environment) LaunchController(logFile string, args ...string) (*Control
 		"--catalog-server-external-url=http://" + catalogs,
 	}, args...)...)
 	command.Env = e.environ()
+	e.statuses.begin(time.Now())
 	process, err := StartProcess("the controller", logFile, command)
 	if err != nil {
 		return nil, err

@@ -58,6 +58,9 @@ type Options struct {
 	// Registries are the host names that stand for the registry here.
 	Registries []string
 
+	// Unjudged leaves statuses alone, where what the judge takes would be measured too.
+	Unjudged bool
+
 	// Progress is told what is going on. Default: nobody.
 	Progress io.Writer
 }
@@ -79,10 +82,12 @@ type Environment struct {
 	programs       string
 	kubeconfig     string
 	registriesConf string
+	statuses       *statuses // nil if nobody judges
 }
 
 // Start starts cluster and registry, builds the controller and the tool for people, and
-// installs CRDs and RBAC. The context bounds the start; Stop ends everything.
+// installs CRDs and RBAC. From then on, every status that the controller writes is judged by
+// package judge. The context bounds the start; Stop ends everything.
 func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if options.Progress == nil {
 		options.Progress = io.Discard
@@ -112,12 +117,18 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if err := env.install(ctx, options); err != nil {
 		return nil, err
 	}
+	if !options.Unjudged {
+		if env.statuses, err = watchStatuses(ctx, env.Cluster.RESTConfig()); err != nil {
+			return nil, err
+		}
+	}
 	return env, nil
 }
 
-// Stop ends everything and leaves nothing behind.
+// Stop ends everything and leaves nothing behind. It fails if a status that was written has
+// led its readers astray.
 func (e *Environment) Stop() error {
-	var errs []error
+	errs := []error{e.statuses.stop()}
 	if e.Cluster != nil {
 		errs = append(errs, e.Cluster.Stop())
 	}

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,8 +34,8 @@ const (
 	installer    = "installer"
 
 	// hooked is an extension with webhooks, whose certificate the controller issues, and
-	// missing one whose package no catalog has.
-	hooked, missing = "hooked", "missing"
+	// missing one whose package no catalog has. The operator of vetoed holds its upgrade.
+	hooked, missing, vetoed = "hooked", "missing", "vetoed"
 )
 
 // theLogs is the folder for logs, which stays if anything fails.
@@ -94,25 +97,36 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// publish has two versions of an operator in a catalog that is polled.
+// publish has two versions of each operator in a catalog that is polled.
 func (f *fleet) publish(t *testing.T) {
 	t.Helper()
-	var operators []testkit.Operator
-	for _, version := range []string{"1.0.0", "1.1.0"} {
-		operator := testkit.Operator{Package: hooked, Version: version, ConfigMaps: []string{"settings"}}
-		must(t, f.PushBundle(t.Context(), hooked+":v"+version, operator.BundleWithWebhooks()))
-		operators = append(operators, operator)
+	catalog := fstest.MapFS{}
+	for name, bundleOf := range map[string]func(testkit.Operator) fstest.MapFS{
+		hooked: testkit.Operator.BundleWithWebhooks, vetoed: testkit.Operator.Bundle,
+	} {
+		var operators []testkit.Operator
+		for _, version := range []string{"1.0.0", "1.1.0"} {
+			operator := testkit.Operator{Package: name, Version: version, ConfigMaps: []string{"settings"}}
+			must(t, f.PushBundle(t.Context(), name+":v"+version, bundleOf(operator)))
+			operators = append(operators, operator)
+		}
+		maps.Copy(catalog, testkit.Catalog(registryHost, operators...))
 	}
-	must(t, f.PushCatalog(t.Context(), "catalog:v1", testkit.Catalog(registryHost, operators...)))
+	must(t, f.PushCatalog(t.Context(), "catalog:v1", catalog))
 	must(t, f.CreateCatalog(t.Context(), hooked, registryHost+"/catalog:v1", func(catalog *ocv1.ClusterCatalog) {
 		catalog.Spec.Source.Image.PollIntervalMinutes = new(1)
 	}))
 }
 
-// live has an extension installed, upgraded and repaired, and another one fail.
+// live has an extension installed, upgraded and repaired, another one fail, and the upgrade of a
+// third one held by its operator.
 func (f *fleet) live(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{hooked, missing} {
+	must(t, f.Kubectl(t.Context(), "apply", "-k", filepath.Join(f.Root(), "config", "operatorconditions")))
+	must(t, f.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd/operatorconditions.operators.coreos.com"))
+	for name, change := range map[string]func(*ocv1.ClusterExtension){
+		hooked: version("1.0.0"), missing: version("1.0.0"), vetoed: withOperatorConditions,
+	} {
 		must(t, f.Admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 		must(t, f.Admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: installer}}))
 		must(t, f.Admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -120,32 +134,51 @@ func (f *fleet) live(t *testing.T) {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: name, Name: installer}},
 		}))
-		must(t, f.Admin.Create(t.Context(), environment.Extension(name, name, installer, version("1.0.0"))))
+		must(t, f.Admin.Create(t.Context(), environment.Extension(name, name, installer, version("1.0.0"), change)))
 	}
-	f.awaitReady(t, "1.0.0")
+	f.awaitReady(t, hooked, "1.0.0", ocv1.ReasonSucceeded)
 	must(t, f.Update(t.Context(), hooked, version("1.1.0")))
-	f.awaitReady(t, "1.1.0")
+	f.awaitReady(t, hooked, "1.1.0", ocv1.ReasonSucceeded)
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hooked, Name: "settings"}}
 	must(t, f.Admin.Delete(t.Context(), settings))
 	eventually(t, "a repair", func(ctx context.Context) error {
 		return f.Admin.Get(ctx, client.ObjectKeyFromObject(settings), settings)
 	})
+	f.veto(t)
+}
+
+// withOperatorConditions lets the operator have a say.
+func withOperatorConditions(extension *ocv1.ClusterExtension) {
+	extension.Spec.Config = &ocv1.ClusterExtensionConfig{
+		ConfigType: ocv1.ClusterExtensionConfigTypeInline, Inline: &apiextensionsv1.JSON{Raw: []byte(`{"operatorConditions": true}`)},
+	}
+}
+
+// veto has an operator object to its upgrade.
+func (f *fleet) veto(t *testing.T) {
+	t.Helper()
+	f.awaitReady(t, vetoed, "1.0.0", ocv1.ReasonSucceeded)
+	const says = `{"spec": {"conditions": [{"type": "Upgradeable", "status": "False", "reason": "Work", "message": "it migrates", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`
+	must(t, f.Kubectl(t.Context(), "patch", "operatorconditions.v2.operators.coreos.com", vetoed+".v1.0.0", "-n", vetoed, "--type=merge", "-p", says))
+	must(t, f.Update(t.Context(), vetoed, version("1.1.0")))
+	f.awaitReady(t, vetoed, "1.0.0", ocv1.ReasonUpgradeHeld)
 }
 
 func version(number string) func(*ocv1.ClusterExtension) {
 	return func(extension *ocv1.ClusterExtension) { extension.Spec.Source.Catalog.Version = number }
 }
 
-// awaitReady waits until a version is installed and serves.
-func (f *fleet) awaitReady(t *testing.T, version string) {
+// awaitReady waits until a version of an extension is installed and serves, for a reason.
+func (f *fleet) awaitReady(t *testing.T, name, version, reason string) {
 	t.Helper()
-	eventually(t, hooked+" "+version, func(ctx context.Context) error {
+	eventually(t, name+" "+version, func(ctx context.Context) error {
 		extension := &ocv1.ClusterExtension{}
-		if err := f.Admin.Get(ctx, client.ObjectKey{Name: hooked}, extension); err != nil {
+		if err := f.Admin.Get(ctx, client.ObjectKey{Name: name}, extension); err != nil {
 			return err
 		}
 		install, ready := extension.Status.Install, meta.FindStatusCondition(extension.Status.Conditions, ocv1.TypeReady)
-		if install == nil || install.Bundle.Version != version || ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != extension.Generation {
+		if install == nil || install.Bundle.Version != version || ready == nil || ready.Status != metav1.ConditionTrue ||
+			ready.Reason != reason || ready.ObservedGeneration != extension.Generation {
 			return fmt.Errorf("status is %+v", extension.Status)
 		}
 		return nil

@@ -100,7 +100,7 @@ func checkTargets(t *testing.T, prometheus *monitoring.Prometheus) {
 		"count(leader_election_master_status)":                           "2",
 		"sum(leader_election_master_status)":                             "1",
 		"count(scrape_samples_scraped < 1000)":                           "2",
-		"count(operator_controller_extension_condition{type=\"Ready\"})": "2",
+		"count(operator_controller_extension_condition{type=\"Ready\"})": "3",
 	} {
 		value, _, err := prometheus.Query(t.Context(), query, time.Now())
 		must(t, err)
@@ -198,7 +198,8 @@ func checkRules(t *testing.T, prometheus *monitoring.Prometheus) {
 	pending = slices.DeleteFunc(pending, func(alert string) bool {
 		return alert == "pending OperatorControllerExtensionStalled of "+missing
 	})
-	if want := []string{"pending OperatorControllerExtensionNotReady of " + missing}; !slices.Equal(pending, want) {
+	want := []string{"pending OperatorControllerExtensionNotReady of " + missing, "pending OperatorControllerUpgradeHeld of " + vetoed}
+	if !slices.Equal(pending, want) {
 		t.Errorf("alerts are %q, want %q", pending, want)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
-	"github.com/clusterextensions/operator-controller/test/argocd"
+	"github.com/clusterextensions/operator-controller/test/judge"
 )
 
 // Facts are what was amiss on the cluster when a status was written. With none
@@ -38,26 +38,25 @@ const (
 // Judge compares what a status tells to everybody who reads it with the facts at
 // that moment, and gives the lies in it.
 func Judge(capture Capture, facts Facts) []string {
-	if capture.IsDeleted() {
-		return judgeDeletion(capture)
-	}
-	var lies []string
+	lies := judge.Status(capture.Reading)
 	lie := func(format string, args ...any) { lies = append(lies, fmt.Sprintf(format, args...)) }
-	current := capture.Kstatus() == kstatus.CurrentStatus
-	ready := capture.WaitReturns("Ready")
+	if capture.IsDeleted() {
+		// What is being deleted is never well, whatever is still there.
+		if column := greenRow(capture); column != "" {
+			lie("kubectl get prints %s: it is being deleted", column)
+		}
+		return lies
+	}
 	if amiss := facts.amiss(); amiss != "" {
-		if current {
+		if capture.Kstatus() == kstatus.CurrentStatus {
 			lie("kstatus says Current: %s", amiss)
 		}
-		if ready {
+		if capture.WaitReturns("Ready") {
 			lie("kubectl wait for Ready returns: %s", amiss)
 		}
 		if column := greenRow(capture); column != "" {
 			lie("kubectl get prints %s: %s", column, amiss)
 		}
-	}
-	if current != ready {
-		lie("kstatus says %s, and kubectl wait for Ready returns: %t", capture.Kstatus(), ready)
 	}
 	if _, found := capture.Row[columnReady]; !found {
 		lie("kubectl get has no column %s", columnReady)
@@ -69,44 +68,7 @@ func Judge(capture Capture, facts Facts) []string {
 	if len(facts.Workloads) > 0 && capture.WaitReturns("Available") {
 		lie("Available is True: %s", strings.Join(facts.Workloads, "; "))
 	}
-	if argo := argosVerdict(capture); capture.Argo.Status != argo {
-		lie("Argo CD says %s, and kstatus %s: it is to say %s", capture.Argo.Status, capture.Kstatus(), argo)
-	}
-	return append(lies, contradictions(capture)...)
-}
-
-// argosVerdict is what Argo CD is to say, by what kstatus does. Nobody works where Ready is
-// False without Reconciling: kstatus waits even so, and who looks at Argo CD is to see it.
-func argosVerdict(capture Capture) string {
-	if capture.Observed() && capture.Condition("Suspended").Is("True", "UserRequested") {
-		return argocd.Suspended
-	}
-	switch capture.Kstatus() {
-	case kstatus.CurrentStatus:
-		if capture.Condition("Serving").Is("False", "UserSpecifiedUnavailable") {
-			return argocd.Suspended
-		}
-		return argocd.Healthy
-	case kstatus.FailedStatus:
-		return argocd.Degraded
-	default:
-		if capture.Observed() && capture.Condition("Ready").Status == "False" && capture.Condition("Reconciling").Status != "True" {
-			return argocd.Degraded
-		}
-		return argocd.Progressing
-	}
-}
-
-// judgeDeletion: what is being deleted is never well, whatever is still there.
-func judgeDeletion(capture Capture) []string {
-	var lies []string
-	if capture.WaitReturns("Ready") {
-		lies = append(lies, "kubectl wait for Ready returns: it is being deleted")
-	}
-	if column := greenRow(capture); column != "" {
-		lies = append(lies, fmt.Sprintf("kubectl get prints %s: it is being deleted", column))
-	}
-	return append(lies, contradictions(capture)...)
+	return lies
 }
 
 // greenRow names the cells that make a row look as if all were well. A row has no
@@ -123,20 +85,6 @@ func greenRow(capture Capture) string {
 		return columnInstalled + " True, " + columnProgressing + " True"
 	}
 	return ""
-}
-
-// contradictions are lies whatever the world is like.
-func contradictions(capture Capture) []string {
-	var is []string
-	for _, kind := range []string{"Ready", "Reconciling", "Stalled"} {
-		if capture.Condition(kind).Status == "True" {
-			is = append(is, kind)
-		}
-	}
-	if len(is) > 1 {
-		return []string{"True at once: " + strings.Join(is, ", ")}
-	}
-	return nil
 }
 
 // Overdue is the lie in captures of a situation in which a person has to act since

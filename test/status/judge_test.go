@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/test/argocd"
+	"github.com/clusterextensions/operator-controller/test/judge"
 	"github.com/clusterextensions/operator-controller/test/status"
 )
 
@@ -29,11 +30,11 @@ func written(observed int64, row map[string]string, conditions ...map[string]any
 
 // seen is a capture that Argo CD has looked at, too.
 func seen(row map[string]string, object *unstructured.Unstructured) status.Capture {
-	said, err := argocd.HealthOf(context.Background(), object)
+	reading, err := judge.Read(context.Background(), object)
 	if err != nil {
 		panic(err)
 	}
-	return status.Capture{Row: row, Object: object, Argo: said}
+	return status.Capture{Reading: reading, Row: row}
 }
 
 func is(kind, state, reason string) map[string]any {
@@ -92,7 +93,7 @@ func TestJudge(t *testing.T) {
 		},
 		"available while it rolls out": {
 			reason:  "the pods of before serve",
-			capture: written(2, notGreen, is("Ready", "Unknown", "RollingOut"), is("Available", "True", "Available")),
+			capture: written(2, notGreen, is("Reconciling", "True", "RollingOut"), is("Ready", "Unknown", "RollingOut"), is("Available", "True", "Available")),
 			facts:   rolling,
 		},
 		"green while it rolls out": {
@@ -115,9 +116,9 @@ func TestJudge(t *testing.T) {
 			capture: seen(notGreen, &unstructured.Unstructured{Object: map[string]any{"kind": "ClusterExtension", "metadata": map[string]any{}}}),
 			facts:   missing,
 			want: []string{
-				"kstatus says Current: Service x is missing",
+				"it is not looked at, kstatus says Current, and Argo CD Progressing: the table allows kstatus InProgress, and Argo CD Progressing",
 				"kstatus says Current, and kubectl wait for Ready returns: false",
-				"Argo CD says Progressing, and kstatus Current: it is to say Healthy",
+				"kstatus says Current: Service x is missing",
 			},
 		},
 		"no column for Ready": {
@@ -133,7 +134,8 @@ func TestJudge(t *testing.T) {
 			reason:  "these exclude each other",
 			capture: written(2, green, is("Reconciling", "True", "RollingOut"), is("Ready", "True", "Succeeded")),
 			want: []string{
-				"kstatus says InProgress, and kubectl wait for Ready returns: true", "Argo CD says Healthy, and kstatus InProgress: it is to say Progressing",
+				"it is ready, kstatus says InProgress, and Argo CD Healthy: the table allows kstatus Current, and Argo CD Healthy",
+				"kstatus says InProgress, and kubectl wait for Ready returns: true",
 				"True at once: Ready, Reconciling",
 			},
 		},
@@ -141,6 +143,7 @@ func TestJudge(t *testing.T) {
 			reason:  "what is being deleted is not well, even while all of it is there",
 			capture: deleted(written(2, green, is("Ready", "True", "Succeeded"))),
 			want: []string{
+				"it is being deleted, kstatus says Terminating, and Argo CD Healthy: the table allows kstatus Terminating, and Argo CD Progressing or Degraded or Suspended",
 				"kubectl wait for Ready returns: it is being deleted",
 				"kubectl get prints READY True: it is being deleted",
 			},
@@ -213,7 +216,7 @@ func TestWaitReturns(t *testing.T) {
 		"true, and the status is of before":   {capture: ofStatus},
 		"false":                               {capture: written(2, nil, is("Ready", "False", "Succeeded"))},
 		"absent":                              {capture: written(2, nil)},
-		"true where nothing has a generation": {capture: status.Capture{Object: &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{is("Ready", "True", "Succeeded")}}}}}, want: true},
+		"true where nothing has a generation": {capture: status.Capture{Reading: judge.Reading{Object: &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{is("Ready", "True", "Succeeded")}}}}}}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,9 +231,8 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	digest := "sha256:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865"
 	capture := status.Capture{
-		Argo: argocd.Health{Status: argocd.Degraded},
-		Row:  map[string]string{"NAME": "x", "AGE": "2026-11-22T09:00:00Z", "READY": "False", "INSTALLED": ""},
-		Object: &unstructured.Unstructured{Object: map[string]any{
+		Row: map[string]string{"NAME": "x", "AGE": "2026-11-22T09:00:00Z", "READY": "False", "INSTALLED": ""},
+		Reading: judge.Reading{Argo: argocd.Health{Status: argocd.Degraded}, Object: &unstructured.Unstructured{Object: map[string]any{
 			"kind": "ClusterExtension",
 			"metadata": map[string]any{
 				"name": "x", "generation": int64(3), "resourceVersion": "4711", "uid": "0b3e8f0e-0a0c-4d0e-9d5b-6a1f6f5b8c1d",
@@ -240,7 +242,7 @@ func TestGolden(t *testing.T) {
 				map[string]any{"type": "Ready", "status": "False", "message": "127.0.0.1:4711/x@" + digest + " is not there"},
 				map[string]any{"type": "Available", "status": "True", "lastTransitionTime": "2026-11-22T09:00:01Z"},
 			}},
-		}},
+		}}},
 	}
 	const want = `---
 # a moment

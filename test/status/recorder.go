@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/test/argocd"
+	"github.com/clusterextensions/operator-controller/test/judge"
 )
 
 // tableWatch asks for what kubectl get --watch asks for: rows, here with all of
@@ -128,11 +128,11 @@ func (r *Recorder) take(ctx context.Context, event string, columns []metav1.Tabl
 		if err := json.Unmarshal(row.Object.Raw, object); err != nil {
 			return err
 		}
-		said, err := argocd.HealthOf(ctx, object)
+		reading, err := judge.Read(ctx, object)
 		if err != nil {
 			return err
 		}
-		capture := Capture{At: now, Object: object, Row: map[string]string{}, Argo: said}
+		capture := Capture{Reading: reading, At: now, Row: map[string]string{}}
 		for i, column := range columns {
 			if column.Priority == 0 && row.Cells[i] != nil {
 				capture.Row[strings.ToUpper(column.Name)] = fmt.Sprint(row.Cells[i])

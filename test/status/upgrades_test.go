@@ -16,6 +16,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/environment"
+	"github.com/clusterextensions/operator-controller/test/judge"
 	"github.com/clusterextensions/operator-controller/test/status"
 )
 
@@ -133,7 +134,7 @@ func look(ctx context.Context, name string) (status.Capture, string, error) {
 	if len(list.Items) != 1 {
 		return status.Capture{}, "", fmt.Errorf("%d extensions are named %s", len(list.Items), name)
 	}
-	return status.Capture{At: time.Now(), Object: &list.Items[0]}, list.GetResourceVersion(), nil
+	return status.Capture{Reading: judge.Reading{Object: &list.Items[0]}, At: time.Now()}, list.GetResourceVersion(), nil
 }
 
 func versionsOf(records []*environment.Release) []string {

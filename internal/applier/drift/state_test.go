@@ -251,3 +251,34 @@ func TestLargeObjectsAreHeldBack(t *testing.T) {
 		t.Errorf("it looks at %v after the pause", some)
 	}
 }
+
+// TestNewestOfAnObject: what is known is what the last operation has left or, if watches have
+// reported something else since, that.
+func TestNewestOfAnObject(t *testing.T) {
+	t.Parallel()
+	key := object.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: "c"}
+	left, changed := object.Fingerprint{UID: "u", ResourceVersion: "5"}, object.Fingerprint{UID: "u", ResourceVersion: "7"}
+	tests := map[string]struct {
+		reason string
+		do     func(*State)
+		want   object.Fingerprint
+		known  bool
+	}{
+		"as it was left":       {reason: "nobody has changed it", do: func(*State) {}, want: left, known: true},
+		"changed":              {reason: "watches have said how it is now", do: func(s *State) { s.drifted[key] = Known{Fingerprint: changed} }, want: changed, known: true},
+		"changed somehow":      {reason: "how it is now was not said", do: func(s *State) { s.drifted[key] = Known{} }},
+		"of no operation":      {reason: "nobody watches it", do: func(s *State) { delete(s.lastApplied, key) }},
+		"all may have drifted": {reason: "watches may have missed something", do: func(s *State) { s.all = true }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewState()
+			s.all, s.lastApplied[key] = false, left
+			test.do(s)
+			if got, known := s.Newest(key); known != test.known || known && got != test.want {
+				t.Errorf("%+v, known: %t: %s", got, known, test.reason)
+			}
+		})
+	}
+}

@@ -21,6 +21,9 @@ type Claims struct {
 	// Operator is what the operator says, and Override what an administrator has put in the
 	// place of that; nil for nothing.
 	Operator, Override *Claim
+
+	// Unwatched says that nobody is woken when they change.
+	Unwatched bool
 }
 
 // Claim is a condition of the type Upgradeable.
@@ -32,17 +35,25 @@ type Claim struct {
 	Reason, Message string
 }
 
-// ClaimsOf reads an OperatorCondition of version v2. It looks at the spec alone: the
-// conditions in the status are a copy that only classic OLM makes, and that can be old. It
-// fails for an object that is not of its kind, whose claims are not known.
+// ClaimsOf reads an OperatorCondition. Of version v2 it looks at the spec alone: the conditions
+// in the status are a copy that only classic OLM makes, and that can be old. Version v1 has the
+// words of the operator in the status. It fails for an object that is not of its kind, whose
+// claims are not known.
 func ClaimsOf(object *unstructured.Unstructured) (Claims, error) {
 	var condition operatorsv2.OperatorCondition
-	// The status is of no interest, and could be what the conversion fails for.
+	isV1 := object.GroupVersionKind().Version == "v1"
 	relevant := map[string]any{"spec": object.Object["spec"]}
+	if isV1 { // of others, it could be what the conversion fails for
+		relevant["status"] = object.Object["status"]
+	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(relevant, &condition); err != nil {
 		return Claims{}, fmt.Errorf("reading OperatorCondition %q: %w", object.GetName(), err)
 	}
-	return Claims{Operator: claimIn(condition.Spec.Conditions), Override: claimIn(condition.Spec.Overrides)}, nil
+	said := condition.Spec.Conditions
+	if isV1 {
+		said = condition.Status.Conditions
+	}
+	return Claims{Operator: claimIn(said), Override: claimIn(condition.Spec.Overrides)}, nil
 }
 
 func claimIn(conditions []metav1.Condition) *Claim {

@@ -37,6 +37,17 @@ func TestClaimsOf(t *testing.T) {
 			object: "status: {conditions: [{type: Upgradeable, status: 'False', lastTransitionTime: never}]}\nspec: {conditions: [{type: Upgradeable, status: 'True'}]}",
 			want:   installation.Claims{Operator: &installation.Claim{Status: "True"}},
 		},
+		"of version v1": {
+			reason: "operators that are built with it write the status, and nothing makes a copy",
+			object: "apiVersion: operators.coreos.com/v1\nspec: {overrides: [{type: Upgradeable, status: 'True'}]}\nstatus: {conditions: [{type: Upgradeable, status: 'False', reason: Busy}]}",
+			want: installation.Claims{
+				Operator: &installation.Claim{Status: "False", Reason: "Busy"}, Override: &installation.Claim{Status: "True"},
+			},
+		},
+		"of version v1, with a spec of v2": {
+			reason: "it has no conditions there",
+			object: "apiVersion: operators.coreos.com/v1\nspec: {conditions: [{type: Upgradeable, status: 'False'}]}",
+		},
 		"twice": {
 			reason: "the first counts, as in classic OLM",
 			object: "spec: {conditions: [{type: Upgradeable, status: 'True'}, {type: Upgradeable, status: 'False'}]}",

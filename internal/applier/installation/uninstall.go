@@ -29,6 +29,10 @@ type Use struct {
 	// First are up to [MaxFirst] of them, those first that the extension does not own.
 	First []StoredObject
 
+	// Shared says that the definition has other owners too. It stays with its custom
+	// resources as long as one of them is there.
+	Shared bool
+
 	// Err says that they could not be counted.
 	Err error
 }

@@ -75,6 +75,12 @@ func (o Owner) IsOwnerOf(object metav1.Object) bool {
 	return len(o.OtherReferences(object)) < len(object.GetOwnerReferences())
 }
 
+// SharesWithOthers reports whether an object has other owners besides the extension, so that it
+// stays when that goes, as long as they are there.
+func (o Owner) SharesWithOthers(object metav1.Object) bool {
+	return o.IsOwnerOf(object) && len(o.OtherReferences(object)) > 0
+}
+
 // OtherReferences are the owner references of an object less those to the extension.
 func (o Owner) OtherReferences(object metav1.Object) []metav1.OwnerReference {
 	return slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(owner metav1.OwnerReference) bool {

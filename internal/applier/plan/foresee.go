@@ -70,7 +70,7 @@ func (p *Planner) foresee(ctx context.Context, plan *Plan, s *Step, trial *objec
 	err := p.read(ctx, s)
 	switch {
 	case isLackOfRights(err):
-		trial.Unread = true
+		trial.Unread, err = true, nil
 		p.guessLive(s)
 	case err != nil:
 		return err

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -225,5 +226,35 @@ func TestTriedRevisionsAreReadOneAtATime(t *testing.T) { //nolint:paralleltest /
 	}
 	if remembered == 0 || remembered > tried*1000 {
 		t.Errorf("%d bytes are remembered", remembered)
+	}
+}
+
+// TestBegun: a revision is begun as long as it is the newest, and not deployed.
+func TestBegun(t *testing.T) {
+	t.Parallel()
+	const manifest = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"}}`
+	for name, test := range map[string]struct {
+		manifests []string
+		begun     bool
+	}{
+		"nothing":                  {},
+		"the first, deployed":      {manifests: []string{manifest}},
+		"the second, not deployed": {manifests: []string{manifest, manifest}, begun: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun, err := historyOf(t, fake.NewClientset(), test.manifests...).Begun(t.Context())
+			if err != nil || (begun != nil) != test.begun {
+				t.Errorf("begun is %+v, error %v, want one: %t", begun, err, test.begun)
+			}
+		})
+	}
+	secrets := fake.NewClientset()
+	h := historyOf(t, secrets, manifest, manifest)
+	secrets.PrependReactor("*", "secrets", func(clienttesting.Action) (bool, kruntime.Object, error) {
+		return true, nil, errors.New("boom")
+	})
+	if begun, err := h.Begun(t.Context()); err == nil {
+		t.Errorf("begun is %+v although the record cannot be read", begun)
 	}
 }

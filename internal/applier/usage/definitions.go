@@ -34,6 +34,9 @@ type Definition struct {
 	Resource schema.GroupVersionResource // what it defines
 	Kind     string
 
+	// Shared says that it has other owners too.
+	Shared bool
+
 	// Err says that what it defines is not served as far as we know, so that nobody can
 	// tell how much there is of it.
 	Err error
@@ -52,7 +55,7 @@ func DefinitionOf(mapper meta.RESTMapper, name string) Definition {
 	}
 }
 
-// Owned are the definitions that go with an extension, sorted by their names.
+// Owned are the definitions that an extension owns, sorted by their names.
 func Owned(ctx context.Context, client metadata.Interface, mapper meta.RESTMapper, owner object.Owner) ([]Definition, error) {
 	var owned []Definition
 	options := metav1.ListOptions{Limit: MaxListed}
@@ -63,7 +66,9 @@ func Owned(ctx context.Context, client metadata.Interface, mapper meta.RESTMappe
 		}
 		for i := range list.Items {
 			if owner.IsOwnerOf(&list.Items[i]) {
-				owned = append(owned, DefinitionOf(mapper, list.Items[i].Name))
+				one := DefinitionOf(mapper, list.Items[i].Name)
+				one.Shared = owner.SharesWithOthers(&list.Items[i])
+				owned = append(owned, one)
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
@@ -82,7 +87,7 @@ func (d Definition) FirstPage(ctx context.Context, client metadata.Interface) (*
 // Use counts what there is by the first page. If the API server does not say how many
 // more there are, it is one.
 func (d Definition) Use(owner object.Owner, page *metav1.PartialObjectMetadataList) installation.Use {
-	use := installation.Use{Definition: d.Name, Count: int64(len(page.Items))}
+	use := installation.Use{Definition: d.Name, Count: int64(len(page.Items)), Shared: d.Shared}
 	switch {
 	case page.RemainingItemCount != nil:
 		use.Count += *page.RemainingItemCount

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 )
 
@@ -55,7 +57,13 @@ config/admission the right to approve it.`,
 		Example: `  kubectl extension approve sample-operator
   kubectl extension approve sample-operator --yes
   kubectl extension approve sample-operator --version 1.1.0`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("give the name of a ClusterExtension")
+			}
+			_, err := cli.ExtensionName(args)
+			return err
+		},
 		RunE: o.run,
 	}
 	command.ValidArgsFunction = o.cluster.CompleteNames("", cobra.ShellCompDirectiveNoFileComp)
@@ -68,6 +76,11 @@ config/admission the right to approve it.`,
 }
 
 func (o *approve) run(command *cobra.Command, args []string) error {
+	if command.Flags().Changed("version") {
+		if _, err := bundle.ParseVersion(o.version); err != nil {
+			return program.Misuse(command, fmt.Errorf("--version %q is no version, such as 1.2.3; left out, it is the one that is pending", o.version))
+		}
+	}
 	name, extensions, err := o.cluster.NamedExtension(command, args)
 	if err != nil {
 		return err
@@ -168,10 +181,25 @@ func approvalOf(ext *ocv1.ClusterExtension, version string) (approval, error) {
 			given.digest = pending.Digest
 		}
 	}
+	if installed := ext.Status.Install; installed != nil && isUseless(given, ext) {
+		return approval{}, fmt.Errorf("version %q is not above %q, which is installed, and is not what waits: an approval does not lead back, `kubectl extension rollback` may",
+			cli.Printable(given.version), cli.Printable(installed.Bundle.Version))
+	}
 	if given.version == catalog.ApprovedVersion && given.digest == catalog.ApprovedDigest {
 		return approval{}, fmt.Errorf("version %q is approved already; %s", cli.Printable(given.version), readyOf(ext))
 	}
 	return given, nil
+}
+
+// isUseless says that an approval would change nothing: it is not of what waits, and does not lead
+// up.
+func isUseless(given approval, ext *ocv1.ClusterExtension) bool {
+	if pending := ext.Status.Pending; pending != nil && given.version == pending.Bundle.Version {
+		return false
+	}
+	version, err := bundle.ParseVersion(given.version)
+	installed, installedErr := bundle.ParseVersion(ext.Status.Install.Bundle.Version)
+	return err == nil && installedErr == nil && version.Compare(installed) <= 0
 }
 
 // isAsked says that some upgrades wait.
@@ -224,8 +252,8 @@ func linesOf(ext *ocv1.ClusterExtension, shown approval) []string {
 		line("status:", readyOf(ext)))
 }
 
-func described(bundle ocv1.BundleMetadata) string {
-	return fmt.Sprintf("%q version %q", bundle.Name, bundle.Version)
+func described(one ocv1.BundleMetadata) string {
+	return fmt.Sprintf("%q version %q", one.Name, one.Version)
 }
 
 // ask fails unless whoever is at the terminal agrees.

@@ -6,16 +6,11 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
-	"github.com/clusterextensions/operator-controller/internal/cli/program"
 )
-
-// maxConfig is more than the API server takes for an object, in bytes.
-const maxConfig = 4 << 20
 
 // noCertificates is the value of the flag for [bundle.NoCertificates].
 const noCertificates = "none"
@@ -66,22 +61,6 @@ func taken(command *cobra.Command, certificates *cli.Choice) func() (bundle.Cert
 		}
 		return providerOf(certificates), nil
 	}
-}
-
-// readConfig reads the file that a flag names; nothing if there is none. The error
-// is an *program.UsageError.
-func readConfig(command *cobra.Command, path string) ([]byte, error) {
-	if path == "" {
-		return nil, nil
-	}
-	config, err := cli.ReadFile(command, path, maxConfig)
-	if err != nil {
-		return nil, err
-	}
-	if err := yaml.Unmarshal(config, new(map[string]any)); err != nil {
-		return nil, &program.UsageError{Err: fmt.Errorf("%s is no configuration: %w", path, err)}
-	}
-	return config, nil
 }
 
 // renderError is an error of the bundle with what to try next.

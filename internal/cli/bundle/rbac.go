@@ -32,6 +32,7 @@ type rbac struct {
 	replaceable    []string
 
 	file    string
+	version string
 	cluster cli.Cluster
 }
 
@@ -42,7 +43,9 @@ there.
 
 With clusterextension/NAME, or with -f and a file that has a ClusterExtension, the
 cluster is asked, with your own rights: which bundle the controller would choose, and
-who issues certificates; the rest is in the spec. The rights also do for the upgrade
+who issues certificates; the rest is in the spec. With --version it is that one: for a
+plan or a rollback that lacks rights. Where an upgrade waits, the rights do for what is
+installed until then, too. The rights also do for the upgrade
 from what is installed now, which takes the right to read Secrets in the controller's
 namespace. What you may not read is guessed, and said. A folder of such a name is
 ./clusterextension/NAME.
@@ -69,6 +72,7 @@ func newRBACCommand() *cobra.Command {
 		Short: "Print the ServiceAccount and the least rights to install a bundle with",
 		Long:  rbacHelp,
 		Example: `  kubectl extension bundle rbac clusterextension/my-operator | kubectl apply -f -
+  kubectl extension bundle rbac clusterextension/my-operator --version 1.0.0
   kubectl extension bundle rbac -f my-operator.yaml
   kubectl extension bundle rbac ./bundle --namespace my-operator --service-account installer
   kubectl extension bundle rbac ./v1.1.0 --from ./v1.0.0 -n my-operator --service-account installer`,
@@ -78,6 +82,7 @@ func newRBACCommand() *cobra.Command {
 	command.ValidArgsFunction = o.cluster.CompleteNames("clusterextension/", cobra.ShellCompDirectiveDefault)
 	flags := command.Flags()
 	flags.StringVarP(&o.file, cli.FlagFilename, "f", "", "File with a ClusterExtension, which need not be on the cluster; - for standard input.")
+	flags.StringVar(&o.version, flagVersion, "", "Version of an extension to go to, whether or not an upgrade leads there; by default the one that would be chosen.")
 	flags.StringVarP(&o.namespace, flagNamespace, "n", "", "Namespace to install to, as in spec.namespace. Required for a folder or an image.")
 	flags.StringVar(&o.serviceAccount, flagServiceAccount, "", "Name of the ServiceAccount, as in spec.serviceAccount.name. Required for a folder or an image.")
 	flags.StringVar(&o.before, "from", "", "Folder or image of the bundle to upgrade from.")
@@ -86,7 +91,7 @@ func newRBACCommand() *cobra.Command {
 		"Kinds to delete and create again, as in spec.install.replaceImmutable. It matters with --from.")
 	flags.StringVar(&o.name, flagName, "", "Name of the ClusterExtension, to grant the rights to its finalizers.")
 	flags.StringVar(&o.config, flagConfig, "", "File with the configuration, YAML or JSON, as in spec.config.inline; - for standard input.")
-	cli.NoFiles(command, flagNamespace, flagServiceAccount, flagName)
+	cli.NoFiles(command, flagNamespace, flagServiceAccount, flagName, flagVersion)
 	o.certificates.Bind(command, "", "Who issues the certificates of webhooks. In a cluster it is what is there.")
 	o.output.Bind(command, "o", "Format of the objects.")
 	o.images.Bind(flags)
@@ -101,6 +106,9 @@ const (
 	flagName           = "name"
 	flagConfig         = "config"
 	flagReplace        = "replace-immutable"
+
+	// flagVersion is another version than that of the spec.
+	flagVersion = "version"
 )
 
 // checkArgs takes an extension, or a bundle, or a file with an extension.
@@ -135,6 +143,9 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 	if o.file != "" || namesExtension(args) {
 		return o.runForExtension(command, args)
 	}
+	if o.version != "" {
+		return program.Misuse(command, errors.New("a folder or an image is of one version: --version is for clusterextension/NAME and for a file"))
+	}
 	if err := cmp.Or(o.cluster.CheckUnused(command), o.check()); err != nil {
 		return program.Misuse(command, err)
 	}
@@ -160,7 +171,7 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.print(command.OutOrStdout(), grants)
+	return cli.PrintDocuments(command.OutOrStdout(), o.output, grants)
 }
 
 // readTwice is true if more than one of the files is standard input.
@@ -181,7 +192,7 @@ func hint(err error, from string) error {
 // other one but for its configuration.
 func (o *rbac) renderBefore(command *cobra.Command) func(context.Context, bundlesource.Rendering) ([]*unstructured.Unstructured, error) {
 	return func(ctx context.Context, rendering bundlesource.Rendering) ([]*unstructured.Unstructured, error) {
-		own, err := readConfig(command, o.beforeConfig) //nolint:contextcheck // the command has the same
+		own, err := cli.ReadConfig(command, o.beforeConfig) //nolint:contextcheck // the command has the same
 		if err != nil {
 			return nil, err
 		}

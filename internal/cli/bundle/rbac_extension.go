@@ -40,11 +40,12 @@ func (o *rbac) runForExtension(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.print(command.OutOrStdout(), grants)
+	return cli.PrintDocuments(command.OutOrStdout(), o.output, grants)
 }
 
 // request asks for the extension of a file, or for the one of a name.
 func (o *rbac) request(command *cobra.Command, args []string) (request inspect.Request, err error) {
+	request.Version, request.AnyWay = o.version, true
 	request.Bundles, request.Certificates = o.images.Bundles(), o.issuer(command)
 	if o.before != "" {
 		request.Before = o.renderBefore(command)
@@ -88,6 +89,9 @@ func printPlan(to io.Writer, plan inspect.Plan) {
 		text = fmt.Sprintf("the rights are those for %q version %q from catalog %q", chosen.Identity.Name, chosen.Identity.Version, chosen.Catalog)
 		if installed := plan.Extension.Status.Install; installed != nil && installed.Bundle.Name != chosen.Identity.Name {
 			text += fmt.Sprintf(", and for the upgrade from %q", installed.Bundle.Name)
+			if len(plan.Meanwhile) > 0 {
+				text += ", which they keep until then"
+			}
 		}
 	}
 	if plan.Err != nil {

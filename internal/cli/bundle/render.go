@@ -39,7 +39,7 @@ func (r *rendering) check() error {
 
 // read reads the configuration that the flags name.
 func (r *rendering) read(command *cobra.Command) (bundlesource.Rendering, error) {
-	config, err := readConfig(command, r.config)
+	config, err := cli.ReadConfig(command, r.config)
 	return bundlesource.Rendering{Namespace: r.namespace, Config: config, Certificates: taken(command, r.certificates)}, err
 }
 

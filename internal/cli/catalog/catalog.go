@@ -1,4 +1,4 @@
-// Package catalog has the commands for authors of catalogs.
+// Package catalog has the commands about catalogs: for those who look for an operator, and for authors.
 package catalog
 
 import (
@@ -7,22 +7,24 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli"
 )
 
-// NewCommand returns the commands for authors of catalogs. They need no cluster.
+// NewCommand returns them. Those for authors need no cluster.
 func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "catalog",
-		Short: "Check and serve file-based catalogs",
-		Long: `Check and serve file-based catalogs, without a cluster.
+		Short: "Browse, check and serve catalogs",
+		Long: `List and search the packages of the catalogs of a cluster, or of any other; check and
+serve file-based catalogs, without a cluster.
 
 ` + cli.CatalogHelp + `
 
 All files of a folder, at any depth, belong to the catalog, but those that an
 .indexignore file excludes.`,
-		Example: `  kubectl extension catalog check ./catalog
+		Example: `  kubectl extension catalog search postgres
+  kubectl extension catalog check ./catalog
   kubectl extension catalog serve ./catalog`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newCheckCommand(), newServeCommand())
+	command.AddCommand(newListCommand(), newSearchCommand(), newCheckCommand(), newServeCommand())
 	return command
 }

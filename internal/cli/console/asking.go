@@ -15,7 +15,6 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
-	"github.com/clusterextensions/operator-controller/internal/cli/bundle"
 	"github.com/clusterextensions/operator-controller/internal/cli/explain"
 	"github.com/clusterextensions/operator-controller/internal/console"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
@@ -125,7 +124,7 @@ func (a *asking) Rights(ctx context.Context, ext *ocv1.ClusterExtension) (string
 		if _, isAccount := document.Object.(*corev1.ServiceAccount); isAccount {
 			continue
 		}
-		text, err := bundle.Commented(document)
+		text, err := cli.Commented(document)
 		if err != nil {
 			return "", err
 		}

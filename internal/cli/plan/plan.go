@@ -42,9 +42,11 @@ changes, so that it can be compared with an earlier one.
 With --delete, say what kubectl delete would do instead, by the uninstall policy of the
 extension: what goes and what stays, in which order, and how many custom resources there
 are of each definition, with the names of the first ten. What is installed is read from the
-release records too.
+release records too. The rights that the policy takes are asked for as the ServiceAccount,
+if you may impersonate it; it need not be there, as its bindings are enough.
 
-That something stands in the way is an error.`
+That something stands in the way is an error, and with --delete too that it is not known
+whether an uninstall policy would refuse.`
 
 // planning is the command line.
 type planning struct {
@@ -154,6 +156,9 @@ func (o *planning) runDelete(command *cobra.Command, request inspect.Request) er
 	}
 	if err != nil {
 		return err
+	}
+	if made.Unchecked && len(made.Obstacles) == 0 {
+		return errors.New("it is not known whether anything is in the way")
 	}
 	return inTheWay(made.Obstacles)
 }

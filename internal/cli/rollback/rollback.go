@@ -55,7 +55,7 @@ func NewCommand() *cobra.Command {
 		RunE: o.run,
 	}
 	command.ValidArgsFunction = o.cluster.CompleteNames("", cobra.ShellCompDirectiveNoFileComp)
-	command.Flags().BoolVar(&o.yes, "yes", false, "Write it without a question.")
+	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "Write it without a question.")
 	command.Flags().BoolVar(&o.dryRun, "dry-run", false, "Print the patch of the spec, and write nothing.")
 	o.images.Bind(command.Flags())
 	o.cluster.BindInspect(command)

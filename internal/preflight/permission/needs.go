@@ -37,10 +37,14 @@ type Subject struct {
 	ServiceAccount string
 }
 
-// Content is what is to be installed. Neither part is changed.
+// Content is what is to be installed. No part is changed.
 type Content struct {
 	// Wanted are the objects of the revision, as rendered.
 	Wanted []*unstructured.Unstructured
+
+	// Meanwhile are the objects of a revision that is applied before the wanted one can be,
+	// if there is one. Those that are not wanted are dropped then.
+	Meanwhile []*unstructured.Unstructured
 
 	// Before are the objects of the revision that is installed, if there is one.
 	// Those that are not wanted any more are dropped.
@@ -79,8 +83,12 @@ type Needs struct {
 // binding cannot be read, or when they grant more than is compared. Dropped objects
 // of unknown kinds are gone.
 func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
-	mapper = withDefinitions(mapper, slices.Concat(content.Wanted, content.Before))
+	mapper = withDefinitions(mapper, slices.Concat(content.Wanted, content.Meanwhile, content.Before))
 	wanted, err := itemsOf(mapper, subject, content.Wanted)
+	if err != nil {
+		return Needs{}, err
+	}
+	meanwhile, err := itemsOf(mapper, subject, content.Meanwhile)
 	if err != nil {
 		return Needs{}, err
 	}
@@ -88,7 +96,11 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	if err != nil {
 		return Needs{}, err
 	}
-	needs := Needs{Escalations: escalations, created: map[string]struct{}{}}
+	escalationsMeanwhile, err := escalationsOf(meanwhile)
+	if err != nil {
+		return Needs{}, err
+	}
+	needs := Needs{Escalations: append(escalations, escalationsMeanwhile...), created: map[string]struct{}{}}
 	var access, advice []Rule
 	names := map[target]struct{}{}
 	for _, item := range wanted {
@@ -99,6 +111,10 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 			needs.created[item.name] = struct{}{}
 		}
 	}
+	for _, item := range meanwhile {
+		access = append(access, item.unnamed(verbCreate), item.named(verbGet, verbPatch))
+		advice = append(advice, item.unnamed(verbList, verbWatch))
+	}
 	issued := issuedSecrets(subject, content.Before)
 	for _, item := range wanted {
 		if _, replaced := issued[item.target]; replaced {
@@ -107,7 +123,7 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	}
 	// Kinds that the cluster no longer serves have no objects left to drop.
 	before, _ := itemsOf(mapper, subject, content.Before)
-	for _, item := range before {
+	for _, item := range slices.Concat(before, meanwhile) {
 		switch _, stays := names[item.target]; {
 		case !stays:
 			access = append(access, item.named(verbGet, verbDelete))

@@ -183,3 +183,33 @@ func TestNeedsToReplace(t *testing.T) {
 		})
 	}
 }
+
+// TestNeedsMeanwhile has objects that are made before what is wanted can be, and then dropped or
+// kept, like those that are there.
+func TestNeedsMeanwhile(t *testing.T) {
+	t.Parallel()
+	const there, made, kept, wanted = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: there}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: wanted}"
+	needs, err := NeedsOf(Guessed, Subject{Namespace: "ns1"}, Content{
+		Before:    objects(t, there),
+		Meanwhile: objects(t, there, made, kept),
+		Wanted:    objects(t, kept, wanted),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]string, len(needs.Access))
+	for i, rule := range needs.Access {
+		got[i] = rule.String()
+	}
+	want := []string{
+		`Namespace:"ns1" APIGroups:[] Resources:[configmaps] Verbs:[create]`,
+		`Namespace:"ns1" APIGroups:[] Resources:[configmaps] ResourceNames:[kept] Verbs:[get,patch]`,
+		`Namespace:"ns1" APIGroups:[] Resources:[configmaps] ResourceNames:[made] Verbs:[delete,get,patch]`,
+		`Namespace:"ns1" APIGroups:[] Resources:[configmaps] ResourceNames:[there] Verbs:[delete,get,patch]`,
+		`Namespace:"ns1" APIGroups:[] Resources:[configmaps] ResourceNames:[wanted] Verbs:[get,patch]`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("access (-want +got):\n%s", diff)
+	}
+}

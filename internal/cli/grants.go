@@ -1,4 +1,4 @@
-package bundle
+package cli
 
 import (
 	"io"
@@ -7,14 +7,14 @@ import (
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
-// print prints YAML documents, with the reasons of rules as comments, or a List in JSON.
-func (o *rbac) print(to io.Writer, documents []permission.Document) error {
+// PrintDocuments prints YAML documents, with the reasons of rules as comments, or a List in
+// JSON.
+func PrintDocuments(to io.Writer, format *Choice, documents []permission.Document) error {
 	object := func(document permission.Document) any { return document.Object }
-	return cli.PrintObjects(to, o.output, documents, object, Commented)
+	return PrintObjects(to, format, documents, object, Commented)
 }
 
 // Commented is a document in YAML, with the reasons of rules as comments.

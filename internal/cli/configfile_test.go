@@ -1,4 +1,4 @@
-package bundle
+package cli
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func TestConfigurationIsBounded(t *testing.T) {
 		want := fmt.Sprintf("is larger than %d bytes", int64(maxConfig))
 		command := &cobra.Command{}
 		command.SetContext(t.Context())
-		_, err := readConfig(command, path)
+		_, err := ReadConfig(command, path)
 		if (err != nil && strings.Contains(err.Error(), want)) != (size > maxConfig) {
 			t.Errorf("%d bytes: err = %v", size, err)
 		}

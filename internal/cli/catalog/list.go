@@ -1,0 +1,207 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogsource"
+	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
+	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
+)
+
+// schemaVersion changes when what programs read of an answer does.
+const schemaVersion = 1
+
+// maxCell bounds a description in a table, in bytes.
+const maxCell = 80
+
+// browse is the command line of catalog list and catalog search.
+type browse struct {
+	output  *cli.Choice
+	from    []string
+	reading cli.Catalogs
+	cluster cli.Cluster
+}
+
+// row is a package of a catalog.
+type row struct {
+	catalogsummary.Package
+
+	Catalog  string `json:"catalog"`
+	Priority int32  `json:"priority"`
+	// Preferred says that of all catalogs with the package this one has the highest
+	// priority. Where several have it, none is preferred.
+	Preferred bool `json:"preferred"`
+}
+
+// found is the answer as programs read it.
+type found struct {
+	SchemaVersion int   `json:"schemaVersion"`
+	Packages      []row `json:"packages"`
+}
+
+func newListCommand() *cobra.Command {
+	o := browse{output: cli.NewOutput(cli.Text, cli.JSON, cli.YAML)}
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the packages of catalogs",
+		Long: `List the packages of catalogs, one per line: those of the catalogs of a cluster, which
+come through the proxy of the API server with your own rights, or those that --catalog
+names.
+
+Version, provider and description are those of the head of the default channel. Where
+several catalogs have a package, a star marks the one with the highest priority.
+
+` + cli.CatalogHelp,
+		Example: `  kubectl extension catalog list
+  kubectl extension catalog list --catalog ./catalog -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return o.run(command, "") },
+	}
+	o.bind(command)
+	return command
+}
+
+func newSearchCommand() *cobra.Command {
+	o := browse{output: cli.NewOutput(cli.Text, cli.JSON, cli.YAML)}
+	command := &cobra.Command{
+		Use:   "search TEXT",
+		Short: "Find packages by a text",
+		Long: `Find the packages whose name, display name, keywords or description have a text in
+them, in upper or lower case. First come those that are called that, then those whose
+name begins so, then those with a word that does, and then the rest.
+
+Catalogs are read as by "catalog list". That nothing is found is no error.`,
+		Example: `  kubectl extension catalog search postgres
+  kubectl extension catalog search postgres --catalog registry.example/catalog:latest`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error { return o.run(command, args[0]) },
+	}
+	o.bind(command)
+	return command
+}
+
+func (o *browse) bind(command *cobra.Command) {
+	o.output.Bind(command, "o", "Format of the list.")
+	command.Flags().StringArrayVar(&o.from, "catalog", nil, "Catalog in place of those of a cluster: "+catalogsource.Usage+". Repeat it for several.")
+	o.reading.Bind(command.Flags())
+	o.cluster.BindInspect(command)
+}
+
+func (o *browse) run(command *cobra.Command, text string) error {
+	rows, err := o.read(command)
+	if usage, ok := errors.AsType[*program.UsageError](err); ok {
+		return program.Misuse(command, usage.Err)
+	}
+	if err != nil && len(rows) == 0 {
+		return err
+	}
+	rows = arrange(rows, text)
+	write := func(to io.Writer) error { return printTable(to, rows) }
+	if o.output.String() != cli.Text {
+		write = func(to io.Writer) error { return cli.Print(to, o.output, found{schemaVersion, rows}) }
+	}
+	return errors.Join(write(command.OutOrStdout()), err)
+}
+
+// read gives the packages of all catalogs that can be read, and why others cannot.
+func (o *browse) read(command *cobra.Command) ([]row, error) {
+	reader, err := o.reading.Reader(command)
+	if err != nil {
+		return nil, err
+	}
+	var catalogs []inspect.Catalog
+	if len(o.from) > 0 {
+		if err := o.cluster.CheckUnused(command); err != nil {
+			return nil, &program.UsageError{Err: err}
+		}
+		for _, from := range o.from {
+			catalogs = append(catalogs, inspect.Catalog{Base: from})
+		}
+	} else {
+		config, err := o.cluster.InspectConfig()
+		if err != nil {
+			return nil, err
+		}
+		if catalogs, reader.HTTP, err = inspect.Catalogs(command.Context(), config); err != nil {
+			return nil, err
+		}
+	}
+	rows := []row{}
+	var problems []error
+	for _, c := range catalogs {
+		if c.Base == "" {
+			problems = append(problems, fmt.Errorf("catalog %q is not served: see its status", c.Name))
+			continue
+		}
+		source, err := catalogsource.Parse(c.Base)
+		if err != nil {
+			return nil, &program.UsageError{Err: err}
+		}
+		packages, err := reader.Summary(command.Context(), source)
+		if err != nil {
+			problems = append(problems, cli.CatalogError(err))
+		}
+		for _, p := range packages {
+			rows = append(rows, row{Package: p, Catalog: cmp.Or(c.Name, source.Name), Priority: c.Priority})
+		}
+	}
+	return rows, errors.Join(problems...)
+}
+
+// arrange keeps the rows that fit a text, best first, and then by name, priority and catalog.
+func arrange(rows []row, text string) []row {
+	best, times := map[string]int32{}, map[string]int{}
+	for _, r := range rows {
+		switch most, known := best[r.Name]; {
+		case !known || r.Priority > most:
+			best[r.Name], times[r.Name] = r.Priority, 1
+		case r.Priority == most:
+			times[r.Name]++
+		}
+	}
+	hits := []row{}
+	for _, r := range rows {
+		r.Preferred = r.Priority == best[r.Name] && times[r.Name] == 1
+		if r.Match(text) < catalogsummary.NoHit {
+			hits = append(hits, r)
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.Match(text), b.Match(text)), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Catalog, b.Catalog))
+	})
+	return hits
+}
+
+func printTable(to io.Writer, rows []row) error {
+	count := map[string]int{}
+	for _, r := range rows {
+		count[r.Name]++
+	}
+	const gap = 2
+	table := tabwriter.NewWriter(to, 0, 0, gap, ' ', 0)
+	fmt.Fprintln(table, "PACKAGE\tCATALOG\tCHANNEL\tVERSION\tPROVIDER\tDESCRIPTION")
+	for _, r := range rows {
+		catalog := r.Catalog
+		if r.Preferred && count[r.Name] > 1 {
+			catalog += " *"
+		}
+		description := cmp.Or(r.Description, r.DisplayName)
+		if r.Deprecated {
+			description = "(deprecated) " + description
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", cli.Printable(r.Name), cli.Printable(catalog), cli.Printable(r.Channel),
+			cli.Printable(r.Version), cli.Printable(r.Provider), cli.Printable(excerpt.Line(description, maxCell)))
+	}
+	return table.Flush()
+}

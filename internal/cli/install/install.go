@@ -1,0 +1,139 @@
+// Package install has the command that makes the manifest by which a package is installed, and
+// installs it.
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
+)
+
+const help = `Print the whole manifest by which a package is installed: the namespace, a ServiceAccount
+with the least rights that it takes, and a ClusterExtension. It is for a repository, or for
+kubectl apply.
+
+The cluster is asked, with your own rights, which bundle the controller would choose; the
+rights are those that bundle rbac prints for it. They are for this version: an upgrade may
+take more, and waits until they are granted.
+
+With --apply, the manifest is applied as you, and what becomes of it is told until the
+extension is ready, or a person has to act, which is an error. For that you need the rights
+to create what is in the manifest, and every right that it grants.
+
+Images are pulled as the system does it: registries, mirrors and credentials are its.`
+
+// install is the command line.
+type install struct {
+	wish    wish
+	config  string
+	apply   bool
+	output  *cli.Choice
+	images  cli.Images
+	cluster cli.Cluster
+}
+
+// NewCommand returns the command.
+func NewCommand() *cobra.Command {
+	o := install{output: cli.NewOutput(cli.YAML, cli.JSON)}
+	command := &cobra.Command{
+		Use:   "install PACKAGE",
+		Short: "Print the manifest by which a package is installed, or install it",
+		Long:  help,
+		Example: `  kubectl extension install sample-operator > sample-operator.yaml
+  kubectl extension install sample-operator --version 1.x --apply`,
+		Args:              cobra.ExactArgs(1),
+		RunE:              o.run,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := command.Flags()
+	o.wish.bind(command)
+	flags.StringVar(&o.config, "config", "", "File with the configuration, YAML or JSON, as in spec.config.inline; - for standard input.")
+	flags.BoolVar(&o.apply, "apply", false, "Apply the manifest, and wait until the extension is ready.")
+	o.output.Bind(command, "o", "Format of the manifest.")
+	o.images.Bind(flags)
+	o.cluster.BindInspect(command)
+	return command
+}
+
+func (o *install) run(command *cobra.Command, args []string) error {
+	o.wish.pkg = args[0]
+	if o.apply && command.Flags().Changed("output") {
+		return program.Misuse(command, errors.New("with --apply nothing is printed: leave out --output"))
+	}
+	ext, err := o.extension(command)
+	if err != nil {
+		return program.Misuse(command, err)
+	}
+	cluster, err := o.cluster.Inspect(command.Context())
+	if err != nil {
+		return err
+	}
+	plan, err := o.plan(command.Context(), cluster, ext)
+	if err != nil {
+		return err
+	}
+	documents, err := manifest(ext, plan)
+	if err != nil {
+		return err
+	}
+	printChoice(command.ErrOrStderr(), plan)
+	if !o.apply {
+		return cli.PrintDocuments(command.OutOrStdout(), o.output, documents)
+	}
+	extensions, err := o.cluster.AllExtensions(command)
+	if err != nil {
+		return err
+	}
+	if err := cluster.Apply(command.Context(), documents); err != nil {
+		return err
+	}
+	follower := &progress{to: command.ErrOrStderr()}
+	if err := follower.wait(command.Context(), extensions, ext.Name); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(command.OutOrStdout(), "clusterextension/%s: version %s is installed, and ready\n", ext.Name, follower.last.Installed)
+	return err
+}
+
+func (o *install) extension(command *cobra.Command) (*ocv1.ClusterExtension, error) {
+	config, err := cli.ReadConfig(command, o.config)
+	if err != nil {
+		return nil, err
+	}
+	return o.wish.extension(config)
+}
+
+// plan fails if nothing is chosen.
+func (o *install) plan(ctx context.Context, cluster *inspect.Cluster, ext *ocv1.ClusterExtension) (inspect.Plan, error) {
+	plan, err := cluster.Plan(ctx, inspect.Request{Name: ext.Name, File: ext, Bundles: o.images.Bundles(), Certificates: cli.ClusterIssuer})
+	switch {
+	case err != nil:
+		return plan, err
+	case plan.Err != nil:
+		return plan, fmt.Errorf("no bundle is chosen: %s", cli.Printable(plan.Err.Error()))
+	case plan.Resolution == nil:
+		return plan, errors.New("no bundle is chosen: there is no catalog to choose from")
+	}
+	return plan, nil
+}
+
+// printChoice says to people what the manifest is for.
+func printChoice(to io.Writer, plan inspect.Plan) {
+	chosen := plan.Resolution
+	fmt.Fprintln(to, cli.Printable(fmt.Sprintf("%q version %q from catalog %q", chosen.Identity.Name, chosen.Identity.Version, chosen.Catalog)))
+	unknown := plan.Unknown
+	if plan.UnknownBefore != "" {
+		unknown = append(unknown, plan.UnknownBefore)
+	}
+	for _, line := range unknown {
+		fmt.Fprintln(to, cli.Printable("not known: "+line))
+	}
+}

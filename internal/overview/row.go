@@ -1,0 +1,169 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
+
+// SchemaVersion is that of the form that programs read. It changes when a program that
+// knows the one before would be wrong.
+const SchemaVersion = 1
+
+const (
+	// maxRows is how many extensions a table has.
+	maxRows = 10_000
+
+	// maxMessageBytes is how long the message of a row is, in bytes.
+	maxMessageBytes = 160
+
+	// maxValueBytes is how long any other text of a row is, in bytes.
+	maxValueBytes = 100
+)
+
+// Health is where an extension stands, in one word.
+type Health string
+
+// Of these, an extension has the first one that is so.
+const (
+	// Stalled is one that a person has to look at.
+	Stalled Health = "Stalled"
+
+	// Terminating is one that is being deleted.
+	Terminating Health = "Terminating"
+
+	// Deleted is one that is gone.
+	Deleted Health = "Deleted"
+
+	// Waiting is one whose spec no controller has looked at yet.
+	Waiting Health = "Waiting"
+
+	// Suspended is one of which nothing is written, because its spec says so.
+	Suspended Health = "Suspended"
+
+	// Reconciling is one that is being worked on.
+	Reconciling Health = "Reconciling"
+
+	// Ready is one that is as wanted.
+	Ready Health = "Ready"
+
+	// NotReady is one that is not, and has been so for less than it takes to be stalled.
+	NotReady Health = "NotReady"
+
+	// Unknown is one of which its status does not tell.
+	Unknown Health = "Unknown"
+)
+
+// What an upgrade waits for.
+const (
+	// ForApproval is that a person agrees to it.
+	ForApproval = "approval"
+
+	// ForOperator is that the operator which is installed lets it go.
+	ForOperator = "operator"
+)
+
+// Row is an extension as a line of a table. Texts are printable, in one line.
+type Row struct {
+	Name string `json:"name"`
+
+	// Package is empty for an extension that is from no catalog.
+	Package string `json:"package,omitempty"`
+
+	// Installed is the version that is; empty for none.
+	Installed string `json:"installed,omitempty"`
+
+	// Available is the version of the upgrade that would go if it did not wait; empty for none.
+	Available string `json:"available,omitempty"`
+
+	// Pending is what an upgrade waits for; empty if none waits. Since is from when on, if
+	// that is known.
+	Pending string     `json:"pending,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
+
+	Health  Health `json:"health"`
+	Message string `json:"message,omitempty"`
+}
+
+// Table is a list of extensions.
+type Table struct {
+	SchemaVersion int   `json:"schemaVersion"`
+	Extensions    []Row `json:"extensions"`
+
+	// More is how many there are besides.
+	More int `json:"more,omitempty"`
+}
+
+// Make makes a table of extensions, by their names.
+func Make(extensions []ocv1.ClusterExtension) Table {
+	table := Table{SchemaVersion: SchemaVersion, Extensions: make([]Row, 0, len(extensions))}
+	for i := range extensions {
+		table.Extensions = append(table.Extensions, RowOf(&extensions[i]))
+	}
+	slices.SortFunc(table.Extensions, func(a, b Row) int { return cmp.Compare(a.Name, b.Name) })
+	if len(table.Extensions) > maxRows {
+		table.Extensions, table.More = table.Extensions[:maxRows], len(extensions)-maxRows
+	}
+	return table
+}
+
+// RowOf is the line of one extension.
+func RowOf(ext *ocv1.ClusterExtension) Row {
+	row := Row{Name: line(ext.Name)}
+	if catalog := ext.Spec.Source.Catalog; catalog != nil {
+		row.Package = line(catalog.PackageName)
+	}
+	if installed := ext.Status.Install; installed != nil {
+		row.Installed = line(installed.Bundle.Version)
+	}
+	ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
+	if pending := ext.Status.Pending; pending != nil {
+		since := pending.Since.UTC()
+		row.Available, row.Pending, row.Since = line(pending.Bundle.Version), ForApproval, &since
+	} else if ready != nil && ready.Reason == ocv1.ReasonUpgradeHeld {
+		row.Pending = ForOperator
+	}
+	health, message := healthOf(ext)
+	row.Health = health
+	row.Message = excerpt.Line(message, maxMessageBytes)
+	return row
+}
+
+func line(text string) string { return excerpt.Line(text, maxValueBytes) }
+
+// healthOf gives the message of the condition that decides, too.
+func healthOf(ext *ocv1.ClusterExtension) (Health, string) {
+	conditions := ext.Status.Conditions
+	ready := meta.FindStatusCondition(conditions, ocv1.TypeReady)
+	message := ""
+	if ready != nil {
+		message = ready.Message
+	}
+	stalled := meta.FindStatusCondition(conditions, ocv1.TypeStalled)
+	isCurrent := ext.Status.ObservedGeneration >= ext.Generation && len(conditions) > 0
+	switch {
+	case isCurrent && stalled != nil && stalled.Status == metav1.ConditionTrue:
+		return Stalled, stalled.Message
+	case !ext.DeletionTimestamp.IsZero():
+		return Terminating, message
+	case !isCurrent:
+		return Waiting, "no controller has looked at this spec yet"
+	case meta.IsStatusConditionTrue(conditions, ocv1.TypeSuspended):
+		return Suspended, message
+	case meta.IsStatusConditionTrue(conditions, ocv1.TypeReconciling):
+		return Reconciling, message
+	case ready == nil:
+		return Unknown, "its status has no condition Ready"
+	case ready.Status == metav1.ConditionTrue:
+		return Ready, message
+	case ready.Status == metav1.ConditionFalse:
+		return NotReady, message
+	}
+	return Unknown, message
+}
