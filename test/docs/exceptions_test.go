@@ -36,6 +36,8 @@ var notRun = []struct{ page, command, reason string }{
 	{"docs/alerts/OperatorControllerAbsent.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
 	{"docs/alerts/OperatorControllerCatalogProblems.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
 	{"docs/alerts/OperatorControllerServerCertificateExpiry.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
+	{"docs/alerts/OperatorControllerUpgradeHeld.md", "kubectl get operatorconditions", "takes the kind, which not every cluster has; a test of test/e2e reads some"},
+	{"docs/alerts/OperatorControllerUpgradeHeld.md", "kubectl logs", "pods are simulated, and have no logs"},
 	{"docs/alerts/OperatorControllerWebhookCertificateExpiry.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
 	{"docs/alerts/OperatorControllerWithoutLeader.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},
 	{"docs/troubleshoot.md", "kubectl -n olmv1-system logs", "pods are simulated, and have no logs"},

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -65,7 +66,8 @@ func watchStatuses(ctx context.Context, config *rest.Config) (*statuses, error) 
 	if err != nil {
 		return nil, fmt.Errorf("watching statuses: %w", err)
 	}
-	watching, end := context.WithCancel(context.WithoutCancel(ctx))
+	// Where a test removes the definitions, each try to watch would be logged.
+	watching, end := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))
 	s := &statuses{objects: objects, end: end, last: map[string]*lastStatus{}}
 	s.isSettled = func() bool {
 		asking, asked := context.WithTimeout(watching, lastWrites)
