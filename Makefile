@@ -226,6 +226,13 @@ test-gitops: ## Run Flux and the engine of Argo CD with examples, at rest for ID
 	$(CLUSTER) build --gitops
 	go test -count=1 -timeout 60m $(TESTFLAGS) ./test/gitops -gitops -idle=$(IDLE)
 
+PICTURES ?=
+
+.PHONY: test-console
+test-console: cluster-build ## Show every page of the console in Chromium, which it skips without; PICTURES is a folder for pictures.
+	$(if $(PICTURES),mkdir -p $(PICTURES))
+	go test -count=1 -v -timeout 30m $(TESTFLAGS) ./test/console -browser $(if $(PICTURES),-pictures=$(abspath $(PICTURES)))
+
 # The controller that upgrades begin with: the first that the manifests of today can run.
 PREVIOUS ?= ba3eeb1
 

@@ -9,6 +9,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/approve"
 	"github.com/clusterextensions/operator-controller/internal/cli/bundle"
 	"github.com/clusterextensions/operator-controller/internal/cli/catalog"
+	"github.com/clusterextensions/operator-controller/internal/cli/console"
 	"github.com/clusterextensions/operator-controller/internal/cli/crd"
 	"github.com/clusterextensions/operator-controller/internal/cli/explain"
 	"github.com/clusterextensions/operator-controller/internal/cli/get"
@@ -52,7 +53,7 @@ func newCommand() *cobra.Command {
 		get.NewCommand(), tree.NewCommand(), install.NewCommand(),
 		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
 		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
-		plan.NewCommand(), rollback.NewCommand(),
+		plan.NewCommand(), rollback.NewCommand(), console.NewCommand(),
 	)
 	return program.New(command, program.Version(version))
 }

@@ -14,10 +14,11 @@ import (
 // JSON.
 func PrintDocuments(to io.Writer, format *Choice, documents []permission.Document) error {
 	object := func(document permission.Document) any { return document.Object }
-	return PrintObjects(to, format, documents, object, commented)
+	return PrintObjects(to, format, documents, object, Commented)
 }
 
-func commented(document permission.Document) (string, error) {
+// Commented is a document in YAML, with the reasons of rules as comments.
+func Commented(document permission.Document) (string, error) {
 	text, err := yaml.Marshal(document.Object)
 	if err != nil {
 		return "", err

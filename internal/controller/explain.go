@@ -74,6 +74,13 @@ func (r *Reconciler) Explain(ctx context.Context, name string) (Explanation, err
 	return explanation, err
 }
 
+// ExplainExtension does what [Reconciler.Explain] does for an extension that need not be on
+// the cluster.
+func (r *Reconciler) ExplainExtension(ctx context.Context, ext *ocv1.ClusterExtension) (Explanation, error) {
+	_, _, explanation, err := r.explain(ctx, ext)
+	return explanation, err
+}
+
 // Plan does what [Reconciler.Explain] does for an extension that need not be on the
 // cluster, and makes the objects of the bundle that is chosen. The error is that of
 // a catalog, of the image or of the bundle.

@@ -44,6 +44,7 @@ type Cluster struct {
 	cfg        Config
 	through    *http.Client
 	reconciler *controller.Reconciler // only explains and plans
+	content    content                // of catalogs
 
 	// unknown is what could not be read of what is optional, a line each.
 	unknown []string
@@ -75,24 +76,41 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	offers, err := platform.New(platform.Config{REST: cfg.REST, HTTPClient: through, Changed: func() {}, Regranted: func() {}})
-	if err != nil {
-		return nil, err
-	}
-	cluster := &Cluster{cfg: cfg, through: through, reconciler: &controller.Reconciler{
-		Client: api, Catalogs: catalogs, Neighbours: controller.NewNeighbours(api, catalogs),
-		Platform: offers, Metrics: metrics, Now: cfg.Now,
+	cluster := &Cluster{cfg: cfg, through: through, content: content{reader: catalogs.reader, http: catalogs.http}, reconciler: &controller.Reconciler{
+		Client: api, Catalogs: catalogs.prepared, Metrics: metrics, Now: cfg.Now,
 	}}
-	for _, err := range offers.Read(ctx) {
-		cluster.unknown = append(cluster.unknown, err.Error())
+	err = cluster.Reread(ctx)
+	return cluster, err
+}
+
+// Reread reads once more what a cluster offers, for a process that stays. Content of catalogs
+// is kept as long as it is of the same digest. The error is that of ctx, or says that there
+// is no way to the cluster.
+func (c *Cluster) Reread(ctx context.Context) error {
+	offers, err := platform.New(platform.Config{REST: c.cfg.REST, HTTPClient: c.through, Changed: func() {}, Regranted: func() {}})
+	if err != nil {
+		return err
 	}
-	return cluster, ctx.Err()
+	c.unknown = nil
+	for _, err := range offers.Read(ctx) {
+		c.unknown = append(c.unknown, err.Error())
+	}
+	c.reconciler.Platform = offers
+	c.reconciler.Neighbours = controller.NewNeighbours(c.reconciler.Client, c.reconciler.Catalogs)
+	return ctx.Err()
 }
 
 // Explain makes the choice for the named extension once more. The error says what of the
 // cluster cannot be read that nothing can be said without.
 func (c *Cluster) Explain(ctx context.Context, name string) (controller.Explanation, error) {
 	found, err := c.reconciler.Explain(ctx, name)
+	found.Unknown = append(found.Unknown, c.unknown...)
+	return found, err
+}
+
+// ExplainExtension is [Cluster.Explain] for an extension that need not be on the cluster.
+func (c *Cluster) ExplainExtension(ctx context.Context, ext *ocv1.ClusterExtension) (controller.Explanation, error) {
+	found, err := c.reconciler.ExplainExtension(ctx, ext)
 	found.Unknown = append(found.Unknown, c.unknown...)
 	return found, err
 }
@@ -106,18 +124,25 @@ func ownKinds() meta.RESTMapper {
 	return kinds
 }
 
+// catalogs are those of a cluster, as they are read from outside of it.
+type catalogs struct {
+	http     *http.Client
+	reader   *catalogclient.Client
+	prepared *preparedpackage.Cache
+}
+
 // catalogsThrough reads catalogs as the controller does, but through the API server
 // where a Service has them.
-func catalogsThrough(config *rest.Config, through *http.Client, authorities []byte) (*preparedpackage.Cache, error) {
+func catalogsThrough(config *rest.Config, through *http.Client, authorities []byte) (catalogs, error) {
 	direct, err := clientThrough(config, through, authorities)
 	if err != nil {
-		return nil, err
+		return catalogs{}, err
 	}
 	reader, err := catalogclient.New(catalogclient.Config{HTTPClient: direct})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the catalog client: %w", err)
+		return catalogs{}, fmt.Errorf("setting up the catalog client: %w", err)
 	}
-	return preparedpackage.New(reader), nil
+	return catalogs{http: direct, reader: reader, prepared: preparedpackage.New(reader)}, nil
 }
 
 // clientThrough reaches servers of catalogs: through the API server where a Service has

@@ -23,6 +23,7 @@ var notRun = []struct{ page, command, reason string }{
 	{"docs/run-locally.md", "go test", "would run tests within tests"},
 	{"docs/who-may-use-a-serviceaccount.md", "kubectl kustomize config/overlays/impersonate-by-namespace", "would take a right from the controller of all pages; a test of test/e2e does"},
 	{"docs/approve-upgrades.md", "kubectl extension approve sample-operator", "asks whoever is at the terminal; a test of cmd/kubectl-extension answers"},
+	{"docs/console.md", "kubectl extension console", "shows itself in a browser; test/console opens it"},
 	{"docs/operators-that-veto.md", "kubectl patch operatorconditions", "takes an operator that has one; a test of test/e2e overrules it"},
 	{"docs/uninstall.md", "kubectl delete -k config/controller", "would take its rights from the controller of the rest of the page; a test of test/deployment does"},
 	{"docs/uninstall.md", "helm uninstall", "takes helm; a test of test/deployment does what it does"},

@@ -1,0 +1,286 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/preview"
+)
+
+// extensionBody is what the page of one extension shows.
+type extensionBody struct {
+	Row        extensionRow
+	Facts      []fact
+	Why        Explanation
+	Conditions []conditionRow
+	Events     []eventRow
+	Objects    []Object
+	// Graph says whether there is one to draw.
+	Graph    bool
+	Manifest string
+	// Edits are the manifest as it would be after something that a person may decide.
+	Edits []edit
+}
+
+// fact is a name and what it is.
+type fact struct{ Name, Text string }
+
+type conditionRow struct{ Type, Status, Reason, Message, Age, At string }
+
+type eventRow struct {
+	Event
+
+	Age string
+}
+
+// edit is a manifest as it would be after something that a person may decide.
+type edit struct{ Title, Text, Manifest string }
+
+// named is the extension that a request is about; nil if there is none, in which case the
+// request is answered.
+func (c *console) named(w http.ResponseWriter, r *http.Request) *ocv1.ClusterExtension {
+	name, seen := r.PathValue("name"), c.Live.Extensions()
+	ext := find(seen.Items, name, extensionName)
+	switch {
+	case ext != nil:
+	case seen.Err != nil:
+		c.problem(w, http.StatusServiceUnavailable, pageExtensions, "ClusterExtension "+line(name), line(seen.Err.Error()))
+	default:
+		c.problem(w, http.StatusNotFound, pageExtensions, fmt.Sprintf("There is no ClusterExtension %q", line(name)))
+	}
+	return ext
+}
+
+func (c *console) extension(w http.ResponseWriter, r *http.Request) {
+	ext := c.named(w, r)
+	if ext == nil {
+		return
+	}
+	body := extensionBody{
+		Row: newExtensionRow(ext, c.newestOf(c.Live.Catalogs().Items, ext)), Facts: factsOf(ext),
+		Conditions: conditionRows(ext.Status.Conditions, c.Now()),
+	}
+	shown := page{Title: ext.Name, Section: pageExtensions}
+	var err error
+	body.Why, err = c.Asking.Explain(r.Context(), ext)
+	shown.Missing = append(shown.Missing, missing("why it is this version", err)...)
+	body.Why.Choices = body.Why.Choices[:min(len(body.Why.Choices), maxRows)]
+	body.Graph = err == nil && ext.Spec.Source.Catalog != nil
+	situation := c.Asking.Situation(r.Context(), ext)
+	shown.Missing = append(shown.Missing, situation.Unknown...)
+	body.Events = eventRows(situation.Events, c.Now())
+	body.Objects = situation.Objects[:min(len(situation.Objects), maxRows)]
+	if body.Manifest, err = manifestOf(ext); err == nil {
+		body.Edits, err = editsOf(ext)
+	}
+	shown.Missing = append(shown.Missing, missing("the manifest", err)...)
+	shown.Body = body
+	c.show(w, pageExtension, http.StatusOK, shown)
+}
+
+// factsOf are what an extension is, in short.
+func factsOf(ext *ocv1.ClusterExtension) []fact {
+	facts := []fact{
+		{"Namespace", ext.Spec.Namespace},
+		{"ServiceAccount", ext.Spec.ServiceAccount.Name},
+	}
+	if catalog := ext.Spec.Source.Catalog; catalog != nil {
+		facts = append(facts, fact{"Package", catalog.PackageName},
+			fact{"Versions", cmp.Or(catalog.Version, "any")},
+			fact{"Channels", cmp.Or(strings.Join(catalog.Channels, ", "), "all")},
+			fact{"Upgrades", cmp.Or(string(catalog.UpgradeApproval), string(ocv1.UpgradeApprovalAutomatic))})
+	}
+	if install := ext.Status.Install; install != nil {
+		facts = append(facts, fact{"Installed", install.Bundle.Name + ", version " + install.Bundle.Version})
+	}
+	if pending := ext.Status.Pending; pending != nil {
+		facts = append(facts, fact{"Waits for approval", pending.Bundle.Name + ", version " + pending.Bundle.Version},
+			fact{"What it would do", cmp.Or(pending.PlanSummary, "not known yet")})
+	}
+	for i := range facts {
+		facts[i].Text = line(facts[i].Text)
+	}
+	return facts
+}
+
+func conditionRows(conditions []metav1.Condition, now time.Time) []conditionRow {
+	sorted := slices.SortedFunc(slices.Values(conditions), func(a, b metav1.Condition) int {
+		return cmp.Or(cmp.Compare(b.LastTransitionTime.Unix(), a.LastTransitionTime.Unix()), cmp.Compare(a.Type, b.Type))
+	})
+	var rows []conditionRow
+	for _, one := range sorted[:min(len(sorted), maxRows)] {
+		rows = append(rows, conditionRow{
+			Type: one.Type, Status: string(one.Status), Reason: one.Reason, Message: one.Message,
+			Age: age(one.LastTransitionTime.Time, now), At: one.LastTransitionTime.UTC().Format(time.RFC3339),
+		})
+	}
+	return rows
+}
+
+// eventRows are the newest first.
+func eventRows(events []Event, now time.Time) []eventRow {
+	sorted := slices.SortedStableFunc(slices.Values(events), func(a, b Event) int { return b.Last.Compare(a.Last) })
+	var rows []eventRow
+	for _, one := range sorted[:min(len(sorted), maxRows)] {
+		rows = append(rows, eventRow{Event: one, Age: age(one.Last, now)})
+	}
+	return rows
+}
+
+// planBody is what the page of a plan shows.
+type planBody struct {
+	Name    string
+	Summary []string
+	// Lists are parts of the plan that have anything to say.
+	Lists   []namedList
+	Objects []plannedObject
+}
+
+type namedList struct {
+	Title string
+	Lines []string
+}
+
+type plannedObject struct {
+	preview.Object
+
+	Lines []diffLine
+}
+
+// diffLine is one line of a diff: Sign is +, -, @ or a space.
+type diffLine struct{ Sign, Text string }
+
+func (c *console) plan(w http.ResponseWriter, r *http.Request) {
+	ext := c.named(w, r)
+	if ext == nil {
+		return
+	}
+	shown := page{Title: "Plan for " + ext.Name, Section: pageExtensions}
+	made, err := c.Asking.Plan(r.Context(), ext.Name)
+	shown.Missing = append(missing("the plan", err), made.Unknown...)
+	body := newPlanBody(made)
+	body.Name = ext.Name
+	if err != nil {
+		body.Summary = nil
+	}
+	shown.Body = body
+	c.show(w, pagePlan, http.StatusOK, shown)
+}
+
+func newPlanBody(made preview.Preview) planBody {
+	before, after := "nothing", "nothing else"
+	if made.Installed != nil {
+		before = made.Installed.Name + " " + made.Installed.Version
+	}
+	if made.Chosen != nil {
+		after = fmt.Sprintf("%s %s from catalog %s", made.Chosen.Name, made.Chosen.Version, made.Chosen.Catalog)
+	}
+	body := planBody{Summary: []string{"from " + before + " to " + after, made.Counts.String()}}
+	if made.WithoutServer != "" {
+		body.Summary = append(body.Summary, made.WithoutServer)
+	}
+	var images, restarts, waits []string
+	for _, change := range made.Images {
+		images = append(images, fmt.Sprintf("%s, container %q: %s → %s", change.Workload, change.Container, cmp.Or(change.Before, "none"), cmp.Or(change.After, "none")))
+	}
+	for _, workload := range made.Restarts {
+		restarts = append(restarts, workload.String())
+	}
+	if made.Waits != "" {
+		waits = []string{made.Waits}
+	}
+	for _, list := range []namedList{
+		{"In the way", made.Obstacles},
+		{"It would wait for", waits},
+		{"Images that change", images},
+		{"Workloads whose pods restart", restarts},
+		{"Rights that the operator gains", made.Gains},
+		{"Rights that the ServiceAccount lacks", made.Missing},
+		{"Changes of definitions", made.Notes},
+		{"What definitions would break", made.Breaks},
+	} {
+		if len(list.Lines) > 0 {
+			body.Lists = append(body.Lists, list)
+		}
+	}
+	room := maxTextBytes
+	for _, object := range made.Objects[:min(len(made.Objects), maxRows)] {
+		one := plannedObject{Object: object}
+		if room > 0 {
+			one.Lines = diffLines(object.Diff[:min(len(object.Diff), room)])
+			room -= len(object.Diff)
+		}
+		body.Objects = append(body.Objects, one)
+	}
+	return body
+}
+
+// diffLines are those of a unified diff, without the names of files.
+func diffLines(diff string) []diffLine {
+	var lines []diffLine
+	for text := range strings.Lines(harmless(diff)) {
+		text = strings.TrimSuffix(text, "\n")
+		if strings.HasPrefix(text, "--- ") || strings.HasPrefix(text, "+++ ") || text == "" {
+			continue
+		}
+		lines = append(lines, diffLine{Sign: text[:1], Text: text})
+	}
+	return lines
+}
+
+// extensionGraph draws the package of an extension from the first catalog that has it.
+func (c *console) extensionGraph(w http.ResponseWriter, r *http.Request) {
+	ext := c.named(w, r)
+	if ext == nil {
+		return
+	}
+	if !c.drawFor(r.Context(), w, ext) {
+		c.problem(w, http.StatusNotFound, pageExtensions, "No catalog that can be read has the package")
+	}
+}
+
+// drawFor draws the package of an extension; false if no catalog has it.
+func (c *console) drawFor(ctx context.Context, w http.ResponseWriter, ext *ocv1.ClusterExtension) bool {
+	filter := ext.Spec.Source.Catalog
+	if filter == nil {
+		return false
+	}
+	for _, catalog := range c.Live.Catalogs().Items {
+		if c.draw(ctx, w, catalog, filter.PackageName, ext) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *console) packageGraph(w http.ResponseWriter, r *http.Request) {
+	catalog := find(c.Live.Catalogs().Items, r.PathValue("catalog"), catalogName)
+	if catalog == nil || !c.draw(r.Context(), w, catalog, r.PathValue("name"), nil) {
+		c.problem(w, http.StatusNotFound, pagePackages, "The catalog or the package cannot be read")
+	}
+}
+
+// draw writes the graph of a package, with the way from the installed version of an
+// extension; false if there is no such package.
+func (c *console) draw(ctx context.Context, w http.ResponseWriter, catalog *ocv1.ClusterCatalog, name string, ext *ocv1.ClusterExtension) bool {
+	pkg, err := c.Offers.Package(ctx, catalog, name)
+	if err != nil || pkg == nil {
+		return false
+	}
+	drawing, err := drawingOf(*pkg, ext)
+	if err != nil {
+		return false
+	}
+	w.Header().Set("Content-Type", "image/svg+xml")
+	w.Header().Set("Content-Security-Policy", drawing.policy)
+	_, _ = w.Write(drawing.data)
+	return true
+}

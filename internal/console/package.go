@@ -1,0 +1,227 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/packagecard"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// packageBody is what the page of a package shows.
+type packageBody struct {
+	Catalog string
+	// Path is that of this page, for links.
+	Path     string
+	Details  packagecard.Details
+	Notice   string
+	Channels []channelRow
+	Versions []versionRow
+	Graph    bool
+	Form     form
+	// Problems are what is wrong with what was filled in.
+	Problems []string
+	// Manifest is what the form makes; empty if it was not sent.
+	Manifest string
+	Download string
+	// Choice is what would be installed.
+	Choice []string
+}
+
+type channelRow struct {
+	Name, Newest, Notice string
+	Bundles              int
+	Default              bool
+}
+
+// versionRow is one bundle.
+type versionRow struct {
+	Version, Name string
+	Channels      []string
+	Notice        string
+	Requires      []string
+	// Lacking is what this cluster does not have of it.
+	Lacking []string
+}
+
+// pack is the page of one package, with a form that makes a manifest.
+func (c *console) pack(w http.ResponseWriter, r *http.Request) {
+	catalog, name := c.catalogOf(w, r), r.PathValue("name")
+	if catalog == nil {
+		return
+	}
+	details, err := c.details(r.Context(), catalog, name)
+	if err != nil || details == nil {
+		code := http.StatusNotFound
+		if err != nil {
+			code = http.StatusServiceUnavailable
+		}
+		c.problem(w, code, pagePackages, fmt.Sprintf("Package %q of catalog %q", line(name), line(catalog.Name)),
+			append(missing("the package", err), "it is not there, or cannot be read")[0])
+		return
+	}
+	body := packageBody{
+		Catalog: catalog.Name, Details: *details, Form: newForm(r.URL.Query(), name),
+		Path: "/packages/" + url.PathEscape(catalog.Name) + "/" + url.PathEscape(name),
+	}
+	shown := page{Title: cmp.Or(details.Title, details.Package), Section: pagePackages}
+	shown.Missing = c.fillForm(r.Context(), &body, catalog.Name)
+	explained, explainErr := c.Asking.Explain(r.Context(), body.Form.extension(catalog.Name))
+	shown.Missing = append(shown.Missing, missing("what would be chosen", explainErr)...)
+	body.Choice = explained.Lines
+	pkg, err := c.Offers.Package(r.Context(), catalog, name)
+	shown.Missing = append(shown.Missing, missing("channels and versions", err)...)
+	if pkg != nil {
+		body.Graph = true
+		body.Channels, body.Versions = channelRows(*pkg, *details), versionRows(*pkg, explained.Cluster)
+		body.Notice = noticeOf(*pkg, resolve.PackageScope, "")
+	}
+	shown.Body = body
+	c.show(w, pagePackage, http.StatusOK, shown)
+}
+
+// fillForm makes the manifest if the form was sent. It gives what could not be found out.
+func (c *console) fillForm(ctx context.Context, body *packageBody, catalog string) (unknown []string) {
+	body.Problems = body.Form.problems()
+	if !body.Form.Sent || len(body.Problems) > 0 {
+		return nil
+	}
+	manifest, unknown, err := c.manifestFor(ctx, body.Form, catalog)
+	if err != nil {
+		body.Problems = []string{line(err.Error())}
+		return nil
+	}
+	body.Manifest = manifest
+	body.Download = body.Path + "/manifest?" + body.Form.query().Encode()
+	return unknown
+}
+
+// manifestFor makes the manifest of a form. Rights that cannot be found out are left out.
+func (c *console) manifestFor(ctx context.Context, filled form, catalog string) (manifest string, unknown []string, err error) {
+	rights := ""
+	if filled.Rights {
+		rights, err = c.Asking.Rights(ctx, filled.extension(catalog))
+		unknown = missing("the rights of the ServiceAccount, which the manifest lacks", err)
+	}
+	manifest, err = filled.manifest(catalog, rights)
+	return manifest, unknown, err
+}
+
+// manifest is the manifest of a form as a file.
+func (c *console) manifest(w http.ResponseWriter, r *http.Request) {
+	catalog := c.catalogOf(w, r)
+	if catalog == nil {
+		return
+	}
+	filled := newForm(r.URL.Query(), r.PathValue("name"))
+	problems := filled.problems()
+	manifest, _, err := c.manifestFor(r.Context(), filled, catalog.Name)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	if len(problems) > 0 {
+		http.Error(w, strings.Join(problems, "\n"), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", filled.Name+".yaml"))
+	_, _ = w.Write([]byte(manifest)) //nolint:gosec // a file to keep, and no page
+}
+
+// catalogOf is the catalog that a request is about; nil if there is none, in which case the
+// request is answered.
+func (c *console) catalogOf(w http.ResponseWriter, r *http.Request) *ocv1.ClusterCatalog {
+	name, seen := r.PathValue("catalog"), c.Live.Catalogs()
+	catalog := find(seen.Items, name, catalogName)
+	if catalog == nil {
+		c.problem(w, http.StatusNotFound, pagePackages, fmt.Sprintf("There is no ClusterCatalog %q", line(name)), missing("ClusterCatalogs", seen.Err)...)
+	}
+	return catalog
+}
+
+func (c *console) details(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (*packagecard.Details, error) {
+	content, err := c.Offers.Details(ctx, catalog, name)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	return packagecard.ReadDetails(ctx, content, name)
+}
+
+func channelRows(pkg resolve.Package, details packagecard.Details) []channelRow {
+	var rows []channelRow
+	for _, channel := range pkg.Channels[:min(len(pkg.Channels), maxRows)] {
+		rows = append(rows, channelRow{
+			Name: channel.Name, Newest: details.Newest[channel.Name], Bundles: len(channel.Entries),
+			Default: channel.Name == details.DefaultChannel, Notice: noticeOf(pkg, resolve.ChannelScope, channel.Name),
+		})
+	}
+	slices.SortStableFunc(rows, func(a, b channelRow) int { return -cmp.Compare(rank(a.Default), rank(b.Default)) })
+	return rows
+}
+
+func rank(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// noticeOf is a deprecation; empty for none.
+func noticeOf(pkg resolve.Package, scope resolve.Scope, name string) string {
+	for _, one := range pkg.Deprecations {
+		if one.Scope == scope && (scope == resolve.PackageScope || one.Name == name) {
+			return cmp.Or(one.Message, "deprecated")
+		}
+	}
+	return ""
+}
+
+// versionRows are all bundles, newest first, with what they require held against the
+// cluster if that is known.
+func versionRows(pkg resolve.Package, cluster *requirement.Cluster) []versionRow {
+	channels := map[string][]string{}
+	for _, channel := range pkg.Channels {
+		for _, entry := range channel.Entries {
+			channels[entry.Name] = append(channels[entry.Name], channel.Name)
+		}
+	}
+	bundles := slices.SortedStableFunc(slices.Values(pkg.Bundles), func(a, b resolve.Bundle) int { return compareVersions(b.Version, a.Version) })
+	var checker *requirement.Checker
+	if cluster != nil {
+		checker = requirement.NewChecker(*cluster)
+	}
+	var rows []versionRow
+	for _, one := range bundles[:min(len(bundles), maxRows)] {
+		row := versionRow{
+			Version: one.Version, Name: one.Name, Channels: channels[one.Name], Notice: noticeOf(pkg, resolve.BundleScope, one.Name),
+			Requires: requirement.Stated(one.Properties(), one.MinKubernetes()),
+		}
+		if checker != nil {
+			result := checker.Check(requirement.Parse(one.Properties(), one.MinKubernetes()))
+			for _, unmet := range result.Unmet {
+				row.Lacking = append(row.Lacking, unmet.Text)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// compareVersions has those that are no versions first.
+func compareVersions(a, b string) int {
+	parsedA, errA := bundle.ParseVersion(a)
+	parsedB, errB := bundle.ParseVersion(b)
+	if errA != nil || errB != nil {
+		return cmp.Compare(rank(errA == nil), rank(errB == nil))
+	}
+	return parsedA.Compare(parsedB)
+}

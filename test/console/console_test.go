@@ -1,0 +1,221 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/test/environment"
+	"github.com/clusterextensions/operator-controller/test/operator"
+)
+
+func adminKubeconfig(t *testing.T) string {
+	t.Helper()
+	needBrowser(t)
+	return theSuite.Cluster.Kubeconfig()
+}
+
+// The manifest that the form makes installs the package, with the least rights, and every
+// page shows what has become of it.
+//
+//nolint:paralleltest // what it installs, the next ones show
+func TestFromThePackageToTheExtension(t *testing.T) {
+	o := openTab(t, adminKubeconfig(t))
+	o.visit("/catalogs")
+	o.wants("sample", "hostile", "yes, for")
+	o.look("catalogs")
+
+	o.visit("/packages")
+	o.eventually("icons", `[...document.images].slice(0, 4).every((i) => i.complete)`)
+	o.look("packages")
+	o.run(chromedp.SendKeys(chromedp.CSS("#q"), "sample-op"))
+	o.eventually("the search", `document.querySelectorAll("#packages > li:not([hidden])").length === 1`)
+	o.run(chromedp.Click(chromedp.CSS("#packages > li:not([hidden]) a")), chromedp.WaitVisible(chromedp.CSS("#install")))
+	o.wants("sample-operator", "stable", "1.1.0", "Versions")
+	o.run(
+		chromedp.SetValue(chromedp.CSS("#version"), "1.0.0"), chromedp.Click(chromedp.CSS("input[name=rights]")), chromedp.Click(chromedp.CSS("input[name=manual]")), chromedp.Click(chromedp.CSS("input[name=channel][value=stable]")),
+		chromedp.Click(chromedp.CSS("button[name=make]")), chromedp.WaitVisible(chromedp.CSS("#made")),
+	)
+	o.look("package")
+	manifest := evaluate[string](o, `document.querySelector("#made pre").textContent`)
+	if _, err := chromedp.CallBrowser(o.ctx, browser.SetPermission, browser.SetPermissionParams{
+		Permission: &browser.PermissionDescriptor{Name: "clipboard-write"}, Setting: browser.PermissionSettingGranted, Origin: o.base,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	o.run(chromedp.Click(chromedp.CSS("#made button.copy")))
+	o.eventually("the copy", `document.querySelector("#made button.copy").textContent === "Copied"`)
+	downloaded := evaluate[string](o, `document.querySelector("#made a.button").href`)
+	if !strings.HasPrefix(downloaded, o.base+"/packages/sample/sample-operator/manifest?") {
+		t.Errorf("the download is at %s", downloaded)
+	}
+	for _, want := range []string{"kind: Namespace", "kind: ServiceAccount", "kind: ClusterRole", "kind: ClusterRoleBinding", "kind: ClusterExtension", "upgradeApproval: Manual"} {
+		if !strings.Contains(manifest, want) {
+			t.Fatalf("%q is missing in\n%s", want, manifest)
+		}
+	}
+	if _, err := theSuite.KubectlOutput(t.Context(), manifest, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	o.visit("/extensions")
+	o.eventually("readiness, without reloading", `document.querySelector("tr[data-name=sample-operator] .good") !== null`)
+
+	// An upgrade that waits for somebody shows without reloading.
+	evaluate[bool](o, `window.stays = true`)
+	update(t, func(ext *ocv1.ClusterExtension) { ext.Spec.Source.Catalog.Version = "" })
+	o.eventually("the approval", `document.querySelector("tr[data-name=sample-operator] td[data-label='Waits for approval']").textContent === "1.1.0"`)
+	if !evaluate[bool](o, `window.stays === true`) {
+		t.Error("the page was loaded again")
+	}
+	o.look("extensions")
+	o.visit("/extensions/sample-operator")
+	o.wants("1.1.0", "Deployment", "To approve 1.1.0", "To stay with 1.0.0", "Conditions", "Current")
+	o.eventually("the graph", `document.querySelector("img.graph").naturalWidth > 0`)
+	o.look("extension")
+	if *pictures != "" {
+		o.docPicture("console")
+	}
+	o.visit("/extensions/sample-operator/plan")
+	o.wants("from sample-operator.v1.0.0 1.0.0 to sample-operator.v1.1.0 1.1.0 from catalog sample", "to delete", "It would wait for")
+	o.look("plan")
+}
+
+func update(t *testing.T, change func(*ocv1.ClusterExtension)) {
+	t.Helper()
+	if err := theSuite.Update(t.Context(), operator.Package, change); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever uses the keyboard alone gets everywhere.
+//
+//nolint:paralleltest // it has the focus alone
+func TestTheKeyboard(t *testing.T) {
+	o := openTab(t, adminKubeconfig(t))
+	o.visit("/extensions")
+	o.run(chromedp.KeyEvent(kb.Tab))
+	if got := evaluate[string](o, `document.activeElement.textContent`); got != "Skip to content" {
+		t.Errorf("the first stop is %q", got)
+	}
+	o.run(chromedp.KeyEvent("/"))
+	if got := evaluate[string](o, `document.activeElement.id`); got != "q" {
+		t.Errorf("the slash leads to %q", got)
+	}
+	o.run(chromedp.KeyEvent("nothing-like-it"))
+	o.eventually("the filter", `!document.getElementById("none").hidden`)
+}
+
+// A user who may read nothing but ClusterExtensions sees these on every page, and what is
+// missing.
+//
+//nolint:paralleltest // it shows what the first one has installed
+func TestFewRights(t *testing.T) {
+	needBrowser(t)
+	kubeconfig, err := theSuite.Cluster.KubeconfigFor("console-viewer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := metav1.ObjectMeta{Name: "console-viewer"}
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{ocv1.GroupVersion.Group}, Resources: []string{"clusterextensions"}, Verbs: []string{"get", "list", "watch"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "console-viewer"}},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		},
+	} {
+		if err := theSuite.Admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := openTab(t, kubeconfig)
+	for path, want := range map[string][]string{
+		"/extensions":                      {"Not to be had", "clustercatalogs", "sample-operator", "1.0.0"},
+		"/extensions/sample-operator":      {"Not to be had", "listing ClusterCatalogs", "events", "release records", "approvedVersion", "Ready"},
+		"/extensions/sample-operator/plan": {"Not to be had", "the plan: "},
+		"/catalogs":                        {"Not to be had", "clustercatalogs", "There are no catalogs to show."},
+		"/packages":                        {"Not to be had", "clustercatalogs"},
+	} {
+		o.visit(path)
+		o.wants(want...)
+	}
+	o.visit("/extensions/sample-operator")
+	o.look("few-rights")
+}
+
+// Nobody gets in without the token, and a page of another site gets nothing.
+//
+//nolint:paralleltest // it follows those that show pages
+func TestOthersGetNothing(t *testing.T) {
+	o := openTab(t, adminKubeconfig(t))
+	if strings.Contains(evaluate[string](o, `location.href`), "token") || evaluate[string](o, `document.cookie`) != "" {
+		t.Error("the token is in the URL, or the cookie can be read by scripts")
+	}
+	for _, host := range []string{"", "rebound.test"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.base+"/extensions", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		if reply.StatusCode < http.StatusBadRequest {
+			t.Errorf("host %q: code %d", host, reply.StatusCode)
+		}
+	}
+}
+
+// With 1,000 extensions the page is there in a moment, and filters as somebody types.
+//
+//nolint:paralleltest // it measures
+func TestManyExtensions(t *testing.T) {
+	needBrowser(t)
+	const many = 1000
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range many {
+		group.Go(func() error {
+			return theSuite.Admin.Create(t.Context(), environment.Extension(fmt.Sprintf("many-%04d", i), "none", "installer", func(ext *ocv1.ClusterExtension) { ext.Spec.Suspend = true }))
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	o := openTab(t, adminKubeconfig(t))
+	o.visit("/extensions")
+	o.eventually("all rows", fmt.Sprintf(`document.querySelectorAll("#extensions tbody tr").length >= %d`, many))
+	o.eventually("rest", `document.querySelectorAll("tr .rest").length >= 1000`)
+	o.visit("/extensions")
+	paint := evaluate[float64](o, `new Promise((done) => new PerformanceObserver((l) => done(l.getEntries()[0].startTime)).observe({type: "paint", buffered: true}))`)
+	filtered := evaluate[float64](o, `(() => { const q = document.getElementById("q"), began = performance.now(); q.value = "many-0999";
+		q.dispatchEvent(new Event("input")); document.body.offsetHeight; return performance.now() - began })()`)
+	t.Logf("first paint after %.0f ms, a filter takes %.1f ms", paint, filtered)
+	if got := evaluate[int](o, `document.querySelectorAll("#extensions tbody tr:not([hidden])").length`); got != 1 {
+		t.Errorf("%d rows are left", got)
+	}
+	if paint > float64((5*time.Second).Milliseconds()) || filtered > 1000 {
+		t.Errorf("first paint after %.0f ms, a filter takes %.0f ms", paint, filtered)
+	}
+	if *pictures != "" {
+		if err := os.WriteFile(filepath.Join(*pictures, "figures.txt"), fmt.Appendf(nil, "paint %.0f ms, filter %.1f ms\n", paint, filtered), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
