@@ -338,6 +338,9 @@ func readLog(t *testing.T, path string) []logLine {
 			t.Errorf("%v: %s", err, text)
 			continue
 		}
+		if line.text("msg") == "Unexpected error when reading response body" && line.text("error") == "context canceled" {
+			continue // the library's word for a pass that was ended while it read an answer
+		}
 		if line.text("level") != "info" || line["stacktrace"] != nil || addresses.MatchString(text) {
 			t.Errorf("unexpected: %s", text)
 		}
