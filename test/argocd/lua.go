@@ -12,7 +12,7 @@ import (
 
 // scriptTimeout is for a script that never ends. Argo CD gives it a second, which tests that run
 // beside others on a busy machine can be over without any fault of a script.
-const scriptTimeout = 30 * time.Second
+const scriptTimeout = 10 * time.Second
 
 // Health is what a check says of an object.
 type Health struct {
