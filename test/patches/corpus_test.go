@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,6 +164,9 @@ func (e *extension) upgrade(t *testing.T, wanted revision, before []*unstructure
 		t.Errorf("%s: %v", wanted.version, err)
 	}
 	for _, request := range sent {
+		if strings.HasPrefix(request, "POST ") && strings.Contains(request, `"type":"kubernetes.io/service-account-token"`) {
+			continue // both are made at a time, and the cluster removes a token that it sees before its ServiceAccount
+		}
 		t.Errorf("%s: sent although nothing differs: %.2000s", wanted.version, request)
 	}
 	for _, manifest := range wanted.objects {
