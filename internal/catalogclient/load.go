@@ -3,6 +3,7 @@ package catalogclient
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
@@ -30,6 +31,20 @@ func (c *Client) Load(ctx context.Context, catalog string, root fs.FS) error {
 		}
 	}
 	idx, err := b.build()
+	if err != nil {
+		return err
+	}
+	c.holding(catalog).state.Store(&state{index: idx})
+	return nil
+}
+
+// LoadContent takes content as a server sends it, such as that of one package, from whoever
+// has asked for it. All rules are those of Refresh.
+//
+// The error may be an *fbc.StreamError, an *fbc.ObjectError, an *fbc.LimitError,
+// ErrEmptyCatalog or that of the reader.
+func (c *Client) LoadContent(catalog string, content io.Reader) error {
+	idx, err := decodeIndex(content, c.content.limits)
 	if err != nil {
 		return err
 	}

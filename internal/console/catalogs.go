@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"html"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
 )
 
@@ -67,9 +70,9 @@ func isServed(catalog *ocv1.ClusterCatalog) bool {
 
 // shelf is what could be read of a catalog.
 type shelf struct {
-	catalog *ocv1.ClusterCatalog
-	cards   []packagecard.Card
-	err     error
+	catalog  *ocv1.ClusterCatalog
+	packages []catalogsummary.Package
+	err      error
 }
 
 // shelves reads all catalogs that are served, those with a high priority first.
@@ -82,7 +85,7 @@ func (c *console) shelves(ctx context.Context) []shelf {
 	for i, catalog := range catalogs {
 		found[i] = shelf{catalog: catalog, err: errors.New("it is not served")}
 		if isServed(catalog) {
-			group.Go(func() { found[i].cards, found[i].err = c.Offers.Shelf(ctx, catalog) })
+			group.Go(func() { found[i].packages, found[i].err = c.Offers.Shelf(ctx, catalog) })
 		}
 	}
 	group.Wait()
@@ -96,7 +99,7 @@ func (c *console) catalogs(w http.ResponseWriter, r *http.Request) {
 	for _, one := range c.shelves(r.Context()) {
 		row := newCatalogRow(one.catalog, c.Now())
 		if one.err == nil {
-			row.Packages = len(one.cards)
+			row.Packages = len(one.packages)
 		} else if isServed(one.catalog) {
 			shown.Missing = append(shown.Missing, missing("packages of catalog "+one.catalog.Name, one.err)...)
 		}
@@ -108,21 +111,15 @@ func (c *console) catalogs(w http.ResponseWriter, r *http.Request) {
 
 // cardView is one package of one catalog.
 type cardView struct {
-	packagecard.Card
+	catalogsummary.Package
 
 	Catalog string
-	Letter  string
 	Search  string
 }
 
-func newCardView(catalog string, card packagecard.Card) cardView {
-	view := cardView{Card: card, Catalog: catalog, Letter: "?"}
-	for _, first := range line(cmp.Or(card.Title, card.Package)) {
-		view.Letter = strings.ToUpper(string(first))
-		break
-	}
-	view.Search = strings.ToLower(line(strings.Join(append([]string{card.Package, card.Title, card.Provider, card.Summary, catalog}, card.Keywords...), " ")))
-	return view
+func newCardView(catalog string, from catalogsummary.Package) cardView {
+	words := append([]string{from.Name, from.DisplayName, from.Provider, from.Description, catalog}, from.Keywords...)
+	return cardView{Package: from, Catalog: catalog, Search: strings.ToLower(line(strings.Join(words, " ")))}
 }
 
 // packagesBody is what the page of all packages shows.
@@ -138,14 +135,14 @@ func (c *console) packages(w http.ResponseWriter, r *http.Request) {
 	body := packagesBody{Filter: line(filter)}
 	for _, one := range c.shelves(r.Context()) {
 		shown.Missing = append(shown.Missing, missing("packages of catalog "+one.catalog.Name, one.err)...)
-		for _, card := range one.cards {
+		for _, from := range one.packages {
 			body.All++
-			if view := newCardView(one.catalog.Name, card); matches(view.Search, filter) && len(body.Cards) < maxRows {
+			if view := newCardView(one.catalog.Name, from); matches(view.Search, filter) && len(body.Cards) < maxRows {
 				body.Cards = append(body.Cards, view)
 			}
 		}
 	}
-	slices.SortStableFunc(body.Cards, func(a, b cardView) int { return cmp.Compare(a.Package, b.Package) })
+	slices.SortStableFunc(body.Cards, func(a, b cardView) int { return cmp.Compare(a.Name, b.Name) })
 	shown.Body = body
 	c.show(w, pagePackages, http.StatusOK, shown)
 }
@@ -154,7 +151,7 @@ func (c *console) packages(w http.ResponseWriter, r *http.Request) {
 // own: no script, no request, an origin that is nobody's.
 const iconPolicy = "default-src 'none'; sandbox"
 
-// icon sends an icon as an image, and as nothing else.
+// icon sends an icon as an image, and as nothing else: where there is none, a letter.
 func (c *console) icon(w http.ResponseWriter, r *http.Request) {
 	if destination := r.Header.Get("Sec-Fetch-Dest"); destination != "" && destination != "image" {
 		http.Error(w, "an icon is an image", http.StatusForbidden)
@@ -165,14 +162,27 @@ func (c *console) icon(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no such catalog", http.StatusNotFound)
 		return
 	}
-	for _, card := range c.Offers.Known(catalog) {
-		if card.Package == r.PathValue("name") && card.Icon != nil {
-			w.Header().Set("Content-Type", card.Icon.MediaType)
-			w.Header().Set("Content-Security-Policy", iconPolicy)
-			w.Header().Set("Cache-Control", "private, max-age=600")
-			_, _ = w.Write(card.Icon.Data)
-			return
-		}
+	name := r.PathValue("name")
+	icon, err := c.Offers.Icon(r.Context(), catalog, name)
+	if err != nil || icon == nil {
+		icon = letterOf(name)
 	}
-	http.Error(w, "there is no icon", http.StatusNotFound)
+	w.Header().Set("Content-Type", icon.MediaType)
+	w.Header().Set("Content-Security-Policy", iconPolicy)
+	if err == nil {
+		w.Header().Set("Cache-Control", "private, max-age=600")
+	}
+	_, _ = w.Write(icon.Data)
+}
+
+// letterOf is what stands in the place of an icon: a page knows of none before it has asked.
+func letterOf(name string) *packagecard.Icon {
+	letter := "?"
+	for _, first := range line(name) {
+		letter = strings.ToUpper(string(first))
+		break
+	}
+	return &packagecard.Icon{MediaType: "image/svg+xml", Data: fmt.Appendf(nil,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48"><text x="24" y="33" font-family="sans-serif" font-size="26" font-weight="700" text-anchor="middle" fill="#57606a">%s</text></svg>`,
+		html.EscapeString(letter))}
 }

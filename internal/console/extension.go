@@ -254,7 +254,7 @@ func (c *console) drawFor(ctx context.Context, w http.ResponseWriter, ext *ocv1.
 		return false
 	}
 	for _, catalog := range c.Live.Catalogs().Items {
-		if c.draw(ctx, w, catalog, filter.PackageName, ext) {
+		if isServed(catalog) && c.draw(ctx, w, catalog, filter.PackageName, ext) {
 			return true
 		}
 	}
@@ -271,11 +271,11 @@ func (c *console) packageGraph(w http.ResponseWriter, r *http.Request) {
 // draw writes the graph of a package, with the way from the installed version of an
 // extension; false if there is no such package.
 func (c *console) draw(ctx context.Context, w http.ResponseWriter, catalog *ocv1.ClusterCatalog, name string, ext *ocv1.ClusterExtension) bool {
-	pkg, err := c.Offers.Package(ctx, catalog, name)
-	if err != nil || pkg == nil {
+	offer, err := c.Offers.Package(ctx, catalog, name)
+	if err != nil || offer == nil {
 		return false
 	}
-	drawing, err := drawingOf(*pkg, ext)
+	drawing, err := drawingOf(offer.Resolved, ext)
 	if err != nil {
 		return false
 	}

@@ -96,7 +96,7 @@ func isNewer(text, than string) bool {
 	return err == nil && otherErr == nil && version.Compare(other) > 0
 }
 
-// newestOf is the newest version that the shelves that were read have for an extension, in
+// newestOf is the newest version that the packages that were read have for an extension, in
 // its channels; empty if none has any.
 func (c *console) newestOf(catalogs []*ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) string {
 	if ext.Spec.Source.Catalog == nil {
@@ -104,14 +104,9 @@ func (c *console) newestOf(catalogs []*ocv1.ClusterCatalog, ext *ocv1.ClusterExt
 	}
 	newest := ""
 	for _, catalog := range catalogs {
-		for _, card := range c.Offers.Known(catalog) {
-			if card.Package != ext.Spec.Source.Catalog.PackageName {
-				continue
-			}
-			for channel, version := range card.Newest {
-				if inChannels(ext.Spec.Source.Catalog.Channels, channel) && (newest == "" || isNewer(version, newest)) {
-					newest = version
-				}
+		for channel, version := range c.Offers.Newest(catalog, ext.Spec.Source.Catalog.PackageName) {
+			if inChannels(ext.Spec.Source.Catalog.Channels, channel) && (newest == "" || isNewer(version, newest)) {
+				newest = version
 			}
 		}
 	}

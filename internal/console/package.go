@@ -25,7 +25,6 @@ type packageBody struct {
 	Notice   string
 	Channels []channelRow
 	Versions []versionRow
-	Graph    bool
 	Form     form
 	// Problems are what is wrong with what was filled in.
 	Problems []string
@@ -58,8 +57,8 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 	if catalog == nil {
 		return
 	}
-	details, err := c.details(r.Context(), catalog, name)
-	if err != nil || details == nil {
+	offer, err := c.Offers.Package(r.Context(), catalog, name)
+	if err != nil || offer == nil {
 		code := http.StatusNotFound
 		if err != nil {
 			code = http.StatusServiceUnavailable
@@ -69,21 +68,16 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body := packageBody{
-		Catalog: catalog.Name, Details: *details, Form: newForm(r.URL.Query(), name),
+		Catalog: catalog.Name, Details: offer.Details, Form: newForm(r.URL.Query(), name),
 		Path: "/packages/" + url.PathEscape(catalog.Name) + "/" + url.PathEscape(name),
 	}
-	shown := page{Title: cmp.Or(details.Title, details.Package), Section: pagePackages}
+	shown := page{Title: cmp.Or(offer.Details.Title, name), Section: pagePackages}
 	shown.Missing = c.fillForm(r.Context(), &body, catalog.Name)
-	explained, explainErr := c.Asking.Explain(r.Context(), body.Form.extension(catalog.Name))
-	shown.Missing = append(shown.Missing, missing("what would be chosen", explainErr)...)
+	explained, err := c.Asking.Choose(r.Context(), catalog, body.Form.extension(catalog.Name))
+	shown.Missing = append(shown.Missing, missing("what would be chosen", err)...)
 	body.Choice = explained.Lines
-	pkg, err := c.Offers.Package(r.Context(), catalog, name)
-	shown.Missing = append(shown.Missing, missing("channels and versions", err)...)
-	if pkg != nil {
-		body.Graph = true
-		body.Channels, body.Versions = channelRows(*pkg, *details), versionRows(*pkg, explained.Cluster)
-		body.Notice = noticeOf(*pkg, resolve.PackageScope, "")
-	}
+	body.Channels, body.Versions = channelRows(offer.Resolved, offer.Details), versionRows(offer.Resolved, explained.Cluster)
+	body.Notice = noticeOf(offer.Resolved, resolve.PackageScope, "")
 	shown.Body = body
 	c.show(w, pagePackage, http.StatusOK, shown)
 }
@@ -145,15 +139,6 @@ func (c *console) catalogOf(w http.ResponseWriter, r *http.Request) *ocv1.Cluste
 		c.problem(w, http.StatusNotFound, pagePackages, fmt.Sprintf("There is no ClusterCatalog %q", line(name)), missing("ClusterCatalogs", seen.Err)...)
 	}
 	return catalog
-}
-
-func (c *console) details(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (*packagecard.Details, error) {
-	content, err := c.Offers.Details(ctx, catalog, name)
-	if err != nil {
-		return nil, err
-	}
-	defer content.Close()
-	return packagecard.ReadDetails(ctx, content, name)
 }
 
 func channelRows(pkg resolve.Package, details packagecard.Details) []channelRow {

@@ -7,13 +7,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/packagecard"
+	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -98,7 +99,7 @@ func TestWhatThereIsToUpgradeTo(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.catalogs.Items = []*ocv1.ClusterCatalog{served("c")}
-	w.cards = []packagecard.Card{{Package: "x", Newest: map[string]string{"stable": "1.2.0", "fast": "2.0.0"}}, {Package: "y", Newest: map[string]string{"stable": "9.0.0"}}}
+	w.newest = map[string]map[string]string{"x": {"stable": "1.2.0", "fast": "2.0.0"}, "y": {"stable": "9.0.0"}}
 	w.change(installed("x", "1.0.0"), installed("stable", "1.0.0", func(ext *ocv1.ClusterExtension) {
 		ext.Spec.Source.Catalog.PackageName, ext.Spec.Source.Catalog.Channels = "x", []string{"stable"}
 	}), installed("other", "1.0.0"))
@@ -240,16 +241,21 @@ const samplePackage = `{"schema":"olm.package","name":"p","defaultChannel":"stab
 
 var pixel = base64.StdEncoding.EncodeToString([]byte("\x89PNG\x0d\x0a\x1a\x0a0000"))
 
+func summaryOf(t *testing.T, content string) []catalogsummary.Package {
+	t.Helper()
+	packages, err := catalogsummary.OfFolder(t.Context(), fstest.MapFS{"c.json": {Data: []byte(content)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages
+}
+
 // packageWorld has one package in one catalog.
 func packageWorld(t *testing.T, content string) *world {
 	t.Helper()
 	w := newWorld()
 	w.catalogs.Items, w.content = []*ocv1.ClusterCatalog{served("c")}, content
-	cards, err := packagecard.Read(t.Context(), strings.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.cards = cards
+	w.packages = summaryOf(t, content)
 	w.pkg = &resolve.Package{
 		Name:     "p",
 		Channels: []resolve.Channel{{Name: "stable", Entries: []resolve.Entry{{Name: "p.v1.0.0"}}}},
@@ -389,7 +395,7 @@ func TestThePageOfCatalogs(t *testing.T) {
 	}
 	broken.Status.URLs = nil
 	w.catalogs.Items = []*ocv1.ClusterCatalog{served("good"), broken}
-	w.cards = []packagecard.Card{{Package: "a"}, {Package: "b"}}
+	w.packages = []catalogsummary.Package{{Name: "a"}, {Name: "b"}}
 	body := w.get(t, "/catalogs")
 	for _, want := range []string{"yes, for 2 h", "sha256:0123", "registry.test/good:latest", `data-label="Packages">2<`, `data-label="Packages">—<`, "no such image"} {
 		if !strings.Contains(body, want) {

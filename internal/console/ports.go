@@ -2,12 +2,12 @@ package console
 
 import (
 	"context"
-	"io"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
@@ -31,8 +31,11 @@ type Seen[T any] struct {
 
 // Asking answers questions about an extension. Errors say what could not be read.
 type Asking interface {
-	// Explain says what would be chosen for an extension, which need not be on the cluster.
+	// Explain says what would be chosen for an extension.
 	Explain(ctx context.Context, ext *ocv1.ClusterExtension) (Explanation, error)
+	// Choose says what would be chosen for an extension from one catalog, of which it reads
+	// the package alone.
+	Choose(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) (Explanation, error)
 	// Plan says what the next operation of an extension on the cluster would do.
 	Plan(ctx context.Context, name string) (preview.Preview, error)
 	// Rights are manifests of the least rights that it takes to install an extension.
@@ -79,15 +82,22 @@ type Object struct {
 
 // Offers has what catalogs have.
 type Offers interface {
-	// Shelf has the cards of a catalog that is served. It reads a catalog once for each
-	// content that it has.
-	Shelf(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]packagecard.Card, error)
-	// Known is a shelf that was read before; nil if it was not.
-	Known(catalog *ocv1.ClusterCatalog) []packagecard.Card
-	// Package is what resolution knows of a package.
-	Package(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (*resolve.Package, error)
-	// Details are all objects of a package, as the catalog has them.
-	Details(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (io.ReadCloser, error)
+	// Shelf has a line for each package of a catalog that is served.
+	Shelf(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error)
+	// Newest are the highest versions of the channels of a package, if it was read before;
+	// packages that are installed are, after a while.
+	Newest(catalog *ocv1.ClusterCatalog, name string) map[string]string
+	// Package is all that there is to tell of one package; nil if the catalog has none of the
+	// name. Nothing else is read of the catalog.
+	Package(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (*Offer, error)
+	// Icon is that of a package; nil if there is none that can be shown.
+	Icon(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (*packagecard.Icon, error)
+}
+
+// Offer is a package of a catalog: for people, and as resolution knows it.
+type Offer struct {
+	Details  packagecard.Details
+	Resolved resolve.Package
 }
 
 // conditions are what both kinds have.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -40,7 +40,8 @@ type world struct {
 	preview   preview.Preview
 	rights    string
 	situation Situation
-	cards     []packagecard.Card
+	packages  []catalogsummary.Package
+	newest    map[string]map[string]string
 	pkg       *resolve.Package
 	content   string
 
@@ -85,18 +86,32 @@ func (w *world) Rights(context.Context, *ocv1.ClusterExtension) (string, error) 
 
 func (w *world) Situation(context.Context, *ocv1.ClusterExtension) Situation { return w.situation }
 
-func (w *world) Shelf(context.Context, *ocv1.ClusterCatalog) ([]packagecard.Card, error) {
-	return w.cards, w.err
+func (w *world) Choose(context.Context, *ocv1.ClusterCatalog, *ocv1.ClusterExtension) (Explanation, error) {
+	return w.explained, w.err
 }
 
-func (w *world) Known(*ocv1.ClusterCatalog) []packagecard.Card { return w.cards }
-
-func (w *world) Package(context.Context, *ocv1.ClusterCatalog, string) (*resolve.Package, error) {
-	return w.pkg, w.err
+func (w *world) Shelf(context.Context, *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
+	return w.packages, w.err
 }
 
-func (w *world) Details(context.Context, *ocv1.ClusterCatalog, string) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(w.content)), w.err
+func (w *world) Newest(_ *ocv1.ClusterCatalog, name string) map[string]string { return w.newest[name] }
+
+func (w *world) Package(ctx context.Context, _ *ocv1.ClusterCatalog, name string) (*Offer, error) {
+	if w.err != nil || w.pkg == nil {
+		return nil, w.err
+	}
+	details, err := packagecard.ReadDetails(ctx, strings.NewReader(w.content), name)
+	if details == nil {
+		details = &packagecard.Details{Package: name}
+	}
+	return &Offer{Details: *details, Resolved: *w.pkg}, err
+}
+
+func (w *world) Icon(ctx context.Context, _ *ocv1.ClusterCatalog, name string) (*packagecard.Icon, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
+	return packagecard.ReadIcon(ctx, strings.NewReader(w.content), name)
 }
 
 // handler is the console of the world.

@@ -76,7 +76,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := &Cluster{cfg: cfg, through: through, content: content{reader: catalogs.reader, http: catalogs.http}, reconciler: &controller.Reconciler{
+	cluster := &Cluster{cfg: cfg, through: through, content: content{http: catalogs.http}, reconciler: &controller.Reconciler{
 		Client: api, Catalogs: catalogs.prepared, Metrics: metrics, Now: cfg.Now,
 	}}
 	err = cluster.Reread(ctx)
@@ -127,7 +127,6 @@ func ownKinds() meta.RESTMapper {
 // catalogs are those of a cluster, as they are read from outside of it.
 type catalogs struct {
 	http     *http.Client
-	reader   *catalogclient.Client
 	prepared *preparedpackage.Cache
 }
 
@@ -142,7 +141,7 @@ func catalogsThrough(config *rest.Config, through *http.Client, authorities []by
 	if err != nil {
 		return catalogs{}, fmt.Errorf("setting up the catalog client: %w", err)
 	}
-	return catalogs{http: direct, reader: reader, prepared: preparedpackage.New(reader)}, nil
+	return catalogs{http: direct, prepared: preparedpackage.New(reader)}, nil
 }
 
 // clientThrough reaches servers of catalogs: through the API server where a Service has

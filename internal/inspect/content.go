@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,65 +11,110 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
+	"github.com/clusterextensions/operator-controller/internal/catalogsource"
+	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
+	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/preparedpackage"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // content is what catalogs have, as they are read from outside of the cluster.
 type content struct {
-	http   *http.Client
-	reader *catalogclient.Client
+	http *http.Client
 }
 
-// Package is what resolution knows of a package of a catalog that is served; nil if the
-// catalog has none of the name. The catalog is read once for each content that it has.
-func (c *Cluster) Package(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (*resolve.Package, error) {
-	base, digest, err := servedAt(catalog)
+// maxPackageBytes bounds the objects of one package. The largest that are published have a
+// quarter of it.
+const maxPackageBytes = 64 << 20
+
+// Summary has a line for each package of a catalog that is served. A server that has one
+// sends no more than that; of any other, the whole catalog is read.
+func (c *Cluster) Summary(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
+	base, _, err := servedAt(catalog)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.content.reader.Refresh(ctx, catalogclient.Source{Catalog: catalog.Name, Digest: digest, BaseURL: base}); err != nil {
-		return nil, err
+	source, err := catalogsource.Parse(base)
+	if err != nil {
+		return nil, fmt.Errorf("catalog %q: %w", catalog.Name, err)
 	}
-	return c.content.reader.Package(catalog.Name, name)
+	return (&catalogsource.Reader{HTTP: c.content.http}).Summary(ctx, source)
 }
 
-// Content is the whole content of a catalog that is served, as JSON lines. Whoever reads it
-// has to bound it, and closes it.
-func (c *Cluster) Content(ctx context.Context, catalog *ocv1.ClusterCatalog) (io.ReadCloser, error) {
-	return c.open(ctx, catalog, "all", nil)
+// Package is all that a catalog says of one package.
+type Package struct {
+	// Content are its objects, as JSON lines.
+	Content []byte
+	// Resolved is what resolution knows of it.
+	Resolved *resolve.Package
+
+	catalogs controller.Catalogs // that have no other package
 }
 
-// PackageContent is all that a catalog has about a package, as [Cluster.Content] gives it.
-func (c *Cluster) PackageContent(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (io.ReadCloser, error) {
-	described, err := c.open(ctx, catalog, "metas", url.Values{"schema": {"olm.package"}, "name": {name}})
+// Package asks a catalog that is served for one package, and for nothing else; nil if it has
+// none of the name.
+func (c *Cluster) Package(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (*Package, error) {
+	described, err := c.Description(ctx, catalog, name)
 	if err != nil {
 		return nil, err
 	}
-	others, err := c.open(ctx, catalog, "metas", url.Values{"package": {name}})
+	defer described.Close()
+	others, err := c.open(ctx, catalog, url.Values{"package": {name}})
 	if err != nil {
-		_ = described.Close() // nobody reads it
 		return nil, err
 	}
-	return &joined{Reader: io.MultiReader(described, others), parts: []io.Closer{described, others}}, nil
-}
-
-// joined is several contents, one after the other.
-type joined struct {
-	io.Reader
-
-	parts []io.Closer
-}
-
-// Close closes all parts.
-func (j *joined) Close() error {
-	for _, part := range j.parts {
-		_ = part.Close() // what was read is read
+	defer others.Close()
+	content, err := io.ReadAll(io.LimitReader(io.MultiReader(described, others), maxPackageBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading package %q of catalog %q: %w", name, catalog.Name, err)
 	}
-	return nil
+	if len(content) > maxPackageBytes {
+		return nil, fmt.Errorf("package %q of catalog %q is larger than %d bytes", name, catalog.Name, maxPackageBytes)
+	}
+	reader, err := catalogclient.New(catalogclient.Config{HTTPClient: c.content.http})
+	if err != nil {
+		return nil, err
+	}
+	found := &Package{Content: content, catalogs: onePackage{preparedpackage.New(reader)}}
+	if err := reader.LoadContent(catalog.Name, bytes.NewReader(content)); errors.Is(err, catalogclient.ErrEmptyCatalog) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading package %q of catalog %q: %w", name, catalog.Name, err)
+	}
+	found.Resolved, err = reader.Package(catalog.Name, name)
+	return found, err
 }
 
-// open asks the server of a catalog.
-func (c *Cluster) open(ctx context.Context, catalog *ocv1.ClusterCatalog, path string, query url.Values) (io.ReadCloser, error) {
+// ExplainPackage is [Cluster.ExplainExtension] for an extension that chooses from the one
+// catalog that a package is from. No catalog is read for it: what other packages could bring
+// is not known.
+func (c *Cluster) ExplainPackage(ctx context.Context, pkg *Package, ext *ocv1.ClusterExtension) (controller.Explanation, error) {
+	asked := controller.Reconciler{
+		Client: c.reconciler.Client, Catalogs: pkg.catalogs, Metrics: c.reconciler.Metrics, Now: c.reconciler.Now,
+		Platform: c.reconciler.Platform, Neighbours: controller.NewNeighbours(c.reconciler.Client, pkg.catalogs),
+	}
+	found, err := asked.ExplainExtension(ctx, ext)
+	found.Supply = resolve.Supply{} // others were not asked
+	found.Unknown = append(found.Unknown, c.unknown...)
+	return found, err
+}
+
+// onePackage are catalogs of which one package was read, and nothing else is.
+type onePackage struct{ *preparedpackage.Cache }
+
+// Refresh reads nothing.
+func (onePackage) Refresh(context.Context, controller.CatalogSource) ([]string, error) {
+	return nil, nil
+}
+
+// Description is the object by which a catalog describes a package, with its icon; it is
+// empty if there is none. Whoever reads it has to bound it, and closes it.
+func (c *Cluster) Description(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (io.ReadCloser, error) {
+	return c.open(ctx, catalog, url.Values{"schema": {"olm.package"}, "name": {name}})
+}
+
+// open asks the server of a catalog for some of its objects.
+func (c *Cluster) open(ctx context.Context, catalog *ocv1.ClusterCatalog, query url.Values) (io.ReadCloser, error) {
 	base, _, err := servedAt(catalog)
 	if err != nil {
 		return nil, err
@@ -76,7 +123,7 @@ func (c *Cluster) open(ctx context.Context, catalog *ocv1.ClusterCatalog, path s
 	if err != nil {
 		return nil, fmt.Errorf("catalog %q: %w", catalog.Name, err)
 	}
-	address = address.JoinPath("api", "v1", path)
+	address = address.JoinPath("api", "v1", "metas")
 	address.RawQuery = query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), http.NoBody)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,42 +16,59 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// All that a catalog has about a package is asked for, and a refusal names the right.
-func TestContentOfCatalogs(t *testing.T) {
+// Of a catalog, a package is asked for and nothing else, and a refusal names the right.
+func TestPackagesOfCatalogs(t *testing.T) {
 	t.Parallel()
+	const described = `{"schema":"olm.package","name":"a&b","defaultChannel":"c"}`
+	var large atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/forbidden/") {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		_, _ = io.WriteString(w, r.URL.RequestURI()+"\n")
+		switch r.URL.RequestURI() {
+		case "/catalogs/c/api/v1/metas?name=a%26b&schema=olm.package":
+			_, _ = io.WriteString(w, described)
+		case "/catalogs/c/api/v1/metas?package=a%26b":
+			_, _ = io.WriteString(w, `{"schema":"olm.channel","package":"a&b","name":"c","entries":[{"name":"d"}]}`)
+			for range maxPackageBytes / len(described) {
+				if large.Load() {
+					_, _ = io.WriteString(w, described)
+				}
+			}
+		case "/catalogs/c/api/v1/summary":
+			_, _ = io.WriteString(w, `{"name":"a&b"}`)
+		default:
+			if !strings.Contains(r.URL.RawQuery, "none") {
+				t.Errorf("asked for %s", r.URL.RequestURI())
+			}
+		}
 	}))
 	t.Cleanup(server.Close)
 	cluster := &Cluster{content: content{http: server.Client()}}
 	catalog := &ocv1.ClusterCatalog{}
-	if _, err := cluster.Content(t.Context(), catalog); err == nil || !strings.Contains(err.Error(), "is not served") {
+	catalog.Name = "c"
+	if _, err := cluster.Package(t.Context(), catalog, "p"); err == nil || !strings.Contains(err.Error(), "is not served") {
 		t.Errorf("got %v", err)
 	}
 	catalog.Status.ResolvedSource = &ocv1.ResolvedCatalogSource{Image: &ocv1.ResolvedImageSource{Ref: "r@sha256:1"}}
 	catalog.Status.URLs = &ocv1.ClusterCatalogURLs{Base: server.URL + "/catalogs/c"}
-	for want, open := range map[string]func() (io.ReadCloser, error){
-		"/catalogs/c/api/v1/all\n": func() (io.ReadCloser, error) { return cluster.Content(t.Context(), catalog) },
-		"/catalogs/c/api/v1/metas?name=a%26b&schema=olm.package\n/catalogs/c/api/v1/metas?package=a%26b\n": func() (io.ReadCloser, error) {
-			return cluster.PackageContent(t.Context(), catalog, "a&b")
-		},
-	} {
-		found, err := open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := io.ReadAll(found)
-		found.Close()
-		if string(data) != want || err != nil {
-			t.Errorf("got %q, %v, want %q", data, err, want)
-		}
+	found, err := cluster.Package(t.Context(), catalog, "a&b")
+	if err != nil || found.Resolved.Name != "a&b" || len(found.Resolved.Channels) != 1 || !strings.HasPrefix(string(found.Content), described) {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	if found, err := cluster.Package(t.Context(), catalog, "none"); found != nil || err != nil {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	if packages, err := cluster.Summary(t.Context(), catalog); err != nil || len(packages) != 1 || packages[0].Name != "a&b" {
+		t.Errorf("got %+v, %v", packages, err)
+	}
+	large.Store(true)
+	if _, err := cluster.Package(t.Context(), catalog, "a&b"); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("got %v", err)
 	}
 	catalog.Status.URLs.Base = server.URL + "/forbidden"
-	if _, err := cluster.PackageContent(t.Context(), catalog, "p"); err == nil || !strings.Contains(err.Error(), "services/proxy") {
+	if _, err := cluster.Package(t.Context(), catalog, "p"); err == nil || !strings.Contains(err.Error(), "services/proxy") {
 		t.Errorf("got %v", err)
 	}
 }

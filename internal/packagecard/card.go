@@ -9,30 +9,19 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// Card is what there is to show of a package among others. Any text may be empty.
-type Card struct {
+// Details are what there is to show of one package. Its texts are those of the newest
+// bundle, and any may be empty.
+type Details struct {
 	Package string
 	// Title is the name for people.
 	Title    string
 	Provider string
 	// Summary is the short description in one line.
-	Summary  string
-	Keywords []string
-	// Icon is nil if there is none, or none that can be shown.
-	Icon *Icon
+	Summary string
 	// DefaultChannel is the channel that the catalog recommends.
 	DefaultChannel string
 	// Newest is the highest version of each channel.
 	Newest map[string]string
-	// Deprecated says that the package is.
-	Deprecated bool
-}
-
-// Details are what there is to show of one package. Its texts are those of the newest
-// bundle.
-type Details struct {
-	Card
-
 	// Description is Markdown.
 	Description string
 	// InstallModes are those that are supported.
@@ -54,7 +43,11 @@ type Link struct{ Name, URL string }
 type packageObject struct {
 	DefaultChannel string `json:"defaultChannel"`
 	Description    string `json:"description"`
-	Icon           struct {
+}
+
+// iconObject is an olm.package, of which only the icon is wanted.
+type iconObject struct {
+	Icon struct {
 		Data      string `json:"base64data"`
 		MediaType string `json:"mediatype"`
 	} `json:"icon"`
@@ -83,7 +76,6 @@ type csvMetadata struct {
 	Annotations map[string]string `json:"annotations"`
 	DisplayName string            `json:"displayName"`
 	Description string            `json:"description"`
-	Keywords    []string          `json:"keywords"`
 	Maturity    string            `json:"maturity"`
 	Provider    struct {
 		Name string `json:"name"`
@@ -107,24 +99,11 @@ type csvMetadata struct {
 	} `json:"customResourceDefinitions"`
 }
 
-// deprecationsObject is an olm.deprecations.
-type deprecationsObject struct {
-	Entries []struct {
-		Reference struct {
-			Schema string `json:"schema"`
-		} `json:"reference"`
-	} `json:"entries"`
-}
-
 // describe takes what the authors of a bundle say of it.
-func (d *Details) describe(said csvMetadata, long bool) {
+func (d *Details) describe(said csvMetadata) {
 	d.Title, d.Provider = title(said.DisplayName), title(said.Provider.Name)
-	d.Keywords = texts(said.Keywords, func(text string) string { return text })
 	if short := said.Annotations["description"]; short != "" {
 		d.Summary = excerpt.Line(short, maxSummaryBytes)
-	}
-	if !long {
-		return
 	}
 	d.Maturity = title(said.Maturity)
 	d.Description = cmp.Or(cut(said.Description), d.Description)

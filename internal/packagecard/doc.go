@@ -1,5 +1,5 @@
-// Package packagecard has what people read of the packages of a catalog: the objects of
-// the catalog -> a card for each package, and all there is to tell of one.
+// Package packagecard has what people read of a package of a catalog: its objects -> all
+// there is to tell of it, and its icon.
 //
 // The content comes from strangers. Texts are bounded, and otherwise as they wrote them:
 // whoever shows them has to make them harmless. Icons are checked to be images.

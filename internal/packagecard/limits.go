@@ -1,6 +1,6 @@
 package packagecard
 
-// Bounds on what is kept of a catalog. Sizes are in bytes. Texts beyond their bound are
+// Bounds on what is kept of a package. Sizes are in bytes. Texts beyond their bound are
 // cut, and icons left out.
 const (
 	// maxTitleBytes bounds names for people, providers, versions and the like.
@@ -15,13 +15,7 @@ const (
 	// maxIconBytes bounds an icon. Published ones have 20 KiB, and few more than 100.
 	maxIconBytes = 256 << 10
 
-	// maxIconsBytes bounds the icons of all cards of one catalog.
-	maxIconsBytes = 32 << 20
-
-	// maxCards bounds the packages of one catalog.
-	maxCards = 5_000
-
-	// maxItems bounds the lists of a package: keywords, links, maintainers, install modes
+	// maxItems bounds the lists of a package: links, maintainers, install modes
 	// and definitions.
 	maxItems = 100
 )

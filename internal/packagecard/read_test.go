@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -23,41 +22,34 @@ const sample = `{"schema":"olm.bundle","package":"p","name":"p.v1.1.0","properti
 {"schema":"other","name":"o"}
 `
 
-// A package without metadata has a card with less on it, and a bundle without a package none.
-func TestCards(t *testing.T) {
+// The details are those of the newest bundle, of one package alone; a package without
+// metadata has less of them, and what no olm.package describes none.
+func TestDetails(t *testing.T) {
 	t.Parallel()
-	got, err := Read(t.Context(), strings.NewReader(sample))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Card{
-		{
-			Package: "p", Title: "New P", Provider: "Inc", Summary: "short", Keywords: []string{"db", "db"}, DefaultChannel: "stable",
-			Newest: map[string]string{"stable": "1.1.0", "old": "1.0.0"},
+	for name, want := range map[string]*Details{
+		"p": {
+			Package: "p", Title: "New P", Provider: "Inc", Summary: "short", DefaultChannel: "stable", Description: "long",
+			Newest: map[string]string{"stable": "1.1.0", "old": "1.0.0"}, Definitions: []string{"P v1"},
 		},
-		{Package: "q", Summary: "Q is there.", Newest: map[string]string{}, Deprecated: true},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	details, err := ReadDetails(t.Context(), strings.NewReader(sample), "p")
-	if err != nil || details.Description != "long" || len(details.Definitions) != 1 || details.Definitions[0] != "P v1" {
-		t.Errorf("got %+v, %v", details, err)
-	}
-	if details, err := ReadDetails(t.Context(), strings.NewReader(sample), "undescribed"); details != nil || err != nil {
-		t.Errorf("got %+v, %v", details, err)
+		"q":           {Package: "q", Summary: "Q is there.", Description: "<b>x</b>\nQ is there.", Newest: map[string]string{}},
+		"undescribed": nil,
+	} {
+		got, err := ReadDetails(t.Context(), strings.NewReader(sample), name)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got)\n%s", err, diff)
+		}
 	}
 }
 
 // A catalog that ends early is an error, and so is the end of the context.
 func TestUnreadableCatalogs(t *testing.T) {
 	t.Parallel()
-	if _, err := Read(t.Context(), strings.NewReader(`{"schema":"olm.package"`)); err == nil {
+	if _, err := ReadDetails(t.Context(), strings.NewReader(`{"schema":"olm.package"`), "p"); err == nil {
 		t.Error("half an object is read")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Read(ended, strings.NewReader(sample)); !errors.Is(err, context.Canceled) {
+	if _, err := ReadIcon(ended, strings.NewReader(sample), "p"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -67,7 +59,7 @@ func png(size int) string {
 }
 
 // What is beyond a bound is cut, and icons are left out.
-func TestCardsAreBounded(t *testing.T) {
+func TestDetailsAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 10<<20)
 	if got := summaryOf(long); len(got) > maxSummaryBytes {
@@ -84,27 +76,6 @@ func TestCardsAreBounded(t *testing.T) {
 	}
 	if newIcon(png(maxIconBytes), "") == nil || newIcon(png(maxIconBytes+8), "") != nil {
 		t.Error("the bound on icons does not hold")
-	}
-	var content strings.Builder
-	icon := png(maxIconBytes)
-	for i := range maxIconsBytes/maxIconBytes + 3 {
-		fmt.Fprintf(&content, `{"schema":"olm.package","name":"icon-%03d","icon":{"base64data":%q,"mediatype":"image/png"}}`+"\n", i, icon)
-	}
-	for i := range maxCards {
-		fmt.Fprintf(&content, `{"schema":"olm.package","name":"p-%d"}`+"\n", i)
-	}
-	cards, err := Read(t.Context(), strings.NewReader(content.String()))
-	if err != nil || len(cards) != maxCards {
-		t.Fatalf("%d cards, %v", len(cards), err)
-	}
-	icons := 0
-	for _, card := range cards {
-		if card.Icon != nil {
-			icons++
-		}
-	}
-	if icons != maxIconsBytes/maxIconBytes {
-		t.Errorf("%d icons are kept", icons)
 	}
 }
 

@@ -83,7 +83,7 @@ func (o *command) run(command *cobra.Command) error {
 		return err
 	}
 	asked := newAsking(cluster, o.images.Bundles(), seen.touch)
-	go asked.keepShelves(ctx, seen)
+	go asked.keepNewest(ctx, seen)
 
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(o.port)))
 	if err != nil {
