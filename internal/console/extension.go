@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/overview"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
 
@@ -22,7 +23,9 @@ type extensionBody struct {
 	Why        Explanation
 	Conditions []conditionRow
 	Events     []eventRow
-	Objects    []Object
+	Objects    []branch
+	More       int
+	Rights     string
 	// Graph says whether there is one to draw.
 	Graph    bool
 	Manifest string
@@ -77,7 +80,8 @@ func (c *console) extension(w http.ResponseWriter, r *http.Request) {
 	situation := c.Asking.Situation(r.Context(), ext)
 	shown.Missing = append(shown.Missing, situation.Unknown...)
 	body.Events = eventRows(situation.Events, c.Now())
-	body.Objects = situation.Objects[:min(len(situation.Objects), maxRows)]
+	body.Objects, body.More = branches(situation.Objects, situation.More)
+	body.Rights = situation.Rights
 	if body.Manifest, err = manifestOf(ext); err == nil {
 		body.Edits, err = editsOf(ext)
 	}
@@ -133,6 +137,46 @@ func eventRows(events []Event, now time.Time) []eventRow {
 		rows = append(rows, eventRow{Event: one, Age: age(one.Last, now)})
 	}
 	return rows
+}
+
+// branch are the objects of an extension that are in one namespace, or in none.
+type branch struct {
+	Namespace string
+	Objects   []leaf
+}
+
+type leaf struct {
+	Kind, Name string
+	Health     health
+}
+
+// branches are as many objects as a table has, and how many there are besides.
+func branches(objects []overview.Object, more int) ([]branch, int) {
+	shown := objects[:min(len(objects), maxRows)]
+	var all []branch
+	for i, one := range shown {
+		if i == 0 || shown[i-1].Namespace != one.Namespace {
+			all = append(all, branch{Namespace: line(one.Namespace)})
+		}
+		at := &all[len(all)-1]
+		at.Objects = append(at.Objects, leaf{
+			Kind: line(one.Kind), Name: line(one.Name), Health: health{Class: classOf(one.Health), Word: line(string(one.Health)), Detail: line(one.Message)},
+		})
+	}
+	return all, more + len(objects) - len(shown)
+}
+
+// classOf is what the style shows the health of an object as.
+func classOf(of overview.Health) string {
+	switch of {
+	case overview.Ready, overview.Present:
+		return "good"
+	case overview.Missing, overview.Foreign, overview.Stalled, overview.NotReady:
+		return "bad"
+	case overview.Reconciling, overview.Terminating:
+		return "busy"
+	}
+	return "unknown"
 }
 
 // planBody is what the page of a plan shows.

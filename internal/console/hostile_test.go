@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/overview"
 )
 
 // active is what would make something happen in a browser, or load something.
@@ -140,7 +141,7 @@ func TestHostileTextsAreHarmless(t *testing.T) {
 	w.explained.Choices = []Choice{{hostileText, hostileText, hostileText, hostileText, hostileText}}
 	w.situation = Situation{
 		Events: []Event{{Type: hostileText, Reason: hostileText, Message: hostileText}}, Unknown: []string{hostileText},
-		Objects: []Object{{Kind: hostileText, Namespace: hostileText, Name: hostileText, Health: hostileText, Detail: hostileText}},
+		Objects: []overview.Object{{Kind: hostileText, Namespace: hostileText, Name: hostileText, Health: hostileText, Message: hostileText}}, Rights: hostileText,
 	}
 	w.preview.Obstacles = []string{hostileText}
 	ext := installed("x", hostileText, func(ext *ocv1.ClusterExtension) {

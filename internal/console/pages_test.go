@@ -15,6 +15,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
+	"github.com/clusterextensions/operator-controller/internal/overview"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -174,8 +175,13 @@ func TestThePageOfAnExtension(t *testing.T) {
 	w.catalogs.Items = []*ocv1.ClusterCatalog{served("c")}
 	w.explained = Explanation{Lines: []string{`"x.v1.1.0" version "1.1.0" from catalog "c"`}, Choices: []Choice{{Version: "1.1.0", Bundle: "x.v1.1.0", Reason: "CHOSEN"}}}
 	w.situation = Situation{
-		Events:  []Event{{Last: testNow.Add(-time.Hour), Reason: "Old"}, {Last: testNow.Add(-time.Minute), Reason: "New", Message: "repaired"}},
-		Objects: []Object{{Kind: "Deployment", Namespace: "x-system", Name: "x", Health: "InProgress", Detail: "0 of 1", Bad: true}},
+		Events: []Event{{Last: testNow.Add(-time.Hour), Reason: "Old"}, {Last: testNow.Add(-time.Minute), Reason: "New", Message: "repaired"}},
+		Objects: []overview.Object{
+			{Kind: "ClusterRole", Name: "x", Health: overview.Present},
+			{Kind: "Deployment", Namespace: "x-system", Name: "x", Health: overview.NotReady, Message: "0 of 1"},
+			{Kind: "Service", Namespace: "x-system", Name: "x", Health: overview.Missing},
+		},
+		More: 3, Rights: "kind: Role\n",
 	}
 	w.pkg = &resolve.Package{
 		Name:     "x",
@@ -189,12 +195,16 @@ func TestThePageOfAnExtension(t *testing.T) {
 	}))
 	body := w.get(t, "/extensions/x")
 	for _, want := range []string{
-		"version &#34;1.1.0&#34; from catalog", "2 to change", "1 min", "0 of 1", "approvedVersion: 1.1.0", "approvedDigest: sha256:ab",
+		"version &#34;1.1.0&#34; from catalog", "2 to change", "1 min",
+		"In no namespace", "Namespace x-system", `<span class="health bad">NotReady</span><span class="minor">0 of 1</span>`, "and 3 more", "Rights in use", "kind: Role", "approvedVersion: 1.1.0", "approvedDigest: sha256:ab",
 		"To stay with 1.0.0", "version: 1.0.0", "team: blue", `src="/extensions/x/graph.svg"`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
 		}
+	}
+	if n := strings.Count(body, "Namespace x-system"); n != 1 {
+		t.Errorf("a namespace is there %d times", n)
 	}
 	if strings.Contains(body, lastApplied) || strings.Index(body, "repaired") > strings.Index(body, "Old") {
 		t.Errorf("got\n%s", body)

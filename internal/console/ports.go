@@ -8,6 +8,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
+	"github.com/clusterextensions/operator-controller/internal/overview"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
@@ -59,8 +60,12 @@ type Choice struct{ Version, Bundle, Catalog, Reason, Detail string }
 // Situation is what there is of an extension on the cluster. Unknown says what could not be
 // read, a line each.
 type Situation struct {
-	Events  []Event
-	Objects []Object
+	Events []Event
+	// Objects are those of the tree, by namespace. More is how many there are besides.
+	Objects []overview.Object
+	More    int
+	// Rights are manifests of the rights that its ServiceAccount needs for what is installed.
+	Rights  string
 	Unknown []string
 }
 
@@ -69,15 +74,6 @@ type Event struct {
 	Last                  time.Time
 	Type, Reason, Message string
 	Count                 int32
-}
-
-// Object is one of the objects of an extension.
-type Object struct {
-	Kind, Namespace, Name string
-	// Health is one word, such as Available; Detail says why. Bad says that it is not as
-	// it should be.
-	Health, Detail string
-	Bad            bool
 }
 
 // Offers has what catalogs have.

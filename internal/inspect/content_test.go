@@ -8,12 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 // Of a catalog, a package is asked for and nothing else, and a refusal names the right.
@@ -70,31 +65,5 @@ func TestPackagesOfCatalogs(t *testing.T) {
 	catalog.Status.URLs.Base = server.URL + "/forbidden"
 	if _, err := cluster.Package(t.Context(), catalog, "p"); err == nil || !strings.Contains(err.Error(), "services/proxy") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// An object is as kstatus says, or not there, or not known.
-func TestHowObjectsAre(t *testing.T) {
-	t.Parallel()
-	deployment := func(status map[string]any) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "x"},
-			"spec": map[string]any{"replicas": int64(1)}, "status": status,
-		}}
-	}
-	group := schema.GroupResource{Resource: "secrets"}
-	for want, test := range map[string]struct {
-		live *unstructured.Unstructured
-		err  error
-	}{
-		"Current":    {&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}}}, nil},
-		"InProgress": {deployment(map[string]any{"replicas": int64(1)}), nil},
-		"NotFound":   {nil, apierrors.NewNotFound(group, "x")},
-		"Unknown":    {nil, apierrors.NewForbidden(group, "x", nil)},
-	} {
-		got := liveObjectOf(object.Key{Name: "x"}, test.live, test.err)
-		if got.Status != want || (got.Message == "") != (want == "Current" || want == "NotFound") {
-			t.Errorf("got %+v, want %s", got, want)
-		}
 	}
 }

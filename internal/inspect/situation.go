@@ -4,94 +4,47 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/preflight"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
 // maxEvents is how many Events of an extension are read.
 const maxEvents = 500
 
-// LiveObject is one of the objects that an extension has, as it is on the cluster.
-type LiveObject struct {
-	Key object.Key
-
-	// Status is what kstatus says of it, such as Current or InProgress, and Message why;
-	// NotFound for one that is not there, and Unknown for one that may not be read.
-	Status, Message string
-}
-
-// LiveObjects are those that the release records of an extension have, sorted, with how they
-// are. The error says that they are not known. Only what kstatus makes of an object is kept
-// of it: nothing of a Secret is.
-func (c *Cluster) LiveObjects(ctx context.Context, ext *ocv1.ClusterExtension) ([]LiveObject, error) {
+// RightsInUse are the least rights by which the ServiceAccount of an extension keeps what is
+// installed, and removes it; none if nothing is. The release records have the objects, and no
+// bundle is pulled. The error says that these are not known.
+func (c *Cluster) RightsInUse(ctx context.Context, ext *ocv1.ClusterExtension) ([]permission.Document, error) {
+	if ext.Status.Install == nil {
+		return nil, nil
+	}
 	owner := controller.PlanUninstall(ext, nil).Owner
 	mapper, err := apiutil.NewDynamicRESTMapper(c.cfg.REST, c.through)
 	if err != nil {
 		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
-	api, err := dynamic.NewForConfigAndClient(c.cfg.REST, c.through)
-	if err != nil {
-		return nil, fmt.Errorf("setting up a client: %w", err)
-	}
 	recorded, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
+	if err == nil {
+		err = c.checkRecorded(ext, len(recorded))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("which objects it has, which the release records say: %w", err)
+		return nil, fmt.Errorf("which rights are in use, for which the release records have the objects: %w", err)
 	}
-	known, err := object.Known(mapper, owner, recorded)
-	if err != nil {
-		return nil, fmt.Errorf("which of the recorded objects there are: %w", err)
-	}
-	items := slices.SortedFunc(maps.Values(known), func(a, b object.Item) int { return a.Key.Compare(b.Key) })
-	found := make([]LiveObject, len(items))
-	var group errgroup.Group
-	group.SetLimit(maxReads)
-	for i, item := range items {
-		group.Go(func() error {
-			live, err := api.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace).Get(ctx, item.Key.Name, metav1.GetOptions{})
-			found[i] = liveObjectOf(item.Key, live, err)
-			return nil
-		})
-	}
-	_ = group.Wait() // what cannot be read is said to be unknown
-	return found, ctx.Err()
-}
-
-func liveObjectOf(key object.Key, live *unstructured.Unstructured, err error) LiveObject {
-	one := LiveObject{Key: key, Status: string(kstatus.UnknownStatus)}
-	switch {
-	case apierrors.IsNotFound(err):
-		one.Status = string(kstatus.NotFoundStatus)
-		return one
-	case err != nil:
-		one.Message = err.Error()
-		return one
-	}
-	computed, err := kstatus.Compute(live)
-	if err != nil {
-		one.Message = err.Error()
-		return one
-	}
-	one.Status = string(computed.Status)
-	if computed.Status != kstatus.CurrentStatus {
-		one.Message = computed.Message
-	}
-	return one
+	subject := permission.Subject{Extension: ext.Name, Namespace: owner.Namespace, ServiceAccount: owner.ServiceAccount}
+	content := permission.Content{Wanted: recorded, Before: recorded, Replaceable: owner.Replaceable}
+	return preflight.Grants(permission.ServedOrGuessed(mapper), subject, content)
 }
 
 // Events are those about an extension, as many as are read.

@@ -82,7 +82,7 @@ func TestFromThePackageToTheExtension(t *testing.T) {
 	}
 	o.look("extensions")
 	o.visit("/extensions/sample-operator")
-	o.wants("1.1.0", "Deployment", "To approve 1.1.0", "To stay with 1.0.0", "Conditions", "Current")
+	o.wants("1.1.0", "Deployment", "To approve 1.1.0", "To stay with 1.0.0", "Conditions", "In no namespace", "Namespace sample-operator", "Ready", "Rights in use")
 	o.eventually("the graph", `document.querySelector("img.graph").naturalWidth > 0`)
 	o.look("extension")
 	if *pictures != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/console"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
 
@@ -121,6 +122,11 @@ func (a *asking) Rights(ctx context.Context, ext *ocv1.ClusterExtension) (string
 	if err != nil {
 		return "", err
 	}
+	return manifests(documents)
+}
+
+// manifests are rights without the ServiceAccount that has them.
+func manifests(documents []permission.Document) (string, error) {
 	var out strings.Builder
 	for _, document := range documents {
 		if _, isAccount := document.Object.(*corev1.ServiceAccount); isAccount {
@@ -145,15 +151,18 @@ func (a *asking) Situation(ctx context.Context, ext *ocv1.ClusterExtension) cons
 	for i := range events {
 		found.Events = append(found.Events, eventOf(&events[i]))
 	}
-	objects, err := a.cluster.LiveObjects(ctx, ext)
+	tree, err := a.cluster.Tree(ctx, ext.Name)
+	if err != nil {
+		found.Unknown = append(found.Unknown, "objects: "+err.Error())
+	}
+	found.Objects, found.More = tree.Objects, tree.More
+	found.Unknown = append(found.Unknown, tree.Unknown...)
+	documents, err := a.cluster.RightsInUse(ctx, ext)
+	if err == nil {
+		found.Rights, err = manifests(documents)
+	}
 	if err != nil {
 		found.Unknown = append(found.Unknown, err.Error())
-	}
-	for _, one := range objects {
-		found.Objects = append(found.Objects, console.Object{
-			Kind: one.Key.Kind, Namespace: one.Key.Namespace, Name: one.Key.Name,
-			Health: one.Status, Detail: one.Message, Bad: one.Status != "Current",
-		})
 	}
 	return found
 }
