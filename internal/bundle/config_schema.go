@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,6 +44,28 @@ func configProblems(b *Bundle, value any) ([]string, error) {
 		problems = append(problems, found...)
 	}
 	return problems, nil
+}
+
+// ConfigSchema is what the configuration of a bundle looks like, for people and for what makes
+// forms: a JSON schema of draft 7. What no schema has words for is told by [ParseConfig] alone.
+// The error is one of our own schema.
+func ConfigSchema(b *Bundle) (map[string]any, error) {
+	schema := configSchema(b)
+	properties := configProperties(b)
+	if _, has := properties[keyDeploymentConfig]; !has {
+		return schema, nil
+	}
+	var deployment map[string]any
+	if err := json.Unmarshal(deploymentConfigSchema, &deployment); err != nil {
+		return nil, fmt.Errorf("decoding the schema of %s: %w", keyDeploymentConfig, err)
+	}
+	// References to definitions are from the root.
+	schema["definitions"] = deployment["definitions"]
+	delete(deployment, "definitions")
+	delete(deployment, "$schema")
+	properties[keyDeploymentConfig] = deployment
+	schema["properties"] = properties
+	return schema, nil
 }
 
 // configSchema is what the configuration of a bundle looks like. The schema of

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,5 +162,43 @@ func (g *schemaGenerator) fields(t reflect.Type, properties map[string]any, requ
 		if !strings.Contains(options, "omit") && field.Type.Kind() != reflect.Pointer && !optionalFields[t.Name()+"."+name] {
 			*required = append(*required, name)
 		}
+	}
+}
+
+// The schema that people are shown has that of deploymentConfig in it, and refers to what is
+// there; a plain bundle has nothing to configure.
+func TestTheWholeSchema(t *testing.T) {
+	t.Parallel()
+	b := &bundle.Bundle{}
+	b.CSV.Spec.InstallModes = []operatorsv1alpha1.InstallMode{{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace, Supported: true}}
+	document, err := bundle.ConfigSchema(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("mem:///schema.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("mem:///schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		`{"watchNamespace": "x", "deploymentConfig": {"env": [{"name": "a", "value": "b"}]}, "operatorConditions": true}`: true,
+		`{"deploymentConfig": {"env": [{"value": "b"}]}}`:                                                                 false,
+		`{"deploymentConfig": {"replicas": 1}}`:                                                                           false,
+		`{"other": 1}`:                                                                                                    false,
+	} {
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value); (err == nil) != want {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+	plain, err := bundle.ConfigSchema(&bundle.Bundle{Format: bundle.PlainV0})
+	if properties, _ := plain["properties"].(map[string]any); len(properties) > 0 || err != nil {
+		t.Errorf("got %v, %v", plain, err)
 	}
 }

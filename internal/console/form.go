@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,8 +31,12 @@ type form struct {
 	// Watch is the namespace that the operator looks after; empty for what it does by
 	// itself.
 	Watch string
-	// Config is the rest of the configuration, in YAML.
+	// Config is the rest of the configuration, in YAML, but for what Values have: fields of
+	// the schema of a bundle, by their names.
 	Config string
+	Values map[string]string
+	// Fields has the form ask for these, for which the bundle is pulled.
+	Fields bool
 	// Rights has the manifest contain the least rights, for which the bundle is pulled.
 	Rights bool
 	// Sent says that a manifest is asked for.
@@ -44,8 +49,9 @@ func newForm(values url.Values, name string) form {
 		Package: name, Name: values.Get("name"), Namespace: values.Get("namespace"), ServiceAccount: values.Get("account"),
 		Version: values.Get("version"), Channels: values["channel"], Manual: values.Has("manual"), Watch: values.Get("watch"),
 		Config: values.Get("config"), Rights: values.Has("rights"), Sent: values.Has("make"),
+		Values: valuesOf(values), Fields: values.Has("fields"),
 	}
-	if !f.Sent {
+	if !f.Sent && !f.Fields {
 		f.Name, f.Namespace, f.ServiceAccount = name, name, defaultAccount
 	}
 	return f
@@ -62,6 +68,12 @@ func (f form) query() url.Values {
 	}
 	if f.Rights {
 		values.Set("rights", "1")
+	}
+	if f.Fields {
+		values.Set("fields", "1")
+	}
+	for name, text := range f.Values {
+		values.Set(name, text)
 	}
 	return values
 }
@@ -87,8 +99,13 @@ func (f form) problems() []string {
 	if found := validation.IsDNS1123Label(f.Watch); f.Watch != "" && len(found) > 0 {
 		problems = append(problems, fmt.Sprintf("the namespace to watch %q cannot be one: %s", line(f.Watch), found[0]))
 	}
-	for what, text := range map[string]string{"version": f.Version, "configuration": f.Config} {
-		if len(text) > maxFieldBytes {
+	fields := map[string]string{"version": f.Version, "configuration": f.Config}
+	for name, text := range f.Values {
+		_, key, _ := strings.Cut(name, ".")
+		fields[fmt.Sprintf("configuration %q", line(key))] = text
+	}
+	for _, what := range slices.Sorted(maps.Keys(fields)) {
+		if len(fields[what]) > maxFieldBytes {
 			return append(problems, fmt.Sprintf("the %s is larger than %d bytes", what, maxFieldBytes))
 		}
 	}
@@ -101,19 +118,22 @@ func (f form) problems() []string {
 	return problems
 }
 
-// config is the configuration with the namespace to watch in it; nil for none.
+// config is the configuration with the namespace to watch and the fields in it; nil for none.
 func (f form) config() (map[string]any, error) {
 	var config map[string]any
 	if err := yaml.UnmarshalStrict([]byte(f.Config), &config); err != nil {
 		return nil, err
 	}
-	if f.Watch != "" {
-		if config == nil {
-			config = map[string]any{}
-		}
-		config["watchNamespace"] = f.Watch
+	if config == nil && (f.Watch != "" || len(f.Values) > 0) {
+		config = map[string]any{}
 	}
-	return config, nil
+	if f.Watch != "" {
+		if _, twice := config[keyWatchNamespace]; twice {
+			return nil, fmt.Errorf("%q is there twice", keyWatchNamespace)
+		}
+		config[keyWatchNamespace] = f.Watch
+	}
+	return config, addValues(config, f.Values)
 }
 
 // extension is what the form asks for, from one catalog. What cannot be read of it is left

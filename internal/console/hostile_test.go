@@ -144,6 +144,9 @@ func TestHostileTextsAreHarmless(t *testing.T) {
 		Objects: []overview.Object{{Kind: hostileText, Namespace: hostileText, Name: hostileText, Health: hostileText, Message: hostileText}}, Rights: hostileText,
 	}
 	w.preview.Obstacles = []string{hostileText}
+	w.config = Configuration{Bundle: hostileText, Problems: []string{hostileText}, Schema: map[string]any{"description": hostileText, "properties": map[string]any{
+		hostileText: map[string]any{}, `"><script>`: map[string]any{"type": "string", "description": hostileText, "enum": []any{hostileText}},
+	}}}
 	ext := installed("x", hostileText, func(ext *ocv1.ClusterExtension) {
 		ext.Status.Conditions = []metav1.Condition{
 			{Type: ocv1.TypeReady, Status: metav1.ConditionFalse, Reason: hostileText, Message: hostileText},

@@ -47,6 +47,9 @@ const (
 	// time that grows with the square of it: a second or two for the worst of this size.
 	maxMarkdownBytes = 32 << 10
 
+	// maxConfigFields is how many fields a form has for a configuration.
+	maxConfigFields = 200
+
 	// maxFieldBytes bounds what is filled into one field of a form.
 	maxFieldBytes = 32 << 10
 )

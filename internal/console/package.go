@@ -26,6 +26,11 @@ type packageBody struct {
 	Channels []channelRow
 	Versions []versionRow
 	Form     form
+	Watching watching
+	// Fields are those of the configuration of Bundle, if they were asked for, and Schema
+	// what they are made from.
+	Fields         []configField
+	Bundle, Schema string
 	// Problems are what is wrong with what was filled in.
 	Problems []string
 	// Manifest is what the form makes; empty if it was not sent.
@@ -72,7 +77,11 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 		Path: "/packages/" + url.PathEscape(catalog.Name) + "/" + url.PathEscape(name),
 	}
 	shown := page{Title: cmp.Or(offer.Details.Title, name), Section: pagePackages}
-	shown.Missing = c.fillForm(r.Context(), &body, catalog.Name)
+	body.Watching = watchingOf(nil)
+	if body.Form.Version == "" { // what is known are the modes of the newest version
+		body.Watching = watchingOf(offer.Details.InstallModes)
+	}
+	shown.Missing = c.fillForm(r.Context(), &body, catalog)
 	explained, err := c.Asking.Choose(r.Context(), catalog, body.Form.extension(catalog.Name))
 	shown.Missing = append(shown.Missing, missing("what would be chosen", err)...)
 	body.Choice = explained.Lines
@@ -82,20 +91,33 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 	c.show(w, pagePackage, http.StatusOK, shown)
 }
 
-// fillForm makes the manifest if the form was sent. It gives what could not be found out.
-func (c *console) fillForm(ctx context.Context, body *packageBody, catalog string) (unknown []string) {
-	body.Problems = body.Form.problems()
-	if !body.Form.Sent || len(body.Problems) > 0 {
-		return nil
+// fillForm makes the manifest if the form was sent, and the fields of the configuration if these
+// were asked for. It gives what could not be found out.
+func (c *console) fillForm(ctx context.Context, body *packageBody, catalog *ocv1.ClusterCatalog) (unknown []string) {
+	problems := body.Form.problems()
+	if problem := body.Watching.problem(body.Form.Namespace, body.Form.Watch); problem != "" {
+		problems = append(problems, problem)
 	}
-	manifest, unknown, err := c.manifestFor(ctx, body.Form, catalog)
+	if body.Form.Fields {
+		found, err := c.Asking.Configuration(ctx, catalog, body.Form.extension(catalog.Name))
+		unknown = missing("fields of the configuration", err)
+		body.Fields, body.Bundle, body.Schema = fieldsOf(found.Schema, body.Form), found.Bundle, schemaText(found.Schema)
+		problems = append(problems, found.Problems...)
+	}
+	if !body.Form.Sent {
+		return unknown
+	}
+	if body.Problems = problems; len(problems) > 0 {
+		return unknown
+	}
+	manifest, more, err := c.manifestFor(ctx, body.Form, catalog.Name)
 	if err != nil {
 		body.Problems = []string{line(err.Error())}
-		return nil
+		return unknown
 	}
 	body.Manifest = manifest
 	body.Download = body.Path + "/manifest?" + body.Form.query().Encode()
-	return unknown
+	return append(unknown, more...)
 }
 
 // manifestFor makes the manifest of a form. Rights that cannot be found out are left out.

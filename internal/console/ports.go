@@ -41,6 +41,10 @@ type Asking interface {
 	Plan(ctx context.Context, name string) (preview.Preview, error)
 	// Rights are manifests of the least rights that it takes to install an extension.
 	Rights(ctx context.Context, ext *ocv1.ClusterExtension) (string, error)
+	// Configuration is what the bundle can be configured by that would be chosen for an
+	// extension from one catalog, with what is wrong with the configuration that it has. The
+	// bundle is pulled.
+	Configuration(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) (Configuration, error)
 	// Situation is what there is of an extension on the cluster.
 	Situation(ctx context.Context, ext *ocv1.ClusterExtension) Situation
 }
@@ -56,6 +60,15 @@ type Explanation struct {
 
 // Choice is one bundle, and why it was chosen or left out.
 type Choice struct{ Version, Bundle, Catalog, Reason, Detail string }
+
+// Configuration is what a bundle can be configured by.
+type Configuration struct {
+	Bundle string
+	// Schema is a JSON schema of draft 7 of an object.
+	Schema map[string]any
+	// Problems are what is wrong with a configuration, a line each.
+	Problems []string
+}
 
 // Situation is what there is of an extension on the cluster. Unknown says what could not be
 // read, a line each.

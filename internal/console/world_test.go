@@ -40,6 +40,7 @@ type world struct {
 	preview   preview.Preview
 	rights    string
 	situation Situation
+	config    Configuration
 	packages  []catalogsummary.Package
 	newest    map[string]map[string]string
 	pkg       *resolve.Package
@@ -88,6 +89,10 @@ func (w *world) Situation(context.Context, *ocv1.ClusterExtension) Situation { r
 
 func (w *world) Choose(context.Context, *ocv1.ClusterCatalog, *ocv1.ClusterExtension) (Explanation, error) {
 	return w.explained, w.err
+}
+
+func (w *world) Configuration(context.Context, *ocv1.ClusterCatalog, *ocv1.ClusterExtension) (Configuration, error) {
+	return w.config, w.err
 }
 
 func (w *world) Shelf(context.Context, *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {

@@ -10,10 +10,12 @@ import (
 	"net/url"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/preparedpackage"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -97,6 +99,48 @@ func (c *Cluster) ExplainPackage(ctx context.Context, pkg *Package, ext *ocv1.Cl
 	found.Supply = resolve.Supply{} // others were not asked
 	found.Unknown = append(found.Unknown, c.unknown...)
 	return found, err
+}
+
+// Configuration is what the bundle can be configured by that would be chosen for an extension.
+type Configuration struct {
+	Bundle bundle.Identity
+	// Schema is a JSON schema of draft 7.
+	Schema map[string]any
+	// Problem is what is wrong with the configuration of the extension; nil if nothing is. It
+	// may be a [*bundle.ConfigError].
+	Problem error
+}
+
+// Configuration pulls the bundle that would be chosen from a package. The error says that none
+// is, or that it cannot be read.
+func (c *Cluster) Configuration(ctx context.Context, pkg *Package, ext *ocv1.ClusterExtension, images image.Config) (Configuration, error) {
+	explained, err := c.ExplainPackage(ctx, pkg, ext)
+	if err != nil {
+		return Configuration{}, err
+	}
+	chosen := explained.Resolution
+	if chosen == nil {
+		return Configuration{}, fmt.Errorf("no bundle is chosen: %w", explained.Err)
+	}
+	pulled, err := image.Once(ctx, images, image.Request{Ref: chosen.Image, Select: image.BundleContent})
+	if err != nil {
+		return Configuration{}, err
+	}
+	defer pulled.Close()
+	content, err := bundle.Parse(pulled.Files)
+	if err != nil {
+		return Configuration{}, err
+	}
+	found := Configuration{Bundle: chosen.Identity}
+	if found.Schema, err = bundle.ConfigSchema(content); err != nil {
+		return Configuration{}, err
+	}
+	var inline []byte
+	if config := ext.Spec.Config; config != nil && config.Inline != nil {
+		inline = config.Inline.Raw
+	}
+	_, found.Problem = bundle.ParseConfig(content, ext.Spec.Namespace, inline)
+	return found, nil
 }
 
 // onePackage are catalogs of which one package was read, and nothing else is.

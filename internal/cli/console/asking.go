@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/explain"
@@ -65,7 +67,7 @@ func (a *asking) Explain(ctx context.Context, ext *ocv1.ClusterExtension) (conso
 	}
 	defer end()
 	found, err := a.cluster.ExplainExtension(ctx, ext)
-	return explanationOf(found), err
+	return explanationOf(found, err)
 }
 
 // Choose is the same for an extension that one catalog is enough for.
@@ -80,16 +82,43 @@ func (a *asking) Choose(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *
 	}
 	defer end()
 	found, err := a.cluster.ExplainPackage(ctx, pkg.pkg, ext)
-	return explanationOf(found), err
+	return explanationOf(found, err)
 }
 
-func explanationOf(found controller.Explanation) console.Explanation {
+// Configuration is what the bundle can be configured by that would be chosen from a catalog.
+func (a *asking) Configuration(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) (console.Configuration, error) {
+	pkg, err := a.read(ctx, catalog, ext.Spec.Source.Catalog.PackageName)
+	if err == nil && pkg == nil {
+		err = errors.New("the catalog does not have the package")
+	}
+	if err != nil {
+		return console.Configuration{}, err
+	}
+	end, err := a.alone(ctx)
+	if err != nil {
+		return console.Configuration{}, err
+	}
+	defer end()
+	found, err := a.cluster.Configuration(ctx, pkg.pkg, ext, a.bundles.Images)
+	configuration := console.Configuration{Bundle: found.Bundle.Name, Schema: found.Schema}
+	if wrong, ok := errors.AsType[*bundle.ConfigError](found.Problem); ok {
+		configuration.Problems = wrong.Problems
+	} else if found.Problem != nil {
+		configuration.Problems = []string{found.Problem.Error()}
+	}
+	return configuration, err
+}
+
+func explanationOf(found controller.Explanation, err error) (console.Explanation, error) {
+	if err != nil {
+		return console.Explanation{}, err
+	}
 	lines, choices := explain.Shown(found)
 	explained := console.Explanation{Lines: lines, Cluster: found.Request.Cluster}
 	for _, choice := range choices {
 		explained.Choices = append(explained.Choices, console.Choice(choice))
 	}
-	return explained
+	return explained, nil
 }
 
 // Plan is what the command plan prints.
