@@ -228,10 +228,27 @@ test-gitops: ## Run Flux and the engine of Argo CD with examples, at rest for ID
 
 PICTURES ?=
 
+# By this, pages are held against rules of accessibility. Its license is another one than ours, so
+# it is no part of this repository.
+AXE_VERSION := 4.10.3
+AXE_SHA256 := 880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb
+AXE_CACHE := $(HOME)/.cache/operator-controller/axe-core-$(AXE_VERSION).js
+export AXE_JS ?= $(wildcard $(AXE_CACHE))
+
+.PHONY: axe
+axe: ## Put axe-core into the cache, by npm.
+	@test -e $(AXE_CACHE) || { folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && mkdir -p $(dir $(AXE_CACHE)) && \
+		(cd "$$folder" && npm pack --silent axe-core@$(AXE_VERSION) >/dev/null && tar -xzf axe-core-$(AXE_VERSION).tgz package/axe.min.js) && \
+		echo "$(AXE_SHA256)  $$folder/package/axe.min.js" | sha256sum --check --quiet && mv "$$folder/package/axe.min.js" $(AXE_CACHE); }
+
 .PHONY: test-console
 test-console: cluster-build ## Show every page of the console in Chromium, which it skips without; PICTURES is a folder for pictures.
 	$(if $(PICTURES),mkdir -p $(PICTURES))
 	go test -count=1 -v -timeout 30m $(TESTFLAGS) ./test/console -browser $(if $(PICTURES),-pictures=$(abspath $(PICTURES)))
+
+.PHONY: bench-console
+bench-console: cluster-build ## Measure pages of the console in Chromium; each result is a line of JSON.
+	@go test -run '^$$' -bench . -benchtime 20x -timeout 30m $(TESTFLAGS) ./test/console -browser | go run ./test/bench/gobench
 
 # The controller that upgrades begin with: the first that the manifests of today can run.
 PREVIOUS ?= ba3eeb1

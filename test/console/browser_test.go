@@ -25,7 +25,7 @@ import (
 // tab is a tab of a browser, in which a console is open. Whatever is wrong in it fails the
 // test: an error in its console, a dialog, a request that goes elsewhere.
 type tab struct {
-	t    *testing.T
+	t    testing.TB
 	ctx  context.Context //nolint:containedctx // it is the tab
 	base string
 
@@ -34,7 +34,7 @@ type tab struct {
 }
 
 // openTab starts a browser with the console of whoever has the kubeconfig.
-func openTab(t *testing.T, kubeconfig string) *tab {
+func openTab(t testing.TB, kubeconfig string) *tab {
 	t.Helper()
 	needBrowser(t)
 	first := startConsole(t, kubeconfig)
@@ -181,6 +181,7 @@ func (o *tab) look(name string) {
 		if *pictures != "" {
 			o.picture(name + "-" + look.name)
 		}
+		o.accessible(name + ", " + look.name)
 	}
 	unnamed := evaluate[[]string](o, `[...document.querySelectorAll("a, button, input, select, textarea, img")].filter((e) =>
 		e.tagName === "IMG" ? !e.hasAttribute("alt") : !(e.textContent || e.labels?.length || e.ariaLabel || e.querySelector("img[alt]:not([alt=''])"))).map((e) => e.outerHTML)`)

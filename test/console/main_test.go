@@ -39,6 +39,7 @@ type suite struct {
 	*environment.Environment
 
 	browser string // its path
+	axe     string // a script; empty for none
 }
 
 var theSuite suite
@@ -65,7 +66,7 @@ func findBrowser() string {
 	return ""
 }
 
-func needBrowser(t *testing.T) {
+func needBrowser(t testing.TB) {
 	t.Helper()
 	switch {
 	case !*inBrowser:
@@ -83,6 +84,12 @@ func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
+	if s.axe, err = readAxe(); err != nil {
+		return 1, err
+	}
+	if s.axe == "" {
+		fmt.Fprintf(os.Stderr, "test/console: skipped: rules of accessibility need a file with axe-core in %s\n", axeVariable)
+	}
 	if err := s.publish(ctx); err != nil {
 		return 1, err
 	}
@@ -147,7 +154,7 @@ func publishedCatalog() string {
 
 // startConsole starts the command as somebody, until the test ends, and gives the URL that it
 // prints.
-func startConsole(t *testing.T, kubeconfig string) string {
+func startConsole(t testing.TB, kubeconfig string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	command := exec.CommandContext(ctx, filepath.Join(theSuite.Programs(), "kubectl-extension"), "console", "--no-browser", "--kubeconfig", kubeconfig)
