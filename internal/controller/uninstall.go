@@ -368,7 +368,7 @@ func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) (*installatio
 			upkeep = r.Releases.Renew
 		}
 		var result installation.Result
-		result, err = upkeep(ctx, wanted.Owner)
+		result, err = inTime(ctx, wanted.Owner, upkeep)
 		logChanges(ctx, Outcome{Owner: wanted.Owner, Installed: state.Installed, Repair: result})
 	}
 	if isQueued(err) || errors.Is(err, object.ErrOwnerGone) {
