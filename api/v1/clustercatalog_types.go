@@ -14,6 +14,7 @@ import (
 // +kubebuilder:printcolumn:name="Serving",type=string,JSONPath=`.status.conditions[?(@.type=='Serving')].status`
 // +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=='Progressing')].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
+// +kubebuilder:printcolumn:name="Packages",type=integer,JSONPath=`.status.packages`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterCatalog struct {
@@ -200,6 +201,14 @@ type ClusterCatalogStatus struct {
 	//
 	// +optional
 	LastUnpacked *metav1.Time `json:"lastUnpacked,omitempty"`
+
+	// packages is how many packages the served content has. Absent while nothing is
+	// served, or that is not known. An addition to the API of the reference
+	// implementation.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Packages int32 `json:"packages,omitempty"`
 }
 
 // ResolvedCatalogSource is a union: type says which one of the other fields is

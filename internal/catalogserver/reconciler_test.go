@@ -276,11 +276,14 @@ func (c *cluster) says(digest int, conditions ...metav1.Condition) {
 		}
 		want.URLs = &ocv1.ClusterCatalogURLs{Base: base}
 	}
+	if digest == 0 && got.Packages != 0 {
+		c.t.Errorf("got %d packages of what is not served", got.Packages)
+	}
 	if (got.LastUnpacked != nil) != (digest != 0) {
 		c.t.Errorf("got lastUnpacked %v", got.LastUnpacked)
 	}
 	diff := cmp.Diff(want, got,
-		cmpopts.IgnoreFields(ocv1.ClusterCatalogStatus{}, "LastUnpacked"),
+		cmpopts.IgnoreFields(ocv1.ClusterCatalogStatus{}, "LastUnpacked", "Packages"),
 		cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime"),
 		cmpopts.SortSlices(func(a, b metav1.Condition) bool { return a.Type < b.Type }))
 	if diff != "" {
@@ -345,6 +348,9 @@ func TestCatalogIsServed(t *testing.T) {
 	c.expect(1, stored(1), available(1))
 	if got := read(t, c.store, "c"); got != objectP {
 		t.Errorf("serves %q", got)
+	}
+	if got := c.catalog().Status.Packages; got != 1 {
+		t.Errorf("got %d packages", got)
 	}
 	if c.puller.pulls != 1 || c.puller.resolves != 0 || c.puller.closed != 1 {
 		t.Errorf("%d pulls, %d resolves, %d closed", c.puller.pulls, c.puller.resolves, c.puller.closed)

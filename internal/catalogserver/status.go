@@ -2,6 +2,7 @@ package catalogserver
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -120,10 +121,11 @@ func (s *statusWriter) content(rec Record, base string) {
 	s.status.URLs = &ocv1.ClusterCatalogURLs{Base: base}
 	stored := metav1.NewTime(rec.StoredAt)
 	s.status.LastUnpacked = &stored
+	s.status.Packages = int32(min(rec.Packages, math.MaxInt32)) //nolint:gosec // it fits
 }
 
 func (s *statusWriter) noContent() {
-	s.status.ResolvedSource, s.status.URLs, s.status.LastUnpacked = nil, nil, nil
+	s.status.ResolvedSource, s.status.URLs, s.status.LastUnpacked, s.status.Packages = nil, nil, nil, 0
 }
 
 func (s *statusWriter) condition(kind string, status metav1.ConditionStatus, reason, message string) {
