@@ -49,7 +49,10 @@ func fewRightsBut(t *testing.T, more map[string]string, refusal string) (kubecon
 	var server *httptest.Server
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		reply, ok := replies[r.URL.Path]
+		reply, ok := replies[r.URL.RequestURI()]
+		if !ok {
+			reply, ok = replies[r.URL.Path]
+		}
 		if !ok {
 			w.WriteHeader(http.StatusForbidden)
 			reply = fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": %q}`, fmt.Sprintf(refusal, r.URL.Path))

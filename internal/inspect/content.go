@@ -2,12 +2,14 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -41,6 +43,22 @@ func (c *Cluster) Summary(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]
 		return nil, fmt.Errorf("catalog %q: %w", catalog.Name, err)
 	}
 	return (&catalogsource.Reader{HTTP: c.content.http}).Summary(ctx, source)
+}
+
+// Catalogs are those of the cluster that are available, sorted by name.
+func (c *Cluster) Catalogs(ctx context.Context) ([]*ocv1.ClusterCatalog, error) {
+	var list ocv1.ClusterCatalogList
+	if err := c.reconciler.Client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing ClusterCatalogs: %w", err)
+	}
+	var available []*ocv1.ClusterCatalog
+	for i := range list.Items {
+		if list.Items[i].Spec.AvailabilityMode != ocv1.AvailabilityModeUnavailable {
+			available = append(available, &list.Items[i])
+		}
+	}
+	slices.SortFunc(available, func(a, b *ocv1.ClusterCatalog) int { return cmp.Compare(a.Name, b.Name) })
+	return available, nil
 }
 
 // Package is all that a catalog says of one package.

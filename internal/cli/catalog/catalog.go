@@ -12,7 +12,7 @@ func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "catalog",
 		Short: "Browse, check and serve catalogs",
-		Long: `List and search the packages of the catalogs of a cluster, or of any other; check and
+		Long: `List, search and show the packages of the catalogs of a cluster, or of any other; check and
 serve file-based catalogs, without a cluster.
 
 ` + cli.CatalogHelp + `
@@ -20,11 +20,12 @@ serve file-based catalogs, without a cluster.
 All files of a folder, at any depth, belong to the catalog, but those that an
 .indexignore file excludes.`,
 		Example: `  kubectl extension catalog search postgres
+  kubectl extension catalog show postgres-operator
   kubectl extension catalog check ./catalog
   kubectl extension catalog serve ./catalog`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newListCommand(), newSearchCommand(), newCheckCommand(), newServeCommand())
+	command.AddCommand(newListCommand(), newSearchCommand(), newShowCommand(), newVersionsCommand(), newCheckCommand(), newServeCommand())
 	return command
 }

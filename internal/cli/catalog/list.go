@@ -92,9 +92,14 @@ Catalogs are read as by "catalog list". That nothing is found is no error.`,
 
 func (o *browse) bind(command *cobra.Command) {
 	o.output.Bind(command, "o", "Format of the list.")
-	command.Flags().StringArrayVar(&o.from, "catalog", nil, "Catalog in place of those of a cluster: "+catalogsource.Usage+". Repeat it for several.")
-	o.reading.Bind(command.Flags())
-	o.cluster.BindInspect(command)
+	bindCatalogs(command, &o.from, &o.reading, &o.cluster)
+}
+
+// bindCatalogs has a command read the catalogs of a cluster, or others in place of these.
+func bindCatalogs(command *cobra.Command, from *[]string, reading *cli.Catalogs, cluster *cli.Cluster) {
+	command.Flags().StringArrayVar(from, "catalog", nil, "Catalog in place of those of a cluster: "+catalogsource.Usage+". Repeat it for several.")
+	reading.Bind(command.Flags())
+	cluster.BindInspect(command)
 }
 
 func (o *browse) run(command *cobra.Command, text string) error {

@@ -1,0 +1,195 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/packagecard"
+	"github.com/clusterextensions/operator-controller/internal/requirement"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
+)
+
+// maxShownLines bounds the lines of a description that people are shown, and maxShownChannels
+// the channels.
+const (
+	maxShownLines    = 30
+	maxShownChannels = 20
+)
+
+// shown is what there is to tell of a package of one catalog.
+type shown struct {
+	Package     string `json:"package"`
+	DisplayName string `json:"displayName,omitempty"`
+	Provider    string `json:"provider,omitempty"`
+	Catalog     string `json:"catalog"`
+	Priority    int32  `json:"priority"`
+	// AlsoIn are catalogs of lower priority that have it too.
+	AlsoIn     []string `json:"alsoIn,omitempty"`
+	Deprecated string   `json:"deprecated,omitempty"`
+
+	Channels []packagecard.Channel `json:"channels,omitempty"`
+	// Newest is the highest version, of which the rest is said.
+	Newest       *packagecard.Version `json:"newest,omitempty"`
+	InstallModes []string             `json:"installModes,omitempty"`
+	// Definitions are the kinds that come with it.
+	Definitions []string `json:"definitions,omitempty"`
+	// RelatedImages is how many images it names besides its own.
+	RelatedImages int      `json:"relatedImages"`
+	Maturity      string   `json:"maturity,omitempty"`
+	Maintainers   []string `json:"maintainers,omitempty"`
+	// Description is Markdown.
+	Description string `json:"description,omitempty"`
+}
+
+// shownList is the answer as programs read it.
+type shownList struct {
+	SchemaVersion int     `json:"schemaVersion"`
+	Packages      []shown `json:"packages"`
+}
+
+func newShowCommand() *cobra.Command {
+	o := lookup{output: cli.NewOutput(cli.Text, cli.JSON, cli.YAML)}
+	command := &cobra.Command{
+		Use:   "show PACKAGE",
+		Short: "Show what a catalog says of a package",
+		Long: `Show what a catalog says of a package: its channels with their heads, what is deprecated
+and, of the newest version, install modes, the kinds that come with it, what it requires
+and whether the cluster has that, and the description.
+
+Of a server, no more is read than this package. Where several catalogs have it, the one with
+the highest priority is shown, or each of those that have the same.
+
+Which rights it takes is in its image: kubectl extension install PACKAGE prints them.`,
+		Example: `  kubectl extension catalog show sample-operator
+  kubectl extension catalog show sample-operator --catalog ./catalog -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	command.RunE = func(command *cobra.Command, args []string) error {
+		offers, err := o.find(command, args[0])
+		if len(offers) == 0 {
+			return err
+		}
+		list := shownList{SchemaVersion: schemaVersion}
+		first, others := preferred(offers)
+		for _, one := range first {
+			row, unreadable := describe(command, one, others)
+			list.Packages, err = append(list.Packages, row), errors.Join(err, unreadable)
+		}
+		if o.output.String() != cli.Text {
+			return errors.Join(cli.Print(command.OutOrStdout(), o.output, list), err)
+		}
+		return errors.Join(printPackages(command.OutOrStdout(), list.Packages), err)
+	}
+	o.bind(command)
+	return command
+}
+
+func describe(command *cobra.Command, one offer, others []string) (shown, error) {
+	details, err := packagecard.ReadDetails(command.Context(), bytes.NewReader(one.content), one.pkg.Name)
+	if err != nil {
+		return shown{Package: one.pkg.Name, Catalog: one.catalog, Priority: one.priority}, fmt.Errorf("catalog %q: %w", one.catalog, err)
+	}
+	return shownOf(one, cmp.Or(details, &packagecard.Details{}), others, clusterOf(command, one)), nil
+}
+
+func shownOf(one offer, details *packagecard.Details, others []string, cluster *requirement.Cluster) shown {
+	row := shown{
+		Package: one.pkg.Name, DisplayName: details.Title, Provider: details.Provider,
+		Catalog: one.catalog, Priority: one.priority, AlsoIn: others,
+		Deprecated:   packagecard.Notice(one.pkg, resolve.PackageScope, ""),
+		Channels:     packagecard.Channels(one.pkg, details.DefaultChannel),
+		InstallModes: details.InstallModes, Definitions: details.Definitions, RelatedImages: details.Images,
+		Maturity: details.Maturity, Maintainers: details.Maintainers,
+		Description: details.Description,
+	}
+	if versions := packagecard.Versions(one.pkg, cluster); len(versions) > 0 {
+		row.Newest = &versions[0]
+	}
+	return row
+}
+
+func printPackages(to io.Writer, rows []shown) error {
+	var text strings.Builder
+	for i, row := range rows {
+		if i > 0 {
+			text.WriteString("\n")
+		}
+		row.print(&text)
+	}
+	_, err := io.WriteString(to, text.String())
+	return err
+}
+
+func (s shown) print(to *strings.Builder) {
+	line := func(label, value string) {
+		if value != "" {
+			fmt.Fprintf(to, "%-14s %s\n", label, cli.Printable(value))
+		}
+	}
+	line("Package:", s.Package)
+	line("Name:", s.DisplayName)
+	line("Provider:", s.Provider)
+	line("Catalog:", fmt.Sprintf("%s, priority %d", s.Catalog, s.Priority))
+	line("Also in:", strings.Join(s.AlsoIn, ", "))
+	line("Deprecated:", s.Deprecated)
+	s.printChannels(to)
+	if newest := s.Newest; newest != nil {
+		line("Newest:", cmp.Or(newest.Version, newest.Bundle))
+		line("  Deprecated:", newest.Deprecated)
+		for _, text := range newest.Requires {
+			line("  Requires:", text)
+		}
+		for _, text := range newest.Lacking {
+			line("  Not here:", text)
+		}
+	}
+	line("Install modes:", strings.Join(s.InstallModes, ", "))
+	line("Kinds:", strings.Join(s.Definitions, ", "))
+	line("Maturity:", s.Maturity)
+	line("Maintainers:", strings.Join(s.Maintainers, ", "))
+	line("Images:", fmt.Sprintf("%d besides its own", s.RelatedImages))
+	s.printDescription(to)
+}
+
+func (s shown) printChannels(to *strings.Builder) {
+	for i, channel := range s.Channels {
+		if i == maxShownChannels {
+			fmt.Fprintf(to, "%-14s and %d more\n", "", len(s.Channels)-i)
+			return
+		}
+		label, name := "", channel.Name
+		if i == 0 {
+			label = "Channels:"
+		}
+		if channel.Default {
+			name += " (default)"
+		}
+		text := fmt.Sprintf("%s: %s, %s", name, listed(channel.Heads), cli.Counted(channel.Bundles, "version"))
+		if channel.Deprecated != "" {
+			text += ", deprecated: " + channel.Deprecated
+		}
+		fmt.Fprintf(to, "%-14s %s\n", label, cli.Printable(text))
+	}
+}
+
+func (s shown) printDescription(to *strings.Builder) {
+	lines := strings.Split(strings.TrimSpace(s.Description), "\n")
+	if s.Description == "" {
+		return
+	}
+	to.WriteString("\n")
+	for _, text := range lines[:min(len(lines), maxShownLines)] {
+		fmt.Fprintln(to, cli.Printable(strings.ReplaceAll(strings.TrimRight(text, " \r\t"), "\t", "    ")))
+	}
+	if more := len(lines) - maxShownLines; more > 0 {
+		fmt.Fprintf(to, "(%d more lines: -o json has them)\n", more)
+	}
+}
