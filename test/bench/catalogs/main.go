@@ -42,7 +42,7 @@ func run(ctx context.Context, out io.Writer) error {
 	b := bench{dir: dir, url: server.URL, report: measure.NewReport(out)}
 	err = b.build(ctx)
 	if err == nil {
-		err = b.measure(ctx)
+		err = errors.Join(b.measure(ctx), b.search(ctx))
 	}
 	return errors.Join(err, os.RemoveAll(dir))
 }
