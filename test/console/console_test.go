@@ -199,7 +199,7 @@ func TestManyExtensions(t *testing.T) {
 	o.run(chromedp.SendKeys(chromedp.CSS("#q"), "many-0999"))
 	o.eventually("the filter", `document.querySelectorAll("#extensions tbody tr:not([hidden])").length === 1`)
 	evaluate[bool](o, `(() => { const q = document.getElementById("q"); q.value = ""; return q.dispatchEvent(new Event("input")) })()`)
-	if last := evaluate[bool](o, `(() => { scrollTo(0, document.body.scrollHeight); const row = document.querySelector("#extensions tbody tr:last-child").getBoundingClientRect(); return row.top < innerHeight && row.bottom > 0 })()`); !last {
+	if last := evaluate[bool](o, `(() => { const last = document.querySelector("#extensions tbody tr:last-child"); last.scrollIntoView(); const row = last.getBoundingClientRect(); return row.top < innerHeight && row.bottom > 0 })()`); !last {
 		t.Error("the last row is not reached")
 	}
 	if !evaluate[bool](o, `window.stays === true`) {
