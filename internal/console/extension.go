@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,12 +74,15 @@ func (c *console) extension(w http.ResponseWriter, r *http.Request) {
 		Conditions: conditionRows(ext.Status.Conditions, c.Now()),
 	}
 	shown := page{Title: ext.Name, Section: pageExtensions}
+	var situation Situation
+	var asked sync.WaitGroup
+	asked.Go(func() { situation = c.Asking.Situation(r.Context(), ext) })
 	var err error
 	body.Why, err = c.Asking.Explain(r.Context(), ext)
+	body.Graph = c.offering(r.Context(), ext) != nil
+	asked.Wait()
 	shown.Missing = append(shown.Missing, missing("why it is this version", err)...)
 	body.Why.Choices = body.Why.Choices[:min(len(body.Why.Choices), maxRows)]
-	body.Graph = c.offering(r.Context(), ext) != nil
-	situation := c.Asking.Situation(r.Context(), ext)
 	shown.Missing = append(shown.Missing, situation.Unknown...)
 	body.Events = eventRows(situation.Events, c.Now())
 	body.Objects, body.More = branches(situation.Objects, situation.More)
