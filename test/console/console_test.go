@@ -158,6 +158,9 @@ func TestFewRights(t *testing.T) {
 		o.visit(path)
 		o.wants(want...)
 	}
+	o.visit("/packages/sample/sample-operator")
+	o.wants("There is no ClusterCatalog", "Not to be had", "clustercatalogs")
+	o.forgive(404)
 	o.visit("/extensions/sample-operator")
 	o.look("few-rights")
 }
