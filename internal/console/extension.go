@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/overview"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
@@ -72,12 +74,15 @@ func (c *console) extension(w http.ResponseWriter, r *http.Request) {
 		Conditions: conditionRows(ext.Status.Conditions, c.Now()),
 	}
 	shown := page{Title: ext.Name, Section: pageExtensions}
+	var situation Situation
+	var asked sync.WaitGroup
+	asked.Go(func() { situation = c.Asking.Situation(r.Context(), ext) })
 	var err error
 	body.Why, err = c.Asking.Explain(r.Context(), ext)
+	body.Graph = c.offering(r.Context(), ext) != nil
+	asked.Wait()
 	shown.Missing = append(shown.Missing, missing("why it is this version", err)...)
 	body.Why.Choices = body.Why.Choices[:min(len(body.Why.Choices), maxRows)]
-	body.Graph = err == nil && ext.Spec.Source.Catalog != nil
-	situation := c.Asking.Situation(r.Context(), ext)
 	shown.Missing = append(shown.Missing, situation.Unknown...)
 	body.Events = eventRows(situation.Events, c.Now())
 	body.Objects, body.More = branches(situation.Objects, situation.More)
@@ -286,23 +291,29 @@ func (c *console) extensionGraph(w http.ResponseWriter, r *http.Request) {
 	if ext == nil {
 		return
 	}
-	if !c.drawFor(r.Context(), w, ext) {
+	catalog := c.offering(r.Context(), ext)
+	if catalog == nil || !c.draw(r.Context(), w, catalog, ext.Spec.Source.Catalog.PackageName, ext) {
 		c.problem(w, http.StatusNotFound, pageExtensions, "No catalog that can be read has the package")
 	}
 }
 
-// drawFor draws the package of an extension; false if no catalog has it.
-func (c *console) drawFor(ctx context.Context, w http.ResponseWriter, ext *ocv1.ClusterExtension) bool {
+// offering is the first catalog that has the package of an extension; nil if none does that
+// can be read.
+func (c *console) offering(ctx context.Context, ext *ocv1.ClusterExtension) *ocv1.ClusterCatalog {
 	filter := ext.Spec.Source.Catalog
 	if filter == nil {
-		return false
+		return nil
 	}
 	for _, catalog := range c.Live.Catalogs().Items {
-		if isServed(catalog) && c.draw(ctx, w, catalog, filter.PackageName, ext) {
-			return true
+		if !isServed(catalog) {
+			continue
+		}
+		packages, err := c.Offers.Shelf(ctx, catalog)
+		if err == nil && slices.ContainsFunc(packages, func(one catalogsummary.Package) bool { return one.Name == filter.PackageName }) {
+			return catalog
 		}
 	}
-	return false
+	return nil
 }
 
 func (c *console) packageGraph(w http.ResponseWriter, r *http.Request) {

@@ -188,6 +188,7 @@ func TestThePageOfAnExtension(t *testing.T) {
 		Channels: []resolve.Channel{{Name: "stable", Entries: []resolve.Entry{{Name: "x.v1.0.0"}, {Name: "x.v1.1.0", Replaces: "x.v1.0.0"}}}},
 		Bundles:  []resolve.Bundle{{Name: "x.v1.0.0", Version: "1.0.0"}, {Name: "x.v1.1.0", Version: "1.1.0"}},
 	}
+	w.packages = []catalogsummary.Package{{Name: "x"}}
 	w.change(installed("x", "1.0.0", func(ext *ocv1.ClusterExtension) {
 		ext.Spec.Source.Catalog.UpgradeApproval = ocv1.UpgradeApprovalManual
 		ext.Annotations = map[string]string{lastApplied: "{}", "team": "blue"}
@@ -212,6 +213,10 @@ func TestThePageOfAnExtension(t *testing.T) {
 	code, drawing, header := w.ask(t, "/extensions/x/graph.svg")
 	if code != http.StatusOK || header.Get("Content-Type") != "image/svg+xml" || !strings.Contains(drawing, "class=\"path\"") {
 		t.Errorf("code %d, %v\n%s", code, header, drawing)
+	}
+	w.packages = nil
+	if body := w.get(t, "/extensions/x"); strings.Contains(body, "graph.svg") {
+		t.Error("there is a graph of a package that no catalog has")
 	}
 	if policy := header.Get("Content-Security-Policy"); !strings.Contains(policy, "style-src 'sha256-") || strings.Contains(policy, "unsafe") {
 		t.Errorf("policy %q", policy)

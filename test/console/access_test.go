@@ -1,8 +1,8 @@
 package console
 
 import (
-	"fmt"
 	"os"
+	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -30,22 +30,41 @@ type violation struct {
 	Nodes  []string `json:"nodes"`
 }
 
-// accessible fails for what is serious, or worse. The script runs beside the page, which
-// itself allows none.
+// accessible fails for what is serious, or worse.
 func (o *tab) accessible(name string) {
 	o.t.Helper()
-	if theSuite.axe == "" {
-		return
-	}
-	evaluate[bool](o, "window.axe === undefined && ("+`() => {`+theSuite.axe+`})(); true`)
-	found := evaluate[[]violation](o, `axe.run(document, {resultTypes: ["violations"], preload: false}).then((r) =>
-		r.violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) =>
-			({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 5).map((n) => n.html.slice(0, 300) + " " + n.failureSummary)})))`)
-	for _, one := range found {
+	for _, one := range o.violations() {
 		o.t.Errorf("%s: %s, %s: %s", name, one.Impact, one.ID, one.Help)
 		for _, node := range one.Nodes {
-			o.t.Logf("%s", node)
+			o.t.Log(node)
 		}
+	}
+}
+
+// violations are none without axe-core, which runs beside the page, as that itself allows no
+// script.
+func (o *tab) violations() []violation {
+	o.t.Helper()
+	if theSuite.axe == "" {
+		return nil
+	}
+	evaluate[bool](o, "window.axe === undefined && (() => {"+theSuite.axe+"})(); true")
+	return evaluate[[]violation](o, `axe.run(document, {resultTypes: ["violations"], preload: false}).then((r) =>
+		r.violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) =>
+			({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 5).map((n) => n.html.slice(0, 300) + " " + n.failureSummary)})))`)
+}
+
+// What axe-core finds is not let through.
+//
+//nolint:paralleltest // one browser at a time
+func TestWhatIsNotAccessibleIsFound(t *testing.T) {
+	o := openTab(t, adminKubeconfig(t))
+	if theSuite.axe == "" {
+		t.Skipf("needs a file with axe-core in %s: make axe gets it", axeVariable)
+	}
+	evaluate[bool](o, `document.documentElement.removeAttribute("lang"); true`)
+	if found := o.violations(); len(found) != 1 || found[0].ID != "html-has-lang" || len(found[0].Nodes) != 1 {
+		t.Errorf("got %+v", found)
 	}
 }
 
@@ -81,5 +100,4 @@ func (o *tab) tabThrough(name string) {
 	for _, one := range evaluate[[]string](o, controls+".filter((e) => !reached.has(e)).map((e) => e.outerHTML.slice(0, 200))") {
 		o.t.Errorf("%s: the tabulator does not lead to %s", name, one)
 	}
-	o.t.Log(fmt.Sprintf("%s: %d controls", name, all))
 }

@@ -183,7 +183,7 @@ func (o *tab) look(name string) {
 		}
 		o.accessible(name + ", " + look.name)
 	}
-	unnamed := evaluate[[]string](o, `[...document.querySelectorAll("a, button, input, select, textarea, img")].filter((e) =>
+	unnamed := evaluate[[]string](o, `[...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea, img")].filter((e) =>
 		e.tagName === "IMG" ? !e.hasAttribute("alt") : !(e.textContent || e.labels?.length || e.ariaLabel || e.querySelector("img[alt]:not([alt=''])"))).map((e) => e.outerHTML)`)
 	for _, one := range unnamed {
 		o.t.Errorf("%s: it has no name: %s", name, one)

@@ -39,7 +39,8 @@ func TestFromThePackageToTheExtension(t *testing.T) {
 	o.eventually("the search", `document.querySelectorAll("#packages > li:not([hidden])").length === 1`)
 	o.run(chromedp.Click(chromedp.CSS("#packages > li:not([hidden]) a")), chromedp.WaitVisible(chromedp.CSS("#install")))
 	o.wants("sample-operator", "stable", "1.1.0", "Versions")
-	o.run(chromedp.Click(chromedp.CSS("button[name=fields]")), chromedp.WaitVisible(chromedp.CSS("#fields")))
+	o.run(chromedp.SetValue(chromedp.CSS("#version"), "1.1.0"), chromedp.Click(chromedp.CSS("button[name=fields]")))
+	o.eventually("the fields", `document.getElementById("fields") !== null`)
 	o.wants("Configuration of sample-operator.v1.1.0", "deploymentConfig", "operatorConditions")
 	o.look("package")
 	o.run(
@@ -115,7 +116,7 @@ func TestTheKeyboard(t *testing.T) {
 	o.eventually("the filter", `!document.getElementById("none").hidden`)
 	for _, path := range []string{
 		"/extensions", "/extensions/sample-operator", "/extensions/sample-operator/plan", "/catalogs", "/packages?q=sample",
-		"/packages/sample/sample-operator", "/packages/sample/sample-operator?fields=1&make=1&name=x&namespace=x&account=x",
+		"/packages/sample/sample-operator", "/packages/sample/sample-operator?fields=1&make=1&name=x&namespace=x&account=x&version=1.1.0",
 	} {
 		o.visit(path)
 		o.tabThrough(path)
@@ -157,6 +158,9 @@ func TestFewRights(t *testing.T) {
 		o.visit(path)
 		o.wants(want...)
 	}
+	o.visit("/packages/sample/sample-operator")
+	o.wants("There is no ClusterCatalog", "Not to be had", "clustercatalogs")
+	o.forgive(404)
 	o.visit("/extensions/sample-operator")
 	o.look("few-rights")
 }
@@ -197,9 +201,8 @@ func TestManyExtensions(t *testing.T) {
 	evaluate[bool](o, `window.stays = true`)
 	o.run(chromedp.SendKeys(chromedp.CSS("#q"), "many-0999"))
 	o.eventually("the filter", `document.querySelectorAll("#extensions tbody tr:not([hidden])").length === 1`)
-	o.run(chromedp.SetValue(chromedp.CSS("#q"), ""))
-	evaluate[bool](o, `document.getElementById("q").dispatchEvent(new Event("input"))`)
-	if last := evaluate[bool](o, `(() => { scrollTo(0, document.body.scrollHeight); const row = document.querySelector("#extensions tbody tr:last-child").getBoundingClientRect(); return row.top < innerHeight && row.bottom > 0 })()`); !last {
+	evaluate[bool](o, `(() => { const q = document.getElementById("q"); q.value = ""; return q.dispatchEvent(new Event("input")) })()`)
+	if last := evaluate[bool](o, `(() => { const last = document.querySelector("#extensions tbody tr:last-child"); last.scrollIntoView(); const row = last.getBoundingClientRect(); return row.top < innerHeight && row.bottom > 0 })()`); !last {
 		t.Error("the last row is not reached")
 	}
 	if !evaluate[bool](o, `window.stays === true`) {

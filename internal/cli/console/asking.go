@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/console"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
+	"github.com/clusterextensions/operator-controller/internal/overview"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
@@ -173,26 +175,33 @@ func manifests(documents []permission.Document) (string, error) {
 // Situation is what there is of an extension on the cluster.
 func (a *asking) Situation(ctx context.Context, ext *ocv1.ClusterExtension) console.Situation {
 	var found console.Situation
-	events, err := a.cluster.Events(ctx, ext)
-	if err != nil {
-		found.Unknown = append(found.Unknown, err.Error())
-	}
+	var events []corev1.Event
+	var tree overview.Tree
+	errs := make([]error, 3)
+	var group sync.WaitGroup
+	group.Go(func() { events, errs[0] = a.cluster.Events(ctx, ext) })
+	group.Go(func() {
+		if tree, errs[1] = a.cluster.Tree(ctx, ext.Name); errs[1] != nil {
+			errs[1] = fmt.Errorf("objects: %w", errs[1])
+		}
+	})
+	group.Go(func() {
+		var documents []permission.Document
+		if documents, errs[2] = a.cluster.RightsInUse(ctx, ext); errs[2] == nil {
+			found.Rights, errs[2] = manifests(documents)
+		}
+	})
+	group.Wait()
 	for i := range events {
 		found.Events = append(found.Events, eventOf(&events[i]))
 	}
-	tree, err := a.cluster.Tree(ctx, ext.Name)
-	if err != nil {
-		found.Unknown = append(found.Unknown, "objects: "+err.Error())
-	}
 	found.Objects, found.More = tree.Objects, tree.More
+	for _, err := range errs {
+		if err != nil {
+			found.Unknown = append(found.Unknown, err.Error())
+		}
+	}
 	found.Unknown = append(found.Unknown, tree.Unknown...)
-	documents, err := a.cluster.RightsInUse(ctx, ext)
-	if err == nil {
-		found.Rights, err = manifests(documents)
-	}
-	if err != nil {
-		found.Unknown = append(found.Unknown, err.Error())
-	}
 	return found
 }
 
