@@ -74,6 +74,7 @@ func (c *console) extension(w http.ResponseWriter, r *http.Request) {
 		Conditions: conditionRows(ext.Status.Conditions, c.Now()),
 	}
 	shown := page{Title: ext.Name, Section: pageExtensions}
+	c.begin(w, pageExtension, shown)
 	var situation Situation
 	var asked sync.WaitGroup
 	asked.Go(func() { situation = c.Asking.Situation(r.Context(), ext) })
@@ -92,7 +93,7 @@ func (c *console) extension(w http.ResponseWriter, r *http.Request) {
 	}
 	shown.Missing = append(shown.Missing, missing("the manifest", err)...)
 	shown.Body = body
-	c.show(w, pageExtension, http.StatusOK, shown)
+	c.finish(w, pageExtension, shown)
 }
 
 // factsOf are what an extension is, in short.
@@ -213,6 +214,7 @@ func (c *console) plan(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	shown := page{Title: "Plan for " + ext.Name, Section: pageExtensions}
+	c.begin(w, pagePlan, shown)
 	made, err := c.Asking.Plan(r.Context(), ext.Name)
 	shown.Missing = append(missing("the plan", err), made.Unknown...)
 	body := newPlanBody(made)
@@ -221,7 +223,7 @@ func (c *console) plan(w http.ResponseWriter, r *http.Request) {
 		body.Summary = nil
 	}
 	shown.Body = body
-	c.show(w, pagePlan, http.StatusOK, shown)
+	c.finish(w, pagePlan, shown)
 }
 
 func newPlanBody(made preview.Preview) planBody {
