@@ -98,6 +98,7 @@ func (p *process) setUp(ctx context.Context, s *session) error {
 		told,
 		runnable(lead),
 		onEveryReplica(func() { p.readiness.reached(managed.GetClient()) }),
+		onEveryReplica(releasePages),
 	} {
 		if err := s.manager.Add(runs); err != nil {
 			return fmt.Errorf("setting up the manager: %w", err)

@@ -169,7 +169,7 @@ func (a *announcement) writeText(ctx context.Context, outcome Outcome, text stri
 }
 
 // textQueued is for what waits for its turn before anything is known of it.
-const textQueued = "waits for its turn to look at what is installed: it is large, and so are others that are worked on"
+const textQueued = "waits for its turn to look at what is installed: it is large or slow, and so are others that are worked on"
 
 // awaiting tells of a spec that no status was about what it waits for, before any more can
 // be said of it.

@@ -525,7 +525,7 @@ func TestWhoWaitsToBeLookedAtSaysSo(t *testing.T) {
 				t.Errorf("it was told again: %v", w.writes)
 			}
 			status := w.extension(t).Status
-			want := "Unknown RollingOut: waits for its turn to look at what is installed: it is large, and so are others that are worked on"
+			want := "Unknown RollingOut: waits for its turn to look at what is installed: it is large or slow, and so are others that are worked on"
 			if diff := cmp.Diff(want, brief(&status, ocv1.TypeReady)); diff != "" {
 				t.Errorf("Ready (-want +got):\n%s", diff)
 			}

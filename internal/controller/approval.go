@@ -190,7 +190,7 @@ func chooseApproved(wanted Wanted, observed Observed, newest Target) (_ *resolve
 }
 
 // unreachableText says why what is agreed to cannot be chosen: it is not there, or with
-// another image alone.
+// another image alone, or not among what the spec wants.
 func unreachableText(request resolve.Request, catalogs []resolve.Catalog) string {
 	approval := Approval{Version: request.Exactly.Version, Digest: request.Exactly.Digest}
 	request.Exactly.Digest = ""
@@ -198,6 +198,10 @@ func unreachableText(request resolve.Request, catalogs []resolve.Catalog) string
 		if refusal := approval.mismatch(found.Identity.Version, digestOfImage(found.Image)); refusal != "" {
 			return refusal
 		}
+	}
+	version, err := bundle.ParseVersion(approval.Version)
+	if err == nil && !request.Range.Contains(version) {
+		return fmt.Sprintf("version %q is approved, and spec.source.catalog.version %q leaves it out", approval.Version, request.Range)
 	}
 	text := fmt.Sprintf("version %q is approved, and no catalog leads to it", approval.Version)
 	if request.Installed != nil {

@@ -125,7 +125,7 @@ func TestAgreedTarget(t *testing.T) {
 		"an approval of what the spec does not want": {
 			reason: "the range of the spec holds", approval: manual("1.1.0", ""), versions: "1.2.x || 1.0.0",
 			installed: "1.0.0", catalog: skipping(":v", "1.0.0", "1.1.0", "1.2.0"), action: Keep, version: "1.0.0", pending: "1.2.0",
-			refusal: `version "1.1.0" is approved, and no catalog leads to it from what is installed`,
+			refusal: `version "1.1.0" is approved, and spec.source.catalog.version "1.2.x || 1.0.0" leaves it out`,
 		},
 		"no version": {
 			reason: "it can be no bundle's, and nothing that was meant", approval: manual("latest", ""),

@@ -176,7 +176,7 @@ func (r *Reconciler) leavesContent(ctx context.Context, ext *ocv1.ClusterExtensi
 
 // waitToDelete is for an extension whose turn it is not.
 func (r *Reconciler) waitToDelete(ctx context.Context, ext *ocv1.ClusterExtension) (ctrl.Result, error) {
-	const text = "being deleted, which waits for its turn: it is large, and so are others that are worked on"
+	const text = "being deleted, which waits for its turn: it is large or slow, and so are others that are worked on"
 	if _, err := r.writeTerminating(ctx, ext, ocv1.ReasonTerminating, text); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

@@ -240,7 +240,7 @@ func TestLargeExtensionsTakeTurnsToGo(t *testing.T) {
 					t.Fatalf("got %v, %v, want that it waits to be woken", result, err)
 				}
 			}
-			want := "False Terminating: being deleted, which waits for its turn: it is large, and so are others that are worked on"
+			want := "False Terminating: being deleted, which waits for its turn: it is large or slow, and so are others that are worked on"
 			if diff := cmp.Diff(want, brief(&w.extension(t).Status, ocv1.TypeReady)); diff != "" {
 				t.Errorf("Ready (-want +got):\n%s", diff)
 			}

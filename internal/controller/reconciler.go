@@ -113,6 +113,9 @@ type Reconciler struct {
 	// began is when the first pass was made; nil before it.
 	began atomic.Pointer[time.Time]
 
+	// slow are the extensions over which the last pass took [slowPass].
+	slow sync.Map
+
 	// unfinishedSince has for extensions between two revisions when a pass first
 	// could not go on.
 	unfinishedSince sync.Map
@@ -120,7 +123,7 @@ type Reconciler struct {
 
 // Reconcile makes one pass over one extension: it reads, decides, acts, and writes the
 // status. A pass ends early if its image is still being pulled, or if the extension is
-// large and it is not its turn. The status says what is under way, and the next pass goes
+// large or slow and it is not its turn. The status says what is under way, and the next pass goes
 // on with it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passDeadline)
@@ -132,13 +135,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if apierrors.IsNotFound(err) {
 			r.forget(ctx, req.Name)
 			r.Turns.Forget(req.Name)
+			r.slow.Delete(req.Name)
 			r.Deletions.EndDeletion(req.Name)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	ctx, endTurn := r.Turns.Begin(ctx, ext.Name, ext.Spec.Namespace)
 	defer endTurn()
+	defer r.timePass(ctx, ext.Name)()
 	if !ext.DeletionTimestamp.IsZero() {
+		if r.takeTurnIfSlow(ctx, ext.Name) != nil {
+			return r.waitToDelete(ctx, ext)
+		}
 		return r.finalize(ctx, ext)
 	}
 	if wanted := wantedFinalizers(ext, uninstallPolicyOf(ext, r.UninstallPolicy)); wanted != nil {

@@ -190,15 +190,15 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 			return struct{}{}, r.Uninstalls.DeleteCustomResources(ctx, owner)
 		})
 		if errors.Is(err, object.ErrOwnerGone) {
-			return r.decidedAnew(ext, goingFirstText(going))
+			return r.decidedAnew(ext, goingFirstText(going, ext.DeletionTimestamp.Time))
 		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("custom resources are deleted", err), uninstallRetry)
 		}
 		if !slices.ContainsFunc(going, isUsedByOthers) {
-			return r.waitsFor(ext, goingFirstText(going)) // what the bundle has brought would be put back
+			return r.waitsFor(ext, goingFirstText(going, ext.DeletionTimestamp.Time)) // what the bundle has brought would be put back
 		}
-		return r.waits(ctx, ext, wanted, goingFirstText(going))
+		return r.waits(ctx, ext, wanted, goingFirstText(going, ext.DeletionTimestamp.Time))
 	case stepDeleteWorkloads:
 		left, err := inTime(ctx, wanted.Owner, r.Uninstalls.DeleteWorkloads)
 		if errors.Is(err, object.ErrOwnerGone) {
@@ -323,7 +323,8 @@ func (r *Reconciler) isPatient(ext *ocv1.ClusterExtension) bool {
 // waits is for custom resources that are being deleted, while their operator is looked
 // after.
 func (r *Reconciler) waits(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, text string) uninstallProgress {
-	progress, kept := r.waitsFor(ext, text), r.blocked(ctx, wanted, text, 0)
+	progress := r.waitsFor(ext, text)
+	kept := r.blocked(ctx, wanted, progress.text, 0)
 	progress.text, progress.available = kept.text, kept.available
 	return progress
 }
@@ -367,7 +368,7 @@ func (r *Reconciler) lookAfter(ctx context.Context, wanted Wanted) (*installatio
 			upkeep = r.Releases.Renew
 		}
 		var result installation.Result
-		result, err = upkeep(ctx, wanted.Owner)
+		result, err = inTime(ctx, wanted.Owner, upkeep)
 		logChanges(ctx, Outcome{Owner: wanted.Owner, Installed: state.Installed, Repair: result})
 	}
 	if isQueued(err) || errors.Is(err, object.ErrOwnerGone) {
@@ -453,17 +454,24 @@ func unknownUseText(err error) string {
 }
 
 // goingFirstText says what holds up custom resources that are deleted before their
-// operator.
-func goingFirstText(uses []installation.Use) string {
+// operator, since the extension is being deleted. Some operators make theirs anew as long as
+// they run.
+func goingFirstText(uses []installation.Use, since time.Time) string {
 	var counts, first []string
+	anew := false
 	for _, use := range uses {
 		if use.Count > 0 {
 			counts = append(counts, fmt.Sprintf("%d of %s", use.Count, use.Definition))
 			first = append(first, textsOf(use.First)...)
+			anew = anew || slices.ContainsFunc(use.First, func(stored installation.StoredObject) bool { return stored.Created.After(since) })
 		}
 	}
-	return "being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
+	text := "being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
 		excerpt.Of(counts, maxList) + ": " + firstOf(first)
+	if anew {
+		text += "; some were made since: stop what makes them or, if that is the operator, set spec.uninstall to policy Delete"
+	}
+	return text
 }
 
 // UnrecordedText says why definitions of which no record tells are not let go of with everything

@@ -103,8 +103,10 @@ func TestUninstall(t *testing.T) {
 		unused  = []installation.Use{{Definition: "widgets.p"}}
 		unknown = []installation.Use{{Definition: "widgets.p", Err: &installation.UncountedError{Resource: "widgets.p", Account: "ns/installer"}}}
 		held    = storedWidget("a")
+		anew    = storedWidget("a")
 	)
 	held.Finalizers, held.Deleted = []string{"f"}, true
+	anew.Created = time.Unix(1000, 0)
 	const (
 		refused = "deletion is refused while there are custom resources: 2 of widgets.p: " +
 			`Widget "a" in namespace "n", Widget "b" in namespace "n"; delete them, or set another spec.uninstall`
@@ -194,7 +196,15 @@ func TestUninstall(t *testing.T) {
 			policy: UninstallDeleteFirst, uses: [][]installation.Use{{{Definition: "widgets.p", Count: 1, First: []installation.StoredObject{held}}}},
 			age: uninstallPatience, did: []string{uses, "delete custom resources", "repair"},
 			ready: "False DeletionBlocked: being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
-				`1 of widgets.p: Widget "a" in namespace "n" with finalizers [f]`,
+				`1 of widgets.p: Widget "a" in namespace "n" with finalizers [f]; see why they stay, or set another spec.uninstall`,
+			wait: uninstallRetry / 2,
+		},
+		"a custom resource is made anew": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{{{Definition: "widgets.p", Count: 1, First: []installation.StoredObject{anew}}}},
+			age: uninstallPatience, did: []string{uses, "delete custom resources", "repair"},
+			ready: "False DeletionBlocked: being deleted, which waits until custom resources are gone, which the operator has to let go of: " +
+				`1 of widgets.p: Widget "a" in namespace "n"; some were made since: stop what makes them or, if that is the operator, set spec.uninstall to policy Delete; ` +
+				"see why they stay, or set another spec.uninstall",
 			wait: uninstallRetry / 2,
 		},
 		"custom resources may not be deleted": {

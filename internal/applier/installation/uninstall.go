@@ -45,6 +45,7 @@ type StoredObject struct {
 	Key        object.Key
 	Finalizers []string
 	Deleted    bool // it waits for its finalizers
+	Created    time.Time
 }
 
 // String is the object, with what it waits for if it is being deleted.

@@ -118,6 +118,7 @@ func (d Definition) storedObjectOf(live metav1.Object) installation.StoredObject
 		},
 		Finalizers: TheirFinalizers(live),
 		Deleted:    live.GetDeletionTimestamp() != nil,
+		Created:    live.GetCreationTimestamp().Time,
 	}
 }
 
