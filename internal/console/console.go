@@ -128,7 +128,7 @@ func (c *console) finish(w http.ResponseWriter, name string, shown page) {
 		out.Reset()
 		out.WriteString("<p>The page cannot be made: " + template.HTMLEscapeString(line(err.Error())) + "</p>")
 	}
-	_, _ = w.Write(out.Bytes()) //nolint:gosec // made by a template, or escaped
+	_, _ = w.Write(out.Bytes()) // whoever asked has gone if it fails
 }
 
 // problem is a page that says why there is no other.

@@ -75,12 +75,13 @@ func (c *console) extension(w http.ResponseWriter, r *http.Request) {
 	}
 	shown := page{Title: ext.Name, Section: pageExtensions}
 	c.begin(w, pageExtension, shown)
+	ctx := r.Context()
 	var situation Situation
 	var asked sync.WaitGroup
-	asked.Go(func() { situation = c.Asking.Situation(r.Context(), ext) })
+	asked.Go(func() { situation = c.Asking.Situation(ctx, ext) })
 	var err error
-	body.Why, err = c.Asking.Explain(r.Context(), ext)
-	body.Graph = c.offering(r.Context(), ext) != nil
+	body.Why, err = c.Asking.Explain(ctx, ext)
+	body.Graph = c.offering(ctx, ext) != nil
 	asked.Wait()
 	shown.Missing = append(shown.Missing, missing("why it is this version", err)...)
 	body.Why.Choices = body.Why.Choices[:min(len(body.Why.Choices), maxRows)]
@@ -181,6 +182,7 @@ func classOf(of overview.Health) string {
 		return "bad"
 	case overview.Reconciling, overview.Terminating:
 		return "busy"
+	case overview.Deleted, overview.Waiting, overview.Suspended, overview.Unknown: // no object but the last is that
 	}
 	return "unknown"
 }

@@ -199,24 +199,31 @@ func (a *asking) keepNewest(ctx context.Context, seen *live) {
 			}
 		}
 		a.forgetAllBut(seen.Catalogs().Items, wanted)
-		maps.DeleteFunc(tried, func(key offerKey, _ bool) bool { return wanted[key] == nil })
-		for key, catalog := range wanted {
-			if tried[key] || ctx.Err() != nil {
-				continue
-			}
-			tried[key] = true
-			if found, err := a.read(ctx, catalog, key.name); err == nil && found != nil { // a page that needs it says why it cannot be read
-				a.offered.mu.Lock()
-				a.offered.newest[key] = found.as.Details.Newest
-				a.offered.mu.Unlock()
-				a.changed()
-			}
-		}
+		a.readNewest(ctx, wanted, tried)
 		select {
 		case <-next:
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// readNewest reads what is wanted and was not tried before.
+func (a *asking) readNewest(ctx context.Context, wanted map[offerKey]*ocv1.ClusterCatalog, tried map[offerKey]bool) {
+	maps.DeleteFunc(tried, func(key offerKey, _ bool) bool { return wanted[key] == nil })
+	for key, catalog := range wanted {
+		if tried[key] || ctx.Err() != nil {
+			continue
+		}
+		tried[key] = true
+		found, err := a.read(ctx, catalog, key.name)
+		if err != nil || found == nil { // a page that needs it says why it cannot be read
+			continue
+		}
+		a.offered.mu.Lock()
+		a.offered.newest[key] = found.as.Details.Newest
+		a.offered.mu.Unlock()
+		a.changed()
 	}
 }
 
