@@ -88,8 +88,9 @@ func (a *asking) Shelf(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]cat
 		return nil, err
 	}
 	a.offered.mu.Lock()
-	defer a.offered.mu.Unlock()
 	a.offered.shelves[catalog.Name] = shelf{digest: digest, packages: packages}
+	a.offered.mu.Unlock()
+	a.changed()
 	return packages, nil
 }
 
@@ -191,7 +192,11 @@ func (a *asking) keepNewest(ctx context.Context, seen *live) {
 		wanted := map[offerKey]*ocv1.ClusterCatalog{}
 		for _, catalog := range seen.Catalogs().Items {
 			digest := digestOf(catalog)
-			if digest == "" || catalog.Status.URLs == nil || unread[catalog.Name] == digest {
+			if digest == "" || catalog.Status.URLs == nil {
+				continue
+			}
+			// What could not be read is asked for again once a page has read it.
+			if known, _ := a.offered.shelf(catalog.Name); unread[catalog.Name] == digest && known.digest != digest {
 				continue
 			}
 			if err := a.wantInstalled(ctx, wanted, catalog, seen.Extensions().Items); err != nil {
