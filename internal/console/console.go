@@ -111,6 +111,26 @@ func (c *console) show(w http.ResponseWriter, name string, code int, shown page)
 	_, _ = w.Write(out.Bytes()) // whoever asked has gone if it fails
 }
 
+// begin sends the top of a page for which much has to be asked, so that a browser shows that it
+// comes. The rest is sent by finish.
+func (c *console) begin(w http.ResponseWriter, name string, shown page) {
+	shown.Cluster = c.Cluster
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if err := c.pages[name].ExecuteTemplate(w, "top", shown); err == nil {
+		_ = http.NewResponseController(w).Flush() // it is sent later if it fails
+	}
+}
+
+// finish sends the rest of a page, once all of it is made.
+func (c *console) finish(w http.ResponseWriter, name string, shown page) {
+	var out bytes.Buffer
+	if err := c.pages[name].ExecuteTemplate(&out, "rest", shown); err != nil {
+		out.Reset()
+		out.WriteString("<p>The page cannot be made: " + template.HTMLEscapeString(line(err.Error())) + "</p>")
+	}
+	_, _ = w.Write(out.Bytes()) // whoever asked has gone if it fails
+}
+
 // problem is a page that says why there is no other.
 func (c *console) problem(w http.ResponseWriter, code int, section, title string, missing ...string) {
 	c.show(w, pageProblem, code, page{Title: title, Section: section, Missing: missing})

@@ -74,12 +74,14 @@ func (c *console) extension(w http.ResponseWriter, r *http.Request) {
 		Conditions: conditionRows(ext.Status.Conditions, c.Now()),
 	}
 	shown := page{Title: ext.Name, Section: pageExtensions}
+	c.begin(w, pageExtension, shown)
+	ctx := r.Context()
 	var situation Situation
 	var asked sync.WaitGroup
-	asked.Go(func() { situation = c.Asking.Situation(r.Context(), ext) })
+	asked.Go(func() { situation = c.Asking.Situation(ctx, ext) })
 	var err error
-	body.Why, err = c.Asking.Explain(r.Context(), ext)
-	body.Graph = c.offering(r.Context(), ext) != nil
+	body.Why, err = c.Asking.Explain(ctx, ext)
+	body.Graph = c.offering(ctx, ext) != nil
 	asked.Wait()
 	shown.Missing = append(shown.Missing, missing("why it is this version", err)...)
 	body.Why.Choices = body.Why.Choices[:min(len(body.Why.Choices), maxRows)]
@@ -92,7 +94,7 @@ func (c *console) extension(w http.ResponseWriter, r *http.Request) {
 	}
 	shown.Missing = append(shown.Missing, missing("the manifest", err)...)
 	shown.Body = body
-	c.show(w, pageExtension, http.StatusOK, shown)
+	c.finish(w, pageExtension, shown)
 }
 
 // factsOf are what an extension is, in short.
@@ -180,6 +182,7 @@ func classOf(of overview.Health) string {
 		return "bad"
 	case overview.Reconciling, overview.Terminating:
 		return "busy"
+	case overview.Deleted, overview.Waiting, overview.Suspended, overview.Unknown: // no object but the last is that
 	}
 	return "unknown"
 }
@@ -213,6 +216,7 @@ func (c *console) plan(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	shown := page{Title: "Plan for " + ext.Name, Section: pageExtensions}
+	c.begin(w, pagePlan, shown)
 	made, err := c.Asking.Plan(r.Context(), ext.Name)
 	shown.Missing = append(missing("the plan", err), made.Unknown...)
 	body := newPlanBody(made)
@@ -221,7 +225,7 @@ func (c *console) plan(w http.ResponseWriter, r *http.Request) {
 		body.Summary = nil
 	}
 	shown.Body = body
-	c.show(w, pagePlan, http.StatusOK, shown)
+	c.finish(w, pagePlan, shown)
 }
 
 func newPlanBody(made preview.Preview) planBody {

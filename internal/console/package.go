@@ -77,6 +77,7 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 		Path: "/packages/" + url.PathEscape(catalog.Name) + "/" + url.PathEscape(name),
 	}
 	shown := page{Title: cmp.Or(offer.Details.Title, name), Section: pagePackages}
+	c.begin(w, pagePackage, shown)
 	body.Watching = watchingOf(nil)
 	if body.Form.Version == "" { // what is known are the modes of the newest version
 		body.Watching = watchingOf(offer.Details.InstallModes)
@@ -88,7 +89,7 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 	body.Channels, body.Versions = channelRows(offer.Resolved, offer.Details), versionRows(offer.Resolved, explained.Cluster)
 	body.Notice = noticeOf(offer.Resolved, resolve.PackageScope, "")
 	shown.Body = body
-	c.show(w, pagePackage, http.StatusOK, shown)
+	c.finish(w, pagePackage, shown)
 }
 
 // fillForm makes the manifest if the form was sent, and the fields of the configuration if these

@@ -1,10 +1,13 @@
 package console
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -418,3 +421,56 @@ func TestThePageOfCatalogs(t *testing.T) {
 		}
 	}
 }
+
+// slow answers nothing until it is told to.
+type slow struct {
+	*world
+
+	release chan struct{}
+}
+
+func (s slow) Explain(context.Context, *ocv1.ClusterExtension) (Explanation, error) {
+	<-s.release
+	return Explanation{Lines: []string{"explained at last"}}, nil
+}
+
+// The top of a page is sent before what takes time is known.
+func TestThePageBeginsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.change(installed("x", "1.0.0"))
+	s := slow{world: w, release: make(chan struct{})}
+	reader, writer := io.Pipe()
+	handler, err := New(Config{Host: testHost, Token: testToken, Once: testOnce, Live: w, Asking: s, Offers: w, Now: func() time.Time { return testNow }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := admitted(t, handler, request(t, "/extensions/x"))
+	go func() {
+		defer writer.Close()
+		handler.ServeHTTP(piped{ResponseRecorder: httptest.NewRecorder(), to: writer}, r)
+	}()
+	top := make([]byte, 64<<10)
+	var sent string
+	for !strings.Contains(sent, "<h1>x</h1>") {
+		n, err := reader.Read(top)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent += string(top[:n])
+	}
+	close(s.release)
+	rest, err := io.ReadAll(reader)
+	if err != nil || !strings.Contains(string(rest), "explained at last") || !strings.HasSuffix(strings.TrimSpace(string(rest)), "</html>") {
+		t.Errorf("%v\n%s", err, rest)
+	}
+}
+
+// piped hands on what is written at once.
+type piped struct {
+	*httptest.ResponseRecorder
+
+	to io.Writer
+}
+
+func (p piped) Write(data []byte) (int, error) { return p.to.Write(data) }

@@ -34,19 +34,24 @@ type Seen[T any] struct {
 type Asking interface {
 	// Explain says what would be chosen for an extension.
 	Explain(ctx context.Context, ext *ocv1.ClusterExtension) (Explanation, error)
-	// Choose says what would be chosen for an extension from one catalog, of which it reads
-	// the package alone.
-	Choose(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) (Explanation, error)
 	// Plan says what the next operation of an extension on the cluster would do.
 	Plan(ctx context.Context, name string) (preview.Preview, error)
-	// Rights are manifests of the least rights that it takes to install an extension.
-	Rights(ctx context.Context, ext *ocv1.ClusterExtension) (string, error)
-	// Configuration is what the bundle can be configured by that would be chosen for an
-	// extension from one catalog, with what is wrong with the configuration that it has. The
-	// bundle is pulled.
-	Configuration(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) (Configuration, error)
 	// Situation is what there is of an extension on the cluster.
 	Situation(ctx context.Context, ext *ocv1.ClusterExtension) Situation
+
+	Foreseeing
+}
+
+// Foreseeing answers questions about an extension that need not be on the cluster.
+type Foreseeing interface {
+	// Choose says what would be chosen for it from one catalog, of which it reads the package
+	// alone.
+	Choose(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) (Explanation, error)
+	// Configuration is what the bundle can be configured by that would be chosen from one
+	// catalog, with what is wrong with the configuration of the extension. The bundle is pulled.
+	Configuration(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) (Configuration, error)
+	// Rights are manifests of the least rights that it takes to install it. The bundle is pulled.
+	Rights(ctx context.Context, ext *ocv1.ClusterExtension) (string, error)
 }
 
 // Explanation is why it is this bundle and no other.

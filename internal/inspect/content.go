@@ -34,7 +34,7 @@ const maxPackageBytes = 64 << 20
 // Summary has a line for each package of a catalog that is served. A server that has one
 // sends no more than that; of any other, the whole catalog is read.
 func (c *Cluster) Summary(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
-	base, _, err := servedAt(catalog)
+	base, err := servedAt(catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (c *Cluster) Description(ctx context.Context, catalog *ocv1.ClusterCatalog,
 
 // open asks the server of a catalog for some of its objects.
 func (c *Cluster) open(ctx context.Context, catalog *ocv1.ClusterCatalog, query url.Values) (io.ReadCloser, error) {
-	base, _, err := servedAt(catalog)
+	base, err := servedAt(catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -210,10 +210,10 @@ func hintFor(code int) string {
 	return ""
 }
 
-func servedAt(catalog *ocv1.ClusterCatalog) (base, digest string, err error) {
-	status := catalog.Status
-	if status.URLs == nil || status.ResolvedSource == nil || status.ResolvedSource.Image == nil {
-		return "", "", fmt.Errorf("catalog %q is not served", catalog.Name)
+// servedAt is the URL below which a catalog is served.
+func servedAt(catalog *ocv1.ClusterCatalog) (string, error) {
+	if catalog.Status.URLs == nil {
+		return "", fmt.Errorf("catalog %q is not served", catalog.Name)
 	}
-	return status.URLs.Base, status.ResolvedSource.Image.Ref, nil
+	return catalog.Status.URLs.Base, nil
 }

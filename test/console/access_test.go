@@ -18,7 +18,7 @@ func readAxe() (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	script, err := os.ReadFile(path) //nolint:gosec // whoever runs the tests names it
+	script, err := os.ReadFile(path)
 	return string(script), err
 }
 

@@ -27,7 +27,7 @@ import (
 type asking struct {
 	cluster *inspect.Cluster
 	bundles bundlesource.Reader
-	// changed is called when it is known what there is to upgrade to.
+	// changed is called when more of a catalog is known.
 	changed func()
 
 	// turn has one place: an explanation or a plan is made at a time. They read the whole

@@ -88,8 +88,9 @@ func (a *asking) Shelf(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]cat
 		return nil, err
 	}
 	a.offered.mu.Lock()
-	defer a.offered.mu.Unlock()
 	a.offered.shelves[catalog.Name] = shelf{digest: digest, packages: packages}
+	a.offered.mu.Unlock()
+	a.changed()
 	return packages, nil
 }
 
@@ -191,7 +192,11 @@ func (a *asking) keepNewest(ctx context.Context, seen *live) {
 		wanted := map[offerKey]*ocv1.ClusterCatalog{}
 		for _, catalog := range seen.Catalogs().Items {
 			digest := digestOf(catalog)
-			if digest == "" || catalog.Status.URLs == nil || unread[catalog.Name] == digest {
+			if digest == "" || catalog.Status.URLs == nil {
+				continue
+			}
+			// What could not be read is asked for again once a page has read it.
+			if known, _ := a.offered.shelf(catalog.Name); unread[catalog.Name] == digest && known.digest != digest {
 				continue
 			}
 			if err := a.wantInstalled(ctx, wanted, catalog, seen.Extensions().Items); err != nil {
@@ -199,24 +204,31 @@ func (a *asking) keepNewest(ctx context.Context, seen *live) {
 			}
 		}
 		a.forgetAllBut(seen.Catalogs().Items, wanted)
-		maps.DeleteFunc(tried, func(key offerKey, _ bool) bool { return wanted[key] == nil })
-		for key, catalog := range wanted {
-			if tried[key] || ctx.Err() != nil {
-				continue
-			}
-			tried[key] = true
-			if found, err := a.read(ctx, catalog, key.name); err == nil && found != nil { // a page that needs it says why it cannot be read
-				a.offered.mu.Lock()
-				a.offered.newest[key] = found.as.Details.Newest
-				a.offered.mu.Unlock()
-				a.changed()
-			}
-		}
+		a.readNewest(ctx, wanted, tried)
 		select {
 		case <-next:
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// readNewest reads what is wanted and was not tried before.
+func (a *asking) readNewest(ctx context.Context, wanted map[offerKey]*ocv1.ClusterCatalog, tried map[offerKey]bool) {
+	maps.DeleteFunc(tried, func(key offerKey, _ bool) bool { return wanted[key] == nil })
+	for key, catalog := range wanted {
+		if tried[key] || ctx.Err() != nil {
+			continue
+		}
+		tried[key] = true
+		found, err := a.read(ctx, catalog, key.name)
+		if err != nil || found == nil { // a page that needs it says why it cannot be read
+			continue
+		}
+		a.offered.mu.Lock()
+		a.offered.newest[key] = found.as.Details.Newest
+		a.offered.mu.Unlock()
+		a.changed()
 	}
 }
 
