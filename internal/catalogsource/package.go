@@ -26,12 +26,15 @@ type Package struct {
 
 	// Resolved is what resolution knows of it.
 	Resolved resolve.Package
+
+	// Client holds it, and nothing else.
+	Client *catalogclient.Client
 }
 
-// Package reads one package of a catalog; nil if it has none of the name. A server is asked for
-// no more than that; of files, and of servers that only send all they have, all is read. The
-// error names the source.
-func (r *Reader) Package(ctx context.Context, from Source, name string) (*Package, error) {
+// Package reads one package of a catalog, which gets the name as; nil if it has none of the
+// name. A server is asked for no more than that; of files, and of servers that only send all
+// they have, all is read. The error names the source.
+func (r *Reader) Package(ctx context.Context, from Source, as, name string) (*Package, error) {
 	var content []byte
 	var known bool
 	var err error
@@ -47,7 +50,7 @@ func (r *Reader) Package(ctx context.Context, from Source, name string) (*Packag
 	}
 	var found *Package
 	if err == nil {
-		found, err = r.resolved(content, name)
+		found, err = r.resolved(content, as, name)
 	}
 	if err == nil {
 		return found, nil
@@ -69,8 +72,12 @@ func (r *Reader) servedPackage(ctx context.Context, from Source, name string) (c
 		if err != nil {
 			return nil, false, err
 		}
-		if response.StatusCode != http.StatusOK {
+		switch response.StatusCode {
+		case http.StatusOK:
+		case http.StatusNotFound:
 			return nil, false, response.Body.Close()
+		default:
+			return nil, false, errors.Join(&catalogclient.StatusError{Code: response.StatusCode}, response.Body.Close())
 		}
 		_, err = io.Copy(&bounded{to: &all}, response.Body)
 		if err := errors.Join(err, response.Body.Close()); err != nil {
@@ -112,12 +119,11 @@ func (b *bounded) Write(data []byte) (int, error) {
 	return b.to.Write(data)
 }
 
-func (r *Reader) resolved(content []byte, name string) (*Package, error) {
+func (r *Reader) resolved(content []byte, catalog, name string) (*Package, error) {
 	client, err := catalogclient.New(catalogclient.Config{HTTPClient: r.HTTP})
 	if err != nil {
 		return nil, err
 	}
-	const catalog = "read"
 	err = client.LoadContent(catalog, bytes.NewReader(content))
 	if errors.Is(err, catalogclient.ErrEmptyCatalog) {
 		return nil, nil
@@ -129,5 +135,5 @@ func (r *Reader) resolved(content []byte, name string) (*Package, error) {
 	if err != nil || found == nil {
 		return nil, err
 	}
-	return &Package{Content: content, Resolved: *found}, nil
+	return &Package{Content: content, Resolved: *found, Client: client}, nil
 }

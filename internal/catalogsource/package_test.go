@@ -60,7 +60,7 @@ func TestOnePackage(t *testing.T) {
 		}
 		for pkg, want := range map[string]string{"p": "p.v1 1.0.0", "gone": ""} {
 			asked = nil
-			found, err := reader.Package(t.Context(), source, pkg)
+			found, err := reader.Package(t.Context(), source, "c", pkg)
 			got := ""
 			if found != nil {
 				got = found.Resolved.Bundles[0].Name + " " + found.Resolved.Bundles[0].Version
@@ -99,7 +99,7 @@ func TestPackagesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = (&catalogsource.Reader{HTTP: server.Client()}).Package(t.Context(), source, "p")
+	_, err = (&catalogsource.Reader{HTTP: server.Client()}).Package(t.Context(), source, "c", "p")
 	if _, tooLarge := errors.AsType[*catalogsource.TooLargeError](err); !tooLarge {
 		t.Errorf("got %v", err)
 	}

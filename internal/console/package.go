@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
-	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
@@ -23,8 +20,8 @@ type packageBody struct {
 	Path     string
 	Details  packagecard.Details
 	Notice   string
-	Channels []channelRow
-	Versions []versionRow
+	Channels []packagecard.Channel
+	Versions []packagecard.Version
 	Form     form
 	Watching watching
 	// Fields are those of the configuration of Bundle, if they were asked for, and Schema
@@ -38,22 +35,6 @@ type packageBody struct {
 	Download string
 	// Choice is what would be installed.
 	Choice []string
-}
-
-type channelRow struct {
-	Name, Newest, Notice string
-	Bundles              int
-	Default              bool
-}
-
-// versionRow is one bundle.
-type versionRow struct {
-	Version, Name string
-	Channels      []string
-	Notice        string
-	Requires      []string
-	// Lacking is what this cluster does not have of it.
-	Lacking []string
 }
 
 // pack is the page of one package, with a form that makes a manifest.
@@ -86,8 +67,9 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 	explained, err := c.Asking.Choose(r.Context(), catalog, body.Form.extension(catalog.Name))
 	shown.Missing = append(shown.Missing, missing("what would be chosen", err)...)
 	body.Choice = explained.Lines
-	body.Channels, body.Versions = channelRows(offer.Resolved, offer.Details), versionRows(offer.Resolved, explained.Cluster)
-	body.Notice = noticeOf(offer.Resolved, resolve.PackageScope, "")
+	body.Channels = first(packagecard.Channels(offer.Resolved, offer.Details.DefaultChannel))
+	body.Versions = first(packagecard.Versions(offer.Resolved, explained.Cluster))
+	body.Notice = packagecard.Notice(offer.Resolved, resolve.PackageScope, "")
 	shown.Body = body
 	c.finish(w, pagePackage, shown)
 }
@@ -164,72 +146,5 @@ func (c *console) catalogOf(w http.ResponseWriter, r *http.Request) *ocv1.Cluste
 	return catalog
 }
 
-func channelRows(pkg resolve.Package, details packagecard.Details) []channelRow {
-	var rows []channelRow
-	for _, channel := range pkg.Channels[:min(len(pkg.Channels), maxRows)] {
-		rows = append(rows, channelRow{
-			Name: channel.Name, Newest: details.Newest[channel.Name], Bundles: len(channel.Entries),
-			Default: channel.Name == details.DefaultChannel, Notice: noticeOf(pkg, resolve.ChannelScope, channel.Name),
-		})
-	}
-	slices.SortStableFunc(rows, func(a, b channelRow) int { return -cmp.Compare(rank(a.Default), rank(b.Default)) })
-	return rows
-}
-
-func rank(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
-}
-
-// noticeOf is a deprecation; empty for none.
-func noticeOf(pkg resolve.Package, scope resolve.Scope, name string) string {
-	for _, one := range pkg.Deprecations {
-		if one.Scope == scope && (scope == resolve.PackageScope || one.Name == name) {
-			return cmp.Or(one.Message, "deprecated")
-		}
-	}
-	return ""
-}
-
-// versionRows are all bundles, newest first, with what they require held against the
-// cluster if that is known.
-func versionRows(pkg resolve.Package, cluster *requirement.Cluster) []versionRow {
-	channels := map[string][]string{}
-	for _, channel := range pkg.Channels {
-		for _, entry := range channel.Entries {
-			channels[entry.Name] = append(channels[entry.Name], channel.Name)
-		}
-	}
-	bundles := slices.SortedStableFunc(slices.Values(pkg.Bundles), func(a, b resolve.Bundle) int { return compareVersions(b.Version, a.Version) })
-	var checker *requirement.Checker
-	if cluster != nil {
-		checker = requirement.NewChecker(*cluster)
-	}
-	var rows []versionRow
-	for _, one := range bundles[:min(len(bundles), maxRows)] {
-		row := versionRow{
-			Version: one.Version, Name: one.Name, Channels: channels[one.Name], Notice: noticeOf(pkg, resolve.BundleScope, one.Name),
-			Requires: requirement.Stated(one.Properties(), one.MinKubernetes()),
-		}
-		if checker != nil {
-			result := checker.Check(requirement.Parse(one.Properties(), one.MinKubernetes()))
-			for _, unmet := range result.Unmet {
-				row.Lacking = append(row.Lacking, unmet.Text)
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// compareVersions has those that are no versions first.
-func compareVersions(a, b string) int {
-	parsedA, errA := bundle.ParseVersion(a)
-	parsedB, errB := bundle.ParseVersion(b)
-	if errA != nil || errB != nil {
-		return cmp.Compare(rank(errA == nil), rank(errB == nil))
-	}
-	return parsedA.Compare(parsedB)
-}
+// first are as many rows as a table has.
+func first[T any](rows []T) []T { return rows[:min(len(rows), maxRows)] }

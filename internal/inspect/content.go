@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,10 +25,6 @@ import (
 type content struct {
 	http *http.Client
 }
-
-// maxPackageBytes bounds the objects of one package. The largest that are published have a
-// quarter of it.
-const maxPackageBytes = 64 << 20
 
 // Summary has a line for each package of a catalog that is served. A server that has one
 // sends no more than that; of any other, the whole catalog is read.
@@ -63,10 +58,7 @@ func (c *Cluster) Catalogs(ctx context.Context) ([]*ocv1.ClusterCatalog, error) 
 
 // Package is all that a catalog says of one package.
 type Package struct {
-	// Content are its objects, as JSON lines.
-	Content []byte
-	// Resolved is what resolution knows of it.
-	Resolved *resolve.Package
+	catalogsource.Package
 
 	catalogs controller.Catalogs // that have no other package
 }
@@ -74,35 +66,18 @@ type Package struct {
 // Package asks a catalog that is served for one package, and for nothing else; nil if it has
 // none of the name.
 func (c *Cluster) Package(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (*Package, error) {
-	described, err := c.Description(ctx, catalog, name)
+	source, err := sourceOf(catalog)
 	if err != nil {
 		return nil, err
 	}
-	defer described.Close()
-	others, err := c.open(ctx, catalog, url.Values{"package": {name}})
-	if err != nil {
+	found, err := (&catalogsource.Reader{HTTP: c.content.http}).Package(ctx, source, catalog.Name, name)
+	if status, ok := errors.AsType[*catalogclient.StatusError](err); ok && hintFor(status.Code) != "" {
+		err = fmt.Errorf("%w: %s", err, hintFor(status.Code))
+	}
+	if err != nil || found == nil {
 		return nil, err
 	}
-	defer others.Close()
-	content, err := io.ReadAll(io.LimitReader(io.MultiReader(described, others), maxPackageBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading package %q of catalog %q: %w", name, catalog.Name, err)
-	}
-	if len(content) > maxPackageBytes {
-		return nil, fmt.Errorf("package %q of catalog %q is larger than %d bytes", name, catalog.Name, maxPackageBytes)
-	}
-	reader, err := catalogclient.New(catalogclient.Config{HTTPClient: c.content.http})
-	if err != nil {
-		return nil, err
-	}
-	found := &Package{Content: content, catalogs: onePackage{preparedpackage.New(reader)}}
-	if err := reader.LoadContent(catalog.Name, bytes.NewReader(content)); errors.Is(err, catalogclient.ErrEmptyCatalog) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("reading package %q of catalog %q: %w", name, catalog.Name, err)
-	}
-	found.Resolved, err = reader.Package(catalog.Name, name)
-	return found, err
+	return &Package{Package: *found, catalogs: onePackage{preparedpackage.New(found.Client)}}, nil
 }
 
 // ExplainPackage is [Cluster.ExplainExtension] for an extension that chooses from the one
@@ -216,4 +191,16 @@ func servedAt(catalog *ocv1.ClusterCatalog) (string, error) {
 		return "", fmt.Errorf("catalog %q is not served", catalog.Name)
 	}
 	return catalog.Status.URLs.Base, nil
+}
+
+func sourceOf(catalog *ocv1.ClusterCatalog) (catalogsource.Source, error) {
+	base, err := servedAt(catalog)
+	if err != nil {
+		return catalogsource.Source{}, err
+	}
+	source, err := catalogsource.Parse(base)
+	if err != nil {
+		return catalogsource.Source{}, fmt.Errorf("catalog %q: %w", catalog.Name, err)
+	}
+	return source, nil
 }

@@ -26,9 +26,9 @@ func TestPackagesOfCatalogs(t *testing.T) {
 			_, _ = io.WriteString(w, described)
 		case "/catalogs/c/api/v1/metas?package=a%26b":
 			_, _ = io.WriteString(w, `{"schema":"olm.channel","package":"a&b","name":"c","entries":[{"name":"d"}]}`)
-			for range maxPackageBytes / len(described) {
-				if large.Load() {
-					_, _ = io.WriteString(w, described)
+			for large.Load() {
+				if _, err := io.WriteString(w, described); err != nil {
+					return
 				}
 			}
 		case "/catalogs/c/api/v1/summary":

@@ -78,11 +78,11 @@ func (o *lookup) offers(command *cobra.Command, name string) ([]offer, error) {
 		if err != nil {
 			problems = append(problems, err)
 		}
-		if pkg == nil || pkg.Resolved == nil {
+		if pkg == nil {
 			continue
 		}
 		offers = append(offers, offer{
-			catalog: catalog.Name, priority: catalog.Spec.Priority, content: pkg.Content, pkg: *pkg.Resolved,
+			catalog: catalog.Name, priority: catalog.Spec.Priority, content: pkg.Content, pkg: pkg.Resolved,
 			explained: func(ctx context.Context) (*requirement.Cluster, []string) {
 				found, err := cluster.ExplainPackage(ctx, pkg, anyOf(catalog.Name, name))
 				if err != nil {
@@ -111,7 +111,7 @@ func (o *lookup) offersFrom(command *cobra.Command, name string) ([]offer, error
 		if err != nil {
 			return nil, &program.UsageError{Err: err}
 		}
-		pkg, err := reader.Package(command.Context(), source, name)
+		pkg, err := reader.Package(command.Context(), source, source.Name, name)
 		if err != nil {
 			problems = append(problems, cli.CatalogError(err))
 		}

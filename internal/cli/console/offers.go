@@ -123,7 +123,7 @@ func (a *asking) read(ctx context.Context, catalog *ocv1.ClusterCatalog, name st
 		return known, nil
 	}
 	pkg, err := a.cluster.Package(ctx, catalog, name)
-	if err != nil || pkg == nil || pkg.Resolved == nil {
+	if err != nil || pkg == nil {
 		return nil, err
 	}
 	details, err := packagecard.ReadDetails(ctx, bytes.NewReader(pkg.Content), name)
@@ -131,7 +131,7 @@ func (a *asking) read(ctx context.Context, catalog *ocv1.ClusterCatalog, name st
 		return nil, err
 	}
 	pkg.Content = nil // all of it that anybody asks for is in the two others
-	found := offer{key: key, pkg: pkg, as: &console.Offer{Details: *details, Resolved: *pkg.Resolved}}
+	found := offer{key: key, pkg: pkg, as: &console.Offer{Details: *details, Resolved: pkg.Resolved}}
 	a.offered.keep(found)
 	return &found, nil
 }
