@@ -7,6 +7,8 @@ import (
 )
 
 // The process has less of its binary in memory, and goes on.
+//
+//nolint:paralleltest // it looks at the memory of the process
 func TestPagesOfTheBinaryAreGivenBack(t *testing.T) {
 	before := residentFileBytes(t)
 	if err := pageOut(); err != nil {

@@ -181,7 +181,7 @@ func (o *Outcome) ownerGone() bool {
 // pass observes, decides and acts for one extension, as far as that goes.
 func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, announced *announcement) Outcome {
 	observed := r.observe(ctx, wanted)
-	if isQueued(observed.InstallationErr) || r.takeTurnIfSlow(ctx, wanted.Owner.Name) != nil {
+	if isQueued(observed.InstallationErr) {
 		outcome := Outcome{Owner: wanted.Owner, Observed: observed, Waiting: true}
 		announced.awaiting(ctx, outcome, textQueued)
 		return outcome

@@ -42,18 +42,21 @@ func TestInstallWithOneCommand(t *testing.T) {
 		}
 		return nil
 	})
-	together(t, "install", chosen, func(t *testing.T, family family) {
-		wanted := family[0]
-		args := []string{"install", wanted.pkg, "--version", wanted.version, "--apply", "--kubeconfig", s.Cluster.Kubeconfig()}
-		if wanted.watch != "" {
-			args = append(args, "--watch-namespace", wanted.watch)
-		}
-		output, err := s.LocalOutput(t.Context(), args...)
-		if want := " is installed, and ready\n"; err != nil || !strings.HasSuffix(output, want) {
-			t.Errorf("%v\n%s", err, output)
-		}
-		s.installed(t, wanted)
-	})
+	together(t, "install", chosen, s.installWithOneCommand)
+}
+
+func (s *suite) installWithOneCommand(t *testing.T, family family) {
+	t.Helper()
+	wanted := family[0]
+	args := []string{"install", wanted.pkg, "--version", wanted.version, "--apply", "--kubeconfig", s.Cluster.Kubeconfig()}
+	if wanted.watch != "" {
+		args = append(args, "--watch-namespace", wanted.watch)
+	}
+	output, err := s.LocalOutput(t.Context(), args...)
+	if want := " is installed, and ready\n"; err != nil || !strings.HasSuffix(output, want) {
+		t.Errorf("%v\n%s", err, output)
+	}
+	s.installed(t, wanted)
 }
 
 // requiresOthers are packages that cannot be installed alone.

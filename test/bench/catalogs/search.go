@@ -86,7 +86,7 @@ func (b bench) writeCatalog() (folder string, err error) {
 
 // serveCatalog gives the URL of a catalog that is served until ctx ends; wait is for that.
 func serveCatalog(ctx context.Context, tool, folder string) (served *url.URL, wait func(), err error) {
-	server := exec.CommandContext(ctx, tool, "catalog", "serve", folder, "--address", "127.0.0.1:0")
+	server := exec.CommandContext(ctx, tool, "catalog", "serve", folder, "--address", "127.0.0.1:0") //nolint:gosec // the path is our own
 	server.Stderr = os.Stderr
 	server.Cancel = func() error { return server.Process.Signal(os.Interrupt) }
 	output, err := server.StdoutPipe()
