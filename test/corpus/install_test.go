@@ -20,6 +20,8 @@ const oneCommand = 10
 // TestInstallWithOneCommand has a catalog, and operators that serve when the commands end. They
 // are of the first packages of the corpus that bring roles of their own, require no other package
 // and run on any node, at their lowest version that can be installed.
+//
+//nolint:tparallel // together has as many at a time as the machine can
 func TestInstallWithOneCommand(t *testing.T) {
 	t.Parallel()
 	var chosen []family
