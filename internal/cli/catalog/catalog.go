@@ -26,6 +26,6 @@ All files of a folder, at any depth, belong to the catalog, but those that an
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newListCommand(), newSearchCommand(), newShowCommand(), newVersionsCommand(), newCheckCommand(), newServeCommand())
+	command.AddCommand(newListCommand(), newSearchCommand(), newShowCommand(), newVersionsCommand(), newCheckCommand(), newServeCommand(), newRenderCommand(), newTemplateCommand())
 	return command
 }

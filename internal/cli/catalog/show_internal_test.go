@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -49,5 +50,22 @@ func TestWhatIsShownIsBounded(t *testing.T) {
 	got = text.String()
 	if strings.Count(got, "\n") != 2 || strings.ContainsAny(got, "\x1b\t\u202e") || len(got) > 2*maxNotes+200 {
 		t.Errorf("got %q", got)
+	}
+}
+
+// endless is a file without an end.
+type endless struct{}
+
+func (endless) Read(to []byte) (int, error) { return len(to), nil }
+
+func TestTemplatesAreNotReadWithoutEnd(t *testing.T) {
+	t.Parallel()
+	command := newTemplateCommand()
+	command.SetArgs([]string{"-"})
+	command.SetIn(endless{})
+	command.SetOut(io.Discard)
+	command.SetErr(io.Discard)
+	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "larger than 4194304 bytes") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,88 @@
+package catalogrender_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogrender"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
+)
+
+func TestMain(m *testing.M) {
+	logrus.SetOutput(io.Discard) // the library tells there how it reads bundles
+	os.Exit(m.Run())
+}
+
+// What cannot be rendered is named, with what it is.
+func TestWhatIsNeither(t *testing.T) {
+	t.Parallel()
+	registry, images := imagetest.Start(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.Push(t.Context(), "other:v1", fstest.MapFS{"etc/passwd": {}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	renderer := catalogrender.Renderer{Images: images}
+	for ref, want := range map[string]string{
+		file:                            `": it is a file, and neither a folder nor an image`,
+		"not an image":                  `rendering "not an image": it is neither a folder nor an image: `,
+		registry.Host() + "/other:v1":   "it is neither a catalog nor a bundle: ",
+		registry.Host() + "/missing:v1": "reading manifest v1",
+	} {
+		if _, err := renderer.All(t.Context(), []string{ref}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ref) {
+			t.Errorf("%s: got %v", ref, err)
+		}
+	}
+}
+
+func TestTemplatesAreBounded(t *testing.T) {
+	t.Parallel()
+	registry, images := imagetest.Start(t)
+	files := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
+	if _, err := registry.Push(t.Context(), "p:v1", files, nil); err != nil {
+		t.Fatal(err)
+	}
+	renderer := catalogrender.Renderer{Images: images}
+	entry := "- {schema: olm.bundle, image: " + registry.Host() + "/p:v1}\n"
+	const most, head = 5000, "schema: olm.template.basic\nentries:\n"
+	registry.ResetRequests()
+	rendered, err := renderer.Template(t.Context(), strings.NewReader(head+strings.Repeat(entry, most)))
+	if err != nil || len(rendered.Bundles) != most {
+		t.Fatalf("got %v", err)
+	}
+	if pulls := registry.Count("/manifests/"); pulls > 2 {
+		t.Errorf("the one image was asked for %d times", pulls)
+	}
+	if _, err := renderer.Template(t.Context(), strings.NewReader(head+strings.Repeat(entry, most+1))); err == nil || !strings.Contains(err.Error(), "5000 bundles at most") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A template that cannot be carried out says why, and which image is to blame.
+func TestTemplatesThatFail(t *testing.T) {
+	t.Parallel()
+	registry, images := imagetest.Start(t)
+	renderer := catalogrender.Renderer{Images: images}
+	for text, want := range map[string]string{
+		"schema: olm.template.basic\nentries:\n- {schema: olm.bundle, image: " + registry.Host() + "/gone:v1}\n": registry.Host() + "/gone:v1",
+		"schema: olm.semver\nstable: {bundles: [{image: " + registry.Host() + "/gone:v1}]}\n":                    registry.Host() + "/gone:v1",
+		"schema: olm.composite\n":            "olm.composite",
+		"schema: olm.template.substitutes\n": "it takes basic or semver",
+		"entries: []\n":                      "missing required 'schema'",
+		"[":                                  "decoding template",
+		"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [" + strings.Repeat("*a,", 9) + "]\nc: &c [" + strings.Repeat("*b,", 9) + "]\nd: &d [" + strings.Repeat("*c,", 9) + "]\ne: &e [" + strings.Repeat("*d,", 9) + "]\nf: &f [" + strings.Repeat("*e,", 9) + "]\ng: [" + strings.Repeat("*f,", 9) + "]\nschema: olm.semver\n": "excessive aliasing",
+	} {
+		if _, err := renderer.Template(t.Context(), strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: got %v", text, err)
+		}
+	}
+}
