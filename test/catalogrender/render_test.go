@@ -29,7 +29,7 @@ func opm(t *testing.T, home string, args ...string) (string, bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // a pinned program
+	command := exec.CommandContext(t.Context(), program, args...)
 	command.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+filepath.Join(home, ".config"))
 	var out, problem bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problem
