@@ -20,7 +20,7 @@ serve file-based catalogs, without a cluster.
 All files of a folder, at any depth, belong to the catalog, but those that an
 .indexignore file excludes.`,
 		Example: `  kubectl extension catalog search postgres
-  kubectl extension catalog show postgres-operator
+  kubectl extension catalog show sample-operator
   kubectl extension catalog check ./catalog
   kubectl extension catalog serve ./catalog`,
 		Args: cobra.NoArgs,
