@@ -191,6 +191,9 @@ func (d *Decoder) yamlDocument(indent int) ([]byte, error) {
 		}
 		lineStart = err == nil
 	}
+	if err := d.checkAliases(); err != nil {
+		return nil, err
+	}
 	doc, err := yaml.YAMLToJSON(d.object)
 	if err != nil {
 		return nil, err

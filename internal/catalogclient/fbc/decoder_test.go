@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -298,5 +299,29 @@ func BenchmarkDecoder(b *testing.B) {
 		if _, err := decode(strings.NewReader(stream), fbc.Limits{}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestAliasesAreBounded has a small document that stands for much: it is refused before
+// anybody takes the memory for it.
+//
+//nolint:paralleltest // it looks at the memory of the process
+func TestAliasesAreBounded(t *testing.T) {
+	const bytes, aliases = 256 << 10, 2400
+	content := "schema: olm.package\nname: p\nlong: &long " + strings.Repeat("x", bytes) + "\nmuch: [" + strings.Repeat("*long,", aliases) + "]\n"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := fbc.NewDecoder(strings.NewReader(content), fbc.Limits{}).Next()
+	runtime.ReadMemStats(&after)
+	if limit, ok := errors.AsType[*fbc.LimitError](err); !ok || limit.What != "object bytes" {
+		t.Errorf("got %v", err)
+	}
+	const most = 32 << 20
+	if took := after.TotalAlloc - before.TotalAlloc; took > most {
+		t.Errorf("it took %d bytes", took)
+	}
+	few := "schema: olm.package\nname: p\nlong: &long " + strings.Repeat("x", bytes) + "\nmuch: [*long, *long]\n"
+	if _, err := fbc.NewDecoder(strings.NewReader(few), fbc.Limits{}).Next(); err != nil {
+		t.Error(err)
 	}
 }
