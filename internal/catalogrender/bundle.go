@@ -3,18 +3,21 @@ package catalogrender
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
-	olmproperty "github.com/operator-framework/operator-registry/alpha/property"
+	"github.com/operator-framework/operator-registry/alpha/property"
 	"github.com/operator-framework/operator-registry/pkg/image"
 	"github.com/operator-framework/operator-registry/pkg/registry"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
-type property = olmproperty.Property
-
-func rank(p property) int {
-	if p.Type == olmproperty.TypeBundleObject || p.Type == olmproperty.TypeCSVMetadata {
+func rank(p property.Property) int {
+	if p.Type == property.TypeBundleObject || p.Type == property.TypeCSVMetadata {
 		return 1
 	}
 	return 0
@@ -23,14 +26,14 @@ func rank(p property) int {
 // Named is what a template for images knows of a bundle.
 type Named struct{ Package, Name, Version string }
 
-// bundleIn renders the bundle in a folder, which was pulled from an image; empty for none.
-func (r Renderer) bundleIn(folder, from string) (*declcfg.DeclarativeConfig, error) {
-	input, err := registry.NewImageInput(image.SimpleReference(from), folder)
+// bundleIn renders the bundle that a reference stands for. Image is where it was pulled from;
+// empty for a folder.
+func (r Renderer) bundleIn(files fs.FS, ref, image string) (*declcfg.DeclarativeConfig, error) {
+	read, err := r.read(files, ref, image)
 	if err != nil {
 		return nil, err
 	}
-	read := input.Bundle
-	if from == "" && r.ImageOf != nil {
+	if image == "" && r.ImageOf != nil {
 		if read.BundleImage, err = r.imageOf(read); err != nil {
 			return nil, fmt.Errorf("naming the image of bundle %q: %w", read.Name, err)
 		}
@@ -53,10 +56,50 @@ func (r Renderer) bundleIn(folder, from string) (*declcfg.DeclarativeConfig, err
 	}}}, nil
 }
 
+// read parses a bundle by the library, which wants a folder and has no bounds: it gets a copy of
+// what is within those of bundles.
+func (r Renderer) read(files fs.FS, ref, from string) (*registry.Bundle, error) {
+	contents, leftOut, err := bundle.Contents(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range leftOut {
+		r.LeftOut(ref, one.String())
+	}
+	folder, err := os.MkdirTemp("", "operator-controller-bundle-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	for name, content := range contents {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	input, err := registry.NewImageInput(image.SimpleReference(from), folder)
+	if err != nil {
+		return nil, err
+	}
+	return input.Bundle, nil
+}
+
+// imageOf fills in the template for images. A version is that of the first property with one, as
+// it is for the catalog.
 func (r Renderer) imageOf(read *registry.Bundle) (string, error) {
 	version, err := read.Version()
 	if err != nil {
 		return "", err
+	}
+	for _, stated := range read.Properties {
+		var of property.Package
+		if stated.Type == property.TypePackage && json.Unmarshal(stated.Value, &of) == nil {
+			version = of.Version
+			break
+		}
 	}
 	var text strings.Builder
 	err = r.ImageOf.Execute(&text, Named{Package: read.Package, Name: read.Name, Version: version})
@@ -74,34 +117,36 @@ func csvOf(read *registry.Bundle) (string, error) {
 	return "", nil
 }
 
-// imagesOf are those that a bundle names as related, its own, and those of its containers, each
-// once.
+// imagesOf are those that a bundle names as related and, where they are not among these, its own
+// and those of its containers.
 func imagesOf(read *registry.Bundle) ([]declcfg.RelatedImage, error) {
 	csv, err := read.ClusterServiceVersion()
 	if err != nil {
 		return nil, err
 	}
-	var spec struct {
-		RelatedImages []declcfg.RelatedImage `json:"relatedImages"`
-	}
+	var spec map[string]json.RawMessage // keys count as they are written
 	if err := json.Unmarshal(csv.Spec, &spec); err != nil {
 		return nil, err
 	}
-	images, known := spec.RelatedImages, map[string]bool{"": true}
+	var images []declcfg.RelatedImage
+	if listed, ok := spec["relatedImages"]; ok {
+		if err := json.Unmarshal(listed, &images); err != nil {
+			return nil, err
+		}
+	}
+	related := map[string]bool{}
 	for _, one := range images {
-		known[one.Image] = true
+		related[one.Image] = true
+	}
+	if own := read.BundleImage; own != "" && !related[own] {
+		images = append(images, declcfg.RelatedImage{Image: own})
 	}
 	run, err := csv.GetOperatorImages()
 	if err != nil {
 		return nil, err
 	}
-	more := []string{read.BundleImage}
 	for one := range run {
-		more = append(more, one)
-	}
-	for _, one := range more {
-		if !known[one] {
-			known[one] = true
+		if !related[one] {
 			images = append(images, declcfg.RelatedImage{Image: one})
 		}
 	}

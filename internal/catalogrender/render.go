@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sort"
 	"text/template"
 
 	"github.com/operator-framework/operator-registry/alpha/action/migrations"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/operator-framework/operator-registry/alpha/property"
 
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 	"github.com/clusterextensions/operator-controller/internal/image"
 )
 
@@ -25,6 +26,10 @@ type Renderer struct {
 	// ImageOf makes the image of a bundle in a folder, which does not tell it, from [Named];
 	// nil for none.
 	ImageOf *template.Template
+
+	// LeftOut is told what the library leaves out of the bundle of a reference. It is
+	// required.
+	LeftOut func(ref, what string)
 
 	// Migrations are applied to what was rendered; nil for none.
 	Migrations *migrations.Migrations
@@ -66,9 +71,9 @@ func (r Renderer) one(ctx context.Context, ref string) (rendered *declcfg.Declar
 	case !info.IsDir():
 		return nil, errors.New("it is a file, and neither a folder nor an image")
 	case isBundle(os.DirFS(ref)):
-		rendered, err = r.bundleIn(ref, "")
+		rendered, err = r.bundleIn(os.DirFS(ref), ref, "")
 	default:
-		rendered, err = declcfg.LoadFS(ctx, os.DirFS(ref))
+		rendered, err = catalogIn(ctx, os.DirFS(ref))
 	}
 	if err != nil {
 		return nil, err
@@ -99,7 +104,7 @@ func (r Renderer) image(ctx context.Context, ref string) (*declcfg.DeclarativeCo
 		return nil, err
 	}
 	defer pulled.Close()
-	return declcfg.LoadFS(ctx, pulled.Files)
+	return catalogIn(ctx, pulled.Files)
 }
 
 func (r Renderer) bundleImage(ctx context.Context, ref string) (*declcfg.DeclarativeConfig, error) {
@@ -111,16 +116,21 @@ func (r Renderer) bundleImage(ctx context.Context, ref string) (*declcfg.Declara
 	if !isBundle(pulled.Files) {
 		return nil, errors.New("it is neither a catalog nor a bundle: it has no label for the one, and no manifests and metadata for the other")
 	}
-	folder, err := os.MkdirTemp("", "operator-controller-bundle-")
-	if err != nil {
-		return nil, err
+	return r.bundleIn(pulled.Files, ref, ref)
+}
+
+// catalogIn loads a catalog by the library, which has no bounds, after it was found to be within
+// those of catalogs.
+func catalogIn(ctx context.Context, files fs.FS) (*declcfg.DeclarativeConfig, error) {
+	for _, err := range (fbc.Folder{Root: files}).Objects(ctx) {
+		if beyond, ok := errors.AsType[*fbc.LimitError](err); ok && beyond != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	copied := filepath.Join(folder, "bundle")
-	if err := os.CopyFS(copied, pulled.Files); err != nil {
-		return nil, err
-	}
-	return r.bundleIn(copied, ref)
+	return declcfg.LoadFS(ctx, files)
 }
 
 // settle brings what was rendered into the form that is printed.
@@ -136,7 +146,7 @@ func (r Renderer) settle(rendered *declcfg.DeclarativeConfig) error {
 
 // arrange has the properties with whole objects after all others, and images by name.
 func arrange(bundle *declcfg.Bundle) {
-	slices.SortStableFunc(bundle.Properties, func(a, b property) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(bundle.Properties, func(a, b property.Property) int { return rank(a) - rank(b) })
 	images := bundle.RelatedImages
 	// As opm does it: what it makes of several names of one image depends on how it sorts.
 	sort.Slice(images, func(i, j int) bool { return images[i].Image < images[j].Image })

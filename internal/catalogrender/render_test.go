@@ -55,14 +55,14 @@ func TestTemplatesAreBounded(t *testing.T) {
 	entry := "- {schema: olm.bundle, image: " + registry.Host() + "/p:v1}\n"
 	const most, head = 5000, "schema: olm.template.basic\nentries:\n"
 	registry.ResetRequests()
-	rendered, err := renderer.Template(t.Context(), strings.NewReader(head+strings.Repeat(entry, most)))
+	rendered, err := renderer.Template(t.Context(), []byte(head+strings.Repeat(entry, most)))
 	if err != nil || len(rendered.Bundles) != most {
 		t.Fatalf("got %v", err)
 	}
 	if pulls := registry.Count("/manifests/"); pulls > 2 {
 		t.Errorf("the one image was asked for %d times", pulls)
 	}
-	if _, err := renderer.Template(t.Context(), strings.NewReader(head+strings.Repeat(entry, most+1))); err == nil || !strings.Contains(err.Error(), "5000 bundles at most") {
+	if _, err := renderer.Template(t.Context(), []byte(head+strings.Repeat(entry, most+1))); err == nil || !strings.Contains(err.Error(), "5000 bundles at most") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -81,8 +81,46 @@ func TestTemplatesThatFail(t *testing.T) {
 		"[":                                  "decoding template",
 		"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [" + strings.Repeat("*a,", 9) + "]\nc: &c [" + strings.Repeat("*b,", 9) + "]\nd: &d [" + strings.Repeat("*c,", 9) + "]\ne: &e [" + strings.Repeat("*d,", 9) + "]\nf: &f [" + strings.Repeat("*e,", 9) + "]\ng: [" + strings.Repeat("*f,", 9) + "]\nschema: olm.semver\n": "excessive aliasing",
 	} {
-		if _, err := renderer.Template(t.Context(), strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := renderer.Template(t.Context(), []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: got %v", text, err)
 		}
+	}
+}
+
+// What the library would take without end is refused before it sees it, and what it leaves out is
+// told.
+func TestWhatIsReadIsBounded(t *testing.T) {
+	t.Parallel()
+	const bytes, aliases = 256 << 10, 2400
+	bomb := "long: &long " + strings.Repeat("x", bytes) + "\nmuch: [" + strings.Repeat("*long,", aliases) + "]\n"
+	folder := t.TempDir()
+	bundle := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
+	bundle["manifests/second.yaml"] = &fstest.MapFile{Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n{}")}
+	hostile := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
+	hostile["manifests/bomb.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n" + bomb)}
+	for name, files := range map[string]fstest.MapFS{
+		"bundle":  bundle,
+		"hostile": hostile,
+		"catalog": {"c.yaml": {Data: []byte("schema: olm.package\nname: p\n" + bomb)}},
+	} {
+		if err := os.CopyFS(filepath.Join(folder, name), files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var leftOut []string
+	renderer := catalogrender.Renderer{LeftOut: func(_, what string) { leftOut = append(leftOut, what) }}
+	if _, err := renderer.All(t.Context(), []string{filepath.Join(folder, "bundle")}); err != nil {
+		t.Error(err)
+	}
+	if len(leftOut) != 1 || leftOut[0] != "manifests/second.yaml: all documents but the first one" {
+		t.Errorf("left out: %q", leftOut)
+	}
+	for _, name := range []string{"hostile", "catalog"} {
+		if _, err := renderer.All(t.Context(), []string{filepath.Join(folder, name)}); err == nil || !strings.Contains(err.Error(), "limit") && !strings.Contains(err.Error(), "expands") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := renderer.Template(t.Context(), []byte("schema: olm.semver\n"+bomb)); err == nil || !strings.Contains(err.Error(), "limit") {
+		t.Errorf("a template: got %v", err)
 	}
 }

@@ -1,14 +1,17 @@
 package catalogrender
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/alpha/template"
 	"github.com/operator-framework/operator-registry/alpha/template/basic"
 	"github.com/operator-framework/operator-registry/alpha/template/semver"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
 
 // maxBundles is how many bundles one template may name, the same one each time or others. The
@@ -20,7 +23,12 @@ var errTooMany = fmt.Errorf("a template can have %d bundles at most", maxBundles
 
 // Template makes a catalog of a template, of the type that its schema says. The images of
 // bundles that it names are pulled, each once.
-func (r Renderer) Template(ctx context.Context, from io.Reader) (*declcfg.DeclarativeConfig, error) {
+func (r Renderer) Template(ctx context.Context, text []byte) (*declcfg.DeclarativeConfig, error) {
+	if _, err := fbc.NewDecoder(bytes.NewReader(text), fbc.Limits{}).Next(); err != nil {
+		if beyond, ok := errors.AsType[*fbc.LimitError](err); ok && beyond != nil {
+			return nil, err // the library has no bounds
+		}
+	}
 	pulled, named := map[string]*declcfg.DeclarativeConfig{}, 0
 	render := template.BundleRenderer(func(ctx context.Context, ref string) (_ *declcfg.DeclarativeConfig, err error) {
 		if named++; named > maxBundles {
@@ -31,7 +39,7 @@ func (r Renderer) Template(ctx context.Context, from io.Reader) (*declcfg.Declar
 		}
 		return pulled[ref], err
 	})
-	made, again, err := template.NewRegistry().CreateTemplateBySchema(from, render)
+	made, again, err := template.NewRegistry().CreateTemplateBySchema(bytes.NewReader(text), render)
 	if err != nil {
 		return nil, err
 	}

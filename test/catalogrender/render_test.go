@@ -53,6 +53,8 @@ func printed(t *testing.T, rendered *declcfg.DeclarativeConfig, err error) (stri
 	return out.String(), true
 }
 
+func ignored(string, string) {}
+
 func level(t *testing.T, name string) *migrations.Migrations {
 	t.Helper()
 	found, err := migrations.NewMigrations(name)
@@ -84,7 +86,7 @@ func TestPublishedBundles(t *testing.T) {
 			level, args = migration(t), append(args, "--migrate-level", csvMetadata)
 		}
 		want, wanted := opm(t, t.TempDir(), args...)
-		found, err := catalogrender.Renderer{Migrations: level}.All(t.Context(), []string{folder})
+		found, err := catalogrender.Renderer{Migrations: level, LeftOut: ignored}.All(t.Context(), []string{folder})
 		got, ok := printed(t, found, err)
 		if ok != wanted || got != want {
 			t.Errorf("%s: rendered: %t, by opm: %t (-opm +here)\n%s", folder, ok, wanted, cmp.Diff(want, got))
@@ -156,7 +158,7 @@ func TestImagesAndTemplates(t *testing.T) {
 		}
 	}
 	bundles := []string{registry.Host() + "/p:v1.0.0", registry.Host() + "/p:v1.1.0"}
-	renderer := catalogrender.Renderer{Images: images, Migrations: migration(t)}
+	renderer := catalogrender.Renderer{Images: images, Migrations: migration(t), LeftOut: ignored}
 	same := func(what string, rendered *declcfg.DeclarativeConfig, err error, args ...string) {
 		t.Helper()
 		want, wanted := opm(t, home, args...)
@@ -174,7 +176,7 @@ func TestImagesAndTemplates(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		rendered, err := renderer.Template(t.Context(), strings.NewReader(text))
+		rendered, err := renderer.Template(t.Context(), []byte(text))
 		same(name, rendered, err, "alpha", "render-template", file, "--use-http", "--migrate-level", csvMetadata)
 		if name != "basic" {
 			continue
@@ -199,6 +201,21 @@ func TestImagesAndTemplates(t *testing.T) {
 	catalog := registry.Host() + "/catalog:v1"
 	rendered, err = renderer.All(t.Context(), []string{catalog})
 	same("a catalog", rendered, err, "render", "--use-http", catalog)
+
+	// An image that is both the bundle's and a container's, a key in another case, and a version
+	// that is stated besides.
+	odd := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
+	for name, file := range odd {
+		text := strings.ReplaceAll(string(file.Data), "image: registry.test/p:operator-1.0.0", "image: "+registry.Host()+"/odd:v1")
+		text = strings.Replace(text, "\n  installModes:", "\n  RelatedImages: [{name: a, image: registry.test/a}]\n  installModes:", 1)
+		odd[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	odd["metadata/properties.yaml"] = &fstest.MapFile{Data: []byte("properties: [{type: olm.package, value: {packageName: p, version: 1.0.0}}, {type: other, value: {a: b}}]")}
+	if _, err := registry.Push(t.Context(), "odd:v1", odd, map[string]string{"operators.operatorframework.io.bundle.package.v1": "p"}); err != nil {
+		t.Fatal(err)
+	}
+	rendered, err = renderer.All(t.Context(), []string{registry.Host() + "/odd:v1"})
+	same("an odd bundle", rendered, err, "render", "--use-http", "--migrate-level", csvMetadata, registry.Host()+"/odd:v1")
 
 	renderer.ImageOf = template.Must(template.New("").Parse("registry.test/{{.Package}}/{{.Name}}:v{{.Version}}"))
 	rendered, err = renderer.All(t.Context(), []string{filepath.Join(folder, "1.1.0")})

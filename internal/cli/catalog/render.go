@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"text/template"
@@ -57,7 +56,7 @@ mirrors and credentials are its.`,
   kubectl extension catalog render registry.example/catalog:latest`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			renderer, err := o.renderer()
+			renderer, err := o.renderer(command)
 			if err != nil {
 				return program.Misuse(command, err)
 			}
@@ -88,7 +87,7 @@ What is printed is what opm 1.73 prints. Images are pulled as by "catalog render
 		Example: `  kubectl extension catalog template sample-operator.yaml > catalog/sample-operator.json`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			renderer, err := o.renderer()
+			renderer, err := o.renderer(command)
 			if err != nil {
 				return program.Misuse(command, err)
 			}
@@ -96,7 +95,7 @@ What is printed is what opm 1.73 prints. Images are pulled as by "catalog render
 			if err != nil {
 				return program.Misuse(command, err)
 			}
-			rendered, err := renderer.Template(command.Context(), bytes.NewReader(text))
+			rendered, err := renderer.Template(command.Context(), text)
 			if err != nil {
 				return fmt.Errorf("template %s: %w", args[0], err)
 			}
@@ -107,9 +106,14 @@ What is printed is what opm 1.73 prints. Images are pulled as by "catalog render
 	return command
 }
 
-func (o *rendering) renderer() (catalogrender.Renderer, error) {
+func (o *rendering) renderer(command *cobra.Command) (catalogrender.Renderer, error) {
 	logrus.SetOutput(io.Discard) // the library tells there how it reads bundles
-	renderer := catalogrender.Renderer{Images: o.images.Bundles().Images}
+	renderer := catalogrender.Renderer{
+		Images: o.images.Bundles().Images,
+		LeftOut: func(ref, what string) {
+			fmt.Fprintln(command.ErrOrStderr(), cli.Printable(fmt.Sprintf("left out of %s: %s", ref, what)))
+		},
+	}
 	var err error
 	if o.imageOf != "" {
 		if renderer.ImageOf, err = template.New("bundle-image").Parse(o.imageOf); err != nil {
