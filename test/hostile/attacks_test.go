@@ -38,6 +38,7 @@ func attacks() []attack {
 			"catalog.json": text(`{"schema": "olm.package", "name": "nested", "x": ` + strings.Repeat("[", 16<<20)),
 		})},
 		{name: "aliases that multiply", begin: hostileCatalog("aliases", fstest.MapFS{"catalog.yaml": text(laughs())})},
+		{name: "aliases of a long text", begin: hostileCatalog("repeats", fstest.MapFS{"catalog.yaml": text(repeats())})},
 		{name: "a catalog of 400 MiB", begin: hostileCatalog("large", large(400))},
 		{name: "twenty catalogs at once", begin: manyCatalogs("many", 20, large(40))},
 		{name: "eight indexes at their bound at once", begin: manyCatalogs("indexes", 8, distinct(180_000))},
@@ -165,6 +166,12 @@ func laughs() string {
 		fmt.Fprintf(&out, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
 	}
 	return out.String()
+}
+
+// repeats are aliases of one text: 269 KB that stand for 630 MB.
+func repeats() string {
+	const bytes, aliases = 256 << 10, 2400
+	return "schema: x\nlong: &long " + strings.Repeat("x", bytes) + "\nmuch: [" + strings.Repeat("*long,", aliases) + "]\n"
 }
 
 // large is a catalog of as many MiB.
