@@ -23,9 +23,10 @@ func removeInstalled(t *testing.T, name string) {
 	})
 }
 
-// TestInstallWithOneCommand has nothing but a catalog at first, and an operator that serves
-// when the command ends. What it prints otherwise installs another one.
-func TestInstallWithOneCommand(t *testing.T) {
+// TestL5InstallWithOneCommand has nothing but a catalog at first, and an operator that serves
+// when the command ends. What it prints otherwise installs another one: vector L5, in which
+// the manifest is printed by a flag of catalog show.
+func TestL5InstallWithOneCommand(t *testing.T) {
 	t.Parallel()
 	const name, printed = "one-command", "one-manifest"
 	admin := theSuite.Cluster.Kubeconfig()
