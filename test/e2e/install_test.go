@@ -81,3 +81,22 @@ func TestInstallTellsWhyNot(t *testing.T) {
 		t.Errorf("got\n%s", output)
 	}
 }
+
+// TestInstallEndsWhenAPersonHasToAct has something in the way that belongs to somebody else.
+func TestInstallEndsWhenAPersonHasToAct(t *testing.T) {
+	t.Parallel()
+	const name = "one-command-in-vain"
+	publish(t, operators(name, "1.0.0")...)
+	serving(t, name)
+	removeInstalled(t, name)
+	makeNamespace(t, name)
+	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings"}}
+	if err := theSuite.Admin.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	_, err := theSuite.LocalOutput(t.Context(), "install", name, "--catalog", name, "--apply", "--kubeconfig", theSuite.Cluster.Kubeconfig())
+	if err == nil || !strings.Contains(err.Error(), "exit status 1") {
+		t.Fatalf("got error %v", err)
+	}
+	contains(t, err.Error(), `clusterextension/one-command-in-vain is not ready, and a person has to act: `, `ConfigMap "settings"`)
+}
