@@ -32,3 +32,12 @@ func TestL6TheMissingRightIsNamed(t *testing.T) {
 		t.Errorf("got error %s", text)
 	}
 }
+
+// A search that finds nothing says so, and is no error.
+func TestNothingIsFound(t *testing.T) {
+	t.Parallel()
+	stdout, stderr, err := invoke(t, "catalog", "search", "nowhere", "--catalog", writeFile(t, sampleContent))
+	if err != nil || stdout != "" || stderr != "there are no such packages\n" {
+		t.Errorf("%v\n%s%s", err, stdout, stderr)
+	}
+}

@@ -112,8 +112,12 @@ func (o *browse) run(command *cobra.Command, text string) error {
 	}
 	rows = arrange(rows, text)
 	write := func(to io.Writer) error { return printTable(to, rows) }
-	if o.output.String() != cli.Text {
+	switch {
+	case o.output.String() != cli.Text:
 		write = func(to io.Writer) error { return cli.Print(to, o.output, found{schemaVersion, rows}) }
+	case len(rows) == 0:
+		write = func(io.Writer) error { return nil }
+		fmt.Fprintln(command.ErrOrStderr(), "there are no such packages")
 	}
 	return errors.Join(write(command.OutOrStdout()), err)
 }
