@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -115,11 +116,21 @@ type cardView struct {
 
 	Catalog string
 	Search  string
+
+	// Path is that of its page. The name of a package is opaque, and must lead nowhere else.
+	Path string
 }
 
 func newCardView(catalog string, from catalogsummary.Package) cardView {
 	words := append([]string{from.Name, from.DisplayName, from.Provider, from.Description, catalog}, from.Keywords...)
-	return cardView{Package: from, Catalog: catalog, Search: strings.ToLower(line(strings.Join(words, " ")))}
+	return cardView{
+		Package: from, Catalog: catalog, Search: strings.ToLower(line(strings.Join(words, " "))), Path: packagePath(catalog, from.Name),
+	}
+}
+
+// packagePath is that of the page of a package.
+func packagePath(catalog, name string) string {
+	return "/packages/" + url.PathEscape(catalog) + "/" + url.PathEscape(name)
 }
 
 // packagesBody is what the page of all packages shows.

@@ -95,11 +95,31 @@ func (g *guard) refusal(r *http.Request) (code int, why string) {
 		return http.StatusMethodNotAllowed, "This server answers GET alone."
 	case origin != "" && origin != "http://"+g.host:
 		return http.StatusForbidden, "This server answers no page of another origin."
-	case site != "" && site != "same-origin" && site != "none" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
+	case site != "" && site != "same-origin" && site != "none" && !isEntrance(r):
 		// To a browser, another port is the same site, whose requests have the cookie.
 		return http.StatusForbidden, "This server answers no page of another origin."
+	case !isAskedForRightly(r):
+		return http.StatusForbidden, "This is not what it is asked for as."
 	}
 	return 0, ""
+}
+
+// isEntrance says that somebody is led to the first page, maybe by a page of another site.
+func isEntrance(r *http.Request) bool {
+	return r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate"
+}
+
+// isAskedForRightly says that a page is not asked for as a picture or a frame: some take a pull
+// or a trial, which nobody wants who only looks at something from a stranger.
+func isAskedForRightly(r *http.Request) bool {
+	isPicture := strings.HasPrefix(r.URL.Path, "/assets/") || strings.HasSuffix(r.URL.Path, "/icon") || strings.HasSuffix(r.URL.Path, "/graph.svg")
+	switch r.Header.Get("Sec-Fetch-Dest") {
+	case "", "document", "empty", "script", "style":
+		return true
+	case "image":
+		return isPicture
+	}
+	return false
 }
 
 func (g *guard) isToken(text string) bool {

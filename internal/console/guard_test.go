@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 )
 
 // Nobody gets an answer but the browser that the URL with the token was opened in.
@@ -26,8 +28,13 @@ func TestWhoGetsAnAnswer(t *testing.T) {
 		"no origin to name":                     {func(r *http.Request) { r.Header.Set("Origin", "null") }, http.StatusForbidden},
 		"a page of another site that embeds it": {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
 		"a page at another port":                {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, http.StatusForbidden},
-		"a write":                               {func(r *http.Request) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
-		"a preflight request":                   {func(r *http.Request) { r.Method = http.MethodOptions }, http.StatusMethodNotAllowed},
+		"a page at another port that leads here": {func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "same-site")
+			r.Header.Set("Sec-Fetch-Mode", "navigate")
+		}, http.StatusForbidden},
+		"a frame":             {func(r *http.Request) { r.Header.Set("Sec-Fetch-Dest", "iframe") }, http.StatusForbidden},
+		"a write":             {func(r *http.Request) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
+		"a preflight request": {func(r *http.Request) { r.Method = http.MethodOptions }, http.StatusMethodNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,5 +110,37 @@ func TestTheTokenIsForTheFirstRequest(t *testing.T) {
 	}
 	if a, b := NewToken(), NewToken(); a == b || len(a) < tokenBytes {
 		t.Errorf("got tokens %q and %q", a, b)
+	}
+}
+
+// A picture leads to pictures, and not to a page that pulls or tries something.
+func TestPicturesAreNoPages(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]int{
+		"/assets/icon.svg": http.StatusOK, "/packages": http.StatusForbidden, "/extensions/x/plan": http.StatusForbidden,
+		"/packages/sample/p?fields=1": http.StatusForbidden,
+	} {
+		handler, reply := newWorld().handler(t), httptest.NewRecorder()
+		r := admitted(t, handler, request(t, path))
+		r.Header.Set("Sec-Fetch-Dest", "image")
+		handler.ServeHTTP(reply, r)
+		if reply.Code != want {
+			t.Errorf("%s: code %d, want %d", path, reply.Code, want)
+		}
+	}
+}
+
+// However a package is called, its card leads to its own page.
+func TestNamesLeadNowhereElse(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"p":                            "/packages/c/p",
+		"p?fields=1&name=a#":           "/packages/c/p%3Ffields=1&name=a%23",
+		"../../extensions/x/plan#":     "/packages/c/..%2F..%2Fextensions%2Fx%2Fplan%23",
+		"\"><script>alert(1)</script>": "/packages/c/%22%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E",
+	} {
+		if got := newCardView("c", catalogsummary.Package{Name: name}).Path; got != want {
+			t.Errorf("%q: got %s, want %s", name, got, want)
+		}
 	}
 }

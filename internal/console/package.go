@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -55,7 +54,7 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 	}
 	body := packageBody{
 		Catalog: catalog.Name, Details: offer.Details, Form: newForm(r.URL.Query(), name),
-		Path: "/packages/" + url.PathEscape(catalog.Name) + "/" + url.PathEscape(name),
+		Path: packagePath(catalog.Name, name),
 	}
 	shown := page{Title: cmp.Or(offer.Details.Title, name), Section: pagePackages}
 	c.begin(w, pagePackage, shown)
