@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
@@ -18,6 +19,10 @@ import (
 // maxPackage bounds the objects of one package in bytes. The largest that are published have
 // a quarter of it.
 const maxPackage = 64 << 20
+
+// answerTimeout bounds how long a server takes for the summary of a catalog, or for one package:
+// one that says nothing would be waited for without an end.
+const answerTimeout = 2 * time.Minute
 
 // Package is all that a catalog says of one package.
 type Package struct {
@@ -60,6 +65,8 @@ func (r *Reader) Package(ctx context.Context, from Source, as, name string) (*Pa
 
 // servedPackage is not known where a server cannot be asked for it.
 func (r *Reader) servedPackage(ctx context.Context, from Source, name string) (content []byte, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	var all bytes.Buffer
 	for _, query := range []url.Values{{"schema": {fbc.SchemaPackage}, "name": {name}}, {"package": {name}}} {
 		address := from.url.JoinPath("api", "v1", "metas")

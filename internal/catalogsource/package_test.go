@@ -1,6 +1,7 @@
 package catalogsource_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -103,4 +106,27 @@ func TestPackagesAreBounded(t *testing.T) {
 	if _, tooLarge := errors.AsType[*catalogsource.TooLargeError](err); !tooLarge {
 		t.Errorf("got %v", err)
 	}
+}
+
+// silent is a server that takes requests and never answers.
+type silent struct{}
+
+func (silent) RoundTrip(request *http.Request) (*http.Response, error) {
+	<-request.Context().Done()
+	return nil, request.Context().Err()
+}
+
+func TestServersThatSayNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		source, err := catalogsource.Parse("http://catalogs.test/c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err = (&catalogsource.Reader{HTTP: &http.Client{Transport: silent{}}}).Package(t.Context(), source, "c", "p")
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 3*time.Minute {
+			t.Errorf("after %s: got %v", took, err)
+		}
+	})
 }

@@ -28,6 +28,8 @@ func (r *Reader) Summary(ctx context.Context, from Source) ([]catalogsummary.Pac
 // servedSummary is false where there is none. Why is for the attempt to say that reads all
 // of the catalog.
 func (r *Reader) servedSummary(ctx context.Context, from Source) ([]catalogsummary.Package, bool) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.url.JoinPath("api", "v1", "summary").String(), nil)
 	if err != nil {
 		return nil, false

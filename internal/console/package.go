@@ -9,7 +9,6 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
-	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // packageBody is what the page of a package shows.
@@ -68,7 +67,7 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 	body.Choice = explained.Lines
 	body.Channels = first(packagecard.Channels(offer.Resolved, offer.Details.DefaultChannel))
 	body.Versions = first(packagecard.Versions(offer.Resolved, explained.Cluster))
-	body.Notice = packagecard.Notice(offer.Resolved, resolve.PackageScope, "")
+	body.Notice = packagecard.Notice(offer.Resolved)
 	shown.Body = body
 	c.finish(w, pagePackage, shown)
 }

@@ -44,12 +44,12 @@ type Version struct {
 
 // Channels are those of a package, the default one first.
 func Channels(pkg resolve.Package, byDefault string) []Channel {
-	versions := versionsOf(pkg)
+	versions, notices := versionsOf(pkg), noticesOf(pkg)
 	rows := make([]Channel, 0, len(pkg.Channels))
 	for _, channel := range pkg.Channels {
 		row := Channel{
 			Name: channel.Name, Default: channel.Name == byDefault, Bundles: len(channel.Entries),
-			Deprecated: Notice(pkg, resolve.ChannelScope, channel.Name),
+			Deprecated: notices[notice{resolve.ChannelScope, channel.Name}],
 		}
 		for _, name := range headsOf(channel) {
 			if version, known := versions[name]; known && version != "" {
@@ -74,8 +74,8 @@ func Versions(pkg resolve.Package, cluster *requirement.Cluster) []Version {
 	in, heads := map[string][]string{}, map[string][]string{}
 	for _, channel := range pkg.Channels {
 		for _, entry := range channel.Entries {
-			if !slices.Contains(in[entry.Name], channel.Name) {
-				in[entry.Name] = append(in[entry.Name], channel.Name)
+			if known := in[entry.Name]; len(known) == 0 || known[len(known)-1] != channel.Name {
+				in[entry.Name] = append(known, channel.Name)
 			}
 		}
 		for _, name := range headsOf(channel) {
@@ -86,11 +86,12 @@ func Versions(pkg resolve.Package, cluster *requirement.Cluster) []Version {
 	if cluster != nil {
 		checker = requirement.NewChecker(*cluster)
 	}
+	notices := noticesOf(pkg)
 	rows := make([]Version, 0, len(pkg.Bundles))
 	for _, one := range pkg.Bundles {
 		row := Version{
 			Version: one.Version, Bundle: one.Name, Image: one.Image, Channels: in[one.Name], HeadOf: heads[one.Name],
-			Deprecated: Notice(pkg, resolve.BundleScope, one.Name),
+			Deprecated: notices[notice{resolve.BundleScope, one.Name}],
 			Requires:   requirement.Stated(one.Properties(), one.MinKubernetes()),
 		}
 		if checker != nil && len(row.Requires) > 0 {
@@ -104,14 +105,30 @@ func Versions(pkg resolve.Package, cluster *requirement.Cluster) []Version {
 	return rows
 }
 
-// Notice is what a package says against itself, a channel or a bundle; empty for nothing.
-func Notice(pkg resolve.Package, scope resolve.Scope, name string) string {
+// Notice is what a package says against itself as a whole; empty for nothing.
+func Notice(pkg resolve.Package) string {
+	return noticesOf(pkg)[notice{scope: resolve.PackageScope}]
+}
+
+// notice is what a deprecation is about. A whole package has no name.
+type notice struct {
+	scope resolve.Scope
+	name  string
+}
+
+// noticesOf are the first messages about each: a package has as many as bundles.
+func noticesOf(pkg resolve.Package) map[notice]string {
+	said := make(map[notice]string, len(pkg.Deprecations))
 	for _, one := range pkg.Deprecations {
-		if one.Scope == scope && (scope == resolve.PackageScope || one.Name == name) {
-			return cmp.Or(one.Message, "deprecated")
+		about := notice{one.Scope, one.Name}
+		if one.Scope == resolve.PackageScope {
+			about.name = ""
+		}
+		if said[about] == "" {
+			said[about] = cmp.Or(one.Message, "deprecated")
 		}
 	}
-	return ""
+	return said
 }
 
 func versionsOf(pkg resolve.Package) map[string]string {

@@ -2,6 +2,7 @@ package packagecard_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,7 +69,27 @@ func TestVersions(t *testing.T) {
 
 func TestNotice(t *testing.T) {
 	t.Parallel()
-	if got := packagecard.Notice(sampleRows(), resolve.PackageScope, ""); got != "all of it" {
+	if got := packagecard.Notice(sampleRows()); got != "all of it" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestHostileRowsTakeLittle has as many channels of one bundle, and as many deprecations, as a
+// package can: each is looked at once.
+func TestHostileRowsTakeLittle(t *testing.T) {
+	t.Parallel()
+	const many = 100_000
+	pkg := resolve.Package{Name: "p", Bundles: []resolve.Bundle{{Name: "one", Version: "1.0.0"}}}
+	for i := range many {
+		name := strconv.Itoa(i)
+		pkg.Channels = append(pkg.Channels, resolve.Channel{Name: name, Entries: []resolve.Entry{{Name: "one"}}})
+		pkg.Bundles = append(pkg.Bundles, resolve.Bundle{Name: name})
+		pkg.Deprecations = append(pkg.Deprecations, resolve.Deprecation{Scope: resolve.BundleScope, Name: name, Message: "m"})
+	}
+	if got := packagecard.Versions(pkg, nil); len(got) != many+1 || len(got[0].Channels) != many || got[1].Deprecated != "m" {
+		t.Errorf("got %d versions", len(got))
+	}
+	if got := packagecard.Channels(pkg, ""); len(got) != many {
+		t.Errorf("got %d channels", len(got))
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
-	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 // maxShownLines bounds the lines of a description that people are shown, and maxShownChannels
@@ -104,7 +103,7 @@ func shownOf(one offer, details *packagecard.Details, others []string, cluster *
 	row := shown{
 		Package: one.pkg.Name, DisplayName: details.Title, Provider: details.Provider,
 		Catalog: one.catalog, Priority: one.priority, AlsoIn: others,
-		Deprecated:   packagecard.Notice(one.pkg, resolve.PackageScope, ""),
+		Deprecated:   packagecard.Notice(one.pkg),
 		Channels:     packagecard.Channels(one.pkg, details.DefaultChannel),
 		InstallModes: details.InstallModes, Definitions: details.Definitions, RelatedImages: details.Images,
 		Maturity: details.Maturity, Maintainers: details.Maintainers,

@@ -74,12 +74,15 @@ func (o *offered) one(ctx context.Context, catalog string) (end func(), err erro
 
 // Shelf has a line for each package of a catalog. It is read once for each content.
 func (a *asking) Shelf(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
+	digest := digestOf(catalog)
+	if known, ok := a.offered.shelf(catalog.Name); ok && known.digest == digest {
+		return known.packages, nil
+	}
 	end, err := a.offered.one(ctx, catalog.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	digest := digestOf(catalog)
 	if known, ok := a.offered.shelf(catalog.Name); ok && known.digest == digest {
 		return known.packages, nil
 	}
