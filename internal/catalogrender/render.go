@@ -119,11 +119,11 @@ func (r Renderer) bundleImage(ctx context.Context, ref string) (*declcfg.Declara
 	return r.bundleIn(pulled.Files, ref, ref)
 }
 
-// catalogIn loads a catalog by the library, which has no bounds, after it was found to be within
-// those of catalogs.
+// catalogIn loads a catalog by the library, which has no bounds and follows links, after it was
+// found to be within the bounds of catalogs, and to have files alone.
 func catalogIn(ctx context.Context, files fs.FS) (*declcfg.DeclarativeConfig, error) {
 	for _, err := range (fbc.Folder{Root: files}).Objects(ctx) {
-		if beyond, ok := errors.AsType[*fbc.LimitError](err); ok && beyond != nil {
+		if _, one := errors.AsType[*fbc.ObjectError](err); err != nil && !one {
 			return nil, err
 		}
 		if ctx.Err() != nil {

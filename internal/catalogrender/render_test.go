@@ -124,3 +124,20 @@ func TestWhatIsReadIsBounded(t *testing.T) {
 		t.Errorf("a template: got %v", err)
 	}
 }
+
+// A link would have the library print, or read without end, what is somewhere else.
+func TestLinksAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("password: x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(folder, "catalog.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := catalogrender.Renderer{}.All(t.Context(), []string{folder})
+	if err == nil || !strings.Contains(err.Error(), "catalog.yaml") || strings.Contains(err.Error(), "password") {
+		t.Errorf("got %v", err)
+	}
+}
