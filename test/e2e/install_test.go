@@ -43,6 +43,11 @@ func TestL5InstallWithOneCommand(t *testing.T) {
 	deploymentAvailable(t, name, name)
 	// Once more, there is nothing to do.
 	command(t, admin, "install", name, "--catalog", name, "--version", "1.0.0", "--apply")
+	// What was said is not taken back by saying nothing of it.
+	if _, err := theSuite.LocalOutput(t.Context(), "install", name, "--catalog", name, "--apply", "--kubeconfig", admin); err == nil ||
+		!strings.Contains(err.Error(), `ClusterExtension "one-command" is there already, and its spec is another one: `) {
+		t.Errorf("got error %v", err)
+	}
 	conditionContains(t, name, ocv1.TypeReady, `True Succeeded: "one-command.v1.0.0" version "1.0.0" is installed, from catalog "one-command"; newer but left out: `)
 
 	apply(t, command(t, admin, "install", printed, "--catalog", printed))
