@@ -85,8 +85,10 @@ func (r *Reconciler) observe(ctx context.Context, wanted Wanted) Observed {
 	defer r.measure(StageObserve)()
 	var observed Observed
 	observed.Installation, observed.InstallationErr = r.Releases.Observe(ctx, wanted.Owner)
-	if err := r.takeTurnIfSlow(ctx, wanted.Owner.Name); err != nil {
-		observed.InstallationErr = err
+	if !wanted.Suspended { // whose content is not touched
+		if err := r.takeTurnIfSlow(ctx, wanted.Owner.Name); err != nil {
+			observed.InstallationErr = err
+		}
 	}
 	observed.ServiceAccountErr = r.serviceAccount(ctx, wanted.Owner)
 	observed.Issuer = r.issuer(wanted.Owner.Name)

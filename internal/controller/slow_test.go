@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -74,6 +75,28 @@ func TestSlowExtensionsTakeTurns(t *testing.T) {
 	}
 	if got := brief(&w.extension(t).Status, ocv1.TypeReady); got != string(metav1.ConditionFalse)+" Terminating: being deleted, which waits for its turn: it is large or slow, and so are others that are worked on" {
 		t.Errorf("Ready is %s", got)
+	}
+}
+
+// TestSuspensionIsNotWaitedFor: somebody who suspends a slow extension waits for nobody.
+func TestSuspensionIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	other, end := w.reconciler.Turns.Begin(t.Context(), "other", "others")
+	defer end()
+	if err := turn.Take(other); err != nil {
+		t.Fatal(err)
+	}
+	w.reconciler.slow.Store("x", struct{}{})
+	ext := w.extension(t)
+	ext.Spec.Suspend = true
+	if err := w.client.Update(t.Context(), ext); err != nil {
+		t.Fatal(err)
+	}
+	w.mustReconcile(t)
+	if !meta.IsStatusConditionTrue(w.extension(t).Status.Conditions, ocv1.TypeSuspended) {
+		t.Error("it is not suspended")
 	}
 }
 
