@@ -53,7 +53,7 @@ const (
 	// Ready is one that is as wanted.
 	Ready Health = "Ready"
 
-	// NotReady is one that is not, and has been so for less than it takes to be stalled.
+	// NotReady is one that is not, with nothing under way.
 	NotReady Health = "NotReady"
 
 	// Unknown is one of which its status does not tell.
