@@ -84,12 +84,9 @@ func isBound(err error) bool {
 // list lists the paths of the files in a directory, in lexical order, and not the
 // directories in it.
 func (r *reader) list(dir string) ([]string, error) {
-	entries, err := fs.ReadDir(r.files, dir)
+	entries, err := r.entries(dir)
 	if err != nil {
 		return nil, err
-	}
-	if len(entries) > MaxManifests {
-		return nil, &fileError{fmt.Sprintf("more than %d files", MaxManifests)}
 	}
 	var paths []string
 	for _, entry := range entries {

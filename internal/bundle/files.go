@@ -34,18 +34,24 @@ func isFileError(err error) bool {
 
 // manifests lists the paths of all manifests in lexical order.
 func (r *reader) manifests() ([]string, error) {
-	entries, err := fs.ReadDir(r.files, manifestsDir)
+	entries, err := r.entries(manifestsDir)
 	if err != nil {
 		return nil, err
-	}
-	if len(entries) > MaxManifests {
-		return nil, &fileError{fmt.Sprintf("more than %d files", MaxManifests)}
 	}
 	paths := make([]string, len(entries))
 	for i, entry := range entries {
 		paths[i] = path.Join(manifestsDir, entry.Name())
 	}
 	return paths, nil
+}
+
+// entries are those of a directory, in lexical order.
+func (r *reader) entries(dir string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(r.files, dir)
+	if err == nil && len(entries) > MaxManifests {
+		err = &fileError{fmt.Sprintf("more than %d files", MaxManifests)}
+	}
+	return entries, err
 }
 
 // read returns the content of a regular file. Links are refused here as well,

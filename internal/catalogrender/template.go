@@ -24,10 +24,9 @@ var errTooMany = fmt.Errorf("a template can have %d bundles at most", maxBundles
 // Template makes a catalog of a template, of the type that its schema says. The images of
 // bundles that it names are pulled, each once.
 func (r Renderer) Template(ctx context.Context, text []byte) (*declcfg.DeclarativeConfig, error) {
-	if _, err := fbc.NewDecoder(bytes.NewReader(text), fbc.Limits{}).Next(); err != nil {
-		if beyond, ok := errors.AsType[*fbc.LimitError](err); ok && beyond != nil {
-			return nil, err // the library has no bounds
-		}
+	_, err := fbc.NewDecoder(bytes.NewReader(text), fbc.Limits{}).Next()
+	if _, beyond := errors.AsType[*fbc.LimitError](err); beyond {
+		return nil, err // the library has no bounds
 	}
 	pulled, named := map[string]*declcfg.DeclarativeConfig{}, 0
 	render := template.BundleRenderer(func(ctx context.Context, ref string) (_ *declcfg.DeclarativeConfig, err error) {

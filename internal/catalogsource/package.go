@@ -40,27 +40,30 @@ type Package struct {
 // name. A server is asked for no more than that; of files, and of servers that only send all
 // they have, all is read. The error names the source.
 func (r *Reader) Package(ctx context.Context, from Source, as, name string) (*Package, error) {
-	var content []byte
-	var known bool
-	var err error
-	if from.kind == served {
-		defer r.HTTP.CloseIdleConnections()
-		content, known, err = r.servedPackage(ctx, from, name)
-	}
-	if err == nil && !known {
-		err = r.Files(ctx, from, func(files fs.FS) (err error) {
-			content, err = packageIn(ctx, files, name)
-			return err
-		})
-	}
+	content, err := r.packageContent(ctx, from, name)
 	var found *Package
 	if err == nil {
 		found, err = r.resolved(content, as, name)
 	}
-	if err == nil {
-		return found, nil
+	if err != nil {
+		return nil, fmt.Errorf("reading package %q of catalog %s: %w", name, from, err)
 	}
-	return nil, fmt.Errorf("reading package %q of catalog %s: %w", name, from, err)
+	return found, nil
+}
+
+func (r *Reader) packageContent(ctx context.Context, from Source, name string) (content []byte, err error) {
+	if from.kind == served {
+		defer r.HTTP.CloseIdleConnections()
+		content, known, err := r.servedPackage(ctx, from, name)
+		if err != nil || known {
+			return content, err
+		}
+	}
+	err = r.Files(ctx, from, func(files fs.FS) (err error) {
+		content, err = packageIn(ctx, files, name)
+		return err
+	})
+	return content, err
 }
 
 // servedPackage is not known where a server cannot be asked for it.
@@ -71,11 +74,7 @@ func (r *Reader) servedPackage(ctx context.Context, from Source, name string) (c
 	for _, query := range []url.Values{{"schema": {fbc.SchemaPackage}, "name": {name}}, {"package": {name}}} {
 		address := from.url.JoinPath("api", "v1", "metas")
 		address.RawQuery = query.Encode()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
-		if err != nil {
-			return nil, false, err
-		}
-		response, err := r.HTTP.Do(request)
+		response, err := r.get(ctx, address)
 		if err != nil {
 			return nil, false, err
 		}
@@ -92,6 +91,15 @@ func (r *Reader) servedPackage(ctx context.Context, from Source, name string) (c
 		}
 	}
 	return all.Bytes(), true, nil
+}
+
+// get asks a server. Whoever does closes the body of the answer.
+func (r *Reader) get(ctx context.Context, address *url.URL) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.HTTP.Do(request)
 }
 
 // packageIn are the objects of a package in the folder of a catalog. What cannot be read of

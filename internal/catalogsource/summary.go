@@ -30,11 +30,7 @@ func (r *Reader) Summary(ctx context.Context, from Source) ([]catalogsummary.Pac
 func (r *Reader) servedSummary(ctx context.Context, from Source) ([]catalogsummary.Package, bool) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.url.JoinPath("api", "v1", "summary").String(), nil)
-	if err != nil {
-		return nil, false
-	}
-	response, err := r.HTTP.Do(request)
+	response, err := r.get(ctx, from.url.JoinPath("api", "v1", "summary"))
 	if err != nil {
 		return nil, false
 	}

@@ -1,9 +1,11 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
@@ -44,16 +46,12 @@ func Catalogs(ctx context.Context, cfg Config) ([]Catalog, *http.Client, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	var list ocv1.ClusterCatalogList
-	if err := api.List(ctx, &list); err != nil {
-		return nil, nil, fmt.Errorf("listing ClusterCatalogs: %w", err)
+	list, err := available(ctx, api)
+	if err != nil {
+		return nil, nil, err
 	}
 	var catalogs []Catalog
-	for i := range list.Items {
-		from := &list.Items[i]
-		if from.Spec.AvailabilityMode == ocv1.AvailabilityModeUnavailable {
-			continue
-		}
+	for _, from := range list {
 		found := Catalog{Name: from.Name, Priority: from.Spec.Priority}
 		if meta.IsStatusConditionTrue(from.Status.Conditions, ocv1.TypeServing) && from.Status.URLs != nil {
 			found.Base = from.Status.URLs.Base
@@ -61,4 +59,20 @@ func Catalogs(ctx context.Context, cfg Config) ([]Catalog, *http.Client, error) 
 		catalogs = append(catalogs, found)
 	}
 	return catalogs, reach, nil
+}
+
+// available are the catalogs of a cluster that are, sorted by name.
+func available(ctx context.Context, api client.Reader) ([]*ocv1.ClusterCatalog, error) {
+	var list ocv1.ClusterCatalogList
+	if err := api.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing ClusterCatalogs: %w", err)
+	}
+	var found []*ocv1.ClusterCatalog
+	for i := range list.Items {
+		if list.Items[i].Spec.AvailabilityMode != ocv1.AvailabilityModeUnavailable {
+			found = append(found, &list.Items[i])
+		}
+	}
+	slices.SortFunc(found, func(a, b *ocv1.ClusterCatalog) int { return cmp.Compare(a.Name, b.Name) })
+	return found, nil
 }

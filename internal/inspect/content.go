@@ -1,14 +1,12 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -29,31 +27,16 @@ type content struct {
 // Summary has a line for each package of a catalog that is served. A server that has one
 // sends no more than that; of any other, the whole catalog is read.
 func (c *Cluster) Summary(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
-	base, err := servedAt(catalog)
+	source, err := sourceOf(catalog)
 	if err != nil {
 		return nil, err
-	}
-	source, err := catalogsource.Parse(base)
-	if err != nil {
-		return nil, fmt.Errorf("catalog %q: %w", catalog.Name, err)
 	}
 	return (&catalogsource.Reader{HTTP: c.content.http}).Summary(ctx, source)
 }
 
 // Catalogs are those of the cluster that are available, sorted by name.
 func (c *Cluster) Catalogs(ctx context.Context) ([]*ocv1.ClusterCatalog, error) {
-	var list ocv1.ClusterCatalogList
-	if err := c.reconciler.Client.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing ClusterCatalogs: %w", err)
-	}
-	var available []*ocv1.ClusterCatalog
-	for i := range list.Items {
-		if list.Items[i].Spec.AvailabilityMode != ocv1.AvailabilityModeUnavailable {
-			available = append(available, &list.Items[i])
-		}
-	}
-	slices.SortFunc(available, func(a, b *ocv1.ClusterCatalog) int { return cmp.Compare(a.Name, b.Name) })
-	return available, nil
+	return available(ctx, c.reconciler.Client)
 }
 
 // Package is all that a catalog says of one package.

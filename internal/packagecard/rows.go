@@ -141,22 +141,11 @@ func versionsOf(pkg resolve.Package) map[string]string {
 
 // headsOf are the entries of a channel that no other one replaces or skips, each once.
 func headsOf(channel resolve.Channel) []string {
-	followed := map[string]bool{}
-	for _, entry := range channel.Entries {
-		before := []string{entry.Replaces}
-		if entry.Skips != nil {
-			before = append(before, entry.Skips.Bundles...)
-		}
-		for _, name := range before {
-			if name != entry.Name {
-				followed[name] = true
-			}
-		}
-	}
+	known := channel.Followed()
 	var heads []string
 	for _, entry := range channel.Entries {
-		if !followed[entry.Name] {
-			followed[entry.Name] = true
+		if !known[entry.Name] {
+			known[entry.Name] = true
 			heads = append(heads, entry.Name)
 		}
 	}

@@ -50,6 +50,20 @@ type Skips struct {
 	Range string `json:"range,omitempty"`
 }
 
+// Followed are the names that other entries of the channel replace or skip: those that are left
+// are its heads.
+func (c Channel) Followed() map[string]bool {
+	followed := map[string]bool{}
+	for _, entry := range c.Entries {
+		for _, name := range append([]string{entry.Replaces}, entry.Skipped()...) {
+			if name != entry.Name {
+				followed[name] = true
+			}
+		}
+	}
+	return followed
+}
+
 // Skipped are the names of the bundles that the entry skips.
 func (e Entry) Skipped() []string {
 	if e.Skips == nil {

@@ -64,14 +64,7 @@ func (b *builder) addChannels(channels []resolve.Channel) []numbered {
 
 // head of a channel; see [Channel.Head].
 func (b *builder) head(channel resolve.Channel) int {
-	followed := map[string]bool{}
-	for _, entry := range channel.Entries {
-		for _, name := range append([]string{entry.Replaces}, entry.Skipped()...) {
-			if name != entry.Name {
-				followed[name] = true
-			}
-		}
-	}
+	followed := channel.Followed()
 	newest, head := -1, -1
 	for _, entry := range channel.Entries {
 		number, drawn := b.numbers[entry.Name]

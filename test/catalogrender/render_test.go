@@ -81,12 +81,12 @@ func TestPublishedBundles(t *testing.T) {
 	}
 	var rendered int
 	for i, folder := range append(folders, catalogs...) {
-		level, args := level(t, migrations.NoMigrations), []string{"render", folder}
+		name, args := migrations.NoMigrations, []string{"render", folder}
 		if i%2 == 0 {
-			level, args = migration(t), append(args, "--migrate-level", csvMetadata)
+			name, args = csvMetadata, append(args, "--migrate-level", csvMetadata)
 		}
 		want, wanted := opm(t, t.TempDir(), args...)
-		found, err := catalogrender.Renderer{Migrations: level, LeftOut: ignored}.All(t.Context(), []string{folder})
+		found, err := catalogrender.Renderer{Migrations: level(t, name), LeftOut: ignored}.All(t.Context(), []string{folder})
 		got, ok := printed(t, found, err)
 		if ok != wanted || got != want {
 			t.Errorf("%s: rendered: %t, by opm: %t (-opm +here)\n%s", folder, ok, wanted, cmp.Diff(want, got))
@@ -99,11 +99,6 @@ func TestPublishedBundles(t *testing.T) {
 	if rendered < most {
 		t.Errorf("only %d of %d are rendered at all", rendered, len(folders)+len(catalogs))
 	}
-}
-
-func migration(t *testing.T) *migrations.Migrations {
-	t.Helper()
-	return level(t, csvMetadata)
 }
 
 // homeOf has what configures pulls where opm looks for it.
@@ -158,7 +153,7 @@ func TestImagesAndTemplates(t *testing.T) {
 		}
 	}
 	bundles := []string{registry.Host() + "/p:v1.0.0", registry.Host() + "/p:v1.1.0"}
-	renderer := catalogrender.Renderer{Images: images, Migrations: migration(t), LeftOut: ignored}
+	renderer := catalogrender.Renderer{Images: images, Migrations: level(t, csvMetadata), LeftOut: ignored}
 	same := func(what string, rendered *declcfg.DeclarativeConfig, err error, args ...string) {
 		t.Helper()
 		want, wanted := opm(t, home, args...)

@@ -24,13 +24,39 @@ const schemaVersion = 1
 // maxCell bounds a description in a table, in bytes.
 const maxCell = 80
 
-// browse is the command line of catalog list and catalog search.
-type browse struct {
+// catalogFlags is the command line of commands that read the catalogs of a cluster, or others in
+// place of these.
+type catalogFlags struct {
 	output  *cli.Choice
 	from    []string
 	reading cli.Catalogs
 	cluster cli.Cluster
 }
+
+func newCatalogFlags() catalogFlags {
+	return catalogFlags{output: cli.NewOutput(cli.Text, cli.JSON, cli.YAML)}
+}
+
+// bind gives the flags to a command. Format is the help for that of what it prints.
+func (o *catalogFlags) bind(command *cobra.Command, format string) {
+	o.output.Bind(command, "o", format)
+	command.Flags().StringArrayVar(&o.from, "catalog", nil, "Catalog in place of those of a cluster: "+catalogsource.Usage+". Repeat it for several.")
+	o.reading.Bind(command.Flags())
+	o.cluster.BindInspect(command)
+}
+
+// print writes an answer in the format that is wanted, of which text is for people.
+func (o *catalogFlags) print(command *cobra.Command, answer any, text func(io.Writer) error) error {
+	if o.output.String() == cli.Text {
+		return text(command.OutOrStdout())
+	}
+	return cli.Print(command.OutOrStdout(), o.output, answer)
+}
+
+const formatOfList = "Format of the list."
+
+// browse is the command line of catalog list and catalog search.
+type browse struct{ catalogFlags }
 
 // row is a package of a catalog.
 type row struct {
@@ -50,7 +76,7 @@ type found struct {
 }
 
 func newListCommand() *cobra.Command {
-	o := browse{output: cli.NewOutput(cli.Text, cli.JSON, cli.YAML)}
+	o := browse{newCatalogFlags()}
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the packages of catalogs",
@@ -67,12 +93,12 @@ several catalogs have a package, a star marks the one with the highest priority.
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return o.run(command, "") },
 	}
-	o.bind(command)
+	o.bind(command, formatOfList)
 	return command
 }
 
 func newSearchCommand() *cobra.Command {
-	o := browse{output: cli.NewOutput(cli.Text, cli.JSON, cli.YAML)}
+	o := browse{newCatalogFlags()}
 	command := &cobra.Command{
 		Use:   "search TEXT",
 		Short: "Find packages by a text",
@@ -86,20 +112,8 @@ Catalogs are read as by "catalog list". That nothing is found is no error.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error { return o.run(command, args[0]) },
 	}
-	o.bind(command)
+	o.bind(command, formatOfList)
 	return command
-}
-
-func (o *browse) bind(command *cobra.Command) {
-	o.output.Bind(command, "o", "Format of the list.")
-	bindCatalogs(command, &o.from, &o.reading, &o.cluster)
-}
-
-// bindCatalogs has a command read the catalogs of a cluster, or others in place of these.
-func bindCatalogs(command *cobra.Command, from *[]string, reading *cli.Catalogs, cluster *cli.Cluster) {
-	command.Flags().StringArrayVar(from, "catalog", nil, "Catalog in place of those of a cluster: "+catalogsource.Usage+". Repeat it for several.")
-	reading.Bind(command.Flags())
-	cluster.BindInspect(command)
 }
 
 func (o *browse) run(command *cobra.Command, text string) error {
@@ -111,15 +125,13 @@ func (o *browse) run(command *cobra.Command, text string) error {
 		return err
 	}
 	rows = arrange(rows, text)
-	write := func(to io.Writer) error { return printTable(to, rows) }
-	switch {
-	case o.output.String() != cli.Text:
-		write = func(to io.Writer) error { return cli.Print(to, o.output, found{schemaVersion, rows}) }
-	case len(rows) == 0:
-		write = func(io.Writer) error { return nil }
-		fmt.Fprintln(command.ErrOrStderr(), "there are no such packages")
-	}
-	return errors.Join(write(command.OutOrStdout()), err)
+	return errors.Join(o.print(command, found{schemaVersion, rows}, func(to io.Writer) error {
+		if len(rows) == 0 {
+			fmt.Fprintln(command.ErrOrStderr(), "there are no such packages")
+			return nil
+		}
+		return printTable(to, rows)
+	}), err)
 }
 
 // read gives the packages of all catalogs that can be read, and why others cannot.

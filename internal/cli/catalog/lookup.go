@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -20,16 +21,22 @@ import (
 )
 
 // lookup is the command line of commands about one package.
-type lookup struct {
-	output  *cli.Choice
-	from    []string
-	reading cli.Catalogs
-	cluster cli.Cluster
-}
+type lookup struct{ catalogFlags }
 
-func (o *lookup) bind(command *cobra.Command) {
-	bindCatalogs(command, &o.from, &o.reading, &o.cluster)
-	o.output.Bind(command, "o", "Format of the answer.")
+// newCommand gives a command the argument PACKAGE, and what answer makes of what there is of it:
+// for programs, and as text. Its error is for what could not be read.
+func (o *lookup) newCommand(command *cobra.Command, answer func(*cobra.Command, string, []offer) (any, func(io.Writer) error, error)) *cobra.Command {
+	command.Args, command.ValidArgsFunction = cobra.ExactArgs(1), cobra.NoFileCompletions
+	command.RunE = func(command *cobra.Command, args []string) error {
+		offers, err := o.find(command, args[0])
+		if len(offers) == 0 {
+			return err
+		}
+		made, text, unread := answer(command, args[0], offers)
+		return errors.Join(o.print(command, made, text), err, unread)
+	}
+	o.bind(command, "Format of the answer.")
+	return command
 }
 
 // offer is a package as one catalog has it.

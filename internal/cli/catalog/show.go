@@ -54,8 +54,8 @@ type shownList struct {
 }
 
 func newShowCommand() *cobra.Command {
-	o := lookup{output: cli.NewOutput(cli.Text, cli.JSON, cli.YAML)}
-	command := &cobra.Command{
+	o := lookup{newCatalogFlags()}
+	return o.newCommand(&cobra.Command{
 		Use:   "show PACKAGE",
 		Short: "Show what a catalog says of a package",
 		Long: `Show what a catalog says of a package: its channels with their heads, what is deprecated
@@ -68,27 +68,15 @@ the highest priority is shown, or each of those that have the same.
 Which rights it takes is in its image: kubectl extension install PACKAGE prints them.`,
 		Example: `  kubectl extension catalog show sample-operator
   kubectl extension catalog show sample-operator --catalog ./catalog -o json`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	command.RunE = func(command *cobra.Command, args []string) error {
-		offers, err := o.find(command, args[0])
-		if len(offers) == 0 {
-			return err
-		}
+	}, func(command *cobra.Command, _ string, offers []offer) (_ any, _ func(io.Writer) error, err error) {
 		list := shownList{SchemaVersion: schemaVersion}
 		first, others := preferred(offers)
 		for _, one := range first {
 			row, unreadable := describe(command, one, others)
 			list.Packages, err = append(list.Packages, row), errors.Join(err, unreadable)
 		}
-		if o.output.String() != cli.Text {
-			return errors.Join(cli.Print(command.OutOrStdout(), o.output, list), err)
-		}
-		return errors.Join(printPackages(command.OutOrStdout(), list.Packages), err)
-	}
-	o.bind(command)
-	return command
+		return list, func(to io.Writer) error { return printPackages(to, list.Packages) }, err
+	})
 }
 
 func describe(command *cobra.Command, one offer, others []string) (shown, error) {

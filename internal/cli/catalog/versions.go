@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -31,8 +30,8 @@ type versionList struct {
 }
 
 func newVersionsCommand() *cobra.Command {
-	o := lookup{output: cli.NewOutput(cli.Text, cli.JSON, cli.YAML)}
-	command := &cobra.Command{
+	o := lookup{newCatalogFlags()}
+	return o.newCommand(&cobra.Command{
 		Use:   "versions PACKAGE",
 		Short: "List the versions of a package",
 		Long: `List the versions of a package, newest first, with the channels that each is in: a star
@@ -43,27 +42,15 @@ Of a server, no more is read than this package. Where several catalogs have it, 
 are listed, with the highest priority first.`,
 		Example: `  kubectl extension catalog versions sample-operator
   kubectl extension catalog versions sample-operator --catalog ./catalog -o json`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	command.RunE = func(command *cobra.Command, args []string) error {
-		offers, err := o.find(command, args[0])
-		if len(offers) == 0 {
-			return err
-		}
-		list := versionList{SchemaVersion: schemaVersion, Package: args[0]}
+	}, func(command *cobra.Command, name string, offers []offer) (any, func(io.Writer) error, error) {
+		list := versionList{SchemaVersion: schemaVersion, Package: name}
 		for _, one := range offers {
 			for _, version := range packagecard.Versions(one.pkg, clusterOf(command, one)) {
 				list.Versions = append(list.Versions, versionRow{Version: version, Catalog: one.catalog, Priority: one.priority})
 			}
 		}
-		if o.output.String() != cli.Text {
-			return errors.Join(cli.Print(command.OutOrStdout(), o.output, list), err)
-		}
-		return errors.Join(printVersions(command.OutOrStdout(), list, len(offers) > 1), err)
-	}
-	o.bind(command)
-	return command
+		return list, func(to io.Writer) error { return printVersions(to, list, len(offers) > 1) }, nil
+	})
 }
 
 func printVersions(to io.Writer, list versionList, several bool) error {
