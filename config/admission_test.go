@@ -13,12 +13,14 @@ import (
 var policies = map[string]map[string]string{
 	"admission": {
 		"operator-controller-approvals":              "[clusterextensions] [UPDATE]",
+		"operator-controller-named-bundles":          "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-use-of-serviceaccounts": "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-forbidden-namespaces":   "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-clustercatalogs":        "[clustercatalogs] [CREATE UPDATE]",
 	},
 	"overlays/any-change": {
 		"operator-controller-approvals":              "[clusterextensions] [UPDATE]",
+		"operator-controller-named-bundles":          "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-use-of-serviceaccounts": "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-forbidden-namespaces":   "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-clustercatalogs":        "[clustercatalogs] [CREATE UPDATE]",

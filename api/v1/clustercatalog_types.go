@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,6 +34,15 @@ type ClusterCatalog struct {
 	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status ClusterCatalogStatus `json:"status,omitempty"`
+}
+
+// ServedAt is the URL below which the content of a catalog can be had; empty if it cannot.
+func (c *ClusterCatalog) ServedAt() string {
+	isServed := c.Spec.AvailabilityMode != AvailabilityModeUnavailable && meta.IsStatusConditionTrue(c.Status.Conditions, TypeServing)
+	if !isServed || c.Status.URLs == nil {
+		return ""
+	}
+	return c.Status.URLs.Base
 }
 
 // ClusterCatalogList is a list of ClusterCatalogs.

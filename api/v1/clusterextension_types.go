@@ -143,20 +143,38 @@ type ServiceAccountReference struct {
 	Name string `json:"name"`
 }
 
+// Package is the package of an extension: that of the spec or, where the bundle alone says it,
+// that of what is installed; empty if nothing is.
+func (e *ClusterExtension) Package() string {
+	switch {
+	case e.Spec.Source.Catalog != nil:
+		return e.Spec.Source.Catalog.PackageName
+	case e.Status.Install != nil:
+		return e.Status.Install.PackageName
+	}
+	return ""
+}
+
 // SourceTypeCatalog takes the content of an extension from a catalog.
 const SourceTypeCatalog = "Catalog"
+
+// SourceTypeBundle takes the content of an extension from the image of one bundle. An
+// addition to the API of the reference implementation.
+const SourceTypeBundle = "Bundle"
 
 // SourceConfig is a union: sourceType says which one of the other fields is
 // set.
 //
 // +union
 // +kubebuilder:validation:XValidation:rule="(self.sourceType == 'Catalog') == has(self.catalog)",message="catalog is required when sourceType is Catalog, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.sourceType == 'Bundle') == has(self.bundle)",message="bundle is required when sourceType is Bundle, and forbidden otherwise"
 type SourceConfig struct {
-	// sourceType is the kind of source. The only value is Catalog, which
-	// requires the field catalog.
+	// sourceType is the kind of source. Catalog chooses a bundle out of catalogs, and
+	// requires the field catalog. Bundle names one by its image, and requires the field
+	// bundle; it is an addition to the API of the reference implementation.
 	//
 	// +unionDiscriminator
-	// +kubebuilder:validation:Enum=Catalog
+	// +kubebuilder:validation:Enum=Catalog;Bundle
 	// +required
 	SourceType string `json:"sourceType"`
 
@@ -165,6 +183,37 @@ type SourceConfig struct {
 	//
 	// +optional
 	Catalog *CatalogFilter `json:"catalog,omitempty"`
+
+	// bundle is the bundle itself, which need not be in any catalog. Required when
+	// sourceType is Bundle, forbidden otherwise. An addition to the API of the
+	// reference implementation.
+	//
+	// +optional
+	Bundle *BundleSource `json:"bundle,omitempty"`
+}
+
+// BundleSource is a bundle by its image. Whoever writes it decides about upgrades: another
+// image is gone to whatever its version is, as long as it is of the package that is installed.
+type BundleSource struct {
+	// ref is the image: registry, repository, and a tag or a digest. The
+	// registry has to be spelled out. Which package and which version it is, the bundle
+	// says itself.
+	//
+	// A tag is looked up once for each generation of the extension, and what it stood for
+	// stays installed when it is moved. At most 1000 characters.
+	// Example: my-registry.example:8080/operators/argocd@sha256:200d4ddb2a73594b91358fe6397424e975205bfbe44614f5846033cad64b3f05
+	//
+	// +kubebuilder:validation:MaxLength=1000
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^[A-Za-z0-9]+\\b")`,message="must start with a valid domain. valid domains must be alphanumeric characters (lowercase and uppercase) separated by the \".\" character."
+	// +kubebuilder:validation:XValidation:rule=`self.matches("/[a-z0-9]")`,message="a valid name is required. valid names must contain lowercase alphanumeric characters separated only by the \".\", \"_\", \"__\", \"-\" characters."
+	// +kubebuilder:validation:XValidation:rule=`self.contains(":")`,message="must end with a digest or a tag"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("@.*:") || self.substring(self.lastIndexOf(":") + 1).size() <= 127 || !self.contains(":")`,message="tag is invalid. the tag must not be more than 127 characters"
+	// +kubebuilder:validation:XValidation:rule=`self.matches("@.*:") || self.matches(":\\w[\\w.-]*$") || !self.contains(":")`,message="tag is invalid. valid tags must begin with a word character (alphanumeric + \"_\") followed by word characters or \".\", and \"-\" characters"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("@.*:") || self.matches("@[A-Za-z][A-Za-z0-9]*([-_+.][A-Za-z][A-Za-z0-9]*)*:")`,message="digest algorithm is not valid. valid algorithms must start with an uppercase or lowercase alpha character followed by alphanumeric characters and may contain the \"-\", \"_\", \"+\", and \".\" characters."
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("@.*:") || self.substring(self.indexOf(":") + 1).size() >= 32`,message="digest is not valid. the encoded string must be at least 32 characters"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("@.*:") || self.matches(":[0-9A-Fa-f]*$")`,message="digest is not valid. the encoded string must only contain hex characters (A-F, a-f, 0-9)"
+	// +required
+	Ref string `json:"ref"`
 }
 
 // UpgradeConstraintPolicy says which versions may follow the installed one.
@@ -444,6 +493,8 @@ const (
 
 // PermissionsPreflightConfig configures what becomes of an upgrade after which
 // the operator itself may do more than before.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.approvedDigest) || has(self.approvedVersion)",message="approvedVersion is required when approvedDigest is specified"
 type PermissionsPreflightConfig struct {
 	// growth says what becomes of an upgrade whose bundle gives its own
 	// ServiceAccounts rights that the installed bundle does not give them.
@@ -458,13 +509,24 @@ type PermissionsPreflightConfig struct {
 
 	// approvedVersion is the version of the bundle whose rights are approved.
 	// It says nothing about any other version. spec.source.catalog.approvedVersion
-	// answers this, too.
+	// answers this, too. Where spec.source.bundle names an image, it takes approvedDigest:
+	// the version is only what that image says of itself.
 	// Example: 1.2.3
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ApprovedVersion string `json:"approvedVersion,omitempty"`
+
+	// approvedDigest is the digest of the image whose rights are approved under
+	// approvedVersion, which it takes. Left out, those of any image of a catalog are, and of no
+	// image that spec.source.bundle names. An addition to the API of the reference implementation.
+	// Example: sha256:6ae41a6e1a5ba4d8d4f4a3b0c1a9f0d25e7f83c2b94d61e5a7f0c3d2b1a09f8e
+	//
+	// +kubebuilder:validation:MaxLength=135
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$")`,message="approvedDigest must be sha256 or sha512, a colon, and 64 or 128 hexadecimal digits"
+	// +optional
+	ApprovedDigest string `json:"approvedDigest,omitempty"`
 }
 
 // ClusterExtensionConfigType says in which form configuration is given.
@@ -560,6 +622,29 @@ type ClusterExtensionStatus struct {
 	//
 	// +optional
 	Pending *PendingUpgrade `json:"pending,omitempty"`
+
+	// resolvedSource is what the image of spec.source.bundle was found to be. It is absent
+	// where catalogs are named, and until somebody has looked. An addition to the API of the
+	// reference implementation.
+	//
+	// +optional
+	ResolvedSource *ResolvedBundleSource `json:"resolvedSource,omitempty"`
+}
+
+// ResolvedBundleSource is what an image was found to be when it was looked up.
+type ResolvedBundleSource struct {
+	// ref is the reference that was looked up.
+	//
+	// +kubebuilder:validation:MaxLength=1000
+	// +required
+	Ref string `json:"ref"`
+
+	// digest is that of the image. A tag stands for it until the spec changes and, once it is
+	// installed, for as long as it is.
+	//
+	// +kubebuilder:validation:MaxLength=135
+	// +required
+	Digest string `json:"digest"`
 }
 
 // PendingUpgrade is an upgrade that waits for an approval.
@@ -597,6 +682,12 @@ type ClusterExtensionInstallStatus struct {
 	//
 	// +required
 	Bundle BundleMetadata `json:"bundle"`
+
+	// packageName is the package of the installed bundle, where spec.source does not say
+	// it. An addition to the API of the reference implementation.
+	//
+	// +optional
+	PackageName string `json:"packageName,omitempty"`
 }
 
 // BundleMetadata identifies a bundle within its package.

@@ -44,11 +44,24 @@ type CustomResourcesUninstallPolicy string
 // runs, and waits until they are gone.
 const CustomResourcesUninstallPolicyDeleteFirst CustomResourcesUninstallPolicy = "DeleteFirst"
 
+// HooksUninstallPolicy says whether the hooks of a Helm chart run that are for its deletion.
+//
+// +kubebuilder:validation:Enum=Run;Skip
+type HooksUninstallPolicy string
+
+const (
+	// HooksUninstallPolicyRun runs them, and the deletion waits for them.
+	HooksUninstallPolicyRun HooksUninstallPolicy = "Run"
+
+	// HooksUninstallPolicySkip leaves them out.
+	HooksUninstallPolicySkip HooksUninstallPolicy = "Skip"
+)
+
 // ClusterExtensionUninstallConfig says what becomes of content when its extension is
 // deleted.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.policy) || has(self.customResourceDefinitions) || has(self.customResources)",message="at least one of [policy customResourceDefinitions customResources] are required when uninstall is specified"
-// +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy != 'Orphan' || !has(self.customResourceDefinitions) && !has(self.customResources)",message="customResourceDefinitions and customResources are forbidden when policy is Orphan: everything stays"
+// +kubebuilder:validation:XValidation:rule="has(self.policy) || has(self.customResourceDefinitions) || has(self.customResources) || has(self.hooks)",message="at least one of [policy customResourceDefinitions customResources hooks] are required when uninstall is specified"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy != 'Orphan' || !has(self.customResourceDefinitions) && !has(self.customResources) && !has(self.hooks)",message="customResourceDefinitions, customResources and hooks are forbidden when policy is Orphan: everything stays"
 // +kubebuilder:validation:XValidation:rule="!has(self.customResources) || !has(self.customResourceDefinitions) || self.customResourceDefinitions == 'Delete'",message="customResources is forbidden unless customResourceDefinitions is Delete"
 type ClusterExtensionUninstallConfig struct {
 	// policy says whether content goes with the extension.
@@ -83,4 +96,12 @@ type ClusterExtensionUninstallConfig struct {
 	//
 	// +optional
 	CustomResources CustomResourcesUninstallPolicy `json:"customResources,omitempty"`
+
+	// hooks says whether the hooks of a Helm chart run that are for its deletion.
+	//
+	// Run runs them as the ServiceAccount, and the deletion waits until they have
+	// succeeded. Skip leaves them out. Left out, Run.
+	//
+	// +optional
+	Hooks HooksUninstallPolicy `json:"hooks,omitempty"`
 }

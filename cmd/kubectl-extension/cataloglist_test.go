@@ -41,3 +41,16 @@ func TestNothingIsFound(t *testing.T) {
 		t.Errorf("%v\n%s%s", err, stdout, stderr)
 	}
 }
+
+// An authority for servers says nothing of the catalogs of a cluster, which come through its API
+// server.
+func TestAuthoritiesAreForCatalogsThatAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"list"}, {"search", "p"}, {"show", "p"}, {"versions", "p"}} {
+		args = append([]string{"catalog"}, append(args, "--certificate-authority", "ca.pem", "--kubeconfig", fewRights(t, nil))...)
+		_, _, err := invoke(t, args...)
+		if text := errorText(err); !strings.Contains(text, "--certificate-authority is for catalogs that --catalog names") {
+			t.Errorf("%v: got error %s", args, text)
+		}
+	}
+}

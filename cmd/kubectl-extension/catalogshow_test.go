@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -13,11 +14,11 @@ const shownContent = `{"schema":"olm.package","name":"p","defaultChannel":"stabl
 {"schema":"olm.channel","package":"p","name":"beta","entries":[{"name":"p.v1.0.0"},{"name":"p.v2.0.0","replaces":"p.v1.0.0"}]}
 {"schema":"olm.channel","package":"p","name":"stable","entries":[{"name":"p.v1.0.0"}]}
 {"schema":"olm.bundle","package":"p","name":"p.v1.0.0","image":"r/p:v1","properties":[{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}
-{"schema":"olm.bundle","package":"p","name":"p.v2.0.0","image":"r/p:v2","relatedImages":[{"name":"a","image":"r/a"}],"properties":[` +
+{"schema":"olm.bundle","package":"p","name":"p.v2.0.0","image":"r/p:v2","relatedImages":[{"name":"a","image":"r/a"},{"name":"","image":"r/p:v2"}],"properties":[` +
 	`{"type":"olm.package","value":{"packageName":"p","version":"2.0.0"}},{"type":"olm.gvk.required","value":{"group":"g","version":"v1","kind":"K"}},` +
 	`{"type":"olm.csv.metadata","value":{"displayName":"The \u202eSample","provider":{"name":"Somebody"},"maturity":"alpha","minKubeVersion":"1.20.0",` +
 	`"installModes":[{"type":"AllNamespaces","supported":true},{"type":"OwnNamespace","supported":false}],` +
-	`"customResourceDefinitions":{"owned":[{"name":"things.p","kind":"Thing","version":"v1"}]}}}]}
+	`"crdDescriptions":{"owned":[{"name":"things.p","kind":"Thing","version":"v1"}]}}}]}
 {"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.bundle","name":"p.v1.0.0"},"message":"too old"},{"reference":{"schema":"olm.channel","name":"beta"},"message":"no longer\tkept"}]}
 `
 
@@ -29,7 +30,7 @@ func TestCatalogShow(t *testing.T) {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
 	want := `Package:       p
-Name:          The Sample
+Display name:  The Sample
 Provider:      Somebody
 Catalog:       file, priority 0
 Channels:      stable (default): 1.0.0, 1 version
@@ -61,11 +62,11 @@ Of �[31mtwo� lines.
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	stdout, _, err = invoke(t, "catalog", "versions", "p", "--catalog", file, "--catalog", file)
-	if err != nil || strings.Count(stdout, "2.0.0  ") != 2 || !strings.HasPrefix(stdout, "VERSION  CATALOG  CHANNELS") {
+	if err != nil || strings.Count(stdout, "2.0.0    file ") != 1 || strings.Count(stdout, "2.0.0    file-2 ") != 1 || !strings.HasPrefix(stdout, "VERSION  CATALOG  CHANNELS") {
 		t.Errorf("of two catalogs: %v\n%s", err, stdout)
 	}
 	_, _, err = invoke(t, "catalog", "show", "q", "--catalog", file)
-	if text := errorText(err); text != `no catalog has a package "q"; to find one: kubectl extension catalog search TEXT` {
+	if text := errorText(err); text != `no catalog has a package "q"; to find one: kubectl extension catalog search TEXT --catalog `+file {
 		t.Errorf("got %s", text)
 	}
 }
@@ -88,6 +89,31 @@ func TestCatalogShowOfACluster(t *testing.T) {
 		if !strings.Contains(stderr, "not known: reading discovery") {
 			t.Errorf("%s: what is not known is not said: %s", command, stderr)
 		}
+	}
+}
+
+// For programs, a key of a package means the same in the answers of list and show.
+func TestKeysOfAPackageAgree(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, shownContent+`{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.package"},"message":"use q"}]}`)
+	keys := func(args ...string) map[string]any {
+		stdout, _, err := invoke(t, append(append([]string{"catalog"}, args...), "--catalog", file, "-o", "json")...)
+		var answer struct {
+			Packages []map[string]any `json:"packages"`
+		}
+		if err := errors.Join(err, json.Unmarshal([]byte(stdout), &answer)); err != nil || len(answer.Packages) != 1 {
+			t.Fatalf("%v: %v\n%s", args, err, stdout)
+		}
+		return answer.Packages[0]
+	}
+	listed, shown := keys("list"), keys("show", "p")
+	for _, key := range []string{"name", "catalog", "priority", "preferred", "deprecated"} {
+		if listed[key] == nil || listed[key] != shown[key] {
+			t.Errorf("%s: list has %v, show has %v", key, listed[key], shown[key])
+		}
+	}
+	if shown["deprecation"] != "use q" {
+		t.Errorf("got %v", shown)
 	}
 }
 

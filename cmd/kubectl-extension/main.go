@@ -4,7 +4,9 @@
 package main
 
 import (
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/clusterextensions/operator-controller/internal/cli/approve"
 	"github.com/clusterextensions/operator-controller/internal/cli/bundle"
@@ -38,7 +40,11 @@ Exit codes: 0 done, and no error was found; 1 not done, or one was found by a co
 that looks for some; 2 the command line makes no sense, or names a file that cannot be
 read.`
 
-func main() { program.Run(newCommand()) }
+func main() {
+	// What client-go logs of its retries is for servers: a command ends with what became of it.
+	klog.SetLogger(logr.Discard())
+	program.Run(newCommand())
+}
 
 func newCommand() *cobra.Command {
 	command := &cobra.Command{
@@ -49,9 +55,11 @@ func newCommand() *cobra.Command {
 		Args:        cobra.NoArgs,
 		RunE:        func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
+	bundles := bundle.NewCommand()
+	bundles.AddCommand(install.NewTryCommand())
 	command.AddCommand(
 		get.NewCommand(), tree.NewCommand(), install.NewCommand(),
-		catalog.NewCommand(), bundle.NewCommand(), explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
+		catalog.NewCommand(), bundles, explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
 		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
 		plan.NewCommand(), rollback.NewCommand(), console.NewCommand(),
 	)

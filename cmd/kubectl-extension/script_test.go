@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/clusterextensions/operator-controller/internal/helmchart"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
@@ -25,6 +26,7 @@ import (
 const scriptTimeout = 30 * time.Second
 
 func TestMain(m *testing.M) {
+	helmchart.Serve()
 	testscript.Main(m, map[string]func(){"kubectl-extension": main})
 }
 
@@ -34,6 +36,7 @@ func TestMain(m *testing.M) {
 //	exits CODE COMMAND...  runs a command that has to exit with the code
 //	push DIR TARGET        pushes a catalog to the registry, which is registry.test
 //	pushbundle DIR TARGET  pushes a bundle there
+//	pushchart DIR TARGET   pushes a Helm chart there
 //	fetch FILE PATH        gets PATH below the URL in FILE, waiting for both
 //	until TEXT FILE PATH   likewise, and repeats it until TEXT is in the reply
 //	waitlog TEXT FILE      waits until TEXT is in FILE
@@ -45,7 +48,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               startRegistry,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "push": push, "pushbundle": pushBundle, "fetch": runFetch, "until": until, "waitlog": waitlog,
+			"exits": exits, "push": push, "pushbundle": pushBundle, "pushchart": pushChart, "fetch": runFetch, "until": until, "waitlog": waitlog,
 		},
 	})
 }
@@ -111,12 +114,24 @@ func pushBundle(ts *testscript.TestScript, neg bool, args []string) {
 	pushFiles(ts, os.DirFS(ts.MkAbs(args[0])), args[1], nil)
 }
 
-func pushFiles(ts *testscript.TestScript, files fs.FS, target string, labels map[string]string) {
+func pushChart(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: pushchart dir target")
+	}
+	_, err := registryOf(ts).PushChart(context.Background(), args[1], filepath.Base(args[0]), os.DirFS(ts.MkAbs(args[0])))
+	ts.Check(err)
+}
+
+func registryOf(ts *testscript.TestScript) *testkit.Registry {
 	registry, ok := ts.Value(registryKey{}).(*testkit.Registry)
 	if !ok {
 		ts.Fatalf("there is no registry")
 	}
-	_, err := registry.Push(context.Background(), target, files, labels)
+	return registry
+}
+
+func pushFiles(ts *testscript.TestScript, files fs.FS, target string, labels map[string]string) {
+	_, err := registryOf(ts).Push(context.Background(), target, files, labels)
 	ts.Check(err)
 }
 

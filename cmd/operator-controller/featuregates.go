@@ -36,7 +36,7 @@ func featureGates() []featureGate {
 		{"BundleReleaseSupport", notSupported, "the release of a bundle is the build metadata of its version, as in 1.0.0+2; the key release of olm.package is not read"},
 		{"DeploymentConfig", alwaysOn, "spec.config.inline.deploymentConfig is taken, and checked to the last key"},
 		{"GraphQLCatalogQueries", notSupported, "ask api/v1/metas, which filters by schema, package and name"},
-		{"HelmChartSupport", notSupported, "bundles are registry+v1 or plain+v0; install charts with Helm, Flux or Argo CD"},
+		{"HelmChartSupport", alwaysOn, "an image of a catalog or of a spec may be a Helm chart, whose hooks are run"},
 		{"PreflightPermissions", alwaysOn, "rights that the ServiceAccount lacks are listed before the first write"},
 		{"SingleOwnNamespaceInstallSupport", alwaysOn, "spec.config.inline.watchNamespace is taken where the bundle supports it"},
 		{"SyntheticPermissions", notSupported, "there are no synthetic users; bind the rights to the ServiceAccount that the ClusterExtension declares"},

@@ -55,7 +55,7 @@ func TestGatesAreLogged(t *testing.T) {
 	logGates(log, map[string]bool{"PreflightPermissions": false, "HelmChartSupport": true, "Brandnew": true})
 	want := []string{
 		`"gate"="Brandnew" "value"=true "is"="not known"`,
-		`"gate"="HelmChartSupport" "value"=true "is"="not supported"`,
+		`"gate"="HelmChartSupport" "value"=true "is"="always on"`,
 		`"gate"="PreflightPermissions" "value"=false "is"="always on"`,
 	}
 	if len(lines) != len(want) {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterextensions/operator-controller/internal/helmchart"
 )
 
 const (
@@ -19,6 +21,10 @@ const (
 	// the collector works against that whatever it costs. The rest is for what is not on
 	// the heap: pages of the binary, and of the files that are read.
 	memoryShare = 0.85
+
+	// leastShare is what the process has at least where there is little room for the process
+	// beside it that renders a chart.
+	leastShare = 0.5
 )
 
 // limitMemory has the collector keep the process within the limit of its container. The
@@ -27,11 +33,22 @@ func limitMemory() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
-	limit, err := memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(memoryShare), memlimit.WithProvider(memlimit.FromCgroup))
+	limit, err := memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(1), memlimit.WithProvider(func() (uint64, error) {
+		container, err := memlimit.FromCgroup()
+		return ownMemory(container), err
+	}))
 	switch {
 	case err != nil:
 		ctrl.Log.Info("the memory limit of the container is not known, and nothing is kept within it", "reason", err.Error())
 	case limit > 0:
 		ctrl.Log.Info("memory is limited", "bytes", limit)
 	}
+}
+
+// ownMemory is how much of what its container may have, in bytes, is for the process itself. A
+// chart is rendered by a process of its own, in the same container, and the kernel may end both
+// when they take too much together.
+func ownMemory(container uint64) uint64 {
+	own := float64(container) * memoryShare
+	return uint64(max(own-helmchart.MaxMemory, float64(container)*leastShare))
 }

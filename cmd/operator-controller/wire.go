@@ -16,6 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundleimage"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
+	"github.com/clusterextensions/operator-controller/internal/helmchart"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
@@ -33,7 +34,7 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 	mapper := platform.Mapper()
 	applier, err := applier.New(applier.Config{
 		REST: mgr.GetConfig(), Mapper: mapper, SystemNamespace: o.systemNamespace,
-		Changed: sources.Content.Wake, Now: time.Now,
+		Changed: sources.Content.Wake, LacksNamespace: controller.LacksNamespace(mgr.GetClient()), Now: time.Now,
 	})
 	if err != nil {
 		return err
@@ -68,7 +69,11 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		Events:       told,
 		Metrics:      p.metrics.extensions,
 		Turns:        turn.New(largePasses(o.workers), sources.Wakeups.Wake),
+		ChartTurns:   turn.NewOf(turn.Charts, 1, sources.Wakeups.Wake),
 		Certificates: func() (bundle.CertificateProvider, error) { return webhookcert.ProviderOn(mapper) },
+		Charts:       helmchart.New().For,
+		Lookup:       applier.Lookup,
+		ServedAPIs:   platform.ServedAPIs,
 		Forget:       content.forget,
 		MinReady:     time.Duration(o.minReadySeconds) * time.Second,
 

@@ -76,6 +76,7 @@ func farewell(env *environment.Environment, logFile string) {
 	say("Everything stays up until you press Ctrl-C. In another terminal:")
 	fmt.Printf(`
   export KUBECONFIG=%[1]s
+  export CONTAINERS_REGISTRIES_CONF=%[6]s     # where kubectl extension finds the images
   alias kubectl=%[2]s
 
   kubectl get clustercatalogs,clusterextensions
@@ -86,5 +87,5 @@ func farewell(env *environment.Environment, logFile string) {
     -p '{"spec":{"source":{"catalog":{"version":"2.x","channels":["candidate"]}}}}'
 
   tail -f %[5]s
-`, env.Cluster.Kubeconfig(), env.Cluster.Binaries().Kubectl, operator.Namespace, extensionName, logFile)
+`, env.Cluster.Kubeconfig(), env.Cluster.Binaries().Kubectl, operator.Namespace, extensionName, logFile, env.RegistriesConf())
 }

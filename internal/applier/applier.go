@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -35,6 +36,10 @@ type Config struct {
 	// doing otherwise. It must not block.
 	Changed func(extension string)
 
+	// LacksNamespace says that a namespace does not exist, or is being deleted. It is asked
+	// for many, and makes no request; where it does not know, it says no.
+	LacksNamespace func(ctx context.Context, namespace string) bool
+
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -55,7 +60,8 @@ type Applier struct {
 
 // New returns an applier that has made no request yet.
 func New(config Config) (*Applier, error) {
-	if config.REST == nil || config.Mapper == nil || config.SystemNamespace == "" || config.Changed == nil || config.Now == nil {
+	if config.REST == nil || config.Mapper == nil || config.SystemNamespace == "" ||
+		config.Changed == nil || config.LacksNamespace == nil || config.Now == nil {
 		return nil, errors.New("applier: every field of the configuration is required")
 	}
 	clients, err := impersonation.New(config.REST)
@@ -143,7 +149,11 @@ func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Re
 	result.CertificatesEnd = certificates.End
 	flapping, next := known.drift.Flapping(now)
 	result.Flapping = flapping
-	for _, at := range []time.Time{certificates.Renewal, next} {
+	var retry time.Time
+	if known.drift.AwaitsOthers() {
+		retry = now.Add(recheckInterval)
+	}
+	for _, at := range []time.Time{certificates.Renewal, next, retry} {
 		if at.IsZero() {
 			continue
 		}

@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,8 +12,9 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
-	"github.com/clusterextensions/operator-controller/internal/webhookcert"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
 // Apply makes a new revision: install or upgrade. Before the first write it reads every
@@ -20,11 +22,32 @@ import (
 // the last revision are not read again. Errors before the first write leave Result.Began
 // false.
 //
-// It fails with [*object.UnknownKindsError], [*permission.MissingError],
+// It fails with [*object.UnknownKindsError], [*object.MissingNamespacesError], [*permission.MissingError],
 // [*preflight.ApprovalError], [*object.ConflictError], [*preflight.UnsafeError],
-// [*plan.ObjectsError], [*release.RecordTooLargeError] or [object.ErrOwnerGone]; other errors are those
-// of the API server.
+// [*plan.ObjectsError], [*release.RecordTooLargeError], [*installation.HookUnderwayError],
+// [*installation.HookFailedError] or [object.ErrOwnerGone]; other errors are those of the API server.
 func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired installation.Desired) (installation.Result, error) {
+	known := a.memory(owner)
+	wanted := slices.Concat(desired.Objects, hook.Objects(hook.WithoutTests(desired.Hooks)))
+	if lacking := object.Lacking(a.lacks(ctx), wanted); slices.ContainsFunc(lacking, func(one string) bool { return slices.Contains(known.refused, one) }) {
+		// Who may delete one of many namespaces could have all objects be looked at for ever.
+		return installation.Result{}, &object.MissingNamespacesError{Namespaces: lacking}
+	}
+	result, err := a.apply(ctx, owner, desired)
+	err = a.forNamespaces(ctx, err, wanted)
+	known.refused = namespacesIn(err)
+	return result, err
+}
+
+// namespacesIn are those that an error says are lacking.
+func namespacesIn(err error) []string {
+	if missing, ok := errors.AsType[*object.MissingNamespacesError](err); ok {
+		return missing.Namespaces
+	}
+	return nil
+}
+
+func (a *Applier) apply(ctx context.Context, owner object.Owner, desired installation.Desired) (installation.Result, error) {
 	ctx, warnings := impersonation.CollectWarnings(ctx)
 	planner, err := a.planner(owner)
 	if err != nil {
@@ -46,35 +69,73 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	known := a.memory(owner)
 	known.renewing = false
 	known.invalidate()
-	if err := history.Sweep(ctx); err != nil {
-		return installation.Result{}, err
-	}
-	if err := history.Recover(ctx); err != nil {
+	if err := a.takeUp(ctx, owner, history, desired); err != nil {
 		return installation.Result{}, err
 	}
 	executor := planner.Executor()
-	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor}); err != nil {
+	before := func(ctx context.Context) error { return a.hooksOfRecord(ctx, owner, history, desired) }
+	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor, before: before}); err != nil {
 		return resultOf(executor.Progress), err
 	}
-	revision := desired.Revision // a pointer into desired would keep all the objects in memory
-	known.state, known.size = &installation.State{Installed: &revision}, history.DeployedSize()
-	kept, err := a.certify(ctx, executor, operation.plan.Steps)
-	if err != nil {
+	if err := a.complete(ctx, history, operation.plan, executor, desired.Revision); err != nil {
 		failed := resultOf(executor.Progress)
 		failed.Began = true
 		return failed, err
 	}
-	a.settle(owner, known.drift, executor.Progress.Left, kept)
-	a.watch(owner, operation.plan.Items(), executor.Progress.Left.Since())
 	result := a.result(owner, executor.Progress)
 	result.Notes, result.Warnings = notes, warnings.Texts()
 	return result, nil
+}
+
+// complete does what comes after the record says that the content is there, and has that looked after.
+// The revision is a copy: a pointer into what is desired would keep all the objects in memory.
+func (a *Applier) complete(ctx context.Context, history *release.History, planned *plan.Plan, executor *plan.Executor, revision installation.Revision) error {
+	owner := planned.Owner
+	known := a.memory(owner)
+	state, err := history.State(ctx)
+	if err != nil {
+		return err
+	}
+	state.Installed = &revision
+	known.state, known.size = &state, history.DeployedSize()
+	kept, err := a.certify(ctx, executor, planned.Steps)
+	if err == nil {
+		err = a.register(ctx, executor, planned, func() ([]object.Item, error) { return planned.Items(), nil }, known.drift)
+	}
+	if err != nil {
+		return err
+	}
+	a.settle(owner, known.drift, executor.Progress.Left, kept)
+	a.watch(owner, planned.Items(), executor.Progress.Left.Since())
+	return nil
+}
+
+// takeUp goes on from where an earlier operation was left: hooks of this revision are run, one of another
+// revision is deleted, and the records of both are closed.
+func (a *Applier) takeUp(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) error {
+	if err := history.Sweep(ctx); err != nil {
+		return err
+	}
+	if err := a.hooksBefore(ctx, owner, history, desired); err != nil {
+		return err
+	}
+	if err := a.giveUpOthers(ctx, owner, history, desired); err != nil {
+		return err
+	}
+	return history.Recover(ctx)
 }
 
 // settle notes how an operation has left all objects. One that it has added may have been changed
 // already, which a repair finds.
 func (a *Applier) settle(owner object.Owner, known *drift.State, left drift.Left, kept drift.Certificates) {
 	if known.Settle(left, kept, a.config.Now()) {
+		a.config.Changed(owner.Name)
+	}
+}
+
+// settleSome is settle for an operation on some objects.
+func (a *Applier) settleSome(owner object.Owner, known *drift.State, left drift.Left, kept drift.Certificates) {
+	if known.SettleSome(left, kept) {
 		a.config.Changed(owner.Name)
 	}
 }
@@ -97,7 +158,7 @@ func announce(ctx context.Context, guard *plan.Guard, desired installation.Desir
 // planAndCheck plans the operation and makes every preflight check. Notes are what the
 // checks have found and let pass.
 func (a *Applier) planAndCheck(ctx context.Context, planner *plan.Planner, history *release.History, desired installation.Desired) (_ *operation, notes []string, err error) {
-	owned, before, err := contentOf(ctx, planner.Owner, history, desired)
+	owned, before, err := a.contentOf(ctx, planner.Owner, history, desired)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,23 +169,58 @@ func (a *Applier) planAndCheck(ctx context.Context, planner *plan.Planner, histo
 	if len(a.watches.Denied(planner.Owner.Name)) == 0 {
 		planned.UseCache(a.memory(planner.Owner).notDrifted())
 	}
-	notes, err = a.check(ctx, planner, planned, desired, before)
+	notes, err = a.check(ctx, planner, planned, history, desired, before)
 	if err != nil {
 		return nil, nil, err
 	}
-	recorded, err := history.NewOperation(desired.Revision, owned, desired.Annotations)
+	recorded, err := history.NewOperation(desired.Revision, owned, desired.Hooks, desired.Annotations)
 	return &operation{plan: planned, release: recorded}, notes, err
 }
 
 // contentOf are the objects that are wanted, as those of the extension, and those that may be on
-// the cluster.
-func contentOf(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) (owned, before []*unstructured.Unstructured, err error) {
+// the cluster. What was in a namespace that is lacking is gone with it, and with it, most
+// likely, the rights to look whether it is.
+func (a *Applier) contentOf(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) (owned, before []*unstructured.Unstructured, err error) {
 	owned = make([]*unstructured.Unstructured, 0, len(desired.Objects))
 	for _, obj := range desired.Objects {
 		owned = append(owned, owner.Own(obj))
 	}
 	before, err = history.Objects(ctx, release.NamedAs(owned))
-	return owned, before, err
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := map[string]bool{}
+	for _, obj := range owned {
+		wanted[obj.GetNamespace()] = true
+	}
+	gone := object.Lacking(func(namespace string) bool {
+		return !wanted[namespace] && a.config.LacksNamespace(ctx, namespace)
+	}, before)
+	return owned, object.Outside(gone, before), nil
+}
+
+// lacks says which namespaces are lacking.
+func (a *Applier) lacks(ctx context.Context) func(namespace string) bool {
+	return func(namespace string) bool { return a.config.LacksNamespace(ctx, namespace) }
+}
+
+// forNamespaces gives a failure about objects or hooks in namespaces that are lacking as
+// [*object.MissingNamespacesError], whatever the API server has said of it: rights are missing
+// there, too. That a namespace is lacking is no reason not to try, since it may not be known yet
+// that it is there. It is one to try that no second time.
+func (a *Applier) forNamespaces(ctx context.Context, err error, wanted []*unstructured.Unstructured) error {
+	missing, isMissing := errors.AsType[*permission.MissingError](err)
+	failed, hasFailed := errors.AsType[*plan.ObjectsError](err)
+	if !isMissing && !hasFailed {
+		return err
+	}
+	lacking := object.Lacking(a.lacks(ctx), wanted)
+	isLacking := func(namespace string) bool { return slices.Contains(lacking, namespace) }
+	if isMissing && slices.ContainsFunc(missing.Rules, func(rule permission.Rule) bool { return isLacking(rule.Namespace) }) ||
+		hasFailed && slices.ContainsFunc(failed.Failures, func(failure plan.ObjectFailure) bool { return isLacking(failure.Object.Namespace) }) {
+		return &object.MissingNamespacesError{Namespaces: lacking}
+	}
+	return err
 }
 
 // operation is an install or upgrade that has been checked.
@@ -137,6 +233,9 @@ type operation struct {
 type content struct {
 	plan     *plan.Plan
 	executor *plan.Executor
+
+	// before runs the hooks before the content.
+	before func(context.Context) error
 }
 
 // Objects implements [release.Content].
@@ -149,14 +248,20 @@ func (c content) Objects() []release.Object {
 }
 
 // Write implements [release.Content].
-func (c content) Write(ctx context.Context) error { return c.executor.Execute(ctx, c.plan) }
+func (c content) Write(ctx context.Context) error {
+	if err := c.before(ctx); err != nil {
+		return err
+	}
+	return c.executor.Execute(ctx, c.plan)
+}
 
 // LastApplied implements [release.Content]. It leaves out what has to do with certificates
-// that the controller keeps: a fingerprint does not tell when one has to be renewed.
+// that the controller keeps: a fingerprint does not tell when one has to be renewed. It leaves
+// out API services, too: there may be none yet.
 func (c content) LastApplied() map[object.Key]object.Fingerprint {
 	prints := c.executor.Progress.Left.LastApplied()
 	for i := range c.plan.Steps {
-		if step := &c.plan.Steps[i]; webhookcert.Concerns(step.Object) {
+		if step := &c.plan.Steps[i]; isReadAtStart(step.Item) {
 			delete(prints, step.Key)
 		}
 	}
@@ -169,12 +274,15 @@ func (c content) LastApplied() map[object.Key]object.Fingerprint {
 // object is there at all is found out by creating it in a dry run, so that new objects have
 // theirs here; those of all others come last, since what the API server refuses is told by
 // the checks in better words.
-func (a *Applier) check(ctx context.Context, planner *plan.Planner, planned *plan.Plan, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
-	onPermissions, err := a.checkPermissions(ctx, planner.Owner, desired, before)
+func (a *Applier) check(ctx context.Context, planner *plan.Planner, planned *plan.Plan, history *release.History, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+	onPermissions, err := a.checkPermissions(ctx, history, desired, before)
 	if err != nil {
 		return nil, err
 	}
 	if err := planner.Inspect(ctx, planned); err != nil {
+		return nil, err
+	}
+	if err := a.checkGroups(ctx, planned); err != nil {
 		return nil, err
 	}
 	onDefinitions, err := a.checkDefinitions(ctx, desired.Preflight, planned)

@@ -48,7 +48,7 @@ func TestNextConfirm(t *testing.T) {
 	if after := next.Sub(start); after < confirmInterval || after >= 2*confirmInterval {
 		t.Errorf("after all were read it is %s, want %s to twice that", after, confirmInterval)
 	}
-	known.drift.SettleSome(nil, drift.Certificates{})
+	known.drift.SettleSome(drift.Left{}, drift.Certificates{})
 	if again := known.nextConfirm(); !again.Equal(next) {
 		t.Errorf("after a repair it is put off by %s", again.Sub(next))
 	}

@@ -3,6 +3,7 @@ package applier
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
@@ -31,6 +32,8 @@ func (a *Applier) certify(ctx context.Context, e *plan.Executor, steps []plan.St
 			kept.Keys = append(kept.Keys, steps[i].Key)
 		}
 	}
+	// An API service that there is not yet is created as one that trusts what there is.
+	concerned = slices.DeleteFunc(concerned, func(s *plan.Step) bool { return e.LiveOf([]*plan.Step{s})[0] == nil })
 	for range maxCertificateSteps {
 		now := a.config.Now()
 		live := e.LiveOf(concerned)

@@ -33,6 +33,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 	"github.com/clusterextensions/operator-controller/test/webhook"
 )
@@ -63,7 +64,7 @@ func withWebhooks(t *testing.T, f *fixture) *webhookFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.objects, err = bundle.Render(parsed, bundle.Options{InstallNamespace: f.owner.Namespace, Certificates: bundle.SelfManaged})
+	w.objects, err = rendering.Objects(bundle.Render(parsed, bundle.Options{InstallNamespace: f.owner.Namespace, Certificates: bundle.SelfManaged}))
 	if err != nil {
 		t.Fatal(err)
 	}

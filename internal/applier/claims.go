@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 )
 
@@ -81,6 +82,18 @@ func operatorConditionMapping(mapper meta.RESTMapper) (*meta.RESTMapping, error)
 		return nil, err
 	}
 	return nil, fmt.Errorf("%s is served as %s alone, and it takes one of %q", object.OperatorConditionKind, mapping.GroupVersionKind.Version, operatorConditionVersions)
+}
+
+// Recorded gives what a revision consists of if it is the newest that is recorded, finished or
+// not; nothing otherwise.
+func (a *Applier) Recorded(ctx context.Context, owner object.Owner, revision installation.Revision) (bundle.Rendered, error) {
+	history, err := a.history(ctx, owner)
+	if err != nil {
+		return bundle.Rendered{}, err
+	}
+	defer a.dropInvalid(history)
+	defer history.Trim()
+	return history.ObjectsOf(ctx, revision)
 }
 
 // Begun is the revision that was begun and has not been finished; nil if there is none.

@@ -1,7 +1,10 @@
 package applier
 
 import (
+	"context"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
@@ -23,4 +26,9 @@ func (a *Applier) UseSmallChunks(t *testing.T) {
 // empty for none.
 func (a *Applier) KnownVersion(extension string, key object.Key) string {
 	return a.known(extension).NotDrifted()[key].Version
+}
+
+// LastLine is the last line that a hook has logged; empty if it cannot be had.
+func (a *Applier) LastLine(ctx context.Context, owner object.Owner, live *unstructured.Unstructured) string {
+	return a.lastLine(ctx, owner, live)
 }

@@ -24,7 +24,7 @@ func (a *Applier) Foresee(ctx context.Context, owner object.Owner, desired insta
 	}
 	defer a.dropInvalid(history)
 	defer history.Trim()
-	owned, before, err := contentOf(ctx, owner, history, desired)
+	owned, before, err := a.contentOf(ctx, owner, history, desired)
 	if err != nil {
 		return installation.Prospect{}, err
 	}
@@ -34,7 +34,7 @@ func (a *Applier) Foresee(ctx context.Context, owner object.Owner, desired insta
 	}
 	var found installation.Prospect
 	desired.Preflight.Growth = preflight.Growth{Withheld: true} // or else nothing is said of what grows
-	_, err = a.checkPermissions(ctx, owner, desired, before)
+	_, err = a.checkPermissions(ctx, history, desired, before)
 	missing, isMissing := errors.AsType[*permission.MissingError](err)
 	growth, isGrowth := errors.AsType[*preflight.ApprovalError](err)
 	switch {
@@ -46,6 +46,9 @@ func (a *Applier) Foresee(ctx context.Context, owner object.Owner, desired insta
 		return installation.Prospect{}, err
 	}
 	found.Trials = planner.Foresee(ctx, planned)
+	if found.Conflicts, err = a.groupConflicts(ctx, planned); err != nil {
+		return installation.Prospect{}, err
+	}
 	found.Verdict, err = a.judgeDefinitions(ctx, desired.Preflight, planned)
 	return found, err
 }

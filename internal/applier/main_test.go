@@ -143,7 +143,8 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		}
 		if r.answer != nil {
 			if body := r.answer(req); body != "" {
-				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+				header := http.Header{"Content-Type": []string{"application/json"}}
+				return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 			}
 		}
 		return next.RoundTrip(req)
@@ -200,6 +201,7 @@ type fixture struct {
 	changed  chan string
 	mapper   meta.RESTMapper // if set, instead of one that never forgets
 	shares   bool            // says that its controller may watch content itself, from the next restart on
+	lacking  string          // namespace, as far as is known
 	later    atomic.Int64    // nanoseconds by which the applier's clock is ahead
 }
 
@@ -310,6 +312,7 @@ func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
 		Mapper:          mapper,
 		SystemNamespace: systemNamespace,
 		Changed:         func(extension string) { f.changed <- extension },
+		LacksNamespace:  func(_ context.Context, namespace string) bool { return namespace != "" && namespace == f.lacking },
 		Now:             func() time.Time { return time.Now().Add(time.Duration(f.later.Load())) },
 	})
 	if err != nil {

@@ -29,6 +29,11 @@ type memory struct {
 	// suspended, or this process began.
 	renewing bool
 
+	// refused are the namespaces that were lacking when the last try of a revision failed for
+	// them, and lacking those that were when all objects elsewhere were read: what is in them
+	// is not known, and there is nothing to try until one of them is there.
+	refused, lacking []string
+
 	// diagnoses are why workloads do not serve.
 	diagnoses diagnoses
 
@@ -40,6 +45,15 @@ type memory struct {
 
 	// state is what the release records say; nil until they were read.
 	state *installation.State
+
+	// begun are the hooks before the content of a revision that was begun, and due those after
+	// that of what is installed, as they were when one of them was to be waited for; nil if they
+	// are to be read.
+	begun *begunHooks
+	due   *release.Hooks
+
+	// noDeleteHooks says, where state does not, that there are no hooks for the deletion.
+	noDeleteHooks bool
 
 	// size is that of the record of what is installed, in bytes.
 	size int
@@ -146,10 +160,19 @@ func (a *Applier) history(ctx context.Context, owner object.Owner) (*release.His
 	return loaded, nil
 }
 
+// lackingErr says which namespaces were lacking when all objects elsewhere were read; nil for
+// none.
+func (m *memory) lackingErr() error {
+	if len(m.lacking) == 0 {
+		return nil
+	}
+	return &object.MissingNamespacesError{Namespaces: m.lacking}
+}
+
 // invalidate drops what is known of the release and of all objects. It is called before the
 // first write of an operation, and when somebody else may have written records.
 func (m *memory) invalidate() {
-	m.state = nil
+	m.state, m.lacking = nil, nil
 	m.drift.LookAtAll()
 }
 

@@ -37,7 +37,11 @@ func (a *Applier) Orphan(ctx context.Context, owner object.Owner) error {
 	if err != nil {
 		return err
 	}
-	known, err := object.Known(a.config.Mapper, owner, before)
+	hooks, err := history.HookObjects(ctx)
+	if err != nil {
+		return err
+	}
+	known, err := object.Known(a.config.Mapper, owner, append(before, hooks...))
 	if err != nil {
 		return err
 	}

@@ -155,6 +155,9 @@ func controllers(objects ...metav1.Object) []types.UID {
 func TestAnotherExtensionOfTheSameName(t *testing.T) {
 	t.Parallel()
 	same := func(*object.Owner) {}
+	named := func(image string) func(*object.Owner) { // of which nobody knows yet which package it is of
+		return func(e *object.Owner) { e.Package, e.Image = "", image }
+	}
 	tests := map[string]struct {
 		change    func(*object.Owner)
 		installed string
@@ -162,6 +165,9 @@ func TestAnotherExtensionOfTheSameName(t *testing.T) {
 	}{
 		"same release":    {change: same, installed: "1.1.0", revisions: []string{"1", "2", "3"}},
 		"another package": {change: func(e *object.Owner) { e.Package = "q" }, revisions: []string{"1", "2", "3"}},
+		"a named image":   {change: named("registry.test/p:v1.1.0"), installed: "1.1.0", revisions: []string{"1", "2", "3"}},
+		"another image":   {change: named("registry.test/p:v1.0.0"), revisions: []string{"1", "2", "3"}},
+		"no image":        {change: named(""), revisions: []string{"1", "2", "3"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -211,6 +217,33 @@ func TestAnotherExtensionOfTheSameName(t *testing.T) {
 				t.Errorf("b = %+v: it goes with the upgrade only if it was installed before", kept)
 			}
 		})
+	}
+}
+
+// TestRecordsOfANamedImageAreAdoptedLate has a process know which package a named image is of
+// that the one before did not: what was installed last stays installed.
+func TestRecordsOfANamedImageAreAdoptedLate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "adopted-late")
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		f.apply(t, version, configMap("a", version))
+	}
+	records := f.allRecords(t)
+	if err := admin.Delete(t.Context(), &records[0]); err != nil {
+		t.Fatal(err)
+	}
+	f.restart(t)
+	f.replaceExtension(t, func(e *object.Owner) { e.Package, e.Image = "", "registry.test/other:v1" })
+	f.apply(t, "0.9.0", configMap("a", "0.9.0"))
+	f.owner.Package = "p"
+	f.restart(t)
+	if got := installed(f.observe(t)); got != "0.9.0" {
+		t.Errorf("installed is %q", got)
+	}
+	for _, secret := range f.allRecords(t) {
+		if diff := cmp.Diff([]types.UID{f.owner.UID}, controllers(&secret)); diff != "" {
+			t.Errorf("controllers of %s (-want +got):\n%s", secret.Name, diff)
+		}
 	}
 }
 

@@ -2,17 +2,22 @@ package applier
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -20,8 +25,18 @@ import (
 
 // checkPermissions asks, as the ServiceAccount, for the rights to all of an
 // operation.
-func (a *Applier) checkPermissions(ctx context.Context, owner object.Owner, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+func (a *Applier) checkPermissions(ctx context.Context, history *release.History, desired installation.Desired, before []*unstructured.Unstructured) (notes []string, err error) {
+	owner := history.Owner()
 	clients, err := a.permissionClients(owner.Account())
+	if err != nil {
+		return nil, err
+	}
+	hooksBefore, err := history.InstalledHooks(ctx)
+	// Of hooks that cannot be read it is not known what they gave: all of it counts as new.
+	if _, isUnreadable := errors.AsType[*release.UnreadableHooksError](err); err != nil && !isUnreadable {
+		return nil, err
+	}
+	givenUp, err := givenUpBy(ctx, history, desired.Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -30,9 +45,25 @@ func (a *Applier) checkPermissions(ctx context.Context, owner object.Owner, desi
 		Subject: permission.Subject{
 			Extension: owner.Name, Namespace: owner.Namespace, ServiceAccount: owner.ServiceAccount,
 		},
-		Content: permission.Content{Wanted: desired.Objects, Before: before, Replaceable: owner.Replaceable},
+		Content: permission.Content{
+			Wanted: desired.Objects, Hooks: hook.WithoutTests(desired.Hooks), GivenUp: givenUp, Before: before, HooksBefore: hook.WithoutTests(hooksBefore),
+			Replaceable: owner.Replaceable,
+		},
 		Version: desired.Bundle.Version,
 	})
+}
+
+// givenUpBy are the hooks of another revision that may run while one is to be applied.
+func givenUpBy(ctx context.Context, history *release.History, wanted installation.Revision) ([]hook.Hook, error) {
+	own, err := history.BegunHooks(ctx, wanted)
+	if err != nil || own != nil {
+		return nil, err
+	}
+	waiting, err := history.WaitingHooks(ctx)
+	if err != nil || waiting == nil {
+		return nil, err
+	}
+	return waiting.Due[waiting.Progress.Done : waiting.Progress.Done+1], nil
 }
 
 func (a *Applier) permissionClients(account types.NamespacedName) (permission.Clients, error) {
@@ -42,6 +73,24 @@ func (a *Applier) permissionClients(account types.NamespacedName) (permission.Cl
 	}
 	rbac, err := impersonation.As(a.clients, account, rbacv1client.NewForConfigAndClient)
 	return permission.Clients{Authorization: authorization, RBAC: rbac}, err
+}
+
+// checkGroups fails with [*object.ConflictError] if the plan registers APIs of groups that the
+// cluster or another extension serves. It makes no request if there is nothing to register.
+func (a *Applier) checkGroups(ctx context.Context, planned *plan.Plan) error {
+	conflicts, err := a.groupConflicts(ctx, planned)
+	if err != nil || len(conflicts) == 0 {
+		return err
+	}
+	return &object.ConflictError{Claimant: planned.Owner, Conflicts: conflicts}
+}
+
+func (a *Applier) groupConflicts(ctx context.Context, planned *plan.Plan) ([]object.Conflict, error) {
+	client, err := impersonation.Listing(a.clients, metadata.NewForConfigAndClient)
+	if err != nil {
+		return nil, err
+	}
+	return usage.GroupConflicts(ctx, client, planned.Owner, planned.Registered())
 }
 
 // checkDefinitions asks what the plan does to definitions that exist and to what

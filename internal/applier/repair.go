@@ -2,8 +2,12 @@ package applier
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/drift"
@@ -24,7 +28,8 @@ import (
 // seldom, see [installation.Result]. It fails with [*object.ConflictError] for objects that the
 // extension no longer owns, and leaves them as they are. It fails with
 // [*object.UnknownKindsError] for objects of kinds that the cluster does not serve any
-// more, after all others were repaired. It fails with [object.ErrOwnerGone] if there is
+// more, and with [*object.MissingNamespacesError] for those in namespaces that are lacking,
+// after all others were repaired. It fails with [object.ErrOwnerGone] if there is
 // something to write for an extension that is being deleted. With [turn.ErrWait] it has
 // done nothing.
 func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.Result, error) {
@@ -34,8 +39,9 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	if err != nil {
 		return installation.Result{}, err
 	}
+	memory := a.memory(owner)
 	if extent.isEmpty() {
-		return a.result(owner, plan.Progress{}), nil
+		return a.result(owner, plan.Progress{}), memory.lackingErr()
 	}
 	if extent.size() > largeRepair {
 		if err := turn.Take(ctx); err != nil {
@@ -47,19 +53,13 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	if err != nil {
 		return installation.Result{}, err
 	}
-	objects, unserved := object.Served(a.config.Mapper, extent.objects)
-	if !extent.all {
-		if objects, err = planner.Only(objects, extent.some); err != nil {
-			return installation.Result{}, err
-		}
-	}
-	planned, err := planner.PlanRepair(ctx, objects, extent.tried)
+	planned, left, err := a.planRepair(ctx, planner, extent)
 	if err != nil {
 		return installation.Result{}, err
 	}
 	executor := planner.Executor()
-	kept, err := a.restore(ctx, executor, planned)
-	repaired := executor.Repaired(isFirst)
+	kept, err := a.restore(ctx, owner, executor, planned, extent.objects)
+	repaired := executor.Repaired(isFirst, known.IsPutOff)
 	known.NoteRepairs(repaired, now)
 	if err != nil {
 		failed := resultOf(executor.Progress)
@@ -69,16 +69,31 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	known.Rest(now)
 	switch {
 	case !extent.all:
-		known.SettleSome(executor.Progress.Left.Live, kept)
-	case unserved == nil: // until all of them are known, none is
+		a.settleSome(owner, known, executor.Progress.Left, kept)
+	case left == nil, !meta.IsNoMatchError(left): // until all of them are known that can be there, none is
 		a.settle(owner, known, executor.Progress.Left, kept)
+		memory.lacking = namespacesIn(left)
 	}
 	if extent.all && !extent.watched {
 		a.watch(owner, planned.Items(), executor.Progress.Left.Since())
 	}
 	result := a.result(owner, executor.Progress)
 	result.Differences, result.Warnings = repaired, warnings.Texts()
-	return result, unserved
+	return result, left
+}
+
+// planRepair leaves out what cannot be there, and gives why.
+func (a *Applier) planRepair(ctx context.Context, planner *plan.Planner, extent extent) (planned *plan.Plan, left, err error) {
+	elsewhere, missing := object.OutsideLacking(a.lacks(ctx), extent.objects)
+	objects, unserved := object.Served(a.config.Mapper, elsewhere)
+	if !extent.all {
+		if objects, err = planner.Only(objects, extent.some); err != nil {
+			return nil, nil, err
+		}
+	}
+	tried, _ := object.OutsideLacking(a.lacks(ctx), extent.tried) // nobody wants these
+	planned, err = planner.PlanRepair(ctx, objects, tried)
+	return planned, errors.Join(unserved, missing), err
 }
 
 // extent is which objects a repair reads.
@@ -120,6 +135,9 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 		!now.Before(memory.nextConfirm()) && a.watches.Unconfirmed(owner.Name) {
 		found.all = true
 	}
+	if slices.ContainsFunc(memory.lacking, func(namespace string) bool { return !a.config.LacksNamespace(ctx, namespace) }) {
+		found.all = true
+	}
 	if found.isEmpty() {
 		return found, nil
 	}
@@ -135,11 +153,20 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	return found, nil
 }
 
-func (a *Applier) restore(ctx context.Context, executor *plan.Executor, planned *plan.Plan) (drift.Certificates, error) {
+// restore carries out the plan for objects of a release, which are all of it.
+func (a *Applier) restore(ctx context.Context, owner object.Owner, executor *plan.Executor, planned *plan.Plan, release []*unstructured.Unstructured) (drift.Certificates, error) {
 	if err := executor.Execute(ctx, planned); err != nil {
 		return drift.Certificates{}, err
 	}
-	return a.certify(ctx, executor, planned.Steps)
+	kept, err := a.certify(ctx, executor, planned.Steps)
+	if err != nil {
+		return drift.Certificates{}, err
+	}
+	items := func() ([]object.Item, error) {
+		known, err := object.Known(a.config.Mapper, owner, release)
+		return slices.Collect(maps.Values(known)), err
+	}
+	return kept, a.register(ctx, executor, planned, items, a.memory(owner).drift)
 }
 
 func (a *Applier) installed(ctx context.Context, owner object.Owner) (*release.Installed, error) {

@@ -19,16 +19,16 @@ const maxInitialSync = 5 * time.Second
 // fingerprints from the record, starts the watches, and waits for their initial sync. It
 // makes no other request. If an object is not reported in time, all objects are to be
 // read. What has to do with certificates that the controller keeps has no fingerprint, and is
-// to be read too. It reports whether the objects are watched now.
+// to be read too, as API services are. It reports whether the objects are watched now.
 func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed *release.Installed) (watched bool) {
 	items, err := object.Items(a.config.Mapper, owner, installed.Objects)
 	if err != nil {
 		return false // said by whoever reads the objects
 	}
-	var keys, certified []object.Key
+	var keys, unprinted []object.Key
 	for _, item := range items {
-		if webhookcert.Concerns(item.Object) {
-			certified = append(certified, item.Key)
+		if isReadAtStart(item) {
+			unprinted = append(unprinted, item.Key)
 		} else {
 			keys = append(keys, item.Key)
 		}
@@ -37,7 +37,7 @@ func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed
 	if prints == nil {
 		return false
 	}
-	for _, key := range certified {
+	for _, key := range unprinted {
 		prints[key] = object.Fingerprint{} // that of no object: it is read, however it is reported
 	}
 	known := a.memory(owner).drift
@@ -54,4 +54,9 @@ func (a *Applier) initialSync(ctx context.Context, owner object.Owner, installed
 	}
 	known.EndInitialSync(a.config.Now())
 	return true
+}
+
+// isReadAtStart says of an object that the record has no fingerprint of it.
+func isReadAtStart(item object.Item) bool {
+	return webhookcert.Concerns(item.Object) || item.Key.GroupKind == object.APIServiceKind
 }

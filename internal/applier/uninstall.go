@@ -232,11 +232,40 @@ func (a *Applier) DeleteWorkloads(ctx context.Context, owner object.Owner) (left
 	if err != nil {
 		return nil, err
 	}
+	content = slices.DeleteFunc(content, func(one deletable) bool { return one.key.GroupKind != health.DeploymentKind })
+	return deleteOwned(ctx, client, owner, content)
+}
+
+// DeleteContent deletes all that an extension owns of what it has installed, and names what is not
+// gone yet. What has other owners stays. It reads and deletes as the ServiceAccount. It fails with
+// [object.ErrOwnerGone] if the content is to stay by now.
+func (a *Applier) DeleteContent(ctx context.Context, owner object.Owner) (left []string, err error) {
+	content, err := a.recordedContent(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.confirm(ctx, owner); err != nil {
+		return nil, err
+	}
+	history, err := a.histories.AsIs(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	if err := history.BeginDeletion(ctx); err != nil {
+		return nil, err
+	}
+	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)
+	if err != nil {
+		return nil, err
+	}
+	left, err = deleteOwned(ctx, client, owner, content)
+	return left, object.AsRightsError(err)
+}
+
+// deleteOwned names what is not gone yet.
+func deleteOwned(ctx context.Context, client metadata.Interface, owner object.Owner, content []deletable) (left []string, err error) {
 	for _, one := range content {
-		if one.key.GroupKind != health.DeploymentKind {
-			continue
-		}
-		found, err := deleteWorkload(ctx, client, owner, one)
+		found, err := deleteOne(ctx, client, owner, one)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", one.key, err)
 		}
@@ -247,17 +276,14 @@ func (a *Applier) DeleteWorkloads(ctx context.Context, owner object.Owner) (left
 	return left, nil
 }
 
-// deleteWorkload is nil for what is gone, or belongs to others.
-func deleteWorkload(ctx context.Context, client metadata.Interface, owner object.Owner, one deletable) (*remainingObject, error) {
+// deleteOne is nil for what is gone, or belongs to others as well.
+func deleteOne(ctx context.Context, client metadata.Interface, owner object.Owner, one deletable) (*remainingObject, error) {
 	live, err := one.read(ctx, client)
-	if apierrors.IsNotFound(err) || err == nil && !owner.IsOwnerOf(live) {
+	if apierrors.IsNotFound(err) || err == nil && (!owner.IsOwnerOf(live) || owner.SharesWithOthers(live)) {
 		return nil, nil
 	}
 	if err == nil && live.DeletionTimestamp == nil {
-		foreground := metav1.DeletePropagationForeground // until its pods are gone
-		err = client.Resource(one.resource).Namespace(one.key.Namespace).Delete(ctx, one.key.Name, metav1.DeleteOptions{
-			PropagationPolicy: &foreground, Preconditions: metav1.NewUIDPreconditions(string(live.UID)),
-		})
+		err = client.Resource(one.resource).Namespace(one.key.Namespace).Delete(ctx, one.key.Name, object.InForeground(live))
 	}
 	switch {
 	case apierrors.IsNotFound(err):

@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -338,13 +339,16 @@ func TestSharedDefinitionsStay(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = admin.Delete(context.Background(), other) })
 	definition := definitionIn(t, group)
-	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
-		t.Fatal(err)
-	}
-	definition.SetOwnerReferences(append(definition.GetOwnerReferences(), metav1.OwnerReference{
-		APIVersion: other.GetAPIVersion(), Kind: other.GetKind(), Name: other.GetName(), UID: other.GetUID(),
-	}))
-	if err := admin.Update(t.Context(), definition); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the API server writes its status
+		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
+			return err
+		}
+		definition.SetOwnerReferences(append(definition.GetOwnerReferences(), metav1.OwnerReference{
+			APIVersion: other.GetAPIVersion(), Kind: other.GetKind(), Name: other.GetName(), UID: other.GetUID(),
+		}))
+		return admin.Update(t.Context(), definition)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	one := parcelIn(group, "default", "one")

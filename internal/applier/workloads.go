@@ -18,7 +18,10 @@ func (a *Applier) Workloads(owner object.Owner) ([]health.Workload, bool) {
 	if looked.IsZero() {
 		return known.Workloads(), false
 	}
-	if a.config.Now().Sub(looked) > maxUnseen && slices.Contains(a.watches.Denied(owner.Name), health.DeploymentKind.String()) {
+	isUnseen := func(kind string) bool {
+		return kind == health.DeploymentKind.String() || kind == object.APIServiceKind.String()
+	}
+	if a.config.Now().Sub(looked) > maxUnseen && slices.ContainsFunc(a.watches.Denied(owner.Name), isUnseen) {
 		return health.Unseen(known.Workloads()), true
 	}
 	return memory.diagnoses.explain(known.Workloads()), true

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // allocated is how many bytes a function takes, those that it gives back included.
@@ -81,7 +82,7 @@ func TestTolerationsTakeLinearly(t *testing.T) { //nolint:paralleltest // it mea
 			t.Fatal(err)
 		}
 		return allocated(func() {
-			objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config})
+			objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config}))
 			if err != nil || len(objects) != 1 {
 				t.Errorf("objects %v, err = %v", objects, err)
 			}
@@ -135,6 +136,39 @@ func TestCopiesOfANameAreBounded(t *testing.T) {
 	}
 }
 
+// TestCopiesOfRolesAreBounded: each of several namespaces has one.
+func TestCopiesOfRolesAreBounded(t *testing.T) {
+	t.Parallel()
+	watching := func(count int) string {
+		names := make([]string, count)
+		for i := range names {
+			names[i] = fmt.Sprintf("n-%d", i)
+		}
+		return "watchNamespaces: [" + strings.Join(names, ",") + "]"
+	}
+	tests := map[string]struct {
+		roles, namespaces int
+		want              string
+	}{
+		"many namespaces":          {roles: 100, namespaces: bundle.MaxWatchNamespaces},
+		"many roles":               {roles: 1000, namespaces: 2},
+		"many roles, for one":      {roles: 20_000, namespaces: 1},
+		"many roles, often":        {roles: 1000, namespaces: 20, want: `field "watchNamespaces" has 20 namespaces: each gets the 1000 roles of the bundle, of 1063001 bytes, and all copies may have 16777216; name fewer`},
+		"too many roles for a few": {roles: 10_000, namespaces: 2, want: "all copies may have 16777216; name fewer"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := bundleSupporting("M")
+			b.CSV.Spec.InstallStrategy.StrategySpec.Permissions = make([]operatorsv1alpha1.StrategyDeploymentPermissions, tc.roles)
+			err := render(t, b, watching(tc.namespaces))
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("err = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
 // TestDeploymentsAreBounded: each of them gets the annotations of the bundle.
 func TestDeploymentsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
 	annotations := map[string]string{}
@@ -164,6 +198,30 @@ func TestDeploymentsAreBounded(t *testing.T) { //nolint:paralleltest // it measu
 				t.Errorf("it takes %d bytes, at most %d are right", taken, limit)
 			}
 		})
+	}
+}
+
+// TestAPIServicesAreBounded: the cluster asks all of them again and again.
+func TestAPIServicesAreBounded(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[int]string{
+		bundle.MaxAPIServices:     "",
+		bundle.MaxAPIServices + 1: "invalid bundle: spec.apiservicedefinitions.owned: 129 API services, more than 128",
+	} {
+		b := bundleSupporting("A")
+		b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "gardener"}}
+		for i := range count {
+			b.CSV.Spec.APIServiceDefinitions.Owned = append(b.CSV.Spec.APIServiceDefinitions.Owned, operatorsv1alpha1.APIServiceDescription{
+				Name: "plants", Group: "garden.test", Version: fmt.Sprintf("v%d", i), DeploymentName: "gardener",
+			})
+		}
+		got := ""
+		if err := b.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%d API services: err = %q, want %q", count, got, want)
+		}
 	}
 }
 

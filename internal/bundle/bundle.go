@@ -7,20 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Format is how the files of a bundle are to be understood. A bundle declares
-// it; it is never guessed from what is in the files.
-type Format string
-
-const (
-	// RegistryV1 is a ClusterServiceVersion with definitions and a few kinds of
-	// other manifests. It is the format of a bundle that declares none or one
-	// that is not known, as all published bundles were always read.
-	RegistryV1 Format = "registry+v1"
-
-	// PlainV0 is any objects, applied as they are.
-	PlainV0 Format = "plain+v0"
-)
-
 // Bundle is a bundle as read from its files. Nothing in this
 // package changes a Bundle after [Parse] returned it, so one may be rendered
 // many times and by several goroutines.
@@ -41,12 +27,20 @@ type Bundle struct {
 	// Others are all other manifests, in the order of the files, as authored.
 	Others []unstructured.Unstructured
 
+	// Chart of a Helm chart; nil for a bundle of another format.
+	Chart *Chart
+
+	// Properties and Dependencies as metadata/properties.yaml and
+	// metadata/dependencies.yaml have them.
+	Properties   []Property
+	Dependencies []Property
+
 	files map[manifestKey]string
 }
 
 // manifestKey identifies a manifest inside a bundle. The namespace is part of
-// it in a plain bundle alone: whatever another one ships goes to the cluster or
-// to one namespace, that of the installation.
+// it where a bundle takes any object: whatever another one ships goes to the
+// cluster or to one namespace, that of the installation.
 type manifestKey struct {
 	schema.GroupKind
 	namespace, name string
@@ -64,19 +58,27 @@ func crdKey(name string) manifestKey {
 
 func (b *Bundle) keyOf(object *unstructured.Unstructured) manifestKey {
 	key := manifestKey{GroupKind: object.GroupVersionKind().GroupKind(), name: object.GetName()}
-	if b.isPlain() {
+	if b.format().takesAnyObject() {
 		key.namespace = object.GetNamespace()
 	}
 	return key
 }
 
-func (b *Bundle) isPlain() bool {
-	return b.Format == PlainV0
+// NeedsCertificates says that rendering the bundle takes a [CertificateProvider].
+func (b *Bundle) NeedsCertificates() bool {
+	return b.servedWithCertificates() != ""
 }
 
-// HasWebhooks says that rendering the bundle takes a [CertificateProvider].
-func (b *Bundle) HasWebhooks() bool {
-	return len(b.CSV.Spec.WebhookDefinitions) > 0
+// servedWithCertificates is what of the bundle takes a certificate; empty for nothing.
+func (b *Bundle) servedWithCertificates() string {
+	switch {
+	case len(b.CSV.Spec.WebhookDefinitions) > 0:
+		return "webhookDefinitions"
+	case len(b.ownedAPIs()) > 0:
+		return "apiServiceDefinitions"
+	default:
+		return ""
+	}
 }
 
 func (b *Bundle) csvFile() string {

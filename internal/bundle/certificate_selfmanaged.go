@@ -14,7 +14,7 @@ const (
 	// for these names of a server, which are separated by commas.
 	AnnotationCertificateNames = "olm.operatorframework.io/certificate-names"
 
-	// AnnotationInjectCAFrom, on what calls a webhook, has it trust the
+	// AnnotationInjectCAFrom, on what calls a webhook or an API service, has it trust the
 	// certificate in a Secret, given as namespace/name.
 	AnnotationInjectCAFrom = "olm.operatorframework.io/inject-ca-from"
 )

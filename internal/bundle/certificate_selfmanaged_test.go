@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // TestSelfManagedCorpus: who issues certificates changes nothing in real bundles
@@ -30,11 +31,11 @@ func TestSelfManagedCorpus(t *testing.T) {
 		if err != nil || len(b.CSV.Spec.WebhookDefinitions) == 0 {
 			continue
 		}
-		theirs, err := bundle.Render(b, bundle.Options{InstallNamespace: installNamespace, Certificates: bundle.CertManager})
+		theirs, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: installNamespace, Certificates: bundle.CertManager}))
 		if err != nil {
 			continue // refused whoever issues certificates
 		}
-		ours, err := bundle.Render(b, bundle.Options{InstallNamespace: installNamespace, Certificates: bundle.SelfManaged})
+		ours, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: installNamespace, Certificates: bundle.SelfManaged}))
 		if err != nil {
 			t.Errorf("%s: %v", version, err)
 			continue

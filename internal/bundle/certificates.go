@@ -5,12 +5,12 @@ import (
 )
 
 // CertificateProvider says who issues the serving certificates of webhooks and
-// tells the API server whom to trust.
+// API services, and tells the API server whom to trust.
 type CertificateProvider string
 
 // What can issue certificates.
 const (
-	// NoCertificates makes bundles with webhooks unsupported.
+	// NoCertificates makes bundles with webhooks or API services unsupported.
 	NoCertificates CertificateProvider = ""
 
 	// CertManager is https://cert-manager.io.
@@ -27,10 +27,10 @@ const (
 // certificates is what differs between providers. All of them keep the
 // certificate of a deployment in the Secret named by [certificateName].
 type certificates interface {
-	// injectAnnotations, on what calls a webhook, have the CA put into it.
+	// injectAnnotations, on what calls a deployment, have the CA put into it.
 	injectAnnotations(namespace, certificate string) map[string]string
 
-	// serviceAnnotations, on a webhook's Service, have a certificate issued.
+	// serviceAnnotations, on the Service of a deployment, have a certificate issued.
 	serviceAnnotations(certificate string) map[string]string
 
 	// objects have a certificate issued for the Service of a deployment.

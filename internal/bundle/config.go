@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -11,9 +12,11 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// Keys of the configuration of a registry+v1 bundle. A plain one has none.
+// Keys of the configuration of a registry+v1 bundle. A plain one has none. The first two are
+// those for the namespace that an operator watches, and for several.
 const (
-	keyWatchNamespace         = "watchNamespace"
+	KeyWatchNamespace         = "watchNamespace"
+	KeyWatchNamespaces        = "watchNamespaces"
 	keyDeploymentConfig       = "deploymentConfig"
 	keyAggregatedClusterRoles = "aggregatedClusterRoles"
 	keyOperatorConditions     = "operatorConditions"
@@ -27,13 +30,10 @@ const (
 // An unknown key is refused wherever it is: what is ignored today looks as if
 // it worked.
 func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, error) {
-	if !b.isPlain() {
-		v := validator{bundle: b}
-		v.installModes()
-		if err := v.err(); err != nil {
-			return Config{}, err
-		}
-	}
+	return b.format().parseConfig(b, installNamespace, inline)
+}
+
+func parseOperatorConfig(b *Bundle, installNamespace string, inline []byte) (Config, error) {
 	value, err := decodeConfig(inline)
 	if err != nil {
 		return Config{}, err
@@ -61,27 +61,48 @@ func ParseConfig(b *Bundle, installNamespace string, inline []byte) (Config, err
 	}
 	aggregated, _ := object[keyAggregatedClusterRoles].(bool)
 	conditions, _ := object[keyOperatorConditions].(bool)
-	watch, _ := object[keyWatchNamespace].(string)
 	return Config{
-		WatchNamespace: watch, Deployment: deployment, AggregatedClusterRoles: aggregated, OperatorConditions: conditions,
+		WatchNamespaces: watchedIn(object), Deployment: deployment, AggregatedClusterRoles: aggregated, OperatorConditions: conditions,
 	}, nil
 }
 
-// watchProblem is empty when a configuration names a namespace as the bundle
-// needs it, or when the schema has already found it wanting.
+// watchProblem is empty when a configuration names namespaces as the bundle
+// needs them, or when the schema has already found it wanting.
 func (b *Bundle) watchProblem(object map[string]any, installNamespace string) string {
-	watch, given := object[keyWatchNamespace]
-	text, _ := watch.(string)
+	_, one := object[KeyWatchNamespace]
+	_, several := object[KeyWatchNamespaces]
+	watch := watchedIn(object)
 	switch {
-	case object == nil, !b.hasWatchNamespace():
+	case object == nil, !b.hasWatchNamespace() && !b.hasWatchNamespaces():
 		return ""
-	case !given && b.needsWatchNamespace():
+	case one && several:
+		return fmt.Sprintf("fields %q and %q exclude each other", KeyWatchNamespace, KeyWatchNamespaces)
+	case !one && !several && b.needsWatchNamespace():
 		return b.missingWatchNamespace()
-	case text == "":
+	case len(watch) == 0, len(watch) > MaxWatchNamespaces, one && !b.hasWatchNamespace():
 		return ""
+	case one:
+		return b.watchNamespaceProblem(KeyWatchNamespace, watch[0], installNamespace)
 	default:
-		return b.watchNamespaceProblem(text, installNamespace)
+		return b.watchNamespacesProblem(watch, installNamespace)
 	}
+}
+
+// watchedIn are the namespaces that a configuration names, sorted; nil for none, and for what
+// its schema does not take.
+func watchedIn(object map[string]any) []string {
+	if one, _ := object[KeyWatchNamespace].(string); one != "" {
+		return []string{one}
+	}
+	list, _ := object[KeyWatchNamespaces].([]any)
+	var names []string
+	for _, item := range list {
+		if name, _ := item.(string); name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // decodeConfig returns an empty map for no configuration.
@@ -111,17 +132,29 @@ func dropNulls(b *Bundle, object map[string]any) {
 	}
 }
 
-// hasWatchNamespace is false for a plain bundle, and for a bundle that leaves no choice but all
-// namespaces.
+// hasWatchNamespace is false for a bundle without install modes, and for one that can
+// neither watch its own namespace alone nor another one.
 func (b *Bundle) hasWatchNamespace() bool {
 	return b.supports(operatorsv1alpha1.InstallModeTypeOwnNamespace) ||
 		b.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace)
 }
 
-// needsWatchNamespace is true when the bundle has no default for it.
+// hasWatchNamespaces says that the bundle can watch several. Where it cannot, but one, a list
+// of one is taken.
+func (b *Bundle) hasWatchNamespaces() bool {
+	return b.supports(operatorsv1alpha1.InstallModeTypeMultiNamespace)
+}
+
+// needsWatchNamespace is true when the bundle has no default for what it watches: it does not
+// support all namespaces, and something else than its own one.
 func (b *Bundle) needsWatchNamespace() bool {
-	return b.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace) &&
-		!b.supports(operatorsv1alpha1.InstallModeTypeAllNamespaces)
+	switch {
+	case b.supports(operatorsv1alpha1.InstallModeTypeAllNamespaces):
+		return false
+	case b.supports(operatorsv1alpha1.InstallModeTypeSingleNamespace):
+		return true
+	}
+	return b.hasWatchNamespaces() && !b.supports(operatorsv1alpha1.InstallModeTypeOwnNamespace)
 }
 
 func decodeDeploymentConfig(value any) (*DeploymentConfig, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -27,17 +28,17 @@ const formatQuantity = "quantity"
 
 // configProblems holds a decoded configuration against what the bundle takes.
 func configProblems(b *Bundle, value any) ([]string, error) {
-	problems, err := schemaProblems(configSchema(b), value)
+	problems, err := schemaProblems(b, configSchema(b), value)
 	if err != nil {
 		return nil, err
 	}
 	object, _ := value.(map[string]any)
-	if deployment, ok := object[keyDeploymentConfig]; ok && !b.isPlain() {
+	if deployment, ok := object[keyDeploymentConfig]; ok {
 		schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(deploymentConfigSchema))
 		if err != nil {
 			return nil, fmt.Errorf("decoding the schema of %s: %w", keyDeploymentConfig, err)
 		}
-		found, err := schemaProblems(schema, deployment, keyDeploymentConfig)
+		found, err := schemaProblems(b, schema, deployment, keyDeploymentConfig)
 		if err != nil {
 			return nil, err
 		}
@@ -48,10 +49,15 @@ func configProblems(b *Bundle, value any) ([]string, error) {
 
 // ConfigSchema is what the configuration of a bundle looks like, for people and for what makes
 // forms: a JSON schema of draft 7. What no schema has words for is told by [ParseConfig] alone.
-// The error is one of our own schema.
+// A list of namespaces is in it only where there can be several. The error is one of our own
+// schema.
 func ConfigSchema(b *Bundle) (map[string]any, error) {
 	schema := configSchema(b)
 	properties := configProperties(b)
+	if !b.hasWatchNamespaces() {
+		delete(properties, KeyWatchNamespaces)
+		schema["properties"] = properties
+	}
 	if _, has := properties[keyDeploymentConfig]; !has {
 		return schema, nil
 	}
@@ -82,20 +88,29 @@ func configSchema(b *Bundle) map[string]any {
 }
 
 func configProperties(b *Bundle) map[string]any {
-	if b.isPlain() {
-		return map[string]any{}
-	}
+	return b.format().configProperties(b)
+}
+
+// operatorProperties are the keys by which an operator is configured.
+func operatorProperties(b *Bundle) map[string]any {
 	properties := map[string]any{
 		keyDeploymentConfig:       true,
 		keyAggregatedClusterRoles: map[string]any{"type": "boolean"},
 		keyOperatorConditions:     map[string]any{"type": "boolean"},
 	}
+	namespace := map[string]any{
+		"type":      "string",
+		"minLength": 1,
+		"maxLength": maxLabelLength,
+		"pattern":   "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+	}
 	if b.hasWatchNamespace() {
-		properties[keyWatchNamespace] = map[string]any{
-			"type":      "string",
-			"minLength": 1,
-			"maxLength": maxLabelLength,
-			"pattern":   "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+		properties[KeyWatchNamespace] = namespace
+	}
+	if b.hasWatchNamespace() || b.hasWatchNamespaces() {
+		// An empty list would say that nothing is watched, and mean everything.
+		properties[KeyWatchNamespaces] = map[string]any{
+			"type": "array", "items": namespace, "minItems": 1, "maxItems": MaxWatchNamespaces, "uniqueItems": true,
 		}
 	}
 	return properties
@@ -103,27 +118,31 @@ func configProperties(b *Bundle) map[string]any {
 
 // schemaProblems describes what is wrong with a value, which lies at a path in
 // the configuration.
-func schemaProblems(document, value any, path ...string) ([]string, error) {
-	// Absolute, or the compiler would look for the working directory.
-	const url = "mem:///schema.json"
-
+func schemaProblems(b *Bundle, document, value any, path ...string) ([]string, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.RegisterFormat(&jsonschema.Format{Name: formatQuantity, Validate: validateQuantity})
 	compiler.AssertFormat()
-	if err := compiler.AddResource(url, document); err != nil {
-		return nil, err
-	}
-	schema, err := compiler.Compile(url)
+	return describer{bundle: b, document: document, parent: path}.problems(compiler, value)
+}
+
+// ValuesProblems describes what is wrong with the values of a chart, which lie at a path in
+// the configuration, by the schema that the chart has for them, of any draft. A schema that
+// cannot be used is an error. Nothing is fetched that it refers to.
+func ValuesProblems(schema []byte, values any, path ...string) ([]string, error) {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return nil, err
 	}
-	var invalid *jsonschema.ValidationError
-	if err := schema.Validate(value); errors.As(err, &invalid) {
-		return describer{document: document, parent: path}.describe(invalid), nil
-	} else if err != nil {
-		return nil, err
-	}
-	return nil, nil
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(noLoader{})
+	return describer{bundle: &Bundle{}, document: document, parent: path}.problems(compiler, values)
+}
+
+// noLoader refuses what lies outside of a schema.
+type noLoader struct{}
+
+func (noLoader) Load(string) (any, error) {
+	return nil, errors.New("nothing outside of a chart is read")
 }
 
 // validateQuantity: numbers are quantities, of other types the schema speaks.
@@ -142,8 +161,30 @@ func validateQuantity(value any) error {
 // describer knows the schema and where in the configuration the value is that
 // was held against it.
 type describer struct {
+	bundle   *Bundle
 	document any
 	parent   []string
+}
+
+// problems of a value, by a compiler that has not seen the schema yet.
+func (d describer) problems(compiler *jsonschema.Compiler, value any) ([]string, error) {
+	// Absolute, or the compiler would look for the working directory.
+	const url = "mem:///schema.json"
+
+	if err := compiler.AddResource(url, d.document); err != nil {
+		return nil, err
+	}
+	schema, err := compiler.Compile(url)
+	if err != nil {
+		return nil, err
+	}
+	var invalid *jsonschema.ValidationError
+	if err := schema.Validate(value); errors.As(err, &invalid) {
+		return d.describe(invalid), nil
+	} else if err != nil {
+		return nil, err
+	}
+	return nil, nil
 }
 
 // describe turns the leaves of the error tree into sentences about one field
@@ -164,7 +205,7 @@ func (d describer) describe(invalid *jsonschema.ValidationError) []string {
 		})
 	case *kind.AdditionalProperties:
 		return describeEach(cause.Properties, func(key string) string {
-			return unknownField(path, key, propertiesAt(d.document, invalid.SchemaURL))
+			return d.unknownField(path, key, propertiesAt(d.document, invalid.SchemaURL))
 		})
 	case *kind.Type:
 		want := strings.Join(cause.Want, " or ")
@@ -174,10 +215,6 @@ func (d describer) describe(invalid *jsonschema.ValidationError) []string {
 		return []string{fmt.Sprintf("invalid type for field %q: got %s, want %s", fieldPath(path), cause.Got, want)}
 	case *kind.Format:
 		return []string{fmt.Sprintf("invalid format for field %q: '%v' is not valid %s: %v", fieldPath(path), cause.Got, cause.Want, cause.Err)}
-	case *kind.MinLength:
-		return []string{fmt.Sprintf("field %q must have minimum length of %d (len=%d)", fieldPath(path), cause.Want, cause.Got)}
-	case *kind.MaxLength:
-		return []string{fmt.Sprintf("field %q must have maximum length of %d (len=%d)", fieldPath(path), cause.Want, cause.Got)}
 	case *kind.Pattern:
 		return []string{fmt.Sprintf("field %q must match pattern %q", fieldPath(path), cause.Want)}
 	case *kind.Enum:
@@ -187,7 +224,26 @@ func (d describer) describe(invalid *jsonschema.ValidationError) []string {
 	case *kind.Maximum:
 		return []string{fmt.Sprintf("field %q must be at most %s", fieldPath(path), cause.Want.RatString())}
 	default:
-		return []string{fmt.Sprintf("invalid value for field %q", fieldPath(path))}
+		return []string{describeSize(path, invalid.ErrorKind)}
+	}
+}
+
+// describeSize is about how long a text or a list is, and about lists that have something twice.
+func describeSize(path []string, found jsonschema.ErrorKind) string {
+	switch cause := found.(type) {
+	case *kind.MinLength:
+		return fmt.Sprintf("field %q must have minimum length of %d (len=%d)", fieldPath(path), cause.Want, cause.Got)
+	case *kind.MaxLength:
+		return fmt.Sprintf("field %q must have maximum length of %d (len=%d)", fieldPath(path), cause.Want, cause.Got)
+	case *kind.MinItems:
+		return fmt.Sprintf("field %q must have at least %d item (len=%d)", fieldPath(path), cause.Want, cause.Got)
+	case *kind.MaxItems:
+		return fmt.Sprintf("field %q must have at most %d items (len=%d)", fieldPath(path), cause.Want, cause.Got)
+	case *kind.UniqueItems:
+		first, second := strconv.Itoa(cause.Duplicates[0]), strconv.Itoa(cause.Duplicates[1])
+		return fmt.Sprintf("field %q must differ from %q", fieldPath(path, second), fieldPath(path, first))
+	default:
+		return fmt.Sprintf("invalid value for field %q", fieldPath(path))
 	}
 }
 
@@ -201,12 +257,12 @@ func describeEach(keys []string, describe func(string) string) []string {
 
 // unknownField names a key of the two outer levels alone, as users know the
 // message, and a deeper one by its path.
-func unknownField(path []string, key string, known []string) string {
+func (d describer) unknownField(path []string, key string, known []string) string {
 	switch {
 	case len(known) == 0:
 		return fmt.Sprintf("unknown field %q: there is nothing to configure", key)
-	case len(path) == 0 && key == keyWatchNamespace:
-		return unknownWatchNamespace
+	case len(path) == 0 && (key == KeyWatchNamespace || key == KeyWatchNamespaces):
+		return d.bundle.unknownWatching(key)
 	case len(path) > 1:
 		key = fieldPath(path, key)
 	}

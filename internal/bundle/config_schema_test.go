@@ -197,6 +197,13 @@ func TestTheWholeSchema(t *testing.T) {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
+	if properties := document["properties"].(map[string]any); properties["watchNamespaces"] != nil {
+		t.Error("people are shown a list, of one namespace")
+	}
+	several, err := bundle.ConfigSchema(bundleSupporting("M"))
+	if properties, _ := several["properties"].(map[string]any); err != nil || properties["watchNamespaces"] == nil || properties["watchNamespace"] != nil {
+		t.Errorf("got %v, %v, want a list of namespaces alone", properties, err)
+	}
 	plain, err := bundle.ConfigSchema(&bundle.Bundle{Format: bundle.PlainV0})
 	if properties, _ := plain["properties"].(map[string]any); len(properties) > 0 || err != nil {
 		t.Errorf("got %v, %v", plain, err)

@@ -2,14 +2,17 @@ package bundle_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // bundleSupporting has nothing but install modes, by their initials.
@@ -79,7 +82,7 @@ func watched(t *testing.T, b *bundle.Bundle, inline string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config})
+	objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,18 +95,97 @@ func watched(t *testing.T, b *bundle.Bundle, inline string) string {
 	return "all"
 }
 
-// TestUnwatchable: no configuration helps a bundle that has no mode of ours.
+// TestWatchNamespaces is the same for lists of namespaces. N1, N4, N5 and N6 are vectors of the
+// specification.
+func TestWatchNamespaces(t *testing.T) {
+	t.Parallel()
+	const (
+		list    = "watchNamespaces: "
+		unknown = `unknown field "watchNamespaces": the bundle supports no install mode but AllNamespaces`
+		needs   = `field "watchNamespaces" has 2 namespaces, which takes the install mode MultiNamespace: the bundle supports `
+		mustBe  = `invalid format for field "watchNamespaces": 'meadow' is not valid ownNamespaceInstallMode: invalid value "meadow": must be "operators"`
+		mustNot = `invalid format for field "watchNamespaces": 'operators' is not valid singleNamespaceInstallMode: invalid value "operators": must be different from "operators"`
+		twice   = `fields "watchNamespace" and "watchNamespaces" exclude each other`
+	)
+	named := func(count int) string {
+		names := make([]string, count)
+		for i := range names {
+			names[i] = fmt.Sprintf("n-%03d", i)
+		}
+		return strings.Join(names, ",")
+	}
+	tests := map[string]struct {
+		modes, inline string
+		want          string
+	}{
+		"N1: sorted":                            {"M", list + "[orchard, meadow]", "meadow,orchard"},
+		"N1: whatever else there is":            {"AOSM", list + "[orchard, meadow]", "meadow,orchard"},
+		"N4: own and single":                    {"OS", list + "[a, b]", needs + "[SingleNamespace OwnNamespace] install modes"},
+		"N4: own":                               {"O", list + "[a, b]", needs + "[OwnNamespace] install modes"},
+		"N4: with all":                          {"AS", list + "[a, b]", needs + "[AllNamespaces SingleNamespace] install modes"},
+		"N4: all alone":                         {"A", list + "[a, b]", unknown},
+		"N5: its own among them":                {"M", list + "[operators, meadow]", "meadow,operators"},
+		"N5: although single is supported":      {"SM", list + "[operators, meadow]", "meadow,operators"},
+		"N6: as many as there may be":           {"M", list + "[" + named(100) + "]", named(100)},
+		"N6: too many":                          {"M", list + "[" + named(101) + "]", `field "watchNamespaces" must have at most 100 items (len=101)`},
+		"N6: too many for any":                  {"O", list + "[" + named(101) + "]", `field "watchNamespaces" must have at most 100 items (len=101)`},
+		"what is left of several":               {"M", list + "[meadow]", "meadow"},
+		"its own alone, left of several":        {"SM", list + "[operators]", "operators"},
+		"one, by the rules of own":              {"O", list + "[operators]", "operators"},
+		"one, against the rules of own":         {"AO", list + "[meadow]", mustBe},
+		"one, by the rules of single":           {"S", list + "[meadow]", "meadow"},
+		"one, against the rules of single":      {"S", list + "[operators]", mustNot},
+		"one, where there is nothing but all":   {"A", list + "[meadow]", unknown},
+		"an empty list would mean all":          {"AM", list + "[]", `field "watchNamespaces" must have at least 1 item (len=0)`},
+		"an empty list where it does not":       {"S", list + "[]", `field "watchNamespaces" must have at least 1 item (len=0)`},
+		"twice the same":                        {"M", list + "[a, b, a]", `field "watchNamespaces[2]" must differ from "watchNamespaces[0]"`},
+		"no name":                               {"M", list + `["", b]`, "multiple errors found:\n  - field \"watchNamespaces[0]\" must have minimum length of 1 (len=0)"},
+		"not a name":                            {"M", list + "[a, B]", `field "watchNamespaces[1]" must match pattern`},
+		"a long name":                           {"M", list + "[" + strings.Repeat("a", 64) + "]", `field "watchNamespaces[0]" must have maximum length of 63 (len=64)`},
+		"numbers":                               {"M", list + "[7]", `invalid type for field "watchNamespaces[0]": got number, want string`},
+		"no list":                               {"M", list + "meadow", `invalid type for field "watchNamespaces": got string, want array`},
+		"null is not set":                       {"AM", list + "null", "all"},
+		"null is not set, and needed":           {"M", list + "null", `required field "watchNamespaces" is missing: the bundle supports [MultiNamespace] install modes`},
+		"nothing, where it is needed":           {"M", "", `required field "watchNamespaces" is missing: the bundle supports [MultiNamespace] install modes`},
+		"nothing, where either does":            {"OSM", "", `required field "watchNamespace" is missing: the bundle supports [SingleNamespace OwnNamespace MultiNamespace] install modes; "watchNamespaces" can name several`},
+		"nothing, where its own is the default": {"OM", "", "operators"},
+		"nothing, where all are":                {"AM", "", "all"},
+		"both":                                  {"AOSM", list + "[a, b]\nwatchNamespace: a", twice},
+		"both, and one is null":                 {"AOSM", list + "[a, b]\nwatchNamespace: null", "a,b"},
+		"one by the other key":                  {"AM", "watchNamespace: a", `unknown field "watchNamespace": the bundle supports [AllNamespaces MultiNamespace] install modes; use "watchNamespaces"`},
+		"a list by the key for one":             {"OSM", "watchNamespace: [a, b]", `invalid type for field "watchNamespace": got array, want string`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := watched(t, bundleSupporting(tc.modes), tc.inline); got != tc.want && !strings.HasPrefix(got, "invalid configuration: "+tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestHugeListOfNamespaces: what is wrong with each of very many names is told in part, and soon.
+func TestHugeListOfNamespaces(t *testing.T) {
+	t.Parallel()
+	inline := "watchNamespaces: [" + strings.Repeat(`"?",`, 100_000) + "]"
+	begin := time.Now()
+	_, err := bundle.ParseConfig(bundleSupporting("M"), testNamespace, []byte(inline))
+	if _, ok := errors.AsType[*bundle.ConfigError](err); !ok || time.Since(begin) > 10*time.Second {
+		t.Errorf("after %s: %.100v", time.Since(begin), err)
+	}
+}
+
+// TestUnwatchable: no configuration helps a bundle that has no mode.
 func TestUnwatchable(t *testing.T) {
 	t.Parallel()
-	for _, modes := range []string{"", "M"} {
-		b := bundleSupporting(modes)
-		var unsupported *bundle.UnsupportedError
-		if err := b.Validate(); !errors.As(err, &unsupported) {
-			t.Errorf("modes %q: Validate() error = %v, want an UnsupportedError", modes, err)
-		}
-		if _, err := bundle.ParseConfig(b, testNamespace, []byte("watchNamespace: meadow")); !errors.As(err, &unsupported) {
-			t.Errorf("modes %q: ParseConfig() error = %v, want an UnsupportedError", modes, err)
-		}
+	b := bundleSupporting("")
+	var unsupported *bundle.UnsupportedError
+	if err := b.Validate(); !errors.As(err, &unsupported) {
+		t.Errorf("Validate() error = %v, want an UnsupportedError", err)
+	}
+	if _, err := bundle.ParseConfig(b, testNamespace, []byte("watchNamespace: meadow")); !errors.As(err, &unsupported) {
+		t.Errorf("ParseConfig() error = %v, want an UnsupportedError", err)
 	}
 }
 
@@ -111,11 +193,15 @@ func TestUnwatchable(t *testing.T) {
 // against the bundle all the same.
 func TestRenderChecksConfig(t *testing.T) {
 	t.Parallel()
-	opts := bundle.Options{InstallNamespace: testNamespace, Config: bundle.Config{WatchNamespace: "meadow"}}
+	opts := bundle.Options{InstallNamespace: testNamespace, Config: bundle.Config{WatchNamespaces: []string{"meadow"}}}
 	for _, modes := range []string{"A", "O", "AO"} {
 		if _, err := bundle.Render(bundleSupporting(modes), opts); !errors.As(err, new(*bundle.ConfigError)) {
 			t.Errorf("modes %q: error = %v, want a ConfigError", modes, err)
 		}
+	}
+	several := bundle.Options{InstallNamespace: testNamespace, Config: bundle.Config{WatchNamespaces: []string{"b", "a"}}}
+	if _, err := bundle.Render(bundleSupporting("OS"), several); !errors.As(err, new(*bundle.ConfigError)) {
+		t.Errorf("several namespaces: error = %v, want a ConfigError", err)
 	}
 	if _, err := bundle.Render(bundleSupporting("S"), bundle.Options{Config: opts.Config}); err == nil {
 		t.Error("rendered without an install namespace")
@@ -134,8 +220,8 @@ func TestConfigProblems(t *testing.T) {
 		"truncated":     {reason: "the cause without the names of parsers", inline: `{"a`, want: []string{"found unexpected end of stream"}},
 		"two documents": {reason: "one would be ignored", inline: "{}\n---\n{}", want: []string{"more than one document"}},
 		"unknown": {reason: "all of them, sorted", inline: "{b: 1, a: 1}", want: []string{
-			`unknown field "a", want one of aggregatedClusterRoles, deploymentConfig, operatorConditions, watchNamespace`,
-			`unknown field "b", want one of aggregatedClusterRoles, deploymentConfig, operatorConditions, watchNamespace`,
+			`unknown field "a", want one of aggregatedClusterRoles, deploymentConfig, operatorConditions, watchNamespace, watchNamespaces`,
+			`unknown field "b", want one of aggregatedClusterRoles, deploymentConfig, operatorConditions, watchNamespace, watchNamespaces`,
 		}},
 		"long":   {reason: "a namespace is a DNS label", inline: "watchNamespace: " + strings.Repeat("a", 64), want: []string{`field "watchNamespace" must have maximum length of 63 (len=64)`}},
 		"number": {reason: "no guess about its text", inline: "watchNamespace: 7", want: []string{`invalid type for field "watchNamespace": got number, want string`}},
@@ -202,7 +288,7 @@ func TestUnsetDeploymentConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config})
+		objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +301,7 @@ func TestUnsetDeploymentConfig(t *testing.T) {
 
 func TestDigestIgnoresOrder(t *testing.T) {
 	t.Parallel()
-	objects, err := bundle.Render(bundleSupporting("A"), bundle.Options{InstallNamespace: testNamespace})
+	objects, err := rendering.Objects(bundle.Render(bundleSupporting("A"), bundle.Options{InstallNamespace: testNamespace}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // TestAffinity: each of the three parts is replaced on its own, and an empty one
@@ -52,7 +53,7 @@ func TestAffinity(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config})
+			objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,6 +54,9 @@ func (e *InvalidError) Error() string {
 type UnsupportedError struct {
 	// Reasons is never empty, one clause each.
 	Reasons []string
+
+	// ByName says that another name of the extension would do.
+	ByName bool
 }
 
 func (e *UnsupportedError) Error() string {

@@ -23,6 +23,7 @@ const (
 	kindRoleBinding        = "RoleBinding"
 	kindClusterRole        = "ClusterRole"
 	kindClusterRoleBinding = "ClusterRoleBinding"
+	kindAPIService         = "APIService"
 )
 
 // scope says whether objects of a kind live in a namespace.

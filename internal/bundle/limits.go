@@ -32,6 +32,10 @@ const (
 	// for: each of them gets its annotations. The largest known bundle has five.
 	MaxDeployments = 128
 
+	// MaxAPIServices is the number of API services of a bundle. Each has the cluster ask a
+	// deployment whenever somebody asks which APIs there are. Known bundles have one or two.
+	MaxAPIServices = 128
+
 	// MaxConfiguredBytes is how large a configuration of deployments may be, as JSON,
 	// times the deployments and containers that each get a copy.
 	MaxConfiguredBytes = 32 << 20
@@ -39,4 +43,16 @@ const (
 	// MaxNameCopiesBytes is how long the name of a bundle may be, times the containers of
 	// its deployments, which each get a copy.
 	MaxNameCopiesBytes = 8 << 20
+
+	// MaxWatchNamespaces is the number of namespaces that an operator can be told to watch,
+	// short of all: it gets its roles in each of them.
+	MaxWatchNamespaces = 100
+
+	// MaxRoleCopiesBytes is how large the roles of a bundle may be, times the namespaces that
+	// each get a copy, if there are several.
+	MaxRoleCopiesBytes = 16 << 20
+
+	// MaxChartFiles is the number of files of a Helm chart. The largest known charts, with
+	// the charts in them, have some hundreds.
+	MaxChartFiles = 5000
 )

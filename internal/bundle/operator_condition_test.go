@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // TestConditionNameIsWhatIsAdded: what is rendered with it differs from what the reference
@@ -20,11 +21,11 @@ func TestConditionNameIsWhatIsAdded(t *testing.T) {
 	} {
 		b := withContainers(2, 2)
 		b.CSV.Name = name
-		plain, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace})
+		plain, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		named, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, ConditionName: true})
+		named, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, ConditionName: true}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +61,7 @@ func TestConditionNameOfConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config, ConditionName: true})
+	objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config, ConditionName: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestImpossibleOperatorConditions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config, ConditionName: true})
+			objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config, ConditionName: true}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,8 +20,9 @@ import (
 )
 
 // Parse reads the files of a bundle: the flat folder manifests/,
-// metadata/annotations.yaml and metadata/properties.yaml. Other files are not
-// opened. It fails with an [*InvalidError] that lists what is wrong in every
+// metadata/annotations.yaml, metadata/properties.yaml and metadata/dependencies.yaml.
+// Other files are not opened. Of a Helm chart it reads all files below the directory chart/.
+// It fails with an [*InvalidError] that lists what is wrong in every
 // file, an [*UnsupportedError], or the error of a file that could not be read.
 //
 // What is read is decoded and told apart, not yet judged: see [Bundle.Validate].
@@ -33,12 +34,12 @@ func Parse(files fs.FS) (*Bundle, error) {
 		places:  map[manifestKey]int{},
 		wanted:  map[manifestKey]map[string]any{},
 	}
-	for _, step := range []func() error{p.readAnnotations, p.readManifests, p.readProperties} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	if err := p.readFormat(); err != nil {
+		return nil, err
 	}
-	p.checkContent()
+	if err := p.bundle.format().read(&p); err != nil {
+		return nil, err
+	}
 	p.checkBetaCRDs()
 	if err := p.findings.err(); err != nil {
 		return nil, err
@@ -74,6 +75,16 @@ func (p *parser) content(name string) ([]byte, error) {
 		return nil, nil
 	}
 	return content, err
+}
+
+// readFormat finds out what the bundle declares itself to be. The image of a chart has
+// nothing but a directory that the image of another bundle does not have.
+func (p *parser) readFormat() error {
+	if IsChart(p.reader.files) {
+		p.bundle.Format = HelmChart
+		return nil
+	}
+	return p.readAnnotations()
 }
 
 func (p *parser) readAnnotations() error {
@@ -212,17 +223,11 @@ func inheritType(item, list map[string]any) {
 }
 
 func (p *parser) addObject(at location, object *unstructured.Unstructured) {
-	kind, _, _ := unstructured.NestedString(object.Object, "kind")
-	switch {
-	case kind == "":
+	if kind, _, _ := unstructured.NestedString(object.Object, "kind"); kind == "" {
 		p.findings.add(at.file, at.path, "object has no kind")
-	case kind == kindCSV && !p.bundle.isPlain():
-		// Published bundles exist whose ClusterServiceVersion has another or no
-		// API group. It is not applied, so the kind is enough.
-		p.addCSV(at, object)
-	default:
-		p.addManifest(at, object)
+		return
 	}
+	p.bundle.format().add(p, at, object)
 }
 
 func (p *parser) addCSV(at location, object *unstructured.Unstructured) {
@@ -240,18 +245,18 @@ func (p *parser) addCSV(at location, object *unstructured.Unstructured) {
 	p.bundle.files[csvKey()] = at.file
 }
 
-func (p *parser) addManifest(at location, object *unstructured.Unstructured) {
+// addManifest adds any manifest of an acceptable version, a definition by a way of its own.
+func (p *parser) addManifest(at location, object *unstructured.Unstructured, addCRD func(location, *unstructured.Unstructured)) {
 	if err := checkMetadata(object); err != nil {
 		p.findings.add(at.file, at.path, "%v", err)
 		return
 	}
-	key := p.bundle.keyOf(object)
-	isCRD := key.GroupKind == crdKey("").GroupKind
+	isCRD := object.GroupVersionKind().GroupKind() == crdKey("").GroupKind
 	switch {
 	case isCRD && object.GroupVersionKind().Version != "v1":
 		p.betaCRDs = append(p.betaCRDs, object.GetName())
-	case isCRD && !p.bundle.isPlain():
-		p.addCRD(at, object)
+	case isCRD:
+		addCRD(at, object)
 	default:
 		p.addOther(at, object)
 	}
@@ -321,22 +326,6 @@ func desired(object *unstructured.Unstructured) map[string]any {
 	clean(object)
 	object.SetNamespace("")
 	return object.Object
-}
-
-// checkContent wants what makes a bundle of the files.
-func (p *parser) checkContent() {
-	// Where files could not be decoded, what is missing may be among them.
-	isComplete := len(p.findings.violations) == 0 && len(p.betaCRDs) == 0
-	switch {
-	case p.bundle.isPlain():
-		if isComplete && len(p.bundle.Others) == 0 {
-			p.findings.add(manifestsDir, "", "no objects found")
-		}
-	case len(p.csvFiles) > 1:
-		p.findings.add(manifestsDir, "", "more than one %s: %s", kindCSV, strings.Join(p.csvFiles, ", "))
-	case len(p.csvFiles) == 0 && len(p.findings.violations) == 0:
-		p.findings.add(manifestsDir, "", "no %s found", kindCSV)
-	}
 }
 
 func (p *parser) checkBetaCRDs() {

@@ -9,6 +9,9 @@ import (
 
 const propertiesAnnotation = "olm.properties"
 
+// Property is a typed fact that the files of a bundle state, with its value as JSON.
+type Property = property
+
 type property struct {
 	Type  string          `json:"type"`
 	Value json.RawMessage `json:"value"`
@@ -17,11 +20,8 @@ type property struct {
 // readProperties appends metadata/properties.yaml to the properties that the
 // ClusterServiceVersion has in its annotation, from where they reach the pod
 // templates and the release. Without the file the annotation stays as
-// authored, byte for byte. A plain bundle has neither.
+// authored, byte for byte.
 func (p *parser) readProperties() error {
-	if p.bundle.isPlain() {
-		return nil
-	}
 	if _, err := fs.Lstat(p.reader.files, propertiesFile); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -34,35 +34,39 @@ func (p *parser) readProperties() error {
 		p.findings.add(propertiesFile, "", "%v", err)
 		return nil
 	}
+	p.bundle.Properties = fromFile
 	if err := p.mergeProperties(fromFile); err != nil {
 		p.findings.add(p.bundle.csvFile(), "metadata.annotations["+propertiesAnnotation+"]", "%v", err)
 	}
 	return nil
 }
 
-func (p *parser) decodeProperties(content []byte) ([]property, error) {
+func (p *parser) decodeProperties(content []byte) ([]Property, error) {
+	var file struct {
+		Properties []Property `json:"properties"`
+	}
+	err := p.decodeFirst(content, &file)
+	return file.Properties, err
+}
+
+// decodeFirst decodes the first document of a file, if it has one.
+func (p *parser) decodeFirst(content []byte, into any) error {
 	documents, err := p.decoder.decode(content)
 	if err != nil || len(documents) == 0 {
-		return nil, err
+		return err
 	}
 	encoded, err := json.Marshal(documents[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var file struct {
-		Properties []property `json:"properties"`
-	}
-	if err := json.Unmarshal(encoded, &file); err != nil {
-		return nil, err
-	}
-	return file.Properties, nil
+	return json.Unmarshal(encoded, into)
 }
 
 // mergeProperties writes "null" for no properties at all, as installed
 // releases have it: any other text would change their pod templates.
-func (p *parser) mergeProperties(fromFile []property) error {
+func (p *parser) mergeProperties(fromFile []Property) error {
 	csv := &p.bundle.CSV
-	var merged []property
+	var merged []Property
 	if authored, ok := csv.Annotations[propertiesAnnotation]; ok {
 		if err := json.Unmarshal([]byte(authored), &merged); err != nil {
 			return fmt.Errorf("not a list of properties: %w", err)

@@ -9,34 +9,49 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
-// Render returns the objects that the bundle stands for: sorted by group, kind,
-// namespace and name, each identity once, without status. They belong to the
-// caller; the bundle is left as it is.
+// Rendered is what a bundle stands for.
+type Rendered struct {
+	// Objects are sorted by group, kind, namespace and name, each identity once, without status.
+	Objects []*unstructured.Unstructured
+
+	// Hooks run before or after operations, in the order of the files of a Helm chart. Tests are
+	// among them.
+	Hooks []hook.Hook
+
+	// Lookups says whether the templates of a chart have looked at the cluster. It is set beside
+	// an error too.
+	Lookups Lookups
+}
+
+// Given are the objects and the hooks, which both can give rights. Tests are not among them.
+func (r Rendered) Given() []*unstructured.Unstructured {
+	return append(slices.Clone(r.Objects), hook.Objects(hook.WithoutTests(r.Hooks))...)
+}
+
+// All are the objects, and after them those of all hooks.
+func (r Rendered) All() []*unstructured.Unstructured {
+	return append(slices.Clone(r.Objects), hook.Objects(r.Hooks)...)
+}
+
+// Render returns what the bundle stands for. It belongs to the caller; the bundle is left as it
+// is.
 //
 // It fails with an [*InvalidError], an [*UnsupportedError] or a [*ConfigError].
-func Render(b *Bundle, opts Options) ([]*unstructured.Unstructured, error) {
+func Render(b *Bundle, opts Options) (Rendered, error) {
 	if opts.InstallNamespace == "" {
-		return nil, errors.New("rendering: no install namespace")
+		return Rendered{}, errors.New("rendering: no install namespace")
 	}
 	if err := b.Validate(); err != nil {
-		return nil, err
+		return Rendered{}, err
 	}
-	if b.HasWebhooks() && opts.Certificates.certificates() == nil {
-		return nil, &UnsupportedError{Reasons: []string{"webhookDefinitions are not supported: there is no certificate provider"}}
+	if served := b.servedWithCertificates(); served != "" && opts.Certificates.certificates() == nil {
+		return Rendered{}, &UnsupportedError{Reasons: []string{served + " are not supported: there is no certificate provider"}}
 	}
-	if b.isPlain() {
-		if opts.Config != (Config{}) {
-			return nil, newConfigError("a plain bundle takes no configuration")
-		}
-		return renderPlain(b, opts.InstallNamespace)
-	}
-	watched, err := b.watchedNamespaces(opts)
-	if err != nil {
-		return nil, err
-	}
-	return newRenderer(b, opts, watched).render()
+	return b.format().render(b, opts)
 }
 
 // renderer holds what all parts of one rendering look at. Every part reads the
@@ -77,6 +92,7 @@ func (r *renderer) render() ([]*unstructured.Unstructured, error) {
 		r.operatorCondition,
 		r.deployments,
 		r.webhookConfigurations,
+		r.apiServices,
 		r.webhookServices,
 		r.issuedCertificates,
 	} {

@@ -1,8 +1,6 @@
 package bundle
 
 import (
-	"strings"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -19,6 +17,9 @@ type access struct {
 	into  string
 	verbs []string
 	rule  func(resource, group string) rbacv1.PolicyRule
+
+	// ofDefinition says that the rule is about the definition of the API.
+	ofDefinition bool
 }
 
 // accesses are those that classic OLM granted, so that who may administer, edit
@@ -38,25 +39,31 @@ func accesses() []access {
 		{suffix: "admin", into: "admin", verbs: []string{"*"}, rule: resources},
 		{suffix: "edit", into: "edit", verbs: []string{"create", "update", "patch", "delete"}, rule: resources},
 		{suffix: "view", into: "view", verbs: []string{"get", "list", "watch"}, rule: resources},
-		{suffix: "crdview", into: "view", verbs: []string{"get"}, rule: definition},
+		{suffix: "crdview", into: "view", verbs: []string{"get"}, rule: definition, ofDefinition: true},
 	}
 }
 
 // aggregatedClusterRoles lets the users of the cluster at the APIs that the
-// bundle provides, under the names that classic OLM gave to these roles.
+// bundle provides, under the names that classic OLM gave to these roles. There are none for
+// reserved groups: whose resources those are is not for a bundle to say.
 func (r *renderer) aggregatedClusterRoles() error {
 	if !r.aggregate {
 		return nil
 	}
-	for _, owned := range r.bundle.CSV.Spec.CustomResourceDefinitions.Owned {
-		resource, group, _ := strings.Cut(owned.Name, ".")
+	for _, owned := range r.providedAPIs() {
+		if isReserved(owned.group) {
+			continue
+		}
 		for _, access := range accesses() {
-			rule := access.rule(resource, group)
+			if access.ofDefinition && !owned.defined {
+				continue
+			}
+			rule := access.rule(owned.resource, owned.group)
 			rule.Verbs = access.verbs
 			if err := r.add(&rbacv1.ClusterRole{
 				TypeMeta: rbacType(kindClusterRole),
 				ObjectMeta: metav1.ObjectMeta{
-					Name:   shortened(owned.Name+"-"+owned.Version+"-"+access.suffix, maxNameLength),
+					Name:   shortened(owned.name+"-"+owned.version+"-"+access.suffix, maxNameLength),
 					Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + access.into: "true"},
 				},
 				Rules: []rbacv1.PolicyRule{rule},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // TestPodAnnotations: pods have all annotations of the ClusterServiceVersion as
@@ -59,7 +60,7 @@ func TestPodAnnotations(t *testing.T) {
 			b := bundleSupporting("A")
 			b.CSV.Annotations = tc.csv
 			b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Annotations = tc.template
-			objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace})
+			objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace}))
 			if refused := errors.As(err, new(*bundle.InvalidError)); refused != tc.refused || (err != nil) != tc.refused {
 				t.Fatalf("error = %v, want an InvalidError: %t (%s)", err, tc.refused, tc.reason)
 			}
@@ -88,7 +89,7 @@ func TestOperatorNamespaceOfConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config})
+	objects, err := rendering.Objects(bundle.Render(b, bundle.Options{InstallNamespace: testNamespace, Config: config}))
 	if err != nil {
 		t.Fatal(err)
 	}

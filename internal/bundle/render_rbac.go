@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"fmt"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -54,6 +55,9 @@ func (r *renderer) roles() error {
 	if r.watchesAll() {
 		return nil
 	}
+	if err := r.checkRoleCopies(); err != nil {
+		return err
+	}
 	for _, namespace := range r.watched {
 		for _, permission := range r.permissions() {
 			if err := r.role(namespace, permission); err != nil {
@@ -62,6 +66,20 @@ func (r *renderer) roles() error {
 		}
 	}
 	return nil
+}
+
+// roleBytes is what a Role and its binding take at least, whatever they grant.
+const roleBytes = 1 << 10
+
+// checkRoleCopies bounds what is granted in all: each of several namespaces has a copy. It
+// fails with a [*ConfigError].
+func (r *renderer) checkRoleCopies() error {
+	size := len(encoded(r.permissions())) + roleBytes*len(r.permissions())
+	if len(r.watched) == 1 || size*len(r.watched) <= MaxRoleCopiesBytes {
+		return nil
+	}
+	return newConfigError(fmt.Sprintf("field %q has %d namespaces: each gets the %d roles of the bundle, of %d bytes, and all copies may have %d; name fewer",
+		KeyWatchNamespaces, len(r.watched), len(r.permissions()), size, MaxRoleCopiesBytes))
 }
 
 func (r *renderer) role(namespace string, permission operatorsv1alpha1.StrategyDeploymentPermissions) error {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // Each archive in testdata is a bundle with a sentence that says what it is
@@ -75,7 +76,7 @@ func TestRenderTwice(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
 			b, opts := parseArchive(t, readArchive(t, path))
-			first, err := bundle.Render(b, opts)
+			first, err := rendering.Objects(bundle.Render(b, opts))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +87,7 @@ func TestRenderTwice(t *testing.T) {
 			if bundle.Digest(first) == want {
 				t.Error("the digest does not see that everything was changed")
 			}
-			second, err := bundle.Render(b, opts)
+			second, err := rendering.Objects(bundle.Render(b, opts))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +153,7 @@ func renderArchive(t *testing.T, archive *txtar.Archive) ([]*unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	return bundle.Render(b, opts)
+	return rendering.Objects(bundle.Render(b, opts))
 }
 
 func parseArchive(t *testing.T, archive *txtar.Archive) (*bundle.Bundle, bundle.Options) {

@@ -32,11 +32,14 @@ func webhookTargetPort(webhook operatorsv1alpha1.WebhookDescription) intstr.IntO
 	return intstr.FromInt32(webhookPort(webhook))
 }
 
-// servingDeployments are those behind a webhook.
+// servingDeployments are those behind a webhook or an API service.
 func (r *renderer) servingDeployments() sets.Set[string] {
 	serving := sets.New[string]()
 	for _, webhook := range r.bundle.CSV.Spec.WebhookDefinitions {
 		serving.Insert(webhook.DeploymentName)
+	}
+	for _, api := range r.bundle.ownedAPIs() {
+		serving.Insert(api.DeploymentName)
 	}
 	return serving
 }
@@ -193,7 +196,7 @@ func (r *renderer) webhookService(declared operatorsv1alpha1.StrategyDeploymentS
 // webhookServicePorts has each port once: validation saw to it that it leads to
 // one place.
 func (r *renderer) webhookServicePorts(deployment string) []corev1.ServicePort {
-	var ports []corev1.ServicePort
+	ports := r.apiServicePorts(deployment)
 	for _, webhook := range r.bundle.CSV.Spec.WebhookDefinitions {
 		if webhook.DeploymentName != deployment {
 			continue

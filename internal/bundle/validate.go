@@ -15,6 +15,7 @@ const (
 	pathDeployments = "spec.install.spec.deployments"
 	pathOwnedCRDs   = "spec.customresourcedefinitions.owned"
 	pathWebhooks    = "spec.webhookdefinitions"
+	pathAPIServices = "spec.apiservicedefinitions.owned"
 )
 
 // Validate judges a parsed bundle by every rule that needs neither a cluster
@@ -22,32 +23,7 @@ const (
 // violations, or else an [*UnsupportedError].
 func (b *Bundle) Validate() error {
 	v := validator{bundle: b}
-	if v.deploymentCount(); len(v.violations) > 0 {
-		return v.err() // what is to be said of each of them would be too much
-	}
-	checks := []func(){
-		v.packageName,
-		v.deploymentNames,
-		v.roleNames,
-		v.conditionNames,
-		v.podMetadata,
-		v.ownedCRDs,
-		v.webhooks,
-		v.webhookPorts,
-		v.serviceNames,
-		v.conversionWebhooks,
-		v.definitionNames,
-		v.manifestKinds,
-		v.manifestNames,
-		v.apiServices,
-		v.installModes,
-	}
-	if b.isPlain() {
-		checks = []func(){v.manifestNames}
-	}
-	for _, check := range checks {
-		check()
-	}
+	b.format().validate(&v)
 	return v.err()
 }
 
@@ -114,26 +90,15 @@ func (v *validator) manifestKinds() {
 	}
 }
 
-func (v *validator) apiServices() {
-	owned := sets.New[string]()
-	for _, service := range v.bundle.CSV.Spec.APIServiceDefinitions.Owned {
-		owned.Insert(service.GetName())
-	}
-	if owned.Len() > 0 {
-		v.unsupportedf("apiServiceDefinitions are not supported, the bundle owns [%s]", strings.Join(sets.List(owned), ", "))
-	}
-}
-
 func (v *validator) installModes() {
 	b := v.bundle
 	if len(b.supportedModes()) > 0 {
 		return
 	}
-	reason := fmt.Sprintf("bundle must support at least one of %v install modes", installModes())
-	if b.supports(operatorsv1alpha1.InstallModeTypeMultiNamespace) {
-		reason += ", it supports only MultiNamespace: an extension watches one namespace or all"
-	}
-	v.unsupportedf("%s", reason)
+	// The words are those of the reference implementation, which knows three of them.
+	v.unsupportedf("bundle must support at least one of %v install modes", slices.DeleteFunc(installModes(), func(mode operatorsv1alpha1.InstallModeType) bool {
+		return mode == operatorsv1alpha1.InstallModeTypeMultiNamespace
+	}))
 }
 
 // installModes are the modes in which an extension can be installed.
@@ -142,6 +107,7 @@ func installModes() []operatorsv1alpha1.InstallModeType {
 		operatorsv1alpha1.InstallModeTypeAllNamespaces,
 		operatorsv1alpha1.InstallModeTypeSingleNamespace,
 		operatorsv1alpha1.InstallModeTypeOwnNamespace,
+		operatorsv1alpha1.InstallModeTypeMultiNamespace,
 	}
 }
 

@@ -41,18 +41,23 @@ func (v *validator) accountName(path, name string) {
 	}
 }
 
-// serviceNames finds deployments whose webhooks would share a Service because
+// serviceNames finds deployments whose webhooks or API services would share a Service because
 // their names are the same as far as a Service can have them.
 func (v *validator) serviceNames() {
 	owners := map[string]string{}
-	for i, webhook := range v.bundle.CSV.Spec.WebhookDefinitions {
-		name, deployment := webhookServiceName(webhook.DeploymentName), webhook.DeploymentName
+	claim := func(path string, i int, deployment, who string) {
+		name := webhookServiceName(deployment)
 		if first, taken := owners[name]; taken && first != deployment {
-			v.csv(fmt.Sprintf("%s[%d].deploymentName", pathWebhooks, i),
-				"webhooks of the deployments %q and %q would share the Service %q", first, deployment, name)
-			continue
+			v.csv(fmt.Sprintf("%s[%d].deploymentName", path, i), "%s %q and %q would share the Service %q", who, first, deployment, name)
+			return
 		}
 		owners[name] = deployment
+	}
+	for i, webhook := range v.bundle.CSV.Spec.WebhookDefinitions {
+		claim(pathWebhooks, i, webhook.DeploymentName, "webhooks of the deployments")
+	}
+	for i, api := range v.bundle.ownedAPIs() {
+		claim(pathAPIServices, i, api.DeploymentName, "the deployments")
 	}
 }
 
@@ -118,7 +123,7 @@ func (v *validator) manifestNames() {
 func (v *validator) invalidName(key manifestKey) []string {
 	_, isKnown := manifestKinds()[key.GroupKind]
 	switch {
-	case slices.Contains(rbacGroups(), key.Group), v.bundle.isPlain() && !isKnown:
+	case slices.Contains(rbacGroups(), key.Group), v.bundle.format().takesAnyObject() && !isKnown:
 		return content.IsPathSegmentName(key.name)
 	case key.GroupKind == schema.GroupKind{Kind: kindService}:
 		return validation.IsDNS1123Label(key.name)

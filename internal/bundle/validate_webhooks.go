@@ -14,15 +14,11 @@ import (
 )
 
 func (v *validator) webhooks() {
-	deployments := sets.New[string]()
-	for _, deployment := range v.bundle.deployments() {
-		deployments.Insert(deployment.Name)
-	}
 	seen := sets.New[string]()
 	for i, webhook := range v.bundle.CSV.Spec.WebhookDefinitions {
 		path := fmt.Sprintf("%s[%d]", pathWebhooks, i)
 		name := webhookName(webhook)
-		if !deployments.Has(webhook.DeploymentName) {
+		if !v.hasDeployment(webhook.DeploymentName) {
 			v.csv(path+".deploymentName", "webhook %q of type %q references non-existent deployment %q", name, webhook.Type, webhook.DeploymentName)
 		}
 		if id := string(webhook.Type) + "/" + name; seen.Has(id) {

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -72,6 +73,21 @@ func (v Version) Compare(other Version) int {
 		return order
 	}
 	return v.Release.Compare(other.Release)
+}
+
+// CompareVersions compares versions as texts. What is no version comes before all that are.
+func CompareVersions(a, b string) int {
+	one, errOne := ParseVersion(a)
+	other, errOther := ParseVersion(b)
+	switch {
+	case errOne != nil && errOther != nil:
+		return cmp.Compare(a, b)
+	case errOne != nil:
+		return -1
+	case errOther != nil:
+		return 1
+	}
+	return one.Compare(other)
 }
 
 // String is the form that catalogs and release records use: the release as

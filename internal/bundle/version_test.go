@@ -1,6 +1,7 @@
 package bundle_test
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -82,4 +83,16 @@ func mustParse(t *testing.T, text string) bundle.Version {
 		t.Fatal(err)
 	}
 	return version
+}
+
+func TestCompareVersionsAsTexts(t *testing.T) {
+	t.Parallel()
+	ordered := []string{"", "newest", "1.0.0-alpha", "1.0.0", "1.2.0", "1.10.0"}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			if got, want := bundle.CompareVersions(a, b), cmp.Compare(i, j); got != want {
+				t.Errorf("%q and %q: got %d, want %d", a, b, got, want)
+			}
+		}
+	}
 }

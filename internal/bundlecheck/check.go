@@ -3,14 +3,15 @@ package bundlecheck
 import (
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
 // Check returns all problems of the bundle in the files, sorted. It fails if the
-// files cannot be read.
-func Check(files fs.FS) ([]Problem, error) {
-	c := checker{files: files}
+// files cannot be read. A chart is rendered with its default values.
+func Check(files fs.FS, charts bundle.ChartEngine) ([]Problem, error) {
+	c := checker{files: files, charts: charts}
 	for _, step := range []func() error{c.dependencies, c.content} {
 		if err := step(); err != nil {
 			return nil, err
@@ -22,7 +23,8 @@ func Check(files fs.FS) ([]Problem, error) {
 type checker struct {
 	report
 
-	files fs.FS
+	files  fs.FS
+	charts bundle.ChartEngine
 }
 
 // content checks what is installed. What cannot be parsed is not looked at any
@@ -37,14 +39,19 @@ func (c *checker) content() error {
 		return c.refused(err)
 	}
 	for _, config := range configurations(parsed) {
-		objects, err := render(parsed, config)
+		rendered, err := c.render(parsed, config)
+		if unset, ok := errors.AsType[*bundle.ConfigError](err); ok && parsed.Chart != nil {
+			c.warnf("", "", "without values of whoever installs it, nothing comes of the chart that could be checked: %s", strings.Join(unset.Problems, "; "))
+			continue
+		}
 		if err != nil {
 			if err := c.refused(err); err != nil {
 				return err
 			}
 			continue
 		}
-		c.subjects(objects)
+		c.subjects(rendered.Given())
+		c.registrations(rendered.Objects)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlecheck"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
@@ -70,6 +71,16 @@ func TestCheck(t *testing.T) {
 			files: files{}.with("manifests/all.yaml", binding+"---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\n").
 				with("metadata/annotations.yaml", "annotations: {operators.operatorframework.io.bundle.mediatype.v1: plain+v0, operators.operatorframework.io.bundle.package.v1: p}\n"),
 		},
+		"API services that are written by hand": {
+			files: files{}.with("manifests/all.yaml", registrations).
+				with("metadata/annotations.yaml", "annotations: {operators.operatorframework.io.bundle.mediatype.v1: plain+v0, operators.operatorframework.io.bundle.package.v1: p}\n"),
+			want: []string{
+				`warning: APIService "v1.eager.test" has groupPriorityMinimum 17800 and versionPriority 15, more than the 2000 and 100 that are usual: it may go before APIs of others`,
+				`warning: APIService "v1.open.test" has insecureSkipTLSVerify: anybody who gets between the cluster and the server reads and answers requests`,
+				`warning: APIService "v1.open.test" leads to Service "theirs" in namespace "elsewhere", which others have to bring: it is not registered before`,
+				`warning: APIService "v1.wrong.test" cannot be read: error decoding from json: illegal base64 data at input byte 0`,
+			},
+		},
 		"every problem of every file is listed": {
 			files: sample().with("manifests/a.yaml", "kind: Secret\n").with("manifests/b.yaml", "- not an object\n").
 				without("metadata/annotations.yaml"),
@@ -92,12 +103,12 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		"what cannot be installed at all is an error": {
-			files: withCSV(t, "AllNamespaces", "MultiNamespace"),
+			files: withCSV(t, "AllNamespaces, supported: true", "AllNamespaces, supported: false"),
 			want: []string{
-				"error: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes, it supports only MultiNamespace: an extension watches one namespace or all",
-				"spec.installModes: warning: MultiNamespace is never used: an extension watches one namespace or all",
+				"error: bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes",
 			},
 		},
+		"several namespaces are a mode like any other": {files: withCSV(t, "AllNamespaces", "MultiNamespace")},
 		"what is stated and not acted on is a warning": {
 			files: withCSV(t, "  version: 1.0.0\n", "  version: 1.0.0\n  minKubeVersion: newest\n  cleanup: {enabled: true}\n"),
 			want: []string{
@@ -157,7 +168,7 @@ func TestCheck(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			problems, err := bundlecheck.Check(fstest.MapFS(test.files))
+			problems, err := bundlecheck.Check(fstest.MapFS(test.files), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,6 +198,31 @@ spec:
   ports: [{port: 443}]
 `
 
+const registrations = `apiVersion: v1
+kind: Service
+metadata: {name: own}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.fine.test}
+spec: {group: fine.test, version: v1, groupPriorityMinimum: 2000, versionPriority: 100, service: {namespace: install-namespace, name: own}}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.eager.test}
+spec: {group: eager.test, version: v1, groupPriorityMinimum: 17800, versionPriority: 15, service: {namespace: install-namespace, name: own}}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.open.test}
+spec: {group: open.test, version: v1, groupPriorityMinimum: 1, versionPriority: 1, insecureSkipTLSVerify: true, service: {namespace: elsewhere, name: theirs}}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.wrong.test}
+spec: {group: wrong.test, version: v1, caBundle: "?"}
+`
+
 const binding = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: p-more}
@@ -199,7 +235,7 @@ subjects:
 
 func TestCheckFailsIfFilesCannotBeRead(t *testing.T) {
 	t.Parallel()
-	if _, err := bundlecheck.Check(brokenFS{fstest.MapFS(sample())}); !errors.Is(err, errBroken) {
+	if _, err := bundlecheck.Check(brokenFS{fstest.MapFS(sample())}, nil); !errors.Is(err, errBroken) {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -233,7 +269,7 @@ func TestOnlyFilesAreRead(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(pipe), 0o700), syscall.Mkfifo(pipe, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		problems, err := bundlecheck.Check(os.DirFS(dir))
+		problems, err := bundlecheck.Check(os.DirFS(dir), nil)
 		if err != nil || !slices.Contains(lines(problems), want) {
 			t.Errorf("got %v and error %v, want %s", lines(problems), err, want)
 		}
@@ -246,7 +282,7 @@ func TestOnlyFilesAreRead(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(manifests), syscall.Mkfifo(manifests, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if problems, err := bundlecheck.Check(os.DirFS(dir)); err == nil && len(problems) == 0 {
+	if problems, err := bundlecheck.Check(os.DirFS(dir), nil); err == nil && len(problems) == 0 {
 		t.Error("a bundle with a pipe in place of its manifests is fine")
 	}
 }
@@ -274,7 +310,7 @@ func TestRealBundles(t *testing.T) {
 	for _, dir := range dirs {
 		t.Run(filepath.Base(filepath.Dir(dir))+"/"+filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			problems, err := bundlecheck.Check(os.DirFS(dir))
+			problems, err := bundlecheck.Check(os.DirFS(dir), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,7 +336,7 @@ func FuzzCheckDependencies(f *testing.F) {
 	f.Add("dependencies: [{type: 1}, null, {value: []}]\n")
 	f.Add("a: &a [1]\ndependencies: [*a, *a]\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		problems, err := bundlecheck.Check(fstest.MapFS(sample().with("metadata/dependencies.yaml", text)))
+		problems, err := bundlecheck.Check(fstest.MapFS(sample().with("metadata/dependencies.yaml", text)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,4 +346,17 @@ func FuzzCheckDependencies(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestChartThatWantsValues is no error of the chart.
+func TestChartThatWantsValues(t *testing.T) {
+	t.Parallel()
+	chart := files{}.with("chart/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n").with("chart/templates/a.yaml", "{{ required .Values.a }}")
+	problems, err := bundlecheck.Check(fstest.MapFS(chart), func(bundle.ChartInput) (bundle.ChartOutput, error) {
+		return bundle.ChartOutput{}, &bundle.ConfigError{Problems: []string{"values.a is required", "values.b too"}}
+	})
+	want := []string{"warning: without values of whoever installs it, nothing comes of the chart that could be checked: values.a is required; values.b too"}
+	if diff := cmp.Diff(want, lines(problems)); diff != "" || err != nil {
+		t.Errorf("error %v (-want +got)\n%s", err, diff)
+	}
 }

@@ -2,7 +2,6 @@ package bundlecheck
 
 import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
@@ -18,6 +17,7 @@ func configurations(b *bundle.Bundle) []string {
 		operatorsv1alpha1.InstallModeTypeAllNamespaces:   ``,
 		operatorsv1alpha1.InstallModeTypeOwnNamespace:    `{"watchNamespace": "` + installNamespace + `"}`,
 		operatorsv1alpha1.InstallModeTypeSingleNamespace: `{"watchNamespace": "watched-namespace"}`,
+		operatorsv1alpha1.InstallModeTypeMultiNamespace:  `{"watchNamespaces": ["watched-namespace", "another-namespace"]}`,
 	}
 	var found []string
 	for _, mode := range b.CSV.Spec.InstallModes {
@@ -33,15 +33,16 @@ func configurations(b *bundle.Bundle) []string {
 
 // render makes the objects of the bundle. Certificates are from a provider that
 // any cluster can have.
-func render(b *bundle.Bundle, inline string) ([]*unstructured.Unstructured, error) {
+func (c *checker) render(b *bundle.Bundle, inline string) (bundle.Rendered, error) {
 	config, err := bundle.ParseConfig(b, installNamespace, []byte(inline))
 	if err != nil {
-		return nil, err
+		return bundle.Rendered{}, err
 	}
 	return bundle.Render(b, bundle.Options{
 		InstallNamespace: installNamespace,
 		Config:           config,
 		Certificates:     bundle.CertManager,
 		ConditionName:    true,
+		Charts:           c.charts,
 	})
 }

@@ -37,8 +37,10 @@ type Problem struct {
 }
 
 // String returns the problem as a single line, the place first.
-func (p Problem) String() string {
-	text := string(p.Severity) + ": " + p.Message
+func (p Problem) String() string { return p.Place(string(p.Severity) + ": " + p.Message) }
+
+// Place puts the place of the problem before a text.
+func (p Problem) Place(text string) string {
 	for _, place := range []string{p.Path, p.File} {
 		if place != "" {
 			text = place + ": " + text

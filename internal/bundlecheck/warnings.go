@@ -1,10 +1,13 @@
 package bundlecheck
 
 import (
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
@@ -15,11 +18,6 @@ import (
 // here acts on, or what others have to bring.
 func (c *checker) declarations(parsed *bundle.Bundle) {
 	csv := &parsed.CSV
-	for _, mode := range csv.Spec.InstallModes {
-		if mode.Type == operatorsv1alpha1.InstallModeTypeMultiNamespace && mode.Supported {
-			c.warnf("", "spec.installModes", "MultiNamespace is never used: an extension watches one namespace or all")
-		}
-	}
 	lowest := csv.Spec.MinKubeVersion
 	if lowest != "" && requirement.Parse(nil, lowest).Empty() {
 		c.warnf("", "spec.minKubeVersion", "%s is not a version: every Kubernetes is taken to be new enough", excerpt.Quote(lowest))
@@ -64,6 +62,50 @@ func (c *checker) subjects(objects []*unstructured.Unstructured) {
 				c.warnf("", "", "%s %s grants rights to ServiceAccount %s in namespace %s, but that of the bundle will be in the namespace of the installation",
 					object.GetKind(), excerpt.Quote(object.GetName()), excerpt.Quote(name), excerpt.Quote(namespace))
 			}
+		}
+	}
+}
+
+// What APIs of operators ask for at most: classic OLM has registered them with this priority of
+// the group, and the metrics server with this one of the version.
+const (
+	usualGroupPriority   = 2000
+	usualVersionPriority = 100
+)
+
+// registrations warns about API services that are written by hand: of servers that are not
+// checked, that others have to bring, and of an API that goes before those of others.
+func (c *checker) registrations(objects []*unstructured.Unstructured) {
+	services := sets.New[types.NamespacedName]()
+	for _, object := range objects {
+		if object.GetKind() == "Service" {
+			services.Insert(types.NamespacedName{Namespace: cmp.Or(object.GetNamespace(), installNamespace), Name: object.GetName()})
+		}
+	}
+	for _, object := range objects {
+		if object.GetKind() != "APIService" || object.GroupVersionKind().Group != apiregistrationv1.GroupName {
+			continue
+		}
+		name := excerpt.Quote(object.GetName())
+		service := &apiregistrationv1.APIService{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, service); err != nil {
+			c.warnf("", "", "APIService %s cannot be read: %s", name, err)
+			continue
+		}
+		spec := service.Spec
+		if spec.InsecureSkipTLSVerify {
+			c.warnf("", "", "APIService %s has insecureSkipTLSVerify: anybody who gets between the cluster and the server reads and answers requests", name)
+		}
+		if spec.GroupPriorityMinimum > usualGroupPriority || spec.VersionPriority > usualVersionPriority {
+			c.warnf("", "", "APIService %s has groupPriorityMinimum %d and versionPriority %d, more than the %d and %d that are usual: it may go before APIs of others",
+				name, spec.GroupPriorityMinimum, spec.VersionPriority, usualGroupPriority, usualVersionPriority)
+		}
+		if spec.Service == nil {
+			continue
+		}
+		if at := (types.NamespacedName{Namespace: spec.Service.Namespace, Name: spec.Service.Name}); !services.Has(at) {
+			c.warnf("", "", "APIService %s leads to Service %s in namespace %s, which others have to bring: it is not registered before",
+				name, excerpt.Quote(at.Name), excerpt.Quote(at.Namespace))
 		}
 	}
 }

@@ -155,8 +155,11 @@ func (i *Images) pull(ctx context.Context, owner object.Owner, request image.Req
 		return fetchedBundle{}, credentials.explain(i.fetchError(ctx, request, err))
 	}
 	if pulled.Downloaded > 0 {
-		ctrl.LoggerFrom(ctx).Info("pulled the image of a bundle",
-			"image", request.Ref, "digest", pulled.Digest, "bytes", pulled.Downloaded, "took", i.now().Sub(began).String())
+		logger := ctrl.LoggerFrom(ctx).WithValues("image", request.Ref, "digest", pulled.Digest)
+		logger.Info("pulled the image of a bundle", "bytes", pulled.Downloaded, "took", i.now().Sub(began).String())
+		if pulled.Provenance {
+			logger.Info("the provenance file of the chart is not looked at: the signatures that count are those of its image")
+		}
 	}
 	return fetchedBundle{image: pulled, moved: i.moved(ctx, request)}, nil
 }

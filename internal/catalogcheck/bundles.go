@@ -38,6 +38,7 @@ func (c *checker) checkBundles(p *pkg) versions {
 			continue
 		}
 		c.checkImage(o)
+		c.checkKubeVersion(o)
 		if v, ok := c.version(p, o); ok {
 			known[o.at.Name] = &v.version
 			ordered = append(ordered, v)

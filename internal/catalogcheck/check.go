@@ -14,9 +14,9 @@ import (
 
 // Check returns the problems of the catalog in root, sorted by file, object,
 // severity and message; what concerns no file comes first. There are at most
-// 10,000, and then a last one or two that say how many are left out. The error
-// is that of ctx.
-func Check(ctx context.Context, root fs.FS) ([]Problem, error) {
+// 10,000, and then a last one or two that say how many are left out. It looks into the
+// images of bundles, unless look is nil. The error is that of ctx.
+func Check(ctx context.Context, root fs.FS, look Look) ([]Problem, error) {
 	c := checker{report: &report{omitted: map[Severity]int{}}, packages: map[string]*pkg{}, gone: gone{names: map[string]struct{}{}}}
 	for o, err := range (fbc.Folder{Root: root}).Objects(ctx) {
 		if err := ctx.Err(); err != nil {
@@ -32,6 +32,12 @@ func Check(ctx context.Context, root fs.FS) ([]Problem, error) {
 			return nil, err
 		}
 		c.check(c.packages[name])
+		if look == nil {
+			continue
+		}
+		if err := c.checkContents(ctx, c.packages[name], look); err != nil {
+			return nil, err
+		}
 	}
 	c.noteGone()
 	return c.report.sorted(), nil
@@ -46,6 +52,8 @@ type checker struct {
 	// missing may be in there.
 	incomplete bool
 	gone       gone
+	// looked counts the images that were looked into.
+	looked int
 }
 
 // pkg is what a catalog has of one package, whatever the files it is in.
@@ -108,12 +116,12 @@ func (c *checker) identify(o fbc.FileObject) {
 	case "":
 		c.report.errorf(o, "the object has no schema")
 		return
-	case fbc.SchemaPackage, schemaChannel, schemaBundle:
+	case fbc.SchemaPackage, fbc.SchemaChannel, fbc.SchemaBundle:
 		if o.Name == "" {
 			c.report.errorf(o, "the object has no name")
 			return
 		}
-	case schemaDeprecations:
+	case fbc.SchemaDeprecations:
 	default:
 		c.unknownSchema(o)
 		return
@@ -142,11 +150,11 @@ func (c *checker) place(o fbc.FileObject, malformed bool) {
 	switch o.Schema {
 	case fbc.SchemaPackage:
 		p.packages, err = appendDecoded(p.packages, o, malformed)
-	case schemaChannel:
+	case fbc.SchemaChannel:
 		p.channels, err = appendDecoded(p.channels, o, malformed)
-	case schemaBundle:
+	case fbc.SchemaBundle:
 		p.bundles, err = appendDecoded(p.bundles, o, malformed)
-	case schemaDeprecations:
+	case fbc.SchemaDeprecations:
 		p.deprecations, err = appendDecoded(p.deprecations, o, malformed)
 	default:
 		return

@@ -124,7 +124,7 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := catalogcheck.Check(ctx, channelOf("")); !errors.Is(err, context.Canceled) {
+	if _, err := catalogcheck.Check(ctx, channelOf(""), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)
 	}
 }

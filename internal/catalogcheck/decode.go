@@ -9,13 +9,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
-// The schemas that are read, besides fbc.SchemaPackage.
-const (
-	schemaChannel      = "olm.channel"
-	schemaBundle       = "olm.bundle"
-	schemaDeprecations = "olm.deprecations"
-)
-
 // propertyPackage is the type of the property that has the version of a bundle.
 const propertyPackage = "olm.package"
 

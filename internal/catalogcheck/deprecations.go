@@ -35,11 +35,11 @@ func (c *checker) checkDeprecation(p *pkg, at fbc.FileObject, d deprecation) {
 		if name != "" && name != p.name {
 			c.report.warnf(at, "the deprecation of %s is of another package; it counts for package %s", d.Reference, excerpt.Quote(p.name))
 		}
-	case schemaChannel:
+	case fbc.SchemaChannel:
 		if !p.channelNames[name] && !c.incomplete {
 			c.report.warnf(at, "the deprecation of %s is of no channel of the package", d.Reference)
 		}
-	case schemaBundle:
+	case fbc.SchemaBundle:
 		if _, exists := p.versions[name]; !exists && !c.incomplete {
 			c.report.warnf(at, "the deprecation of %s is of no bundle of the package", d.Reference)
 		}

@@ -7,6 +7,7 @@
 // cannot be meant, is an error; what works but is likely a mistake, or is one to
 // other readers of catalogs, is a warning.
 //
-// It opens no file but those of the catalog, and changes nothing. Content is
-// hostile: it is bounded, and its names are quoted and cut in messages.
+// It opens no file but those of the catalog, and changes nothing; what is in the images
+// of bundles it is told. Content is hostile: it is bounded, and its names are quoted and
+// cut in messages.
 package catalogcheck

@@ -82,7 +82,7 @@ func rewrite(t *testing.T, path string, archive *txtar.Archive, problems string)
 
 func check(t *testing.T, root fs.FS) []catalogcheck.Problem {
 	t.Helper()
-	problems, err := catalogcheck.Check(t.Context(), root)
+	problems, err := catalogcheck.Check(t.Context(), root, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

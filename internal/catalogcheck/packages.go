@@ -2,6 +2,7 @@ package catalogcheck
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,10 +15,17 @@ import (
 const reservedSchemas = "olm."
 
 func (c *checker) unknownSchema(o fbc.FileObject) {
+	if slices.Contains(templateSchemas, o.Schema) {
+		c.report.warnf(o, "this is a template, which nothing reads: make the catalog of it with kubectl extension catalog template")
+		return
+	}
 	if strings.HasPrefix(o.Schema, reservedSchemas) && !strings.HasPrefix(o.Schema, "olm.csv.") {
 		c.report.warnf(o, "nothing reads objects of schema %s", excerpt.Quote(o.Schema))
 	}
 }
+
+// templateSchemas are those of the templates that catalogs are made of.
+var templateSchemas = []string{"olm.template.basic", "olm.semver"}
 
 // check looks at a package once all of it has been read.
 func (c *checker) check(p *pkg) {

@@ -75,19 +75,19 @@ func (b *builder) add(o fbc.Object) error {
 	p := b.parts(o.Owner())
 	var err error
 	switch o.Schema {
-	case schemaChannel:
+	case fbc.SchemaChannel:
 		var channel resolve.Channel
 		if channel, err = decodeChannel(o, b.limits); err == nil {
 			channel = b.keepChannel(channel)
 			p.channels[channel.Name] = channel
 		}
-	case schemaBundle:
+	case fbc.SchemaBundle:
 		var bundle resolve.Bundle
 		if bundle, err = decodeBundle(o, b.limits); err == nil {
 			bundle = b.keepBundle(&p.facts, bundle)
 			p.bundles[bundle.Name] = bundle
 		}
-	case schemaDeprecations:
+	case fbc.SchemaDeprecations:
 		var deprecations []resolve.Deprecation
 		if deprecations, err = decodeDeprecations(o, b.limits); err == nil {
 			p.deprecations[b.keep(o.Name)] = b.keepDeprecations(deprecations)

@@ -12,14 +12,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
-// The schemas that resolution reads, besides fbc.SchemaPackage, of which only
-// the existence matters.
-const (
-	schemaChannel      = "olm.channel"
-	schemaBundle       = "olm.bundle"
-	schemaDeprecations = "olm.deprecations"
-)
-
 var errNoSchema = errors.New("missing root schema field")
 
 // decodeIndex reads the content of one catalog. A malformed object makes its
@@ -94,11 +86,11 @@ func CheckObject(o fbc.Object) error {
 	limits := Limits{}.withDefaults()
 	var err error
 	switch o.Schema {
-	case schemaChannel:
+	case fbc.SchemaChannel:
 		_, err = decodeChannel(o, limits)
-	case schemaBundle:
+	case fbc.SchemaBundle:
 		_, err = decodeBundle(o, limits)
-	case schemaDeprecations:
+	case fbc.SchemaDeprecations:
 		_, err = decodeDeprecations(o, limits)
 	}
 	return err

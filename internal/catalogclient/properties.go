@@ -71,7 +71,7 @@ func decodeProperties(b *resolve.Bundle, list []byte, n *items) error {
 func addProperty(f *resolve.Facts, kind string, value []byte) error {
 	compacted := compact(value)
 	switch kind {
-	case propertyPackageRequired, propertyGVKRequired, propertyConstraint, propertyMaxOpenShift:
+	case propertyPackageRequired, propertyGVKRequired, propertyConstraint, propertyMaxOpenShift, requirement.KubeVersion:
 		if len(compacted) > maxRequirementBytes {
 			return fmt.Errorf("type %q: %w", kind, tooLong(maxRequirementBytes))
 		}

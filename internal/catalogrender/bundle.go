@@ -14,6 +14,7 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/registry"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	reference "github.com/clusterextensions/operator-controller/internal/image"
 )
 
 func rank(p property.Property) int {
@@ -33,9 +34,9 @@ func (r Renderer) bundleIn(files fs.FS, ref, image string) (*declcfg.Declarative
 	if err != nil {
 		return nil, err
 	}
-	if image == "" && r.ImageOf != nil {
-		if read.BundleImage, err = r.imageOf(read); err != nil {
-			return nil, fmt.Errorf("naming the image of bundle %q: %w", read.Name, err)
+	if image == "" {
+		if read.BundleImage, err = r.imageFor(ref, read.Name, func() (Named, error) { return namedOf(read) }); err != nil {
+			return nil, err
 		}
 	}
 	objects, properties, err := registry.ObjectsAndPropertiesFromBundle(read)
@@ -64,7 +65,7 @@ func (r Renderer) read(files fs.FS, ref, from string) (*registry.Bundle, error) 
 		return nil, err
 	}
 	for _, one := range leftOut {
-		r.LeftOut(ref, one.String())
+		r.Note(ref, "left out: "+one.String())
 	}
 	folder, err := os.MkdirTemp("", "operator-controller-bundle-")
 	if err != nil {
@@ -87,12 +88,32 @@ func (r Renderer) read(files fs.FS, ref, from string) (*registry.Bundle, error) 
 	return input.Bundle, nil
 }
 
-// imageOf fills in the template for images. A version is that of the first property with one, as
-// it is for the catalog.
-func (r Renderer) imageOf(read *registry.Bundle) (string, error) {
+// imageFor is the image of a bundle that a path on this machine leads to; empty where nothing
+// tells it, which is noted.
+func (r Renderer) imageFor(ref, bundle string, named func() (Named, error)) (string, error) {
+	if r.ImageOf == nil {
+		r.Note(ref, "the catalog names no image for it, because a folder does not tell it: --bundle-image does")
+		return "", nil
+	}
+	known, err := named()
+	var text strings.Builder
+	if err == nil {
+		err = r.ImageOf.Execute(&text, known)
+	}
+	if err == nil {
+		err = reference.CheckReference(text.String())
+	}
+	if err != nil {
+		return "", fmt.Errorf("naming the image of bundle %q: %w", bundle, err)
+	}
+	return text.String(), nil
+}
+
+// namedOf has the version of the first property with one, as it is for the catalog.
+func namedOf(read *registry.Bundle) (Named, error) {
 	version, err := read.Version()
 	if err != nil {
-		return "", err
+		return Named{}, err
 	}
 	for _, stated := range read.Properties {
 		var of property.Package
@@ -101,9 +122,7 @@ func (r Renderer) imageOf(read *registry.Bundle) (string, error) {
 			break
 		}
 	}
-	var text strings.Builder
-	err = r.ImageOf.Execute(&text, Named{Package: read.Package, Name: read.Name, Version: version})
-	return text.String(), err
+	return Named{Package: read.Package, Name: read.Name, Version: version}, nil
 }
 
 // csvOf is what migrations take the metadata from.

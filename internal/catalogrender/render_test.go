@@ -1,13 +1,18 @@
 package catalogrender_test
 
 import (
+	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"text/template"
 
+	"github.com/operator-framework/operator-registry/alpha/action/migrations"
 	"github.com/sirupsen/logrus"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogrender"
@@ -33,7 +38,9 @@ func TestWhatIsNeither(t *testing.T) {
 	}
 	renderer := catalogrender.Renderer{Images: images}
 	for ref, want := range map[string]string{
-		file:                            `": it is a file, and neither a folder nor an image`,
+		file:                            "/file is neither a folder nor a packaged chart: EOF; of a template, kubectl extension catalog template makes a catalog",
+		"./missing.tgz":                 `rendering "./missing.tgz": there is no such file or folder`,
+		"/missing/chart":                `rendering "/missing/chart": there is no such file or folder`,
 		"not an image":                  `rendering "not an image": it is neither a folder nor an image: `,
 		registry.Host() + "/other:v1":   "it is neither a catalog nor a bundle: ",
 		registry.Host() + "/missing:v1": "reading manifest v1",
@@ -77,8 +84,15 @@ func TestTemplatesThatFail(t *testing.T) {
 		"schema: olm.semver\nstable: {bundles: [{image: " + registry.Host() + "/gone:v1}]}\n":                    registry.Host() + "/gone:v1",
 		"schema: olm.composite\n":            "olm.composite",
 		"schema: olm.template.substitutes\n": "it takes basic or semver",
+		"schema: olm.package\n":              `unknown schema "olm.package"; it takes olm.template.basic and olm.semver`,
 		"entries: []\n":                      "missing required 'schema'",
 		"[":                                  "decoding template",
+		"schema: olm.template.basic\nentires: []\n":                                            `unknown key "entires": a template of the schema olm.template.basic has schema and entries`,
+		"schema: olm.template.basic\n":                                                         "it has no entries",
+		"schema: olm.template.basic\nentries: [{schema: olm.package}, {schema: olm.bundle}]\n": "entry 2 has no image",
+		"schema: olm.template.basic\nentries: [{schema: olm.bundle, imgae: i}]\n":              `entry 1 has the key "imgae"`,
+		"schema: olm.template.basic\nentries: []\n---\nschema: olm.semver\n":                   "it has more than one document",
+		"schema: olm.semver\nstabel: {}\n":                                                     "stabel",
 		"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [" + strings.Repeat("*a,", 9) + "]\nc: &c [" + strings.Repeat("*b,", 9) + "]\nd: &d [" + strings.Repeat("*c,", 9) + "]\ne: &e [" + strings.Repeat("*d,", 9) + "]\nf: &f [" + strings.Repeat("*e,", 9) + "]\ng: [" + strings.Repeat("*f,", 9) + "]\nschema: olm.semver\n": "excessive aliasing",
 	} {
 		if _, err := renderer.Template(t.Context(), []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -107,13 +121,17 @@ func TestWhatIsReadIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var leftOut []string
-	renderer := catalogrender.Renderer{LeftOut: func(_, what string) { leftOut = append(leftOut, what) }}
+	var notes []string
+	renderer := catalogrender.Renderer{Note: func(_, what string) { notes = append(notes, what) }}
 	if _, err := renderer.All(t.Context(), []string{filepath.Join(folder, "bundle")}); err != nil {
 		t.Error(err)
 	}
-	if len(leftOut) != 1 || leftOut[0] != "manifests/second.yaml: all documents but the first one" {
-		t.Errorf("left out: %q", leftOut)
+	want := []string{
+		"left out: manifests/second.yaml: all documents but the first one",
+		"the catalog names no image for it, because a folder does not tell it: --bundle-image does",
+	}
+	if !slices.Equal(notes, want) {
+		t.Errorf("notes: %q", notes)
 	}
 	for _, name := range []string{"hostile", "catalog"} {
 		if _, err := renderer.All(t.Context(), []string{filepath.Join(folder, name)}); err == nil || !strings.Contains(err.Error(), "limit") && !strings.Contains(err.Error(), "expands") {
@@ -138,6 +156,73 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	}
 	_, err := catalogrender.Renderer{}.All(t.Context(), []string{folder})
 	if err == nil || !strings.Contains(err.Error(), "catalog.yaml") || strings.Contains(err.Error(), "password") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Whoever has not named the folder that they meant is told which one has a bundle, and no manifest
+// is repeated.
+func TestFoldersThatAreNeither(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, name := range []string{"one", "two"} {
+		if err := os.CopyFS(filepath.Join(folder, name), testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for below, want := range map[string]string{
+		"":              "; there are bundles in " + filepath.Join(folder, "one") + ", " + filepath.Join(folder, "two"),
+		"one/manifests": "; there is a bundle in " + filepath.Join(folder, "one"),
+	} {
+		_, err := catalogrender.Renderer{}.All(t.Context(), []string{filepath.Join(folder, below)})
+		const neither = ": it is neither a bundle, which has the folders manifests and metadata, nor a catalog: "
+		if err == nil || !strings.Contains(err.Error(), neither) || !strings.Contains(err.Error(), ".yaml: object 1 has no schema") || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v", below, err)
+		}
+	}
+}
+
+// Rendering many folders ends when nobody wants it any more.
+func TestRenderingEnds(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	rendered := 0
+	renderer := catalogrender.Renderer{Note: func(string, string) { rendered++; cancel() }}
+	if _, err := renderer.All(ctx, []string{folder, folder, folder}); !errors.Is(err, context.Canceled) || rendered != 1 {
+		t.Errorf("%d were rendered: %v", rendered, err)
+	}
+}
+
+// Bundles without an image are not migrated, which is said, and that an image is none is too.
+func TestImagesOfFolders(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()); err != nil {
+		t.Fatal(err)
+	}
+	all, err := migrations.NewMigrations("bundle-object-to-csv-metadata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	renderer := catalogrender.Renderer{Migrations: all, Note: func(_, what string) { notes = append(notes, what) }}
+	if _, err := renderer.All(t.Context(), []string{folder}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "bundles that stay as they are, because only those with an image are migrated: 1"; !slices.Contains(notes, want) {
+		t.Errorf("notes: %q", notes)
+	}
+	notes = nil
+	renderer.ImageOf = template.Must(template.New("").Parse("registry.example/{{.Package}}:v{{.Version}}"))
+	if _, err := renderer.All(t.Context(), []string{folder}); err != nil || notes != nil {
+		t.Errorf("got %v, notes %q", err, notes)
+	}
+	renderer.ImageOf = template.Must(template.New("").Parse("no image"))
+	if _, err := renderer.All(t.Context(), []string{folder}); err == nil || !strings.Contains(err.Error(), "naming the image of bundle") {
 		t.Errorf("got %v", err)
 	}
 }

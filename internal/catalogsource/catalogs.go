@@ -3,7 +3,6 @@ package catalogsource
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/preparedpackage"
@@ -19,8 +18,8 @@ type Catalogs struct {
 	client *catalogclient.Client
 }
 
-// LoadAll reads catalogs. Of several with one name, the second one gets "-2", and so on.
-// The error names the source that cannot be read.
+// LoadAll reads catalogs, whose names differ as those of [ParseAll] do. The error names the source
+// that cannot be read.
 func (r *Reader) LoadAll(ctx context.Context, sources []Source) (*Catalogs, error) {
 	client, err := catalogclient.New(catalogclient.Config{HTTPClient: r.HTTP})
 	if err != nil {
@@ -29,21 +28,12 @@ func (r *Reader) LoadAll(ctx context.Context, sources []Source) (*Catalogs, erro
 	defer r.HTTP.CloseIdleConnections()
 	loaded := &Catalogs{client: client}
 	for _, source := range sources {
-		name := unusedName(source.Name, loaded.Names)
-		loaded.Names = append(loaded.Names, name)
-		if err := r.Load(ctx, source, client, name); err != nil {
+		loaded.Names = append(loaded.Names, source.Name)
+		if err := r.Load(ctx, source, client, source.Name); err != nil {
 			return nil, err
 		}
 	}
 	return loaded, nil
-}
-
-func unusedName(name string, taken []string) string {
-	unused := name
-	for n := 2; slices.Contains(taken, unused); n++ {
-		unused = name + "-" + strconv.Itoa(n)
-	}
-	return unused
 }
 
 // Offers are the catalogs with what they have of a package, as resolution takes them,

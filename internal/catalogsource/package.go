@@ -41,14 +41,19 @@ type Package struct {
 // they have, all is read. The error names the source.
 func (r *Reader) Package(ctx context.Context, from Source, as, name string) (*Package, error) {
 	content, err := r.packageContent(ctx, from, name)
-	var found *Package
-	if err == nil {
-		found, err = r.resolved(content, as, name)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("reading package %q of catalog %s: %w", name, from, err)
+		return nil, err
 	}
-	return found, nil
+	found, err := r.resolved(content, as, name)
+	return found, packageError(err, from, name)
+}
+
+// packageError names the package and the source of an error; nil is none.
+func packageError(err error, from Source, name string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("reading package %q of catalog %s: %w", name, from, err)
 }
 
 func (r *Reader) packageContent(ctx context.Context, from Source, name string) (content []byte, err error) {
@@ -56,12 +61,12 @@ func (r *Reader) packageContent(ctx context.Context, from Source, name string) (
 		defer r.HTTP.CloseIdleConnections()
 		content, known, err := r.servedPackage(ctx, from, name)
 		if err != nil || known {
-			return content, err
+			return content, packageError(err, from, name)
 		}
 	}
 	err = r.Files(ctx, from, func(files fs.FS) (err error) {
 		content, err = packageIn(ctx, files, name)
-		return err
+		return packageError(err, from, name)
 	})
 	return content, err
 }
@@ -71,26 +76,52 @@ func (r *Reader) servedPackage(ctx context.Context, from Source, name string) (c
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var all bytes.Buffer
-	for _, query := range []url.Values{{"schema": {fbc.SchemaPackage}, "name": {name}}, {"package": {name}}} {
-		address := from.url.JoinPath("api", "v1", "metas")
-		address.RawQuery = query.Encode()
-		response, err := r.get(ctx, address)
+	for _, query := range []url.Values{packageObject(name), {"package": {name}}} {
+		body, err := r.objects(ctx, from, query)
+		if answer, ok := errors.AsType[*catalogclient.StatusError](err); ok && answer.Code == http.StatusNotFound {
+			return nil, false, nil
+		}
 		if err != nil {
 			return nil, false, err
 		}
-		switch response.StatusCode {
-		case http.StatusOK:
-		case http.StatusNotFound:
-			return nil, false, response.Body.Close()
-		default:
-			return nil, false, errors.Join(&catalogclient.StatusError{Code: response.StatusCode}, response.Body.Close())
-		}
-		_, err = io.Copy(&bounded{to: &all}, response.Body)
-		if err := errors.Join(err, response.Body.Close()); err != nil {
+		_, err = io.Copy(&bounded{to: &all}, body)
+		if err := errors.Join(err, body.Close()); err != nil {
 			return nil, false, err
 		}
 	}
 	return all.Bytes(), true, nil
+}
+
+// PackageObject is the olm.package object of a package, of a catalog that is served; it is empty
+// if there is none. A server that does not know how to send it alone sends more: whoever reads it
+// has to bound it, and closes it. The error names the source.
+func (r *Reader) PackageObject(ctx context.Context, from Source, name string) (io.ReadCloser, error) {
+	if from.kind != served {
+		return nil, packageError(errors.New("it has no server"), from, name)
+	}
+	body, err := r.objects(ctx, from, packageObject(name))
+	return body, packageError(err, from, name)
+}
+
+// packageObject asks for the olm.package object of a package.
+func packageObject(name string) url.Values {
+	return url.Values{"schema": {fbc.SchemaPackage}, "name": {name}}
+}
+
+// objects asks a server for some objects of a catalog. The error is a
+// [*catalogclient.StatusError] if it answers anything but that.
+func (r *Reader) objects(ctx context.Context, from Source, query url.Values) (io.ReadCloser, error) {
+	address := from.url.JoinPath("api", "v1", "metas")
+	address.RawQuery = query.Encode()
+	response, err := r.get(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close() // the code says it
+		return nil, &catalogclient.StatusError{Code: response.StatusCode}
+	}
+	return response.Body, nil
 }
 
 // get asks a server. Whoever does closes the body of the answer.

@@ -130,3 +130,26 @@ func TestServersThatSayNothing(t *testing.T) {
 		}
 	})
 }
+
+// Whatever fails, an error names its catalog once.
+func TestErrorsNameTheCatalogOnce(t *testing.T) {
+	t.Parallel()
+	down := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(down.Close)
+	broken := t.TempDir()
+	write(t, filepath.Join(broken, "c.json"), `{"schema":"olm.package","name":"p"`)
+	reader := &catalogsource.Reader{HTTP: down.Client()}
+	for _, text := range []string{down.URL, broken} {
+		source, err := catalogsource.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, summary := reader.Summary(t.Context(), source)
+		_, pkg := reader.Package(t.Context(), source, "c", "p")
+		for _, err := range []error{summary, pkg} {
+			if err == nil || strings.Count(err.Error(), "catalog "+source.String()) != 1 {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}

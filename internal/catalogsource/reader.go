@@ -37,7 +37,7 @@ func (r *Reader) Files(ctx context.Context, from Source, use func(fs.FS) error) 
 	if from.kind == pulled {
 		found, err := image.Once(ctx, r.Images, image.Request{Ref: from.text, Select: image.CatalogContent})
 		if err != nil {
-			return err
+			return err // which names the image
 		}
 		defer found.Close()
 		return use(found.Files)

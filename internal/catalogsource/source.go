@@ -8,6 +8,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/image"
@@ -42,35 +44,27 @@ type Source struct {
 	url  *url.URL // of what is served
 }
 
-// InvalidError says that there is no catalog that a text could stand for.
-type InvalidError struct{ Err error }
-
-func (e *InvalidError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *InvalidError) Unwrap() error { return e.Err }
-
 // Parse says what text stands for. What exists as a file is that, whatever it looks
-// like. The error is an *InvalidError.
+// like. The error says that there is no catalog that it could stand for.
 func Parse(text string) (Source, error) {
 	switch {
 	case text == "":
-		return Source{}, &InvalidError{Err: errors.New("the source of a catalog is empty: it is " + Usage)}
+		return Source{}, errors.New("the source of a catalog is empty: it is " + Usage)
 	case text == Stdin:
 		return Source{Name: "stdin", kind: stream, text: text}, nil
 	case strings.HasPrefix(text, "http://"), strings.HasPrefix(text, "https://"):
-		return parseURL(text)
+		return ParseURL(text)
 	}
 	info, err := os.Stat(text)
 	if errors.Is(err, fs.ErrNotExist) {
 		return parseImage(text)
 	}
 	if err != nil {
-		return Source{}, &InvalidError{Err: err}
+		return Source{}, err
 	}
 	full, err := filepath.Abs(text)
 	if err != nil {
-		return Source{}, &InvalidError{Err: err}
+		return Source{}, err
 	}
 	name := filepath.Base(full)
 	switch {
@@ -82,10 +76,40 @@ func Parse(text string) (Source, error) {
 	return Source{Name: name, kind: stream, text: text}, nil
 }
 
-func parseURL(text string) (Source, error) {
+// ParseAll is [Parse] for several. Names that are taken by one before get a number.
+func ParseAll(texts []string) ([]Source, error) {
+	sources, taken := make([]Source, 0, len(texts)), make([]string, 0, len(texts))
+	for i, text := range texts {
+		if text == Stdin && slices.Contains(texts[:i], Stdin) {
+			return nil, errors.New("standard input can be read only once")
+		}
+		source, err := Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		source.Name = unusedName(source.Name, taken)
+		sources, taken = append(sources, source), append(taken, source.Name)
+	}
+	return sources, nil
+}
+
+func unusedName(name string, taken []string) string {
+	unused := name
+	for n := 2; slices.Contains(taken, unused); n++ {
+		unused = name + "-" + strconv.Itoa(n)
+	}
+	return unused
+}
+
+// ParseURL is [Parse] for the URL of a server, and for nothing else: it may come from somebody
+// who has no say in which files and images are read.
+func ParseURL(text string) (Source, error) {
 	parsed, err := url.Parse(text)
 	if err != nil {
-		return Source{}, &InvalidError{Err: err}
+		return Source{}, err
+	}
+	if parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+		return Source{}, fmt.Errorf("%q is no URL of a server", text)
 	}
 	parsed.Path = strings.TrimSuffix(strings.TrimSuffix(parsed.Path, "/"), "/api/v1/all")
 	name := path.Base(parsed.Path)
@@ -97,7 +121,7 @@ func parseURL(text string) (Source, error) {
 
 func parseImage(text string) (Source, error) {
 	if err := image.CheckReference(text); err != nil {
-		return Source{}, &InvalidError{Err: fmt.Errorf("%q is neither a folder, a file, a URL nor an image: %w", text, err)}
+		return Source{}, fmt.Errorf("%q is neither a folder, a file, a URL nor an image: %w", text, err)
 	}
 	name, _, _ := strings.Cut(path.Base(text), "@")
 	name, _, _ = strings.Cut(name, ":")

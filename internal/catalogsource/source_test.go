@@ -1,7 +1,6 @@
 package catalogsource_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -44,9 +43,8 @@ func TestNamesOfCatalogs(t *testing.T) {
 func TestWhatIsNoSource(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "none", "./none", "host.test/community", "http://host.test:port/", "Host.Test/UPPER:v1"} {
-		_, err := catalogsource.Parse(text)
-		if _, ok := errors.AsType[*catalogsource.InvalidError](err); !ok {
-			t.Errorf("%q: %v, want an InvalidError", text, err)
+		if source, err := catalogsource.Parse(text); err == nil {
+			t.Errorf("%q is %+v", text, source)
 		}
 	}
 }
@@ -56,5 +54,18 @@ func TestNoPasswordIsShown(t *testing.T) {
 	source, err := catalogsource.Parse("https://me:secret@host.test/catalogs/c")
 	if want := "https://me:xxxxx@host.test/catalogs/c"; err != nil || source.String() != want {
 		t.Errorf("got %q, %v, want %q", source, err, want)
+	}
+}
+
+// Where a server is expected, nothing else is read.
+func TestOnlyServers(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", ".", "/etc", "file:///etc", "host.test/community:v1", "https:///catalogs/c"} {
+		if source, err := catalogsource.ParseURL(text); err == nil {
+			t.Errorf("%q is %+v", text, source)
+		}
+	}
+	if source, err := catalogsource.ParseURL("https://host.test/catalogs/c"); err != nil || source.Name != "c" {
+		t.Errorf("got %+v, %v", source, err)
 	}
 }

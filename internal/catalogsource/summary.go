@@ -2,6 +2,7 @@ package catalogsource
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"net/http"
 
@@ -19,14 +20,16 @@ func (r *Reader) Summary(ctx context.Context, from Source) ([]catalogsummary.Pac
 	}
 	var packages []catalogsummary.Package
 	err := r.Files(ctx, from, func(files fs.FS) (err error) {
-		packages, err = catalogsummary.OfFolder(ctx, files)
-		return err
+		if packages, err = catalogsummary.OfFolder(ctx, files); err != nil {
+			return fmt.Errorf("reading catalog %s: %w", from, err)
+		}
+		return nil
 	})
 	return packages, err
 }
 
-// servedSummary is false where there is none. Why is for the attempt to say that reads all
-// of the catalog.
+// servedSummary is false where there is none; why, the attempt that follows says, which reads
+// the whole catalog.
 func (r *Reader) servedSummary(ctx context.Context, from Source) ([]catalogsummary.Package, bool) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

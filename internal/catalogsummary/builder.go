@@ -12,13 +12,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
 
-// Schemas of the objects that a summary is made from.
-const (
-	schemaChannel      = "olm.channel"
-	schemaBundle       = "olm.bundle"
-	schemaDeprecations = "olm.deprecations"
-)
-
 // ErrTooLarge says that a summary would be larger than [MaxBytes].
 var ErrTooLarge = errors.New("the summary is too large")
 
@@ -50,11 +43,11 @@ func (b *Builder) Add(o fbc.Object) error {
 	switch {
 	case b.kept > MaxBytes:
 		return ErrTooLarge
-	case o.Schema == fbc.SchemaPackage && o.Name != "":
+	case o.Schema == fbc.SchemaPackage && o.Name != "" && len(o.Name) <= maxName:
 		b.addPackage(o)
-	case o.Schema == schemaChannel && o.Package != "":
+	case o.Schema == fbc.SchemaChannel && o.Package != "":
 		b.addChannel(o)
-	case o.Schema == schemaDeprecations && o.Package != "":
+	case o.Schema == fbc.SchemaDeprecations && o.Package != "":
 		b.addDeprecations(o)
 	}
 	return nil
@@ -113,7 +106,7 @@ func headsOf(entries []entry) []string {
 	}
 	var heads []string
 	for _, e := range entries {
-		if !followed[e.Name] && len(heads) < maxHeads && !slices.Contains(heads, e.Name) {
+		if !followed[e.Name] && len(e.Name) <= maxName && len(heads) < maxHeads && !slices.Contains(heads, e.Name) {
 			heads = append(heads, strings.Clone(e.Name))
 		}
 	}
@@ -160,11 +153,11 @@ func (b *Builder) Wanted() []Bundle {
 // AddBundle adds a bundle that is wanted; others are left out. The error is [ErrTooLarge].
 func (b *Builder) AddBundle(o fbc.Object) error {
 	p, known := b.packages[o.Package]
-	if !known || o.Schema != schemaBundle || !slices.Contains(b.heads[channelKey{p.Name, p.Channel}], o.Name) {
+	if !known || o.Schema != fbc.SchemaBundle || !slices.Contains(b.heads[channelKey{p.Name, p.Channel}], o.Name) {
 		return nil
 	}
 	found := newFacts(o.JSON)
-	if p.Bundle != "" && !newer(found.version, p.Version) {
+	if p.Bundle != "" && bundle.CompareVersions(found.version, p.Version) < 0 {
 		return nil
 	}
 	p.Bundle, p.Version, p.DisplayName, p.Provider, p.Keywords = o.Name, found.version, found.displayName, found.provider, found.keywords
@@ -176,16 +169,6 @@ func (b *Builder) AddBundle(o fbc.Object) error {
 		return ErrTooLarge
 	}
 	return nil
-}
-
-// newer compares versions, of which the first may have come with the second one's bundle.
-func newer(version, than string) bool {
-	left, err := bundle.ParseVersion(version)
-	if err != nil {
-		return false
-	}
-	right, err := bundle.ParseVersion(than)
-	return err != nil || left.Compare(right) >= 0
 }
 
 // Packages are all packages, sorted by name.

@@ -20,6 +20,9 @@ const (
 	maxDescription = 512 // bytes
 	maxKeywords    = 32
 	maxKeyword     = 64 // bytes
+	// maxName bounds the name of a package or a bundle in bytes. No catalog has a longer one,
+	// and one that is cut would name something else.
+	maxName = 1024
 )
 
 // Package is what a summary has of one package. The fields are in the order of their names
@@ -54,8 +57,8 @@ func Write(to io.Writer, packages []Package) error {
 	return nil
 }
 
-// Read reads what [Write] wrote, whoever sends it: what is longer than [Write] makes it is
-// cut.
+// Read reads what [Write] wrote, whoever sends it: what is longer than a [Builder] makes it is
+// cut, or left out if it is a name.
 func Read(from io.Reader) ([]Package, error) {
 	content, err := io.ReadAll(io.LimitReader(from, MaxBytes+1))
 	if err != nil {
@@ -74,6 +77,12 @@ func Read(from io.Reader) ([]Package, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the summary of the catalog cannot be read: %w", err)
 		}
+		if len(p.Name) > maxName {
+			continue
+		}
+		if len(p.Bundle) > maxName {
+			p.Bundle = ""
+		}
 		p.cut()
 		packages = append(packages, p)
 	}
@@ -81,6 +90,8 @@ func Read(from io.Reader) ([]Package, error) {
 
 // cut makes texts as long as they may be.
 func (p *Package) cut() {
+	p.Channel = line(p.Channel, maxChannel)
+	p.Version = line(p.Version, maxText)
 	p.Description = line(p.Description, maxDescription)
 	p.DisplayName = line(p.DisplayName, maxText)
 	p.Provider = line(p.Provider, maxText)

@@ -97,6 +97,30 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Whoever sends a summary, it has nothing longer than one that is made here, which has no longer
+// names either.
+func TestSummariesOfOthersAreBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 2000)
+	got, err := catalogsummary.Read(strings.NewReader(`{"name":"p","bundle":"` + long + `","channel":"` + long + `","version":"` + long + `"}{"name":"` + long + `"}`))
+	if err != nil || len(got) != 1 || got[0].Bundle != "" || len(got[0].Channel) > 1024 || len(got[0].Version) > 128 {
+		t.Errorf("%v\n%+v", err, got)
+	}
+	var b catalogsummary.Builder
+	for _, o := range []fbc.Object{
+		{Schema: fbc.SchemaPackage, Name: long, JSON: []byte(`{}`)},
+		{Schema: fbc.SchemaPackage, Name: "p", JSON: []byte(`{"defaultChannel":"c"}`)},
+		{Schema: fbc.SchemaChannel, Package: "p", Name: "c", JSON: []byte(`{"entries":[{"name":"` + long + `"}]}`)},
+	} {
+		if err := b.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if packages, wanted := b.Packages(), b.Wanted(); len(packages) != 1 || len(wanted) != 0 {
+		t.Errorf("got %+v, %v", packages, wanted)
+	}
+}
+
 func TestTheWholeIsBounded(t *testing.T) {
 	t.Parallel()
 	var b catalogsummary.Builder

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
@@ -58,6 +59,17 @@ func (c *Catalogs) Reader(command *cobra.Command) (*catalogsource.Reader, error)
 	return &catalogsource.Reader{Images: c.images.config, HTTP: http, Stdin: command.InOrStdin()}, nil
 }
 
+// CheckUnused refuses the flag for servers where no catalog is named.
+func (*Catalogs) CheckUnused(command *cobra.Command) error {
+	if command.Flags().Changed(flagAuthority) {
+		return fmt.Errorf("--%s is for catalogs that --catalog names: those of a cluster come through its API server", flagAuthority)
+	}
+	return nil
+}
+
+// Bundles reads bundles with the same flags.
+func (c *Catalogs) Bundles() bundlesource.Reader { return c.images.Bundles() }
+
 func readAuthorities(ctx context.Context, path string, stdin io.Reader) ([]byte, error) {
 	pem, err := readFile(ctx, path, stdin, maxAuthorities)
 	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
@@ -77,18 +89,9 @@ func (c *Catalogs) Load(command *cobra.Command, texts []string) (*catalogsource.
 }
 
 func load(ctx context.Context, reader *catalogsource.Reader, texts []string) (*catalogsource.Catalogs, error) {
-	sources := make([]catalogsource.Source, 0, len(texts))
-	fromStdin := false
-	for _, text := range texts {
-		if text == catalogsource.Stdin && fromStdin {
-			return nil, &program.UsageError{Err: errors.New("standard input can be read only once")}
-		}
-		fromStdin = fromStdin || text == catalogsource.Stdin
-		source, err := catalogsource.Parse(text)
-		if err != nil {
-			return nil, &program.UsageError{Err: err}
-		}
-		sources = append(sources, source)
+	sources, err := catalogsource.ParseAll(texts)
+	if err != nil {
+		return nil, &program.UsageError{Err: err}
 	}
 	loaded, err := reader.LoadAll(ctx, sources)
 	return loaded, CatalogError(err)

@@ -16,10 +16,8 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
 )
-
-// fieldManager is the name under which the API server notes what commands write.
-const fieldManager = "kubectl-extension"
 
 // Extensions are the ClusterExtensions of a cluster, with the rights of the person who calls.
 type Extensions struct{ api, watches dynamic.ResourceInterface }
@@ -94,7 +92,7 @@ func (e *Extensions) Patch(ctx context.Context, name string, patch map[string]an
 	if err != nil {
 		return err
 	}
-	_, err = e.api.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err = e.api.Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: inspect.FieldManager})
 	if err != nil {
 		return fmt.Errorf("changing ClusterExtension %q: %w", name, err)
 	}

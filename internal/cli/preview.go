@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
@@ -70,21 +71,13 @@ func PrintDiff(to io.Writer, made preview.Preview) error {
 			fmt.Fprintf(to, "# %s: %s\n", Printable(shown.String()), Printable(text))
 		}
 		for line := range strings.Lines(shown.Diff) {
-			if _, err := fmt.Fprintln(to, harmlessLine(strings.TrimSuffix(line, "\n"))); err != nil {
+			// Texts in YAML have tabs.
+			if _, err := fmt.Fprintln(to, excerpt.Printable(strings.TrimSuffix(line, "\n"), "\t")); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// harmlessLine leaves tabs, which texts in YAML have.
-func harmlessLine(line string) string {
-	parts := strings.Split(line, "\t")
-	for i := range parts {
-		parts[i] = Harmless(parts[i])
-	}
-	return strings.Join(parts, "\t")
 }
 
 // previewHeading says what it is about, and what it comes to.
@@ -94,11 +87,14 @@ func previewHeading(made preview.Preview) []string {
 		before = fmt.Sprintf("%q", made.Installed.Name)
 	}
 	if chosen := made.Chosen; chosen != nil {
-		after = fmt.Sprintf("%q version %q from catalog %q", chosen.Name, chosen.Version, chosen.Catalog)
+		after = Chosen(chosen.Name, chosen.Version, chosen.Catalog, chosen.Image)
 	}
 	lines := []string{fmt.Sprintf("%s: from %s to %s", made.Extension, before, after)}
 	if made.WithoutServer != "" {
 		lines = append(lines, made.WithoutServer)
+	}
+	if text := made.LookupText(); text != "" {
+		lines = append(lines, text)
 	}
 	return append(lines, made.Counts.String(), fmt.Sprintf("pods restart: %d", len(made.Restarts)))
 }
@@ -162,6 +158,7 @@ func previewSections(made preview.Preview) []section {
 	return []section{
 		{"images that change:", images},
 		{"workloads whose pods restart:", restarts},
+		{"hooks that run before and after:", made.Hooks},
 		{"rights that the operator gains:", made.Gains},
 		{"rights that the ServiceAccount lacks:", made.Missing},
 		{"changes of definitions:", made.Notes},

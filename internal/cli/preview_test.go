@@ -30,7 +30,10 @@ func sample() preview.Preview {
 		Gains:         []string{"more"},
 		Waits:         "approval",
 		WithoutServer: "without the server: all",
-		Obstacles:     []string{"a conflict"},
+
+		DependsOnCluster: true,
+
+		Obstacles: []string{"a conflict"},
 	}
 }
 
@@ -42,6 +45,7 @@ func TestPreviewsForPeople(t *testing.T) {
 	}
 	const want = `x: from "x.v1" to "x.v2" version "2.0.0" from catalog "c"
 without the server: all
+the chart has looked at the cluster, as you: as the ServiceAccount, or later, it may find something else
 1 to create, 1 to change, 1 of others
 pods restart: 1
 

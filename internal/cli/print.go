@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // Print prints a value for programs, as JSON or YAML.
@@ -22,11 +26,37 @@ func Print(to io.Writer, format *Choice, value any) error {
 		_, err = to.Write(text)
 		return err
 	}
-	out := json.NewEncoder(to)
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	return out.Encode(value)
+	if err := out.Encode(value); err != nil {
+		return err
+	}
+	_, err := to.Write(escaped(text.Bytes()))
+	return err
 }
+
+// escaped writes in JSON as escapes what would turn writing around on a terminal. It means the
+// same: such characters are nowhere but in strings.
+func escaped(text []byte) []byte {
+	var out bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case r < utf8.RuneSelf || unicode.IsPrint(r):
+			out.WriteRune(r)
+		case r <= lastBasicRune:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			first, second := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, first, second)
+		}
+	}
+	return out.Bytes()
+}
+
+// lastBasicRune is the last character that JSON has one escape for; others take two.
+const lastBasicRune = 0xFFFF
 
 // PrintProblems prints one problem per line, or all as a list of objects. It returns an
 // error if there are errors among them, and otherwise tells people how many warnings
@@ -51,10 +81,11 @@ func PrintProblems[P fmt.Stringer, S ~string](command *cobra.Command, format *Ch
 	return nil
 }
 
-// PrintLines prints one item per line.
+// PrintLines prints one item per line, without what would turn writing around. Tabs stay: texts
+// in YAML have them.
 func PrintLines[T any](to io.Writer, items []T) error {
 	for _, item := range items {
-		if _, err := fmt.Fprintln(to, item); err != nil {
+		if _, err := fmt.Fprintln(to, excerpt.Printable(fmt.Sprint(item), "\t")); err != nil {
 			return err
 		}
 	}
@@ -83,6 +114,15 @@ func PrintObjects[T any](to io.Writer, format *Choice, objects []T, content func
 	return nil
 }
 
+// Chosen names a bundle that is chosen, for people: by the catalog that it is from or, where the
+// spec names its image, by that.
+func Chosen(name, version, catalog, image string) string {
+	if catalog == "" {
+		return fmt.Sprintf("%q version %q of image %s", name, version, image)
+	}
+	return fmt.Sprintf("%q version %q from catalog %q", name, version, catalog)
+}
+
 // Counted returns n with the word for it, in the plural where that is due.
 func Counted(n int, word string) string {
 	if n == 1 {
@@ -98,15 +138,5 @@ func Printable(text string) string {
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "..."
 	}
-	return Harmless(text)
-}
-
-// Harmless returns the whole text without what [Printable] leaves out.
-func Harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, text)
+	return excerpt.Printable(text, "")
 }

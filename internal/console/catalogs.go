@@ -17,6 +17,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
+	"github.com/clusterextensions/operator-controller/internal/overview"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
 )
 
@@ -39,8 +40,11 @@ type catalogRow struct {
 func newCatalogRow(catalog *ocv1.ClusterCatalog, now time.Time) catalogRow {
 	row := catalogRow{
 		Name: line(catalog.Name), Priority: catalog.Spec.Priority, Packages: -1,
-		Health: healthOf(catalog.Status.Conditions, catalog.Generation, catalog.Status.ObservedGeneration,
-			catalog.Spec.AvailabilityMode == ocv1.AvailabilityModeUnavailable, !catalog.DeletionTimestamp.IsZero()),
+		Health: healthOf(catalog.Status.Conditions, overview.Lifecycle{
+			IsCurrent: catalog.Status.ObservedGeneration >= catalog.Generation,
+			Deleting:  !catalog.DeletionTimestamp.IsZero(),
+			Suspended: catalog.Spec.AvailabilityMode == ocv1.AvailabilityModeUnavailable,
+		}),
 		Served:     "no",
 		Conditions: conditionRows(catalog.Status.Conditions, now),
 	}
@@ -63,30 +67,24 @@ func newCatalogRow(catalog *ocv1.ClusterCatalog, now time.Time) catalogRow {
 	return row
 }
 
-// isServed says that the content can be had.
-func isServed(catalog *ocv1.ClusterCatalog) bool {
-	return catalog.Status.URLs != nil && catalog.Status.ResolvedSource != nil &&
-		catalog.Spec.AvailabilityMode != ocv1.AvailabilityModeUnavailable
-}
-
-// shelf is what could be read of a catalog.
-type shelf struct {
+// summary is what could be read of a catalog.
+type summary struct {
 	catalog  *ocv1.ClusterCatalog
 	packages []catalogsummary.Package
 	err      error
 }
 
-// shelves reads all catalogs that are served, those with a high priority first.
-func (c *console) shelves(ctx context.Context) []shelf {
+// summaries reads all catalogs that are served, those with a high priority first.
+func (c *console) summaries(ctx context.Context) []summary {
 	catalogs := slices.SortedStableFunc(slices.Values(c.Live.Catalogs().Items), func(a, b *ocv1.ClusterCatalog) int {
 		return cmp.Compare(b.Spec.Priority, a.Spec.Priority)
 	})
-	found := make([]shelf, len(catalogs))
+	found := make([]summary, len(catalogs))
 	var group sync.WaitGroup
 	for i, catalog := range catalogs {
-		found[i] = shelf{catalog: catalog, err: errors.New("it is not served")}
-		if isServed(catalog) {
-			group.Go(func() { found[i].packages, found[i].err = c.Offers.Shelf(ctx, catalog) })
+		found[i] = summary{catalog: catalog, err: errors.New("it is not served")}
+		if catalog.ServedAt() != "" {
+			group.Go(func() { found[i].packages, found[i].err = c.Offers.Summary(ctx, catalog) })
 		}
 	}
 	group.Wait()
@@ -97,11 +95,11 @@ func (c *console) catalogs(w http.ResponseWriter, r *http.Request) {
 	seen := c.Live.Catalogs()
 	shown := page{Title: "Catalogs", Section: pageCatalogs, Missing: missing("ClusterCatalogs", seen.Err)}
 	var rows []catalogRow
-	for _, one := range c.shelves(r.Context()) {
+	for _, one := range c.summaries(r.Context()) {
 		row := newCatalogRow(one.catalog, c.Now())
 		if one.err == nil {
 			row.Packages = len(one.packages)
-		} else if isServed(one.catalog) {
+		} else if one.catalog.ServedAt() != "" {
 			shown.Missing = append(shown.Missing, missing("packages of catalog "+one.catalog.Name, one.err)...)
 		}
 		rows = append(rows, row)
@@ -144,7 +142,7 @@ func (c *console) packages(w http.ResponseWriter, r *http.Request) {
 	filter := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("q")))
 	shown := page{Title: "Packages", Section: pagePackages, Missing: missing("ClusterCatalogs", c.Live.Catalogs().Err)}
 	body := packagesBody{Filter: line(filter)}
-	for _, one := range c.shelves(r.Context()) {
+	for _, one := range c.summaries(r.Context()) {
 		shown.Missing = append(shown.Missing, missing("packages of catalog "+one.catalog.Name, one.err)...)
 		for _, from := range one.packages {
 			body.All++

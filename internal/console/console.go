@@ -172,6 +172,26 @@ func missing(what string, err error) []string {
 	return []string{line(what + ": " + err.Error())}
 }
 
+// asked is an object that a request is about.
+type asked[T any] struct {
+	name, kind, section string
+	nameOf              func(*T) string
+}
+
+// sought is the object; nil if there is none, or if that is not known, in which case the request
+// is answered.
+func sought[T any](c *console, w http.ResponseWriter, about asked[T], seen Seen[T]) *T {
+	found := find(seen.Items, about.name, about.nameOf)
+	switch {
+	case found != nil:
+	case seen.Err != nil:
+		c.problem(w, http.StatusServiceUnavailable, about.section, about.kind+" "+line(about.name), line(seen.Err.Error()))
+	default:
+		c.problem(w, http.StatusNotFound, about.section, fmt.Sprintf("There is no %s %q", about.kind, line(about.name)))
+	}
+	return found
+}
+
 // find is the item of a name; nil if there is none.
 func find[T any](items []*T, name string, nameOf func(*T) string) *T {
 	for _, item := range items {

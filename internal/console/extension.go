@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
@@ -52,16 +53,9 @@ type edit struct{ Title, Text, Manifest string }
 // named is the extension that a request is about; nil if there is none, in which case the
 // request is answered.
 func (c *console) named(w http.ResponseWriter, r *http.Request) *ocv1.ClusterExtension {
-	name, seen := r.PathValue("name"), c.Live.Extensions()
-	ext := find(seen.Items, name, extensionName)
-	switch {
-	case ext != nil:
-	case seen.Err != nil:
-		c.problem(w, http.StatusServiceUnavailable, pageExtensions, "ClusterExtension "+line(name), line(seen.Err.Error()))
-	default:
-		c.problem(w, http.StatusNotFound, pageExtensions, fmt.Sprintf("There is no ClusterExtension %q", line(name)))
-	}
-	return ext
+	return sought(c, w, asked[ocv1.ClusterExtension]{
+		name: r.PathValue("name"), kind: ocv1.ClusterExtensionKind, section: pageExtensions, nameOf: extensionName,
+	}, c.Live.Extensions())
 }
 
 func (c *console) extension(w http.ResponseWriter, r *http.Request) {
@@ -108,6 +102,9 @@ func factsOf(ext *ocv1.ClusterExtension) []fact {
 			fact{"Versions", cmp.Or(catalog.Version, "any")},
 			fact{"Channels", cmp.Or(strings.Join(catalog.Channels, ", "), "all")},
 			fact{"Upgrades", cmp.Or(string(catalog.UpgradeApproval), string(ocv1.UpgradeApprovalAutomatic))})
+	}
+	if named := ext.Spec.Source.Bundle; named != nil {
+		facts = append(facts, fact{"Image", named.Ref})
 	}
 	if install := ext.Status.Install; install != nil {
 		facts = append(facts, fact{"Installed", install.Bundle.Name + ", version " + install.Bundle.Version})
@@ -173,16 +170,18 @@ func branches(objects []overview.Object, more int) ([]branch, int) {
 	return all, more + len(objects) - len(shown)
 }
 
-// classOf is what the style shows the health of an object as.
+// classOf is what the style shows a health as.
 func classOf(of overview.Health) string {
 	switch of {
 	case overview.Ready, overview.Present:
 		return "good"
 	case overview.Missing, overview.Foreign, overview.Stalled, overview.NotReady:
 		return "bad"
-	case overview.Reconciling, overview.Terminating:
+	case overview.Reconciling, overview.Terminating, overview.Waiting:
 		return "busy"
-	case overview.Deleted, overview.Waiting, overview.Suspended, overview.Unknown: // no object but the last is that
+	case overview.Deleted, overview.Suspended:
+		return "rest"
+	case overview.Unknown:
 	}
 	return "unknown"
 }
@@ -191,6 +190,8 @@ func classOf(of overview.Health) string {
 type planBody struct {
 	Name    string
 	Summary []string
+	// Unknown says that there is no plan.
+	Unknown bool
 	// Lists are parts of the plan that have anything to say.
 	Lists   []namedList
 	Objects []plannedObject
@@ -220,10 +221,10 @@ func (c *console) plan(w http.ResponseWriter, r *http.Request) {
 	made, err := c.Asking.Plan(r.Context(), ext.Name)
 	shown.Missing = append(missing("the plan", err), made.Unknown...)
 	body := newPlanBody(made)
-	body.Name = ext.Name
-	if err != nil {
-		body.Summary = nil
+	if err != nil { // nothing is known
+		body = planBody{Unknown: true}
 	}
+	body.Name = ext.Name
 	shown.Body = body
 	c.finish(w, pagePlan, shown)
 }
@@ -235,10 +236,16 @@ func newPlanBody(made preview.Preview) planBody {
 	}
 	if made.Chosen != nil {
 		after = fmt.Sprintf("%s %s from catalog %s", made.Chosen.Name, made.Chosen.Version, made.Chosen.Catalog)
+		if made.Chosen.Catalog == "" {
+			after = fmt.Sprintf("%s %s of image %s", made.Chosen.Name, made.Chosen.Version, made.Chosen.Image)
+		}
 	}
 	body := planBody{Summary: []string{"from " + before + " to " + after, made.Counts.String()}}
 	if made.WithoutServer != "" {
 		body.Summary = append(body.Summary, made.WithoutServer)
+	}
+	if text := made.LookupText(); text != "" {
+		body.Summary = append(body.Summary, text)
 	}
 	var images, restarts, waits []string
 	for _, change := range made.Images {
@@ -255,6 +262,7 @@ func newPlanBody(made preview.Preview) planBody {
 		{"It would wait for", waits},
 		{"Images that change", images},
 		{"Workloads whose pods restart", restarts},
+		{"Hooks that run before and after", made.Hooks},
 		{"Rights that the operator gains", made.Gains},
 		{"Rights that the ServiceAccount lacks", made.Missing},
 		{"Changes of definitions", made.Notes},
@@ -289,7 +297,7 @@ func diffLines(diff string) []diffLine {
 	return lines
 }
 
-// extensionGraph draws the package of an extension from the first catalog that has it.
+// extensionGraph draws the package of an extension.
 func (c *console) extensionGraph(w http.ResponseWriter, r *http.Request) {
 	ext := c.named(w, r)
 	if ext == nil {
@@ -301,23 +309,40 @@ func (c *console) extensionGraph(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// offering is the first catalog that has the package of an extension; nil if none does that
-// can be read.
+// offering is the catalog of the highest priority that has the package of an extension; nil if
+// none does that can be read.
 func (c *console) offering(ctx context.Context, ext *ocv1.ClusterExtension) *ocv1.ClusterCatalog {
-	filter := ext.Spec.Source.Catalog
-	if filter == nil {
-		return nil
-	}
-	for _, catalog := range c.Live.Catalogs().Items {
-		if !isServed(catalog) {
-			continue
-		}
-		packages, err := c.Offers.Shelf(ctx, catalog)
-		if err == nil && slices.ContainsFunc(packages, func(one catalogsummary.Package) bool { return one.Name == filter.PackageName }) {
+	for _, catalog := range eligible(c.Live.Catalogs().Items, ext) {
+		packages, err := c.Offers.Summary(ctx, catalog)
+		if err == nil && slices.ContainsFunc(packages, func(one catalogsummary.Package) bool { return one.Name == ext.Spec.Source.Catalog.PackageName }) {
 			return catalog
 		}
 	}
 	return nil
+}
+
+// eligible are the catalogs that are served and that an extension chooses from, those of a high
+// priority first.
+func eligible(catalogs []*ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) []*ocv1.ClusterCatalog {
+	filter := ext.Spec.Source.Catalog
+	if filter == nil {
+		return nil
+	}
+	selector := labels.Everything()
+	if filter.Selector != nil {
+		var err error
+		if selector, err = metav1.LabelSelectorAsSelector(filter.Selector); err != nil {
+			return nil
+		}
+	}
+	var found []*ocv1.ClusterCatalog
+	for _, catalog := range catalogs {
+		if catalog.ServedAt() != "" && selector.Matches(labels.Set(catalog.Labels)) {
+			found = append(found, catalog)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *ocv1.ClusterCatalog) int { return cmp.Compare(b.Spec.Priority, a.Spec.Priority) })
+	return found
 }
 
 func (c *console) packageGraph(w http.ResponseWriter, r *http.Request) {

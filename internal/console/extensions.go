@@ -12,6 +12,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/overview"
 )
 
 // health is how an object is, in one word, and why.
@@ -20,28 +21,24 @@ type health struct {
 	Class, Word, Detail string
 }
 
-// healthOf goes by what the controller says of an object in the conditions that kstatus
-// knows. An object that it has not looked at yet is busy.
-func healthOf(conditions []metav1.Condition, generation, observed int64, suspended, deleted bool) health {
-	ready, stalled := condition(conditions, ocv1.TypeReady), condition(conditions, ocv1.TypeStalled)
-	detail := line(ready.Message)
-	switch {
-	case deleted:
-		return health{"busy", "Being deleted", detail}
-	case suspended:
-		return health{"rest", "Suspended", detail}
-	case ready.Status == "" || observed != generation:
-		return health{"busy", "Waiting", "the controller has not looked at it yet"}
-	case stalled.Status == metav1.ConditionTrue:
-		return health{"bad", cmp.Or(line(stalled.Reason), "Stalled"), line(cmp.Or(stalled.Message, ready.Message))}
-	case ready.Status == metav1.ConditionTrue && ready.Reason == ocv1.ReasonSucceeded:
-		return health{"good", "Ready", detail}
-	case ready.Status == metav1.ConditionTrue:
-		return health{"good", "Ready, " + line(ready.Reason), detail}
-	case ready.Status == metav1.ConditionFalse:
-		return health{"bad", cmp.Or(line(ready.Reason), "Not ready"), detail}
+// healthOf has the health of the command line as a class, and as a word the controller's reason
+// where there is one.
+func healthOf(conditions []metav1.Condition, at overview.Lifecycle) health {
+	found, message := overview.HealthOf(conditions, at)
+	shown := health{Class: classOf(found), Word: string(found), Detail: line(message)}
+	reason := line(condition(conditions, ocv1.TypeReady).Reason)
+	switch found {
+	case overview.Stalled:
+		shown.Word = cmp.Or(line(condition(conditions, ocv1.TypeStalled).Reason), shown.Word)
+	case overview.Reconciling, overview.NotReady, overview.Unknown:
+		shown.Word = cmp.Or(reason, shown.Word)
+	case overview.Ready:
+		if reason != "" && reason != ocv1.ReasonSucceeded {
+			shown.Word += ", " + reason
+		}
+	case overview.Terminating, overview.Deleted, overview.Waiting, overview.Suspended, overview.Present, overview.Missing, overview.Foreign:
 	}
-	return health{"busy", cmp.Or(line(ready.Reason), "Busy"), detail}
+	return shown
 }
 
 // extensionRow is one extension in the table.
@@ -62,15 +59,12 @@ type extensionRow struct {
 // newExtensionRow makes a row. Newest is the newest version that catalogs have of it.
 func newExtensionRow(ext *ocv1.ClusterExtension, newest string) extensionRow {
 	row := extensionRow{
-		Name: line(ext.Name), Namespace: line(ext.Spec.Namespace),
-		Health: healthOf(ext.Status.Conditions, ext.Generation, ext.Status.ObservedGeneration, ext.Spec.Suspend, !ext.DeletionTimestamp.IsZero()),
-	}
-	if catalog := ext.Spec.Source.Catalog; catalog != nil {
-		row.Package = line(catalog.PackageName)
+		Name: line(ext.Name), Package: line(ext.Package()), Namespace: line(ext.Spec.Namespace),
+		Health: healthOf(ext.Status.Conditions, overview.LifecycleOf(ext)),
 	}
 	if install := ext.Status.Install; install != nil {
 		row.Version = line(install.Bundle.Version)
-		if isNewer(newest, install.Bundle.Version) {
+		if newest != "" && bundle.CompareVersions(newest, install.Bundle.Version) > 0 {
 			row.Newer = line(newest)
 		}
 	}
@@ -80,8 +74,9 @@ func newExtensionRow(ext *ocv1.ClusterExtension, newest string) extensionRow {
 	if deprecated := condition(ext.Status.Conditions, ocv1.TypeDeprecated); deprecated.Status == metav1.ConditionTrue {
 		row.Deprecated = line(cmp.Or(deprecated.Message, "deprecated"))
 	}
-	words := []string{row.Name, row.Package, row.Namespace, row.Version, row.Health.Word, row.Health.Class}
-	for word, is := range map[string]bool{"pending": row.Pending != "", "deprecated": row.Deprecated != "", "upgrade": row.Newer != ""} {
+	asListed, _ := overview.HealthOf(ext.Status.Conditions, overview.LifecycleOf(ext))
+	words := []string{row.Name, row.Package, row.Namespace, row.Version, row.Health.Word, row.Health.Class, string(asListed)}
+	for word, is := range map[string]bool{"pending": row.Pending != "", "deprecated": row.Deprecated != "", "newer": row.Newer != ""} {
 		if is {
 			words = append(words, word)
 		}
@@ -90,22 +85,13 @@ func newExtensionRow(ext *ocv1.ClusterExtension, newest string) extensionRow {
 	return row
 }
 
-func isNewer(text, than string) bool {
-	version, err := bundle.ParseVersion(text)
-	other, otherErr := bundle.ParseVersion(than)
-	return err == nil && otherErr == nil && version.Compare(other) > 0
-}
-
 // newestOf is the newest version that the packages that were read have for an extension, in
 // its channels; empty if none has any.
 func (c *console) newestOf(catalogs []*ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) string {
-	if ext.Spec.Source.Catalog == nil {
-		return ""
-	}
 	newest := ""
-	for _, catalog := range catalogs {
+	for _, catalog := range eligible(catalogs, ext) {
 		for channel, version := range c.Offers.Newest(catalog, ext.Spec.Source.Catalog.PackageName) {
-			if inChannels(ext.Spec.Source.Catalog.Channels, channel) && (newest == "" || isNewer(version, newest)) {
+			if inChannels(ext.Spec.Source.Catalog.Channels, channel) && bundle.CompareVersions(version, newest) > 0 {
 				newest = version
 			}
 		}
@@ -137,7 +123,7 @@ func (c *console) extensions(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	shown := page{Title: "Extensions", Section: pageExtensions, Missing: missing("ClusterExtensions", seen.Err), Body: body}
-	shown.Missing = append(shown.Missing, missing("ClusterCatalogs, which say what there is to upgrade to", c.Live.Catalogs().Err)...)
+	shown.Missing = append(shown.Missing, missing("ClusterCatalogs, which say which versions there are", c.Live.Catalogs().Err)...)
 	if len(seen.Items) > maxRows {
 		shown.Missing = append(shown.Missing, fmt.Sprintf("%d more extensions are not shown", len(seen.Items)-maxRows))
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
 // What the fields of a configuration are called in a form: of a text, and of what is written
@@ -18,9 +20,6 @@ const (
 	textPrefix = "text."
 	yamlPrefix = "yaml."
 )
-
-// keyWatchNamespace is the key of a configuration that has a field of its own in every form.
-const keyWatchNamespace = "watchNamespace"
 
 // configField is one key of a configuration, as a form asks for it.
 type configField struct {
@@ -44,7 +43,7 @@ func fieldsOf(schema map[string]any, filled form) []configField {
 	var fields []configField
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		property, _ := properties[key].(map[string]any)
-		if key == keyWatchNamespace || line(key) != key || len(fields) == maxConfigFields {
+		if key == bundle.KeyWatchNamespace || key == bundle.KeyWatchNamespaces || line(key) != key || len(fields) == maxConfigFields {
 			continue
 		}
 		kind, _ := property["type"].(string)
@@ -130,7 +129,7 @@ func addValues(config map[string]any, filled map[string]string) error {
 		key, isText := strings.CutPrefix(name, textPrefix)
 		key = strings.TrimPrefix(key, yamlPrefix)
 		if _, twice := config[key]; twice {
-			return fmt.Errorf("%q is there twice", key)
+			return fmt.Errorf("%q is in the configuration already", key)
 		}
 		if isText {
 			config[key] = filled[name]
@@ -150,8 +149,9 @@ type watching struct {
 	// Told says that it can be told, and Required that it has to be.
 	Told, Required bool
 	Hint           string
-	// own and other say that this may be the namespace that it is installed to, and another.
-	own, other bool
+	// own and other say that this may be the namespace that it is installed to, and another;
+	// several, that it may be any, and more than one.
+	own, other, several bool
 }
 
 // Install modes of a bundle, as it declares them.
@@ -159,26 +159,30 @@ const (
 	modeAll    = "AllNamespaces"
 	modeOwn    = "OwnNamespace"
 	modeSingle = "SingleNamespace"
+	modeMulti  = "MultiNamespace"
 )
 
 // watchingOf goes by the install modes that a package supports. Where a catalog has none of
 // them, anything may be.
 func watchingOf(modes []string) watching {
-	all, own, single := slices.Contains(modes, modeAll), slices.Contains(modes, modeOwn), slices.Contains(modes, modeSingle)
+	has := func(mode string) bool { return slices.Contains(modes, mode) }
+	all, own, single, several := has(modeAll), has(modeOwn), has(modeSingle), has(modeMulti)
 	switch {
 	case len(modes) == 0:
-		return watching{Told: true, own: true, other: true, Hint: "empty for what the operator does by itself"}
-	case !own && !single:
+		return watching{Told: true, own: true, other: true, several: true, Hint: "empty for what the operator does by itself"}
+	case !own && !single && !several:
 		return watching{Hint: "all namespaces"}
 	}
-	w := watching{Told: true, Required: single && !all, own: own, other: single}
+	w := watching{Told: true, Required: !all && (single || !own), own: own, other: single, several: several}
 	switch {
 	case own && single:
 		w.Hint = "its own namespace, or another one"
 	case own:
 		w.Hint = "its own namespace"
-	default:
+	case single:
 		w.Hint = "a namespace other than its own"
+	default:
+		w.Hint = "a namespace"
 	}
 	switch {
 	case all:
@@ -186,16 +190,31 @@ func watchingOf(modes []string) watching {
 	case !w.Required:
 		w.Hint = "empty for " + w.Hint
 	}
+	if several {
+		w.Hint += ", or several, separated by commas"
+	}
 	return w
 }
 
-// problem is what is wrong with a namespace to watch; empty if nothing is.
-func (w watching) problem(namespace, watch string) string {
+// asList says that namespaces to watch are named by the key for several, also if it is one.
+func (w watching) asList(namespace string, watch []string) bool {
+	return w.several && (len(watch) > 1 || len(watch) == 1 && !w.alone(namespace, watch[0]))
+}
+
+// alone says that the operator supports to watch one namespace, and no other.
+func (w watching) alone(namespace, watch string) bool {
+	return w.Told && (watch == namespace && w.own || watch != namespace && w.other)
+}
+
+// problem is what is wrong with namespaces to watch; empty if nothing is.
+func (w watching) problem(namespace string, watch []string) string {
 	switch {
-	case watch == "" && w.Required:
+	case len(watch) == 0 && w.Required:
 		return "the namespace to watch is missing: " + w.Hint
-	case watch == "" || w.Told && (watch == namespace && w.own || watch != namespace && w.other):
+	case len(watch) == 0 || w.several || len(watch) == 1 && w.alone(namespace, watch[0]):
 		return ""
+	case len(watch) == 1:
+		return fmt.Sprintf("the operator cannot watch the namespace %q alone: it can be %s", line(watch[0]), w.Hint)
 	}
-	return fmt.Sprintf("the operator cannot watch the namespace %q alone: it can be %s", line(watch), w.Hint)
+	return fmt.Sprintf("the operator cannot watch %d namespaces: it can be %s", len(watch), w.Hint)
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"strings"
@@ -72,22 +73,77 @@ func TestFieldsAreBounded(t *testing.T) {
 // What may be watched goes by the install modes.
 func TestWhatMayBeWatched(t *testing.T) {
 	t.Parallel()
-	for modes, want := range map[string]struct{ none, own, other bool }{
-		"":                         {true, true, true},
-		modeAll:                    {true, false, false},
-		modeOwn:                    {true, true, false},
-		modeSingle:                 {false, false, true},
-		modeOwn + " " + modeAll:    {true, true, false},
-		modeOwn + " " + modeSingle: {false, true, true},
-		modeAll + " " + modeSingle: {true, false, true},
-		"MultiNamespace":           {true, false, false},
+	type may struct{ none, own, other, several bool }
+	for modes, want := range map[string]may{
+		"":                         {true, true, true, true},
+		modeAll:                    {true, false, false, false},
+		modeOwn:                    {true, true, false, false},
+		modeSingle:                 {false, false, true, false},
+		modeOwn + " " + modeAll:    {true, true, false, false},
+		modeOwn + " " + modeSingle: {false, true, true, false},
+		modeAll + " " + modeSingle: {true, false, true, false},
+		modeMulti:                  {false, true, true, true},
+		modeMulti + " " + modeOwn:  {true, true, true, true},
+		modeMulti + " " + modeAll:  {true, true, true, true},
 	} {
 		w := watchingOf(strings.Fields(modes))
-		got := struct{ none, own, other bool }{w.problem("here", "") == "", w.problem("here", "here") == "", w.problem("here", "there") == ""}
+		can := func(watch ...string) bool { return w.problem("here", watch) == "" }
+		got := may{can(), can("here"), can("there"), can("here", "there")}
 		if got != want || w.Hint == "" {
 			t.Errorf("%q: got %+v, want %+v, %+v", modes, got, want, w)
 		}
 	}
+}
+
+// Several namespaces are a list, and so is one that the operator cannot watch by the other key.
+func TestSeveralNamespacesAreAList(t *testing.T) {
+	t.Parallel()
+	const list, one = "watchNamespaces:", "watchNamespace: "
+	for name, tc := range map[string]struct{ modes, watch, want string }{
+		"several":                    {modeMulti, "there, here ,there", list + "\n      - here\n      - there"},
+		"one of several":             {modeMulti, "there", list + "\n      - there"},
+		"its own, of several":        {modeMulti + "," + modeSingle, "ops", list + "\n      - ops"},
+		"one by itself":              {modeMulti + "," + modeSingle, "there", one + "there"},
+		"one, and nothing is known":  {"", "there", one + "there"},
+		"some, and nothing is known": {"", "here there", list},
+		"more than it can":           {modeSingle, "a,b", "the operator cannot watch 2 namespaces: it can be a namespace other than its own"},
+		"what is no name":            {modeMulti, "a,B", "the namespace to watch &#34;B&#34; cannot be one"},
+		"more than there may be":     {modeMulti, strings.Join(numbered(101), ","), "101 namespaces to watch, more than 100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var supported []string
+			for mode := range strings.FieldsFuncSeq(tc.modes, func(r rune) bool { return r == ',' }) {
+				supported = append(supported, fmt.Sprintf(`{"type":%q,"supported":true}`, mode))
+			}
+			stated := strings.Replace(fmt.Sprintf(samplePackage, pixel), `{"type":"AllNamespaces","supported":true},{"type":"OwnNamespace"}`, strings.Join(supported, ","), 1)
+			w := packageWorld(t, stated)
+			query := "?make=1&name=p&namespace=ops&account=a&watch=" + url.QueryEscape(tc.watch)
+			body := w.get(t, "/packages/c/p"+query)
+			if !strings.Contains(body, tc.want) {
+				t.Fatalf("want %q in\n%s", tc.want, body)
+			}
+			_, download, found := strings.Cut(body, `<a class="button" href="`)
+			if !found {
+				return // of what cannot be made there is none
+			}
+			download, _, _ = strings.Cut(download, `"`)
+			if _, file, _ := w.ask(t, html.UnescapeString(download)); !strings.Contains(file, tc.want) {
+				t.Errorf("want %q in the file\n%s", tc.want, file)
+			}
+		})
+	}
+	if _, err := (form{Watch: "a,b", Config: "watchNamespaces: [c]"}).config(); err == nil || !strings.Contains(err.Error(), "is in the configuration already") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func numbered(count int) []string {
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("n-%d", i)
+	}
+	return names
 }
 
 // The fields of a bundle's configuration are there when they are asked for, and what is filled
@@ -118,9 +174,9 @@ func TestTheFieldsOfAConfiguration(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"&yaml.size=%5B":                                     "the configuration: &#34;size&#34;: ",
-		"&yaml.size=3&config=size%3A+2":                      "&#34;size&#34; is there twice",
+		"&yaml.size=3&config=size%3A+2":                      "&#34;size&#34; is in the configuration already",
 		"&watch=here":                                        "the operator cannot watch",
-		"&watch=x&config=watchNamespace%3A+y":                "&#34;watchNamespace&#34; is there twice",
+		"&watch=x&config=watchNamespace%3A+y":                "&#34;watchNamespace&#34; is in the configuration already",
 		"&text.name=" + strings.Repeat("x", maxFieldBytes+1): "the configuration &#34;name&#34; is larger",
 	} {
 		if body := w.get(t, base+"&make=1"+query); !strings.Contains(body, want) || strings.Contains(body, `id="made"`) {

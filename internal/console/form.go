@@ -1,24 +1,19 @@
 package console
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/resolve"
+	"github.com/clusterextensions/operator-controller/internal/manifest"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
-
-// defaultAccount is what a ServiceAccount is called unless somebody says otherwise.
-const defaultAccount = "installer"
 
 // form is what somebody has filled in, of what it takes to install a package.
 type form struct {
@@ -28,9 +23,10 @@ type form struct {
 	Channels                        []string
 	// Manual has upgrades wait for an approval.
 	Manual bool
-	// Watch is the namespace that the operator looks after; empty for what it does by
-	// itself.
+	// Watch are the namespaces that the operator looks after, separated by commas or spaces;
+	// empty for what it does by itself. List has a single one be a list, too.
 	Watch string
+	List  bool
 	// Config is the rest of the configuration, in YAML, but for what Values have: fields of
 	// the schema of a bundle, by their names.
 	Config string
@@ -49,10 +45,11 @@ func newForm(values url.Values, name string) form {
 		Package: name, Name: values.Get("name"), Namespace: values.Get("namespace"), ServiceAccount: values.Get("account"),
 		Version: values.Get("version"), Channels: values["channel"], Manual: values.Has("manual"), Watch: values.Get("watch"),
 		Config: values.Get("config"), Rights: values.Has("rights"), Sent: values.Has("make"),
-		Values: valuesOf(values), Fields: values.Has("fields"),
+		Values: valuesOf(values), Fields: values.Has("fields"), List: values.Has("list"),
 	}
 	if !f.Sent && !f.Fields {
-		f.Name, f.Namespace, f.ServiceAccount = name, name, defaultAccount
+		whole := manifest.Choice{Package: name}.Complete()
+		f.Name, f.Namespace, f.ServiceAccount = whole.Name, whole.Namespace, whole.ServiceAccount
 	}
 	return f
 }
@@ -69,6 +66,9 @@ func (f form) query() url.Values {
 	if f.Rights {
 		values.Set("rights", "1")
 	}
+	if f.List {
+		values.Set("list", "1")
+	}
 	if f.Fields {
 		values.Set("fields", "1")
 	}
@@ -81,23 +81,18 @@ func (f form) query() url.Values {
 // Has says whether a channel is chosen.
 func (f form) Has(channel string) bool { return slices.Contains(f.Channels, channel) }
 
+// watched are the namespaces to watch, sorted, each once.
+func (f form) watched() []string {
+	names := strings.FieldsFunc(f.Watch, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // problems are what is wrong with it, a line each.
 func (f form) problems() []string {
 	var problems []string
-	for _, one := range []struct {
-		what, text string
-		check      func(string) []string
-	}{
-		{"name", f.Name, validation.IsDNS1123Subdomain},
-		{"namespace", f.Namespace, validation.IsDNS1123Label},
-		{"ServiceAccount", f.ServiceAccount, validation.IsDNS1123Subdomain},
-	} {
-		if found := one.check(one.text); len(found) > 0 {
-			problems = append(problems, fmt.Sprintf("the %s %q cannot be one: %s", one.what, line(one.text), found[0]))
-		}
-	}
-	if found := validation.IsDNS1123Label(f.Watch); f.Watch != "" && len(found) > 0 {
-		problems = append(problems, fmt.Sprintf("the namespace to watch %q cannot be one: %s", line(f.Watch), found[0]))
+	for _, found := range f.choice("").Problems() {
+		problems = append(problems, line(found.Text))
 	}
 	fields := map[string]string{"version": f.Version, "configuration": f.Config}
 	for name, text := range f.Values {
@@ -108,9 +103,6 @@ func (f form) problems() []string {
 		if len(fields[what]) > maxFieldBytes {
 			return append(problems, fmt.Sprintf("the %s is larger than %d bytes", what, maxFieldBytes))
 		}
-	}
-	if _, err := resolve.ParseRange(f.Version); err != nil {
-		problems = append(problems, "the version: "+line(err.Error()))
 	}
 	if _, err := f.config(); err != nil {
 		problems = append(problems, "the configuration: "+line(err.Error()))
@@ -124,61 +116,48 @@ func (f form) config() (map[string]any, error) {
 	if err := yaml.UnmarshalStrict([]byte(f.Config), &config); err != nil {
 		return nil, err
 	}
-	if config == nil && (f.Watch != "" || len(f.Values) > 0) {
-		config = map[string]any{}
+	config, err := manifest.WithWatched(config, f.watched(), f.List)
+	if err != nil {
+		return nil, err
 	}
-	if f.Watch != "" {
-		if _, twice := config[keyWatchNamespace]; twice {
-			return nil, fmt.Errorf("%q is there twice", keyWatchNamespace)
-		}
-		config[keyWatchNamespace] = f.Watch
+	if config == nil && len(f.Values) > 0 {
+		config = map[string]any{}
 	}
 	return config, addValues(config, f.Values)
 }
 
-// extension is what the form asks for, from one catalog. What cannot be read of it is left
-// out.
+// choice is what the form says of an installation from a catalog, but for the configuration.
+func (f form) choice(catalog string) manifest.Choice {
+	return manifest.Choice{
+		Name: f.Name, Namespace: f.Namespace, ServiceAccount: f.ServiceAccount,
+		Package: f.Package, Version: f.Version, Channels: f.Channels, Catalog: catalog, Manual: f.Manual,
+		Watch: f.watched(),
+	}
+}
+
+// extension is what the form asks for, from one catalog. What cannot be read of its
+// configuration is left out.
 func (f form) extension(catalog string) *ocv1.ClusterExtension {
-	ext := &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: f.Name}}
-	ext.Spec.Namespace, ext.Spec.ServiceAccount.Name = f.Namespace, f.ServiceAccount
-	ext.Spec.Source.SourceType = ocv1.SourceTypeCatalog
-	ext.Spec.Source.Catalog = &ocv1.CatalogFilter{
-		PackageName: f.Package, Version: f.Version, Channels: f.Channels,
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{ocv1.MetadataNameLabel: catalog}},
-	}
-	if f.Manual {
-		ext.Spec.Source.Catalog.UpgradeApproval = ocv1.UpgradeApprovalManual
-	}
-	if config, err := f.config(); err == nil && config != nil {
-		if raw, err := json.Marshal(config); err == nil {
-			ext.Spec.Config = &ocv1.ClusterExtensionConfig{ConfigType: ocv1.ClusterExtensionConfigTypeInline, Inline: &apiextensionsv1.JSON{Raw: raw}}
-		}
+	choice := f.choice(catalog)
+	choice.Config, _ = f.config() // which problems tells
+	ext, err := choice.Extension()
+	if err != nil {
+		choice.Config = nil
+		ext, _ = choice.Extension() // without a configuration there is nothing to fail
 	}
 	return ext
 }
 
-// manifest is all that it takes: a namespace, a ServiceAccount, its rights as documents in
-// YAML, and the extension.
-func (f form) manifest(catalog, rights string) (string, error) {
-	var out strings.Builder
-	for _, object := range []map[string]any{
-		{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": f.Namespace}},
-		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": f.ServiceAccount, "namespace": f.Namespace}},
-	} {
-		text, err := yaml.Marshal(object)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&out, "---\n%s", text)
-	}
-	if rights == "" {
-		fmt.Fprintf(&out, "# The ServiceAccount needs rights: kubectl extension bundle rbac -f FILE prints the least.\n")
-	}
-	out.WriteString(rights)
-	text, err := manifestOf(f.extension(catalog))
+// manifest is all that it takes: a namespace, a ServiceAccount with its rights, and the
+// extension. Rights are nil if they are not known.
+func (f form) manifest(catalog string, rights []permission.Document) (string, error) {
+	documents, err := manifest.Documents(f.extension(catalog), rights)
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&out, "---\n%s", text)
-	return out.String(), nil
+	text, err := manifest.File(documents)
+	if rights == nil {
+		text = "# The ServiceAccount needs rights: kubectl extension bundle rbac -f FILE prints the least.\n" + text
+	}
+	return text, err
 }

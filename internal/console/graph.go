@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 	"github.com/clusterextensions/operator-controller/internal/upgradegraph"
 )
@@ -18,10 +19,10 @@ type drawing struct {
 	policy string
 }
 
-// drawingOf draws a package, with the upgrades that an extension would go through; nil for
-// none.
+// drawingOf draws a package, with the upgrades that an extension would go through; without an
+// extension, no way is drawn.
 func drawingOf(pkg resolve.Package, ext *ocv1.ClusterExtension) (drawing, error) {
-	request, installed := resolve.Request{Package: pkg.Name}, ""
+	request := resolve.Request{Package: pkg.Name}
 	if ext != nil && ext.Spec.Source.Catalog != nil && ext.Status.Install != nil {
 		versions, err := resolve.ParseRange(ext.Spec.Source.Catalog.Version)
 		if err != nil {
@@ -33,10 +34,10 @@ func drawingOf(pkg resolve.Package, ext *ocv1.ClusterExtension) (drawing, error)
 				request.Channels = append(request.Channels, name)
 			}
 		}
-		installed = ext.Status.Install.Bundle.Name
+		request.Installed = &bundle.Identity{Name: ext.Status.Install.Bundle.Name, Version: ext.Status.Install.Bundle.Version}
 	}
-	graph, err := upgradegraph.ForRequest(pkg, request, installed)
-	if err != nil { // the catalog no longer has what is installed
+	graph, err := upgradegraph.ForRequest(pkg, request)
+	if err != nil { // it is not known what is installed
 		graph = upgradegraph.New(pkg, upgradegraph.View{Channels: request.Channels})
 	}
 	var out bytes.Buffer

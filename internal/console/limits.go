@@ -12,8 +12,8 @@ const (
 	// maxConnections is how many connections are served at a time; others wait.
 	maxConnections = 64
 
-	// maxRequests is how many requests are answered at a time, and maxStreams how many of
-	// them follow changes. Others are refused.
+	// maxRequests is how many requests are answered at a time, and maxStreams how many follow
+	// changes besides. Others are refused.
 	maxRequests = 32
 	maxStreams  = 16
 

@@ -3,12 +3,15 @@ package console
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
 // packageBody is what the page of a package shows.
@@ -55,12 +58,9 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 		Catalog: catalog.Name, Details: offer.Details, Form: newForm(r.URL.Query(), name),
 		Path: packagePath(catalog.Name, name),
 	}
-	shown := page{Title: cmp.Or(offer.Details.Title, name), Section: pagePackages}
+	shown := page{Title: cmp.Or(offer.Details.DisplayName, name), Section: pagePackages}
 	c.begin(w, pagePackage, shown)
-	body.Watching = watchingOf(nil)
-	if body.Form.Version == "" { // what is known are the modes of the newest version
-		body.Watching = watchingOf(offer.Details.InstallModes)
-	}
+	body.Watching = watchingFor(body.Form, offer)
 	shown.Missing = c.fillForm(r.Context(), &body, catalog)
 	explained, err := c.Asking.Choose(r.Context(), catalog, body.Form.extension(catalog.Name))
 	shown.Missing = append(shown.Missing, missing("what would be chosen", err)...)
@@ -72,13 +72,29 @@ func (c *console) pack(w http.ResponseWriter, r *http.Request) {
 	c.finish(w, pagePackage, shown)
 }
 
+// watchingFor is what an operator can be told to watch, of which the modes of the newest version
+// are known.
+func watchingFor(filled form, offer *Offer) watching {
+	if filled.Version != "" {
+		return watchingOf(nil)
+	}
+	return watchingOf(offer.Details.InstallModes)
+}
+
+// problemsOf are what is wrong with a form, also by what the operator can be told to watch.
+func problemsOf(filled form, can watching) []string {
+	problems := filled.problems()
+	if problem := can.problem(filled.Namespace, filled.watched()); problem != "" {
+		problems = append(problems, problem)
+	}
+	return problems
+}
+
 // fillForm makes the manifest if the form was sent, and the fields of the configuration if these
 // were asked for. It gives what could not be found out.
 func (c *console) fillForm(ctx context.Context, body *packageBody, catalog *ocv1.ClusterCatalog) (unknown []string) {
-	problems := body.Form.problems()
-	if problem := body.Watching.problem(body.Form.Namespace, body.Form.Watch); problem != "" {
-		problems = append(problems, problem)
-	}
+	problems := problemsOf(body.Form, body.Watching)
+	body.Form.List = body.Watching.asList(body.Form.Namespace, body.Form.watched())
 	if body.Form.Fields {
 		found, err := c.Asking.Configuration(ctx, catalog, body.Form.extension(catalog.Name))
 		unknown = missing("fields of the configuration", err)
@@ -101,15 +117,19 @@ func (c *console) fillForm(ctx context.Context, body *packageBody, catalog *ocv1
 	return append(unknown, more...)
 }
 
-// manifestFor makes the manifest of a form. Rights that cannot be found out are left out.
-func (c *console) manifestFor(ctx context.Context, filled form, catalog string) (manifest string, unknown []string, err error) {
-	rights := ""
+// manifestFor makes the manifest of a form. Rights that cannot be found out are left out. It
+// fails if the bundle does not take the configuration.
+func (c *console) manifestFor(ctx context.Context, filled form, catalog string) (text string, unknown []string, err error) {
+	var rights []permission.Document
 	if filled.Rights {
 		rights, err = c.Asking.Rights(ctx, filled.extension(catalog))
+		if _, isRefused := errors.AsType[*bundle.ConfigError](err); isRefused {
+			return "", nil, err
+		}
 		unknown = missing("the rights of the ServiceAccount, which the manifest lacks", err)
 	}
-	manifest, err = filled.manifest(catalog, rights)
-	return manifest, unknown, err
+	text, err = filled.manifest(catalog, rights)
+	return text, unknown, err
 }
 
 // manifest is the manifest of a form as a file.
@@ -119,13 +139,22 @@ func (c *console) manifest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	filled := newForm(r.URL.Query(), r.PathValue("name"))
-	problems := filled.problems()
+	offer, err := c.Offers.Package(r.Context(), catalog, filled.Package)
+	switch {
+	case err != nil:
+		http.Error(w, line("the package: "+err.Error()), http.StatusServiceUnavailable)
+		return
+	case offer == nil:
+		http.Error(w, "there is no such package", http.StatusNotFound)
+		return
+	}
+	if problems := problemsOf(filled, watchingFor(filled, offer)); len(problems) > 0 {
+		http.Error(w, strings.Join(problems, "\n"), http.StatusBadRequest)
+		return
+	}
 	manifest, _, err := c.manifestFor(r.Context(), filled, catalog.Name)
 	if err != nil {
-		problems = append(problems, err.Error())
-	}
-	if len(problems) > 0 {
-		http.Error(w, strings.Join(problems, "\n"), http.StatusBadRequest)
+		http.Error(w, line(err.Error()), http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/yaml")
@@ -136,12 +165,9 @@ func (c *console) manifest(w http.ResponseWriter, r *http.Request) {
 // catalogOf is the catalog that a request is about; nil if there is none, in which case the
 // request is answered.
 func (c *console) catalogOf(w http.ResponseWriter, r *http.Request) *ocv1.ClusterCatalog {
-	name, seen := r.PathValue("catalog"), c.Live.Catalogs()
-	catalog := find(seen.Items, name, catalogName)
-	if catalog == nil {
-		c.problem(w, http.StatusNotFound, pagePackages, fmt.Sprintf("There is no ClusterCatalog %q", line(name)), missing("ClusterCatalogs", seen.Err)...)
-	}
-	return catalog
+	return sought(c, w, asked[ocv1.ClusterCatalog]{
+		name: r.PathValue("catalog"), kind: "ClusterCatalog", section: pagePackages, nameOf: catalogName,
+	}, c.Live.Catalogs())
 }
 
 // first are as many rows as a table has.

@@ -17,8 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/overview"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -68,23 +70,23 @@ func TestRowsOfExtensions(t *testing.T) {
 		},
 		"at work": {
 			installed("x", "1.0.0", ready(metav1.ConditionUnknown, ocv1.ReasonRollingOut, "1 of 2")), "",
-			extensionRow{Health: health{"busy", "RollingOut", "1 of 2"}, Version: "1.0.0"},
+			extensionRow{Health: health{"unknown", "RollingOut", "1 of 2"}, Version: "1.0.0"},
 		},
 		"not looked at": {
 			installed("x", "1.0.0", func(ext *ocv1.ClusterExtension) { ext.Generation = 2 }), "",
-			extensionRow{Health: health{"busy", "Waiting", "the controller has not looked at it yet"}, Version: "1.0.0"},
+			extensionRow{Health: health{"busy", "Waiting", "no controller has looked at this spec yet"}, Version: "1.0.0"},
 		},
 		"suspended": {
-			installed("x", "1.0.0", func(ext *ocv1.ClusterExtension) { ext.Spec.Suspend = true }), "",
+			installed("x", "1.0.0", add(ocv1.TypeSuspended, ocv1.ReasonUserRequested, "")), "",
 			extensionRow{Health: health{"rest", "Suspended", ""}, Version: "1.0.0"},
 		},
 		"being deleted": {
 			installed("x", "1.0.0", func(ext *ocv1.ClusterExtension) { ext.DeletionTimestamp = &metav1.Time{Time: testNow} }), "",
-			extensionRow{Health: health{"busy", "Being deleted", ""}, Version: "1.0.0"},
+			extensionRow{Health: health{"busy", "Terminating", ""}, Version: "1.0.0"},
 		},
 		"nothing": {
 			&ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, "1.0.0",
-			extensionRow{Health: health{"busy", "Waiting", "the controller has not looked at it yet"}},
+			extensionRow{Health: health{"busy", "Waiting", "no controller has looked at this spec yet"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,8 +100,9 @@ func TestRowsOfExtensions(t *testing.T) {
 	}
 }
 
-// What there is to upgrade to is the newest version in the channels of the extension.
-func TestWhatThereIsToUpgradeTo(t *testing.T) {
+// The newest version is that in the channels of the extension, whatever its range says: what is
+// left out of that is no upgrade.
+func TestTheNewestVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.catalogs.Items = []*ocv1.ClusterCatalog{served("c")}
@@ -108,13 +111,28 @@ func TestWhatThereIsToUpgradeTo(t *testing.T) {
 		ext.Spec.Source.Catalog.PackageName, ext.Spec.Source.Catalog.Channels = "x", []string{"stable"}
 	}), installed("other", "1.0.0"))
 	body := w.get(t, "/extensions")
-	for _, want := range []string{`data-label="Upgrade to">2.0.0<`, `data-label="Upgrade to">1.2.0<`, `data-label="Upgrade to">—<`} {
+	for _, want := range []string{`data-label="Newest in its channels">2.0.0<`, `data-label="Newest in its channels">1.2.0<`, `data-label="Newest in its channels">—<`} {
 		if strings.Count(body, want) != 1 {
 			t.Errorf("%q is there %d times in\n%s", want, strings.Count(body, want), body)
 		}
 	}
-	if filtered := w.get(t, "/extensions?q=STABLE+upgrade"); strings.Count(filtered, "<tr data-name") != 1 || strings.Contains(filtered, "data-live") {
+	if filtered := w.get(t, "/extensions?q=STABLE+newer"); strings.Count(filtered, "<tr data-name") != 1 || strings.Contains(filtered, "data-live") {
 		t.Errorf("filtered:\n%s", filtered)
+	}
+}
+
+// The filter knows the words of the command line too, which reasons of the controller replace.
+func TestTheFilterKnowsHealth(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.change(installed("stuck", "1.0.0", func(ext *ocv1.ClusterExtension) {
+		ext.Status.Conditions = []metav1.Condition{{Type: ocv1.TypeStalled, Status: metav1.ConditionTrue, Reason: "Blocked"}}
+	}), installed("well", "1.0.0"))
+	for filter, want := range map[string]string{"stalled": "stuck", "Blocked": "stuck", "bad": "stuck", "ready": "well", "good": "well"} {
+		body := w.get(t, "/extensions?q="+filter)
+		if strings.Count(body, "<tr data-name") != 1 || !strings.Contains(body, `<tr data-name="`+want+`"`) {
+			t.Errorf("%s:\n%s", filter, body)
+		}
 	}
 }
 
@@ -145,21 +163,27 @@ func TestPagesSayWhatIsMissing(t *testing.T) {
 	w.catalogs.Err, w.err = errForbidden, errForbidden
 	w.situation.Unknown = []string{"reading events: forbidden", "which objects it has: forbidden"}
 	for path, want := range map[string][]string{
-		"/extensions":        {">x</a>", "ClusterCatalogs, which say what there is to upgrade to: clustercatalogs"},
+		"/extensions":        {">x</a>", "ClusterCatalogs, which say which versions there are: clustercatalogs"},
 		"/extensions/x":      {"why it is this version: ", "reading events: ", "which objects it has: ", "packageName: x", "Ready"},
 		"/extensions/x/plan": {"the plan: "},
+		"/packages/c/x":      {"ClusterCatalog c", "clustercatalogs.olm.operatorframework.io is forbidden"},
 		"/catalogs":          {"ClusterCatalogs: clustercatalogs", "There are no catalogs to show."},
 		"/packages":          {"ClusterCatalogs: clustercatalogs"},
 	} {
-		body := w.get(t, path)
+		_, body, _ := w.ask(t, path)
 		for _, text := range want {
 			if !strings.Contains(body, text) {
 				t.Errorf("%s: %q is missing in\n%s", path, text, body)
 			}
 		}
+		for _, text := range []string{"Nothing would change", "There is no ClusterCatalog"} {
+			if strings.Contains(body, text) {
+				t.Errorf("%s: %q is not known, and in\n%s", path, text, body)
+			}
+		}
 	}
 	w.catalogs.Items = []*ocv1.ClusterCatalog{served("c")}
-	for path, want := range map[string]int{"/packages/c/x": http.StatusServiceUnavailable, "/packages/d/x": http.StatusNotFound, "/extensions/y": http.StatusNotFound, "/y": http.StatusNotFound} {
+	for path, want := range map[string]int{"/packages/c/x": http.StatusServiceUnavailable, "/packages/d/x": http.StatusServiceUnavailable, "/extensions/y": http.StatusNotFound, "/y": http.StatusNotFound} {
 		if code, body, _ := w.ask(t, path); code != want {
 			t.Errorf("%s: code %d, want %d\n%s", path, code, want, body)
 		}
@@ -194,7 +218,7 @@ func TestThePageOfAnExtension(t *testing.T) {
 	w.packages = []catalogsummary.Package{{Name: "x"}}
 	w.change(installed("x", "1.0.0", func(ext *ocv1.ClusterExtension) {
 		ext.Spec.Source.Catalog.UpgradeApproval = ocv1.UpgradeApprovalManual
-		ext.Annotations = map[string]string{lastApplied: "{}", "team": "blue"}
+		ext.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "blue"}
 		ext.Status.Pending = &ocv1.PendingUpgrade{Bundle: ocv1.BundleMetadata{Name: "x.v1.1.0", Version: "1.1.0"}, Digest: "sha256:ab", PlanSummary: "2 to change"}
 	}))
 	body := w.get(t, "/extensions/x")
@@ -210,7 +234,7 @@ func TestThePageOfAnExtension(t *testing.T) {
 	if n := strings.Count(body, "Namespace x-system"); n != 1 {
 		t.Errorf("a namespace is there %d times", n)
 	}
-	if strings.Contains(body, lastApplied) || strings.Index(body, "repaired") > strings.Index(body, "Old") {
+	if strings.Contains(body, "kubectl.kubernetes.io/last-applied-configuration") || strings.Index(body, "repaired") > strings.Index(body, "Old") {
 		t.Errorf("got\n%s", body)
 	}
 	code, drawing, header := w.ask(t, "/extensions/x/graph.svg")
@@ -233,7 +257,7 @@ func TestThePageOfAPlan(t *testing.T) {
 	w.change(installed("x", "1.0.0"))
 	w.preview = preview.Preview{
 		Installed: &preview.Bundle{Name: "x.v1.0.0"}, Chosen: &preview.Bundle{Name: "x.v1.1.0", Version: "1.1.0", Catalog: "c"},
-		Counts: preview.Counts{Change: 1}, Obstacles: []string{"it lacks 3 rights"}, Waits: "approval", Unknown: []string{"whether it exists"},
+		Counts: preview.Counts{Change: 1}, Obstacles: []string{"it lacks 3 rights"}, Waits: "approval", Unknown: []string{"whether it exists"}, DependsOnCluster: true,
 		Objects: []preview.Object{
 			{Reference: preview.Reference{Kind: "ConfigMap", Name: "x"}, Action: preview.Change, Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-old: <b>\n+new: 1\n"},
 			{Reference: preview.Reference{Kind: "ConfigMap", Name: "y"}, Action: preview.Create, Diff: "+" + strings.Repeat("y", maxTextBytes) + "\n"},
@@ -241,7 +265,7 @@ func TestThePageOfAPlan(t *testing.T) {
 		},
 	}
 	body := w.get(t, "/extensions/x/plan")
-	for _, want := range []string{"1 to change", "it lacks 3 rights", "It would wait for", "whether it exists", "<del>-old: &lt;b&gt;</del>", "<ins>&#43;new: 1</ins>", "ConfigMap"} {
+	for _, want := range []string{"1 to change", "it lacks 3 rights", "It would wait for", "whether it exists", "the chart has looked at the cluster, as you", "<del>-old: &lt;b&gt;</del>", "<ins>&#43;new: 1</ins>", "ConfigMap"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%.5000s", want, body)
 		}
@@ -292,7 +316,7 @@ func packageWorld(t *testing.T, content string) *world {
 func TestThePageOfAPackage(t *testing.T) {
 	t.Parallel()
 	w := packageWorld(t, fmt.Sprintf(samplePackage, pixel))
-	w.rights = "---\nkind: ClusterRole\n"
+	w.rights = []permission.Document{{Object: map[string]string{"kind": "ServiceAccount", "name": "a"}}, {Object: map[string]string{"kind": "ClusterRole"}}}
 	body := w.get(t, "/packages")
 	for _, want := range []string{"The P", "P Inc", `src="/packages/c/p/icon"`, "What p does.", "1 of 1"} {
 		if !strings.Contains(body, want) {
@@ -305,7 +329,7 @@ func TestThePageOfAPackage(t *testing.T) {
 	body = w.get(t, "/packages/c/p")
 	for _, want := range []string{
 		"<strong>bold</strong>", `href="https://p.test"`, `href="https://p.test/docs"`, "AllNamespaces", "<dd>2</dd>", "use q", "use 2.0.0", "default",
-		"minKubeVersion 1.99.0", "Not here", `value="p"`, `value="installer"`, "chosen",
+		"minKubeVersion 1.99.0", "Not here", `value="p"`, `value="p-installer"`, "chosen",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
@@ -326,7 +350,7 @@ func TestThePageOfAPackage(t *testing.T) {
 		t.Errorf("(-want +got)\n%s\n%s", diff, body)
 	}
 	w.err = nil
-	w.rights = ""
+	w.rights = nil
 	if _, file, _ := w.ask(t, "/packages/c/p/manifest?make=1&name=p&namespace=p&account=a"); !strings.Contains(file, "# The ServiceAccount needs rights") {
 		t.Errorf("got\n%s", file)
 	}
@@ -338,11 +362,8 @@ kind: Namespace
 metadata:
   name: here
 ---
-apiVersion: v1
 kind: ServiceAccount
-metadata:
-  name: a
-  namespace: here
+name: a
 ---
 kind: ClusterRole
 ---
@@ -377,15 +398,16 @@ func TestFormsAreChecked(t *testing.T) {
 	t.Parallel()
 	w := packageWorld(t, fmt.Sprintf(samplePackage, pixel))
 	for query, want := range map[string]string{
-		"name=Not_One&namespace=n&account=a":                                                   "the name &#34;Not_One&#34; cannot be one",
-		"name=p&namespace=a.b&account=a":                                                       "the namespace &#34;a.b&#34; cannot be one",
-		"name=p&namespace=n&account=":                                                          "the ServiceAccount &#34;&#34; cannot be one",
+		"name=Not_One&namespace=n&account=a":                                                   "&#34;Not_One&#34; cannot be the name of a ClusterExtension",
+		"name=p&namespace=a.b&account=a":                                                       "&#34;a.b&#34; cannot be the name of a namespace",
+		"name=p&namespace=n&account=":                                                          "&#34;&#34; cannot be the name of a ServiceAccount",
 		"name=p&namespace=n&account=a&version=newest":                                          "the version: ",
 		"name=p&namespace=n&account=a&watch=A":                                                 "the namespace to watch &#34;A&#34; cannot be one",
+		"name=p&namespace=n&account=a&watch=there":                                             "the operator cannot watch the namespace",
 		"name=p&namespace=n&account=a&config=%5B1":                                             "the configuration: ",
 		"name=p&namespace=n&account=a&config=" + strings.Repeat("x", maxFieldBytes+1):          "the configuration is larger than 32768 bytes",
 		"name=p&namespace=n&account=a&config=a%3A+1%0Aa%3A+2":                                  "the configuration: ",
-		"name=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E&namespace=n&account=a&version=%3Cb%3E": "cannot be one",
+		"name=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E&namespace=n&account=a&version=%3Cb%3E": "cannot be the name",
 	} {
 		body := w.get(t, "/packages/c/p?make=1&"+query)
 		if !strings.Contains(body, want) || strings.Contains(body, `id="made"`) || strings.Contains(body, "<script>alert") {
@@ -394,6 +416,10 @@ func TestFormsAreChecked(t *testing.T) {
 		if code, _, _ := w.ask(t, "/packages/c/p/manifest?make=1&"+query); code != http.StatusBadRequest {
 			t.Errorf("%.100s: code %d", query, code)
 		}
+	}
+	w.err = &bundle.ConfigError{Problems: []string{"unknown field"}}
+	if manifest, _, err := (&console{Config: Config{Asking: w}}).manifestFor(t.Context(), form{Name: "p", Rights: true}, "c"); err == nil {
+		t.Errorf("got\n%s", manifest)
 	}
 	w.err = errors.New("the image cannot be pulled")
 	manifest, unknown, err := (&console{Config: Config{Asking: w}}).manifestFor(t.Context(), form{Name: "p", Rights: true}, "c")

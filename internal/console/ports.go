@@ -10,6 +10,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/overview"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -50,8 +51,9 @@ type Foreseeing interface {
 	// Configuration is what the bundle can be configured by that would be chosen from one
 	// catalog, with what is wrong with the configuration of the extension. The bundle is pulled.
 	Configuration(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *ocv1.ClusterExtension) (Configuration, error)
-	// Rights are manifests of the least rights that it takes to install it. The bundle is pulled.
-	Rights(ctx context.Context, ext *ocv1.ClusterExtension) (string, error)
+	// Rights are a ServiceAccount with the least rights that it takes to install it. The bundle
+	// is pulled.
+	Rights(ctx context.Context, ext *ocv1.ClusterExtension) ([]permission.Document, error)
 }
 
 // Explanation is why it is this bundle and no other.
@@ -96,8 +98,8 @@ type Event struct {
 
 // Offers has what catalogs have.
 type Offers interface {
-	// Shelf has a line for each package of a catalog that is served.
-	Shelf(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error)
+	// Summary has a line for each package of a catalog that is served.
+	Summary(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error)
 	// Newest are the highest versions of the channels of a package, if it was read before;
 	// packages that are installed are, after a while.
 	Newest(catalog *ocv1.ClusterCatalog, name string) map[string]string
@@ -114,7 +116,7 @@ type Offer struct {
 	Resolved resolve.Package
 }
 
-// conditions are what both kinds have.
+// condition is the one of a type; without a status if there is none.
 func condition(all []metav1.Condition, kind string) metav1.Condition {
 	for _, one := range all {
 		if one.Type == kind {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
-	"strings"
-	"unicode"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -24,12 +22,7 @@ func harmless(text string) string {
 	if len(text) > maxTextBytes {
 		text = fmt.Sprintf("%s\n... and %d bytes more\n", text[:maxTextBytes], len(text)-maxTextBytes)
 	}
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, text)
+	return excerpt.Printable(text, "\n\t")
 }
 
 // markdown is a description as HTML: text, lists, tables and links that leave the page, and

@@ -16,6 +16,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -38,7 +39,7 @@ type world struct {
 
 	explained Explanation
 	preview   preview.Preview
-	rights    string
+	rights    []permission.Document
 	situation Situation
 	config    Configuration
 	packages  []catalogsummary.Package
@@ -81,7 +82,7 @@ func (w *world) Explain(context.Context, *ocv1.ClusterExtension) (Explanation, e
 
 func (w *world) Plan(context.Context, string) (preview.Preview, error) { return w.preview, w.err }
 
-func (w *world) Rights(context.Context, *ocv1.ClusterExtension) (string, error) {
+func (w *world) Rights(context.Context, *ocv1.ClusterExtension) ([]permission.Document, error) {
 	return w.rights, w.err
 }
 
@@ -95,7 +96,7 @@ func (w *world) Configuration(context.Context, *ocv1.ClusterCatalog, *ocv1.Clust
 	return w.config, w.err
 }
 
-func (w *world) Shelf(context.Context, *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
+func (w *world) Summary(context.Context, *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
 	return w.packages, w.err
 }
 

@@ -109,7 +109,7 @@ func isUnderway(ext *ocv1.ClusterExtension) bool {
 // applying is for the last moment before something is written. It confirms that the
 // extension is there and is to stay if that is known from the write: a deletion changes the
 // resource version, without which the write is refused. Where nothing is written, nothing
-// is known.
+// is known. What a tag stands for is written in any case: the next process goes on with that.
 func (a *announcement) applying(ctx context.Context, outcome Outcome) (confirmed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,7 +118,7 @@ func (a *announcement) applying(ctx context.Context, outcome Outcome) (confirmed
 	}
 	doing := fmt.Sprintf("applying image %s", outcome.Target.Image)
 	var told bool
-	if a.isQueued(outcome) {
+	if a.isQueued(outcome) || a.ext.Status.ResolvedSource == nil && resolvedOf(a.ext, outcome) != nil {
 		told, err = a.write(ctx, outcome, doing)
 	} else {
 		told, err = a.writeOnce(ctx, outcome, doing)

@@ -29,8 +29,8 @@ func newAnswers(platform Platform) *answers {
 	return &answers{kubernetes: platform.Kubernetes(), openShift: platform.OpenShift(), served: map[requirement.API]bool{}}
 }
 
-// asking gives whether the cluster serves an API, as of when that is asked. It fails as long
-// as it is not known.
+// asking gives whether the cluster serves an API, as of when that is asked first: what comes
+// meanwhile is for the next pass. It fails as long as it is not known.
 func (a *answers) asking(platform Platform) (serves func(requirement.API) bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,9 +41,13 @@ func (a *answers) asking(platform Platform) (serves func(requirement.API) bool, 
 	return func(api requirement.API) bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		now, err := platform.APIs()
-		a.served[api] = err == nil && now(api.Group, api.Version, api.Kind)
-		return a.served[api]
+		served, known := a.served[api]
+		if !known {
+			now, err := platform.APIs()
+			served = err == nil && now(api.Group, api.Version, api.Kind)
+			a.served[api] = served
+		}
+		return served
 	}, nil
 }
 
@@ -70,10 +74,18 @@ func (a *answers) stillTrue(platform Platform) bool {
 }
 
 // toldOtherwise matches the extensions that would be told something else of the cluster than
-// their last pass was, and those that have objects of kinds that were not served.
+// their last pass was, those that have objects of kinds that were not served, and those whose
+// chart may do otherwise now.
 func (r *Reconciler) toldOtherwise(context.Context) match {
+	refusedOtherwise := r.refusedOtherwise()
 	return func(ext *ocv1.ClusterExtension) bool {
+		if refusedOtherwise(ext) {
+			return true
+		}
 		if _, waits := r.unserved.Load(ext.Name); waits {
+			return true
+		}
+		if r.hasCome(ext.Name) {
 			return true
 		}
 		known, _ := r.answers.Load(ext.Name)

@@ -33,6 +33,12 @@ func (a Approval) covers(version, digest string) bool {
 	return a.Version != "" && a.Version == version && (a.Digest == "" || digest == "" || a.Digest == digest)
 }
 
+// coversRights says that somebody has agreed to what a target grants. The version of a named image
+// is what that says of itself, and so is any other image: its digest has to be agreed to.
+func (a Approval) coversRights(target Target, digest string) bool {
+	return (a.Digest != "" || !target.IsNamed) && a.covers(target.Bundle.Version, digest)
+}
+
 // withholds says that a target waits for an approval. A first installation does so only if
 // another version is agreed to, and another revision of what is installed never does.
 func (a Approval) withholds(target Target, installed *installation.Revision) bool {
@@ -82,6 +88,9 @@ type PendingError struct {
 	// Digest is that of the image; empty if it is not known.
 	Digest string
 
+	// IsNamed says that the spec names the image: an approval is of its digest.
+	IsNamed bool
+
 	// Manual says that each upgrade waits. If it is not set, Growth is.
 	Manual bool
 
@@ -103,6 +112,9 @@ func (p *PendingError) Error() string {
 	var text string
 	if !p.Manual {
 		text = p.Growth.Error()
+		if p.IsNamed {
+			text += fmt.Sprintf(" and approvedDigest to %q", p.Digest)
+		}
 	} else {
 		text = fmt.Sprintf("the upgrade to version %q waits for approval", p.Bundle.Version)
 		if p.Growth != nil {
@@ -244,7 +256,7 @@ func policyFor(wanted Wanted, target Target, digest string) preflight.Policy {
 	switch version := target.Bundle.Version; {
 	case target.isWithheld():
 		policy.Growth.Withheld = true
-	case wanted.Approval.covers(version, digest):
+	case wanted.Approval.covers(version, digest), wanted.GrowthApproval.coversRights(target, digest):
 		policy.Growth.Approved = version
 	}
 	return policy
@@ -253,7 +265,7 @@ func policyFor(wanted Wanted, target Target, digest string) preflight.Policy {
 // waits notes that the target of a pass waits for an approval, and with which image. What it
 // would grant is nil if that was not looked at.
 func (o *Outcome) waits(approval Approval, digest string, growth *preflight.ApprovalError) {
-	pending := PendingError{Bundle: o.Target.Bundle, Image: o.Target.Image, Manual: growth == nil}
+	pending := PendingError{Bundle: o.Target.Bundle, Image: o.Target.Image, IsNamed: o.Target.IsNamed, Manual: growth == nil}
 	if known := o.Target.Pending; known != nil {
 		pending = *known
 	}

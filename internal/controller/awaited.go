@@ -16,6 +16,9 @@ import (
 // would be taken back at once.
 const catalogsTimeout = 2 * time.Minute
 
+// textAwaitsAPIs is for what the bundles of catalogs require, or the files of a bundle.
+const textAwaitsAPIs = "waits for the APIs of the cluster, which are being read"
+
 // acting gives the time since the first pass over any extension.
 func (r *Reconciler) acting() time.Duration {
 	now := r.Now()
@@ -29,7 +32,7 @@ func (r *Reconciler) awaits(ctx context.Context, wanted Wanted, observed Observe
 	case wanted.Selector == nil || r.acting() >= catalogsTimeout:
 		return ""
 	case isNotYet(observed.Surroundings.APIsErr):
-		return "waits for the APIs of the cluster, which are being read"
+		return textAwaitsAPIs
 	case r.awaitsCatalogs(ctx, wanted, observed):
 		return "waits for the content of catalogs, which is being read"
 	}
@@ -47,14 +50,21 @@ func (r *Reconciler) awaitsCatalogs(ctx context.Context, wanted Wanted, observed
 	ofAny := looksAtOthers(needsOf(observed.Catalogs))
 	for i := range list.Items {
 		catalog := &list.Items[i]
-		if _, served := sourceOf(catalog); !served || !isAvailable(catalog) || !ofAny && !wanted.Selector.Matches(catalogLabels{catalog}) {
-			continue
-		}
-		if _, err := r.Catalogs.Package(catalog.Name, wanted.Request.Package); isNotYet(err) {
+		if (ofAny || wanted.Selector.Matches(catalogLabels{catalog})) && r.isBeingRead(catalog, wanted.Request.Package) {
 			return true
 		}
 	}
 	return false
+}
+
+// isBeingRead says that the content of a catalog is served, as its status says, and that a package
+// of it was not read yet. One that is not served may never be.
+func (r *Reconciler) isBeingRead(catalog *ocv1.ClusterCatalog, pkg string) bool {
+	if _, served := sourceOf(catalog); !served || !isAvailable(catalog) {
+		return false
+	}
+	_, err := r.Catalogs.Package(catalog.Name, pkg)
+	return isNotYet(err)
 }
 
 func isNotYet(err error) bool {

@@ -148,10 +148,7 @@ func (r *CatalogReconciler) wake(ctx context.Context, req ctrl.Request, matches 
 	needs := newNeedsReader(ctx, r.Neighbours)
 	return eachExtension(ctx, r.Client, func(ext *ocv1.ClusterExtension) {
 		filter := ext.Spec.Source.Catalog
-		if filter == nil {
-			return
-		}
-		if matches(filter.PackageName) && selects(filter, catalog) || looksAtOthers(needs(ext)) {
+		if filter != nil && matches(filter.PackageName) && selects(filter, catalog) || looksAtOthers(needs(ext)) {
 			r.Wakeups.WakeWith(ext.Name, priorityOf(ext))
 		}
 	})

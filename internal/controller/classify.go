@@ -6,6 +6,7 @@ import (
 	"time"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/imageref"
@@ -56,10 +57,12 @@ func (v verdict) isRetried() bool { return v.disposition == Retry || v.again > 0
 
 // How long after a look at what nobody tells of the next one is worth it. untoldInterval is
 // for what a tag stands for, and for objects that the ServiceAccount may not watch;
-// upgradeInterval for what only an upgrade of the cluster brings.
+// upgradeInterval for what only an upgrade of the cluster brings; hookInterval for whether
+// somebody has deleted a hook that has failed.
 const (
 	untoldInterval  = maxBackoff
 	upgradeInterval = maxCohortBackoff
+	hookInterval    = time.Minute
 )
 
 // classify decides between retry, wait and blocked. A repair that failed is tried again in
@@ -67,6 +70,9 @@ const (
 // reason that a user sees stays.
 func classify(outcome Outcome) verdict {
 	switch {
+	case outcome.waitsForHook():
+		text := outcome.hookText()
+		return verdict{disposition: Settled, reason: ocv1.ReasonRollingOut, message: text, summary: text}
 	case outcome.hasMore():
 		text := settledText(outcome)
 		return verdict{disposition: Settled, reason: ocv1.ReasonRollingOut, message: text, summary: text}
@@ -92,6 +98,9 @@ func againIn(outcome Outcome, disposition Disposition) time.Duration {
 	}
 	if disposition != Blocked || !isForward(outcome.Stage) {
 		return 0
+	}
+	if failed, isHook := errors.AsType[*installation.HookFailedError](outcome.Err); isHook {
+		return min(failed.RetryIn, hookInterval)
 	}
 	unusable, isUnusable := errors.AsType[*UnusableImageError](outcome.Err)
 	_, isImmutable := errors.AsType[*preflight.ImmutableError](outcome.Err)
@@ -122,15 +131,17 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		invalidSpec   *InvalidSpecError
 		unapproved    *UnapprovedError
 		noAccount     *MissingServiceAccountError
+		noNamespace   *object.MissingNamespacesError
 		unresolved    *resolve.Error
 		unmet         *UnmetError
 		invalidConfig *bundle.ConfigError
 		immutable     *preflight.ImmutableError
 		unserved      *object.UnknownKindsError
+		hookFailed    *installation.HookFailedError
 	)
 	err := outcome.Err
 	switch {
-	case errors.As(err, &invalidSpec), errors.As(err, &unapproved), isContent(err):
+	case errors.As(err, &invalidSpec), errors.As(err, &unapproved), errors.As(err, &hookFailed), isContent(err):
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &immutable) && !outcome.Began:
 		// What is installed is watched, and somebody has to change it, or the spec.
@@ -140,8 +151,8 @@ func dispositionOf(outcome Outcome) (Disposition, string) {
 		return Blocked, ocv1.ReasonBlocked
 	case errors.As(err, &invalidConfig):
 		return Blocked, ocv1.ReasonInvalidConfiguration
-	case errors.As(err, &noAccount), errors.As(err, &unresolved), errors.As(err, &unmet):
-		// ServiceAccounts, catalogs and their content, extensions and the APIs of
+	case errors.As(err, &noAccount), errors.As(err, &noNamespace), errors.As(err, &unresolved), errors.As(err, &unmet):
+		// ServiceAccounts, with which namespaces come and go, catalogs and their content, extensions and the APIs of
 		// the cluster are watched. Its versions are not, see againIn.
 		return Wait, ocv1.ReasonRetrying
 	default:
@@ -156,6 +167,9 @@ func messageOf(outcome Outcome) string {
 	case StageObserve:
 		return "retrying to get installed bundle"
 	case StageFetch, StageRender, StageApply, StageRepair:
+		if outcome.Target.Bundle.Name == "" {
+			return fmt.Sprintf("error for the bundle in image %q: %v", outcome.Target.Image, prefixed(outcome.Err))
+		}
 		return fmt.Sprintf("error for resolved bundle %q with version %q: %v",
 			outcome.Target.Bundle.Name, outcome.Target.Bundle.Version, prefixed(outcome.Err))
 	case StageValidate, StageResolve:

@@ -57,6 +57,14 @@ func TestClassify(t *testing.T) {
 			disposition: Wait, reason: ocv1.ReasonRetrying,
 			message: `operation cannot proceed due to the following validation error(s): service account "sa" not found in namespace "ns"`,
 		},
+		"no namespace to watch": {
+			stage: StageApply, err: &object.MissingNamespacesError{Namespaces: []string{"a", "b"}},
+			disposition: Wait, reason: ocv1.ReasonRetrying, message: prefix + `namespaces "a", "b" do not exist, or are being deleted`,
+		},
+		"no namespace to watch any more": {
+			stage: StageRepair, err: &object.MissingNamespacesError{Namespaces: []string{"a"}}, repairErr: errBoom,
+			disposition: Retry, reason: ocv1.ReasonRetrying, message: prefix + `namespace "a" does not exist, or is being deleted`,
+		},
 		"unreadable records": {
 			stage: StageObserve, err: errBoom,
 			disposition: Retry, reason: ocv1.ReasonRetrying, message: "retrying to get installed bundle",

@@ -36,19 +36,19 @@ func installMoved() predicate.Predicate {
 // those that it requires itself: they tell of each other.
 func (r *Reconciler) concernedBy(ctx context.Context, object client.Object) match {
 	moved, ok := object.(*ocv1.ClusterExtension)
-	if !ok || moved.Spec.Source.Catalog == nil {
+	if !ok {
 		return nobody
 	}
 	needs := newNeedsReader(ctx, r.Neighbours)
 	required := needs(moved).Packages
 	return func(ext *ocv1.ClusterExtension) bool {
-		if ext.Name == moved.Name || ext.Spec.Source.Catalog == nil {
+		if ext.Name == moved.Name {
 			return false
 		}
 		its := needs(ext)
 		return its.AnyPackage ||
-			slices.Contains(its.Packages, moved.Spec.Source.Catalog.PackageName) ||
-			slices.Contains(required, ext.Spec.Source.Catalog.PackageName)
+			moved.Package() != "" && slices.Contains(its.Packages, moved.Package()) ||
+			ext.Package() != "" && slices.Contains(required, ext.Package())
 	}
 }
 
@@ -57,16 +57,16 @@ func looksAtOthers(its requirement.Needs) bool {
 }
 
 // newNeedsReader gives what matters to the requirements of an extension's
-// package, in whatever catalog.
+// package, in whatever catalog, and to the files of the bundle that it waits with.
 func newNeedsReader(ctx context.Context, neighbours *Neighbours) func(*ocv1.ClusterExtension) requirement.Needs {
 	return func(ext *ocv1.ClusterExtension) requirement.Needs {
-		if ext.Spec.Source.Catalog == nil {
-			return requirement.Needs{}
+		if ext.Package() == "" { // the files of its bundle alone say what it needs
+			return neighbours.needsOfContent(ext.Name).needs
 		}
-		its, err := neighbours.needsOf(ctx, ext.Spec.Source.Catalog.PackageName)
+		its, err := neighbours.needsOf(ctx, ext.Package())
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "listing catalogs to find out whom to wake")
 		}
-		return its
+		return its.With(neighbours.needsOfContent(ext.Name).needs)
 	}
 }

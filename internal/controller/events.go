@@ -34,6 +34,9 @@ const (
 	// eventNotLetGo tells that some content may go although it was to stay.
 	eventNotLetGo = "NotLetGo"
 
+	// eventHooksSkipped tells that hooks of a chart were not run when it was deleted.
+	eventHooksSkipped = "HooksSkipped"
+
 	// eventPulling tells of an image that takes its time.
 	eventPulling = "Pulling"
 
@@ -88,12 +91,16 @@ func goneOf(content departure) *transition {
 	switch {
 	case content.stay:
 		t.note = "let go of; all that it has installed is to stay"
-	case content.policy == UninstallKeep:
+	case content.policy == UninstallKeep && content.isInstalled:
 		t.note = "let go of; the cluster deletes all that it has installed but for its definitions"
+	case content.objects < 0 && !content.isInstalled:
+		t.note = "let go of; the cluster deletes what it has installed, if that is anything"
 	case content.objects < 0:
 		t.note = "let go of; the cluster deletes all that it has installed"
 	case content.objects == 0:
 		t.note = "let go of; nothing was installed"
+	case content.objects == 1:
+		t.note = "let go of; the cluster deletes the object that it has installed"
 	default:
 		t.note = fmt.Sprintf("let go of; the cluster deletes the %d objects that it has installed", content.objects)
 	}

@@ -51,10 +51,12 @@ func TestTransitions(t *testing.T) {
 func TestRemovalIsTold(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]*transition{
-		"let go of; the cluster deletes the 3 objects that it has installed": goneOf(departure{objects: 3}),
-		"let go of; nothing was installed":                                   goneOf(departure{}),
-		"let go of; the cluster deletes all that it has installed":           goneOf(departure{objects: -1}),
-		"let go of; all that it has installed is to stay":                    goneOf(departure{stay: true}),
+		"let go of; the cluster deletes the 3 objects that it has installed":        goneOf(departure{objects: 3}),
+		"let go of; nothing was installed":                                          goneOf(departure{}),
+		"let go of; the cluster deletes all that it has installed":                  goneOf(departure{objects: -1, isInstalled: true}),
+		"let go of; the cluster deletes the object that it has installed":           goneOf(departure{objects: 1}),
+		"let go of; the cluster deletes what it has installed, if that is anything": goneOf(departure{objects: -1, policy: UninstallKeep}),
+		"let go of; all that it has installed is to stay":                           goneOf(departure{stay: true}),
 	} {
 		if diff := cmp.Diff(&transition{kind: corev1.EventTypeNormal, reason: eventRemoved, note: want}, got, cmp.AllowUnexported(transition{})); diff != "" {
 			t.Errorf("event (-want +got):\n%s", diff)

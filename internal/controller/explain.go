@@ -14,6 +14,8 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -29,6 +31,10 @@ type Explanation struct {
 	Resolution *resolve.Resolution
 	Err        error
 
+	// Image is that of the bundle where the spec names one, and there is nothing to choose;
+	// empty otherwise. Only a [Plan] has a Resolution then.
+	Image string
+
 	// Supply and Dependents are those of an [Outcome].
 	Supply     resolve.Supply
 	Dependents []string
@@ -37,6 +43,9 @@ type Explanation struct {
 	// controller over this spec found it, such as rights that are missing. Several
 	// lines; empty if nothing does.
 	Reported string
+
+	// MayLookUp says that the spec lets the templates of a chart look at the cluster.
+	MayLookUp bool
 
 	// Unknown is what could not be read and is not needed for an answer, a line each.
 	Unknown []string
@@ -54,8 +63,20 @@ type Plan struct {
 	// Objects are those of the chosen bundle; nil if none was chosen.
 	Objects []*unstructured.Unstructured
 
+	// Hooks are those of the chosen bundle.
+	Hooks []hook.Hook
+
+	// Revision is what would be installed; zero if no bundle was chosen. IsChart says that it is
+	// a chart, whose templates may make something else each time.
+	Revision installation.Revision
+	IsChart  bool
+
 	// Digest is that of the image of the chosen bundle, as it was pulled; empty if none was.
 	Digest string
+
+	// DependsOnCluster says that templates of a chart have looked at the cluster. What a pass renders
+	// may be something else.
+	DependsOnCluster bool
 
 	// Waits says for whom the operation waits by the spec, whatever else speaks against it, and
 	// how that ends; empty if for nobody.
@@ -87,7 +108,7 @@ func (r *Reconciler) ExplainExtension(ctx context.Context, ext *ocv1.ClusterExte
 func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan, error) {
 	wanted, outcome, explanation, err := r.explain(ctx, ext)
 	plan := Plan{Explanation: explanation, Owner: wanted.Owner, Preflight: wanted.Preflight}
-	if err != nil || explanation.Resolution == nil {
+	if err != nil || explanation.Resolution == nil && (explanation.Image == "" || explanation.Err != nil) {
 		return plan, err
 	}
 	outcome.Target, plan.Waits = outcome.Onward, waitOf(ext, outcome)
@@ -97,8 +118,24 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 	}
 	defer files.Close()
 	plan.Digest = files.Digest
-	revision, _, err := r.build(ctx, wanted, &outcome, files)
-	plan.Objects, plan.Preflight = revision.Objects, policyFor(wanted, outcome.Target, files.Digest)
+	unpacked, err := r.unpack(ctx, files)
+	if err != nil {
+		return plan, err
+	}
+	if explanation.Image != "" {
+		if outcome.Observed.Named, err = identify(wanted, unpacked); err != nil {
+			return plan, err
+		}
+		outcome.Target = targetOfImage(wanted, outcome.Observed)
+		if plan.Err = outcome.Target.Err; plan.Err != nil {
+			return plan, nil
+		}
+		plan.Resolution = &resolve.Resolution{Identity: outcome.Target.Bundle, Image: explanation.Image}
+	}
+	revision, err := r.build(ctx, wanted, &outcome, unpacked)
+	plan.Objects, plan.Hooks, plan.DependsOnCluster = revision.Objects, revision.Hooks, revision.DependsOnCluster
+	plan.Revision, plan.IsChart = revision.Revision, unpacked.content.Chart != nil
+	plan.Preflight = policyFor(wanted, outcome.Target, files.Digest)
 	return plan, err
 }
 
@@ -122,15 +159,17 @@ func waitOf(ext *ocv1.ClusterExtension, outcome Outcome) string {
 func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (Wanted, Outcome, Explanation, error) {
 	wanted, invalid := translate(ext)
 	wanted.Suspended = false // what a pass would choose, were it to do it
-	if err := r.refreshAll(ctx); err != nil {
-		return wanted, Outcome{}, Explanation{}, err
+	unread := r.refreshAll(ctx)
+	if unread != nil && (wanted.Image == "" || ctx.Err() != nil) {
+		return wanted, Outcome{}, Explanation{}, unread
 	}
 	var observed Observed
-	if ext.Status.Install != nil && ext.Spec.Source.Catalog != nil {
+	if ext.Status.Install != nil && ext.Package() != "" {
 		observed.Installation.Installed = &installation.Revision{Bundle: installedIdentity(ext)}
 	}
+	observed.Named = r.namedBy(wanted, observed.Installation.Installed)
 	r.observeOffers(ctx, wanted, &observed)
-	outcome := Outcome{Observed: observed}
+	outcome := Outcome{Observed: observed, Installed: observed.Installation.Installed}
 	decided := decide(wanted, invalid, observed)
 	outcome.Onward, outcome.Pending = decided.whenApproved(), decided.Pending
 	outcome.Err = outcome.Onward.Err
@@ -140,13 +179,17 @@ func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (W
 		Request:    requestOf(wanted, observed),
 		Catalogs:   observed.Catalogs,
 		Resolution: outcome.Onward.Resolution,
+		Image:      wanted.Image,
 		Err:        outcome.Err,
 		Supply:     outcome.Supply,
 		Dependents: outcome.Dependents,
 		Reported:   reported(ext, outcome.Err),
+		MayLookUp:  bundle.AllowsLookup(wanted.Config),
 	}
-	if err := observed.Surroundings.NeighboursErr; err != nil {
-		explanation.Unknown = append(explanation.Unknown, err.Error())
+	for _, err := range []error{unread, observed.Surroundings.NeighboursErr} {
+		if err != nil {
+			explanation.Unknown = append(explanation.Unknown, err.Error())
+		}
 	}
 	return wanted, outcome, explanation, nil
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -86,12 +85,25 @@ func (e *UnmetError) Error() string {
 	return "the bundle " + strings.Join(texts, "; ")
 }
 
-// runsOn checks the version of Kubernetes once more: catalogs that were made
-// without the metadata of bundles do not have it.
-func runsOn(surroundings Surroundings, content *bundle.Bundle) error {
-	list := requirement.Parse(nil, content.CSV.Spec.MinKubeVersion)
-	if unmet := requirement.NewChecker(*surroundings.cluster()).Check(list).Unmet; len(unmet) > 0 {
-		return &UnmetError{Unmet: unmet}
+// next is what brings what is missing, or another bundle. What is not to be there, or cannot be
+// read, nothing brings.
+func (e *UnmetError) next(otherBundle string) string {
+	var isToInstall, isToUpgrade bool
+	for _, unmet := range e.Unmet {
+		switch {
+		case unmet.Kubernetes != "":
+			isToUpgrade = true
+		case len(unmet.APIs) > 0 || len(unmet.Packages) > 0:
+			isToInstall = true
+		default:
+			return otherBundle
+		}
 	}
-	return nil
+	switch {
+	case isToInstall && isToUpgrade:
+		return "install what is missing and upgrade the cluster, or " + otherBundle
+	case isToUpgrade:
+		return "upgrade the cluster, or " + otherBundle
+	}
+	return "install what is missing, or " + otherBundle
 }

@@ -109,7 +109,7 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 	case err != nil:
 		r.emit(ext, &transition{kind: corev1.EventTypeWarning, reason: eventNotLetGo, note: notLetGoText(err)})
 	}
-	return r.letGo(ctx, ext, wanted, left, departure{objects: objects, stay: stay, policy: policy})
+	return r.letGo(ctx, ext, wanted, left, departure{objects: objects, stay: stay, policy: policy, isInstalled: ext.Status.Install != nil})
 }
 
 // holdOrphans tells why an extension stays whose content is to stay, and could not be let go
@@ -131,6 +131,9 @@ type departure struct {
 	// not matter if they stay.
 	objects int
 	stay    bool
+
+	// isInstalled says that a revision was installed to the end.
+	isInstalled bool
 
 	policy UninstallPolicy
 }
@@ -285,7 +288,7 @@ func wantedFinalizers(ext *ocv1.ClusterExtension, policy UninstallPolicy) []stri
 // warnDependents tells of an extension that goes although others require it, if that
 // can be found out. It holds nothing up.
 func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) {
-	if ext.Status.Install == nil || wanted.Selector == nil {
+	if ext.Status.Install == nil || wanted.Request.Package == "" {
 		return
 	}
 	observed := Observed{Installation: installation.State{Installed: &installation.Revision{Bundle: installedIdentity(ext)}}}
@@ -319,12 +322,21 @@ func stayingOf(objects []string) *transition {
 	if len(objects) == 0 {
 		return nil
 	}
-	return &transition{
-		kind: corev1.EventTypeWarning, reason: eventContentStays,
-		note: excerpt.Line(fmt.Sprintf("%d objects stay, because they are of an earlier extension of the name and were never taken over: %s; "+
-			"delete them by hand, or create the extension again with a ServiceAccount that may take them over, and delete it once it is ready",
-			len(objects), excerpt.Of(objects, maxList)), maxText),
+	text := fmt.Sprintf("%d objects stay, because they are of an earlier extension of the name and were never taken over: %s; "+
+		"delete them by hand, or create the extension again with a ServiceAccount that may take them over, and delete it once it is ready",
+		len(objects), excerpt.Of(objects, maxList))
+	if len(objects) == 1 {
+		text = fmt.Sprintf("an object stays, because it is of an earlier extension of the name and was never taken over: %s; "+
+			"delete it by hand, or create the extension again with a ServiceAccount that may take it over, and delete it once it is ready", objects[0])
 	}
+	return &transition{kind: corev1.EventTypeWarning, reason: eventContentStays, note: excerpt.Line(text, maxText)}
+}
+
+func countedResources(n int64) string {
+	if n == 1 {
+		return "1 custom resource"
+	}
+	return fmt.Sprintf("%d custom resources", n)
 }
 
 // customResourcesOf is the event about the custom resources that are deleted with an
@@ -356,8 +368,9 @@ func customResourcesOf(counts []installation.CustomResources, err error) *transi
 			kind: corev1.EventTypeNormal, reason: eventCustomResources, note: "deleted with its definitions, of which there are no custom resources",
 		}
 	}
-	parts := []string{fmt.Sprintf("deleted with %d custom resources", total)}
+	parts := []string{"deleted with all custom resources of its definitions"}
 	if len(some) > 0 {
+		parts[0] = "deleted with " + countedResources(total)
 		parts[0] += ": " + excerpt.Of(some, maxList) + "; those with finalizers stay, and hang, unless the operator removes them before it goes"
 	}
 	if len(unknown) > 0 {

@@ -277,11 +277,16 @@ func TestCustomResourcesThatGoAreTold(t *testing.T) {
 			want: &transition{kind: corev1.EventTypeWarning, note: "deleted with 3 custom resources: 2 of a, 1 of c; " +
 				"those with finalizers stay, and hang, unless the operator removes them before it goes"},
 		},
+		"one": {
+			counts: []installation.CustomResources{{Definition: "a", Count: 1}},
+			want: &transition{kind: corev1.EventTypeWarning, note: "deleted with 1 custom resource: 1 of a; " +
+				"those with finalizers stay, and hang, unless the operator removes them before it goes"},
+		},
 		"not all known": {
 			counts: []installation.CustomResources{{Definition: "a", Err: forbidden}, {Definition: "b", Err: errors.New("boom")}},
 			want: &transition{
 				kind: corev1.EventTypeWarning,
-				note: "deleted with 0 custom resources; not known how many there are of a (the ServiceAccount may not list them), b (boom)",
+				note: "deleted with all custom resources of its definitions; not known how many there are of a (the ServiceAccount may not list them), b (boom)",
 			},
 		},
 		"not known": {

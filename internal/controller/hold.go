@@ -48,14 +48,37 @@ type hold struct {
 	// judged says that the bundle alone was judged, by content that cannot change: asking
 	// does not help.
 	judged bool
+
+	// told is the cluster of which the templates of a chart were told that was refused, at
+	// the time of tried; zero for what was not refused by templates. They may do otherwise when
+	// they are told of another one. refusals is how often they have refused one before.
+	told     cluster
+	tried    time.Time
+	refusals int
+
+	// isOver says that a try for the same goal has begun since.
+	isOver bool
+}
+
+// chartPause is between a chart that was refused and the next rendering for another cluster. It
+// is twice as long each time: APIs come and go, and to render costs up to half a minute of a
+// processor.
+const chartPause = 10 * time.Second
+
+// again is when templates are told of another cluster, once there is one.
+func (h hold) again() time.Time {
+	return h.tried.Add(min(chartPause<<min(h.refusals, 8), maxCohortBackoff))
 }
 
 // holdOf is what a pass that ended on its way forward has found out for the next ones. Next
 // is when it is tried again; zero if that is no matter of time.
-func holdOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, next time.Time) hold {
+func holdOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, next, now time.Time) hold {
 	found := hold{goal: goalOf(ext, outcome.Target), stage: outcome.Stage, err: outcome.Err, began: outcome.Began, until: next}
 	isFinal := v.disposition == Blocked && v.again == 0
 	found.judged = isFinal && outcome.Stage != StageApply && imageref.Digest(outcome.Target.Image) != ""
+	if isFinal && outcome.Stage == StageRender {
+		found.told, found.tried = outcome.Told, now
+	}
 	return found
 }
 
@@ -70,7 +93,7 @@ func holdOfPending(ext *ocv1.ClusterExtension, outcome Outcome) hold {
 
 // stands says whether a hold is good for a pass toward a goal.
 func (h hold) stands(toward goal, now time.Time) bool {
-	return h.err != nil && h.goal == toward && (h.until.IsZero() || now.Before(h.until))
+	return h.err != nil && !h.isOver && h.goal == toward && (h.until.IsZero() || now.Before(h.until))
 }
 
 // endsBy says whether a hold ends by news. What is installed does not decide whether the
@@ -133,16 +156,34 @@ func (h *holds) begin(extension string) {
 }
 
 // take gives the hold of an extension that is good for a pass toward a goal, and ends any
-// other: a try begins, which can take several passes.
-func (h *holds) take(extension string, toward goal, now time.Time) (hold, bool) {
+// other: a try begins, which can take several passes. Of a chart that was refused it is known
+// until then how often it was. Current is what templates would be told of.
+func (h *holds) take(extension string, toward goal, now time.Time, current cluster) (hold, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known := h.known[extension]
-	if !known.stands(toward, now) {
-		delete(h.known, extension)
-		return hold{}, false
+	isRefused := known.told != (cluster{})
+	if isRefused && known.until.IsZero() && known.told.differs(current) {
+		known.until = known.again()
 	}
-	return known, true
+	switch known.isOver = !known.stands(toward, now); {
+	case !known.isOver, isRefused && known.goal == toward:
+		h.known[extension] = known
+	default:
+		delete(h.known, extension)
+	}
+	return known, !known.isOver
+}
+
+// told is the cluster of which the templates of a refused chart were told; zero if there is
+// none, or if they are told of another one soon.
+func (h *holds) told(extension string) cluster {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known := h.known[extension]; !known.isOver && known.until.IsZero() {
+		return known.told
+	}
+	return cluster{}
 }
 
 // until is when what the hold of an extension stands for is tried again; zero for as long as
@@ -150,7 +191,10 @@ func (h *holds) take(extension string, toward goal, now time.Time) (hold, bool) 
 func (h *holds) until(extension string) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.known[extension].until
+	if known := h.known[extension]; !known.isOver {
+		return known.until
+	}
+	return time.Time{}
 }
 
 // put replaces the hold of an extension. An error that is too long to be kept is none.
@@ -160,6 +204,9 @@ func (h *holds) put(extension string, met hold) {
 	if len(met.err.Error()) > maxHeldError {
 		delete(h.known, extension)
 		return
+	}
+	if before := h.known[extension]; before.told != (cluster{}) && before.goal == met.goal {
+		met.refusals = before.refusals + 1
 	}
 	h.known[extension] = met
 }

@@ -62,10 +62,10 @@ func TestHolds(t *testing.T) {
 			}
 			h.ask("y")
 			h.begin("x")
-			if _, got := h.take("x", tc.toward, tc.at); got != tc.want {
+			if _, got := h.take("x", tc.toward, tc.at, cluster{}); got != tc.want {
 				t.Errorf("held: %t, want %t", got, tc.want)
 			}
-			if _, got := h.take("x", tc.toward, now); got && !tc.want {
+			if _, got := h.take("x", tc.toward, now, cluster{}); got && !tc.want {
 				t.Error("it holds again after a try has begun")
 			}
 		})
@@ -81,7 +81,7 @@ func TestAskingDuringAPass(t *testing.T) {
 	h.ask("x")
 	h.put("x", hold{goal: toward, err: errors.New("boom")})
 	h.begin("x")
-	if _, held := h.take("x", toward, time.Unix(0, 0)); held {
+	if _, held := h.take("x", toward, time.Unix(0, 0), cluster{}); held {
 		t.Error("what somebody asked for during the pass before is not tried")
 	}
 	h.forget("x")

@@ -10,7 +10,7 @@ import (
 
 // BundleImage is an image as it is wanted.
 type BundleImage struct {
-	// Ref is the reference as the catalog has it.
+	// Ref is the reference as the catalog or the spec has it.
 	Ref string
 
 	// Digest is what Ref stood for when this bundle was installed: that content
@@ -19,11 +19,14 @@ type BundleImage struct {
 }
 
 // imageOf makes sure that a bundle that is installed stays what it is. Only
-// another bundle, or another reference, leads to other content.
+// another bundle, or another reference, leads to other content. A tag that a spec names stands for
+// what it stood for when the spec was looked at first.
 func imageOf(target Target, installed *installation.Revision) BundleImage {
 	image := BundleImage{Ref: target.Image}
 	if installed != nil && installed.Image == target.Image && installed.Bundle == target.Bundle {
 		image.Digest = installed.Digest
+	} else if target.Digest != "" {
+		image.Digest = target.Digest
 	}
 	return image
 }
@@ -38,14 +41,13 @@ func (m *Moved) String() string {
 	return fmt.Sprintf("image %s has moved from %s to %s", m.Image, m.From, m.To)
 }
 
-// MovedImageError says that the content of an installed bundle is needed again
-// and cannot be had: its tag has moved, and the registry has dropped what it
-// stood for. What the tag stands for now is never installed under the name of
-// the old.
+// MovedImageError says that content is needed and cannot be had: its tag has moved since it was
+// looked up, and the registry has dropped what it stood for. What the tag stands for now is never
+// installed under the name of the old.
 type MovedImageError struct{ Moved Moved }
 
 func (e *MovedImageError) Error() string {
-	return fmt.Sprintf("%s, and %s, which is installed, is not in the registry any more: install another version, or have the tag moved back",
+	return fmt.Sprintf("%s, and %s is not in the registry any more: install another version or image, or have the tag moved back",
 		e.Moved.String(), e.Moved.From)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -25,16 +26,19 @@ const (
 	maxKeptFiles = 8
 )
 
-// takeTurnFor fails with [turn.ErrWait] if the files are large, and it is not their turn.
+// takeTurnFor fails with [turn.ErrWait] if the files are large, or a chart, and it is not their turn.
+// Charts wait for each other, and not in the way of others that are large.
 func takeTurnFor(ctx context.Context, files fs.FS) error {
-	if !isLarge(files) {
-		return nil
+	switch {
+	case bundle.IsChart(files): // how much its templates take shows only when they are rendered
+		return turn.TakeOf(ctx, turn.Charts)
+	case isLarge(files):
+		return turn.Take(ctx)
 	}
-	return turn.Take(ctx)
+	return nil
 }
 
-// isLarge reads no more than it takes to know. What cannot be read is told by who needs
-// it.
+// isLarge reads no more than it takes to know. What cannot be read is told by who needs it.
 func isLarge(files fs.FS) (large bool) {
 	size, values := int64(0), 0
 	_ = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {

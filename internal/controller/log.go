@@ -60,14 +60,16 @@ func changesOf(outcome Outcome) []line {
 }
 
 // repairedLines are about what was put back, and then about what was written otherwise:
-// objects that were only taken over are not repaired.
+// objects that were only taken over, or were put off, are not repaired.
 func repairedLines(repair installation.Result) []line {
 	var repaired, others []line
 	for _, key := range object.KeysOf(repair.Differences) {
 		difference := repair.Differences[key]
 		switch isEmpty := !difference.Missing && len(difference.Fields) == 0; {
 		case isEmpty:
-		case difference.OnlyOwners:
+		case difference.Due && difference.Missing:
+			others = append(others, lineAbout("created", key, difference))
+		case difference.Due, difference.OnlyOwners:
 			others = append(others, lineAbout("changed", key, difference))
 		default:
 			repaired = append(repaired, repairedLine(key, difference))

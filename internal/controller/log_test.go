@@ -65,6 +65,18 @@ func TestLoggedChanges(t *testing.T) {
 			})},
 			want: []string{"repaired object={ConfigMap n " + inLine(strings.Repeat("n", 1000)) + "} missing=false fields=a and 9 more"},
 		},
+		"what was put off is created": {
+			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
+				keyOf("APIService", "", "v1.p"): {Missing: true, Due: true},
+			})},
+			want: []string{"created object={APIService  v1.p}"},
+		},
+		"what was put off is changed": {
+			outcome: Outcome{Observed: before, Repair: repair(map[object.Key]object.Difference{
+				keyOf("APIService", "", "v1.p"): {Fields: []string{"spec.service.name"}, Due: true},
+			})},
+			want: []string{"changed object={APIService  v1.p} fields=spec.service.name"},
+		},
 		"installed": {
 			outcome: Outcome{Target: to("1.0.0"), Applied: result(4, 0, 0)},
 			want:    []string{"installed bundle=p.v1.0.0 version=1.0.0 created=4 changed=0 removed=0"},

@@ -38,6 +38,9 @@ type Neighbours struct {
 	roster roster
 	// needs are those of the packages that were asked for.
 	needs map[string]requirement.Needs
+
+	// ofContent has what extensions wait for by the files of their bundles.
+	ofContent sync.Map
 }
 
 // NewNeighbours reads from memory only if the reader does.
@@ -144,7 +147,7 @@ func (n *Neighbours) readAll(ctx context.Context) error {
 
 // take passes over an extension that has nothing installed, or soon will not have.
 func (n *Neighbours) take(ext *ocv1.ClusterExtension) {
-	if ext.Status.Install == nil || ext.Spec.Source.Catalog == nil || !ext.DeletionTimestamp.IsZero() {
+	if ext.Status.Install == nil || ext.Package() == "" || !ext.DeletionTimestamp.IsZero() {
 		return
 	}
 	neighbour := Neighbour{Name: ext.Name, Bundle: installedIdentity(ext)}
@@ -185,7 +188,7 @@ func (n *Neighbours) knowing(of bundle.Identity, filter *ocv1.CatalogFilter) *re
 // installedIdentity is what the status of an extension says is installed.
 func installedIdentity(ext *ocv1.ClusterExtension) bundle.Identity {
 	return bundle.Identity{
-		Package: ext.Spec.Source.Catalog.PackageName,
+		Package: ext.Package(),
 		Name:    ext.Status.Install.Bundle.Name,
 		Version: ext.Status.Install.Bundle.Version,
 	}

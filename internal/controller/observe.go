@@ -36,6 +36,9 @@ type Observed struct {
 	Catalogs    []resolve.Catalog
 	CatalogsErr error
 
+	// Named is what is known of the image that the spec names, if it names one.
+	Named namedBundle
+
 	// Surroundings are not read if there is a CatalogsErr.
 	Surroundings Surroundings
 }
@@ -92,7 +95,8 @@ func (r *Reconciler) observe(ctx context.Context, wanted Wanted) Observed {
 	}
 	observed.ServiceAccountErr = r.serviceAccount(ctx, wanted.Owner)
 	observed.Issuer = r.issuer(wanted.Owner.Name)
-	r.observeOffers(ctx, wanted, &observed)
+	observed.Named = r.namedBy(wanted, observed.Installation.Installed)
+	r.observeOffers(ctx, wanted.of(observed.Installation.Installed), &observed)
 	return observed
 }
 
@@ -111,21 +115,12 @@ func (r *Reconciler) serviceAccount(ctx context.Context, owner object.Owner) err
 	key := types.NamespacedName{Namespace: owner.Namespace, Name: owner.ServiceAccount}
 	err := r.Client.Get(ctx, key, &corev1.ServiceAccount{})
 	if apierrors.IsNotFound(err) {
-		return &MissingServiceAccountError{Namespace: owner.Namespace, Name: owner.ServiceAccount, NoNamespace: r.lacksNamespace(ctx, owner)}
+		return &MissingServiceAccountError{Namespace: owner.Namespace, Name: owner.ServiceAccount, NoNamespace: LacksNamespace(r.Client)(ctx, owner.Namespace)}
 	}
 	if err != nil {
 		return &UnreadableServiceAccountError{Namespace: owner.Namespace, Name: owner.ServiceAccount, Err: err}
 	}
 	return nil
-}
-
-// lacksNamespace takes a namespace without any ServiceAccount for one that does not
-// exist: each has one called default from its first moment to its last. That needs
-// no right to read namespaces, and no request.
-func (r *Reconciler) lacksNamespace(ctx context.Context, owner object.Owner) bool {
-	var accounts corev1.ServiceAccountList
-	err := r.Client.List(ctx, &accounts, client.InNamespace(owner.Namespace), client.Limit(1), client.UnsafeDisableDeepCopy)
-	return err == nil && len(accounts.Items) == 0
 }
 
 // catalogs gives those that are available and selected. Who lists them cannot tell

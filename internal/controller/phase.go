@@ -133,6 +133,8 @@ func workOf(outcome Outcome, v verdict) (phase, clocks) {
 			return phase{reason: ocv1.ReasonSuspended, message: v.message}, clocks{}
 		}
 		return phase{reason: availableReasons[available], message: text}, clocks{}
+	case outcome.waitsForHook():
+		return phase{working: true, reason: ocv1.ReasonRollingOut, message: v.message}, clocks{deadline: true}
 	case outcome.hasMore():
 		return phase{working: true, reason: ocv1.ReasonRollingOut, message: settledText(outcome)}, clocks{deadline: true}
 	case hasFailed(outcome):

@@ -56,8 +56,19 @@ type Outcome struct {
 	Stage Stage
 	Err   error
 
+	// Hook is what the way forward waits for, or what comes after it: a hook that runs; nil for
+	// none. There is no error then.
+	Hook *installation.HookUnderwayError
+
 	// Began says that content was written before Err came up.
 	Began bool
+
+	// HasValues says that the spec has values for the templates of a chart, which can be what
+	// is wrong with its objects.
+	HasValues bool
+
+	// Told is the cluster that the templates of a chart were told of; zero if they were not.
+	Told cluster
 
 	// Held says that nothing was tried, because the last try tells what would come of it:
 	// Stage, Err and Began are of that one.
@@ -158,7 +169,7 @@ func (o *Outcome) take(known hold) {
 // hasMore says that this pass has done what it could, and that there is more
 // to do at once.
 func (o *Outcome) hasMore() bool {
-	return o.Err == nil && o.Suspended == nil && o.waitsFor() == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
+	return o.Err == nil && o.Hook == nil && o.Suspended == nil && o.waitsFor() == nil && (o.Onward.Err != nil || o.Onward.Action != Keep)
 }
 
 // waitsFor is what somebody has to agree to before the way forward goes on; nil for nothing.
@@ -186,11 +197,13 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 		announced.awaiting(ctx, outcome, textQueued)
 		return outcome
 	}
+	wanted = wanted.of(observed.Installation.Installed)
 	outcome := Outcome{
 		Owner:     wanted.Owner,
 		Observed:  observed,
 		Target:    r.resolve(wanted, invalid, observed),
 		Installed: observed.Installation.Installed,
+		HasValues: wanted.HasValues,
 	}
 	outcome.Stage, outcome.Err = stageOf(outcome.Target, invalid, observed), outcome.Target.Err
 	if wanted.Suspended && observed.isReadable() {
@@ -205,6 +218,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 	switch outcome.Target.Action {
 	case None:
 	case Keep:
+		r.abandonHooks(ctx, wanted, &outcome)
 		r.keep(ctx, wanted, &outcome)
 	case Install, Upgrade:
 		r.observeWorkloads(wanted, &outcome)
@@ -268,13 +282,13 @@ func onward(wanted Wanted, outcome Outcome) Target {
 // findRelated finds the packages that would meet what is required, and the extensions that
 // require this one.
 func (r *Reconciler) findRelated(ctx context.Context, wanted Wanted, outcome *Outcome) {
-	supply, err := r.supplyOf(ctx, missingOf(outcome.Onward))
+	supply, err := r.supplyOf(ctx, missingOf(*outcome))
 	if err != nil && outcome.Err == nil {
 		outcome.Stage, outcome.Err = StageObserve, err
 	}
 	outcome.Supply = supply
-	if outcome.Onward.Action != None {
-		outcome.Dependents = dependents(wanted.Request.Package, &outcome.Onward.Bundle, outcome.Observed)
+	if outcome.Onward.Action != None && outcome.Onward.isIdentified() {
+		outcome.Dependents = dependents(wanted.of(outcome.Installed).Request.Package, &outcome.Onward.Bundle, outcome.Observed)
 	}
 }
 
@@ -296,9 +310,15 @@ func stageOf(target Target, invalid error, observed Observed) Stage {
 // installed is kept instead. If the status cannot be written first, the pass ends: most
 // likely somebody has changed the extension since this pass has read it.
 func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
-	if known, held := r.holds.take(wanted.Owner.Name, goalOf(announced.extension(), outcome.Target), r.Now()); held {
+	if known, held := r.holds.take(wanted.Owner.Name, goalOf(announced.extension(), outcome.Target), r.Now(), r.clusterFor(wanted.Owner.Name)); held {
 		outcome.take(known)
 		r.keep(ctx, wanted, outcome)
+		if known.told != (cluster{}) && !known.until.IsZero() {
+			outcome.RecheckAfter = sooner(outcome.RecheckAfter, known.until.Sub(r.Now()))
+		}
+		return
+	}
+	if r.awaitsHook(ctx, wanted, outcome) {
 		return
 	}
 	image := imageOf(outcome.Target, outcome.Installed)
@@ -325,15 +345,17 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 		r.withhold(ctx, wanted, outcome, files.Digest)
 		return
 	}
-	revision, stage, err := r.build(ctx, wanted, outcome, files)
-	if isQueued(err) {
-		outcome.Waiting = true
-		announced.queued(ctx, *outcome)
+	unpacked, err := r.unpack(ctx, files)
+	if err == nil && outcome.Target.IsNamed && !r.goesTo(ctx, wanted, outcome, unpacked) {
 		return
 	}
+	revision := installation.Desired{}
+	if err == nil {
+		revision, err = r.build(ctx, wanted, outcome, unpacked)
+	}
 	if err != nil {
-		outcome.Stage, outcome.Err = stage, err
-		r.keep(ctx, wanted, outcome)
+		outcome.Stage, outcome.Err = StageRender, err
+		r.turnBack(ctx, wanted, outcome, announced)
 		return
 	}
 	revision.BeforeWrite = func(ctx context.Context) (bool, error) { return announced.applying(ctx, *outcome) }
@@ -344,6 +366,10 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 	if isQueued(err) && !applied.Began {
 		outcome.Waiting = true
 		announced.queued(ctx, *outcome)
+		return
+	}
+	if installation.IsHook(err) {
+		r.stopAtHook(ctx, wanted, outcome, err)
 		return
 	}
 	if err != nil && !applied.Began {
@@ -358,6 +384,52 @@ func (r *Reconciler) advanceTo(ctx context.Context, wanted Wanted, outcome *Outc
 	}
 	outcome.Installed, outcome.Notes, outcome.Applied = &revision.Revision, applied.Notes, &applied
 	outcome.addResult(applied)
+	r.finishHooks(ctx, wanted, outcome)
+}
+
+// turnBack ends the way forward of a pass that could not make the objects of a bundle: it waits, or
+// what is installed is kept.
+func (r *Reconciler) turnBack(ctx context.Context, wanted Wanted, outcome *Outcome, announced *announcement) {
+	switch err := outcome.Err; {
+	case isQueued(err):
+		outcome.Stage, outcome.Err, outcome.Waiting = "", nil, true
+		announced.queued(ctx, *outcome)
+	case isNotYet(err) && r.acting() < catalogsTimeout:
+		r.await(ctx, wanted, outcome, announced, textAwaitsAPIs)
+	default:
+		r.keep(ctx, wanted, outcome)
+	}
+}
+
+// goesTo says whether the image that the spec names leads anywhere, now that it is there.
+func (r *Reconciler) goesTo(ctx context.Context, wanted Wanted, outcome *Outcome, unpacked unpackedBundle) bool {
+	isNew := !outcome.Target.isIdentified()
+	if isNew {
+		named, err := identify(wanted, unpacked)
+		if err != nil {
+			outcome.Stage, outcome.Err = StageRender, err
+			r.keep(ctx, wanted, outcome)
+			return false
+		}
+		r.named.Store(wanted.Owner.Name, named)
+		outcome.Observed.Named = named
+		outcome.Target = targetOfImage(wanted, outcome.Observed)
+	}
+	if outcome.Target.Err == nil && outcome.Target.Action != Keep {
+		if !isNew {
+			return true // the operator was asked before
+		}
+		veto := r.veto(ctx, wanted, outcome)
+		if veto != nil {
+			r.heed(ctx, wanted, outcome, veto)
+		}
+		return veto == nil
+	}
+	if outcome.Target.Err != nil {
+		outcome.Stage, outcome.Err = StageResolve, outcome.Target.Err
+	}
+	r.keep(ctx, wanted, outcome)
+	return false
 }
 
 // withhold ends the way forward of a target whose image turned out not to be the approved one.
@@ -394,58 +466,89 @@ func (r *Reconciler) fetch(ctx context.Context, owner object.Owner, image Bundle
 	return files, err
 }
 
-// build makes the objects of the bundle that is to be installed. It fails with
-// [turn.ErrWait] if the bundle is large and others are worked on.
-func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome, files Files) (installation.Desired, Stage, error) {
-	target := outcome.Target
+// unpackedBundle are the files of a bundle, with what they say.
+type unpackedBundle struct {
+	Files
+	content *bundle.Bundle
+
+	// began is when they were read: that is a part of the time that it takes to render.
+	began time.Time
+}
+
+// unpack reads the files of a bundle. It fails with [turn.ErrWait] if they are large and others
+// are worked on.
+func (r *Reconciler) unpack(ctx context.Context, files Files) (unpackedBundle, error) {
 	if err := takeTurnFor(ctx, files); err != nil {
-		return installation.Desired{}, StageRender, err
+		return unpackedBundle{}, err
 	}
-	defer r.measure(StageRender)()
-	outcome.Moved = files.Moved
+	began := r.Now()
 	content, err := bundle.Parse(files)
 	if err != nil {
-		return installation.Desired{}, StageRender, err
+		r.Metrics.took(StageRender, r.Now().Sub(began))
 	}
-	if err := runsOn(outcome.Observed.Surroundings, content); err != nil {
-		return installation.Desired{}, StageRender, err
+	return unpackedBundle{Files: files, content: content, began: began}, err
+}
+
+// build makes the objects of the bundle that is to be installed. It fails with
+// [turn.ErrWait] if there are many of them and others are worked on.
+func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome, unpacked unpackedBundle) (installation.Desired, error) {
+	defer func() { r.Metrics.took(StageRender, r.Now().Sub(unpacked.began)) }()
+	target, content := outcome.Target, unpacked.content
+	outcome.Moved = unpacked.Moved
+	if err := r.runsOn(ctx, wanted, outcome, content); err != nil {
+		return installation.Desired{}, err
 	}
 	config, err := bundle.ParseConfig(content, wanted.Owner.Namespace, wanted.Config)
 	if err != nil {
-		return installation.Desired{}, StageRender, err
+		return installation.Desired{}, err
 	}
 	certificates, err := r.certificatesFor(content)
 	if err != nil {
-		return installation.Desired{}, StageRender, err
+		return installation.Desired{}, err
 	}
-	objects, err := bundle.Render(content, bundle.Options{
+	options := bundle.Options{
 		InstallNamespace: wanted.Owner.Namespace,
 		Config:           config,
 		Certificates:     certificates,
 		ConditionName:    true,
-	})
-	if err != nil {
-		return installation.Desired{}, StageRender, err
 	}
-	if len(objects) > largeObjects {
+	revision := installation.Revision{
+		Bundle: target.Bundle, Image: target.Image, Digest: unpacked.Digest, Inputs: wanted.Inputs,
+		OperatorCondition: content.OperatorCondition(config),
+	}
+	rendered, err := r.recordedChart(ctx, wanted, *outcome, content, revision)
+	if err == nil && len(rendered.Objects) == 0 {
+		rendered, err = r.render(ctx, wanted, outcome, content, options)
+	}
+	if err != nil {
+		return installation.Desired{}, err
+	}
+	revision.DependsOnCluster = rendered.Lookups == bundle.LookupsMade
+	if len(rendered.Objects) > largeObjects {
 		if err := turn.Take(ctx); err != nil {
-			return installation.Desired{}, StageRender, err
+			return installation.Desired{}, err
 		}
 	}
 	return installation.Desired{
-		Revision: installation.Revision{
-			Bundle: target.Bundle, Image: target.Image, Digest: files.Digest, Inputs: wanted.Inputs,
-			OperatorCondition: content.OperatorCondition(config),
-		},
-		Objects:     objects,
-		Annotations: content.CSV.Annotations,
-		Preflight:   policyFor(wanted, target, files.Digest),
-	}, "", nil
+		Revision:     revision,
+		Objects:      rendered.Objects,
+		Hooks:        rendered.Hooks,
+		HookDeadline: wanted.HookDeadline,
+		Annotations:  content.CSV.Annotations,
+		Preflight:    policyFor(wanted, target, unpacked.Digest),
+	}, nil
+}
+
+func (r *Reconciler) render(ctx context.Context, wanted Wanted, outcome *Outcome, content *bundle.Bundle, options bundle.Options) (bundle.Rendered, error) {
+	if err := r.addChart(ctx, &options, content, wanted, outcome); err != nil {
+		return bundle.Rendered{}, err
+	}
+	return bundle.Render(content, options)
 }
 
 // certificatesFor asks the cluster only for bundles that need certificates.
 func (r *Reconciler) certificatesFor(content *bundle.Bundle) (bundle.CertificateProvider, error) {
-	if !content.HasWebhooks() {
+	if !content.NeedsCertificates() {
 		return bundle.NoCertificates, nil
 	}
 	return r.Certificates()
@@ -466,6 +569,7 @@ func (r *Reconciler) keep(ctx context.Context, wanted Wanted, outcome *Outcome) 
 		return
 	}
 	r.restore(outcome, func() (installation.Result, error) { return r.Releases.Repair(ctx, wanted.Owner) })
+	r.finishHooks(ctx, wanted, outcome)
 }
 
 // restore writes what is installed, as far as it is not as it should be.

@@ -12,6 +12,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -36,8 +37,33 @@ type Operations interface {
 	// somebody has to agree.
 	Apply(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Result, error)
 
+	// Recorded gives what a revision consists of if it is the newest that is recorded, whether
+	// it could be applied or not; nothing otherwise. Objects may carry the marks of their owner.
+	Recorded(ctx context.Context, owner object.Owner, revision installation.Revision) (bundle.Rendered, error)
+
 	// Foresee says what Apply would come to. It only reads, and makes dry runs.
 	Foresee(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Prospect, error)
+
+	Hooks
+}
+
+// Hooks run what a Helm chart has before and after its content. What is in the spec decides how long
+// each may take.
+type Hooks interface {
+	// AwaitHook fails while a hook before the content of a revision runs, or rests after a failure,
+	// whatever the digest of its image is: with [*installation.HookUnderwayError] and
+	// [*installation.HookFailedError]. It makes no request if there is none.
+	AwaitHook(ctx context.Context, owner object.Owner, revision installation.Revision, deadline time.Duration) error
+
+	// AbandonHooks gives up the hooks before the content of another revision than the installed one.
+	// It makes no request if it is known that there are none. It fails with
+	// [*installation.HookUnderwayError].
+	AbandonHooks(ctx context.Context, owner object.Owner, deadline time.Duration) error
+
+	// FinishHooks goes on with the hooks after the content of what is installed. It makes no request
+	// if none are due. It fails with [*installation.HookUnderwayError] and
+	// [*installation.HookFailedError].
+	FinishHooks(ctx context.Context, owner object.Owner, deadline time.Duration) error
 }
 
 // Upkeep has what is installed stay as it is to be.
@@ -97,12 +123,37 @@ type Uninstalls interface {
 	// written nothing, if one of them cannot do without the operator.
 	KeepDefinitions(ctx context.Context, owner object.Owner) (kept []string, err error)
 
+	EarlyDeletions
+}
+
+// EarlyDeletions are of what goes before the rest.
+type EarlyDeletions interface {
 	// DeleteCustomResources deletes what there is of the kinds of the definitions, and
 	// waits for nothing.
 	DeleteCustomResources(ctx context.Context, owner object.Owner) error
 
 	// DeleteWorkloads deletes what runs, and names for people what is not gone yet.
 	DeleteWorkloads(ctx context.Context, owner object.Owner) (left []string, err error)
+
+	// UnregisterAPIs deletes API services, and names for people what is not gone yet.
+	UnregisterAPIs(ctx context.Context, owner object.Owner) (left []string, err error)
+
+	DeleteHooks
+}
+
+// DeleteHooks are what a Helm chart has run when it goes. None of these makes a request if it is known
+// that there are none.
+type DeleteHooks interface {
+	// DeleteHooks says which there are.
+	DeleteHooks(ctx context.Context, owner object.Owner) (installation.DeleteHooks, error)
+
+	// RunDeleteHooks goes on with them. It fails with [*installation.HookUnderwayError],
+	// [*installation.HookFailedError] and [*object.RightsError].
+	RunDeleteHooks(ctx context.Context, owner object.Owner, deadline time.Duration, after bool) error
+
+	// DeleteContent deletes all that is left of what is installed, and names for people what is
+	// not gone yet. It fails with [*object.RightsError].
+	DeleteContent(ctx context.Context, owner object.Owner) (left []string, err error)
 }
 
 // Orphanings look after content that is to stay when its extension is deleted.

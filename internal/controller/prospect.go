@@ -38,7 +38,10 @@ func (r *Reconciler) foresee(ctx context.Context, wanted Wanted, outcome *Outcom
 		r.prospects.Delete(name)
 		return
 	}
-	target := Target{Action: Upgrade, Bundle: pending.Bundle, Image: pending.Image}
+	target := Target{Action: Upgrade, Bundle: pending.Bundle, Image: pending.Image, IsNamed: wanted.Image != ""}
+	if target.IsNamed { // of which nothing else is installed, whatever its tag stands for by now
+		target.Digest = pending.Digest
+	}
 	toward, now := goalOf(ext, target), r.Now()
 	value, _ := r.prospects.Load(name)
 	known, _ := value.(prospect)
@@ -81,12 +84,18 @@ func (r *Reconciler) summarize(ctx context.Context, wanted Wanted, outcome Outco
 		return "", err
 	}
 	defer func() { r.done(wanted.Owner.Name, image, files, isQueued(err)) }()
-	revision, _, err := r.build(ctx, wanted, &outcome, files)
+	unpacked, err := r.unpack(ctx, files)
+	if err != nil {
+		return "", err
+	}
+	revision, err := r.build(ctx, wanted, &outcome, unpacked)
 	if err != nil {
 		return "", err
 	}
 	found, err := r.Releases.Foresee(ctx, wanted.Owner, revision)
 	return preview.Summarize(preview.Facts{
-		Owner: wanted.Owner, Trials: found.Trials, Missing: found.Missing, Gains: found.Gains, Verdict: found.Verdict, MaskEnv: true,
+		Owner: wanted.Owner, Trials: found.Trials, Conflicts: found.Conflicts, Missing: found.Missing, Gains: found.Gains,
+		Verdict: found.Verdict, MaskEnv: true, Hooks: revision.Hooks,
+		Installed: &preview.Bundle{Name: outcome.Installed.Bundle.Name, Version: outcome.Installed.Bundle.Version},
 	}), err
 }

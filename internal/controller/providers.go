@@ -25,9 +25,14 @@ func (r *Reconciler) supplyOf(ctx context.Context, missing []requirement.Unmet) 
 	}
 	var available []string
 	for i := range list.Items {
-		if isAvailable(&list.Items[i]) {
-			available = append(available, list.Items[i].Name)
+		catalog := &list.Items[i]
+		if !isAvailable(catalog) {
+			continue
 		}
+		if r.isBeingRead(catalog, "") && r.acting() < catalogsTimeout {
+			return resolve.Supply{}, nil // told when the content is read, which wakes who waits
+		}
+		available = append(available, catalog.Name)
 	}
 	slices.Sort(available)
 	stock := resolve.Stock{

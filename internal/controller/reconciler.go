@@ -41,12 +41,21 @@ type Reconciler struct {
 	Events     Events
 	Metrics    *Metrics
 
-	// Turns are those of large extensions.
-	Turns *turn.Turns
+	// Turns are those of large extensions, and ChartTurns those of charts.
+	Turns, ChartTurns *turn.Turns
 
 	// Certificates says who issues certificates for webhooks on this cluster. It
 	// may have to ask the cluster.
 	Certificates func() (bundle.CertificateProvider, error)
+
+	// Charts renders the templates of charts, for as long as a pass takes, and ServedAPIs are
+	// what these get to know of the cluster, as [bundle.ChartRelease] has them. It fails as
+	// long as they are not known.
+	Charts     func(context.Context) bundle.ChartEngine
+	ServedAPIs func() ([]string, error)
+
+	// Lookup answers templates that look at the cluster for an extension; nil where nobody does.
+	Lookup func(owner object.Owner) (bundle.ChartLookup, error)
 
 	// Forget drops what the process holds for an extension that is being deleted, or gone.
 	Forget func(ctx context.Context, extension string)
@@ -92,6 +101,10 @@ type Reconciler struct {
 	// denied are the extensions that lacked rights in their last pass.
 	denied sync.Map
 
+	// missingNamespaces has for extensions the namespaces of objects that were lacking in their
+	// last pass.
+	missingNamespaces sync.Map
+
 	// unserved are the extensions whose last pass lacked kinds. issuerGone has, for each
 	// extension, since when the kinds of its issuer of certificates are lacking.
 	unserved, issuerGone sync.Map
@@ -104,6 +117,9 @@ type Reconciler struct {
 
 	// repairs are the repaired objects that no event has named yet.
 	repairs repairLog
+
+	// named has what the image was found to be that the spec of an extension names.
+	named sync.Map
 
 	// pulls has the pull that each extension waits for, or its files, of which there are
 	// keptFiles.
@@ -135,6 +151,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if apierrors.IsNotFound(err) {
 			r.forget(ctx, req.Name)
 			r.Turns.Forget(req.Name)
+			r.ChartTurns.Forget(req.Name)
 			r.slow.Delete(req.Name)
 			r.Deletions.EndDeletion(req.Name)
 		}
@@ -142,6 +159,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	ctx, endTurn := r.Turns.Begin(ctx, ext.Name, ext.Spec.Namespace)
 	defer endTurn()
+	ctx, endChartTurn := r.ChartTurns.Begin(ctx, ext.Name, ext.Spec.Namespace)
+	defer endChartTurn()
 	defer r.timePass(ctx, ext.Name)()
 	if !ext.DeletionTimestamp.IsZero() {
 		if r.takeTurnIfSlow(ctx, ext.Name) != nil {
@@ -206,7 +225,9 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	// No later pass knows these, whatever becomes of the status.
 	r.emit(ext, notesOf(outcome.Notes))
 	r.noteRights(ext.Name, outcome)
+	r.noteNamespaces(ctx, ext.Name, outcome)
 	r.noteKinds(ext.Name, outcome)
+	r.noteNeeds(ext.Name, outcome)
 	verdict := classify(outcome)
 	now := r.Now()
 	phase := phaseOf(ext, outcome, verdict, r.effortsOf(ext.Name), now)
@@ -265,7 +286,10 @@ func (r *Reconciler) noteFailure(ext *ocv1.ClusterExtension, outcome Outcome, v 
 	case outcome.Err == nil && outcome.isPendingTarget():
 		r.holds.put(ext.Name, holdOfPending(ext, outcome))
 	case isForward(outcome.Stage):
-		r.holds.put(ext.Name, holdOf(ext, outcome, v, next))
+		r.holds.put(ext.Name, holdOf(ext, outcome, v, next, r.Now()))
+		if r.refusedOtherwise()(ext) { // since then, which was told too early for this
+			r.wake(ext.Name)
+		}
 	case outcome.Err == nil || outcome.Stage == StageRepair:
 		r.holds.forget(ext.Name)
 	default: // it did not come to what the hold is about
@@ -290,8 +314,10 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.announced.Delete(extension)
 	r.efforts.Delete(extension)
 	r.denied.Delete(extension)
+	r.missingNamespaces.Delete(extension)
 	r.unserved.Delete(extension)
 	r.answers.Delete(extension)
+	r.Neighbours.ofContent.Delete(extension)
 	r.issuerGone.Delete(extension)
 	r.unfinishedSince.Delete(extension)
 	r.repairs.forget(extension)
@@ -299,6 +325,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.cohorts.forget(extension)
 	r.holds.forget(extension)
 	r.prospects.Delete(extension)
+	r.named.Delete(extension)
 	r.Metrics.forget(extension)
 }
 

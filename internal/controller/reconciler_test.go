@@ -50,6 +50,7 @@ type world struct {
 	installation installation.State
 	catalog      map[string]*resolve.Prepared // packages of the one catalog
 	files        fs.FS                        // of the bundle; nil for one without webhooks
+	digest       string                       // what images are found to be; empty for one that no image has
 	fetchErr     error
 	fetching     bool               // the image is on its way
 	abandoned    int                // images that are
@@ -58,6 +59,7 @@ type world struct {
 	applyErr     error
 	preflight    func(preflight.Policy) error // what it makes of an installation or upgrade; nil for nothing
 	began        bool
+	recorded     *installation.Desired // the newest
 	repairErr    error
 	workloads    []health.Workload
 	diagnoseIn   time.Duration
@@ -106,6 +108,24 @@ type world struct {
 	keepErr  error
 	goingErr error
 	running  [][]string
+
+	// registered are the API services that are left, one time after the other.
+	registered    [][]string
+	registeredErr error
+
+	// hooks are what each call for those after the content comes to, begunHooks what each look at
+	// those before it does, and deleteHooks for those before and after a deletion. contentLeft is
+	// what each call to delete the content leaves.
+	hooks          []error
+	begunHooks     []error
+	deleteHooks    map[bool][]error
+	deleteHooksErr error
+	contentLeft    [][]string
+	contentErr     error
+	abandonErr     error
+
+	// everDid is what was done that tests which look at the end alone do not forget.
+	everDid []string
 }
 
 func (w *world) Uses(_ context.Context, owner object.Owner) (installation.Uses, error) {
@@ -138,6 +158,20 @@ func (w *world) DeleteWorkloads(context.Context, object.Owner) ([]string, error)
 	running := w.running[0]
 	w.running = w.running[1:]
 	return running, w.goingErr
+}
+
+// UnregisterAPIs is told where there are some.
+func (w *world) UnregisterAPIs(context.Context, object.Owner) ([]string, error) {
+	if len(w.registered) == 0 && w.registeredErr == nil {
+		return nil, nil
+	}
+	w.did = append(w.did, "unregister")
+	if len(w.registered) == 0 {
+		return nil, w.registeredErr
+	}
+	left := w.registered[0]
+	w.registered = w.registered[1:]
+	return left, w.registeredErr
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -179,6 +213,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Events:     w,
 		Metrics:    metrics,
 		Turns:      turn.New(1, func(name string) { w.turns <- name }),
+		ChartTurns: turn.NewOf(turn.Charts, 1, func(name string) { w.turns <- name }),
 		Certificates: func() (bundle.CertificateProvider, error) {
 			w.did = append(w.did, "certificates")
 			return bundle.SelfManaged, nil
@@ -215,12 +250,83 @@ func (w *world) Apply(ctx context.Context, _ object.Owner, revision installation
 		return installation.Result{}, err
 	}
 	w.did = append(w.did, "write")
+	w.recorded = &revision
 	w.during("apply")
 	if w.applyErr != nil {
 		return installation.Result{Began: true}, w.applyErr
 	}
 	w.installation.Installed = &revision.Revision
 	return installation.Result{Began: true}, nil
+}
+
+// Recorded has what was begun, and is asked of charts alone.
+func (w *world) Recorded(_ context.Context, _ object.Owner, revision installation.Revision) (bundle.Rendered, error) {
+	if w.recorded == nil || !w.recorded.IsMadeAs(revision) {
+		return bundle.Rendered{}, nil
+	}
+	rendered := bundle.Rendered{Objects: w.recorded.Objects, Hooks: w.recorded.Hooks}
+	if w.recorded.DependsOnCluster {
+		rendered.Lookups = bundle.LookupsMade
+	}
+	return rendered, nil
+}
+
+// AwaitHook comes to what the test has said, one thing after the other.
+func (w *world) AwaitHook(context.Context, object.Owner, installation.Revision, time.Duration) error {
+	if len(w.begunHooks) == 0 {
+		return nil
+	}
+	w.did = append(w.did, "hook before")
+	err := w.begunHooks[0]
+	w.begunHooks = w.begunHooks[1:]
+	return err
+}
+
+// FinishHooks comes to what the test has said, one thing after the other.
+func (w *world) FinishHooks(_ context.Context, _ object.Owner, deadline time.Duration) error {
+	if len(w.hooks) == 0 {
+		return nil
+	}
+	w.did = append(w.did, "hooks after within "+deadline.String())
+	err := w.hooks[0]
+	w.hooks = w.hooks[1:]
+	return err
+}
+
+func (w *world) DeleteHooks(context.Context, object.Owner) (installation.DeleteHooks, error) {
+	return installation.DeleteHooks{
+		Before: len(w.deleteHooks[false]) > 0, After: len(w.deleteHooks[true]) > 0, ContentGoes: slices.Contains(w.everDid, "delete content"),
+	}, w.deleteHooksErr
+}
+
+// AbandonHooks comes to what the test has said.
+func (w *world) AbandonHooks(context.Context, object.Owner, time.Duration) error {
+	w.did = append(w.did, "abandon hooks")
+	return w.abandonErr
+}
+
+// RunDeleteHooks comes to what the test has said; what comes last stays.
+func (w *world) RunDeleteHooks(_ context.Context, _ object.Owner, _ time.Duration, after bool) error {
+	when := "before"
+	if after {
+		when = "after"
+	}
+	w.did = append(w.did, "hooks "+when+" deletion")
+	known := w.deleteHooks[after]
+	if len(known) > 1 {
+		w.deleteHooks[after] = known[1:]
+	}
+	return known[0]
+}
+
+func (w *world) DeleteContent(context.Context, object.Owner) ([]string, error) {
+	w.did, w.everDid = append(w.did, "delete content"), append(w.everDid, "delete content")
+	if len(w.contentLeft) == 0 {
+		return nil, w.contentErr
+	}
+	left := w.contentLeft[0]
+	w.contentLeft = w.contentLeft[1:]
+	return left, w.contentErr
 }
 
 // Foresee finds one object that the revision creates.
@@ -262,7 +368,14 @@ func (w *world) Fetch(_ context.Context, _ object.Owner, image BundleImage) (Fil
 	if w.files != nil {
 		files = w.files
 	}
-	return Files{FS: files, Digest: "sha256:" + image.Ref, Moved: w.moved, Close: func() { w.did = append(w.did, "close") }}, nil
+	digest := "sha256:" + image.Ref
+	switch {
+	case image.Digest != "":
+		digest = image.Digest
+	case w.digest != "":
+		digest = w.digest
+	}
+	return Files{FS: files, Digest: digest, Moved: w.moved, Close: func() { w.did = append(w.did, "close") }}, nil
 }
 
 func (w *world) Package(_, name string) (*resolve.Prepared, error) {

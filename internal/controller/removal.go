@@ -35,8 +35,12 @@ type removals struct {
 	passes  map[types.UID]context.CancelCauseFunc
 	orphans map[types.UID]struct{}
 
-	// tried is when the first try was made to orphan the content of each.
-	tried map[types.UID]time.Time
+	// tried is when the first try was made to orphan the content of each, and unregistering when
+	// it was first tried to delete its API services.
+	tried, unregistering map[types.UID]time.Time
+
+	// hookless are those of which it was told that their hooks are not run.
+	hookless map[types.UID]struct{}
 
 	// repairs has of each what the last repair came to while its deletion was held up.
 	repairs map[types.UID]failedRepair
@@ -108,6 +112,8 @@ func (r *removals) forget(extension types.UID) {
 	delete(r.orphans, extension)
 	delete(r.reported, extension)
 	delete(r.tried, extension)
+	delete(r.unregistering, extension)
+	delete(r.hookless, extension)
 	delete(r.repairs, extension)
 }
 
@@ -152,17 +158,29 @@ func (r *removals) markReported(extension types.UID, objects int) {
 	r.reported[extension] = objects
 }
 
-// firstTry is when it was called first for an extension.
+// firstTry is when it was first tried to orphan the content of an extension.
 func (r *removals) firstTry(extension types.UID, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, found := r.tried[extension]; !found {
-		if r.tried == nil {
-			r.tried = map[types.UID]time.Time{}
-		}
-		r.tried[extension] = now
+	return firstIn(&r.tried, extension, now)
+}
+
+// firstUnregistering is when it was first tried to delete the API services of an extension.
+func (r *removals) firstUnregistering(extension types.UID, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return firstIn(&r.unregistering, extension, now)
+}
+
+// firstIn is the time that was given first for an extension.
+func firstIn(times *map[types.UID]time.Time, extension types.UID, now time.Time) time.Time {
+	if *times == nil {
+		*times = map[types.UID]time.Time{}
 	}
-	return r.tried[extension]
+	if _, found := (*times)[extension]; !found {
+		(*times)[extension] = now
+	}
+	return (*times)[extension]
 }
 
 // isOrphaning says that the garbage collector is taking the extension off its content.
@@ -226,4 +244,25 @@ func (r *Reconciler) orphan(ctx context.Context, ext *ocv1.ClusterExtension, pol
 		return orphanWait, err
 	}
 	return max(0, orphanWait-r.Now().Sub(r.removals.firstTry(ext.UID, r.Now()))), err
+}
+
+// skipsHooks says whether it was told before that the hooks of an extension are not run. It is from
+// now on.
+func (r *removals) skipsHooks(extension types.UID) (told bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hookless == nil {
+		r.hookless = map[types.UID]struct{}{}
+	}
+	_, told = r.hookless[extension]
+	r.hookless[extension] = struct{}{}
+	return told
+}
+
+// isHookless says that it was told that the hooks of an extension are not run.
+func (r *removals) isHookless(extension types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, told := r.hookless[extension]
+	return told
 }

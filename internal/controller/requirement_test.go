@@ -158,6 +158,38 @@ func TestRequirementThatAppearsIsTakenUp(t *testing.T) {
 	}
 }
 
+// TestNamedBundleIsWhatItSays: others that require the package of a named bundle have it, and
+// that is all that it is to them.
+func TestNamedBundleIsWhatItSays(t *testing.T) {
+	t.Parallel()
+	named := other("somebody", "1.0.0")
+	named.Spec.Source = ocv1.SourceConfig{SourceType: ocv1.SourceTypeBundle, Bundle: &ocv1.BundleSource{Ref: "registry.test/anything:v1"}}
+	named.Status.Install.PackageName = "q"
+	w := worldWith(t, named)
+	w.installation.Installed = &installation.Revision{Bundle: identity("1.0.0"), Image: "registry.test/p:v1.0.0"}
+	w.catalog["p"] = stating("p", map[string][]*requirement.Property{
+		"1.1.0": {needsPackage("q", ">=1.0.0")}, "1.2.0": {needsPackage("q", ">=2.0.0")},
+	}, "1.0.0", "1.1.0", "1.2.0")
+	if woken := w.matching(t, w.reconciler.concernedBy(t.Context(), named)); !slices.Equal(woken, []string{"x"}) {
+		t.Errorf("%v are woken", woken)
+	}
+	w.mustReconcile(t)
+	if got := w.extension(t).Status.Install.Bundle.Version; got != "1.1.0" {
+		t.Errorf("version %s is installed, want 1.1.0", got)
+	}
+	// One that says to be the package of another is no reason not to upgrade that.
+	named.Status.Install.PackageName = "p"
+	if err := w.client.Status().Update(t.Context(), named); err != nil {
+		t.Fatal(err)
+	}
+	w.catalog["p"] = stating("p", nil, "1.0.0", "1.1.0", "1.2.0")
+	w.reconciler.Neighbours.expire()
+	w.mustReconcile(t)
+	if got := w.extension(t).Status.Install.Bundle.Version; got != "1.2.0" {
+		t.Errorf("version %s is installed, want 1.2.0", got)
+	}
+}
+
 func TestNobodyIsWokenWithoutNeed(t *testing.T) {
 	t.Parallel()
 	w := worldWith(t, other("q", "1.0.0"))
@@ -274,8 +306,20 @@ func TestDependentsAreNamed(t *testing.T) {
 
 func TestRemovalOfWhatIsRequiredIsTold(t *testing.T) {
 	t.Parallel()
-	leaving := other("x", "1.0.0")
-	leaving.Spec.Source.Catalog.PackageName = "p"
+	ofCatalog, named := other("x", "1.0.0"), other("x", "1.0.0")
+	ofCatalog.Spec.Source.Catalog.PackageName = "p"
+	named.Spec.Source = ocv1.SourceConfig{SourceType: ocv1.SourceTypeBundle, Bundle: &ocv1.BundleSource{Ref: "registry.test/p:v1"}}
+	named.Status.Install.PackageName = "p"
+	for name, leaving := range map[string]*ocv1.ClusterExtension{"of a catalog": ofCatalog, "named": named} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantRemovalTold(t, leaving)
+		})
+	}
+}
+
+func wantRemovalTold(t *testing.T, leaving *ocv1.ClusterExtension) {
+	t.Helper()
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	w := newWorld(t, leaving, other("q", "1.0.0"), &ocv1.ClusterCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
 	w.catalog["p"] = stating("p", nil, "1.0.0")

@@ -34,6 +34,8 @@ func TestLacksRights(t *testing.T) {
 			errors.New("exceeded quota: small, requested: services=1, used: services=0, limited: services=0"))},
 		"a policy": {err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "s",
 			errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"))},
+		"a namespace that is being deleted": {err: apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "r",
+			errors.New("unable to create new content in namespace b because it is being terminated"))},
 		"a webhook":              {err: statusError(http.StatusForbidden, `admission webhook "w" denied the request: no`)},
 		"told before":            {err: fmt.Errorf("a: %w", &permission.MissingError{}), want: true},
 		"objects not listed":     {err: &preflight.UnsafeError{Unread: true}, want: true},

@@ -48,6 +48,9 @@ func sameForSelectors(before, after *ocv1.ClusterCatalog) bool {
 
 // selects says whether an extension draws from a catalog.
 func selects(filter *ocv1.CatalogFilter, catalog *ocv1.ClusterCatalog) bool {
+	if filter == nil {
+		return false
+	}
 	selector, err := selectorOf(filter.Selector)
 	return err == nil && selector.Matches(catalogLabels{catalog})
 }

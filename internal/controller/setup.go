@@ -152,14 +152,18 @@ func (r *Reconciler) selecting(ctx context.Context, object client.Object) match 
 	needs := newNeedsReader(ctx, r.Neighbours)
 	return func(ext *ocv1.ClusterExtension) bool {
 		filter := ext.Spec.Source.Catalog
-		return filter != nil && (selects(filter, catalog) || looksAtOthers(needs(ext)))
+		return filter != nil && selects(filter, catalog) || looksAtOthers(needs(ext))
 	}
 }
 
 // using matches the extensions that use a ServiceAccount. The one that each namespace
-// has comes and goes with it, which those tell that wait for the namespace.
+// has comes and goes with it, which those tell that wait for the namespace, be it for their
+// ServiceAccount or for objects.
 func (r *Reconciler) using(ctx context.Context, account client.Object) match {
 	return func(ext *ocv1.ClusterExtension) bool {
+		if account.GetName() == defaultAccount && r.awaitsNamespace(ext.Name, account.GetNamespace()) {
+			return true
+		}
 		if ext.Spec.Namespace != account.GetNamespace() {
 			return false
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
@@ -188,7 +189,7 @@ func beforeChoice() map[string]situation {
 			next:    "until the spec is edited",
 		},
 		"The configuration does not fit": {
-			outcome: failing(StageRender, &bundle.ConfigError{Problems: []string{`unknown field "deploymentconfig"`, `unknown field "watchNamespaces"`}}),
+			outcome: failing(StageRender, &bundle.ConfigError{Problems: []string{`unknown field "deploymentconfig"`, `unknown field "watchnamespaces"`}}),
 			next:    "until the spec or the catalog changes",
 		},
 	}
@@ -264,11 +265,11 @@ func imagesAndBundles() map[string]situation {
 			next: "spec.source.catalog.version",
 		},
 		"The bundle needs what is not supported": {
-			outcome: failing(StageRender, &bundle.UnsupportedError{Reasons: []string{"it supports no install mode but MultiNamespace"}}),
+			outcome: failing(StageRender, &bundle.UnsupportedError{Reasons: []string{"bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install modes"}}),
 			next:    "spec.source.catalog.version",
 		},
 		"The cluster is too old": {
-			outcome: failing(StageRender, &UnmetError{Unmet: []requirement.Unmet{{Text: `requires Kubernetes "1.40.0" or later, and this is "1.36.0"`}}}),
+			outcome: failing(StageRender, &UnmetError{Unmet: []requirement.Unmet{{Text: `requires Kubernetes "1.40.0" or later, and this is "1.36.0"`, Kubernetes: "1.40.0"}}}),
 			next:    "upgrade the cluster",
 		},
 	}
@@ -336,6 +337,8 @@ func refusals() map[string]situation {
 	role := keyOf("ClusterRole", "", "sample-operator-manager")
 	repair := atRest(failing(StageRepair, refused("reading", deployment, forbiddenTo("get"))))
 	repair.RepairErr = repair.Err
+	gone := atRest(failing(StageRepair, &object.MissingNamespacesError{Namespaces: []string{"team-a"}}))
+	gone.RepairErr = gone.Err
 	return map[string]situation{
 		"A right is refused": {
 			outcome: failing(StageApply, refused("creating", deployment, forbiddenTo("create"))),
@@ -364,6 +367,16 @@ func refusals() map[string]situation {
 				`configmaps "settings" is forbidden: exceeded quota: small, requested: count/configmaps=1, used: count/configmaps=5, limited: count/configmaps=5`))),
 			next: "raise the quota",
 		},
+		"A watched namespace does not exist": {
+			outcome: failing(StageApply, &object.MissingNamespacesError{Namespaces: []string{"team-a", "team-b"}}),
+			next:    "create them, with the rights",
+		},
+		"A watched namespace does not exist any more": {outcome: gone, next: "or leave it out of what spec.config.inline has watched"},
+		"A namespace is being deleted": {
+			outcome: failing(StageApply, refused("trying to create", keyOf("Role", "team-a", sampleName), statusError(http.StatusForbidden,
+				`roles.rbac.authorization.k8s.io "sample-operator" is forbidden: unable to create new content in namespace team-a because it is being terminated`))),
+			next: "when the namespace is there anew",
+		},
 		"The namespace of an object does not exist": {
 			outcome: failing(StageApply, refused("creating", keyOf("RoleBinding", "monitoring", sampleName),
 				apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "monitoring"))),
@@ -374,9 +387,40 @@ func refusals() map[string]situation {
 				`Deployment.apps "sample-operator" is invalid: spec.template.spec.containers[0].image: Required value`))),
 			next: "choose another version",
 		},
+		"The API server does not take what values make": {
+			outcome: withValues(upgrading(StageApply, refused("applying", keyOf("Secret", sampleName, "good"), statusError(http.StatusUnprocessableEntity,
+				` "" is invalid: patch: Invalid value: json: cannot unmarshal number into Go struct field Secret.stringData of type string`)))),
+			next: "correct spec.config.inline.values if they make it so, or choose another version",
+		},
+		"The API server cannot read an object": {
+			outcome: withValues(upgrading(StageApply, refused("creating", keyOf("Secret", sampleName, "good"), statusError(http.StatusBadRequest,
+				`Secret in version "v1" cannot be handled as a Secret: json: cannot unmarshal number into Go struct field Secret.stringData of type string`)))),
+			next: "correct spec.config.inline.values",
+		},
+		"What the templates make of values is invalid": {
+			outcome: withValues(failing(StageRender, &bundle.InvalidError{Violations: []bundle.Violation{{File: "chart/templates/a.yaml", Path: "metadata.name", Message: `"A B" is invalid`}}})),
+			next:    "correct spec.config.inline.values if they make it so, or choose another version",
+		},
+		"The name is too long for a chart": {
+			outcome: failing(StageRender, &bundle.UnsupportedError{ByName: true, Reasons: []string{"a chart is installed under the name of its extension, which can have 53 characters"}}),
+			next:    "create the extension anew under a shorter name",
+		},
+		"A hook of a chart has failed": {
+			outcome: upgrading(StageApply, &installation.HookFailedError{
+				Event: hook.PreUpgrade, Object: keyOf("Job", sampleName, "migrate"), RetryIn: 10 * time.Minute,
+				Why: "BackoffLimitExceeded: Job has reached the specified backoff limit; its log ends with: no route to database",
+			}),
+			next: "see the log of its pods",
+		},
 		"A field cannot be changed":            {outcome: upgrading(StageApply, immutableSelector()), next: "spec.install.replaceImmutable"},
 		"What is installed cannot be repaired": {outcome: repair, next: "kubectl extension bundle rbac"},
 	}
+}
+
+// withValues is of an extension whose spec has values for a chart.
+func withValues(outcome Outcome) Outcome {
+	outcome.HasValues = true
+	return outcome
 }
 
 func atWork() map[string]situation {
@@ -391,6 +435,9 @@ func atWork() map[string]situation {
 	return map[string]situation{
 		"All is well":         {outcome: newer},
 		"There is no catalog": {outcome: gone},
+		"A hook of a chart runs": {
+			outcome: atRest(Outcome{Hook: &installation.HookUnderwayError{Event: hook.PostInstall, Object: keyOf("Job", sampleName, "notify"), RecheckAfter: time.Second}}),
+		},
 		"It rolls out": {
 			outcome: atRest(Outcome{Workloads: []health.Workload{{Key: deployment, Available: metav1.ConditionTrue, RollingOut: true, Reason: "1 of 2 replicas are of the new version"}}}),
 		},
@@ -430,8 +477,11 @@ func immutableSelector() error {
 
 func statusError(code int32, message string) error {
 	reason := metav1.StatusReasonForbidden
-	if code == http.StatusUnprocessableEntity {
+	switch code {
+	case http.StatusUnprocessableEntity:
 		reason = metav1.StatusReasonInvalid
+	case http.StatusBadRequest:
+		reason = metav1.StatusReasonBadRequest
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }

@@ -24,6 +24,7 @@ func statusOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict, p phase, n
 	status.ObservedGeneration = ext.Generation
 	status.Install = installOf(ext, outcome)
 	status.Pending = pendingOf(ext, outcome, metav1.NewTime(now.Truncate(time.Second)))
+	status.ResolvedSource = resolvedOf(ext, outcome)
 	conditions := append(
 		[]metav1.Condition{
 			installedCondition(outcome, v), progressingCondition(v, p),
@@ -51,10 +52,14 @@ func installOf(ext *ocv1.ClusterExtension, outcome Outcome) *ocv1.ClusterExtensi
 	case outcome.Installed == nil:
 		return nil
 	}
-	return &ocv1.ClusterExtensionInstallStatus{Bundle: ocv1.BundleMetadata{
+	installed := &ocv1.ClusterExtensionInstallStatus{Bundle: ocv1.BundleMetadata{
 		Name:    outcome.Installed.Bundle.Name,
 		Version: outcome.Installed.Bundle.Version,
 	}}
+	if ext.Spec.Source.Catalog == nil {
+		installed.PackageName = outcome.Installed.Bundle.Package
+	}
+	return installed
 }
 
 func installedCondition(outcome Outcome, v verdict) metav1.Condition {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
@@ -58,18 +59,24 @@ func summaryOf(outcome Outcome) string {
 
 // concernOf is what cannot be done.
 func concernOf(outcome Outcome) string {
-	name := outcome.Target.Bundle.Name
+	if failed, ok := errors.AsType[*installation.HookFailedError](outcome.Err); ok && failed.IsAfter() {
+		return fmt.Sprintf("%q is installed, but ", outcome.Installed.Bundle.Name)
+	}
+	name := fmt.Sprintf("%q", outcome.Target.Bundle.Name)
+	if outcome.Target.Bundle.Name == "" {
+		name = textOf(outcome.Target)
+	}
 	switch outcome.Stage {
 	case StageFetch, StageRender, StageApply:
 		switch installed := outcome.Installed; {
 		case installed == nil:
-			return fmt.Sprintf("%q cannot be installed: ", name)
+			return name + " cannot be installed: "
 		case installed.Bundle != outcome.Target.Bundle:
-			return fmt.Sprintf("the upgrade to %q cannot go on: ", name)
+			return "the upgrade to " + name + " cannot go on: "
 		}
-		return fmt.Sprintf("%q cannot be changed as wanted: ", name)
+		return name + " cannot be changed as wanted: "
 	case StageRepair:
-		return fmt.Sprintf("%q cannot be repaired: ", name)
+		return name + " cannot be repaired: "
 	case StageValidate, StageObserve, StageResolve:
 	}
 	return ""
@@ -85,7 +92,7 @@ func obstacleOf(outcome Outcome) obstacle {
 		}
 	}
 	for _, known := range []func(Outcome) (obstacle, bool){
-		inSpec, inServiceAccount, inImpersonation, inCatalogs, inBundle, inRights, inDefinitions, inObjects,
+		inSpec, inServiceAccount, inImpersonation, inCatalogs, inBundle, inRights, inDefinitions, inHooks, inObjects,
 	} {
 		if found, ok := known(outcome); ok {
 			return found
@@ -114,8 +121,16 @@ func inSpec(outcome Outcome) (obstacle, bool) {
 	}
 	return obstacle{
 		what: "the bundle does not take what is in spec.config.inline: " + excerpt.Of(invalid.Problems, maxPart),
-		next: nextChange,
+		next: nextBetween(outcome),
 	}, true
+}
+
+// nextBetween is for what is between the spec and the bundle.
+func nextBetween(outcome Outcome) string {
+	if outcome.Target.IsNamed {
+		return nextEdit
+	}
+	return nextChange
 }
 
 func inServiceAccount(outcome Outcome) (obstacle, bool) {
@@ -227,8 +242,35 @@ func explain(owner object.Owner) string {
 	return fmt.Sprintf("`kubectl extension explain clusterextension/%s` tells of each bundle", owner.Name)
 }
 
+// nextBundle is what to do where no other obstacle is than the bundle.
+func nextBundle(outcome Outcome) string {
+	if outcome.Target.IsNamed {
+		return "name another image with spec.source.bundle.ref"
+	}
+	return "choose another version with spec.source.catalog.version"
+}
+
+// nextValues comes before what to do about a bundle whose templates had values.
+const nextValues = "correct spec.config.inline.values if they make it so, or "
+
+// nextContent is what to do where the objects of the bundle are at fault.
+func nextContent(outcome Outcome) string {
+	if outcome.HasValues {
+		return nextValues + nextBundle(outcome)
+	}
+	return nextBundle(outcome)
+}
+
+// nextInvalid is what to do where the bundle is invalid, or what its templates have made.
+func nextInvalid(outcome Outcome) string {
+	if outcome.HasValues {
+		return nextContent(outcome) + "; only who makes the bundle can mend it otherwise"
+	}
+	return "only who makes it can mend it; " + nextBundle(outcome)
+}
+
 func inBundle(outcome Outcome) (obstacle, bool) {
-	const nextVersion = "choose another version with spec.source.catalog.version"
+	nextVersion := nextBundle(outcome)
 	var (
 		unusable    *UnusableImageError
 		moved       *MovedImageError
@@ -244,26 +286,36 @@ func inBundle(outcome Outcome) (obstacle, bool) {
 	switch {
 	case errors.As(err, &unusable) && unusable.ByTag:
 		return obstacle{what: err.Error(), next: "only who makes it can mend it; it is looked from time to time whether the tag stands for another image"}, true
+	case errors.As(err, &unusable) && outcome.Target.IsNamed:
+		return obstacle{what: err.Error(), next: nextVersion}, true
 	case errors.As(err, &unusable):
 		return obstacle{what: err.Error(), next: "nothing is tried until the catalog names another image, or the spec another version"}, true
 	case errors.As(err, &moved):
 		return obstacle{what: err.Error()}, true
 	case errors.As(err, &unmet):
-		return obstacle{what: err.Error(), next: "upgrade the cluster, or " + nextVersion}, true
+		return obstacle{what: err.Error(), next: unmet.next(nextVersion)}, true
 	case errors.As(err, &invalid):
 		violations := make([]string, len(invalid.Violations))
 		for i, violation := range invalid.Violations {
 			violations[i] = violation.String()
 		}
-		return obstacle{what: "the bundle is invalid: " + excerpt.Of(violations, maxPart), next: "only who makes it can mend it; " + nextVersion}, true
+		return obstacle{what: "the bundle is invalid: " + excerpt.Of(violations, maxPart), next: nextInvalid(outcome)}, true
 	case errors.As(err, &unsupported):
-		return obstacle{what: "the bundle needs what is not supported: " + excerpt.Of(unsupported.Reasons, maxPart), next: nextVersion}, true
+		return unsupportedObstacle(unsupported, nextVersion), true
 	case errors.As(err, &refused) && refused.Refused():
 		return obstacle{what: err.Error(), next: "give the ServiceAccount a pull secret for the registry, or the controller a global one"}, true
 	case outcome.Stage == StageFetch:
 		return obstacle{what: err.Error(), next: "is the image there, and do mirrors and certificates of the controller lead to it? It is tried again"}, true
 	}
 	return obstacle{}, false
+}
+
+func unsupportedObstacle(unsupported *bundle.UnsupportedError, nextVersion string) obstacle {
+	reasons := excerpt.Of(unsupported.Reasons, maxPart)
+	if unsupported.ByName {
+		return obstacle{what: reasons, next: "create the extension anew under a shorter name"}
+	}
+	return obstacle{what: "the bundle needs what is not supported: " + reasons, next: nextVersion}
 }
 
 // rights is the command that prints what a ServiceAccount needs.
@@ -320,8 +372,29 @@ func inDefinitions(outcome Outcome) (obstacle, bool) {
 	return obstacle{what: what, next: next + "; spec.install.preflight.crdUpgradeSafety can let it pass"}, true
 }
 
+// nextHook is what to do about a hook that has failed.
+const nextHook = "see the log of its pods, and mend what it needs; it is run again every ten minutes, or within one if it is deleted"
+
+func inHooks(outcome Outcome) (obstacle, bool) {
+	failed, ok := errors.AsType[*installation.HookFailedError](outcome.Err)
+	if !ok {
+		return obstacle{}, false
+	}
+	return obstacle{what: failed.Error(), next: nextHook}, true
+}
+
 // inObjects is about errors that sum themselves up.
 func inObjects(outcome Outcome) (obstacle, bool) {
+	if missing, ok := errors.AsType[*object.MissingNamespacesError](outcome.Err); ok {
+		it := "it"
+		if len(missing.Namespaces) > 1 {
+			it = "them"
+		}
+		return obstacle{
+			what: missing.Summary(),
+			next: fmt.Sprintf("create %s, with the rights that %s prints, or leave %s out of what spec.config.inline has watched", it, rights(outcome.Owner), it),
+		}, true
+	}
 	var (
 		held interface {
 			error
@@ -361,6 +434,10 @@ const (
 	nextQuota     = "raise the quota, or make room in it"
 )
 
+// isTerminating are the words in which an API server refuses what is to be made in a namespace
+// that is being deleted.
+const isTerminating = "because it is being terminated"
+
 // nextOf is what to do about an answer of the API server.
 func nextOf(outcome Outcome) string {
 	var refusal apierrors.APIStatus
@@ -378,12 +455,14 @@ func nextOf(outcome Outcome) string {
 		return nextQuota
 	case strings.Contains(message, "attempting to grant RBAC permissions not currently held"):
 		return fmt.Sprintf("the ServiceAccount needs what it is to grant; %s prints it", rights(outcome.Owner))
+	case strings.Contains(message, isTerminating):
+		return "it goes on when the namespace is there anew"
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("%s prints the rights that the ServiceAccount needs", rights(outcome.Owner))
 	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces":
 		return fmt.Sprintf("create namespace %q", details.Name)
-	case apierrors.IsInvalid(err):
-		return "the API server does not take the object as it is; choose another version with spec.source.catalog.version"
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return "the API server does not take the object as it is; " + nextContent(outcome)
 	}
 	return nextRetry
 }

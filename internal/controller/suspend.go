@@ -37,7 +37,7 @@ func (o *Outcome) suspend(ext *ocv1.ClusterExtension, now time.Time) {
 	target, installed := o.Target, o.Installed
 	o.Suspended = &Suspension{Since: suspendedSince(ext, now), Target: target, Halfway: o.Observed.Installation.Unfinished}
 	o.Stage, o.Err = "", nil
-	o.Target = Target{Action: None, Resolution: target.Resolution, Pending: target.Pending}
+	o.Target = Target{Action: None, Resolution: target.Resolution, Pending: target.Pending, IsNamed: target.IsNamed}
 	if installed != nil {
 		o.Target.Action, o.Target.Bundle, o.Target.Image = Keep, installed.Bundle, installed.Image
 	}
@@ -66,7 +66,7 @@ func suspendedText(outcome Outcome) string {
 		text += "; an upgrade that was begun is left half-way"
 	}
 	target := suspended.Target
-	to := fmt.Sprintf("%q version %q", target.Bundle.Name, target.Bundle.Version)
+	to := textOf(target)
 	isSame := outcome.Installed != nil && outcome.Installed.Bundle == target.Bundle
 	switch {
 	case target.Err != nil:

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"fmt"
+
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -28,9 +30,16 @@ const (
 type Target struct {
 	Action Action
 
-	// Bundle and Image are set unless the action is None.
+	// Bundle and Image are set unless the action is None, but see IsNamed.
 	Bundle bundle.Identity
 	Image  string
+
+	// IsNamed says that the spec names the image, and no catalogs. Bundle is empty then until
+	// somebody has looked which one it is.
+	IsNamed bool
+
+	// Digest is what a named image stands for, if that is known.
+	Digest string
 
 	// Resolution is nil when catalogs had no part in the choice.
 	Resolution *resolve.Resolution
@@ -43,9 +52,15 @@ type Target struct {
 	Err error
 }
 
+// isIdentified is false for an image that a spec names and at which nobody has looked.
+func (t Target) isIdentified() bool { return t.Bundle.Name != "" }
+
 // decide answers the question of every pass: go forward, stay, or not even
 // that. What is installed is kept whatever happens to the way forward.
 func decide(wanted Wanted, invalid error, observed Observed) Target {
+	if wanted.Image != "" && invalid == nil && observed.isReadable() {
+		return targetOfImage(wanted, observed)
+	}
 	resolution, err := choose(wanted, invalid, observed)
 	installed := observed.Installation.Installed
 	if observed.ServiceAccountErr != nil {
@@ -78,6 +93,9 @@ func choose(wanted Wanted, invalid error, observed Observed) (*resolve.Resolutio
 		return nil, observed.InstallationErr
 	}
 	installed := observed.Installation.Installed
+	if installed != nil && installed.Bundle.Package != "" && installed.Bundle.Package != wanted.Request.Package {
+		return nil, otherPackage(fmt.Sprintf("spec.source.catalog.packageName is %q", wanted.Request.Package), installed.Bundle.Package)
+	}
 	if len(observed.Catalogs) == 0 && installed != nil && allows(wanted.Request, installed.Bundle) {
 		return nil, nil
 	}
@@ -119,13 +137,19 @@ func toward(resolution *resolve.Resolution, installed *installation.Revision, an
 	switch {
 	case installed == nil:
 		target.Action = Install
-	case installed.Bundle != resolution.Identity || installed.Image != resolution.Image,
+	case installed.Bundle != resolution.Identity || !hasImage(*installed, resolution.Image),
 		inputsDiffer(installed, inputs), anew:
 		target.Action = Upgrade
 	default:
 		target.Action = Keep
 	}
 	return target
+}
+
+// hasImage says that a revision was made of an image: by the same reference, or with the same
+// content, as when a spec or another catalog has named it before.
+func hasImage(installed installation.Revision, image string) bool {
+	return installed.Image == image || installed.Digest != "" && installed.Digest == digestOfImage(image)
 }
 
 // inputsDiffer is false for records that do not say what their inputs were: an

@@ -18,9 +18,11 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -227,6 +229,10 @@ func TestTextsAreBounded(t *testing.T) {
 				Bundle: sampleBundle("1.2.0"), Manual: true, Growth: &preflight.ApprovalError{Version: "1.2.0", Gains: gains}, Refusal: long,
 			}}),
 			next: `approvedVersion to "1.2.0"`,
+		},
+		"a hook": {outcome: upgrading(StageApply, hookFailed(hook.PreUpgrade, strings.Repeat(long, 100))), next: nextHook},
+		"a hook that runs": {
+			outcome: atRest(Outcome{Hook: &installation.HookUnderwayError{Event: hook.PreUpgrade, Object: keyOf("Job", long, long)}}), next: "pre-upgrade hook",
 		},
 		"workloads": {outcome: atRest(Outcome{Workloads: workloads}), next: "more"},
 		"everything else": {

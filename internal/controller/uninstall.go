@@ -28,7 +28,7 @@ type UninstallPolicy string
 
 // Uninstall policies. All but UninstallDeleteFirst can be the default of a controller.
 const (
-	// UninstallDelete lets everything go at the same time. It makes no request.
+	// UninstallDelete lets everything go at the same time, after API services.
 	UninstallDelete UninstallPolicy = "Delete"
 
 	// UninstallDeleteFirst deletes custom resources, then what runs, and lets the rest go.
@@ -53,7 +53,7 @@ func DefaultUninstallPolicies() []UninstallPolicy {
 func uninstallPolicyOf(ext *ocv1.ClusterExtension, byDefault UninstallPolicy) UninstallPolicy {
 	config := ext.Spec.Uninstall
 	switch {
-	case config == nil:
+	case config == nil || *config == ocv1.ClusterExtensionUninstallConfig{Hooks: config.Hooks}: // which say nothing of the rest
 		return cmp.Or(byDefault, UninstallDelete)
 	case config.Policy == ocv1.UninstallPolicyOrphan:
 		return UninstallOrphan
@@ -164,16 +164,74 @@ type uninstallProgress struct {
 // cluster has.
 func (r *Reconciler) uninstall(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
 	wanted.Owner.Held, wanted.Owner.HeldBy = true, ext.Generation
+	if policy == UninstallOrphan {
+		return r.orphanAll(ctx, ext, wanted)
+	}
+	hooks, err := r.deletionOf(ctx, ext, wanted)
+	switch {
+	case err != nil:
+		return r.hooksEnd(ext, err, "", "hooks are looked for")
+	case hooks.ContentGoes: // nothing of it is put back, whatever it is that goes wrong
+		return r.deleteHooks(ctx, ext, wanted, hooks, true)
+	}
+	steps := []func() uninstallProgress{
+		func() uninstallProgress { return r.deleteHooks(ctx, ext, wanted, hooks, false) },
+		func() uninstallProgress { return r.uninstallAs(ctx, ext, wanted, policy) },
+		func() uninstallProgress { return r.unregister(ctx, ext, wanted) },
+		func() uninstallProgress { return r.deleteHooks(ctx, ext, wanted, hooks, true) },
+	}
+	if policy == UninstallRefuseWhileInUse { // nothing happens while it is refused
+		steps[0], steps[1] = steps[1], steps[0]
+	}
+	for _, step := range steps {
+		if progress := step(); !progress.released {
+			return progress
+		}
+	}
+	return uninstallProgress{released: true}
+}
+
+// uninstallAs does what a policy wants before the rest goes.
+func (r *Reconciler) uninstallAs(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
 	switch policy {
 	case UninstallKeep:
 		return r.keepDefinitions(ctx, ext, wanted)
-	case UninstallOrphan:
-		return r.orphanAll(ctx, ext, wanted)
 	case UninstallRefuseWhileInUse, UninstallDeleteFirst:
 		return r.uninstallByUse(ctx, ext, wanted, policy)
-	case UninstallDelete:
+	case UninstallDelete, UninstallOrphan:
 	}
 	return uninstallProgress{released: true}
+}
+
+// unregister has API services go before what serves them: while nobody answers for one, no
+// namespace can be deleted, and what there is to discover is not complete, for the whole
+// cluster. What is not gone [uninstallPatience] after the first try, because the ServiceAccount is
+// gone for example, goes with all the rest. So does all that is deleted in the foreground: the garbage
+// collector has begun already.
+func (r *Reconciler) unregister(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) uninstallProgress {
+	if isForeground(ext.Finalizers) {
+		return uninstallProgress{released: true}
+	}
+	left, err := inTime(ctx, wanted.Owner, r.Uninstalls.UnregisterAPIs)
+	switch {
+	case err == nil && len(left) == 0:
+		return uninstallProgress{released: true}
+	case errors.Is(err, object.ErrOwnerGone):
+		return r.decidedAnew(ext, "being deleted, which waits until its API services are gone")
+	case isQueued(err):
+		return uninstallProgress{queued: true}
+	}
+	why := excerpt.Of(left, maxList)
+	if err != nil {
+		why = err.Error()
+	}
+	now := r.Now()
+	if now.Sub(r.removals.firstUnregistering(ext.UID, now)) >= uninstallPatience {
+		log.FromContext(ctx).Info("API services are deleted at the same time as what serves them", keyReason, why)
+		return uninstallProgress{released: true}
+	}
+	text := fmt.Sprintf("being deleted, which waits for %s at most until its API services are gone: %s", uninstallPatience, why)
+	return uninstallProgress{reason: ocv1.ReasonTerminating, text: excerpt.Line(text, maxText), wait: uninstallInterval}
 }
 
 func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
@@ -186,20 +244,24 @@ func (r *Reconciler) uninstallByUse(ctx context.Context, ext *ocv1.ClusterExtens
 		return r.blocked(ctx, wanted, refusedText(policy, uses.Definitions), cmp.Or(uses.RecheckAfter, uninstallRetry))
 	case stepDeleteCustomResources:
 		going := unshared(uses.Definitions)
+		text := goingFirstText(going, ext.DeletionTimestamp.Time)
 		_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
 			return struct{}{}, r.Uninstalls.DeleteCustomResources(ctx, owner)
 		})
 		if errors.Is(err, object.ErrOwnerGone) {
-			return r.decidedAnew(ext, goingFirstText(going, ext.DeletionTimestamp.Time))
+			return r.decidedAnew(ext, text)
 		}
 		if err != nil {
 			return r.blocked(ctx, wanted, failedUninstallText("custom resources are deleted", err), uninstallRetry)
 		}
 		if !slices.ContainsFunc(going, isUsedByOthers) {
-			return r.waitsFor(ext, goingFirstText(going, ext.DeletionTimestamp.Time)) // what the bundle has brought would be put back
+			return r.waitsFor(ext, text) // what the bundle has brought would be put back
 		}
-		return r.waits(ctx, ext, wanted, goingFirstText(going, ext.DeletionTimestamp.Time))
+		return r.waits(ctx, ext, wanted, text)
 	case stepDeleteWorkloads:
+		if progress := r.unregister(ctx, ext, wanted); !progress.released {
+			return progress
+		}
 		left, err := inTime(ctx, wanted.Owner, r.Uninstalls.DeleteWorkloads)
 		if errors.Is(err, object.ErrOwnerGone) {
 			return r.decidedAnew(ext, "being deleted, which waits until the operator is gone")
@@ -347,7 +409,7 @@ func (r *Reconciler) blocked(ctx context.Context, wanted Wanted, text string, wa
 	}
 	progress := uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: wait}
 	if installed != nil {
-		outcome := Outcome{Owner: wanted.Owner, Installed: installed}
+		outcome := Outcome{Owner: wanted.Owner, Installed: installed, HasValues: wanted.HasValues}
 		r.observeWorkloads(wanted, &outcome)
 		progress.available = new(availableCondition(outcome))
 	}

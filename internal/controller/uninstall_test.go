@@ -124,6 +124,9 @@ func TestUninstall(t *testing.T) {
 		running   [][]string
 		age       time.Duration
 
+		registered    [][]string
+		registeredErr error
+
 		foreground bool
 
 		did   []string
@@ -243,6 +246,34 @@ func TestUninstall(t *testing.T) {
 				`neither ServiceAccount "ns/installer" nor the controller may list widgets.p: give one of them that right, or set another spec.uninstall`,
 			wait: uninstallRetry,
 		},
+		"API services go first": {
+			policy: UninstallDelete, registered: [][]string{{`APIService "v1.p"`}}, did: []string{"unregister"},
+			ready: `False Terminating: being deleted, which waits for 1m0s at most until its API services are gone: APIService "v1.p"`, wait: uninstallInterval,
+		},
+		"API services are gone": {
+			policy: UninstallDelete, registered: [][]string{nil}, did: []string{"unregister", "begin deletion", "forget x"}, goes: true,
+		},
+		"API services go after definitions are kept": {
+			policy: UninstallKeep, registered: [][]string{{`APIService "v1.p"`}}, did: []string{"keep definitions", "unregister"},
+			ready: `False Terminating: being deleted, which waits for 1m0s at most until its API services are gone: APIService "v1.p"`, wait: uninstallInterval,
+		},
+		"API services go before what runs": {
+			policy: UninstallDeleteFirst, uses: [][]installation.Use{unused}, registered: [][]string{{`APIService "v1.p"`}}, did: []string{uses, "unregister"},
+			ready: `False Terminating: being deleted, which waits for 1m0s at most until its API services are gone: APIService "v1.p"`, wait: uninstallInterval,
+		},
+		"API services stay while it is in use": {
+			policy: UninstallRefuseWhileInUse, uses: [][]installation.Use{used}, registered: [][]string{{`APIService "v1.p"`}}, did: []string{uses, "repair"},
+			ready: "False DeletionBlocked: " + refused, wait: uninstallRetry,
+		},
+		"API services cannot be deleted": {
+			policy: UninstallDelete, registeredErr: errors.New("boom"), did: []string{"unregister"},
+			ready: "False Terminating: being deleted, which waits for 1m0s at most until its API services are gone: boom",
+			wait:  uninstallInterval,
+		},
+		"API services are to stay by now": {
+			policy: UninstallDelete, registeredErr: object.ErrOwnerGone, did: []string{"unregister"},
+			ready: "False Terminating: being deleted, which waits until its API services are gone", wait: removalRecheck,
+		},
 		"orphaned": {policy: UninstallOrphan, did: []string{"forget x", "orphan", uses, "forget x"}, goes: true},
 		"not orphaned, for long": {
 			policy: UninstallOrphan, letGoErr: errors.New("boom"), age: time.Hour, did: []string{"forget x", "orphan"},
@@ -263,6 +294,7 @@ func TestUninstall(t *testing.T) {
 			w.installation.Installed = &installation.Revision{}
 			w.uses, w.usesErr, w.keepErr, w.goingErr, w.running = tc.uses, tc.usesErr, tc.keepErr, tc.goingErr, tc.running
 			w.letGoErr, w.repairErr = tc.letGoErr, tc.repairErr
+			w.registered, w.registeredErr = tc.registered, tc.registeredErr
 			result, err := w.reconcile(t)
 			if err != nil || result.RequeueAfter != tc.wait {
 				t.Errorf("looked at again after %s (%v), want %s", result.RequeueAfter, err, tc.wait)
@@ -296,6 +328,27 @@ func TestUninstall(t *testing.T) {
 				t.Errorf("Reconciling is %t with the reason %s", is, ready.Reason)
 			}
 		})
+	}
+}
+
+// TestAPIServicesHaveTheirTime has a deletion that began long ago, and API services that stay: these
+// have a minute from when it was their turn.
+func TestAPIServicesHaveTheirTime(t *testing.T) {
+	t.Parallel()
+	ext := sampleExtension()
+	ext.Finalizers, ext.DeletionTimestamp = slices.Clone(finalizers), &metav1.Time{Time: time.Unix(1000, 0).Add(-time.Hour)}
+	w := newWorld(t, ext)
+	w.reconciler.UninstallPolicy, w.registeredErr = UninstallDelete, errors.New("boom")
+	w.installation.Installed = &installation.Revision{}
+	for _, passed := range []time.Duration{0, uninstallPatience - 1, uninstallPatience} {
+		w.passed = passed
+		if _, err := w.reconcile(t); err != nil {
+			t.Fatal(err)
+		}
+		err := w.client.Get(t.Context(), client.ObjectKey{Name: "x"}, &ocv1.ClusterExtension{})
+		if gone := apierrors.IsNotFound(err); gone != (passed == uninstallPatience) {
+			t.Errorf("after %s gone is %t", passed, gone)
+		}
 	}
 }
 

@@ -1,12 +1,29 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
+
+// UninstallContent is what a deletion is about, as far as that is known.
+type UninstallContent struct {
+	// Uses are those of the definitions of the extension.
+	Uses []installation.Use
+
+	// ServesAPIs says that API services are installed.
+	ServesAPIs bool
+
+	// Hooks are those of the chart that is installed, and Progress is how far those of its deletion
+	// have come; nil before they have begun.
+	Hooks    []hook.Hook
+	Progress *hook.Progress
+}
 
 // UninstallPlan is how a deletion of an extension would go by its uninstall policy.
 type UninstallPlan struct {
@@ -24,43 +41,90 @@ type UninstallPlan struct {
 	// Order says what happens, a line for each thing, in the order in which it does.
 	Order []string
 
-	// Refused says why nothing goes for now; empty if it would go.
-	Refused string
+	// Refused says why nothing goes for now, and FailedHook which hook holds the deletion; empty
+	// if none does.
+	Refused, FailedHook string
 }
 
-// PlanUninstall makes the plan for an extension, from the uses that are known. Those that
-// could not be counted refuse nothing here: the controller counts with other rights than
-// whoever asks.
-func PlanUninstall(ext *ocv1.ClusterExtension, uses []installation.Use) UninstallPlan {
+// PlanUninstall makes the plan for an extension, from what is known. Uses that could not be
+// counted refuse nothing here: the controller counts with other rights than whoever asks.
+func PlanUninstall(ext *ocv1.ClusterExtension, content UninstallContent) UninstallPlan {
 	wanted, _ := translate(ext) // the owner does not depend on what is invalid
 	plan := UninstallPlan{Owner: wanted.Owner, Policy: uninstallPolicyOf(ext, ""), ByFlag: ext.Spec.Uninstall == nil}
 	plan.KeepsAll = plan.Policy == UninstallOrphan
 	plan.KeepsDefinitions = plan.KeepsAll || plan.Policy == UninstallKeep
-	plan.Order = uninstallOrder(plan.Policy)
-	counted := slices.DeleteFunc(slices.Clone(uses), func(use installation.Use) bool { return use.Err != nil })
+	before, after := deletionHooks(content.Hooks, false), deletionHooks(content.Hooks, true)
+	plan.Order = uninstallOrder(plan.Policy, content.ServesAPIs, before, after)
+	if config := ext.Spec.Uninstall; config != nil && config.Hooks == ocv1.HooksUninstallPolicySkip && !plan.KeepsAll {
+		plan.Order = uninstallOrder(plan.Policy, content.ServesAPIs, nil, nil)
+		if len(before)+len(after) > 0 {
+			plan.Order = append([]string{"the hooks of the chart are left out, by spec.uninstall.hooks"}, plan.Order...)
+		}
+	} else if !plan.KeepsAll {
+		plan.FailedHook = failedDeletionHook(content)
+	}
+	counted := slices.DeleteFunc(slices.Clone(content.Uses), func(use installation.Use) bool { return use.Err != nil })
 	if uninstallStepOf(plan.Policy, counted, true) == stepRefuse {
 		plan.Refused = refusedText(plan.Policy, counted)
 	}
 	return plan
 }
 
-// uninstallOrder says what [Reconciler.uninstall] does.
-func uninstallOrder(policy UninstallPolicy) []string {
+// deletionHooks are those before the deletion, or those after it, in their order.
+func deletionHooks(hooks []hook.Hook, after bool) []string {
+	due := hook.At(hook.Progress{Operation: hook.Delete, After: after}.Event(), hooks)
+	names := make([]string, len(due))
+	for i, one := range due {
+		names[i] = object.KeyOf(one.Object).String()
+	}
+	return names
+}
+
+// failedDeletionHook is empty unless the record says that one has failed.
+func failedDeletionHook(content UninstallContent) string {
+	progress := content.Progress
+	if progress == nil || progress.FailedAt == nil {
+		return ""
+	}
+	names := deletionHooks(content.Hooks, progress.After)
+	if progress.Done >= len(names) {
+		return ""
+	}
+	return fmt.Sprintf("the %s hook %s has failed: %s; %s; %s", progress.Event(), names[progress.Done], progress.Why, nextHook, nextSkip)
+}
+
+// uninstallOrder says what [Reconciler.uninstall] does, with the hooks before and after it.
+func uninstallOrder(policy UninstallPolicy, servesAPIs bool, hooksBefore, hooksAfter []string) []string {
 	const all = "everything goes at the same time: custom resources, the operator, and the rest"
+	var before []string
+	after := []string{all}
 	switch policy {
 	case UninstallDeleteFirst:
-		return []string{
-			"custom resources go, while the operator runs",
-			"the operator goes, which is its Deployments",
-			"the rest goes at the same time",
-		}
+		before = []string{"custom resources go, while the operator runs"}
+		after = []string{"the operator goes, which is its Deployments", "the rest goes at the same time"}
 	case UninstallKeep:
-		return []string{"definitions are let go of, and stay with all custom resources but those of the extension itself", "the rest goes at the same time"}
+		before = []string{"definitions are let go of, and stay with all custom resources but those of the extension itself"}
+		after = []string{"the rest goes at the same time"}
 	case UninstallRefuseWhileInUse:
-		return []string{"nothing goes while there are custom resources that the extension has not installed itself", all}
+		before = []string{"nothing goes while there are custom resources that the extension has not installed itself"}
 	case UninstallOrphan:
 		return []string{"everything is let go of, and stays"}
 	case UninstallDelete:
 	}
-	return []string{all}
+	if len(hooksBefore) > 0 {
+		run := "hooks run before all else that goes: " + excerpt.Of(hooksBefore, maxList)
+		switch policy {
+		case UninstallRefuseWhileInUse:
+			before = append(before, run)
+		case UninstallDelete, UninstallKeep, UninstallDeleteFirst, UninstallOrphan:
+			before = append([]string{run}, before...)
+		}
+	}
+	if len(hooksAfter) > 0 {
+		after = append(after, "hooks run when that is gone: "+excerpt.Of(hooksAfter, maxList))
+	}
+	if servesAPIs {
+		before = append(before, "API services go, so that nobody is asked who does not answer any more")
+	}
+	return append(before, after...)
 }

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
 func TestPlanUninstall(t *testing.T) {
@@ -32,6 +35,8 @@ func TestPlanUninstall(t *testing.T) {
 		config *ocv1.ClusterExtensionUninstallConfig
 		uses   []installation.Use
 		want   want
+
+		servesAPIs bool
 	}{
 		"left out": {
 			uses: []installation.Use{used}, want: want{policy: UninstallDelete, byFlag: true, first: "everything goes", steps: 1},
@@ -39,6 +44,17 @@ func TestPlanUninstall(t *testing.T) {
 		"delete": {
 			config: &ocv1.ClusterExtensionUninstallConfig{Policy: ocv1.UninstallPolicyDelete}, uses: []installation.Use{used},
 			want: want{policy: UninstallDelete, first: "everything goes", steps: 1},
+		},
+		"with an API": {
+			servesAPIs: true, want: want{policy: UninstallDelete, byFlag: true, first: "API services go", steps: 2},
+		},
+		"keep, with an API": {
+			config: &ocv1.ClusterExtensionUninstallConfig{CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyKeep}, servesAPIs: true,
+			want: want{policy: UninstallKeep, keeps: "definitions", first: "definitions are let go of", steps: 3},
+		},
+		"orphan, with an API": {
+			config: &ocv1.ClusterExtensionUninstallConfig{Policy: ocv1.UninstallPolicyOrphan}, servesAPIs: true,
+			want: want{policy: UninstallOrphan, keeps: "all", first: "everything is let go of", steps: 1},
 		},
 		"in use": {
 			config: &ocv1.ClusterExtensionUninstallConfig{CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyRefuseWhileInUse},
@@ -75,7 +91,7 @@ func TestPlanUninstall(t *testing.T) {
 			ext := &ocv1.ClusterExtension{}
 			ext.Name, ext.UID = "x", "u"
 			ext.Spec.Uninstall = test.config
-			made := PlanUninstall(ext, test.uses)
+			made := PlanUninstall(ext, UninstallContent{Uses: test.uses, ServesAPIs: test.servesAPIs})
 			got := want{policy: made.Policy, byFlag: made.ByFlag, steps: len(made.Order), refused: made.Refused, first: test.want.first}
 			switch {
 			case made.KeepsAll:
@@ -88,6 +104,59 @@ func TestPlanUninstall(t *testing.T) {
 			}
 			if !strings.HasPrefix(made.Order[0], test.want.first) || made.Owner.Name != "x" || made.Owner.UID != "u" {
 				t.Errorf("got %+v, want first %q", made, test.want.first)
+			}
+		})
+	}
+}
+
+// TestHooksOfAPlannedDeletion: each where it runs, and one that has failed holds the deletion.
+func TestHooksOfAPlannedDeletion(t *testing.T) {
+	t.Parallel()
+	var hooks []hook.Hook
+	for name, event := range map[string]string{"leave": "pre-delete", "left": "post-delete", "migrate": "pre-upgrade"} {
+		one, err := hook.Of(&unstructured.Unstructured{Object: map[string]any{
+			"kind": "Job", "metadata": map[string]any{"name": name, "annotations": map[string]any{"helm.sh/hook": event}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hooks = append(hooks, one)
+	}
+	failed := hook.Progress{Operation: hook.Delete}.Failed(time.Now(), "it has no room")
+	const (
+		before, after = `hooks run before all else that goes: Job "leave"`, `hooks run when that is gone: Job "left"`
+		apis          = "API services go, so that nobody is asked who does not answer any more"
+		all           = "everything goes at the same time: custom resources, the operator, and the rest"
+		left          = "the hooks of the chart are left out, by spec.uninstall.hooks"
+	)
+	for name, tc := range map[string]struct {
+		config ocv1.ClusterExtensionUninstallConfig
+		want   []string
+		failed bool
+	}{
+		"delete": {want: []string{before, apis, all, after}, failed: true},
+		"skip":   {config: ocv1.ClusterExtensionUninstallConfig{Hooks: ocv1.HooksUninstallPolicySkip}, want: []string{left, apis, all}},
+		"refuse": {
+			config: ocv1.ClusterExtensionUninstallConfig{CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyRefuseWhileInUse}, failed: true,
+			want: []string{"nothing goes while there are custom resources that the extension has not installed itself", before, apis, all, after},
+		},
+		"keep": {
+			config: ocv1.ClusterExtensionUninstallConfig{CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyKeep}, failed: true,
+			want: []string{before, "definitions are let go of, and stay with all custom resources but those of the extension itself", apis, "the rest goes at the same time", after},
+		},
+		"orphan": {config: ocv1.ClusterExtensionUninstallConfig{Policy: ocv1.UninstallPolicyOrphan}, want: []string{"everything is let go of, and stays"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ext := &ocv1.ClusterExtension{}
+			ext.Spec.Uninstall = &tc.config
+			made := PlanUninstall(ext, UninstallContent{ServesAPIs: true, Hooks: hooks, Progress: &failed})
+			if diff := cmp.Diff(tc.want, made.Order); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			const wanted = `the pre-delete hook Job "leave" has failed: it has no room; ` + nextHook + "; to go on without, set spec.uninstall.hooks to Skip"
+			if got := made.FailedHook; got != wanted && tc.failed || got != "" && !tc.failed {
+				t.Errorf("of the hook that has failed it says %q", got)
 			}
 		})
 	}

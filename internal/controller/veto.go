@@ -87,9 +87,11 @@ func vetoOf(claims installation.Claims, err error) *VetoError {
 const vetoRecheck = time.Minute
 
 // asksOperator says that the installed operator has a say in a target. It has none in how it
-// is configured itself, and is not asked before somebody has approved an upgrade.
+// is configured itself, and is not asked before somebody has approved an upgrade, nor before it
+// is known what the image that a spec names is.
 func asksOperator(installed *installation.Revision, target Target) bool {
-	return target.Action == Upgrade && !target.isWithheld() && installed != nil && installed.OperatorCondition != "" && installed.Bundle != target.Bundle
+	return target.Action == Upgrade && target.isIdentified() && !target.isWithheld() &&
+		installed != nil && installed.OperatorCondition != "" && installed.Bundle != target.Bundle
 }
 
 // veto asks the operator that is installed before it is upgraded; nil if it has nothing

@@ -20,20 +20,8 @@ import (
 // newer bundles were left out and by which rule, and who is affected. The texts
 // of the other conditions are fixed; this one has what they leave open.
 func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
-	first := v.summary
-	if v.disposition == Settled {
-		first = settledText(outcome)
-	}
+	first := openingOf(outcome, v)
 	var parts []string
-	if outcome.Suspended != nil {
-		first += "; " + suspendedText(outcome)
-	}
-	if outcome.Pending != nil {
-		first += "; " + pendingText(outcome)
-	}
-	if outcome.Veto != nil {
-		first += "; " + outcome.Veto.Error()
-	}
 	if outcome.RepairErr != nil && outcome.Stage != StageRepair {
 		parts = append(parts, "what is installed cannot be repaired: "+outcome.RepairErr.Error())
 	}
@@ -60,6 +48,27 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		parts = append(parts, "others are affected: "+excerpt.Of(outcome.Dependents, maxList))
 	}
 	return within(first, parts, explain(outcome.Owner))
+}
+
+// openingOf is what is installed or what stands in the way, with what holds it up.
+func openingOf(outcome Outcome, v verdict) string {
+	first := v.summary
+	if v.disposition == Settled {
+		first = settledText(outcome)
+	}
+	if outcome.waitsForHook() {
+		first += "; " + outcome.hookText()
+	}
+	if outcome.Suspended != nil {
+		first += "; " + suspendedText(outcome)
+	}
+	if outcome.Pending != nil {
+		first += "; " + pendingText(outcome)
+	}
+	if outcome.Veto != nil {
+		first += "; " + outcome.Veto.Error()
+	}
+	return first
 }
 
 // pendingText says what waits for an approval, and how to see more of it or to approve it.
@@ -132,7 +141,7 @@ func issuerText(outcome Outcome) string {
 // underwayText says which revision is under way, and what is being done for it.
 func underwayText(outcome Outcome, doing string) string {
 	target := outcome.Target.Bundle
-	to := fmt.Sprintf("%q version %q", target.Name, target.Version)
+	to := textOf(outcome.Target)
 	switch from := outcome.Installed; {
 	case from == nil:
 		return fmt.Sprintf("installing %s: %s", to, doing)
@@ -143,6 +152,14 @@ func underwayText(outcome Outcome, doing string) string {
 	}
 }
 
+// textOf names the bundle of a target, or its image where that has yet to tell.
+func textOf(target Target) string {
+	if target.Bundle.Name == "" {
+		return "image " + target.Image
+	}
+	return fmt.Sprintf("%q version %q", target.Bundle.Name, target.Bundle.Version)
+}
+
 func settledText(outcome Outcome) string {
 	if outcome.Installed == nil {
 		return "nothing is installed"
@@ -151,8 +168,11 @@ func settledText(outcome Outcome) string {
 	if outcome.hasMore() {
 		return fmt.Sprintf("%s, on the way to %q", text, outcome.Onward.Bundle.Name)
 	}
-	if resolution := outcome.Target.Resolution; resolution != nil {
+	switch resolution := outcome.Target.Resolution; {
+	case resolution != nil:
 		return fmt.Sprintf("%s, from catalog %q", text, resolution.Catalog)
+	case outcome.Target.IsNamed:
+		return text + ", which spec.source.bundle names"
 	}
 	return text + "; no catalog that spec.source.catalog.selector selects is there to look for newer versions in"
 }
@@ -188,7 +208,11 @@ func deprecatedText(ext *ocv1.ClusterExtension, outcome Outcome) string {
 }
 
 // missingOf is what the cluster lacks for the bundle that is wanted.
-func missingOf(target Target) []requirement.Unmet {
+func missingOf(outcome Outcome) []requirement.Unmet {
+	target := outcome.Onward
+	if unmet, ok := errors.AsType[*UnmetError](outcome.Err); ok {
+		return unmet.Unmet
+	}
 	if target.Resolution != nil {
 		return target.Resolution.Lacking()
 	}

@@ -18,23 +18,23 @@ type Definitions map[string]*apiextensionsv1.CustomResourceDefinition
 
 // OfBundle has the definitions of a bundle that is installed to the namespace: webhooks
 // that convert objects are in them only then. Which namespace is watched does not matter
-// to them.
-func OfBundle(files fs.FS, namespace string) (Definitions, error) {
+// to them. Those of a chart are as its default values have them.
+func OfBundle(files fs.FS, namespace string, charts bundle.ChartEngine) (Definitions, error) {
 	content, err := bundle.Parse(files)
 	if err != nil {
 		return nil, err
 	}
-	options := bundle.Options{InstallNamespace: namespace, Certificates: bundle.CertManager}
-	objects, err := bundle.Render(content, options)
+	options := bundle.Options{InstallNamespace: namespace, Certificates: bundle.CertManager, Charts: charts}
+	rendered, err := bundle.Render(content, options)
 	if _, ok := errors.AsType[*bundle.ConfigError](err); ok {
-		options.Config.WatchNamespace = "any"
-		objects, err = bundle.Render(content, options)
+		options.Config.WatchNamespaces = []string{"any"}
+		rendered, err = bundle.Render(content, options)
 	}
 	if err != nil {
 		return nil, err
 	}
 	found := Definitions{}
-	for _, object := range objects {
+	for _, object := range rendered.Objects {
 		if err := found.Add(object); err != nil {
 			return nil, err
 		}

@@ -69,6 +69,17 @@ func Fold(text string) string {
 	}), " ")
 }
 
+// Printable is a text with a mark in the place of each character that cannot be printed, but
+// for those of besides.
+func Printable(text, besides string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || strings.ContainsRune(besides, r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
 // Cut is a text of at most limit bytes, which ends in an ellipsis if it was longer. It
 // keeps whole characters, and words where it can.
 func Cut(text string, limit int) string {

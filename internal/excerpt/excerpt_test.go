@@ -104,3 +104,17 @@ func TestQuote(t *testing.T) {
 		})
 	}
 }
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	const text = "a\x1b[2J\tb\nc\u202e\xff"
+	for besides, want := range map[string]string{
+		"":     "a\ufffd[2J\ufffdb\ufffdc\ufffd\ufffd",
+		"\t":   "a\ufffd[2J\tb\ufffdc\ufffd\ufffd",
+		"\n\t": "a\ufffd[2J\tb\nc\ufffd\ufffd",
+	} {
+		if got := excerpt.Printable(text, besides); got != want {
+			t.Errorf("besides %q: got %q, want %q", besides, got, want)
+		}
+	}
+}

@@ -137,6 +137,9 @@ type lease struct {
 
 	// downloaded is how many bytes were downloaded for it.
 	downloaded int64
+
+	// provenance says that what was downloaded has a file of that kind besides.
+	provenance bool
 }
 
 // release ends the use. It may be called more than once.

@@ -26,6 +26,9 @@ type Image struct {
 	// Downloaded is how many bytes of layers came from the registry; zero for what was
 	// in the cache.
 	Downloaded int64
+	// Provenance says that what was downloaded is a chart with a provenance file, which
+	// nobody looks at: the signatures that count are those of the image.
+	Provenance bool
 	// ModTime is when the image was unpacked, in whole seconds.
 	ModTime time.Time
 
@@ -47,6 +50,7 @@ func newImage(ref imageRef, held *lease) (*Image, error) {
 		Files:      dir.FS(),
 		Root:       held.record.Root,
 		Downloaded: held.downloaded,
+		Provenance: held.provenance,
 		dir:        dir,
 		lease:      held,
 	}

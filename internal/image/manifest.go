@@ -23,7 +23,13 @@ type rawManifest struct {
 type imageParts struct {
 	config types.BlobInfo
 	layers []types.BlobInfo
+
+	// provenance says that a chart has a file of this kind beside it, which is left out.
+	provenance bool
 }
+
+// isChart is what the image says of itself: the type of its configuration.
+func (p imageParts) isChart() bool { return p.config.MediaType == chartConfigType }
 
 // newRawManifest checks size and digest of a manifest. Without want the
 // digest is that of the data.
@@ -97,9 +103,17 @@ func (m rawManifest) parts(limits Limits) (imageParts, error) {
 	if len(infos) > limits.Layers {
 		return imageParts{}, &LimitError{Bound: BoundLayers, Limit: int64(limits.Layers)}
 	}
+	types := layerTypes
+	if parts.isChart() {
+		types = chartLayerTypes
+	}
 	left := limits.CompressedBytes
 	for _, info := range infos {
-		if err := checkLayer(info.BlobInfo); err != nil {
+		if parts.isChart() && info.MediaType == chartProvenanceType {
+			parts.provenance = true
+			continue
+		}
+		if err := checkLayer(info.BlobInfo, types); err != nil {
 			return imageParts{}, err
 		}
 		if info.Size > left {
@@ -108,10 +122,13 @@ func (m rawManifest) parts(limits Limits) (imageParts, error) {
 		left -= info.Size
 		parts.layers = append(parts.layers, info.BlobInfo)
 	}
+	if parts.isChart() && len(parts.layers) != 1 {
+		return imageParts{}, &FormatError{Object: "chart", Err: fmt.Errorf("%d layers instead of one", len(parts.layers))}
+	}
 	return parts, nil
 }
 
-func checkLayer(info types.BlobInfo) error {
+func checkLayer(info types.BlobInfo, layerTypes map[string]bool) error {
 	if err := checkBlob(info); err != nil {
 		return err
 	}
@@ -145,6 +162,18 @@ var layerTypes = map[string]bool{
 	manifest.DockerV2SchemaLayerMediaTypeZstd:         true,
 	manifest.DockerV2Schema2ForeignLayerMediaType:     true,
 	manifest.DockerV2Schema2ForeignLayerMediaTypeGzip: true,
+}
+
+// The media types of a Helm chart in a registry.
+const (
+	chartConfigType     = "application/vnd.cncf.helm.config.v1+json"
+	chartProvenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+)
+
+// chartLayerTypes are those of the archive of a chart, the second as Helm wrote it at first.
+var chartLayerTypes = map[string]bool{
+	"application/vnd.cncf.helm.chart.content.v1.tar+gzip": true,
+	"application/tar+gzip":                                true,
 }
 
 // catalogDir returns the value of the catalog label in an image configuration.

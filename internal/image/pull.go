@@ -155,7 +155,7 @@ func (j *pull) download(ctx context.Context, key entryKey) (*lease, error) {
 		return nil, fmt.Errorf("error applying image: %w", err)
 	}
 	if held != nil {
-		held.downloaded = parts.bytes()
+		held.downloaded, held.provenance = parts.bytes(), parts.provenance
 	}
 	return held, err
 }
@@ -169,6 +169,7 @@ func (j *pull) unpack(ctx context.Context, parts imageParts, tree *os.Root, take
 		return "", err
 	}
 	u := newUnpacker(tree, selected, j.limits, take)
+	u.isChart = parts.isChart() && j.req.Select == BundleContent
 	for _, layer := range parts.layers {
 		if err := j.unpackLayer(ctx, u, layer); err != nil {
 			return "", err

@@ -28,6 +28,9 @@ type unpacker struct {
 	limits Limits
 	take   func(bytes int64) error // asks for bytes on disk
 
+	isChart bool   // the archive is that of a chart, see [unpacker.chartEntry]
+	folder  string // the one that a chart is in, as soon as it is known
+
 	expanded int64 // bytes decompressed so far
 	entries  int   // headers read so far
 	content  int64 // bytes written so far; replaced files count
@@ -95,6 +98,9 @@ func (u *unpacker) entry(header *tar.Header, body io.Reader) error {
 		}
 	}
 	name := cleanName(header.Name)
+	if u.isChart {
+		return u.chartEntry(header, name, body)
+	}
 	if strings.HasPrefix(path.Base(name), whiteoutPrefix) {
 		return u.applyWhiteout(name)
 	}

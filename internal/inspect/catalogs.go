@@ -4,67 +4,60 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/catalogsource"
+	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 )
 
-// Catalog is a ClusterCatalog.
-type Catalog struct {
-	Name     string
-	Priority int32
-	// Base is the URL below which it is served; empty if it is not.
-	Base string
+// CatalogReader reads the catalogs of a cluster with the rights of whoever asks, and asks for
+// nothing else of it.
+type CatalogReader struct {
+	api  client.Client
+	http *http.Client // reaches servers of catalogs
 }
 
-// Catalogs are those of a cluster that are available, sorted by name, and a client that
-// reaches them: through the API server where a Service has them.
-func Catalogs(ctx context.Context, cfg Config) ([]Catalog, *http.Client, error) {
+// NewCatalogReader asks for what it takes to reach them. The error says that there is no way to
+// the cluster.
+func NewCatalogReader(ctx context.Context, cfg Config) (*CatalogReader, error) {
 	through, err := rest.HTTPClientFor(cfg.REST)
 	if err != nil {
-		return nil, nil, fmt.Errorf("setting up a client: %w", err)
+		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
+	return newCatalogReader(ctx, cfg, through)
+}
+
+func newCatalogReader(ctx context.Context, cfg Config, through *http.Client) (*CatalogReader, error) {
 	scheme, err := controller.NewScheme()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	api, err := client.New(cfg.REST, client.Options{HTTPClient: through, Scheme: scheme, Mapper: ownKinds()})
 	if err != nil {
-		return nil, nil, fmt.Errorf("setting up a client: %w", err)
+		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
 	authorities, err := authorities(ctx, api, cfg.SystemNamespace)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	reach, err := clientThrough(cfg.REST, through, authorities)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	list, err := available(ctx, api)
-	if err != nil {
-		return nil, nil, err
-	}
-	var catalogs []Catalog
-	for _, from := range list {
-		found := Catalog{Name: from.Name, Priority: from.Spec.Priority}
-		if meta.IsStatusConditionTrue(from.Status.Conditions, ocv1.TypeServing) && from.Status.URLs != nil {
-			found.Base = from.Status.URLs.Base
-		}
-		catalogs = append(catalogs, found)
-	}
-	return catalogs, reach, nil
+	return &CatalogReader{api: api, http: reach}, nil
 }
 
-// available are the catalogs of a cluster that are, sorted by name.
-func available(ctx context.Context, api client.Reader) ([]*ocv1.ClusterCatalog, error) {
+// Catalogs are those whose spec does not withdraw them, sorted by name.
+func (r *CatalogReader) Catalogs(ctx context.Context) ([]*ocv1.ClusterCatalog, error) {
 	var list ocv1.ClusterCatalogList
-	if err := api.List(ctx, &list); err != nil {
+	if err := r.api.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing ClusterCatalogs: %w", err)
 	}
 	var found []*ocv1.ClusterCatalog
@@ -75,4 +68,40 @@ func available(ctx context.Context, api client.Reader) ([]*ocv1.ClusterCatalog, 
 	}
 	slices.SortFunc(found, func(a, b *ocv1.ClusterCatalog) int { return cmp.Compare(a.Name, b.Name) })
 	return found, nil
+}
+
+// Summary has a line for each package of a catalog that is served. A server that has one
+// sends no more than that; of any other, the whole catalog is read.
+func (r *CatalogReader) Summary(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
+	source, err := sourceOf(catalog)
+	if err != nil {
+		return nil, err
+	}
+	return r.served().Summary(ctx, source)
+}
+
+// PackageObject is the olm.package object of a package, with its icon; it is empty if there is
+// none. Whoever reads it has to bound it, and closes it.
+func (r *CatalogReader) PackageObject(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (io.ReadCloser, error) {
+	source, err := sourceOf(catalog)
+	if err != nil {
+		return nil, err
+	}
+	return r.served().PackageObject(ctx, source, name)
+}
+
+// served reads what servers of catalogs send.
+func (r *CatalogReader) served() *catalogsource.Reader { return &catalogsource.Reader{HTTP: r.http} }
+
+// sourceOf is where a catalog is served.
+func sourceOf(catalog *ocv1.ClusterCatalog) (catalogsource.Source, error) {
+	base := catalog.ServedAt()
+	if base == "" {
+		return catalogsource.Source{}, fmt.Errorf("catalog %q is not served: see its status", catalog.Name)
+	}
+	source, err := catalogsource.ParseURL(base)
+	if err != nil {
+		return catalogsource.Source{}, fmt.Errorf("catalog %q: %w", catalog.Name, err)
+	}
+	return source, nil
 }

@@ -2,8 +2,8 @@
 // the controller would choose for it, what it would do, and the rights that it takes to
 // install that.
 //
-// It writes nothing but the spec of an extension, in [Cluster.Write], and a manifest by which one
-// is installed, in [Cluster.Apply].
+// It writes nothing but the spec of an extension, in [Cluster.Write], a manifest by which one
+// is installed, in [Cluster.Apply], and the objects of the tests of a chart, in [ChartTests.Run].
 //
 // What is optional and may not be read fails nothing, and is said to be not known.
 package inspect
@@ -41,10 +41,11 @@ type Config struct {
 
 // Cluster is a cluster as it can be seen with the rights of whoever asks.
 type Cluster struct {
+	CatalogReader
+
 	cfg        Config
 	through    *http.Client
 	reconciler *controller.Reconciler // only explains and plans
-	content    content                // of catalogs
 
 	// unknown is what could not be read of what is optional, a line each.
 	unknown []string
@@ -56,48 +57,41 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
-	scheme, err := controller.NewScheme()
+	catalogs, err := newCatalogReader(ctx, cfg, through)
 	if err != nil {
 		return nil, err
-	}
-	api, err := client.New(cfg.REST, client.Options{HTTPClient: through, Scheme: scheme, Mapper: ownKinds()})
-	if err != nil {
-		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
 	metrics, err := controller.NewMetrics(prometheus.NewRegistry()) // that nobody sees
 	if err != nil {
 		return nil, err
 	}
-	authorities, err := authorities(ctx, api, cfg.SystemNamespace)
+	content, err := catalogclient.New(catalogclient.Config{HTTPClient: catalogs.http})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("setting up the catalog client: %w", err)
 	}
-	catalogs, err := catalogsThrough(cfg.REST, through, authorities)
-	if err != nil {
-		return nil, err
-	}
-	cluster := &Cluster{cfg: cfg, through: through, content: content{http: catalogs.http}, reconciler: &controller.Reconciler{
-		Client: api, Catalogs: catalogs.prepared, Metrics: metrics, Now: cfg.Now,
+	cluster := &Cluster{CatalogReader: *catalogs, cfg: cfg, through: through, reconciler: &controller.Reconciler{
+		Client: catalogs.api, Catalogs: preparedpackage.New(content), Metrics: metrics, Now: cfg.Now,
 	}}
-	err = cluster.Reread(ctx)
-	return cluster, err
+	return cluster.Again(ctx)
 }
 
-// Reread reads once more what a cluster offers, for a process that stays. Content of catalogs
-// is kept as long as it is of the same digest. The error is that of ctx, or says that there
-// is no way to the cluster.
-func (c *Cluster) Reread(ctx context.Context) error {
+// Again is the same cluster as it is now, for a process that stays. It has the content of
+// catalogs that was read before, and may be asked besides the one that it is made from. The
+// error is that of ctx, or says that there is no way to the cluster.
+func (c *Cluster) Again(ctx context.Context) (*Cluster, error) {
 	offers, err := platform.New(platform.Config{REST: c.cfg.REST, HTTPClient: c.through, Changed: func() {}, Regranted: func() {}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.unknown = nil
+	before := c.reconciler
+	now := &Cluster{CatalogReader: c.CatalogReader, cfg: c.cfg, through: c.through, reconciler: &controller.Reconciler{
+		Client: before.Client, Catalogs: before.Catalogs, Metrics: before.Metrics, Now: before.Now,
+		Platform: offers, ServedAPIs: offers.ServedAPIs, Neighbours: controller.NewNeighbours(before.Client, before.Catalogs),
+	}}
 	for _, err := range offers.Read(ctx) {
-		c.unknown = append(c.unknown, err.Error())
+		now.unknown = append(now.unknown, err.Error())
 	}
-	c.reconciler.Platform = offers
-	c.reconciler.Neighbours = controller.NewNeighbours(c.reconciler.Client, c.reconciler.Catalogs)
-	return ctx.Err()
+	return now, ctx.Err()
 }
 
 // Explain makes the choice for the named extension once more. The error says what of the
@@ -121,27 +115,8 @@ func ownKinds() meta.RESTMapper {
 	kinds.Add(ocv1.GroupVersion.WithKind("ClusterExtension"), meta.RESTScopeRoot)
 	kinds.Add(ocv1.GroupVersion.WithKind("ClusterCatalog"), meta.RESTScopeRoot)
 	kinds.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	return kinds
-}
-
-// catalogs are those of a cluster, as they are read from outside of it.
-type catalogs struct {
-	http     *http.Client
-	prepared *preparedpackage.Cache
-}
-
-// catalogsThrough reads catalogs as the controller does, but through the API server
-// where a Service has them.
-func catalogsThrough(config *rest.Config, through *http.Client, authorities []byte) (catalogs, error) {
-	direct, err := clientThrough(config, through, authorities)
-	if err != nil {
-		return catalogs{}, err
-	}
-	reader, err := catalogclient.New(catalogclient.Config{HTTPClient: direct})
-	if err != nil {
-		return catalogs{}, fmt.Errorf("setting up the catalog client: %w", err)
-	}
-	return catalogs{http: direct, prepared: preparedpackage.New(reader)}, nil
 }
 
 // clientThrough reaches servers of catalogs: through the API server where a Service has
@@ -155,7 +130,19 @@ func clientThrough(config *rest.Config, through *http.Client, authorities []byte
 	if err != nil {
 		return nil, err
 	}
-	direct.Transport = &serviceTransport{api: host, through: through.Transport, direct: direct.Transport}
+	follow := direct.CheckRedirect
+	direct.CheckRedirect = func(request *http.Request, via []*http.Request) error {
+		// Whoever has a catalog would choose what is asked for with the credentials of the person.
+		if _, isService := proxyPath(request.URL); isService {
+			return fmt.Errorf("the server of the catalog redirects to a Service, %s", request.URL.Redacted())
+		}
+		return follow(request, via)
+	}
+	proxy := through.Transport
+	if proxy == nil { // as for a cluster that is reached by plain HTTP, through kubectl proxy
+		proxy = http.DefaultTransport
+	}
+	direct.Transport = &serviceTransport{api: host, through: proxy, direct: direct.Transport}
 	return direct, nil
 }
 

@@ -8,10 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
-// Of a catalog, a package is asked for and nothing else, and a refusal names the right.
+// Of a catalog, a package is asked for and nothing else, and a server that refuses by itself is
+// not taken for an API server that lacks a right.
 func TestPackagesOfCatalogs(t *testing.T) {
 	t.Parallel()
 	const described = `{"schema":"olm.package","name":"a&b","defaultChannel":"c"}`
@@ -40,13 +43,14 @@ func TestPackagesOfCatalogs(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	cluster := &Cluster{content: content{http: server.Client()}}
+	cluster := &Cluster{CatalogReader: CatalogReader{http: server.Client()}}
 	catalog := &ocv1.ClusterCatalog{}
 	catalog.Name = "c"
 	if _, err := cluster.Package(t.Context(), catalog, "p"); err == nil || !strings.Contains(err.Error(), "is not served") {
 		t.Errorf("got %v", err)
 	}
 	catalog.Status.ResolvedSource = &ocv1.ResolvedCatalogSource{Image: &ocv1.ResolvedImageSource{Ref: "r@sha256:1"}}
+	catalog.Status.Conditions = []metav1.Condition{{Type: ocv1.TypeServing, Status: metav1.ConditionTrue}}
 	catalog.Status.URLs = &ocv1.ClusterCatalogURLs{Base: server.URL + "/catalogs/c"}
 	found, err := cluster.Package(t.Context(), catalog, "a&b")
 	if err != nil || found.Resolved.Name != "a&b" || len(found.Resolved.Channels) != 1 || !strings.HasPrefix(string(found.Content), described) {
@@ -63,7 +67,7 @@ func TestPackagesOfCatalogs(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	catalog.Status.URLs.Base = server.URL + "/forbidden"
-	if _, err := cluster.Package(t.Context(), catalog, "p"); err == nil || !strings.Contains(err.Error(), "services/proxy") {
+	if _, err := cluster.Package(t.Context(), catalog, "p"); err == nil || strings.Contains(err.Error(), "right") || !strings.Contains(err.Error(), "403") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -19,8 +19,11 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
+	"github.com/clusterextensions/operator-controller/internal/chartlookup"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
@@ -56,10 +59,17 @@ type Plan struct {
 	// Deleting says that the extension on the cluster is being deleted; empty if it is not.
 	Deleting string
 
-	// Before are the objects that may be on the cluster now.
-	Before []*unstructured.Unstructured
+	// Before are the objects that may be on the cluster now, and HooksBefore the hooks of what is
+	// installed.
+	Before      []*unstructured.Unstructured
+	HooksBefore []hook.Hook
 	// UnknownBefore says why these are not known, or only guessed; empty if they are known.
 	UnknownBefore string
+
+	// IsInstalled says that the choice is what is installed, by the release records, and Progress
+	// is how far its hooks have come; nil if none is due, or if that is not known.
+	IsInstalled bool
+	Progress    *hook.Progress
 
 	// Meanwhile are the objects of the installed bundle with the configuration of the spec, if
 	// it is that which is wanted until the choice does not wait any more.
@@ -79,12 +89,22 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	}
 	issuer := func() (bundle.CertificateProvider, error) { return request.Certificates(mapper) }
 	c.reconciler.Bundles, c.reconciler.Certificates = onceBundles{request.Bundles}, issuer
+	c.reconciler.Charts = request.Bundles.Charts
+	lookup, err := c.lookup(mapper)
+	if err != nil {
+		return Plan{}, err
+	}
+	c.reconciler.Lookup = func(object.Owner) (bundle.ChartLookup, error) { return lookup, nil }
 	found, err := c.extension(ctx, request)
 	if err != nil {
 		return Plan{}, err
 	}
 	ext := found.wanted
-	if catalog := ext.Spec.Source.Catalog; catalog != nil && request.Version != "" {
+	catalog := ext.Spec.Source.Catalog
+	if request.Version != "" && catalog == nil {
+		return Plan{}, fmt.Errorf("ClusterExtension %q names a bundle by its image: no version can be asked for, but another image in spec.source.bundle.ref", ext.Name)
+	}
+	if request.Version != "" {
 		catalog.Version = request.Version
 		if request.AnyWay {
 			catalog.UpgradeConstraintPolicy = ocv1.UpgradeConstraintPolicySelfCertified
@@ -96,7 +116,7 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	}
 	plan := Plan{Plan: made, Extension: ext, Deleting: deletingText(found.live), mapper: mapper, asked: request.Version}
 	plan.Unknown = slices.Concat(plan.Unknown, c.unknown)
-	rendering := bundlesource.Rendering{Namespace: ext.Spec.Namespace, Certificates: issuer}
+	rendering := bundlesource.Rendering{Namespace: ext.Spec.Namespace, Certificates: issuer, Release: c.release(ext.Name), Lookup: lookup}
 	if inline := ext.Spec.Config; inline != nil && inline.Inline != nil {
 		rendering.Config = inline.Inline.Raw
 	}
@@ -106,9 +126,49 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 		return plan, err
 	}
 	if plan.UnknownBefore = found.unread; found.unread == "" {
-		plan.Before, plan.UnknownBefore = c.installed(ctx, plan, request.Bundles, rendering)
+		before, unknown := c.installed(ctx, plan, request.Bundles, rendering)
+		plan.Before, plan.HooksBefore, plan.UnknownBefore = before.Objects, hook.WithoutTests(before.Hooks), unknown
 	}
+	c.addStanding(ctx, &plan)
 	return plan, nil
+}
+
+// addStanding takes what is recorded of the choice, if it is installed or begun: its templates are
+// not rendered again for it, and what they make up would be another one. Hooks have run in part
+// then, or all of them.
+func (c *Cluster) addStanding(ctx context.Context, plan *Plan) {
+	if !plan.IsChart || plan.Extension.UID == "" || plan.UnknownBefore != "" {
+		return
+	}
+	standing, err := release.Toward(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, plan.Owner, plan.Revision)
+	if err != nil {
+		plan.Unknown = append(plan.Unknown, fmt.Sprintf("what is recorded of the choice: %v", err))
+		return
+	}
+	if len(standing.Content.Objects) > 0 {
+		plan.Objects, plan.Hooks = standing.Content.Objects, standing.Content.Hooks
+		plan.DependsOnCluster = false // as whoever asks sees it
+	}
+	plan.IsInstalled = standing.IsInstalled
+	if standing.Hooks != nil {
+		plan.Progress = &standing.Hooks.Progress
+	}
+}
+
+// lookup reads the cluster for templates, as whoever asks.
+func (c *Cluster) lookup(mapper meta.RESTMapper) (bundle.ChartLookup, error) {
+	client, err := chartlookup.ClientFor(c.cfg.REST, c.through)
+	if err != nil {
+		return nil, fmt.Errorf("setting up a client: %w", err)
+	}
+	return chartlookup.New(client, mapper, "you"), nil
+}
+
+// release is what a chart gets to know that is there already. APIs that are not known are
+// those of any cluster, and said to be unknown by others.
+func (c *Cluster) release(name string) bundle.ChartRelease {
+	apis, _ := c.reconciler.ServedAPIs()
+	return bundle.ChartRelease{Name: name, IsUpgrade: true, Kubernetes: c.reconciler.Platform.Kubernetes(), APIs: apis}
 }
 
 // onceBundles pulls images with the credentials of whoever asks.
@@ -117,6 +177,9 @@ type onceBundles struct{ bundlesource.Reader }
 var _ controller.Bundles = onceBundles{}
 
 func (b onceBundles) Fetch(ctx context.Context, _ object.Owner, wanted controller.BundleImage) (controller.Files, error) {
+	if files, isKnown := b.Known[wanted.Ref]; isKnown {
+		return controller.Files{FS: files, Digest: imageref.Digest(wanted.Ref).String(), Close: func() {}}, nil
+	}
 	request := image.Request{Ref: wanted.Ref, Select: image.BundleContent, Digest: digest.Digest(wanted.Digest)}
 	found, err := image.Once(ctx, b.Images, request)
 	if err != nil {
@@ -176,34 +239,35 @@ func deletingText(live *ocv1.ClusterExtension) string {
 // installed gives the objects that may be on the cluster now, or why they are not known.
 // The release records have them; for those who may not read these, the bundle that
 // status names.
-func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource.Reader, rendering bundlesource.Rendering) ([]*unstructured.Unstructured, string) {
+func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource.Reader, rendering bundlesource.Rendering) (bundle.Rendered, string) {
 	ext := plan.Extension
 	if ext.UID == "" {
-		return nil, ""
+		return bundle.Rendered{}, ""
 	}
 	recorded, recordErr := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, plan.Owner)
 	if recordErr == nil {
-		recordErr = c.checkRecorded(ext, len(recorded))
+		recordErr = c.checkRecorded(ext, len(recorded.Objects))
 	}
 	if recordErr == nil {
 		return recorded, ""
 	}
 	install := ext.Status.Install
 	if install == nil {
-		return nil, fmt.Sprintf("whether anything is installed: %v; status names no bundle", recordErr)
+		return bundle.Rendered{}, fmt.Sprintf("whether anything is installed: %v; status names no bundle", recordErr)
 	}
 	unknown := func(why string) string {
 		return fmt.Sprintf("what bundle %q consists of, which is installed: %v; %s", install.Bundle.Name, recordErr, why)
 	}
 	reference := imageIn(plan.Catalogs, install.Bundle.Name)
 	if reference == "" {
-		return nil, unknown("no catalog has it")
+		return bundle.Rendered{}, unknown("no catalog has it")
 	}
-	objects, err := bundles.Objects(ctx, reference, rendering)
+	rendered, err := bundles.Render(ctx, reference, rendering)
 	if err != nil {
-		return nil, unknown(err.Error())
+		return bundle.Rendered{}, unknown(err.Error())
 	}
-	return ownedBy(plan.Owner, objects), unknown("it is taken to be what the catalogs have under that name")
+	rendered.Objects = ownedBy(plan.Owner, rendered.Objects)
+	return rendered, unknown("it is taken to be what the catalogs have under that name")
 }
 
 // checkRecorded fails if nothing is recorded of an extension that has something installed. The
@@ -241,11 +305,11 @@ func (c *Cluster) meanwhile(ctx context.Context, plan *Plan, request Request, re
 	if reference == "" {
 		return unknown("no catalog has it")
 	}
-	objects, err := request.Bundles.Objects(ctx, reference, rendering)
+	rendered, err := request.Bundles.Render(ctx, reference, rendering)
 	if err != nil {
 		return unknown(err.Error())
 	}
-	return objects
+	return rendered.Objects
 }
 
 // imageIn is the image of a bundle in the first catalog that has it.
@@ -264,7 +328,7 @@ func imageIn(catalogs []resolve.Catalog, name string) string {
 // Rights are those that it takes to install what was chosen, and to keep what is installed until
 // then or, if nothing was chosen, from now on.
 func (p Plan) Rights() ([]permission.Document, error) {
-	content := permission.Content{Wanted: p.Objects, Meanwhile: p.Meanwhile, Before: p.Before, Replaceable: p.Owner.Replaceable}
+	content := permission.Content{Wanted: p.Objects, Hooks: hook.WithoutTests(p.Hooks), Meanwhile: p.Meanwhile, Before: p.Before, Replaceable: p.Owner.Replaceable}
 	if p.Resolution == nil {
 		content.Wanted = p.Before
 	}

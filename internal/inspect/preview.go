@@ -13,10 +13,13 @@ import (
 	"k8s.io/client-go/dynamic"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	rbacv1client "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	applierplan "github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -52,6 +55,9 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 		return facts, nil
 	}
 	facts.Trials = planner.Foresee(ctx, planned)
+	if err := c.addConflicts(ctx, planned, &facts); err != nil {
+		return facts, err
+	}
 	if err := c.addDefinitions(ctx, plan, planned, &facts); err != nil {
 		return facts, err
 	}
@@ -63,7 +69,10 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 
 // factsOf are those that are known without the objects.
 func factsOf(plan Plan) preview.Facts {
-	facts := preview.Facts{Owner: plan.Owner, Asked: plan.asked, Unknown: plan.Unknown, Waits: plan.Waits}
+	facts := preview.Facts{
+		Owner: plan.Owner, Asked: plan.asked, Unknown: plan.Unknown, Waits: plan.Waits, DependsOnCluster: plan.DependsOnCluster,
+		Hooks: plan.Hooks, IsInstalled: plan.IsInstalled, Progress: plan.Progress,
+	}
 	if installed := plan.Extension.Status.Install; installed != nil {
 		facts.Installed = &preview.Bundle{Name: installed.Bundle.Name, Version: installed.Bundle.Version}
 	}
@@ -92,6 +101,20 @@ func explained(err error) string {
 		text += "; " + failure.Explanation()
 	}
 	return text
+}
+
+// addConflicts looks, as whoever asks, who else serves the groups of API services.
+func (c *Cluster) addConflicts(ctx context.Context, planned *applierplan.Plan, facts *preview.Facts) error {
+	client, err := metadata.NewForConfigAndClient(c.cfg.REST, c.through)
+	if err != nil {
+		return fmt.Errorf("setting up a client: %w", err)
+	}
+	facts.Conflicts, err = usage.GroupConflicts(ctx, client, planned.Owner, planned.Registered())
+	if err != nil && ctx.Err() == nil {
+		facts.Unknown = append(facts.Unknown, "whether others serve the groups of the API services: "+err.Error())
+		err = nil
+	}
+	return err
 }
 
 // addDefinitions reads stored objects as whoever asks.
@@ -126,7 +149,7 @@ func account(ctx context.Context, api dynamic.Interface, owner object.Owner) (ob
 func (c *Cluster) addRights(ctx context.Context, plan Plan, facts *preview.Facts) {
 	mapper := permission.Served(plan.mapper)
 	subject := permission.Subject{Extension: plan.Owner.Name, Namespace: plan.Owner.Namespace, ServiceAccount: plan.Owner.ServiceAccount}
-	content := permission.Content{Wanted: plan.Objects, Before: plan.Before, Replaceable: plan.Owner.Replaceable}
+	content := permission.Content{Wanted: plan.Objects, Hooks: hook.WithoutTests(plan.Hooks), Before: plan.Before, HooksBefore: plan.HooksBefore, Replaceable: plan.Owner.Replaceable}
 	if err := c.checkRights(ctx, mapper, subject, content); err != nil {
 		missing, isMissing := errors.AsType[*permission.MissingError](err)
 		switch {
@@ -150,6 +173,9 @@ func (c *Cluster) addRights(ctx context.Context, plan Plan, facts *preview.Facts
 	facts.Gains = gains
 	if version := plan.Resolution.Identity.Version; facts.Waits == "" && plan.Preflight.Growth.Waits(version, len(gains) > 0) {
 		facts.Waits = fmt.Sprintf("approval, as the operator gains rights: set spec.install.preflight.permissions.approvedVersion to %q", version)
+		if plan.Image != "" {
+			facts.Waits += fmt.Sprintf(" and approvedDigest to %q", plan.Digest)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preview"
@@ -94,15 +95,14 @@ func checkVersioned(ext *ocv1.ClusterExtension) error {
 	case !ext.DeletionTimestamp.IsZero():
 		return fmt.Errorf("ClusterExtension %q is being deleted", ext.Name)
 	case ext.Spec.Source.Catalog == nil:
-		return fmt.Errorf("ClusterExtension %q is of source type %q, which has no versions", ext.Name, ext.Spec.Source.SourceType)
+		return fmt.Errorf("ClusterExtension %q names a bundle by its image: to go back, name the image of the version before in spec.source.bundle.ref", ext.Name)
 	}
 	return nil
 }
 
 // revisionBefore is what the release records have as that, see [before].
 func (c *Cluster) revisionBefore(ctx context.Context, ext *ocv1.ClusterExtension) (release.Recording, error) {
-	owner := object.Owner{Name: ext.Name, UID: ext.UID, Namespace: ext.Spec.Namespace, Package: ext.Spec.Source.Catalog.PackageName}
-	recordings, err := release.Recordings(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
+	recordings, err := release.Recordings(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, controller.OwnerOf(ext))
 	if err != nil {
 		return release.Recording{}, fmt.Errorf("reading the release records, which say what was installed before: %w", err)
 	}
@@ -184,12 +184,12 @@ func (c *Cluster) Write(ctx context.Context, rollback Rollback) error {
 	if err != nil {
 		return err
 	}
-	options := metav1.PatchOptions{FieldManager: fieldManager}
+	options := metav1.PatchOptions{FieldManager: FieldManager}
 	if _, err := api.Resource(object.OwnerResource).Patch(ctx, rollback.name, patch.Kind, patch.Data, options); err != nil {
 		return fmt.Errorf("writing the spec of ClusterExtension %q: %w", rollback.name, err)
 	}
 	return nil
 }
 
-// fieldManager is under what name people write specs with this program.
-const fieldManager = "kubectl-extension"
+// FieldManager is the name under which the API server notes what people write by commands.
+const FieldManager = "kubectl-extension"

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -47,5 +48,39 @@ func TestServicesAreReachedThroughTheAPIServer(t *testing.T) {
 				t.Errorf("request (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A catalog server chooses nothing that is asked for with the credentials for the API server.
+func TestNoRedirectLeadsToAService(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		http.Redirect(w, r, "https://other.kube-system.svc/secrets", http.StatusFound)
+	}))
+	t.Cleanup(api.Close)
+	config := &rest.Config{Host: api.URL}
+	through, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := clientThrough(config, through, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://catalogs.ns.svc/catalogs/c/api/v1/all", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "the server of the catalog redirects to a Service, https://other.kube-system.svc/secrets") {
+		t.Errorf("got %v", err)
+	}
+	if want := []string{"/api/v1/namespaces/ns/services/https:catalogs:443/proxy/catalogs/c/api/v1/all"}; cmp.Diff(want, asked) != "" {
+		t.Errorf("asked for %q", asked)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
@@ -30,20 +31,22 @@ func (c *Cluster) RightsInUse(ctx context.Context, ext *ocv1.ClusterExtension) (
 	if ext.Status.Install == nil {
 		return nil, nil
 	}
-	owner := controller.PlanUninstall(ext, nil).Owner
+	owner := controller.OwnerOf(ext)
 	mapper, err := apiutil.NewDynamicRESTMapper(c.cfg.REST, c.through)
 	if err != nil {
 		return nil, fmt.Errorf("setting up a client: %w", err)
 	}
 	recorded, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
 	if err == nil {
-		err = c.checkRecorded(ext, len(recorded))
+		err = c.checkRecorded(ext, len(recorded.Objects))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("which rights are in use, for which the release records have the objects: %w", err)
 	}
 	subject := permission.Subject{Extension: ext.Name, Namespace: owner.Namespace, ServiceAccount: owner.ServiceAccount}
-	content := permission.Content{Wanted: recorded, Before: recorded, Replaceable: owner.Replaceable}
+	content := permission.Content{
+		Wanted: recorded.Objects, Hooks: hook.WithoutTests(recorded.Hooks), Before: recorded.Objects, Replaceable: owner.Replaceable,
+	}
 	return preflight.Grants(permission.ServedOrGuessed(mapper), subject, content)
 }
 
@@ -64,7 +67,9 @@ func (c *Cluster) Events(ctx context.Context, ext *ocv1.ClusterExtension) ([]cor
 	events := make([]corev1.Event, 0, len(list.Items))
 	for i := range list.Items {
 		var event corev1.Event
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &event); err == nil {
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &event)
+		// One of the same name that is gone had another UID.
+		if err == nil && event.InvolvedObject.UID == ext.UID {
 			events = append(events, event)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
+	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/overview"
 )
@@ -36,8 +37,11 @@ const (
 	maxKindsText = 600
 )
 
-// deployments are those of which health is read.
-var deployments = schema.GroupResource{Group: appsv1.GroupName, Resource: "deployments"}
+// withHealth are those of which health is read: their status tells it.
+var withHealth = []schema.GroupResource{
+	{Group: appsv1.GroupName, Resource: "deployments"},
+	{Group: object.APIServiceKind.Group, Resource: "apiservices"},
+}
 
 // searching is a look at the objects of an extension, as whoever asks.
 type searching struct {
@@ -58,12 +62,7 @@ func (c *Cluster) Tree(ctx context.Context, name string) (overview.Tree, error) 
 		return overview.Tree{}, err
 	}
 	ext := asked.wanted
-	look := searching{owner: object.Owner{
-		Name: ext.Name, UID: ext.UID, Namespace: ext.Spec.Namespace, ServiceAccount: ext.Spec.ServiceAccount.Name,
-	}}
-	if catalog := ext.Spec.Source.Catalog; catalog != nil {
-		look.owner.Package = catalog.PackageName
-	}
+	look := searching{owner: controller.OwnerOf(ext)}
 	// What is deprecated is searched, too, and nobody who asks for a tree can help it.
 	quiet := rest.CopyConfig(c.cfg.REST)
 	quiet.WarningHandler = rest.NoWarnings{}
@@ -80,7 +79,10 @@ func (c *Cluster) Tree(ctx context.Context, name string) (overview.Tree, error) 
 	var found []overview.Found
 	recorded, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, look.owner)
 	if err == nil {
-		found = look.recorded(ctx, mapper, recorded)
+		err = c.checkRecorded(ext, len(recorded.Objects))
+	}
+	if err == nil {
+		found = look.recorded(ctx, mapper, recorded.Objects)
 	} else {
 		look.unknown = append(look.unknown, fmt.Sprintf("which objects are missing, which the release records say: %v", err))
 		found = look.marked(ctx, c)
@@ -95,7 +97,7 @@ func (s *searching) recorded(ctx context.Context, mapper meta.RESTMapper, record
 		s.unknown = append(s.unknown, fmt.Sprintf("which of the recorded objects there are: %v", err))
 		return nil
 	}
-	if unserved := len(recorded) - len(known); unserved > 0 {
+	if unserved := countOf(recorded) - len(known); unserved > 0 {
 		s.unknown = append(s.unknown, fmt.Sprintf("what became of recorded objects whose kinds the cluster does not serve: %d", unserved))
 	}
 	items := slices.Collect(maps.Values(known))
@@ -112,11 +114,20 @@ func (s *searching) recorded(ctx context.Context, mapper meta.RESTMapper, record
 	return found
 }
 
-// look reads what there is to see of an object: all of a workload, and of any other only its
+// countOf counts each object once, of however many revisions it is.
+func countOf(recorded []*unstructured.Unstructured) int {
+	keys := map[object.Key]struct{}{}
+	for _, one := range recorded {
+		keys[object.KeyOf(one)] = struct{}{}
+	}
+	return len(keys)
+}
+
+// look reads what there is to see of an object: all of what has a status that tells, and of any other only its
 // metadata, as values of Secrets are nobody's business here.
 func (s *searching) look(ctx context.Context, key object.Key, resource schema.GroupVersionResource) overview.Found {
 	found := overview.Found{Key: key}
-	if resource.GroupResource() == deployments {
+	if slices.Contains(withHealth, resource.GroupResource()) {
 		found.Live, found.Err = s.api.Resource(resource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	} else {
 		var live *metav1.PartialObjectMetadata
@@ -183,6 +194,8 @@ func (s *searching) marked(ctx context.Context, c *Cluster) []overview.Found {
 			s.unknown = append(s.unknown, fmt.Sprintf("whether there are more than %d of %s", usage.MaxListed, kinds[i].resource.GroupResource()))
 		}
 	}
+	slices.Sort(refused)
+	slices.Sort(elsewhere)
 	if len(refused) > 0 {
 		s.unknown = append(s.unknown, "which objects there are of kinds that you may not list: "+excerpt.Of(refused, maxKindsText))
 	}
@@ -247,7 +260,7 @@ func (s *searching) search(ctx context.Context, kind listedKind) search {
 			continue
 		}
 		key := object.Key{GroupKind: kind.kind, Namespace: live.Namespace, Name: live.Name}
-		if kind.resource.GroupResource() == deployments {
+		if slices.Contains(withHealth, kind.resource.GroupResource()) {
 			result.found = append(result.found, s.look(ctx, key, kind.resource))
 			continue
 		}

@@ -10,8 +10,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/overview"
 )
@@ -34,7 +41,8 @@ func (a *treeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/apis/olm.operatorframework.io/v1/clusterextensions/x":
 		fmt.Fprint(w, `{"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": "x", "uid": "1"},
-			"spec": {"namespace": "ns", "serviceAccount": {"name": "i"}, "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}}}}`)
+			"spec": {"namespace": "ns", "serviceAccount": {"name": "i"}, "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}}},
+			"status": {"install": {"bundle": {"name": "p.v1", "version": "1.0.0"}}}}`)
 	case "/api":
 		fmt.Fprint(w, `{"kind": "APIVersions", "apiVersion": "v1", "versions": []}`)
 	case "/apis":
@@ -105,6 +113,24 @@ func TestTreeForThoseWithFewRights(t *testing.T) {
 	}
 }
 
+// TestTreeOfAnotherNamespace has records nowhere where they are looked for, and something
+// installed.
+func TestTreeOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	api := &treeAPI{kinds: []string{"as"}, lists: map[string]string{
+		"/api/v1/namespaces/system/secrets": `{"kind": "SecretList", "apiVersion": "v1", "items": []}`,
+		"/apis/g.test/v1/as":                listOf("", itemOf("a", "1")),
+	}}
+	tree := api.tree(t)
+	want := []overview.Object{{Group: "g.test", Kind: "as", Namespace: "ns", Name: "a", Health: overview.Present}}
+	if diff := cmp.Diff(want, tree.Objects); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if unknown := strings.Join(tree.Unknown, "\n"); !strings.Contains(unknown, "--system-namespace has to be that of the controller") {
+		t.Errorf("not known is\n%s", unknown)
+	}
+}
+
 // TestSearchesAreBounded has more kinds than are searched.
 func TestSearchesAreBounded(t *testing.T) {
 	t.Parallel()
@@ -120,5 +146,43 @@ func TestSearchesAreBounded(t *testing.T) {
 	unknown := strings.Join(tree.Unknown, "\n")
 	if !strings.Contains(unknown, "whether there are objects of 2 further kinds") || len(unknown) > 2*maxKindsText {
 		t.Errorf("not known is\n%s", unknown)
+	}
+}
+
+// TestObjectsOfSeveralRevisions: while a release is pending, its records have most objects twice.
+func TestObjectsOfSeveralRevisions(t *testing.T) {
+	t.Parallel()
+	of := func(kind, name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "g.test/v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": "ns"}}}
+	}
+	recorded := []*unstructured.Unstructured{of("Served", "a"), of("Gone", "a"), of("Served", "a"), of("Gone", "a")}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(recorded[0].GroupVersionKind(), meta.RESTScopeNamespace)
+	look := searching{reader: metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())}
+	if found := look.recorded(t.Context(), mapper, recorded); len(found) != 1 {
+		t.Errorf("found %+v", found)
+	}
+	if diff := cmp.Diff([]string{"what became of recorded objects whose kinds the cluster does not serve: 1"}, look.unknown); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestHealthOfAnAPIService is what its status says.
+func TestHealthOfAnAPIService(t *testing.T) {
+	t.Parallel()
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.g.test"},
+		"spec": map[string]any{"group": "g.test", "service": map[string]any{"name": "s", "namespace": "ns"}},
+		"status": map[string]any{"conditions": []any{map[string]any{
+			"type": "Available", "status": "False", "reason": "FailedDiscoveryCheck", "message": "no answer", "lastTransitionTime": "2026-01-01T00:00:00Z",
+		}}},
+	}}
+	resource := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	look := searching{api: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), service)}
+	found := look.look(t.Context(), object.KeyOf(service), resource)
+	found.Foreign = false
+	shown := overview.MakeTree(overview.Row{}, []overview.Found{found}, nil).Objects[0]
+	if shown.Health != overview.NotReady || !strings.Contains(shown.Message, "FailedDiscoveryCheck") {
+		t.Errorf("got %+v", shown)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
 
@@ -54,7 +55,7 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 	case asked.live == nil:
 		return preview.UninstallFacts{}, fmt.Errorf("ClusterExtension %q is not on the cluster: there is nothing to delete", ext.Name)
 	}
-	look := uninstalling{owner: controller.PlanUninstall(ext, nil).Owner}
+	look := uninstalling{owner: controller.OwnerOf(ext)}
 	if look.mapper, err = apiutil.NewDynamicRESTMapper(c.cfg.REST, c.through); err == nil {
 		look.api, err = dynamic.NewForConfigAndClient(c.cfg.REST, c.through)
 	}
@@ -65,12 +66,15 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 		return preview.UninstallFacts{}, fmt.Errorf("setting up a client: %w", err)
 	}
 	recorded, isKnown := c.recorded(ctx, ext, &look)
+	hooks, progress := c.deleteHooks(ctx, isKnown, &look)
 	objects := look.installed(ctx, recorded)
 	definitions, areListed := look.definitions(ctx, objects)
 	uses := look.uses(ctx, definitions)
-	plan := controller.PlanUninstall(ext, uses)
+	plan := controller.PlanUninstall(ext, controller.UninstallContent{Uses: uses, Hooks: hooks, Progress: progress, ServesAPIs: slices.ContainsFunc(recorded, func(item object.Item) bool {
+		return item.Key.GroupKind == object.APIServiceKind
+	})})
 	facts := uninstallFactsOf(ext, plan)
-	facts.Deleting, facts.HasPolicyInForce = deletingText(asked.live), hasPolicyInForce(asked.live)
+	facts.Deleting, facts.HasPolicyInForce = deletingText(asked.live), hasPolicyInForce(asked.live, hooks)
 	facts.Objects, facts.Uses, facts.Partial = withDefinitions(objects, definitions), uses, !isKnown || !areListed
 	look.addObstacles(ctx, plan.Policy, definitions, seen{records: isKnown, definitions: areListed, unrecorded: unrecorded(objects, uses)}, &facts)
 	if actsAsAccount(plan.Policy) {
@@ -109,13 +113,15 @@ func (u *uninstalling) addObstacles(ctx context.Context, policy controller.Unins
 }
 
 // hasPolicyInForce says that the controller holds the deletion of an extension without
-// spec.uninstall, so that its flag has another policy than Delete.
-func hasPolicyInForce(live *ocv1.ClusterExtension) bool {
+// spec.uninstall, so that its flag has another policy than Delete. Hooks of a
+// deletion can block it whatever the policy.
+func hasPolicyInForce(live *ocv1.ClusterExtension, hooks []hook.Hook) bool {
 	if live.Spec.Uninstall != nil {
 		return false
 	}
+	haveHooks := len(hook.At(hook.PreDelete, hooks))+len(hook.At(hook.PostDelete, hooks)) > 0
 	ready := meta.FindStatusCondition(live.Status.Conditions, ocv1.TypeReady)
-	return slices.Contains(live.Finalizers, ocv1.UninstallPolicyFinalizer) || ready != nil && ready.Reason == ocv1.ReasonDeletionBlocked
+	return slices.Contains(live.Finalizers, ocv1.UninstallPolicyFinalizer) || ready != nil && ready.Reason == ocv1.ReasonDeletionBlocked && !haveHooks
 }
 
 // uninstallFactsOf are those that are known without the objects.
@@ -127,8 +133,10 @@ func uninstallFactsOf(ext *ocv1.ClusterExtension, plan controller.UninstallPlan)
 	if installed := ext.Status.Install; installed != nil {
 		facts.Installed = &preview.Bundle{Name: installed.Bundle.Name, Version: installed.Bundle.Version}
 	}
-	if plan.Refused != "" {
-		facts.Obstacles = []string{plan.Refused}
+	for _, obstacle := range []string{plan.Refused, plan.FailedHook} {
+		if obstacle != "" {
+			facts.Obstacles = append(facts.Obstacles, obstacle)
+		}
 	}
 	return facts
 }
@@ -149,20 +157,33 @@ func unrecorded(objects []preview.InstalledObject, uses []installation.Use) []in
 // recorded are the objects that the release records have, of kinds that the cluster serves, if
 // that is known.
 func (c *Cluster) recorded(ctx context.Context, ext *ocv1.ClusterExtension, look *uninstalling) (items []object.Item, isKnown bool) {
-	objects, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, look.owner)
+	recorded, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, look.owner)
 	if err == nil {
-		err = c.checkRecorded(ext, len(objects))
+		err = c.checkRecorded(ext, len(recorded.Objects))
 	}
 	if err != nil {
 		look.unknown = append(look.unknown, fmt.Sprintf("which objects but definitions are installed, which the release records have: %v", err))
 		return nil, false
 	}
-	known, err := object.Known(look.mapper, look.owner, objects)
+	known, err := object.Known(look.mapper, look.owner, recorded.Objects)
 	if err != nil {
 		look.unknown = append(look.unknown, fmt.Sprintf("which of the recorded objects there are: %v", err))
 		return nil, false
 	}
 	return slices.Collect(maps.Values(known)), true
+}
+
+// deleteHooks are all hooks that the release records have, and how far those of the deletion have
+// come. The records could be read just before.
+func (c *Cluster) deleteHooks(ctx context.Context, isKnown bool, look *uninstalling) ([]hook.Hook, *hook.Progress) {
+	if !isKnown {
+		return nil, nil
+	}
+	hooks, progress, err := release.Deletion(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, look.owner)
+	if err != nil {
+		look.unknown = append(look.unknown, fmt.Sprintf("which hooks run: %v", err))
+	}
+	return hooks, progress
 }
 
 // installed are those objects that are on the cluster, or may be.

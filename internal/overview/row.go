@@ -20,8 +20,8 @@ const (
 	// maxRows is how many extensions a table has.
 	maxRows = 10_000
 
-	// maxMessageBytes is how long the message of a row is, in bytes.
-	maxMessageBytes = 160
+	// maxMessageBytes is how long the message of a row or an object is, in bytes.
+	maxMessageBytes = 4_000
 
 	// maxValueBytes is how long any other text of a row is, in bytes.
 	maxValueBytes = 100
@@ -37,9 +37,6 @@ const (
 
 	// Terminating is one that is being deleted.
 	Terminating Health = "Terminating"
-
-	// Deleted is one that is gone.
-	Deleted Health = "Deleted"
 
 	// Waiting is one whose spec no controller has looked at yet.
 	Waiting Health = "Waiting"
@@ -58,6 +55,9 @@ const (
 
 	// Unknown is one of which its status does not tell.
 	Unknown Health = "Unknown"
+
+	// Deleted is one that is gone. [HealthOf] never says so: whoever follows extensions does.
+	Deleted Health = "Deleted"
 )
 
 // What an upgrade waits for.
@@ -79,7 +79,8 @@ type Row struct {
 	// Installed is the version that is; empty for none.
 	Installed string `json:"installed,omitempty"`
 
-	// Available is the version of the upgrade that would go if it did not wait; empty for none.
+	// Available is the version of the upgrade that waits for approval; empty for none, and for
+	// one that the operator holds, of which no status says it.
 	Available string `json:"available,omitempty"`
 
 	// Pending is what an upgrade waits for; empty if none waits. Since is from when on, if
@@ -115,10 +116,7 @@ func Make(extensions []ocv1.ClusterExtension) Table {
 
 // RowOf is the line of one extension.
 func RowOf(ext *ocv1.ClusterExtension) Row {
-	row := Row{Name: line(ext.Name)}
-	if catalog := ext.Spec.Source.Catalog; catalog != nil {
-		row.Package = line(catalog.PackageName)
-	}
+	row := Row{Name: line(ext.Name), Package: line(ext.Package())}
 	if installed := ext.Status.Install; installed != nil {
 		row.Installed = line(installed.Bundle.Version)
 	}
@@ -129,7 +127,7 @@ func RowOf(ext *ocv1.ClusterExtension) Row {
 	} else if ready != nil && ready.Reason == ocv1.ReasonUpgradeHeld {
 		row.Pending = ForOperator
 	}
-	health, message := healthOf(ext)
+	health, message := HealthOf(ext.Status.Conditions, LifecycleOf(ext))
 	row.Health = health
 	row.Message = excerpt.Line(message, maxMessageBytes)
 	return row
@@ -137,24 +135,41 @@ func RowOf(ext *ocv1.ClusterExtension) Row {
 
 func line(text string) string { return excerpt.Line(text, maxValueBytes) }
 
-// healthOf gives the message of the condition that decides, too.
-func healthOf(ext *ocv1.ClusterExtension) (Health, string) {
-	conditions := ext.Status.Conditions
+// LifecycleOf is that of an extension.
+func LifecycleOf(ext *ocv1.ClusterExtension) Lifecycle {
+	return Lifecycle{
+		IsCurrent: ext.Status.ObservedGeneration >= ext.Generation,
+		Deleting:  !ext.DeletionTimestamp.IsZero(),
+		Suspended: meta.IsStatusConditionTrue(ext.Status.Conditions, ocv1.TypeSuspended),
+	}
+}
+
+// Lifecycle is what decides about the health of an extension or a catalog besides its conditions.
+type Lifecycle struct {
+	// IsCurrent says that the conditions are about the spec as it is.
+	IsCurrent bool
+	// Deleting says that it is on its way out, Suspended that its spec wants nothing to be done.
+	Deleting, Suspended bool
+}
+
+// HealthOf is how an extension or a catalog is by its conditions, and the message of the one
+// that decides.
+func HealthOf(conditions []metav1.Condition, at Lifecycle) (Health, string) {
 	ready := meta.FindStatusCondition(conditions, ocv1.TypeReady)
 	message := ""
 	if ready != nil {
 		message = ready.Message
 	}
 	stalled := meta.FindStatusCondition(conditions, ocv1.TypeStalled)
-	isCurrent := ext.Status.ObservedGeneration >= ext.Generation && len(conditions) > 0
+	isCurrent := at.IsCurrent && len(conditions) > 0
 	switch {
 	case isCurrent && stalled != nil && stalled.Status == metav1.ConditionTrue:
-		return Stalled, stalled.Message
-	case !ext.DeletionTimestamp.IsZero():
+		return Stalled, cmp.Or(stalled.Message, message)
+	case at.Deleting:
 		return Terminating, message
 	case !isCurrent:
 		return Waiting, "no controller has looked at this spec yet"
-	case meta.IsStatusConditionTrue(conditions, ocv1.TypeSuspended):
+	case at.Suspended:
 		return Suspended, message
 	case meta.IsStatusConditionTrue(conditions, ocv1.TypeReconciling):
 		return Reconciling, message

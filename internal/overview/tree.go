@@ -107,16 +107,16 @@ func objectOf(found Found) Object {
 	case found.Foreign:
 		shown.Health, message = Foreign, "it does not belong to this extension"
 	default:
-		workload, runs := health.Of(map[object.Key]*unstructured.Unstructured{found.Key: found.Live})[found.Key]
-		shown.Health, message = healthOfWorkload(workload, runs, found.Live), workload.Reason
+		workload, known := health.Of(map[object.Key]*unstructured.Unstructured{found.Key: found.Live})[found.Key]
+		shown.Health, message = healthOfWorkload(workload, known, found.Live), workload.Reason
 	}
 	shown.Message = excerpt.Line(message, maxMessageBytes)
 	return shown
 }
 
-func healthOfWorkload(workload health.Workload, runs bool, live *unstructured.Unstructured) Health {
+func healthOfWorkload(workload health.Workload, known bool, live *unstructured.Unstructured) Health {
 	switch {
-	case !runs:
+	case !known:
 		return Present
 	case live.GetDeletionTimestamp() != nil:
 		return Terminating

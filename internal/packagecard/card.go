@@ -13,9 +13,9 @@ import (
 // bundle, and any may be empty.
 type Details struct {
 	Package string
-	// Title is the name for people.
-	Title    string
-	Provider string
+	// DisplayName is the name for people.
+	DisplayName string
+	Provider    string
 	// Summary is the short description in one line.
 	Summary string
 	// DefaultChannel is the channel that the catalog recommends.
@@ -62,8 +62,11 @@ type channelObject struct {
 
 // bundleObject is an olm.bundle. Only those values are decoded that are needed.
 type bundleObject struct {
-	Properties    []property        `json:"properties"`
-	RelatedImages []json.RawMessage `json:"relatedImages"`
+	Image         string     `json:"image"`
+	Properties    []property `json:"properties"`
+	RelatedImages []struct {
+		Image string `json:"image"`
+	} `json:"relatedImages"`
 }
 
 type property struct {
@@ -96,12 +99,12 @@ type csvMetadata struct {
 			Kind    string `json:"kind"`
 			Version string `json:"version"`
 		} `json:"owned"`
-	} `json:"customResourceDefinitions"`
+	} `json:"crdDescriptions"`
 }
 
 // describe takes what the authors of a bundle say of it.
 func (d *Details) describe(said csvMetadata) {
-	d.Title, d.Provider = title(said.DisplayName), title(said.Provider.Name)
+	d.DisplayName, d.Provider = title(said.DisplayName), title(said.Provider.Name)
 	if short := said.Annotations["description"]; short != "" {
 		d.Summary = excerpt.Line(short, maxSummaryBytes)
 	}
@@ -143,7 +146,7 @@ func texts[T any](items []T, text func(T) string) []string {
 
 func title(text string) string { return excerpt.Line(text, maxTitleBytes) }
 
-// cut keeps the lines of a text.
+// cut bounds a text, and keeps its lines.
 func cut(text string) string {
 	if len(text) <= maxDescriptionBytes {
 		return text

@@ -51,7 +51,7 @@ func read(ctx context.Context, content io.Reader, name string, take func(fbc.Obj
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if broken, one := errors.AsType[*fbc.ObjectError](err); one && broken != nil {
+		if _, one := errors.AsType[*fbc.ObjectError](err); one {
 			continue // the objects around it can be used
 		}
 		if err == nil {
@@ -80,9 +80,9 @@ func (p *pack) take(object fbc.Object) {
 	switch object.Schema {
 	case fbc.SchemaPackage:
 		p.takePackage(object)
-	case "olm.channel":
+	case fbc.SchemaChannel:
 		p.takeChannel(object)
-	case "olm.bundle":
+	case fbc.SchemaBundle:
 		p.takeBundle(object)
 	}
 }
@@ -115,7 +115,12 @@ func (p *pack) takeBundle(object fbc.Object) {
 	if len(p.versions) > 1 && version.Compare(p.newest) <= 0 {
 		return
 	}
-	p.newest, p.Images = version, len(said.RelatedImages)
+	p.newest, p.Images = version, 0
+	for _, related := range said.RelatedImages {
+		if related.Image != said.Image { // catalogs list it with the others
+			p.Images++
+		}
+	}
 	for _, property := range said.Properties {
 		var metadata csvMetadata
 		if property.Type == "olm.csv.metadata" && json.Unmarshal(property.Value, &metadata) == nil {

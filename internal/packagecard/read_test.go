@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const sample = `{"schema":"olm.bundle","package":"p","name":"p.v1.1.0","properties":[{"type":"olm.package","value":{"version":"1.1.0"}},{"type":"olm.csv.metadata","value":{"displayName":"New P","provider":{"name":"Inc"},"keywords":["db","db\u202e"],"annotations":{"description":"short"},"description":"long","customResourceDefinitions":{"owned":[{"kind":"P","version":"v1"}]}}}]}
+const sample = `{"schema":"olm.bundle","package":"p","name":"p.v1.1.0","properties":[{"type":"olm.package","value":{"version":"1.1.0"}},{"type":"olm.csv.metadata","value":{"displayName":"New P","provider":{"name":"Inc"},"keywords":["db","db\u202e"],"annotations":{"description":"short"},"description":"long","crdDescriptions":{"owned":[{"kind":"P","version":"v1"}]}}}]}
 {"schema":"olm.bundle","package":"p","name":"p.v1.0.0","properties":[{"type":"olm.package","value":{"version":"1.0.0"}},{"type":"olm.csv.metadata","value":{"displayName":"Old P"}}]}
 {"schema":"olm.channel","package":"p","name":"stable","entries":[{"name":"p.v1.0.0"},{"name":"p.v1.1.0"},{"name":"gone"}]}
 {"schema":"olm.channel","package":"p","name":"old","entries":[{"name":"p.v1.0.0"}]}
@@ -28,7 +28,7 @@ func TestDetails(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]*Details{
 		"p": {
-			Package: "p", Title: "New P", Provider: "Inc", Summary: "short", DefaultChannel: "stable", Description: "long",
+			Package: "p", DisplayName: "New P", Provider: "Inc", Summary: "short", DefaultChannel: "stable", Description: "long",
 			Newest: map[string]string{"stable": "1.1.0", "old": "1.0.0"}, Definitions: []string{"P v1"},
 		},
 		"q":           {Package: "q", Summary: "Q is there.", Description: "<b>x</b>\nQ is there.", Newest: map[string]string{}},

@@ -44,21 +44,21 @@ type Version struct {
 
 // Channels are those of a package, the default one first.
 func Channels(pkg resolve.Package, byDefault string) []Channel {
-	versions, notices := versionsOf(pkg), noticesOf(pkg)
+	versions, notices := versionsOf(pkg), pkg.Notices()
 	rows := make([]Channel, 0, len(pkg.Channels))
 	for _, channel := range pkg.Channels {
 		row := Channel{
 			Name: channel.Name, Default: channel.Name == byDefault, Bundles: len(channel.Entries),
-			Deprecated: notices[notice{resolve.ChannelScope, channel.Name}],
+			Deprecated: noticeOf(notices, resolve.Subject{Scope: resolve.ChannelScope, Name: channel.Name}),
 		}
 		for _, name := range headsOf(channel) {
 			if version, known := versions[name]; known && version != "" {
 				row.Heads = append(row.Heads, version)
 			}
 		}
-		slices.SortStableFunc(row.Heads, func(a, b string) int { return compareVersions(b, a) })
+		slices.SortStableFunc(row.Heads, func(a, b string) int { return bundle.CompareVersions(b, a) })
 		for _, entry := range channel.Entries {
-			if version := versions[entry.Name]; version != "" && (row.Newest == "" || compareVersions(version, row.Newest) > 0) {
+			if version := versions[entry.Name]; version != "" && (row.Newest == "" || bundle.CompareVersions(version, row.Newest) > 0) {
 				row.Newest = version
 			}
 		}
@@ -86,12 +86,12 @@ func Versions(pkg resolve.Package, cluster *requirement.Cluster) []Version {
 	if cluster != nil {
 		checker = requirement.NewChecker(*cluster)
 	}
-	notices := noticesOf(pkg)
+	notices := pkg.Notices()
 	rows := make([]Version, 0, len(pkg.Bundles))
 	for _, one := range pkg.Bundles {
 		row := Version{
 			Version: one.Version, Bundle: one.Name, Image: one.Image, Channels: in[one.Name], HeadOf: heads[one.Name],
-			Deprecated: notices[notice{resolve.BundleScope, one.Name}],
+			Deprecated: noticeOf(notices, resolve.Subject{Scope: resolve.BundleScope, Name: one.Name}),
 			Requires:   requirement.Stated(one.Properties(), one.MinKubernetes()),
 		}
 		if checker != nil && len(row.Requires) > 0 {
@@ -101,34 +101,22 @@ func Versions(pkg resolve.Package, cluster *requirement.Cluster) []Version {
 		}
 		rows = append(rows, row)
 	}
-	slices.SortStableFunc(rows, func(a, b Version) int { return compareVersions(b.Version, a.Version) })
+	slices.SortStableFunc(rows, func(a, b Version) int { return bundle.CompareVersions(b.Version, a.Version) })
 	return rows
 }
 
 // Notice is what a package says against itself as a whole; empty for nothing.
 func Notice(pkg resolve.Package) string {
-	return noticesOf(pkg)[notice{scope: resolve.PackageScope}]
+	return noticeOf(pkg.Notices(), resolve.Subject{Scope: resolve.PackageScope})
 }
 
-// notice is what a deprecation is about. A whole package has no name.
-type notice struct {
-	scope resolve.Scope
-	name  string
-}
-
-// noticesOf are the first messages about each: a package has as many as bundles.
-func noticesOf(pkg resolve.Package) map[notice]string {
-	said := make(map[notice]string, len(pkg.Deprecations))
-	for _, one := range pkg.Deprecations {
-		about := notice{one.Scope, one.Name}
-		if one.Scope == resolve.PackageScope {
-			about.name = ""
-		}
-		if said[about] == "" {
-			said[about] = cmp.Or(one.Message, "deprecated")
-		}
+// noticeOf is empty for nothing.
+func noticeOf(notices map[resolve.Subject]string, about resolve.Subject) string {
+	message, isDeprecated := notices[about]
+	if !isDeprecated {
+		return ""
 	}
-	return said
+	return cmp.Or(message, "deprecated")
 }
 
 func versionsOf(pkg resolve.Package) map[string]string {
@@ -150,16 +138,6 @@ func headsOf(channel resolve.Channel) []string {
 		}
 	}
 	return heads
-}
-
-// compareVersions has what is no version before all that are.
-func compareVersions(a, b string) int {
-	one, errOne := bundle.ParseVersion(a)
-	other, errOther := bundle.ParseVersion(b)
-	if errOne != nil || errOther != nil {
-		return cmp.Or(cmp.Compare(rank(errOne == nil), rank(errOther == nil)), cmp.Compare(a, b))
-	}
-	return one.Compare(other)
 }
 
 func rank(is bool) int {

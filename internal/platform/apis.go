@@ -35,10 +35,14 @@ var definitions = []schema.GroupVersionResource{
 	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
 }
 
-// kinds are all that a cluster serves.
+// kinds are all that a cluster serves. One without a name stands for a version of a group of which
+// it is not known what it has, as its server does not answer.
 type kinds map[schema.GroupVersionKind]struct{}
 
 func (k kinds) has(group, version, kind string) bool {
+	if kind == "" {
+		return false
+	}
 	_, found := k[schema.GroupVersionKind{Group: group, Version: version, Kind: kind}]
 	return found
 }
@@ -121,7 +125,7 @@ func (p *Platform) readAPIs(ctx context.Context) (complete bool) {
 	return len(unavailable) == 0
 }
 
-// discover reads what is served. The groups that are unavailable, sorted, are
+// discover reads what is served. The kinds of groups that are unavailable, sorted, are
 // missing from it.
 func (p *Platform) discover() (found kinds, unavailable []string, err error) {
 	// The method of the same name would read all of it once more at once if a
@@ -148,6 +152,7 @@ func (p *Platform) discover() (found kinds, unavailable []string, err error) {
 		}
 	}
 	for group := range failed {
+		found[group.WithKind("")] = struct{}{}
 		unavailable = append(unavailable, group.String())
 	}
 	slices.Sort(unavailable)

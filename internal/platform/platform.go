@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,6 +166,25 @@ func (p *Platform) APIs() (serves func(group, version, kind string) bool, err er
 		return nil, ErrUnknown
 	}
 	return served.has, nil
+}
+
+// ServedAPIs are the groups with their versions, and the kinds of each, as charts ask for
+// them: "apps/v1" and "apps/v1/Deployment", sorted. Of a group that the API server could not reach
+// there are the versions, as Helm has them: that it is down is no reason to go without what it
+// is for. It fails as [Platform.APIs] does.
+func (p *Platform) ServedAPIs() ([]string, error) {
+	if _, err := p.APIs(); err != nil {
+		return nil, err
+	}
+	var apis []string
+	for kind := range *p.served.Load() {
+		version := kind.GroupVersion().String()
+		if apis = append(apis, version); kind.Kind != "" {
+			apis = append(apis, version+"/"+kind.Kind)
+		}
+	}
+	slices.Sort(apis)
+	return slices.Compact(apis), nil
 }
 
 // FollowGrants makes Start watch from now on who may do what. Every call but the

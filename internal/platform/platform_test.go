@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,9 @@ func TestAPIsAreNotReadBeforeSomebodyAsks(t *testing.T) {
 		if len(w.watchers) > 0 {
 			t.Error("there are watches")
 		}
+		if _, err := w.ServedAPIs(); !errors.Is(err, platform.ErrUnknown) {
+			t.Errorf("error = %v, want that nothing is known", err)
+		}
 		if _, err := w.APIs(); !errors.Is(err, platform.ErrUnknown) {
 			t.Errorf("the first answer is %v, want %v", err, platform.ErrUnknown)
 		}
@@ -120,6 +124,17 @@ func TestKindsAreThoseOfResources(t *testing.T) {
 		} {
 			if got := serves(test.group, test.version, test.kind); got != test.want {
 				t.Errorf("serves %s/%s %s: %t, want %t", test.group, test.version, test.kind, got, test.want)
+			}
+		}
+		apis, err := w.ServedAPIs()
+		if err != nil || !slices.IsSorted(apis) {
+			t.Fatalf("apis %q, %v; want them sorted", apis, err)
+		}
+		for api, want := range map[string]bool{
+			"v1": true, "v1/Pod": true, "first.test/v1": true, "first.test/v1/Thing": true, "first.test/v2": false, "first.test/v1/Other": false,
+		} {
+			if got := slices.Contains(apis, api); got != want {
+				t.Errorf("%s is among what is served: %t, want %t", api, got, want)
 			}
 		}
 	})
@@ -225,6 +240,9 @@ func TestAGroupThatIsNotAvailable(t *testing.T) {
 		pass(settled)
 		if w.serves(t, "broken.test") {
 			t.Error("the group counts as served")
+		}
+		if apis, err := w.ServedAPIs(); err != nil || !slices.Contains(apis, "broken.test/v1") || slices.Contains(apis, "broken.test/v1/Thing") {
+			t.Errorf("apis %q, %v; want the version of the group that is down, and no kinds of it", apis, err)
 		}
 		if !w.serves(t, "first.test") {
 			t.Error("another group does not count as served")

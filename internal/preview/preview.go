@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -30,11 +31,24 @@ type Facts struct {
 	// Trials are those of all objects, also of those that stay as they are.
 	Trials []object.Trial
 
+	// Conflicts are the groups of API services that others serve.
+	Conflicts []object.Conflict
+
 	// Missing are the rights that the ServiceAccount lacks.
 	Missing []permission.Rule
 
 	// Gains are the rights that the operator would get.
 	Gains []permission.Gain
+
+	// Hooks of a Helm chart that is chosen. IsInstalled says that it is what is installed, so that
+	// no operation comes of it, and Progress is how far the hooks have come that are due of it;
+	// nil for none.
+	Hooks       []hook.Hook
+	IsInstalled bool
+	Progress    *hook.Progress
+
+	// DependsOnCluster says that templates of a chart have looked at the cluster, as whoever asks.
+	DependsOnCluster bool
 
 	// Verdict is what the definitions would break.
 	Verdict preflight.Verdict
@@ -80,6 +94,13 @@ type Preview struct {
 	// Gains are rights that the operator would get.
 	Gains []string `json:"gainedRights,omitempty"`
 
+	// Hooks of a Helm chart that would run, in their order, with the event of each.
+	Hooks []string `json:"hooks,omitempty"`
+
+	// DependsOnCluster says that templates of a chart have looked at the cluster, as the caller. The
+	// ServiceAccount may find something else, and so may anybody later.
+	DependsOnCluster bool `json:"dependsOnCluster,omitempty"`
+
 	// Breaks are changes of definitions because of which the operation is refused, and the
 	// stored objects that they would break.
 	Breaks []string `json:"breaks,omitempty"`
@@ -99,6 +120,14 @@ type Preview struct {
 
 	// Unknown is what could not be found out.
 	Unknown []string `json:"unknown,omitempty"`
+}
+
+// LookupText says of a chart that templates have looked at the cluster; empty if they have not.
+func (p Preview) LookupText() string {
+	if !p.DependsOnCluster {
+		return ""
+	}
+	return "the chart has looked at the cluster, as you: as the ServiceAccount, or later, it may find something else"
 }
 
 // Bundle is one version of a package.
@@ -185,10 +214,13 @@ func assemble(facts Facts, diff func(trial *object.Trial, room int) string) Prev
 		Objects:       []Object{},
 		Missing:       lines(facts.Missing, permission.Rule.Text),
 		Gains:         lines(facts.Gains, permission.Gain.String),
+		Hooks:         lines(textsOf(hooksOf(facts), hookRun.String), asIs),
 		Notes:         lines(facts.Verdict.Notes(), findingText),
-		Waits:         excerpt.Line(facts.Waits, maxLineBytes),
+		Waits:         excerpt.Line(waitsOf(facts), maxLineBytes),
 		WithoutServer: withoutServer(facts.Trials),
 		Unknown:       lines(facts.Unknown, asIs),
+
+		DependsOnCluster: facts.DependsOnCluster,
 	}
 	made.addObjects(facts, diff)
 	made.addBreaks(facts.Verdict)
@@ -233,6 +265,9 @@ func (p *Preview) addBreaks(verdict preflight.Verdict) {
 // obstacles are one line for each cause, in the order in which an operation comes upon them.
 func (p *Preview) obstacles(facts Facts) []string {
 	found := slices.Clone(facts.Obstacles)
+	if due := dueHook(facts); due != nil && facts.Progress.FailedAt != nil {
+		found = append(found, fmt.Sprintf("the %s hook %s has failed: %s; see the log of its pods, and mend what it needs", due.event, due.key, facts.Progress.Why))
+	}
 	if n := len(facts.Missing); n > 0 {
 		found = append(found, fmt.Sprintf("ServiceAccount %q in namespace %q lacks %s: `kubectl extension bundle rbac clusterextension/%s%s` prints what it takes",
 			facts.Owner.ServiceAccount, facts.Owner.Namespace, counted(n, "right"), facts.Owner.Name, versionFlag(facts.Asked)))
@@ -261,7 +296,7 @@ func versionFlag(asked string) string {
 
 // conflictOf is nil if no object belongs to somebody else.
 func conflictOf(facts Facts) *object.ConflictError {
-	var conflicts []object.Conflict
+	conflicts := slices.Clone(facts.Conflicts)
 	for i := range facts.Trials {
 		if holder := facts.Trials[i].Holder; holder != nil {
 			conflicts = append(conflicts, object.Conflict{Object: facts.Trials[i].Key, Holder: *holder})

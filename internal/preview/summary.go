@@ -20,6 +20,7 @@ func Summarize(facts Facts) string {
 	}{
 		{"", textsOf(made.Objects, func(o Object) string { return string(o.Action) + " " + o.String() }), maxNamedBytes},
 		{"the pods restart of ", textsOf(made.Restarts, Reference.String), maxPartBytes},
+		{"hooks run, ", made.Hooks, maxPartBytes},
 		{"images: ", textsOf(made.Images, ImageChange.String), maxPartBytes},
 		{"the operator gains ", made.Gains, maxPartBytes},
 		{"it would break: ", made.Breaks, maxPartBytes},

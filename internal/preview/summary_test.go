@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
@@ -18,8 +19,9 @@ func TestSummarize(t *testing.T) {
 	kept.Change = object.Unchanged
 	secret := trial(t, `{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: c2VjcmV0}}`, `{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: b3RoZXI=}}`)
 	for name, tc := range map[string]struct {
-		facts Facts
-		want  string
+		reason string
+		facts  Facts
+		want   string
 	}{
 		"nothing": {want: "no objects"},
 		"an image": {
@@ -31,6 +33,11 @@ func TestSummarize(t *testing.T) {
 			facts: Facts{Trials: []object.Trial{kept}, Gains: []permission.Gain{{Subject: "s", Role: "all"}}},
 			want:  "1 unchanged; the operator gains " + permission.Gain{Subject: "s", Role: "all"}.String(),
 		},
+		"hooks": {
+			reason: "they run before anybody sees what comes of the rest",
+			facts:  Facts{Trials: []object.Trial{kept}, Installed: &Bundle{}, Hooks: []hook.Hook{read(t, `{kind: Job, metadata: {name: migrate, annotations: {helm.sh/hook: "pre-install,pre-upgrade"}}}`)}},
+			want:   `1 unchanged; hooks run, pre-upgrade: Job "migrate"`,
+		},
 		"an obstacle": {
 			facts: Facts{Obstacles: []string{"it rains"}, Unknown: []string{"how long"}},
 			want:  "no objects; it would not go through: it rains; not known: how long",
@@ -40,10 +47,19 @@ func TestSummarize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := Summarize(tc.facts); got != tc.want {
-				t.Errorf("got  %s\nwant %s", got, tc.want)
+				t.Errorf("got  %s\nwant %s\n%s", got, tc.want, tc.reason)
 			}
 		})
 	}
+}
+
+func read(t *testing.T, text string) hook.Hook {
+	t.Helper()
+	one, err := hook.Of(parse(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return one
 }
 
 func TestSummaryIsBounded(t *testing.T) {

@@ -1,9 +1,10 @@
 // Package requirement says whether a cluster has what a bundle states that it
 // needs: ([List], [Cluster]) -> [Result].
 //
-// A bundle states it by properties in its catalog: olm.package.required,
+// A bundle states it by properties in its catalog, or in its own files ([OfContent]): olm.package.required,
 // olm.gvk.required, olm.constraint with all, any and not nested to any depth
-// and with cel, olm.maxOpenShiftVersion, and the minKubeVersion of its CSV.
+// and with cel, olm.maxOpenShiftVersion, clusterextensions.dev/kubeVersion, and the minKubeVersion
+// of its CSV.
 //
 // It is a function of its arguments: it reads no cluster, no network and no
 // clock. What it reads comes from catalogs that anybody may have written, so it

@@ -16,6 +16,10 @@ const (
 	gvkRequired         = "olm.gvk.required"
 	constraintProperty  = "olm.constraint"
 	maxOpenShiftVersion = "olm.maxOpenShiftVersion"
+
+	// KubeVersion has a range of versions of Kubernetes as Chart.yaml has it, a text. The
+	// catalog format knows a lowest version alone.
+	KubeVersion = "clusterextensions.dev/kubeVersion"
 )
 
 // maxValue bounds the bytes of a property that states a requirement. It is the
@@ -41,6 +45,7 @@ var readers = map[string]func(json.RawMessage) (item, error){
 	gvkRequired:         readAPI,
 	constraintProperty:  readConstraint,
 	maxOpenShiftVersion: readOpenShift,
+	KubeVersion:         readKubeVersion,
 }
 
 // Bytes is the size of the properties that state a requirement, types and values. It
@@ -157,6 +162,15 @@ func (a API) leaf() (leaf, error) {
 		return nil, errors.New("no version or no kind")
 	}
 	return &apiLeaf{api: a}, nil
+}
+
+func readKubeVersion(value json.RawMessage) (item, error) {
+	var text string
+	if err := json.Unmarshal(value, &text); err != nil {
+		return item{}, err
+	}
+	contains, err := bundle.ParseKubeVersion(text)
+	return item{verb: requires, term: term{leaf: &kubernetesRangeLeaf{text: text, contains: contains}}}, err
 }
 
 func readOpenShift(value json.RawMessage) (item, error) {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
@@ -49,6 +51,36 @@ func (l *kubernetesLeaf) check(c *Checker, negated bool) (bool, error) {
 
 func (l *kubernetesLeaf) clause(c *Checker, _ bool) string {
 	return fmt.Sprintf("Kubernetes %s or later, the cluster has %s", excerpt.Quote(l.text), excerpt.Quote(c.cluster.Kubernetes))
+}
+
+// kubernetesRangeLeaf: the cluster is of a version that a range has, as Helm knows ranges.
+type kubernetesRangeLeaf struct {
+	text string
+
+	// contains is nil if the range is not valid.
+	contains *semver.Constraints
+}
+
+// check compares versions with all that vendors put behind them, as Helm does: that is why
+// charts have ranges such as ">=1.25.0-0".
+func (l *kubernetesRangeLeaf) check(c *Checker, negated bool) (bool, error) {
+	if l.contains == nil {
+		return false, nil
+	}
+	return l.has(c.cluster.Kubernetes) != negated, nil
+}
+
+// has takes a version that is not known for one that will do.
+func (l *kubernetesRangeLeaf) has(kubernetes string) bool {
+	version, err := semver.NewVersion(kubernetes)
+	return err != nil || l.contains.Check(version)
+}
+
+func (l *kubernetesRangeLeaf) clause(c *Checker, _ bool) string {
+	if l.contains == nil {
+		return fmt.Sprintf("Kubernetes %s, which is not a valid range", excerpt.Quote(l.text))
+	}
+	return fmt.Sprintf("Kubernetes %s, the cluster has %s", excerpt.Quote(l.text), excerpt.Quote(c.cluster.Kubernetes))
 }
 
 // openShiftLeaf: the cluster is no later minor version of OpenShift.

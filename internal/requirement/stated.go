@@ -12,13 +12,22 @@ func Stated(properties []*Property, minKubernetes string) []string {
 	var texts []string
 	for _, property := range properties {
 		if !Parse([]*Property{property}, "").Empty() {
-			texts = append(texts, property.Type+" "+readable(property.Value))
+			texts = append(texts, statedIn(property))
 		}
 	}
 	if !Parse(nil, minKubernetes).Empty() {
 		texts = append(texts, "minKubeVersion "+minKubernetes)
 	}
 	return texts
+}
+
+// statedIn is a range of versions of Kubernetes as people write it, and any other property as it is.
+func statedIn(property *Property) string {
+	var versions string
+	if property.Type == KubeVersion && json.Unmarshal(property.Value, &versions) == nil {
+		return "Kubernetes " + versions
+	}
+	return property.Type + " " + readable(property.Value)
 }
 
 // readable returns value, which is valid JSON, with no more escapes than it needs.

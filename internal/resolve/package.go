@@ -151,3 +151,23 @@ type Deprecation struct {
 	Name    string `json:"name,omitempty"`
 	Message string `json:"message,omitempty"`
 }
+
+// Subject is what a deprecation is about. A whole package has no name.
+type Subject struct {
+	Scope Scope
+	Name  string
+}
+
+// Notices are the messages of deprecations, one for each subject: of several, the greatest, so
+// that it does not matter in which order a catalog has them. A message may be empty.
+func (p Package) Notices() map[Subject]string {
+	notices := make(map[Subject]string, len(p.Deprecations))
+	for _, one := range p.Deprecations {
+		about := Subject{Scope: one.Scope, Name: one.Name}
+		if one.Scope == PackageScope {
+			about.Name = ""
+		}
+		notices[about] = max(notices[about], one.Message)
+	}
+	return notices
+}

@@ -62,7 +62,10 @@ func Tar(entries ...TarEntry) ([]byte, error) {
 
 // TarFS returns an archive of all directories and regular files of a tree, in
 // lexical order and without times.
-func TarFS(files fs.FS) ([]byte, error) {
+func TarFS(files fs.FS) ([]byte, error) { return tarFS(files, "") }
+
+// tarFS is [TarFS] with a prefix before each name.
+func tarFS(files fs.FS, prefix string) ([]byte, error) {
 	var entries []TarEntry
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -71,11 +74,11 @@ func TarFS(files fs.FS) ([]byte, error) {
 		case name == ".":
 			return nil
 		case entry.IsDir():
-			entries = append(entries, Dir(name+"/"))
+			entries = append(entries, Dir(prefix+name+"/"))
 			return nil
 		}
 		body, err := fs.ReadFile(files, name)
-		entries = append(entries, File(name, string(body)))
+		entries = append(entries, File(prefix+name, string(body)))
 		return err
 	})
 	if err != nil {

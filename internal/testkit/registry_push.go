@@ -44,12 +44,38 @@ func (r *Registry) PushLayers(ctx context.Context, target string, labels map[str
 	if err != nil {
 		return "", fmt.Errorf("pushing %s: %w", target, err)
 	}
+	return r.pushParts(ctx, target, Layer{Blob: config, MediaType: imagespec.MediaTypeImageConfig}, layers)
+}
+
+// Media types of a Helm chart.
+const (
+	ChartConfig     = "application/vnd.cncf.helm.config.v1+json"
+	ChartContent    = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+	ChartProvenance = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+)
+
+// PushChart stores a Helm chart, whose files are below a folder of the given name in
+// its archive, as "helm push" does it. Layers come after that of the archive.
+func (r *Registry) PushChart(ctx context.Context, target, folder string, files fs.FS, layers ...Layer) (string, error) {
+	archive, err := tarFS(files, folder+"/")
+	if err != nil {
+		return "", fmt.Errorf("pushing %s: %w", target, err)
+	}
+	return r.PushChartLayers(ctx, target, append([]Layer{{Blob: Gzip(archive), MediaType: ChartContent}}, layers...)...)
+}
+
+// PushChartLayers stores an image whose configuration is that of a Helm chart.
+func (r *Registry) PushChartLayers(ctx context.Context, target string, layers ...Layer) (string, error) {
+	return r.pushParts(ctx, target, Layer{Blob: []byte("{}"), MediaType: ChartConfig}, layers)
+}
+
+func (r *Registry) pushParts(ctx context.Context, target string, config Layer, layers []Layer) (_ string, err error) {
 	manifest := imagespec.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2},
 		MediaType: imagespec.MediaTypeImageManifest,
 		Layers:    []imagespec.Descriptor{},
 	}
-	if manifest.Config, err = r.PushBlob(ctx, target, imagespec.MediaTypeImageConfig, config); err != nil {
+	if manifest.Config, err = r.PushBlob(ctx, target, config.MediaType, config.Blob); err != nil {
 		return "", err
 	}
 	for _, layer := range layers {

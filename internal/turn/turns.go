@@ -11,8 +11,20 @@ import (
 // ErrWait says that a job has to end, and is to begin again when it is woken.
 var ErrWait = errors.New("waits for other large ones")
 
-// Turns are the places for large jobs. It is safe for concurrent use.
+// Kind is what is large about a job. Each kind has places of its own.
+type Kind int
+
+const (
+	// Content has much content.
+	Content Kind = iota
+
+	// Charts renders the templates of one, which may take long and is done for one at a time.
+	Charts
+)
+
+// Turns are the places for large jobs of a kind. It is safe for concurrent use.
 type Turns struct {
+	kind Kind
 	wake func(name string)
 
 	mu      sync.Mutex
@@ -33,12 +45,21 @@ type party struct {
 	round        int
 }
 
-// New returns a number of places. To wake somebody must not block.
-func New(places int, wake func(name string)) *Turns {
-	return &Turns{wake: wake, free: places, kept: map[string]struct{}{}, last: map[string]int{}}
+// New returns a number of places for [Content]. To wake somebody must not block.
+func New(places int, wake func(name string)) *Turns { return NewOf(Content, places, wake) }
+
+// NewOf does what [New] does for a kind.
+func NewOf(kind Kind, places int, wake func(name string)) *Turns {
+	return &Turns{kind: kind, wake: wake, free: places, kept: map[string]struct{}{}, last: map[string]int{}}
 }
 
-type jobKey struct{}
+// jobKey is that of a job in its context, which has one of each kind at most.
+type jobKey Kind
+
+func jobOf(ctx context.Context, kind Kind) *job {
+	j, _ := ctx.Value(jobKey(kind)).(*job)
+	return j
+}
 
 // job is one that is under way.
 type job struct {
@@ -53,15 +74,23 @@ type job struct {
 // place, and the one that was kept for it and that it did not need.
 func (t *Turns) Begin(ctx context.Context, name, author string) (_ context.Context, end func()) {
 	j := &job{turns: t, party: party{name: name, author: author}}
-	return context.WithValue(ctx, jobKey{}, j), j.end
+	return context.WithValue(ctx, jobKey(t.kind), j), j.end
 }
 
 // Take is for the moment in which the job of the context turns out to be large. It fails
-// with [ErrWait] if there is no place, and does nothing for a job that has one, or where
-// no job was begun.
+// with [ErrWait] if there is no place, and does nothing for a job that has one, of whatever kind, or
+// where no job was begun.
 func Take(ctx context.Context) error {
-	j, ok := ctx.Value(jobKey{}).(*job)
-	if !ok {
+	if Taken(ctx) {
+		return nil
+	}
+	return TakeOf(ctx, Content)
+}
+
+// TakeOf is [Take] for a place of a kind, whatever other one the job has.
+func TakeOf(ctx context.Context, kind Kind) error {
+	j := jobOf(ctx, kind)
+	if j == nil {
 		return nil
 	}
 	j.mu.Lock()
@@ -76,10 +105,13 @@ func Take(ctx context.Context) error {
 	return nil
 }
 
-// Taken says that the job of the context has its turn as a large one.
+// Taken says that the job of the context has its turn as a large one, of whatever kind.
 func Taken(ctx context.Context) bool {
-	j, ok := ctx.Value(jobKey{}).(*job)
-	if !ok {
+	return jobOf(ctx, Content).isTaken() || jobOf(ctx, Charts).isTaken()
+}
+
+func (j *job) isTaken() bool {
+	if j == nil {
 		return false
 	}
 	j.mu.Lock()

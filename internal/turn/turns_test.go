@@ -175,3 +175,35 @@ func TestTakeAgain(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+// TestPlacesOfKinds: each kind has its own, and a job that has one of any kind is large.
+func TestPlacesOfKinds(t *testing.T) {
+	t.Parallel()
+	nobody := func(name string) { t.Errorf("%s is woken", name) }
+	content, charts := turn.New(1, nobody), turn.NewOf(turn.Charts, 1, nobody)
+	begin := func(name string) (context.Context, func()) {
+		ctx, endContent := content.Begin(t.Context(), name, name)
+		ctx, endChart := charts.Begin(ctx, name, name)
+		return ctx, func() { endChart(); endContent() }
+	}
+	chart, endChart := begin("chart")
+	defer endChart()
+	if err := turn.TakeOf(chart, turn.Charts); err != nil || !turn.Taken(chart) {
+		t.Errorf("error %v, taken: %t", err, turn.Taken(chart))
+	}
+	if err := turn.Take(chart); err != nil {
+		t.Errorf("a chart with much content: %v", err)
+	}
+	large, endLarge := begin("large")
+	defer endLarge()
+	if err := turn.Take(large); err != nil {
+		t.Errorf("much content beside a chart: %v", err)
+	}
+	slow, endSlow := begin("slow")
+	defer func() { content.Forget("slow"); charts.Forget("slow"); endSlow() }()
+	for _, take := range []error{turn.Take(slow), turn.TakeOf(slow, turn.Charts)} {
+		if !errors.Is(take, turn.ErrWait) {
+			t.Errorf("error %v, want that it waits", take)
+		}
+	}
+}

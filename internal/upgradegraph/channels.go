@@ -54,7 +54,7 @@ func (b *builder) addChannels(channels []resolve.Channel) []numbered {
 	for number, channel := range channels[:kept] {
 		b.graph.Channels = append(b.graph.Channels, Channel{
 			Name:   channel.Name,
-			Notice: b.notices[resolve.ChannelScope][channel.Name],
+			Notice: b.notice(resolve.ChannelScope, channel.Name),
 			Head:   heads[channel.Name],
 		})
 		drawn = append(drawn, numbered{Channel: channel, number: number})

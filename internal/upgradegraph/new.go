@@ -14,13 +14,13 @@ import (
 func New(pkg resolve.Package, view View) Graph {
 	b := &builder{
 		bundles: bundlesByName(pkg.Bundles),
-		notices: noticesByName(pkg.Deprecations),
+		notices: pkg.Notices(),
 		numbers: map[string]int{},
 		edges:   map[upgrade]*Edge{},
 		ranges:  map[string]semver.Range{},
 	}
 	b.graph.Package = pkg.Name
-	b.graph.Notice = b.notices[resolve.PackageScope][""]
+	b.graph.Notice = b.notice(resolve.PackageScope, "")
 	channels := channelsOf(pkg, view)
 	b.addNodes(pkg, channels, view)
 	for _, channel := range b.addChannels(channels) {
@@ -38,7 +38,7 @@ type builder struct {
 	graph Graph
 
 	bundles map[string]resolve.Bundle
-	notices map[resolve.Scope]map[string]Notice
+	notices map[resolve.Subject]string
 
 	// versions and numbers are those of the nodes.
 	versions []version
@@ -67,22 +67,10 @@ func bundlesByName(bundles []resolve.Bundle) map[string]resolve.Bundle {
 	return byName
 }
 
-// noticesByName takes one deprecation of each thing, as bundlesByName does. The
-// package goes without a name.
-func noticesByName(deprecations []resolve.Deprecation) map[resolve.Scope]map[string]Notice {
-	notices := map[resolve.Scope]map[string]Notice{
-		resolve.PackageScope: {}, resolve.ChannelScope: {}, resolve.BundleScope: {},
-	}
-	for _, deprecation := range deprecations {
-		byName, name := notices[deprecation.Scope], deprecation.Name
-		if deprecation.Scope == resolve.PackageScope {
-			name = ""
-		}
-		if byName != nil {
-			byName[name] = Notice{Deprecated: true, Message: max(byName[name].Message, deprecation.Message)}
-		}
-	}
-	return notices
+// notice is what a catalog says against something of the package.
+func (b *builder) notice(scope resolve.Scope, name string) Notice {
+	message, isDeprecated := b.notices[resolve.Subject{Scope: scope, Name: name}]
+	return Notice{Deprecated: isDeprecated, Message: message}
 }
 
 // edge is the edge for u, which is new if there was none.

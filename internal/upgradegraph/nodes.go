@@ -36,7 +36,7 @@ func (b *builder) addNodes(pkg resolve.Package, channels []resolve.Channel, view
 		b.numbers[c.name] = number
 		node := Node{
 			Name:    c.name,
-			Notice:  b.notices[resolve.BundleScope][c.name],
+			Notice:  b.notice(resolve.BundleScope, c.name),
 			Version: b.bundles[c.name].Version,
 			Missing: c.missing,
 			// Until addEntries finds one that is drawn.

@@ -1,11 +1,11 @@
-// Package webhookcert keeps the certificates of webhooks that nobody else
-// issues: the objects of an installed bundle as they are on the cluster, time ->
+// Package webhookcert keeps the certificates of webhooks, and of the servers of APIs,
+// that nobody else issues: the objects of an installed bundle as they are on the cluster, time ->
 // what to write to them next.
 //
 // The Secrets with a [bundle.AnnotationCertificateNames] hold a certificate with
 // its private key, which is nowhere else. What has a
 // [bundle.AnnotationInjectCAFrom] trusts the authorities of such a Secret. No
-// certificate is published before all that call the webhook trust it:
+// certificate is published before all that call trust it:
 //
 //	Secret               who calls              servers
 //	empty                trust nobody           wait

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/selfissued"
@@ -82,6 +83,16 @@ webhooks:
 - name: m.garden.test
   clientConfig:
     service: {namespace: operators, name: gardener-service}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata:
+  name: v1.garden.test
+  annotations: {olm.operatorframework.io/inject-ca-from: operators/gardener}
+spec:
+  group: garden.test
+  version: v1
+  service: {namespace: operators, name: gardener-service}
 `
 
 // world is the objects of a bundle on a cluster.
@@ -124,6 +135,7 @@ func (w *world) write(t *testing.T, patch webhookcert.Patch) {
 		"CustomResourceDefinition":       apiextensionsv1.CustomResourceDefinition{},
 		"MutatingWebhookConfiguration":   admissionregistrationv1.MutatingWebhookConfiguration{},
 		"ValidatingWebhookConfiguration": admissionregistrationv1.ValidatingWebhookConfiguration{},
+		"APIService":                     apiregistrationv1.APIService{},
 	}
 	old, err := json.Marshal(patch.Object.Object)
 	if err != nil {
@@ -181,11 +193,13 @@ func (w *world) trusted(t *testing.T) map[string]string {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	for name, into := range map[string]any{"beds": crd, "validating": validating, "mutating": mutating} {
+	service := &apiregistrationv1.APIService{}
+	for name, into := range map[string]any{"beds": crd, "validating": validating, "mutating": mutating, "v1.garden.test": service} {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(w.objects[name].Object, into); err != nil {
 			t.Fatal(err)
 		}
 	}
+	result["API"] = string(service.Spec.CABundle)
 	result["conversion"] = string(crd.Spec.Conversion.Webhook.ClientConfig.CABundle)
 	for _, webhook := range validating.Webhooks {
 		result[webhook.Name] = string(webhook.ClientConfig.CABundle)
@@ -224,7 +238,7 @@ func (w *world) describe(t *testing.T, step webhookcert.Step) string {
 
 func TestNext(t *testing.T) {
 	t.Parallel()
-	const everything = "inject beds mutating validating"
+	const everything = "inject beds mutating v1.garden.test validating"
 	renewal := lifetime * 2 / 3
 	tests := map[string]struct {
 		reason string
@@ -246,6 +260,12 @@ func TestNext(t *testing.T) {
 				unstructured.RemoveNestedField(w.objects["beds"].Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
 			},
 			want: "inject beds",
+		},
+		"an API service was emptied": {
+			change: func(_ *testing.T, w *world) {
+				unstructured.RemoveNestedField(w.objects["v1.garden.test"].Object, "spec", "caBundle")
+			},
+			want: "inject v1.garden.test",
 		},
 		"a caller trusts somebody else": {
 			reason: "only those are trusted whose certificate is in the Secret",
@@ -363,7 +383,7 @@ func TestFirstCertificate(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"stage", "inject beds mutating validating", "publish", fmt.Sprint("rest ", lifetime*2/3)}
+	want := []string{"stage", "inject beds mutating v1.garden.test validating", "publish", fmt.Sprint("rest ", lifetime*2/3)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

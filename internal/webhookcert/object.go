@@ -10,7 +10,10 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
-const kindCRD = "CustomResourceDefinition"
+const (
+	kindCRD        = "CustomResourceDefinition"
+	kindAPIService = "APIService"
+)
 
 // holder is a Secret that holds a certificate.
 type holder struct {
@@ -45,7 +48,8 @@ func holderFrom(object *unstructured.Unstructured) (_ holder, ok bool, _ error) 
 // key is how callers name the Secret.
 func (h holder) key() string { return h.object.GetNamespace() + "/" + h.object.GetName() }
 
-// caller is an object on whose account the API server calls a webhook.
+// caller is an object on whose account the API server calls a webhook, or the server of
+// an API.
 type caller struct {
 	object  *unstructured.Unstructured
 	configs []clientConfig
@@ -53,7 +57,7 @@ type caller struct {
 
 // clientConfig is one way to call.
 type clientConfig struct {
-	// webhook is the name of an admission webhook, empty for conversion.
+	// webhook is the name of an admission webhook, empty for all others.
 	webhook string
 
 	authorities []byte
@@ -86,6 +90,12 @@ func clientConfigsOf(object *unstructured.Unstructured) ([]clientConfig, error) 
 		return []clientConfig{config}, nil
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		return admissionConfigs(object)
+	case kindAPIService:
+		config, ok, err := clientConfigFrom("", object.Object, "spec")
+		if !ok || err != nil {
+			return nil, err
+		}
+		return []clientConfig{config}, nil
 	}
 	return nil, nil
 }

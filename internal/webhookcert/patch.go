@@ -49,10 +49,13 @@ func injectInto(callers []caller, authorities []byte) (Step, error) {
 // trusting is what a caller is to have in order to trust the authorities.
 func (c caller) trusting(authorities []byte) map[string]any {
 	trust := map[string]any{"caBundle": authorities}
-	if c.object.GetKind() == kindCRD {
+	switch c.object.GetKind() {
+	case kindCRD:
 		return map[string]any{"spec": map[string]any{"conversion": map[string]any{
 			"webhook": map[string]any{"clientConfig": trust},
 		}}}
+	case kindAPIService:
+		return map[string]any{"spec": trust}
 	}
 	// The API server merges this list by name.
 	var webhooks []any

@@ -17,6 +17,7 @@ const (
 	approve         = `{"spec": {"source": {"catalog": {"approvedVersion": "1.2.3"}}}}`
 	approveContent  = `{"spec": {"source": {"catalog": {"approvedVersion": "1.2.3", "approvedDigest": "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}}}`
 	approveRights   = `{"spec": {"install": {"preflight": {"permissions": {"growth": "Approve", "approvedVersion": "1.2.3"}}}}}`
+	approveImage    = `{"spec": {"install": {"preflight": {"permissions": {"growth": "Approve", "approvedDigest": "sha256:1111111111111111111111111111111111111111111111111111111111111111"}}}}}`
 	takeBack        = `{"spec": {"source": {"catalog": {"approvedVersion": null}}}}`
 	askNobody       = `{"spec": {"source": {"catalog": {"upgradeApproval": null}}}}`
 	askNobodyAnyway = `{"spec": {"source": {"catalog": {"upgradeApproval": "Automatic"}}}}`
@@ -47,6 +48,15 @@ func testApprovals(t *testing.T) {
 			checkAllowed(t, change(t, approver, made.Name, patch))
 		})
 	}
+	t.Run("another image of a version", func(t *testing.T) {
+		t.Parallel()
+		made, editor := existing(t, nameFrom(t)), as(t, "editor", authors)
+		checkAllowed(t, change(t, approver, made.Name, approveRights))
+		if err := change(t, editor, made.Name, approveImage); !apierrors.IsForbidden(err) {
+			t.Errorf("got %v, want a refusal", err)
+		}
+		checkAllowed(t, change(t, approver, made.Name, approveImage))
+	})
 	t.Run("an approval is taken back", func(t *testing.T) {
 		t.Parallel()
 		made, editor := existing(t, nameFrom(t)), as(t, "editor", authors)

@@ -82,11 +82,13 @@ func prepareCluster(ctx context.Context) error {
 	}
 	for _, err := range []error{
 		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: publishers}, Rules: every("get", "create", "update", "patch", "delete")}),
+		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: bypassers}, Rules: every("bypass-catalogs")}),
 		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: creators}, Rules: every("get", "create")}),
 		bindGroup(ctx, authors, "operator-controller-clusterextension-editor-role"),
 		bindGroup(ctx, approvers, "operator-controller-clusterextension-approver-role"),
 		bindGroup(ctx, publishers, publishers),
 		bindGroup(ctx, creators, creators),
+		bindGroup(ctx, bypassers, bypassers),
 	} {
 		if err != nil {
 			return err
@@ -95,6 +97,7 @@ func prepareCluster(ctx context.Context) error {
 	return errors.Join(
 		waitAllowed(ctx, "anybody", "create", []string{authors}, extensions),
 		waitAllowed(ctx, "anybody", "approve", []string{approvers}, extensions),
+		waitAllowed(ctx, "anybody", "bypass-catalogs", []string{bypassers}, extensions),
 		waitAllowed(ctx, "anybody", "create", []string{publishers}, catalogs),
 		waitAllowed(ctx, "anybody", "create", []string{creators}, extensions),
 		waitAllowed(ctx, controllerUser, "patch", nil, extensions),

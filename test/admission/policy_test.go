@@ -24,6 +24,7 @@ const (
 	namespacesPolicy   = "operator-controller-forbidden-namespaces"
 	catalogsPolicy     = "operator-controller-clustercatalogs"
 	approvalsPolicy    = "operator-controller-approvals"
+	bundlesPolicy      = "operator-controller-named-bundles"
 	createByNamePolicy = "operator-controller-create-by-name"
 
 	newNames     = "../../config/admission"
@@ -54,6 +55,9 @@ func probes(t *testing.T, dir string) []probe {
 		{approvalsPolicy, func(ctx context.Context) error {
 			target := &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: asking.Name}}
 			return approving.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(approve)), client.DryRunAll)
+		}},
+		{bundlesPolicy, func(ctx context.Context) error {
+			return approving.Create(ctx, naming("naming-probe"), client.DryRunAll)
 		}},
 		{policyName, func(ctx context.Context) error {
 			return author.Create(ctx, extension("probe", installer), client.DryRunAll)
@@ -252,6 +256,7 @@ func testChange(t *testing.T) {
 	}
 	t.Run("what the controller writes", testController)
 	t.Run("approvals", testApprovals)
+	t.Run("named bundles", testNamedBundles)
 }
 
 // testController makes the writes of the controller with its own role.

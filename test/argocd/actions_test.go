@@ -79,6 +79,36 @@ func TestActions(t *testing.T) {
 	}
 }
 
+// TestApproveANamedBundle writes where the rights of it are agreed to.
+func TestApproveANamedBundle(t *testing.T) {
+	t.Parallel()
+	permissions := map[string]any{"growth": "Approve"}
+	pending := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{
+			"source":  map[string]any{"sourceType": "Bundle", "bundle": map[string]any{"ref": "registry.test/p:v1"}},
+			"install": map[string]any{"preflight": map[string]any{"permissions": permissions}},
+		},
+		"status": map[string]any{"pending": map[string]any{"bundle": map[string]any{"version": "1.1.0"}, "digest": "sha256:1"}},
+	}}
+	want := pending.DeepCopy()
+	both(inPermissions("approvedVersion", "1.1.0"), inPermissions("approvedDigest", "sha256:1"))(want)
+	changed, err := argocd.Act(t.Context(), scriptOf(t, "ClusterExtension", "actions/approve/action.lua"), pending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(want.Object, changed.Object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func inPermissions(field string, value any) func(*unstructured.Unstructured) {
+	return func(obj *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(obj.Object, value, "spec", "install", "preflight", "permissions", field); err != nil {
+			panic(err)
+		}
+	}
+}
+
 func testActions(t *testing.T, kind string, ofKind []action) {
 	t.Helper()
 	discovery, folder := scriptOf(t, kind, "actions/discovery.lua"), filepath.Join(folderOf(t, kind), "actions")

@@ -86,7 +86,7 @@ func TestPublishedBundles(t *testing.T) {
 			name, args = csvMetadata, append(args, "--migrate-level", csvMetadata)
 		}
 		want, wanted := opm(t, t.TempDir(), args...)
-		found, err := catalogrender.Renderer{Migrations: level(t, name), LeftOut: ignored}.All(t.Context(), []string{folder})
+		found, err := catalogrender.Renderer{Migrations: level(t, name), Note: ignored}.All(t.Context(), []string{folder})
 		got, ok := printed(t, found, err)
 		if ok != wanted || got != want {
 			t.Errorf("%s: rendered: %t, by opm: %t (-opm +here)\n%s", folder, ok, wanted, cmp.Diff(want, got))
@@ -153,7 +153,7 @@ func TestImagesAndTemplates(t *testing.T) {
 		}
 	}
 	bundles := []string{registry.Host() + "/p:v1.0.0", registry.Host() + "/p:v1.1.0"}
-	renderer := catalogrender.Renderer{Images: images, Migrations: level(t, csvMetadata), LeftOut: ignored}
+	renderer := catalogrender.Renderer{Images: images, Migrations: level(t, csvMetadata), Note: ignored}
 	same := func(what string, rendered *declcfg.DeclarativeConfig, err error, args ...string) {
 		t.Helper()
 		want, wanted := opm(t, home, args...)

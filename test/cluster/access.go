@@ -20,6 +20,7 @@ const (
 	controllerManagerUser = "system:kube-controller-manager"
 	schedulerUser         = "system:kube-scheduler"
 	kubeletClientUser     = "kube-apiserver-kubelet-client"
+	frontProxyUser        = "front-proxy-client"
 	// kwokUser plays the kubelet of every node, for which no role exists.
 	kwokUser = "kwok"
 

@@ -54,7 +54,8 @@ func etcdFlags(dir *workDir) Flags {
 }
 
 // apiServerFlags authorizes with RBAC and identifies clients by certificates
-// and ServiceAccount tokens. The Service "kubernetes" gets no endpoints, because
+// and ServiceAccount tokens. To the servers of other APIs it says who a request is from, as
+// the front proxy that they know by its certificate. The Service "kubernetes" gets no endpoints, because
 // nothing but a node could use them and loopback addresses are refused there.
 func apiServerFlags(dir *workDir, port int) Flags {
 	return Flags{
@@ -70,6 +71,12 @@ func apiServerFlags(dir *workDir, port int) Flags {
 		"kubelet-client-key":               dir.join("kubelet-client.key"),
 		"permit-port-sharing":              "true",
 		"profiling":                        "false",
+		"proxy-client-cert-file":           dir.join("front-proxy.crt"),
+		"proxy-client-key-file":            dir.join("front-proxy.key"),
+		"requestheader-allowed-names":      frontProxyUser,
+		"requestheader-client-ca-file":     dir.join("ca.crt"),
+		"requestheader-group-headers":      "X-Remote-Group",
+		"requestheader-username-headers":   "X-Remote-User",
 		"secure-port":                      strconv.Itoa(port),
 		"service-account-issuer":           "https://kubernetes.default.svc.cluster.local",
 		"service-account-key-file":         dir.join("service-account.key"),

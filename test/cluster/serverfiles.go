@@ -52,6 +52,7 @@ func writeServerFiles(dir *workDir, authority *authority, addresses []netip.Addr
 	pairs := map[string]subject{
 		"apiserver":      {user: apiServerName, hosts: apiServerHosts, addresses: addresses},
 		"kubelet-client": {user: kubeletClientUser, groups: []string{mastersGroup}},
+		"front-proxy":    {user: frontProxyUser},
 	}
 	for name, to := range pairs {
 		pair, err := authority.issue(to)

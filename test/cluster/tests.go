@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -41,7 +42,7 @@ func runTests(tests interface{ Run() int }, options Options, prepare func(contex
 // Client may do everything. It has the kinds of Kubernetes, and those that are added.
 func (c *Cluster) Client(kinds ...func(*runtime.Scheme) error) (client.Client, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range append(kinds, clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme) {
+	for _, add := range append(kinds, clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme) {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)
 		}

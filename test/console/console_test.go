@@ -75,7 +75,7 @@ func TestFromThePackageToTheExtension(t *testing.T) {
 	evaluate[bool](o, `window.stays = true`)
 	update(t, func(ext *ocv1.ClusterExtension) { ext.Spec.Source.Catalog.Version = "" })
 	o.eventually("the approval", `document.querySelector("tr[data-name=sample-operator] td[data-label='Waits for approval']").textContent === "1.1.0"`)
-	o.eventually("what there is to upgrade to", `document.querySelector("tr[data-name=sample-operator] td[data-label='Upgrade to']").textContent === "1.1.0"`)
+	o.eventually("the newest version", `document.querySelector("tr[data-name=sample-operator] td[data-label='Newest in its channels']").textContent === "1.1.0"`)
 	if !evaluate[bool](o, `window.stays === true`) {
 		t.Error("the page was loaded again")
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // revision is a bundle of the corpus, configured so that it can be rendered.
@@ -122,11 +123,11 @@ func (r revision) rendered() revision {
 	}
 	var errs []error
 	for _, watch := range []string{r.watch, "", r.pkg, metav1.NamespaceDefault} {
-		objects, err := bundle.Render(content, bundle.Options{
+		objects, err := rendering.Objects(bundle.Render(content, bundle.Options{
 			InstallNamespace: r.pkg,
-			Config:           bundle.Config{WatchNamespace: watch},
+			Config:           bundle.Config{WatchNamespaces: strings.Fields(watch)},
 			Certificates:     bundle.CertManager,
-		})
+		}))
 		if err == nil {
 			r.watch, r.objects = watch, objects
 			return r

@@ -6,7 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
@@ -87,6 +89,61 @@ func TestInstallTellsWhyNot(t *testing.T) {
 	}
 }
 
+// TestInstallIsCalledAgain begins with a namespace to watch that is not there, which is told before
+// anything is written, goes on from where an interruption leaves it, and does not take an
+// extension of somebody else for its own.
+func TestInstallIsCalledAgain(t *testing.T) {
+	t.Parallel()
+	const name, watched = "one-command-again", "one-command-again-watched"
+	admin := theSuite.Cluster.Kubeconfig()
+	publishWatcher(t, name)
+	serving(t, name)
+	removeInstalled(t, name)
+	install := func(more ...string) error {
+		_, err := theSuite.LocalOutput(t.Context(), append([]string{"install", name, "--apply", "--kubeconfig", admin}, more...)...)
+		return err
+	}
+	asked := []string{"--catalog", name, "--watch-namespace", watched}
+	if err := install(asked...); err == nil || !strings.Contains(err.Error(), `namespace "one-command-again-watched", of Role `) {
+		t.Fatalf("got error %v", err)
+	}
+	if err := theSuite.Admin.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		t.Errorf("something was written, or not read: %v", err)
+	}
+	makeNamespace(t, watched)
+	whole := command(t, admin, append([]string{"install", name}, asked...)...)
+	var begun []string
+	for document := range strings.SplitSeq(whole, "---\n") {
+		if strings.Contains(document, "kind: Namespace\n") || strings.Contains(document, "kind: ClusterExtension\n") {
+			begun = append(begun, document)
+		}
+	}
+	apply(t, strings.Join(begun, "---\n"))
+	if err := theSuite.Admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name + "-installer"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := install(asked...); err != nil {
+		t.Fatal(err)
+	}
+	update(t, name, func(ext *ocv1.ClusterExtension) { ext.Spec.Source.Catalog.Version = "1.x" })
+	if err := install(asked...); err == nil || !strings.Contains(err.Error(), "its spec is another one: edit it; what differs is spec.source.catalog.version") {
+		t.Errorf("got error %v", err)
+	}
+	if err := install("--catalog", name, "--watch-namespace", ""); err == nil || !strings.Contains(err.Error(), "--watch-namespace is empty, which would mean all namespaces") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// TestInstallOfWhatTakesAList names one namespace to watch for a bundle for several alone.
+func TestInstallOfWhatTakesAList(t *testing.T) {
+	t.Parallel()
+	const name = "one-command-list"
+	publishWatcher(t, name)
+	serving(t, name)
+	output := command(t, theSuite.Cluster.Kubeconfig(), "install", name, "--catalog", name, "--watch-namespace", "team")
+	contains(t, output, "inline:\n      watchNamespaces:\n      - team\n")
+}
+
 // TestInstallEndsWhenAPersonHasToAct has something in the way that belongs to somebody else.
 func TestInstallEndsWhenAPersonHasToAct(t *testing.T) {
 	t.Parallel()
@@ -103,5 +160,52 @@ func TestInstallEndsWhenAPersonHasToAct(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "exit status 1") {
 		t.Fatalf("got error %v", err)
 	}
-	contains(t, err.Error(), `clusterextension/one-command-in-vain is not ready, and a person has to act: `, `ConfigMap "settings"`)
+	contains(t, err.Error(), `clusterextension/one-command-in-vain is not ready, and a person has to act: `, `ConfigMap "settings"`, "delete ")
+}
+
+// TestInstallLeavesServiceAccountsAlone has a ServiceAccount of somebody else, of the name that
+// the installer would have: its pods would get the rights of the extension.
+func TestInstallLeavesServiceAccountsAlone(t *testing.T) {
+	t.Parallel()
+	const name = "one-command-account"
+	publish(t, operators(name, "1.0.0")...)
+	serving(t, name)
+	removeInstalled(t, name)
+	makeNamespace(t, name)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name + "-installer"}}
+	if err := theSuite.Admin.Create(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	admin := theSuite.Cluster.Kubeconfig()
+	_, err := theSuite.LocalOutput(t.Context(), "install", name, "--catalog", name, "--apply", "--kubeconfig", admin)
+	if err == nil || !strings.Contains(err.Error(), `ServiceAccount "one-command-account/one-command-account-installer" is there already, and whoever uses it would get the rights of this extension: `) {
+		t.Fatalf("got error %v", err)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name + ":" + name + "-installer"}}
+	if err := theSuite.Admin.Get(t.Context(), client.ObjectKeyFromObject(role), role); !apierrors.IsNotFound(err) {
+		t.Errorf("rights were written, or not read: %v", err)
+	}
+	// What the printed manifest has made is no stranger's.
+	if err := theSuite.Admin.Delete(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, command(t, admin, "install", name, "--catalog", name))
+	command(t, admin, "install", name, "--catalog", name, "--apply")
+}
+
+// TestInstallDoesNotWaitForEver gives an extension hardly any time.
+func TestInstallDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	_, err := theSuite.LocalOutput(t.Context(), "install", "any", "--apply", "--timeout", "-1s", "--kubeconfig", theSuite.Cluster.Kubeconfig())
+	if err == nil || !strings.Contains(err.Error(), "--timeout -1s: it cannot be negative") {
+		t.Errorf("got error %v", err)
+	}
+	const name = "one-command-late"
+	publish(t, operators(name, "1.0.0")...)
+	serving(t, name)
+	removeInstalled(t, name)
+	_, err = theSuite.LocalOutput(t.Context(), "install", name, "--catalog", name, "--apply", "--timeout", "1ms", "--kubeconfig", theSuite.Cluster.Kubeconfig())
+	if err == nil || !strings.Contains(err.Error(), "clusterextension/one-command-late is not ready after 1ms, and the controller goes on: ") {
+		t.Errorf("got error %v", err)
+	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
@@ -619,6 +620,7 @@ func applyWithoutName(t *testing.T, name string) {
 	}
 	earlier, err := applier.New(applier.Config{
 		REST: config, Mapper: mapper, SystemNamespace: environment.SystemNamespace, Changed: func(string) {}, Now: time.Now,
+		LacksNamespace: func(context.Context, string) bool { return false },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -635,7 +637,7 @@ func applyWithoutName(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := bundle.Render(parsed, bundle.Options{InstallNamespace: name})
+	objects, err := rendering.Objects(bundle.Render(parsed, bundle.Options{InstallNamespace: name}))
 	if err != nil {
 		t.Fatal(err)
 	}

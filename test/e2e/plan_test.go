@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -314,7 +315,7 @@ func TestP8LargestBundle(t *testing.T) {
 	const name = "p8-largest"
 	folder := largestBundle(t)
 	operator := testkit.Operator{Package: filepath.Base(filepath.Dir(folder)), Version: filepath.Base(folder)}
-	pushBundle(t, operator, os.DirFS(folder))
+	pushBundle(t, operator, withoutDependencies(t, folder))
 	publishCatalog(t, name, testkit.Catalog(registryHost, operator))
 	serving(t, name)
 	makeNamespace(t, name)
@@ -324,6 +325,19 @@ func TestP8LargestBundle(t *testing.T) {
 	if made.Counts.Create == 0 || len(made.Obstacles) > 0 {
 		t.Errorf("of %s, %d to create, in the way: %q", operator.Name(), made.Counts.Create, made.Obstacles)
 	}
+}
+
+// withoutDependencies has the files of a bundle without what they require, which is not there.
+func withoutDependencies(t *testing.T, folder string) fs.FS {
+	t.Helper()
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(copied, "metadata", "dependencies.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	return os.DirFS(copied)
 }
 
 // largestBundle is the folder of the bundle of the corpus with the largest files.

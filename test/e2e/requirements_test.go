@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
@@ -98,4 +101,35 @@ func told(t *testing.T, extension, kind, reason, note string) {
 		}
 		return nil
 	})
+}
+
+// TestFilesOfABundleRequire has a bundle whose own files state what it needs, and a catalog that
+// does not say so: it waits for a package and for an API, and goes on when both are there.
+func TestFilesOfABundleRequire(t *testing.T) {
+	t.Parallel()
+	const name, pkg, api = "stated-by-files", "stated-package", "stated-api"
+	wanted := operators(name, "1.0.0")[0]
+	files := wanted.Bundle()
+	files["metadata/dependencies.yaml"] = &fstest.MapFile{Data: []byte(`dependencies:
+- {type: olm.gvk, value: {group: ` + api + `.test, version: v1, kind: Thing}}
+- {type: olm.package, value: {packageName: ` + pkg + `, version: ">=1.0.0"}}
+`)}
+	pushBundle(t, wanted, files)
+	publishCatalog(t, name, testkit.Catalog(registryHost, wanted))
+	extend(t, name)
+	for _, want := range []string{`cannot be installed: the bundle requires `, api + ".test/v1", pkg, "install what is missing"} {
+		conditionContains(t, name, ocv1.TypeReady, want)
+	}
+	conditionContains(t, name, ocv1.TypeProgressing, "True Retrying")
+
+	for _, needed := range []string{pkg, api} {
+		err := theSuite.Admin.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "settings"}, &corev1.ConfigMap{})
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("err = %v, want that nothing was written without %s", err, needed)
+		}
+		publish(t, operators(needed, "1.0.0")...)
+		extend(t, needed)
+		installed(t, needed, "1.0.0")
+	}
+	installed(t, name, "1.0.0")
 }

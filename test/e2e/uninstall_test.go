@@ -95,6 +95,9 @@ func TestU1RefusedWhileInUse(t *testing.T) {
 	condition(t, name, ocv1.TypeReady, "False DeletionBlocked: deletion is refused while there are custom resources: "+named+
 		"delete them, or set another spec.uninstall")
 	conditionContains(t, name, ocv1.TypeStalled, "True DeletionBlocked: ")
+	// Until its pods are ready, which is others' work and takes a while on a busy machine, there
+	// is something to tell, and each change of the test has the write refused as a conflict.
+	conditionContains(t, name, ocv1.TypeAvailable, "True ")
 	costsNothing(t, name)
 
 	deployment := &appsv1.Deployment{}

@@ -20,6 +20,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/test/podserver"
 	"github.com/clusterextensions/operator-controller/test/webhook"
 )
 
@@ -105,37 +106,47 @@ func newWebhooks(t *testing.T, operator testkit.Operator) *webhooks {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.Close)
-	theSuite.services.Lead(types.NamespacedName{Namespace: operator.Package, Name: operator.WebhookService()}, server.Address())
-	w := &webhooks{Operator: operator, server: server}
-	ctx, cancel := context.WithCancel(t.Context())
-	var following sync.WaitGroup
-	following.Go(func() { w.follow(ctx, t) })
-	t.Cleanup(func() {
-		cancel()
-		following.Wait()
-	})
-	return w
+	runPod(t, operator, server.Server, volumeDelay)
+	return &webhooks{Operator: operator, server: server}
 }
 
-// follow reads the Secret as a pod does: every now and then, and never at once.
-func (w *webhooks) follow(ctx context.Context, t *testing.T) {
-	const late = time.Second
-	for {
-		secret := &corev1.Secret{}
-		err := theSuite.Admin.Get(ctx, client.ObjectKey{Namespace: w.Package, Name: w.WebhookSecret()}, secret)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(late):
+// volumeDelay is how late a pod gets to know that a Secret has changed.
+const volumeDelay = time.Second
+
+// runPod has a server stand for the pods of an operator: the Service leads to it, and it reads the
+// Secret as a pod does, every now and then, and never at once. What it begins with it reads at
+// intervals of its own.
+func runPod(t *testing.T, operator testkit.Operator, server *podserver.Server, first time.Duration) {
+	t.Helper()
+	t.Cleanup(server.Close)
+	theSuite.services.Lead(types.NamespacedName{Namespace: operator.Package, Name: operator.WebhookService()}, server.Address())
+	ctx, cancel := context.WithCancel(t.Context())
+	var loading sync.WaitGroup
+	loading.Go(func() {
+		for {
+			secret := &corev1.Secret{}
+			err := theSuite.Admin.Get(ctx, client.ObjectKey{Namespace: operator.Package, Name: operator.WebhookSecret()}, secret)
+			wait := first
+			if server.Serial() != "" {
+				wait = volumeDelay
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+			if err != nil {
+				continue // it is not there yet, or just now
+			}
+			if err := server.Load(secret); err != nil {
+				t.Error(err)
+			}
 		}
-		if err != nil {
-			continue // it is not there yet, or just now
-		}
-		if err := w.server.Load(secret); err != nil {
-			t.Error(err)
-		}
-	}
+	})
+	t.Cleanup(func() {
+		cancel()
+		loading.Wait()
+	})
 }
 
 func (w *webhooks) thing(version, name string, spec map[string]any) *unstructured.Unstructured {

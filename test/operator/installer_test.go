@@ -16,6 +16,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 	"github.com/clusterextensions/operator-controller/test/operator"
 )
 
@@ -120,7 +121,7 @@ func rendered(t *testing.T, version, configuration string) []*unstructured.Unstr
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := bundle.Render(parsed, bundle.Options{InstallNamespace: operator.Namespace, Config: config})
+	objects, err := rendering.Objects(bundle.Render(parsed, bundle.Options{InstallNamespace: operator.Namespace, Config: config}))
 	if err != nil {
 		t.Fatal(err)
 	}

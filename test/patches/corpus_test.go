@@ -16,6 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // TestPatchesOfTheCorpus installs every package at its last version that can be rendered.
@@ -133,11 +134,11 @@ func rendered(root fs.FS, namespace string) ([]*unstructured.Unstructured, error
 	}
 	var errs []error
 	for _, watch := range []string{"", namespace, metav1.NamespaceDefault} {
-		objects, err := bundle.Render(content, bundle.Options{
+		objects, err := rendering.Objects(bundle.Render(content, bundle.Options{
 			InstallNamespace: namespace,
-			Config:           bundle.Config{WatchNamespace: watch},
+			Config:           bundle.Config{WatchNamespaces: strings.Fields(watch)},
 			Certificates:     bundle.CertManager,
-		})
+		}))
 		if err == nil {
 			return objects, nil
 		}

@@ -67,7 +67,7 @@ func run(t *testing.T, kind string, situations []situation) {
 // TestExtensions holds every status of every extension against the world.
 func TestExtensions(t *testing.T) {
 	t.Parallel()
-	run(t, extensionKind, slices.Concat(installs(), upgrades(), workloads(), mistakes(), conflicts(), endings()))
+	run(t, extensionKind, slices.Concat(installs(), upgrades(), workloads(), mistakes(), conflicts(), endings(), hooks()))
 }
 
 // installed is the first step of those situations that begin with an extension that

@@ -1,21 +1,14 @@
 package webhook
 
 import (
-	"crypto/tls"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"log"
-	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/clusterextensions/operator-controller/test/podserver"
 )
 
 // The paths that [testkit.Operator] bundles have their webhooks under.
@@ -25,74 +18,23 @@ const (
 	pathConvert  = "/convert"
 )
 
-// Server answers the webhooks of an operator. Every call comes over a connection
-// of its own, so that every call verifies the certificate.
+// Server answers the webhooks of an operator.
 type Server struct {
-	server      *http.Server
-	address     string
-	certificate atomic.Pointer[tls.Certificate]
+	*podserver.Server
 
 	mu    sync.Mutex
 	calls map[string]int
 }
 
-// errNoCertificate is that of a pod whose volume is still empty.
-var errNoCertificate = errors.New("there is no certificate yet")
-
 // Start starts a server that has no certificate yet.
-func Start() (*Server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback
-	if err != nil {
-		return nil, fmt.Errorf("listening for webhooks: %w", err)
-	}
-	s := &Server{address: listener.Addr().String(), calls: map[string]int{}}
+func Start() (s *Server, err error) {
+	s = &Server{calls: map[string]int{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc(pathValidate, s.admit(validate))
 	mux.HandleFunc(pathMutate, s.admit(mutate))
 	mux.HandleFunc(pathConvert, s.convert)
-	s.server = &http.Server{
-		Handler:           mux,
-		ReadHeaderTimeout: time.Minute,
-		ErrorLog:          log.New(io.Discard, "", 0), // callers tell
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if loaded := s.certificate.Load(); loaded != nil {
-				return loaded, nil
-			}
-			return nil, errNoCertificate
-		}},
-	}
-	s.server.SetKeepAlivesEnabled(false)
-	go func() { _ = s.server.ServeTLS(listener, "", "") }() // until Close
-	return s, nil
-}
-
-// Close ends the server.
-func (s *Server) Close() { _ = s.server.Close() }
-
-// Address is where the server listens.
-func (s *Server) Address() string { return s.address }
-
-// Load takes over what a pod would find in a volume made of the Secret. As with
-// a volume, nothing changes while there is no certificate.
-func (s *Server) Load(secret *corev1.Secret) error {
-	certificate, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
-	if len(certificate) == 0 || len(key) == 0 {
-		return nil
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return fmt.Errorf("reading the certificate in Secret %q: %w", secret.Name, err)
-	}
-	s.certificate.Store(&pair)
-	return nil
-}
-
-// Serial is that of the certificate in use, or empty.
-func (s *Server) Serial() string {
-	if loaded := s.certificate.Load(); loaded != nil {
-		return loaded.Leaf.SerialNumber.String()
-	}
-	return ""
+	s.Server, err = podserver.Start(mux)
+	return s, err
 }
 
 // Calls counts the calls so far, by path.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/health"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -39,15 +40,8 @@ func eventOf(kind schema.GroupKind, of apiwatch.EventType, obj json.RawMessage) 
 		}
 		return event{}, apierrors.FromObject(&status)
 	}
-	// Of most kinds only the metadata is there.
-	full := appsv1.Deployment{}
-	into := any(&full)
-	if kind != health.DeploymentKind {
-		into = &struct {
-			*metav1.ObjectMeta `json:"metadata"`
-		}{&full.ObjectMeta}
-	}
-	if err := json.Unmarshal(obj, into); err != nil {
+	full, workloadAt, err := objectIn(kind, obj)
+	if err != nil {
 		return event{}, fmt.Errorf("reading an object of a watch: %w", err)
 	}
 	seen := event{
@@ -55,23 +49,43 @@ func eventOf(kind schema.GroupKind, of apiwatch.EventType, obj json.RawMessage) 
 		key:         object.Key{GroupKind: kind, Namespace: full.Namespace, Name: full.Name},
 		owner:       full.Labels[object.LabelOwnerName],
 		version:     full.ResourceVersion,
-		fingerprint: object.FingerprintOf(kind, &full),
+		fingerprint: object.FingerprintOf(kind, full),
 		endsList:    full.Annotations[metav1.InitialEventsAnnotationKey] == "true",
 	}
 	if of == apiwatch.Deleted {
 		return seen.deleted(), nil
 	}
-	if kind == health.DeploymentKind {
-		seen.workload = new(health.OfDeployment(seen.key, &full))
+	if workloadAt != nil {
+		seen.workload = new(workloadAt(seen.key))
 	}
 	return seen, nil
+}
+
+// objectIn reads an object as far as it is there, which of most kinds is the metadata only.
+// workloadAt is nil for what does not run anything.
+func objectIn(kind schema.GroupKind, data json.RawMessage) (metadata *metav1.ObjectMeta, workloadAt func(object.Key) health.Workload, err error) {
+	switch kind {
+	case health.DeploymentKind:
+		deployment := &appsv1.Deployment{}
+		err := json.Unmarshal(data, deployment)
+		return &deployment.ObjectMeta, func(key object.Key) health.Workload { return health.OfDeployment(key, deployment) }, err
+	case object.APIServiceKind:
+		service := &apiregistrationv1.APIService{}
+		err := json.Unmarshal(data, service)
+		return &service.ObjectMeta, func(key object.Key) health.Workload { return health.OfAPIService(key, service) }, err
+	}
+	of := struct {
+		metav1.ObjectMeta `json:"metadata"`
+	}{}
+	err = json.Unmarshal(data, &of)
+	return &of.ObjectMeta, nil, err
 }
 
 // deleted is the event of an object that was reported, or should have been, and does
 // not exist any more.
 func (e event) deleted() event {
 	e.fingerprint = object.Fingerprint{Deleted: true}
-	if e.key.GroupKind == health.DeploymentKind {
+	if health.HasStatus(e.key.GroupKind) {
 		e.workload = new(health.Missing(e.key))
 	}
 	return e

@@ -98,6 +98,9 @@ func (r repairs) holdBack(toLookAt map[object.Key]struct{}, now time.Time) {
 // note adds the objects that a repair has put back.
 func (r repairs) note(repaired map[object.Key]object.Difference, now time.Time) {
 	for key, difference := range repaired {
+		if difference.Due {
+			continue
+		}
 		r[key] = r[key].again(now, difference.Managers)
 	}
 }

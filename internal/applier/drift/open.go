@@ -19,7 +19,7 @@ import (
 // onlyMetadata is how to ask for no more of objects.
 const onlyMetadata = "application/json;as=%s;g=meta.k8s.io;v=v1"
 
-// open begins to read a list or a watch as JSON: of Deployments whole objects,
+// open begins to read a list or a watch as JSON: of what has a status whole objects,
 // of all else the metadata.
 func open(ctx context.Context, clients *impersonation.Clients, key watchKey, kind schema.GroupKind, options metav1.ListOptions) (io.ReadCloser, error) {
 	client, err := clientOf(clients, key)
@@ -50,7 +50,7 @@ func accepted(key watchKey, kind schema.GroupKind, options metav1.ListOptions) s
 	switch {
 	case key.shared:
 		return metadata
-	case kind == health.DeploymentKind:
+	case health.HasStatus(kind):
 		return runtime.ContentTypeJSON
 	default:
 		return metadata + "," + runtime.ContentTypeJSON

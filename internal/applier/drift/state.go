@@ -47,6 +47,10 @@ type State struct {
 	all, again bool
 	looked     time.Time
 
+	// putOff are objects that are not there yet, or not as they are to be, with the workloads
+	// that they wait for.
+	putOff map[object.Key][]object.Key
+
 	// confirmed is when an operation has read or written every object last.
 	confirmed time.Time
 
@@ -66,6 +70,10 @@ type Left struct {
 
 	// Untouched are the fingerprints of those that it has neither read nor written.
 	Untouched map[object.Key]object.Fingerprint
+
+	// PutOff are those that it has not created or changed yet, with the workloads that they wait
+	// for. Those to be changed are among Live.
+	PutOff map[object.Key][]object.Key
 }
 
 // LastApplied are the fingerprints of all objects.
@@ -124,6 +132,7 @@ func NewState() *State {
 		drifted:     map[object.Key]Known{},
 		early:       map[object.Key]Known{},
 		versions:    map[object.Key]string{},
+		putOff:      map[object.Key][]object.Key{},
 		repairs:     repairs{},
 	}
 }
@@ -177,7 +186,7 @@ func (s *State) EndInitialSync(now time.Time) {
 
 // Settle notes how an operation has left all objects of the release. Objects that are not
 // among them are not part of it any more. It reports whether one that it has added was changed
-// since: nobody was woken for that.
+// since, or what was put off does not have to wait any more: nobody was woken for that.
 func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,6 +198,8 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed boo
 		return !untouched
 	})
 	maps.Copy(s.workloads, health.Of(left.Live))
+	clear(s.putOff)
+	s.notePutOff(left.PutOff)
 	s.catchUp()
 	clear(s.seen)
 	s.certificates = kept
@@ -198,7 +209,65 @@ func (s *State) Settle(left Left, kept Certificates, now time.Time) (changed boo
 	}
 	s.all, s.again = s.again, false
 	s.dropOwnEvents()
-	return changed
+	return changed || len(s.nextToCreate()) > 0
+}
+
+// notePutOff notes what waits for workloads. Until it is there, it is one itself.
+func (s *State) notePutOff(putOff map[object.Key][]object.Key) {
+	maps.Copy(s.putOff, putOff)
+	for key, servers := range putOff {
+		if _, isThere := s.lastApplied[key]; isThere {
+			s.workloads[key] = s.workloads[key].Staying(servers)
+		} else {
+			s.workloads[key] = health.PutOff(key, servers)
+		}
+	}
+}
+
+// reported is a workload as a watch has reported it, with what is known of it besides.
+func (s *State) reported(workload health.Workload) health.Workload {
+	if servers, putOff := s.putOff[workload.Key]; putOff {
+		return workload.Staying(servers)
+	}
+	return workload
+}
+
+// IsPutOff says that the last operation has not created or changed an object yet, as it is to.
+func (s *State) IsPutOff(key object.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, putOff := s.putOff[key]
+	return putOff
+}
+
+// nextToCreate are the objects that were put off, and do not have to wait any more.
+func (s *State) nextToCreate() []object.Key {
+	var found []object.Key
+	for key, servers := range s.putOff {
+		if !slices.ContainsFunc(servers, func(server object.Key) bool { return !s.workloads[server].Serves() }) {
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+// AwaitsOthers says that something was put off for an object that is not of the release, of
+// which no watch tells.
+func (s *State) AwaitsOthers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.awaitingOthers()) > 0
+}
+
+// awaitingOthers are looked at whenever anything is.
+func (s *State) awaitingOthers() []object.Key {
+	var found []object.Key
+	for key, servers := range s.putOff {
+		if slices.ContainsFunc(servers, func(server object.Key) bool { return !health.HasStatus(server.GroupKind) }) {
+			found = append(found, key)
+		}
+	}
+	return found
 }
 
 // noteEarly takes over what watches have reported of objects that an operation was about to add,
@@ -231,8 +300,8 @@ type Known struct {
 	Version string
 }
 
-// NotDrifted gives the objects that are as they were last applied; nil if every object is
-// to be read. Objects with certificates are not among them: those are renewed as time
+// NotDrifted gives the objects that are as they were last applied, and are to be; nil if every
+// object is to be read. Objects with certificates are not among them: those are renewed as time
 // passes.
 func (s *State) NotDrifted() map[object.Key]Known {
 	s.mu.Lock()
@@ -243,7 +312,9 @@ func (s *State) NotDrifted() map[object.Key]Known {
 	}
 	found := make(map[object.Key]Known, len(s.lastApplied))
 	for key, left := range s.lastApplied {
-		if _, drifted := s.drifted[key]; !drifted && !slices.Contains(s.certificates.Keys, key) {
+		_, drifted := s.drifted[key]
+		_, putOff := s.putOff[key]
+		if !drifted && !putOff && !slices.Contains(s.certificates.Keys, key) {
 			found[key] = Known{Fingerprint: left, Version: cmp.Or(left.ResourceVersion, s.versions[key])}
 		}
 	}
@@ -266,14 +337,23 @@ func (s *State) ConfirmedAt() time.Time {
 }
 
 // SettleSome notes how a repair has left single objects. If any of them has to do with
-// certificates, kept are all of those.
-func (s *State) SettleSome(live map[object.Key]*unstructured.Unstructured, kept Certificates) {
+// certificates, kept are all of those. It reports what [State.Settle] does.
+func (s *State) SettleSome(left Left, kept Certificates) (changed bool) {
+	live := left.Live
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(s.lastApplied, Left{Live: live}.LastApplied())
 	s.noteVersions(live)
+	changed = s.noteEarly(live)
 	maps.DeleteFunc(s.workloads, func(key object.Key, _ health.Workload) bool { return live[key] != nil })
 	maps.Copy(s.workloads, health.Of(live))
+	maps.DeleteFunc(s.putOff, func(key object.Key, _ []object.Key) bool { return live[key] != nil })
+	for key := range left.PutOff {
+		if live[key] == nil { // it was deleted
+			delete(s.lastApplied, key)
+		}
+	}
+	s.notePutOff(left.PutOff)
 	s.catchUp()
 	for key := range live {
 		delete(s.seen, key)
@@ -282,6 +362,7 @@ func (s *State) SettleSome(live map[object.Key]*unstructured.Unstructured, kept 
 		s.certificates = kept
 	}
 	s.dropOwnEvents()
+	return changed || len(s.nextToCreate()) > 0
 }
 
 // dropOwnEvents drops what watches have reported of our own writes: an event can come
@@ -313,7 +394,7 @@ func (s *State) noteObject(key object.Key, seen Known) bool {
 	case !known:
 		delete(s.drifted, key)
 		// Anybody can make objects with the labels of the extension, and any number of them.
-		if _, is := s.early[key]; s.all && (is || len(s.early) < maxEarly) {
+		if _, is := s.early[key]; s.mayBeAdded(key) && (is || len(s.early) < maxEarly) {
 			s.early[key] = seen
 		}
 		return false
@@ -328,6 +409,12 @@ func (s *State) noteObject(key object.Key, seen Known) bool {
 	}
 	s.drift(key, seen)
 	return s.initialSync == nil // a pass that waits for the initial sync needs no other one
+}
+
+// mayBeAdded says that an operation may be about to create an object.
+func (s *State) mayBeAdded(key object.Key) bool {
+	_, putOff := s.putOff[key]
+	return s.all || putOff
 }
 
 // noteVersions notes those that an operation has left, unless a watch has reported newer
@@ -364,7 +451,7 @@ type seenWorkload struct {
 func (s *State) catchUp() {
 	for key := range s.workloads {
 		if seen, ok := s.seen[key]; ok && seen.fingerprint == s.lastApplied[key] {
-			s.workloads[key] = seen.workload
+			s.workloads[key] = s.reported(seen.workload)
 		}
 	}
 }
@@ -380,10 +467,11 @@ func (s *State) noteWorkload(workload health.Workload, fingerprint object.Finger
 	if ours || s.all && len(s.seen) < maxEarly {
 		s.seen[workload.Key] = seenWorkload{fingerprint: fingerprint, workload: workload}
 	}
-	if !ours || s.workloads[workload.Key] == workload {
+	now := s.reported(workload)
+	if !ours || s.workloads[workload.Key] == now {
 		return false
 	}
-	s.workloads[workload.Key] = workload
+	s.workloads[workload.Key] = now
 	return s.initialSync == nil // see noteObject
 }
 
@@ -405,6 +493,9 @@ func (s *State) ToLookAt(now time.Time) (keys []object.Key, all bool) {
 		found[key] = struct{}{}
 	}
 	s.repairs.holdBack(found, now)
+	for _, key := range append(s.nextToCreate(), s.awaitingOthers()...) {
+		found[key] = struct{}{}
+	}
 	isOne := func(key object.Key) bool {
 		_, ok := found[key]
 		return ok

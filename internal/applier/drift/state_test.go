@@ -43,7 +43,9 @@ func TestWatchesThatAreAheadOfAnOperation(t *testing.T) {
 				"of all objects": func(s *State, live map[object.Key]*unstructured.Unstructured) {
 					s.Settle(Left{Live: live}, Certificates{}, time.Now())
 				},
-				"of some": func(s *State, live map[object.Key]*unstructured.Unstructured) { s.SettleSome(live, Certificates{}) },
+				"of some": func(s *State, live map[object.Key]*unstructured.Unstructured) {
+					s.SettleSome(Left{Live: live}, Certificates{})
+				},
 			} {
 				s := NewState()
 				s.Settle(Left{Live: map[object.Key]*unstructured.Unstructured{key: deployment(1)}}, Certificates{}, time.Now())
@@ -96,7 +98,7 @@ func TestNewestVersions(t *testing.T) {
 	check("after a change of a status", "10", "9")
 	s.Settle(Left{Live: live("9")}, Certificates{}, time.Now())
 	check("after an operation that the watch was ahead of", "10", "9")
-	s.SettleSome(map[object.Key]*unstructured.Unstructured{counted: live("100")[counted]}, Certificates{})
+	s.SettleSome(Left{Live: map[object.Key]*unstructured.Unstructured{counted: live("100")[counted]}}, Certificates{})
 	check("after a repair", "100", "9")
 	theirs := asLeft[counted]
 	theirs.Generation++
@@ -150,7 +152,7 @@ func TestConfirmedAt(t *testing.T) {
 		"some are not": {happens: func(s *State) {
 			s.Settle(Left{Untouched: map[object.Key]object.Fingerprint{key: {}}}, Certificates{}, at)
 		}},
-		"some are repaired": {happens: func(s *State) { s.SettleSome(live, Certificates{}) }},
+		"some are repaired": {happens: func(s *State) { s.SettleSome(Left{Live: live}, Certificates{}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -219,7 +221,7 @@ func TestEventsDuringAnOperation(t *testing.T) {
 			if all {
 				state.Settle(Left{Live: live("21", old, added)}, Certificates{}, time.Now())
 			} else {
-				state.SettleSome(live("22", some...), Certificates{})
+				state.SettleSome(Left{Live: live("22", some...)}, Certificates{})
 				for _, key := range some {
 					watches.handle(changed(key, "22"))
 				}

@@ -43,7 +43,7 @@ func (k watchKey) user() string {
 	return impersonation.User(k.account)
 }
 
-// watch is of one kind as one ServiceAccount: the metadata and, of Deployments, the
+// watch is of one kind as one ServiceAccount: the metadata and, of what has a status, the
 // status too.
 type watch struct {
 	kind     schema.GroupKind
@@ -165,10 +165,10 @@ func (w *Watches) keyOf(owner object.Owner, item object.Item, now time.Time) wat
 }
 
 // mayBeShared is false for what is never watched as the controller. It is not to ask for the
-// Secrets of others, not even in vain. Of Deployments the status is told to whoever reads that of
+// Secrets of others, not even in vain. Of Deployments and API services the status is told to whoever reads that of
 // the extension, which only the ServiceAccount may look up.
 func mayBeShared(item object.Item) bool {
-	return item.Mapping.Resource.GroupResource() != corev1.Resource("secrets") && item.Key.GroupKind != health.DeploymentKind
+	return item.Mapping.Resource.GroupResource() != corev1.Resource("secrets") && !health.HasStatus(item.Key.GroupKind)
 }
 
 // use adds an extension to a watch, which may not have begun yet. covered says that it gets

@@ -32,6 +32,9 @@ type Workload struct {
 	// Stuck says that a rollout has begun and gets no further.
 	Stuck bool
 
+	// Idle says that it is available and has no pod that serves, as one that is scaled to zero.
+	Idle bool
+
 	// Reason is why it is not available or not rolled out, or what it lacks
 	// although it is, in one line.
 	Reason string
@@ -49,29 +52,32 @@ type Workload struct {
 	Selector string
 }
 
-// DeploymentKind is the one kind whose status is read.
+// DeploymentKind is that of what runs. The status of API services is read, too.
 var DeploymentKind = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
 
 // Of gives the workloads among live objects, as they were when the objects were read.
 func Of(live map[object.Key]*unstructured.Unstructured) map[object.Key]Workload {
 	found := map[object.Key]Workload{}
-	for key, object := range live {
+	for key, obj := range live {
 		switch {
-		case object.GetDeletionTimestamp() != nil:
-			found[key] = terminating(key, object)
+		case obj.GetDeletionTimestamp() != nil:
+			found[key] = terminating(key, obj)
 		case key.GroupKind == DeploymentKind:
-			found[key] = workloadOf(key, object)
+			found[key] = typed(key, obj, OfDeployment)
+		case key.GroupKind == object.APIServiceKind:
+			found[key] = typed(key, obj, OfAPIService)
 		}
 	}
 	return found
 }
 
-func workloadOf(key object.Key, object *unstructured.Unstructured) Workload {
-	deployment := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+// typed is what there is to say of an object of the type T.
+func typed[T any](key object.Key, live *unstructured.Unstructured, of func(object.Key, *T) Workload) Workload {
+	read := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, read); err != nil {
 		return Workload{Key: key, Available: metav1.ConditionUnknown, Reason: "its status cannot be read"}
 	}
-	return OfDeployment(key, deployment)
+	return of(key, read)
 }
 
 // terminating is an object that somebody has deleted and that is still there. It
@@ -114,6 +120,7 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 	if available.Status != "" {
 		workload.Available = metav1.ConditionStatus(available.Status)
 	}
+	workload.Idle = isIdle(deployment, available)
 	lacking := lackingReplicas(deployment)
 	paused := deployment.Spec.Paused && lacking != ""
 	workload.Stuck = progressing.Status == corev1.ConditionFalse || paused
@@ -135,6 +142,10 @@ func OfDeployment(key object.Key, deployment *appsv1.Deployment) Workload {
 		workload.Selector = selectorOf(deployment)
 	}
 	return workload
+}
+
+func isIdle(deployment *appsv1.Deployment, available appsv1.DeploymentCondition) bool {
+	return available.Status == corev1.ConditionTrue && deployment.Status.AvailableReplicas == 0
 }
 
 // since is the later one of two times: when the Deployment became available or not, and

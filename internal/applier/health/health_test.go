@@ -32,7 +32,7 @@ status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplic
 metadata: {generation: 1}
 spec: {replicas: 0}
 status: {observedGeneration: 1, conditions: [{type: Available, status: "True"}]}`,
-			want: Workload{Available: metav1.ConditionTrue},
+			want: Workload{Available: metav1.ConditionTrue, Idle: true},
 		},
 		"just made": {
 			deployment: `
@@ -123,7 +123,7 @@ status:
   observedGeneration: 3
   replicas: 1
   conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]`,
-			want: Workload{Available: metav1.ConditionTrue, RollingOut: true, Reason: "0 of 1 replicas are of the new version"},
+			want: Workload{Available: metav1.ConditionTrue, RollingOut: true, Idle: true, Reason: "0 of 1 replicas are of the new version"},
 		},
 		"paused half-way": {
 			deployment: `
@@ -159,8 +159,8 @@ status: {replicas: many}`,
 			}
 			key := object.Key{GroupKind: DeploymentKind, Namespace: "ns", Name: "d"}
 			tc.want.Key = key
-			if diff := cmp.Diff(tc.want, workloadOf(key, obj)); diff != "" {
-				t.Errorf("workloadOf() (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, typed(key, obj, OfDeployment)); diff != "" {
+				t.Errorf("typed() (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -16,6 +16,10 @@ type Prospect struct {
 	Missing []permission.Rule
 	Gains   []permission.Gain
 
+	// Conflicts are the groups of API services that others serve, which is not to be seen of
+	// any object that is wanted; sorted.
+	Conflicts []object.Conflict
+
 	// Verdict is what the definitions would break.
 	Verdict preflight.Verdict
 }

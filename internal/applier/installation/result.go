@@ -57,11 +57,12 @@ type Result struct {
 }
 
 // Repaired are the objects that a repair has put back or changed, sorted by their names for
-// people. Objects that were only taken over were not changed by anybody.
+// people. Objects that were only taken over were not changed by anybody, and those that were
+// put off are new.
 func (r Result) Repaired() []object.Key {
 	var keys []object.Key
 	for _, key := range object.KeysOf(r.Changes) {
-		if r.Changes[key] != object.Unchanged && !r.Differences[key].OnlyOwners {
+		if r.Changes[key] != object.Unchanged && !r.Differences[key].OnlyOwners && !r.Differences[key].Due {
 			keys = append(keys, key)
 		}
 	}

@@ -2,10 +2,12 @@ package installation
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 )
 
@@ -29,6 +31,15 @@ type Revision struct {
 	// OperatorCondition is the name of that of the bundle, in the namespace of the
 	// installation; empty if there is none.
 	OperatorCondition string
+
+	// DependsOnCluster says that templates of a chart have looked at the cluster: they can come
+	// to something else from the same bundle and inputs.
+	DependsOnCluster bool
+}
+
+// IsMadeAs says that two revisions are of the same content, by its digest, and of the same inputs.
+func (r Revision) IsMadeAs(other Revision) bool {
+	return r.Digest != "" && r.Digest == other.Digest && r.Bundle == other.Bundle && r.Inputs == other.Inputs
 }
 
 // State is what the release records of an extension say.
@@ -39,14 +50,31 @@ type State struct {
 	// Unfinished says that a revision after the installed one was begun and has
 	// left the content somewhere between the two.
 	Unfinished bool
+
+	// HooksWait says that the hooks before the content of a revision after the installed one have not
+	// all succeeded: nothing of that was written, and it does not count as unfinished.
+	HooksWait bool
+
+	// Installing says that the hooks after the content of the first revision have not all succeeded.
+	Installing bool
+
+	// HooksDue says that not all hooks have succeeded that come after the content of what is
+	// installed. DeleteHooks says that there are some for its deletion.
+	HooksDue, DeleteHooks bool
 }
 
 // Desired is a revision with the objects that it consists of.
 type Desired struct {
 	Revision
 
-	// Objects are not changed. They carry no marks of an owner.
+	// Objects are not changed. They need no marks of an owner.
 	Objects []*unstructured.Unstructured
+
+	// Hooks run before and after that. Tests are among them.
+	Hooks []hook.Hook
+
+	// HookDeadline is how long each of them may take.
+	HookDeadline time.Duration
 
 	// Preflight is what is to be let pass of what speaks against it.
 	Preflight preflight.Policy

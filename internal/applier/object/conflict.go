@@ -24,6 +24,10 @@ type Conflict struct {
 
 	// Holder says to whom the object belongs, as far as it tells.
 	Holder Holder
+
+	// Another is the API service that is wanted, where the object is one of the same group; see
+	// [GroupConflicts]. It is zero where the object itself is wanted.
+	Another Key
 }
 
 // Error keeps to the sentence of the reference implementation, which scripts
@@ -54,18 +58,24 @@ func (e *ConflictError) Extension() string {
 func (e *ConflictError) Summary() string {
 	holder := e.Conflicts[0].Holder
 	var objects, others []string
+	var haveDefinition bool
 	for _, conflict := range e.Conflicts {
 		if name := conflict.Holder.String(); name != holder.String() {
 			others = append(others, name)
 			continue
 		}
 		objects = append(objects, conflict.Object.String())
+		haveDefinition = haveDefinition || conflict.Object.GroupKind == DefinitionKind
 	}
 	verbs := "exists already and belongs"
 	if len(objects) > 1 {
 		verbs = "exist already and belong"
 	}
-	text := fmt.Sprintf("%s %s to %s: %s", excerpt.Of(objects, maxListed), verbs, holder, holder.wayOut(e.Claimant))
+	text := fmt.Sprintf("%s %s to %s: ", excerpt.Of(objects, maxListed), verbs, holder)
+	if another := e.Conflicts[0].Another; another != (Key{}) {
+		text += fmt.Sprintf("another version of its group is wanted, %s: ", another)
+	}
+	text += holder.wayOut(e.Claimant, haveDefinition)
 	if slices.Sort(others); len(others) > 0 {
 		text += "; other objects belong to " + excerpt.Of(slices.Compact(others), maxListed)
 	}

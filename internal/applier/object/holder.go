@@ -29,6 +29,9 @@ const (
 	kindRelease        = "Helm release"
 	kindOrphaned       = "nobody since the deletion of ClusterExtension"
 	kindServiceVersion = "ClusterServiceVersion"
+
+	// kindAPIServer has no name: it registers what it serves itself.
+	kindAPIServer = "the API server"
 )
 
 // Labels with which OLM v0 says which ClusterServiceVersion brought an object.
@@ -56,6 +59,8 @@ func HolderOf(live *unstructured.Unstructured) Holder {
 		if holder.Kind != OwnerKind {
 			holder.Namespace = live.GetNamespace()
 		}
+	case live.GroupVersionKind().GroupKind() == APIServiceKind && !HasServer(live):
+		holder.Kind = kindAPIServer
 	case labels[LabelOwnerKind] == OwnerKind && labels[LabelOwnerName] != "":
 		holder.Kind, holder.Name = kindOrphaned, labels[LabelOwnerName]
 	case annotations[annotationReleaseName] != "":
@@ -72,6 +77,8 @@ func HolderOf(live *unstructured.Unstructured) Holder {
 func (h Holder) String() string {
 	name := excerpt.Line(h.Name, maxName)
 	switch {
+	case h.Kind == kindAPIServer:
+		return kindAPIServer + " itself"
 	case h.Kind != "" && h.Namespace != "":
 		return fmt.Sprintf("%s %q in namespace %q", h.Kind, name, h.Namespace)
 	case h.Kind != "":
@@ -82,14 +89,19 @@ func (h Holder) String() string {
 	return "nobody that it names"
 }
 
-// wayOut is what somebody can do so that the extension gets the object.
-func (h Holder) wayOut(claimant Owner) string {
+// wayOut is what somebody can do so that the extension gets the object. With a definition go all
+// custom resources, so that to delete one is not what to do first.
+func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
+	const loss = "; to delete it would delete all custom resources of its kind"
 	switch h.Kind {
 	case OwnerKind, kindOrphaned:
 		if text := h.waitsFor(claimant); text != "" {
 			return text
 		}
-		if h.Kind == kindOrphaned {
+		switch {
+		case h.Kind == kindOrphaned && isDefinition:
+			return "make that extension again, which takes it over, or hand it over: " + marksOf(claimant) + loss
+		case h.Kind == kindOrphaned:
 			return "make that extension again, which takes it over, or delete the object"
 		}
 		return "delete one of the two extensions"
@@ -98,7 +110,12 @@ func (h Holder) wayOut(claimant Owner) string {
 			excerpt.Line(h.Name, maxName), cmp.Or(h.Namespace, "NAMESPACE"), marksOf(claimant))
 	case kindServiceVersion:
 		return "remove its Subscription and the ClusterServiceVersion"
+	case kindAPIServer:
+		return "the API is a part of the cluster, or of a CustomResourceDefinition: delete the definitions of that group and version, if there are any"
 	case "":
+		if isDefinition {
+			return "hand it over: " + marksOf(claimant) + loss
+		}
 		return "delete the object, or hand it over: " + marksOf(claimant)
 	}
 	return "delete that owner, and the object with it"

@@ -2,6 +2,7 @@ package object
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,10 +78,46 @@ func TestHolderOf(t *testing.T) {
 			if got.String() != tc.want {
 				t.Errorf("holder = %s, want %s (%s)", got, tc.want, tc.reason)
 			}
-			if diff := cmp.Diff(tc.wantWays, got.wayOut(Owner{Name: "mine", Namespace: "ns"})); diff != "" {
+			if diff := cmp.Diff(tc.wantWays, got.wayOut(Owner{Name: "mine", Namespace: "ns"}, false)); diff != "" {
 				t.Errorf("ways out (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestDefinitionsAreHandedOver: whoever deletes one to make room loses what is stored of its kind.
+func TestDefinitionsAreHandedOver(t *testing.T) {
+	t.Parallel()
+	claimant := Owner{Name: "mine", Namespace: "ns"}
+	for name, holder := range map[string]Holder{
+		"nobody":                       {},
+		"of an extension that is gone": {Kind: kindOrphaned, Name: "k"},
+	} {
+		for _, kind := range []schema.GroupKind{DefinitionKind, {Kind: "ConfigMap"}} {
+			conflict := ConflictError{Claimant: claimant, Conflicts: []Conflict{{Object: Key{GroupKind: kind, Name: "things.test"}, Holder: holder}}}
+			got := conflict.Summary()
+			warned := strings.Contains(got, "to delete it would delete all custom resources of its kind") && strings.Contains(got, "hand it over: "+marksOf(claimant))
+			if warned != (kind == DefinitionKind) || strings.Contains(got, "delete the object") == warned {
+				t.Errorf("%s, %s: %s", name, kind, got)
+			}
+		}
+	}
+}
+
+// TestHolderOfAnAPIOfTheCluster: what the API server serves itself, it registers itself.
+func TestHolderOfAnAPIOfTheCluster(t *testing.T) {
+	t.Parallel()
+	live := fromYAML(t, "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.garden.test}\nspec: {group: garden.test}\n")
+	holder := HolderOf(live)
+	if got, want := holder.String(), "the API server itself"; got != want {
+		t.Errorf("holder = %s, want %s", got, want)
+	}
+	if got := holder.wayOut(Owner{}, false); !strings.Contains(got, "CustomResourceDefinition") {
+		t.Errorf("way out = %s", got)
+	}
+	_ = unstructured.SetNestedField(live.Object, "gardener-service", "spec", "service", "name")
+	if got, want := HolderOf(live).String(), "nobody that it names"; got != want {
+		t.Errorf("holder = %s, want %s", got, want)
 	}
 }
 

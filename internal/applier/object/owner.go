@@ -23,8 +23,9 @@ type Owner struct {
 	ServiceAccount string
 
 	// Package is what the extension installs. Records of an earlier extension of the
-	// same name are taken over only if they are of the same package.
-	Package string
+	// same name are taken over only if they are of the same package. It is empty while it is
+	// not known yet, of an image that a spec names: then only those of Image are.
+	Package, Image string
 
 	// Held says that the extension is being deleted, and that its content is looked after
 	// until its uninstall policy lets it go.

@@ -41,8 +41,8 @@ type Trial struct {
 	// Untried says why the API server has not judged the change; empty if it has.
 	Untried Untried
 
-	// Err says why there could be no such change. It is what the API server says, or that
-	// the caller could not find out.
+	// Err says why there could be no such change. It is what the API server says, as
+	// [WithoutValues] tells it, or that the caller could not find out.
 	Err error
 }
 

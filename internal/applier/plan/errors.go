@@ -19,13 +19,19 @@ type ObjectsError struct {
 type ObjectFailure struct {
 	Action string
 	Object object.Key
-	Err    error
+
+	// Err can have values of the object in it, see [ObjectFailure.Refusal].
+	Err error
 }
+
+// Refusal is what went wrong, without values of the object: it gets into statuses, events and
+// logs, which more people may read than the object.
+func (f ObjectFailure) Refusal() error { return object.WithoutValues(f.Object.GroupKind, f.Err) }
 
 func (e *ObjectsError) Error() string {
 	lines := make([]string, 0, len(e.Failures))
 	for _, failure := range e.Failures {
-		lines = append(lines, fmt.Sprintf("%s %s: %v", failure.Action, failure.Object, failure.Err))
+		lines = append(lines, fmt.Sprintf("%s %s: %v", failure.Action, failure.Object, failure.Refusal()))
 	}
 	return strings.Join(lines, "; ")
 }
@@ -33,7 +39,7 @@ func (e *ObjectsError) Error() string {
 // Summary has the first failure and how many objects there are besides.
 func (e *ObjectsError) Summary() string {
 	first := e.Failures[0]
-	text := excerpt.Line(fmt.Sprintf("%s %s: %s", first.Action, first.Object, toThePoint(first.Err)), maxFailure)
+	text := excerpt.Line(fmt.Sprintf("%s %s: %s", first.Action, first.Object, toThePoint(first.Refusal())), maxFailure)
 	if more := len(e.Failures) - 1; more > 0 {
 		text += fmt.Sprintf("; so it is with %d more objects", more)
 	}
@@ -54,11 +60,11 @@ func toThePoint(err error) string {
 // maxFailure bounds what a summary says of one object, in bytes.
 const maxFailure = 320
 
-// Unwrap gives the errors of the API server.
+// Unwrap gives the errors of the API server, as [ObjectFailure.Refusal] has them.
 func (e *ObjectsError) Unwrap() []error {
 	errs := make([]error, 0, len(e.Failures))
 	for _, failure := range e.Failures {
-		errs = append(errs, failure.Err)
+		errs = append(errs, failure.Refusal())
 	}
 	return errs
 }

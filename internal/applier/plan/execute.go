@@ -54,12 +54,14 @@ func newExecutor(writer writer) *Executor {
 		Left: drift.Left{
 			Live:      map[object.Key]*unstructured.Unstructured{},
 			Untouched: map[object.Key]object.Fingerprint{},
+			PutOff:    map[object.Key][]object.Key{},
 		},
 	}}
 }
 
 // Execute writes wave by wave. It stops after a wave in which a write has failed. Objects
-// that the revision dropped are deleted last.
+// that the revision dropped are deleted last. API services that there are not yet, or that lead
+// to another Service, are left to [Executor.Register].
 func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 	for _, wave := range wavesOf(plan.Steps) {
 		if failures := eachStep(ctx, wave, e.write, "applying"); len(failures) > 0 {
@@ -71,12 +73,23 @@ func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 
 // prune deletes what the revision has dropped. The guard is asked once for as many objects
 // as are deleted at a time. That their versions were known before is what makes it enough:
-// see [Guard.askAgain].
+// see [Guard.askAgain]. API services are gone before anything that may serve them.
 func (e *Executor) prune(ctx context.Context, plan *Plan) error {
-	dropped := make([]*Step, 0, len(plan.prune))
+	var registrations, others []*Step
 	for i := range plan.prune {
-		dropped = append(dropped, &plan.prune[i])
+		if s := &plan.prune[i]; s.Key.GroupKind == object.APIServiceKind {
+			registrations = append(registrations, s)
+		} else {
+			others = append(others, s)
+		}
 	}
+	if err := e.removeAll(ctx, registrations); err != nil {
+		return err
+	}
+	return e.removeAll(ctx, others)
+}
+
+func (e *Executor) removeAll(ctx context.Context, dropped []*Step) error {
 	var failures []ObjectFailure
 	for batch := range slices.Chunk(dropped, parallel) {
 		if err := e.writer.askAgain(ctx); err != nil {
@@ -102,10 +115,32 @@ func wavesOf(steps []Step) [][]*Step {
 }
 
 func (e *Executor) write(ctx context.Context, s *Step) error {
-	if s.state == untouched {
+	switch {
+	case s.state == untouched:
 		e.leave(s)
 		return nil
+	case s.awaitsServer():
+		return e.leaveToRegister(ctx, s)
+	default:
+		return e.writeNow(ctx, s)
 	}
+}
+
+// leaveToRegister notes an API service as it is, if there is one: how it is may be known from
+// the last revision alone.
+func (e *Executor) leaveToRegister(ctx context.Context, s *Step) error {
+	if s.state == cached {
+		if err := e.writer.reread(ctx, s); err != nil {
+			return err
+		}
+	}
+	if s.state != absent {
+		e.note(s.Key, object.Unchanged, s.Live)
+	}
+	return nil
+}
+
+func (e *Executor) writeNow(ctx context.Context, s *Step) error {
 	live, err := e.writer.write(ctx, s)
 	if err != nil {
 		e.fail(err)
@@ -166,13 +201,13 @@ func isRefusal(err error) bool {
 }
 
 // Leave notes the objects of a plan as they were read, and writes nothing. It reports whether
-// all of them are there.
+// all of them are there, but for API services that are not registered.
 func (e *Executor) Leave(plan *Plan) (all bool) {
 	all = true
 	for i := range plan.Steps {
 		s := &plan.Steps[i]
 		if s.state == absent {
-			all = false
+			all = all && s.awaitsServer()
 			continue
 		}
 		e.note(s.Key, object.Unchanged, s.Live)
@@ -197,7 +232,7 @@ func (e *Executor) note(key object.Key, change object.Change, live *unstructured
 	}
 }
 
-// LiveOf gives the objects as the execution found or left them.
+// LiveOf gives the objects as the execution found or left them; nil for what there is not.
 func (e *Executor) LiveOf(steps []*Step) []*unstructured.Unstructured {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -242,16 +277,18 @@ func (e *Executor) complete(key object.Key, live *unstructured.Unstructured, pat
 	e.Progress.Left.Live[key] = live
 }
 
-// Repaired are the objects that were put back, with what was not as it should be. There is
+// Repaired are the objects that were put back, with what was not as it should be. Those that
+// were put off are said to be due. There is
 // no difference in those to which only something for certificates was written. If it is not
 // the first look of the process at the extension, its objects were its own before: a missing
 // owner is then a difference as any other.
-func (e *Executor) Repaired(isFirst bool) map[object.Key]object.Difference {
+func (e *Executor) Repaired(isFirst bool, wasPutOff func(object.Key) bool) map[object.Key]object.Difference {
 	found := map[object.Key]object.Difference{}
 	for key, change := range e.Progress.Changes {
 		if change == object.Created || change == object.Updated {
 			difference := e.Progress.Written[key]
 			difference.OnlyOwners = difference.OnlyOwners && isFirst
+			difference.Due = wasPutOff(key)
 			found[key] = difference
 		}
 	}

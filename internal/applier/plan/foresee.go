@@ -4,10 +4,8 @@ import (
 	"context"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,7 +37,7 @@ func (p *Planner) Foresee(ctx context.Context, plan *Plan) []object.Trial {
 		return p.foresee(ctx, plan, s, trials[s.Key])
 	}, "trying")
 	for _, failure := range failures {
-		trials[failure.Object].Err = failure.Err
+		trials[failure.Object].Err = failure.Refusal()
 	}
 	var found []object.Trial
 	for key, trial := range trials {
@@ -55,7 +53,7 @@ func (p *Planner) Foresee(ctx context.Context, plan *Plan) []object.Trial {
 func (p *Planner) foreseeRemoval(ctx context.Context, s *Step, trial *object.Trial) error {
 	err := p.read(ctx, s)
 	switch {
-	case isLackOfRights(err):
+	case object.IsLackOfRights(err):
 		trial.Unread, trial.Untried, trial.Change, trial.Live = true, object.UntriedForbidden, object.Deleted, s.Object
 		return nil
 	case err != nil:
@@ -69,7 +67,7 @@ func (p *Planner) foreseeRemoval(ctx context.Context, s *Step, trial *object.Tri
 func (p *Planner) foresee(ctx context.Context, plan *Plan, s *Step, trial *object.Trial) error {
 	err := p.read(ctx, s)
 	switch {
-	case isLackOfRights(err):
+	case object.IsLackOfRights(err):
 		trial.Unread, err = true, nil
 		p.guessLive(s)
 	case err != nil:
@@ -130,7 +128,7 @@ func (p *Planner) try(ctx context.Context, s *Step, trial *object.Trial) error {
 	switch {
 	case isInconclusive(err):
 		trial.Untried = object.UntriedInconclusive
-	case isLackOfRights(err):
+	case object.IsLackOfRights(err):
 		trial.Untried = object.UntriedForbidden
 	case err != nil:
 		return err
@@ -195,14 +193,4 @@ func hasNodePort(service *unstructured.Unstructured, number any) bool {
 		port, _ := item.(map[string]any)
 		return number != nil && port["nodePort"] == number
 	})
-}
-
-// lacks are the words in which the API server refuses a request because of who makes it.
-// Those of admission, such as quotas and policies, have the same reason, and are about the
-// object.
-var lacks = regexp.MustCompile(`User ".*" cannot |attempting to grant RBAC permissions not currently held|cannot set blockOwnerDeletion`)
-
-// isLackOfRights says that the caller may not do what the ServiceAccount may be allowed to.
-func isLackOfRights(err error) bool {
-	return apierrors.IsForbidden(err) && lacks.MatchString(err.Error())
 }

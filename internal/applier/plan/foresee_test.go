@@ -1,37 +1,11 @@
 package plan
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-func TestIsLackOfRights(t *testing.T) {
-	t.Parallel()
-	forbidden := func(text string) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "r", errors.New(text))
-	}
-	for text, test := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"nothing":        {nil, false},
-		"a right":        {forbidden(`User "u" cannot patch resource "roles" in API group "" in the namespace "ns"`), true},
-		"an escalation":  {forbidden("user \"u\" (groups=[\"g\"]) is attempting to grant RBAC permissions not currently held:\n{}"), true},
-		"a finalizer":    {forbidden("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: no"), true},
-		"a quota":        {forbidden("exceeded quota: q, requested: 1, used: 1, limited: 1"), false},
-		"a policy":       {forbidden(`ValidatingAdmissionPolicy "p" with binding "b" denied request: no`), false},
-		"something else": {errors.New(`User "u" cannot patch`), false},
-	} {
-		if got := isLackOfRights(test.err); got != test.want {
-			t.Errorf("%s: %t, want %t", text, got, test.want)
-		}
-	}
-}
 
 func TestIsStoredSame(t *testing.T) {
 	t.Parallel()

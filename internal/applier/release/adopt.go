@@ -8,13 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
 )
 
 // adopt makes the extension the owner of orphaned records. An earlier extension of the name
 // has left them when it was deleted without its content, or when the cluster was restored
 // from a backup. All of them are adopted or none: only if they are about the same package
 // in the same namespace. If not, they stay as they are, and the revisions of the extension
-// get other numbers.
+// get higher numbers: the next process may know which package a named image is of, and adopt
+// them.
 //
 // A process that ends in between leaves some records without an owner, or chunks of a
 // revision whose index is adopted. The next process adopts the rest.
@@ -124,5 +126,11 @@ func namesOwner(manifest string, owner object.Owner) bool {
 }
 
 func isReleaseOf(owner object.Owner, rel *release.Release) bool {
-	return rel.Namespace == owner.Namespace && revisionFrom(rel).Bundle.Package == owner.Package
+	left := revisionFrom(rel)
+	isSame := left.Bundle.Package == owner.Package
+	if owner.Package == "" {
+		named := imageref.Digest(owner.Image).String()
+		isSame = owner.Image != "" && left.Image == owner.Image || named != "" && left.Digest == named
+	}
+	return rel.Namespace == owner.Namespace && isSame
 }

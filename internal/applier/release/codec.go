@@ -36,7 +36,7 @@ const (
 	maxRecordValues = 1 << 18
 	maxRecordDepth  = 100
 
-	// maxManifestValues and maxManifestDepth bound the objects of a release. A bundle
+	// maxManifestValues and maxManifestDepth bound the objects of a release, hooks among them. A bundle
 	// has half as many values, and is not as deep: see the bounds of package bundle.
 	maxManifestValues = 1 << 20
 	maxManifestDepth  = 210
@@ -44,6 +44,10 @@ const (
 	// maxManifestYAML bounds what is not JSON in a manifest, in bytes. Neither we nor the
 	// reference implementation write such.
 	maxManifestYAML = 2 << 20
+
+	// maxRecordHooks bounds the hooks of a release. A chart has half as many: see the bounds of
+	// package bundle. All bounds are for their manifests and that of the objects together.
+	maxRecordHooks = 200
 )
 
 // payload is the stored form of a release: Helm's own, and the labels that

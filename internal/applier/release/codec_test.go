@@ -210,9 +210,9 @@ func TestRevisionsAreRemembered(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			labels := labelsOf(installation.Revision{Image: tc.image, Digest: tc.digest, OperatorCondition: "p.v1"})
+			labels := labelsOf(installation.Revision{Image: tc.image, Digest: tc.digest, OperatorCondition: "p.v1", DependsOnCluster: true})
 			maps.Copy(labels, tc.change)
-			want := installation.Revision{Image: labels[labelBundleReference], Digest: tc.want, OperatorCondition: "p.v1"}
+			want := installation.Revision{Image: labels[labelBundleReference], Digest: tc.want, OperatorCondition: "p.v1", DependsOnCluster: true}
 			if diff := cmp.Diff(want, revisionFrom(&release.Release{Labels: labels})); diff != "" {
 				t.Errorf("revision (-want +got): %s\n%s", tc.reason, diff)
 			}

@@ -20,6 +20,9 @@ type storageDriver struct {
 	// superseded is to be stored together with its successor.
 	superseded *release.Release
 
+	// paused says that the write has ended for hooks: the record stays pending.
+	paused bool
+
 	// failed is the first write that failed. Helm only logs a failure of its
 	// last write and calls the operation a success.
 	failed error
@@ -36,16 +39,21 @@ func (d *storageDriver) note(err error) error {
 	return err
 }
 
-// Create gives a revision the next number that no other extension has a record of;
-// Helm knows only those of this one.
+// Create gives a revision a number above all that somebody has a record of; Helm knows only
+// those of this extension.
 func (d *storageDriver) Create(_ string, rel *release.Release) error {
-	rel.Version = free(d.history.usedRevisions, rel.Version)
+	for used := range d.history.usedRevisions {
+		rel.Version = max(rel.Version, used+1)
+	}
 	return d.note(d.history.create(d.ctx, rel))
 }
 
 // Update keeps back the revision that Helm supersedes until its successor is deployed,
 // which Helm says next.
 func (d *storageDriver) Update(_ string, rel *release.Release) error {
+	if d.paused {
+		return nil
+	}
 	if err := d.noteLastApplied(rel); err != nil {
 		return d.note(err)
 	}
@@ -72,6 +80,7 @@ func (d *storageDriver) noteLastApplied(rel *release.Release) error {
 			return err
 		}
 		rel.Labels[labelLastApplied] = text
+		return noteHooks(rel)
 	}
 	return nil
 }

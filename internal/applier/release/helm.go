@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
 // Content is the content of an extension as Helm asks for it.
@@ -40,26 +42,44 @@ type Object struct {
 
 // Operation is one install or upgrade.
 type Operation struct {
-	history *History
-	chart   *chart.Chart
-	labels  map[string]string
+	history  *History
+	revision installation.Revision
+	chart    *chart.Chart
+	hooks    []hook.Hook
+
+	// labels are those of the record.
+	labels map[string]string
 }
 
-// NewOperation wraps the objects of a revision for Helm. Annotations go into the
-// metadata of the chart.
-func (h *History) NewOperation(revision installation.Revision, objects []*unstructured.Unstructured, annotations map[string]string) (*Operation, error) {
-	chart, err := chartOf(objects, annotations)
-	return &Operation{history: h, chart: chart, labels: labelsOf(revision)}, err
+// NewOperation wraps the objects of a revision and its hooks for Helm, which tells them apart by
+// their annotations. Annotations go into the metadata of the chart.
+func (h *History) NewOperation(revision installation.Revision, objects []*unstructured.Unstructured, hooks []hook.Hook, annotations map[string]string) (*Operation, error) {
+	all := slices.Clone(objects)
+	for _, one := range hooks {
+		all = append(all, one.Object)
+	}
+	chart, err := chartOf(all, annotations)
+	if err != nil {
+		return nil, err
+	}
+	return &Operation{history: h, revision: revision, chart: chart, hooks: hooks}, nil
 }
 
 // Run hands the operation to Helm. Helm stores a pending record, asks for the write, and
 // then marks the record as deployed, or as failed if the write fails half-way. The next
-// operation goes on from there.
+// operation goes on from there. The record stays pending if hooks before the content have not all
+// succeeded: with [*installation.HookUnderwayError] and [*installation.HookFailedError].
 func (o *Operation) Run(ctx context.Context, content Content) error {
+	o.labels = labelsOf(o.revision)
+	var err error
+	if o.labels[labelHooks], err = o.history.firstProgress(ctx, o.revision, o.hooks); err != nil {
+		return err
+	}
 	// When its context ends, Helm returns without waiting for what it has started. So it
 	// gets one that does not end. The engine and the driver end with ctx, and Helm with them.
 	helmCtx := context.WithoutCancel(ctx)
 	driver := &storageDriver{ctx: ctx, history: o.history, content: content}
+	content = pausing{Content: content, driver: driver}
 	config := &action.Configuration{
 		Releases:     storage.Init(driver),
 		KubeClient:   &engine{ctx: ctx, content: content},
@@ -70,6 +90,20 @@ func (o *Operation) Run(ctx context.Context, content Content) error {
 		return err
 	}
 	return driver.failed
+}
+
+// pausing tells the driver of hooks that have not all succeeded.
+type pausing struct {
+	Content
+
+	driver *storageDriver
+}
+
+// Write implements [Content].
+func (p pausing) Write(ctx context.Context) error {
+	err := p.Content.Write(ctx)
+	p.driver.paused = installation.IsHook(err)
+	return err
 }
 
 func (o *Operation) act(ctx context.Context, config *action.Configuration) error {
@@ -105,6 +139,7 @@ func (o *Operation) act(ctx context.Context, config *action.Configuration) error
 func chartOf(objects []*unstructured.Unstructured, annotations map[string]string) (*chart.Chart, error) {
 	result := &chart.Chart{Metadata: &chart.Metadata{Annotations: annotations}}
 	bounds := jsonBounds{values: maxManifestValues, depth: maxManifestDepth}
+	named := map[string]bool{}
 	for _, object := range objects {
 		data, err := json.Marshal(object.Object)
 		if err != nil {
@@ -115,6 +150,10 @@ func chartOf(objects []*unstructured.Unstructured, annotations map[string]string
 		}
 		sum := sha256.Sum256(data)
 		name := "object-" + hex.EncodeToString(sum[:8]) + ".json"
+		if named[name] {
+			continue // a hook that is there twice
+		}
+		named[name] = true
 		result.Files = append(result.Files, &chart.File{Name: name, Data: data})
 		result.Templates = append(result.Templates, &chart.File{
 			Name: path.Join("templates", name),

@@ -279,7 +279,7 @@ func (h *History) triedObjects(
 // objectsIn are those of one revision.
 func (h *History) objectsIn(ctx context.Context, e *entry) ([]*unstructured.Unstructured, error) {
 	rel, err := h.read(ctx, e)
-	if err != nil {
+	if err != nil || hasNoContent(rel) {
 		return nil, err
 	}
 	return objectsOf(rel.Manifest)

@@ -15,7 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 )
 
 func objectFrom(t *testing.T, text string) *unstructured.Unstructured {
@@ -226,6 +228,50 @@ func TestTriedRevisionsAreReadOneAtATime(t *testing.T) { //nolint:paralleltest /
 	}
 	if remembered == 0 || remembered > tried*1000 {
 		t.Errorf("%d bytes are remembered", remembered)
+	}
+}
+
+// TestObjectsOf: those of the newest revision are what is to be applied anew, if it is the one that
+// is asked for, whether it has succeeded or not.
+func TestObjectsOf(t *testing.T) {
+	t.Parallel()
+	const manifest = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"ns"}}`
+	asked := installation.Revision{
+		Bundle: bundle.Identity{Package: "p", Name: "p.v1", Version: "1.0.0"},
+		Image:  "registry.test/p:v1",
+		Digest: "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae", Inputs: "i",
+		DependsOnCluster: true,
+	}
+	other := func(change func(*installation.Revision)) installation.Revision {
+		changed := asked
+		change(&changed)
+		return changed
+	}
+	h := historyOf(t, fake.NewClientset(), manifest)
+	if objects, err := h.ObjectsOf(t.Context(), installation.Revision{}); err != nil || objects.Objects != nil {
+		t.Errorf("of a revision without a digest: %d objects, error %v", len(objects.Objects), err)
+	}
+	if err := h.create(t.Context(), &release.Release{
+		Name: "x", Version: 2, Info: &release.Info{Status: release.StatusFailed}, Manifest: manifest,
+		Labels: labelsOf(asked),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		revision installation.Revision
+		want     int
+	}{
+		"the same": {asked, 1},
+		"before it is known what its templates do": {other(func(r *installation.Revision) { r.DependsOnCluster = false }), 1},
+
+		"by a new name": {other(func(r *installation.Revision) { r.Image = "elsewhere" }), 1},
+		"other content": {other(func(r *installation.Revision) { r.Digest = "sha256:0" }), 0},
+		"other inputs":  {other(func(r *installation.Revision) { r.Inputs = "j" }), 0},
+		"other bundle":  {other(func(r *installation.Revision) { r.Bundle.Version = "1.0.1" }), 0},
+	} {
+		if objects, err := h.ObjectsOf(t.Context(), test.revision); err != nil || len(objects.Objects) != test.want || (objects.Lookups == bundle.LookupsMade) != (test.want > 0) {
+			t.Errorf("%s: %d objects, error %v, want %d", name, len(objects.Objects), err, test.want)
+		}
 	}
 }
 

@@ -9,20 +9,41 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
 // State says what is installed.
 func (h *History) State(ctx context.Context) (installation.State, error) {
 	installed, err := h.installedRelease(ctx)
-	if err != nil || installed == nil {
-		return installation.State{Unfinished: len(h.entries) > 0}, err
+	if err != nil {
+		return installation.State{}, err
 	}
-	revision := revisionFrom(installed)
-	last := h.entries[len(h.entries)-1]
-	return installation.State{
-		Installed:  &revision,
-		Unfinished: last.revision != installed.Version || last.status != release.StatusDeployed,
-	}, nil
+	state := installation.State{Unfinished: len(h.entries) > 0}
+	if installed != nil {
+		revision := revisionFrom(installed)
+		last := h.entries[len(h.entries)-1]
+		state.Installed = &revision
+		state.Unfinished = last.revision != installed.Version || last.status != release.StatusDeployed
+		addHooks(&state, installed)
+	}
+	if !state.Unfinished {
+		return state, nil
+	}
+	waiting, err := h.WaitingHooks(ctx)
+	if waiting != nil && installed != nil {
+		state.Unfinished, state.HooksWait = false, true
+	}
+	return state, err
+}
+
+// addHooks says what there is to run of what is installed. Hooks that cannot be read are among it: whoever
+// runs them fails, and what is installed is known all the same.
+func addHooks(state *installation.State, installed *release.Release) {
+	hooks, err := hooksOf(installed)
+	due, dueErr := hooksAfter(installed)
+	state.HooksDue, state.Installing = dueErr != nil || due != nil, isInstalling(installed)
+	state.DeleteHooks = err != nil || len(hook.At(hook.PreDelete, hooks))+len(hook.At(hook.PostDelete, hooks)) > 0
 }
 
 // Begun is the newest revision if its write has not succeeded; nil otherwise.
@@ -39,6 +60,32 @@ func (h *History) Begun(ctx context.Context) (*installation.Revision, error) {
 		return nil, err
 	}
 	return new(revisionFrom(rel)), nil
+}
+
+// ObjectsOf gives the objects of a revision, and those of its hooks, if it is the newest, whether its
+// write has succeeded or not; nil otherwise. Objects carry the marks of their owner.
+func (h *History) ObjectsOf(ctx context.Context, revision installation.Revision) (bundle.Rendered, error) {
+	if len(h.entries) == 0 {
+		return bundle.Rendered{}, nil
+	}
+	rel, err := h.read(ctx, &h.entries[len(h.entries)-1])
+	if err != nil {
+		return bundle.Rendered{}, err
+	}
+	recorded := revisionFrom(rel)
+	if !recorded.IsMadeAs(revision) {
+		return bundle.Rendered{}, nil
+	}
+	objects, err := objectsOf(rel.Manifest)
+	if err != nil {
+		return bundle.Rendered{}, err
+	}
+	hooks, err := hooksOf(rel)
+	rendered := bundle.Rendered{Objects: objects, Hooks: hooks}
+	if recorded.DependsOnCluster {
+		rendered.Lookups = bundle.LookupsMade
+	}
+	return rendered, err
 }
 
 // Installed is the revision whose content is on the cluster, with its objects.

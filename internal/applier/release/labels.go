@@ -11,7 +11,7 @@ import (
 )
 
 // Labels inside a release record: how what is installed is remembered. All but
-// the last four are those of the reference implementation.
+// the last six are those of the reference implementation.
 const (
 	labelBundleName      = "olm.operatorframework.io/bundle-name"
 	labelPackageName     = "olm.operatorframework.io/package-name"
@@ -21,6 +21,8 @@ const (
 	labelBundleResolved  = "olm.operatorframework.io/bundle-resolved-reference"
 	labelInputs          = "olm.operatorframework.io/inputs"
 	labelCondition       = "olm.operatorframework.io/operator-condition"
+	labelLookups         = "olm.operatorframework.io/depends-on-cluster"
+	labelHooks           = "olm.operatorframework.io/hooks"
 	labelLastApplied     = "olm.operatorframework.io/traces"
 )
 
@@ -39,8 +41,18 @@ func labelsOf(revision installation.Revision) map[string]string {
 		labelBundleResolved:  resolved(revision.Image, revision.Digest),
 		labelInputs:          revision.Inputs,
 		labelCondition:       revision.OperatorCondition,
+		labelLookups:         lookupsLabel(revision),
+		labelHooks:           "", // known when it is recorded
 		labelLastApplied:     "", // known when the revision is complete
 	}
+}
+
+// lookupsLabel is empty for what was rendered from the bundle and its inputs alone.
+func lookupsLabel(revision installation.Revision) string {
+	if revision.DependsOnCluster {
+		return "true"
+	}
+	return ""
 }
 
 // resolved is a reference with the digest that it stood for. The reference is
@@ -80,5 +92,6 @@ func revisionFrom(rel *release.Release) installation.Revision {
 		Inputs: rel.Labels[labelInputs],
 
 		OperatorCondition: rel.Labels[labelCondition],
+		DependsOnCluster:  rel.Labels[labelLookups] != "",
 	}
 }

@@ -17,22 +17,24 @@ import (
 // documents, most of which are JSON, or JSON values one after the other, as the
 // reference implementation writes them. How much of it is read is bounded.
 func objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	bounds := manifestBounds{json: jsonBounds{values: maxManifestValues, depth: maxManifestDepth}, yaml: maxManifestYAML}
+	bounds := newManifestBounds()
+	return bounds.objectsOf(manifest)
+}
+
+// documentsOf calls do with each document of a manifest.
+func documentsOf(manifest string, do func(document []byte) error) error {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 	for {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return objects, nil
+			return nil
+		}
+		if err == nil {
+			err = do(withoutComments(document))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
+			return fmt.Errorf("reading the manifest of a release: %w", err)
 		}
-		some, err := bounds.objectsIn(withoutComments(document))
-		if err != nil {
-			return nil, fmt.Errorf("reading the manifest of a release: %w", err)
-		}
-		objects = append(objects, some...)
 	}
 }
 
@@ -46,14 +48,40 @@ func withoutComments(document []byte) []byte {
 	}
 }
 
-// manifestBounds is what may yet be read of a manifest.
+// manifestBounds is what may yet be read of the manifests of a release.
 type manifestBounds struct {
 	json jsonBounds
 	yaml int // bytes
 }
 
-// objectsIn spares JSON the YAML parser, which is many times slower.
-func (b *manifestBounds) objectsIn(document []byte) ([]*unstructured.Unstructured, error) {
+func newManifestBounds() manifestBounds {
+	return manifestBounds{json: jsonBounds{values: maxManifestValues, depth: maxManifestDepth}, yaml: maxManifestYAML}
+}
+
+// count takes what a manifest has off what may yet be read, without reading it.
+func (b *manifestBounds) count(manifest string) error {
+	return documentsOf(manifest, func(document []byte) error {
+		_, err := b.take(document)
+		return err
+	})
+}
+
+func (b *manifestBounds) objectsOf(manifest string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	err := documentsOf(manifest, func(document []byte) error {
+		some, err := b.objectsIn(document)
+		objects = append(objects, some...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return objects, nil
+}
+
+// take gives the JSON of a document, if that may be read; nil for none. It spares JSON the YAML
+// parser, which is many times slower.
+func (b *manifestBounds) take(document []byte) ([]byte, error) {
 	if !bytes.HasPrefix(document, []byte("{")) {
 		if b.yaml -= len(document); b.yaml < 0 {
 			return nil, fmt.Errorf("more than %d bytes that are not JSON", maxManifestYAML)
@@ -63,7 +91,12 @@ func (b *manifestBounds) objectsIn(document []byte) ([]*unstructured.Unstructure
 			return nil, err
 		}
 	}
-	if err := b.json.check(document); err != nil {
+	return document, b.json.check(document)
+}
+
+func (b *manifestBounds) objectsIn(document []byte) ([]*unstructured.Unstructured, error) {
+	document, err := b.take(document)
+	if err != nil {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured

@@ -86,3 +86,35 @@ func TestAreOrphaned(t *testing.T) {
 		})
 	}
 }
+
+// TestIsReleaseOf has records of package p and one image.
+func TestIsReleaseOf(t *testing.T) {
+	t.Parallel()
+	const tag, digest = "registry.test/p:v1", "sha256:1111111111111111111111111111111111111111111111111111111111111111"
+	left := &release.Release{Namespace: "ns", Labels: map[string]string{
+		labelPackageName: "p", labelBundleReference: tag, labelBundleResolved: tag + "@" + digest,
+	}}
+	for name, test := range map[string]struct {
+		owner object.Owner
+		want  bool
+	}{
+		"the package":                         {object.Owner{Namespace: "ns", Package: "p"}, true},
+		"the package, by another image":       {object.Owner{Namespace: "ns", Package: "p", Image: "registry.test/p:v2"}, true},
+		"another package":                     {object.Owner{Namespace: "ns", Package: "q"}, false},
+		"another package by the image":        {object.Owner{Namespace: "ns", Package: "q", Image: tag}, false},
+		"another namespace":                   {object.Owner{Namespace: "other", Package: "p"}, false},
+		"nothing is known":                    {object.Owner{Namespace: "ns"}, false},
+		"the image":                           {object.Owner{Namespace: "ns", Image: tag}, true},
+		"the image by its digest":             {object.Owner{Namespace: "ns", Image: "mirror.test/p@" + digest}, true},
+		"another image":                       {object.Owner{Namespace: "ns", Image: "registry.test/p:v2"}, false},
+		"another image by its digest":         {object.Owner{Namespace: "ns", Image: "registry.test/p@sha256:2222222222222222222222222222222222222222222222222222222222222222"}, false},
+		"the image, but in another namespace": {object.Owner{Namespace: "other", Image: tag}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := isReleaseOf(test.owner, left); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -5,22 +5,28 @@ import (
 	"net/http"
 
 	"helm.sh/helm/v3/pkg/release"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
 // Recorded gives the objects that the release records of an extension say may be on
 // the cluster: those of what is installed, and of each revision that was tried after
-// it: each as the last of these has it. It reads, once, as whoever config is, for a process that applies nothing.
-func Recorded(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) ([]*unstructured.Unstructured, error) {
+// it: each as the last of these has it. Hooks are those of what is installed. It reads, once, as whoever config is, for a process that applies nothing.
+func Recorded(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) (bundle.Rendered, error) {
 	history, err := recordedHistory(ctx, config, through, systemNamespace, owner)
 	if err != nil {
-		return nil, err
+		return bundle.Rendered{}, err
 	}
-	return history.Objects(ctx, every)
+	objects, err := history.Objects(ctx, every)
+	if err != nil {
+		return bundle.Rendered{}, err
+	}
+	hooks, err := history.InstalledHooks(ctx)
+	return bundle.Rendered{Objects: objects, Hooks: hooks}, err
 }
 
 func recordedHistory(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) (*History, error) {
@@ -29,6 +35,85 @@ func recordedHistory(ctx context.Context, config *rest.Config, through *http.Cli
 		return nil, err
 	}
 	return loadHistory(ctx, records.records(owner))
+}
+
+// Standing is how far an extension has come toward a revision.
+type Standing struct {
+	// IsInstalled says that it is what is installed, and that nothing of another one was written
+	// after it.
+	IsInstalled bool
+
+	// Content is that of the revision if it is installed so, or the newest that is recorded,
+	// finished or not; empty otherwise.
+	Content bundle.Rendered
+
+	// Hooks are those that are due of it: before its content if that is not written, and after it
+	// if it is; nil for none.
+	Hooks *Hooks
+}
+
+// Toward gives how far an extension has come toward a revision. It reads, once, as [Recorded]
+// does.
+func Toward(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner, revision installation.Revision) (Standing, error) {
+	history, err := recordedHistory(ctx, config, through, systemNamespace, owner)
+	if err != nil {
+		return Standing{}, err
+	}
+	return history.toward(ctx, revision)
+}
+
+func (h *History) toward(ctx context.Context, revision installation.Revision) (Standing, error) {
+	state, err := h.State(ctx)
+	if err != nil {
+		return Standing{}, err
+	}
+	if state.Installed == nil || state.Unfinished || !state.Installed.IsMadeAs(revision) {
+		var found Standing
+		if found.Content, err = h.ObjectsOf(ctx, revision); err != nil {
+			return Standing{}, err
+		}
+		found.Hooks, err = h.BegunHooks(ctx, revision)
+		return found, err
+	}
+	found := Standing{IsInstalled: true}
+	rel, err := h.installedRelease(ctx)
+	if err != nil {
+		return Standing{}, err
+	}
+	if found.Content.Objects, err = objectsOf(rel.Manifest); err != nil {
+		return Standing{}, err
+	}
+	if found.Content.Hooks, err = hooksOf(rel); err != nil {
+		return Standing{}, err
+	}
+	found.Hooks, err = h.HooksAfter(ctx)
+	return found, err
+}
+
+// Deletion gives the hooks of what is installed, and how far those of its deletion have come; nil
+// before they have begun. It reads, once, as [Recorded] does.
+func Deletion(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) ([]hook.Hook, *hook.Progress, error) {
+	history, err := recordedHistory(ctx, config, through, systemNamespace, owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	return history.deletion(ctx)
+}
+
+func (h *History) deletion(ctx context.Context) ([]hook.Hook, *hook.Progress, error) {
+	rel, err := h.installedRelease(ctx)
+	if err != nil || rel == nil {
+		return nil, nil, err
+	}
+	hooks, err := hooksOf(rel)
+	if err != nil {
+		return nil, nil, err
+	}
+	progress, err := hook.Decode(rel.Labels[labelHooks])
+	if err != nil || progress == nil || progress.Operation != hook.Delete {
+		return hooks, nil, err
+	}
+	return hooks, progress, nil
 }
 
 // Recording is what a release record says of a revision.

@@ -58,25 +58,34 @@ func DefinitionOf(mapper meta.RESTMapper, name string) Definition {
 // Owned are the definitions that an extension owns, sorted by their names.
 func Owned(ctx context.Context, client metadata.Interface, mapper meta.RESTMapper, owner object.Owner) ([]Definition, error) {
 	var owned []Definition
+	err := EachOf(ctx, client, DefinitionResource, func(found *metav1.PartialObjectMetadata) {
+		if owner.IsOwnerOf(found) {
+			one := DefinitionOf(mapper, found.Name)
+			one.Shared = owner.SharesWithOthers(found)
+			owned = append(owned, one)
+		}
+	})
+	slices.SortFunc(owned, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
+	return owned, err
+}
+
+// EachOf lists the metadata of all objects of a kind in pages, of which it keeps none. It fails
+// if there are more than [MaxPages] of them.
+func EachOf(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource, visit func(*metav1.PartialObjectMetadata)) error {
 	options := metav1.ListOptions{Limit: MaxListed}
 	for range MaxPages {
-		list, err := client.Resource(DefinitionResource).List(ctx, options)
+		list, err := client.Resource(resource).List(ctx, options)
 		if err != nil {
-			return nil, fmt.Errorf("listing the CustomResourceDefinitions: %w", err)
+			return fmt.Errorf("listing the %s: %w", resource.Resource, err)
 		}
 		for i := range list.Items {
-			if owner.IsOwnerOf(&list.Items[i]) {
-				one := DefinitionOf(mapper, list.Items[i].Name)
-				one.Shared = owner.SharesWithOthers(&list.Items[i])
-				owned = append(owned, one)
-			}
+			visit(&list.Items[i])
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
-			slices.SortFunc(owned, func(a, b Definition) int { return cmp.Compare(a.Name, b.Name) })
-			return owned, nil
+			return nil
 		}
 	}
-	return nil, fmt.Errorf("listing the CustomResourceDefinitions: there are more than %d", MaxPages*MaxListed)
+	return fmt.Errorf("listing the %s: there are more than %d", resource.Resource, MaxPages*MaxListed)
 }
 
 // FirstPage lists custom resources of a definition: as many as a page has.

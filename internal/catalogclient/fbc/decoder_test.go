@@ -204,7 +204,7 @@ func TestDecoderGoesOnAfterObjectErrors(t *testing.T) {
 		},
 		"keys that differ in case": {
 			object: `{"schema":"s","Schema":"t","package":"p"}`, owner: "p",
-			want: `object 1, schema "t", package "p": duplicate keys for key "schema": [Schema schema]`,
+			want: `object 1, schema "t", package "p": duplicate keys for key "schema": ["Schema" "schema"]`,
 		},
 		"a name too long": {
 			object: `{"package":"p","name":"` + strings.Repeat("x", 65) + `"}`, owner: "p",

@@ -9,8 +9,13 @@ import (
 	"unicode"
 )
 
-// SchemaPackage is the schema of the object that describes a package.
-const SchemaPackage = "olm.package"
+// Schemas of the objects that a package consists of, the first of which describes it.
+const (
+	SchemaPackage      = "olm.package"
+	SchemaChannel      = "olm.channel"
+	SchemaBundle       = "olm.bundle"
+	SchemaDeprecations = "olm.deprecations"
+)
 
 // ErrNotAnObject says that a document of the stream is an array or a scalar.
 var ErrNotAnObject = errors.New("not an object")
@@ -80,7 +85,7 @@ type DuplicateKeyError struct {
 }
 
 func (e *DuplicateKeyError) Error() string {
-	return fmt.Sprintf("duplicate keys for key %q: %v", e.Key, e.Spellings)
+	return fmt.Sprintf("duplicate keys for key %q: %q", e.Key, e.Spellings)
 }
 
 // identify reads the names of the object in doc, which is a valid JSON object.

@@ -45,7 +45,8 @@ func NewCommand() *cobra.Command {
 would do.
 
 It sets spec.source.catalog.approvedVersion, and approvedDigest where the digest of the
-image is known. If something else is pending by the time that you agree, nothing is
+image is known; where spec.source.bundle names the image, those of
+spec.install.preflight.permissions. If something else is pending by the time that you agree, nothing is
 written. Where manifests come from Git, set the fields there: a tool that applies them
 would take back what is written here.
 
@@ -154,18 +155,21 @@ type approval struct {
 	// version and digest are what is written; digest is empty if it is not known.
 	version, digest string
 
+	// isNamed says that the spec names the image, and no catalogs.
+	isNamed bool
+
 	// uid and pending are of what was shown: the extension, and the bundle that waits.
 	uid, pending string
 }
 
 // approvalOf is what a person can agree to: a version or, if it is empty, what is pending.
 func approvalOf(ext *ocv1.ClusterExtension, version string) (approval, error) {
-	pending, catalog := ext.Status.Pending, ext.Spec.Source.Catalog
+	pending, isNamed := ext.Status.Pending, ext.Spec.Source.Catalog == nil
 	switch {
 	case !ext.DeletionTimestamp.IsZero():
 		return approval{}, fmt.Errorf("ClusterExtension %q is being deleted", ext.Name)
-	case catalog == nil:
-		return approval{}, fmt.Errorf("ClusterExtension %q has no catalog to take an upgrade from", ext.Name)
+	case isNamed && version != "":
+		return approval{}, fmt.Errorf("ClusterExtension %q names the image of its bundle: there is no other version to approve than what waits", ext.Name)
 	case ext.Status.ObservedGeneration != ext.Generation:
 		return approval{}, fmt.Errorf("the controller has not looked at the spec of ClusterExtension %q yet: try again", ext.Name)
 	case version == "" && pending == nil:
@@ -173,7 +177,7 @@ func approvalOf(ext *ocv1.ClusterExtension, version string) (approval, error) {
 	case pending == nil && !isAsked(ext):
 		return approval{}, fmt.Errorf("upgrades of ClusterExtension %q do not wait: spec.source.catalog.upgradeApproval is not Manual", ext.Name)
 	}
-	given := approval{version: version, uid: string(ext.UID)}
+	given := approval{version: version, uid: string(ext.UID), isNamed: isNamed}
 	if pending != nil {
 		given.pending = pending.Bundle.Name
 		given.version = cmp.Or(version, pending.Bundle.Version)
@@ -185,10 +189,29 @@ func approvalOf(ext *ocv1.ClusterExtension, version string) (approval, error) {
 		return approval{}, fmt.Errorf("version %q is not above %q, which is installed, and is not what waits: an approval does not lead back, `kubectl extension rollback` may",
 			cli.Printable(given.version), cli.Printable(installed.Bundle.Version))
 	}
-	if given.version == catalog.ApprovedVersion && given.digest == catalog.ApprovedDigest {
+	if known := approvedBy(ext); given.version == known.version && given.digest == known.digest {
 		return approval{}, fmt.Errorf("version %q is approved already; %s", cli.Printable(given.version), readyOf(ext))
 	}
 	return given, nil
+}
+
+// approvedBy has the version and the digest that are agreed to.
+func approvedBy(ext *ocv1.ClusterExtension) approval {
+	if catalog := ext.Spec.Source.Catalog; catalog != nil {
+		return approval{version: catalog.ApprovedVersion, digest: catalog.ApprovedDigest}
+	}
+	if permissions := permissionsOf(ext); permissions != nil {
+		return approval{version: permissions.ApprovedVersion, digest: permissions.ApprovedDigest}
+	}
+	return approval{}
+}
+
+// permissionsOf is nil where the spec says nothing of rights that grow.
+func permissionsOf(ext *ocv1.ClusterExtension) *ocv1.PermissionsPreflightConfig {
+	if install := ext.Spec.Install; install != nil && install.Preflight != nil {
+		return install.Preflight.Permissions
+	}
+	return nil
 }
 
 // isUseless says that an approval would change nothing: it is not of what waits, and does not lead
@@ -207,9 +230,8 @@ func isAsked(ext *ocv1.ClusterExtension) bool {
 	if ext.Spec.Source.Catalog.UpgradeApproval == ocv1.UpgradeApprovalManual {
 		return true
 	}
-	install := ext.Spec.Install
-	return install != nil && install.Preflight != nil && install.Preflight.Permissions != nil &&
-		install.Preflight.Permissions.Growth == ocv1.PermissionGrowthApprove
+	permissions := permissionsOf(ext)
+	return permissions != nil && permissions.Growth == ocv1.PermissionGrowthApprove
 }
 
 func readyOf(ext *ocv1.ClusterExtension) string {
@@ -227,12 +249,12 @@ func (a approval) patch(ext *ocv1.ClusterExtension) map[string]any {
 	if a.digest != "" {
 		digest = a.digest
 	}
-	return map[string]any{
-		"metadata": map[string]any{"resourceVersion": ext.ResourceVersion, "uid": a.uid},
-		"spec": map[string]any{"source": map[string]any{"catalog": map[string]any{
-			"approvedVersion": a.version, "approvedDigest": digest,
-		}}},
+	approved := map[string]any{"approvedVersion": a.version, "approvedDigest": digest}
+	spec := map[string]any{"source": map[string]any{"catalog": approved}}
+	if a.isNamed {
+		spec = map[string]any{"install": map[string]any{"preflight": map[string]any{"permissions": approved}}}
 	}
+	return map[string]any{"metadata": map[string]any{"resourceVersion": ext.ResourceVersion, "uid": a.uid}, "spec": spec}
 }
 
 // linesOf show what is agreed to.

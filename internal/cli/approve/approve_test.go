@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
 
@@ -39,6 +41,57 @@ func TestApprovalOf(t *testing.T) {
 			got, err := approvalOf(extension(tc.pending), tc.version)
 			if got != tc.want || (err != nil) != (tc.refused != "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, tc.want, tc.refused)
+			}
+		})
+	}
+}
+
+// TestApprovalOfANamedBundle is of the digest, and of nothing that does not wait.
+func TestApprovalOfANamedBundle(t *testing.T) {
+	t.Parallel()
+	named := func(pending string) *ocv1.ClusterExtension {
+		ext := extension(pending)
+		ext.ResourceVersion, ext.UID = "7", "u"
+		ext.Spec.Source = ocv1.SourceConfig{SourceType: ocv1.SourceTypeBundle, Bundle: &ocv1.BundleSource{Ref: "registry.test/x:v1"}}
+		ext.Spec.Install = &ocv1.ClusterExtensionInstallConfig{Preflight: &ocv1.PreflightConfig{
+			Permissions: &ocv1.PermissionsPreflightConfig{Growth: ocv1.PermissionGrowthApprove},
+		}}
+		return ext
+	}
+	approved := named("1.1.0") // another image of the version
+	approved.Spec.Install.Preflight.Permissions.ApprovedVersion, approved.Spec.Install.Preflight.Permissions.ApprovedDigest = "1.1.0", "sha256:1"
+	for name, test := range map[string]struct {
+		ext     *ocv1.ClusterExtension
+		version string
+		refused string
+	}{
+		"what waits":          {ext: named("1.2.0")},
+		"one that is lower":   {ext: named("1.0.0")},
+		"another version":     {ext: named("1.2.0"), version: "1.3.0", refused: "there is no other version to approve"},
+		"nothing":             {ext: named(""), refused: "nothing waits for approval"},
+		"what is approved":    {ext: approved, refused: "is approved already"},
+		"nothing of a policy": {ext: extension(""), refused: "nothing waits for approval"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := approvalOf(test.ext, test.version)
+			if test.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refused) {
+					t.Errorf("got %+v, %v; want %q", got, err, test.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]any{
+				"metadata": map[string]any{"resourceVersion": "7", "uid": "u"},
+				"spec": map[string]any{"install": map[string]any{"preflight": map[string]any{"permissions": map[string]any{
+					"approvedVersion": test.ext.Status.Pending.Bundle.Version, "approvedDigest": "sha256:1",
+				}}}},
+			}
+			if diff := cmp.Diff(want, got.patch(test.ext)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

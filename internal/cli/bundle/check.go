@@ -27,8 +27,8 @@ An error is what keeps the bundle from being installed. A warning is what works,
 maybe not as you think, or only where something else is. The bundle is also rendered
 in every install mode that it supports: some errors show only there.
 
-What is no folder here is the reference of an image, which is pulled. Registries,
-mirrors and credentials are those of the system.`,
+What is no folder here, and no packaged chart, is the reference of an image, which is
+pulled. Registries, mirrors and credentials are those of the system.`,
 		Example: `  kubectl extension bundle check ./bundle
   kubectl extension bundle check registry.example/my-operator:v1.0.0 -o json`,
 		Args: cobra.ExactArgs(1),
@@ -41,8 +41,9 @@ mirrors and credentials are those of the system.`,
 
 func (o *check) run(command *cobra.Command, from string) error {
 	var problems []bundlecheck.Problem
-	err := o.images.Bundles().Files(command.Context(), from, func(files fs.FS) (err error) {
-		problems, err = bundlecheck.Check(files)
+	bundles := o.images.Bundles()
+	err := bundles.Files(command.Context(), from, func(files fs.FS) (err error) {
+		problems, err = bundlecheck.Check(files, bundles.Charts(command.Context()))
 		return err
 	})
 	if err != nil {

@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
@@ -153,10 +155,16 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	content := permission.Content{Replaceable: preflight.Replaceable(o.replaceable)}
-	content.Wanted, err = o.images.Bundles().Objects(command.Context(), args[0], rendering)
+	rendered, err := o.images.Bundles().Render(command.Context(), args[0], rendering)
 	if err != nil {
 		return renderError(hint(err, args[0]), args[0], rendering.Config)
+	}
+	if rendered.Lookups == bundle.LookupsUnanswered {
+		fmt.Fprintln(command.ErrOrStderr(), lookedNowhere)
+		fmt.Fprintln(command.ErrOrStderr(), notForLookup)
+	}
+	content := permission.Content{
+		Wanted: rendered.Objects, Hooks: hook.WithoutTests(rendered.Hooks), Replaceable: preflight.Replaceable(o.replaceable),
 	}
 	if o.before != "" {
 		if content.Before, err = o.renderBefore(command)(command.Context(), rendering); err != nil {
@@ -173,6 +181,9 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 	}
 	return cli.PrintDocuments(command.OutOrStdout(), o.output, grants)
 }
+
+// notForLookup is for a chart whose templates look at the cluster.
+const notForLookup = "not known: which rights its templates need to look at the cluster; grant the ServiceAccount to get what they look up, or to list it"
 
 // readTwice is true if more than one of the files is standard input.
 func readTwice(files ...string) bool {
@@ -199,8 +210,8 @@ func (o *rbac) renderBefore(command *cobra.Command) func(context.Context, bundle
 		if own != nil {
 			rendering.Config = own
 		}
-		objects, err := o.images.Bundles().Objects(ctx, o.before, rendering)
-		return objects, renderError(err, o.before, rendering.Config)
+		rendered, err := o.images.Bundles().Render(ctx, o.before, rendering)
+		return rendered.Objects, renderError(err, o.before, rendering.Config)
 	}
 }
 

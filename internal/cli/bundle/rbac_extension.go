@@ -86,7 +86,7 @@ func missing(plan inspect.Plan) string {
 func printPlan(to io.Writer, plan inspect.Plan) {
 	text := "no bundle is chosen, and the rights are those for what is installed"
 	if chosen := plan.Resolution; chosen != nil {
-		text = fmt.Sprintf("the rights are those for %q version %q from catalog %q", chosen.Identity.Name, chosen.Identity.Version, chosen.Catalog)
+		text = "the rights are those for " + cli.Chosen(chosen.Identity.Name, chosen.Identity.Version, chosen.Catalog, chosen.Image)
 		if installed := plan.Extension.Status.Install; installed != nil && installed.Bundle.Name != chosen.Identity.Name {
 			text += fmt.Sprintf(", and for the upgrade from %q", installed.Bundle.Name)
 			if len(plan.Meanwhile) > 0 {
@@ -101,6 +101,9 @@ func printPlan(to io.Writer, plan inspect.Plan) {
 	unknown := plan.Unknown
 	if plan.UnknownBefore != "" {
 		unknown = append(unknown, plan.UnknownBefore+missing(plan))
+	}
+	if plan.DependsOnCluster {
+		fmt.Fprintln(to, notForLookup)
 	}
 	for _, line := range unknown {
 		fmt.Fprintln(to, cli.Printable("not known: "+line))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
@@ -40,7 +41,9 @@ func (r *rendering) check() error {
 // read reads the configuration that the flags name.
 func (r *rendering) read(command *cobra.Command) (bundlesource.Rendering, error) {
 	config, err := cli.ReadConfig(command, r.config)
-	return bundlesource.Rendering{Namespace: r.namespace, Config: config, Certificates: taken(command, r.certificates)}, err
+	return bundlesource.Rendering{
+		Namespace: r.namespace, Config: config, Certificates: taken(command, r.certificates), Release: bundle.ChartRelease{Name: r.name},
+	}, err
 }
 
 // render is the command line of bundle render.
@@ -60,12 +63,13 @@ bundle: sorted, the same for the same bundle and flags, and without status.
 
 The controller adds labels, annotations and owner references by which it knows
 objects as those of the extension. They are not printed: what is, can be reviewed,
-compared and applied as it is.
+compared and applied as it is. Hooks of a Helm chart come last, with their annotations:
+they run before or after operations, and are no part of what is installed.
 
 YAML is one document for each object; JSON is one List.
 
-What is no folder here is the reference of an image, which is pulled. Registries,
-mirrors and credentials are those of the system.`,
+What is no folder here, and no packaged chart, is the reference of an image, which is
+pulled. Registries, mirrors and credentials are those of the system.`,
 		Example: `  kubectl extension bundle render ./bundle --namespace my-operator
   kubectl extension bundle render registry.example/my-operator:v1.0.0 -n my-operator --config inline.yaml -o json`,
 		Args: cobra.ExactArgs(1),
@@ -73,7 +77,7 @@ mirrors and credentials are those of the system.`,
 	}
 	flags := command.Flags()
 	flags.StringVarP(&o.namespace, flagNamespace, "n", "", "Namespace to install to, as in spec.namespace. Required.")
-	flags.StringVar(&o.name, flagName, "", "Name of the ClusterExtension. It is checked; nothing that is printed depends on it.")
+	flags.StringVar(&o.name, flagName, "", "Name of the ClusterExtension. It is checked; of what is printed, only the objects of a chart depend on it.")
 	flags.StringVar(&o.config, flagConfig, "", "File with the configuration, YAML or JSON, as in spec.config.inline; - for standard input.")
 	cli.NoFiles(command, flagNamespace, flagName)
 	o.certificates.Bind(command, "", "Who issues the certificates of webhooks. In a cluster it is what is there. With none, bundles with webhooks cannot be rendered.")
@@ -90,12 +94,18 @@ func (o *render) run(command *cobra.Command, from string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := o.images.Bundles().Objects(command.Context(), from, rendering)
+	rendered, err := o.images.Bundles().Render(command.Context(), from, rendering)
 	if err != nil {
 		return renderError(err, from, rendering.Config)
 	}
-	return cli.PrintObjects(command.OutOrStdout(), o.output, objects, content, document)
+	if rendered.Lookups == bundle.LookupsUnanswered {
+		fmt.Fprintln(command.ErrOrStderr(), lookedNowhere)
+	}
+	return cli.PrintObjects(command.OutOrStdout(), o.output, rendered.All(), content, document)
 }
+
+// lookedNowhere is for a chart whose templates may look at a cluster.
+const lookedNowhere = "lookup has found nothing, as no cluster is asked: on one, the chart may come to something else"
 
 func content(object *unstructured.Unstructured) any { return object.Object }
 

@@ -45,6 +45,19 @@ func (o *catalogFlags) bind(command *cobra.Command, format string) {
 	o.cluster.BindInspect(command)
 }
 
+// check refuses flags that would say nothing: those of the cluster where catalogs are named, and
+// those of servers where none is.
+func (o *catalogFlags) check(command *cobra.Command) error {
+	err := o.reading.CheckUnused(command)
+	if len(o.from) > 0 {
+		err = o.cluster.CheckUnused(command)
+	}
+	if err != nil {
+		return &program.UsageError{Err: err}
+	}
+	return nil
+}
+
 // print writes an answer in the format that is wanted, of which text is for people.
 func (o *catalogFlags) print(command *cobra.Command, answer any, text func(io.Writer) error) error {
 	if o.output.String() == cli.Text {
@@ -127,7 +140,15 @@ func (o *browse) run(command *cobra.Command, text string) error {
 	rows = arrange(rows, text)
 	return errors.Join(o.print(command, found{schemaVersion, rows}, func(to io.Writer) error {
 		if len(rows) == 0 {
-			fmt.Fprintln(command.ErrOrStderr(), "there are no such packages")
+			none := "there are no such packages"
+			if text == "" {
+				catalog := "CATALOG"
+				if len(o.from) == 1 {
+					catalog = cli.Printable(o.from[0])
+				}
+				none = "there are no packages; for what else a catalog has: kubectl extension catalog check " + catalog
+			}
+			fmt.Fprintln(command.ErrOrStderr(), none)
 			return nil
 		}
 		return printTable(to, rows)
@@ -136,47 +157,65 @@ func (o *browse) run(command *cobra.Command, text string) error {
 
 // read gives the packages of all catalogs that can be read, and why others cannot.
 func (o *browse) read(command *cobra.Command) ([]row, error) {
+	if err := o.check(command); err != nil {
+		return nil, err
+	}
+	if len(o.from) == 0 {
+		return o.readCluster(command)
+	}
+	return o.readNamed(command)
+}
+
+// readNamed reads the catalogs that the command line names.
+func (o *browse) readNamed(command *cobra.Command) ([]row, error) {
 	reader, err := o.reading.Reader(command)
 	if err != nil {
 		return nil, err
 	}
-	var catalogs []inspect.Catalog
-	if len(o.from) > 0 {
-		if err := o.cluster.CheckUnused(command); err != nil {
-			return nil, &program.UsageError{Err: err}
-		}
-		for _, from := range o.from {
-			catalogs = append(catalogs, inspect.Catalog{Base: from})
-		}
-	} else {
-		config, err := o.cluster.InspectConfig()
-		if err != nil {
-			return nil, err
-		}
-		if catalogs, reader.HTTP, err = inspect.Catalogs(command.Context(), config); err != nil {
-			return nil, err
-		}
+	sources, err := catalogsource.ParseAll(o.from)
+	if err != nil {
+		return nil, &program.UsageError{Err: err}
 	}
-	rows := []row{}
+	var rows []row
 	var problems []error
-	for _, c := range catalogs {
-		if c.Base == "" {
-			problems = append(problems, fmt.Errorf("catalog %q is not served: see its status", c.Name))
-			continue
-		}
-		source, err := catalogsource.Parse(c.Base)
-		if err != nil {
-			return nil, &program.UsageError{Err: err}
-		}
+	for _, source := range sources {
 		packages, err := reader.Summary(command.Context(), source)
-		if err != nil {
-			problems = append(problems, cli.CatalogError(err))
-		}
-		for _, p := range packages {
-			rows = append(rows, row{Package: p, Catalog: cmp.Or(c.Name, source.Name), Priority: c.Priority})
-		}
+		problems = append(problems, cli.CatalogError(err))
+		rows = append(rows, rowsOf(packages, source.Name, 0)...)
 	}
 	return rows, errors.Join(problems...)
+}
+
+// readCluster reads the catalogs of the cluster.
+func (o *browse) readCluster(command *cobra.Command) ([]row, error) {
+	config, err := o.cluster.InspectConfig()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := inspect.NewCatalogReader(command.Context(), config)
+	if err != nil {
+		return nil, err
+	}
+	catalogs, err := reader.Catalogs(command.Context())
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	var problems []error
+	for _, catalog := range catalogs {
+		packages, err := reader.Summary(command.Context(), catalog)
+		problems = append(problems, err)
+		rows = append(rows, rowsOf(packages, catalog.Name, catalog.Spec.Priority)...)
+	}
+	return rows, errors.Join(problems...)
+}
+
+func rowsOf(packages []catalogsummary.Package, catalog string, priority int32) []row {
+	rows := make([]row, 0, len(packages))
+	for _, p := range packages {
+		rows = append(rows, row{Package: p, Catalog: catalog, Priority: priority})
+	}
+	return rows
 }
 
 // arrange keeps the rows that fit a text, best first, and then by name, priority and catalog.

@@ -61,12 +61,16 @@ func (o *lookup) find(command *cobra.Command, name string) ([]offer, error) {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.catalog, b.catalog))
 	})
 	if len(offers) == 0 && err == nil {
-		err = fmt.Errorf("no catalog has a package %q; to find one: kubectl extension catalog search TEXT", cli.Printable(name))
+		hint := strings.Join(append([]string{"kubectl extension catalog search TEXT"}, o.from...), " --catalog ")
+		err = fmt.Errorf("no catalog has a package %q; to find one: %s", cli.Printable(name), cli.Printable(hint))
 	}
 	return offers, err
 }
 
 func (o *lookup) offers(command *cobra.Command, name string) ([]offer, error) {
+	if err := o.check(command); err != nil {
+		return nil, err
+	}
 	if len(o.from) > 0 {
 		return o.offersFrom(command, name)
 	}
@@ -104,20 +108,17 @@ func (o *lookup) offers(command *cobra.Command, name string) ([]offer, error) {
 
 // offersFrom are those of catalogs that are named, without any cluster.
 func (o *lookup) offersFrom(command *cobra.Command, name string) ([]offer, error) {
-	if err := o.cluster.CheckUnused(command); err != nil {
-		return nil, &program.UsageError{Err: err}
-	}
 	reader, err := o.reading.Reader(command)
 	if err != nil {
 		return nil, err
 	}
 	var offers []offer
 	var problems []error
-	for _, from := range o.from {
-		source, err := catalogsource.Parse(from)
-		if err != nil {
-			return nil, &program.UsageError{Err: err}
-		}
+	sources, err := catalogsource.ParseAll(o.from)
+	if err != nil {
+		return nil, &program.UsageError{Err: err}
+	}
+	for _, source := range sources {
 		pkg, err := reader.Package(command.Context(), source, source.Name, name)
 		if err != nil {
 			problems = append(problems, cli.CatalogError(err))

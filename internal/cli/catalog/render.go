@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"text/template"
@@ -9,6 +10,7 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogrender"
 	"github.com/clusterextensions/operator-controller/internal/cli"
@@ -27,6 +29,7 @@ type rendering struct {
 	output  *cli.Choice
 	images  cli.Images
 	imageOf string
+	pkg     string
 	level   *cli.Choice
 }
 
@@ -38,21 +41,26 @@ func (o *rendering) bind(command *cobra.Command) {
 	o.output.Bind(command, "o", "Format of the catalog.")
 	o.level.Bind(command, "", "Last migration of what is rendered: the second one replaces whole objects of bundles by the metadata that is read of them.")
 	o.images.Bind(command.Flags())
+	command.Flags().StringVar(&o.pkg, "chart-package", "", "Package of Helm charts; by default the name of each.")
+	cli.NoFiles(command, "chart-package")
 }
 
 func newRenderCommand() *cobra.Command {
 	o := newRendering()
 	command := &cobra.Command{
-		Use:   "render (FOLDER | IMAGE)...",
+		Use:   "render (FOLDER | CHART | IMAGE)...",
 		Short: "Print the catalog of catalogs and bundles",
 		Long: `Print a file-based catalog with all that is in the catalogs and the bundles that are named,
-each of them a folder or an image. Of a bundle, that is its olm.bundle; packages and channels
-are yours to write, or those of a template.
+each of them a folder or an image. A bundle may be a Helm chart, also a packaged one. Of a
+bundle, that is its olm.bundle; packages and channels are yours to write, or those of a
+template. Which image a bundle in a folder will be, nothing but --bundle-image tells; without
+an image it cannot be installed, nor be migrated.
 
-What is printed is what opm 1.73 prints. Images are pulled as the system does it: registries,
+What is printed is what opm 1.73 prints, which knows no charts. Images are pulled as the system does it: registries,
 mirrors and credentials are its.`,
 		Example: `  kubectl extension catalog render registry.example/bundle:v1.2.0 >> catalog/sample-operator.json
   kubectl extension catalog render ./bundle --bundle-image 'registry.example/{{.Package}}:v{{.Version}}' -o yaml
+  kubectl extension catalog render oci.example/charts/web:1.2.0 --chart-package web-server
   kubectl extension catalog render registry.example/catalog:latest`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -109,13 +117,20 @@ What is printed is what opm 1.73 prints. Images are pulled as by "catalog render
 func (o *rendering) renderer(command *cobra.Command) (catalogrender.Renderer, error) {
 	logrus.SetOutput(io.Discard) // the library tells there how it reads bundles
 	renderer := catalogrender.Renderer{
-		Images: o.images.Bundles().Images,
-		LeftOut: func(ref, what string) {
-			fmt.Fprintln(command.ErrOrStderr(), cli.Printable(fmt.Sprintf("left out of %s: %s", ref, what)))
+		Images:       o.images.Bundles().Images,
+		ChartPackage: o.pkg,
+		Note: func(ref, what string) {
+			fmt.Fprintln(command.ErrOrStderr(), cli.Printable(ref+": "+what))
 		},
 	}
+	if problems := validation.IsDNS1123Subdomain(o.pkg); o.pkg != "" && len(problems) > 0 {
+		return renderer, fmt.Errorf("--chart-package %q: %s", o.pkg, problems[0])
+	}
 	var err error
-	if o.imageOf != "" {
+	if flag := command.Flags().Lookup("bundle-image"); flag != nil && flag.Changed {
+		if o.imageOf == "" {
+			return renderer, errors.New("--bundle-image is empty: leave it out, or name the image")
+		}
 		if renderer.ImageOf, err = template.New("bundle-image").Parse(o.imageOf); err != nil {
 			return renderer, fmt.Errorf("--bundle-image: %w", err)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/packagecard"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
@@ -24,14 +26,18 @@ const (
 
 // shown is what there is to tell of a package of one catalog.
 type shown struct {
-	Package     string `json:"package"`
+	Name        string `json:"name"`
 	DisplayName string `json:"displayName,omitempty"`
 	Provider    string `json:"provider,omitempty"`
 	Catalog     string `json:"catalog"`
 	Priority    int32  `json:"priority"`
 	// AlsoIn are catalogs of lower priority that have it too.
-	AlsoIn     []string `json:"alsoIn,omitempty"`
-	Deprecated string   `json:"deprecated,omitempty"`
+	AlsoIn []string `json:"alsoIn,omitempty"`
+	// Preferred says that no other catalog has it with the same priority.
+	Preferred bool `json:"preferred"`
+	// Deprecated says that the whole package is, and Deprecation what the catalog says to that.
+	Deprecated  bool   `json:"deprecated,omitempty"`
+	Deprecation string `json:"deprecation,omitempty"`
 
 	Channels []packagecard.Channel `json:"channels,omitempty"`
 	// Newest is the highest version, of which the rest is said.
@@ -43,6 +49,8 @@ type shown struct {
 	RelatedImages int      `json:"relatedImages"`
 	Maturity      string   `json:"maturity,omitempty"`
 	Maintainers   []string `json:"maintainers,omitempty"`
+	// Rights are those of the operator, if they were asked for: they are in the image.
+	Rights *packagecard.Rights `json:"rights,omitempty"`
 	// Description is Markdown.
 	Description string `json:"description,omitempty"`
 }
@@ -55,7 +63,8 @@ type shownList struct {
 
 func newShowCommand() *cobra.Command {
 	o := lookup{newCatalogFlags()}
-	return o.newCommand(&cobra.Command{
+	var rights bool
+	made := o.newCommand(&cobra.Command{
 		Use:   "show PACKAGE",
 		Short: "Show what a catalog says of a package",
 		Long: `Show what a catalog says of a package: its channels with their heads, what is deprecated
@@ -65,33 +74,71 @@ and whether the cluster has that, and the description.
 Of a server, no more is read than this package. Where several catalogs have it, the one with
 the highest priority is shown, or each of those that have the same.
 
-Which rights it takes is in its image: kubectl extension install PACKAGE prints them.`,
+Which rights the operator has is in the image of the bundle: --rights pulls that of the newest
+version, and tells them in short. "kubectl extension install PACKAGE" prints all that it takes
+to install it.`,
 		Example: `  kubectl extension catalog show sample-operator
+  kubectl extension catalog show sample-operator --rights
   kubectl extension catalog show sample-operator --catalog ./catalog -o json`,
 	}, func(command *cobra.Command, _ string, offers []offer) (_ any, _ func(io.Writer) error, err error) {
 		list := shownList{SchemaVersion: schemaVersion}
 		first, others := preferred(offers)
 		for _, one := range first {
 			row, unreadable := describe(command, one, others)
+			row.Preferred = len(first) == 1
+			if rights && unreadable == nil {
+				row.Rights, unreadable = o.rightsOf(command, row)
+			}
 			list.Packages, err = append(list.Packages, row), errors.Join(err, unreadable)
 		}
 		return list, func(to io.Writer) error { return printPackages(to, list.Packages) }, err
 	})
+	made.Flags().BoolVar(&rights, "rights", false, "Pull the newest version, and tell which rights the operator has.")
+	return made
 }
+
+// rightsOf pulls the newest bundle of a package.
+func (o *lookup) rightsOf(command *cobra.Command, row shown) (*packagecard.Rights, error) {
+	if row.Newest == nil || row.Newest.Image == "" {
+		return nil, fmt.Errorf("the rights of %q: catalog %q names no image", row.Name, row.Catalog)
+	}
+	rendering := bundlesource.Rendering{
+		Namespace: anyNamespace, Certificates: func() (bundle.CertificateProvider, error) { return bundle.SelfManaged, nil },
+	}
+	var rendered bundle.Rendered
+	var err error
+	// Some bundles are for single namespaces alone, and have to be told which.
+	for _, config := range []string{"", `{"watchNamespace": "` + anyNamespace + `"}`, `{"watchNamespaces": ["another"]}`} {
+		rendering.Config = []byte(config)
+		rendered, err = o.reading.Bundles().RenderImage(command.Context(), row.Newest.Image, rendering)
+		if _, unfit := errors.AsType[*bundle.ConfigError](err); !unfit {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the rights of %q: %w", row.Newest.Bundle, err)
+	}
+	rights, err := packagecard.RightsOf(rendered.Given())
+	return &rights, err
+}
+
+// anyNamespace stands for the one that a bundle would be installed to.
+const anyNamespace = "operator"
 
 func describe(command *cobra.Command, one offer, others []string) (shown, error) {
 	details, err := packagecard.ReadDetails(command.Context(), bytes.NewReader(one.content), one.pkg.Name)
 	if err != nil {
-		return shown{Package: one.pkg.Name, Catalog: one.catalog, Priority: one.priority}, fmt.Errorf("catalog %q: %w", one.catalog, err)
+		return shown{Name: one.pkg.Name, Catalog: one.catalog, Priority: one.priority}, fmt.Errorf("catalog %q: %w", one.catalog, err)
 	}
 	return shownOf(one, cmp.Or(details, &packagecard.Details{}), others, clusterOf(command, one)), nil
 }
 
 func shownOf(one offer, details *packagecard.Details, others []string, cluster *requirement.Cluster) shown {
+	notice := packagecard.Notice(one.pkg)
 	row := shown{
-		Package: one.pkg.Name, DisplayName: details.Title, Provider: details.Provider,
+		Name: one.pkg.Name, DisplayName: details.DisplayName, Provider: details.Provider,
 		Catalog: one.catalog, Priority: one.priority, AlsoIn: others,
-		Deprecated:   packagecard.Notice(one.pkg),
+		Deprecated: notice != "", Deprecation: notice,
 		Channels:     packagecard.Channels(one.pkg, details.DefaultChannel),
 		InstallModes: details.InstallModes, Definitions: details.Definitions, RelatedImages: details.Images,
 		Maturity: details.Maturity, Maintainers: details.Maintainers,
@@ -121,12 +168,12 @@ func (s shown) print(to *strings.Builder) {
 			fmt.Fprintf(to, "%-14s %s\n", label, cli.Printable(value))
 		}
 	}
-	line("Package:", s.Package)
-	line("Name:", s.DisplayName)
+	line("Package:", s.Name)
+	line("Display name:", s.DisplayName)
 	line("Provider:", s.Provider)
 	line("Catalog:", fmt.Sprintf("%s, priority %d", s.Catalog, s.Priority))
 	line("Also in:", strings.Join(s.AlsoIn, ", "))
-	line("Deprecated:", s.Deprecated)
+	line("Deprecated:", s.Deprecation)
 	s.printChannels(to)
 	if newest := s.Newest; newest != nil {
 		line("Newest:", cmp.Or(newest.Version, newest.Bundle))
@@ -143,6 +190,12 @@ func (s shown) print(to *strings.Builder) {
 	line("Maturity:", s.Maturity)
 	line("Maintainers:", strings.Join(s.Maintainers, ", "))
 	line("Images:", fmt.Sprintf("%d besides its own", s.RelatedImages))
+	if rights := s.Rights; rights != nil {
+		line("Rights:", fmt.Sprintf("%s everywhere, %s in namespaces", cli.Counted(rights.Everywhere, "rule"), cli.Counted(rights.InNamespaces, "rule")))
+		for _, text := range rights.Sweeping {
+			line("", text)
+		}
+	}
 	s.printDescription(to)
 }
 

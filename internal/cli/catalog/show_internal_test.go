@@ -25,7 +25,7 @@ func TestPreferred(t *testing.T) {
 func TestWhatIsShownIsBounded(t *testing.T) {
 	t.Parallel()
 	const evil = "a\x1b[31m\tb\u202e"
-	s := shown{Package: evil, DisplayName: evil, Deprecated: evil, Description: strings.Repeat(evil+"\n", 100)}
+	s := shown{Name: evil, DisplayName: evil, Deprecation: evil, Description: strings.Repeat(evil+"\n", 100)}
 	for range 50 {
 		s.Channels = append(s.Channels, packagecard.Channel{Name: evil, Heads: []string{evil}})
 	}

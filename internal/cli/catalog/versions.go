@@ -43,7 +43,7 @@ are listed, with the highest priority first.`,
 		Example: `  kubectl extension catalog versions sample-operator
   kubectl extension catalog versions sample-operator --catalog ./catalog -o json`,
 	}, func(command *cobra.Command, name string, offers []offer) (any, func(io.Writer) error, error) {
-		list := versionList{SchemaVersion: schemaVersion, Package: name}
+		list := versionList{SchemaVersion: schemaVersion, Package: name, Versions: []versionRow{}}
 		for _, one := range offers {
 			for _, version := range packagecard.Versions(one.pkg, clusterOf(command, one)) {
 				list.Versions = append(list.Versions, versionRow{Version: version, Catalog: one.catalog, Priority: one.priority})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,10 +17,15 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/console"
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
+	"github.com/clusterextensions/operator-controller/internal/manifest"
 	"github.com/clusterextensions/operator-controller/internal/overview"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
+
+// maxPulls is how many answers are made at a time that pull a bundle. Each may hold one of
+// the largest size, and a registry that is slow holds up no more than that.
+const maxPulls = 4
 
 // asking asks the cluster what pages want to know.
 type asking struct {
@@ -30,11 +34,14 @@ type asking struct {
 	// changed is called when more of a catalog is known.
 	changed func()
 
-	// turn has one place: an explanation or a plan is made at a time. They read the whole
-	// of a catalog the first time.
-	turn chan struct{}
+	// explaining has one place: the first explanation reads the whole of a catalog. What
+	// pulls bundles besides has places of its own, so that no registry holds up what needs
+	// none.
+	explaining, pulling chan struct{}
 
 	offered offered
+	// retryInterval is that of the constant, but for tests.
+	retryInterval time.Duration
 }
 
 var (
@@ -43,32 +50,36 @@ var (
 )
 
 func newAsking(cluster *inspect.Cluster, bundles bundlesource.Reader, changed func()) *asking {
-	return &asking{cluster: cluster, bundles: bundles, changed: changed, turn: make(chan struct{}, 1), offered: newOffered()}
+	return &asking{
+		cluster: cluster, bundles: bundles, changed: changed,
+		explaining: make(chan struct{}, 1), pulling: make(chan struct{}, maxPulls),
+		offered: newOffered(), retryInterval: retryInterval,
+	}
 }
 
-// alone waits for the turn, and looks at the cluster once more. What it returns ends the turn.
-func (a *asking) alone(ctx context.Context) (end func(), err error) {
+// in waits for a place, and looks at the cluster once more. Calling end leaves the place.
+func (a *asking) in(ctx context.Context, places chan struct{}) (now *inspect.Cluster, end func(), err error) {
 	select {
-	case a.turn <- struct{}{}:
+	case places <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
-	end = func() { <-a.turn }
-	if err := a.cluster.Reread(ctx); err != nil {
+	end = func() { <-places }
+	if now, err = a.cluster.Again(ctx); err != nil {
 		end()
-		return nil, err
+		return nil, nil, err
 	}
-	return end, nil
+	return now, end, nil
 }
 
 // Explain says what would be chosen, and why.
 func (a *asking) Explain(ctx context.Context, ext *ocv1.ClusterExtension) (console.Explanation, error) {
-	end, err := a.alone(ctx)
+	cluster, end, err := a.in(ctx, a.explaining)
 	if err != nil {
 		return console.Explanation{}, err
 	}
 	defer end()
-	found, err := a.cluster.ExplainExtension(ctx, ext)
+	found, err := cluster.ExplainExtension(ctx, ext)
 	return explanationOf(found, err)
 }
 
@@ -78,12 +89,12 @@ func (a *asking) Choose(ctx context.Context, catalog *ocv1.ClusterCatalog, ext *
 	if err != nil || pkg == nil {
 		return console.Explanation{}, err
 	}
-	end, err := a.alone(ctx)
+	cluster, end, err := a.in(ctx, a.explaining)
 	if err != nil {
 		return console.Explanation{}, err
 	}
 	defer end()
-	found, err := a.cluster.ExplainPackage(ctx, pkg.pkg, ext)
+	found, err := cluster.ExplainPackage(ctx, pkg.pkg, ext)
 	return explanationOf(found, err)
 }
 
@@ -96,12 +107,12 @@ func (a *asking) Configuration(ctx context.Context, catalog *ocv1.ClusterCatalog
 	if err != nil {
 		return console.Configuration{}, err
 	}
-	end, err := a.alone(ctx)
+	cluster, end, err := a.in(ctx, a.pulling)
 	if err != nil {
 		return console.Configuration{}, err
 	}
 	defer end()
-	found, err := a.cluster.Configuration(ctx, pkg.pkg, ext, a.bundles.Images)
+	found, err := cluster.Configuration(ctx, pkg.pkg, ext, a.bundles.Images)
 	configuration := console.Configuration{Bundle: found.Bundle.Name, Schema: found.Schema}
 	if wrong, ok := errors.AsType[*bundle.ConfigError](found.Problem); ok {
 		configuration.Problems = wrong.Problems
@@ -125,51 +136,31 @@ func explanationOf(found controller.Explanation, err error) (console.Explanation
 
 // Plan is what the command plan prints.
 func (a *asking) Plan(ctx context.Context, name string) (preview.Preview, error) {
-	end, err := a.alone(ctx)
+	cluster, end, err := a.in(ctx, a.pulling)
 	if err != nil {
 		return preview.Preview{}, err
 	}
 	defer end()
-	plan, err := a.cluster.Plan(ctx, inspect.Request{Name: name, Bundles: a.bundles, Certificates: cli.ClusterIssuer})
+	plan, err := cluster.Plan(ctx, inspect.Request{Name: name, Bundles: a.bundles, Certificates: cli.ClusterIssuer})
 	if err != nil {
 		return preview.Preview{}, err
 	}
-	facts, err := a.cluster.Foresee(ctx, plan)
+	facts, err := cluster.Foresee(ctx, plan)
 	return preview.Make(facts), err
 }
 
 // Rights are what the command bundle rbac prints, without the ServiceAccount.
-func (a *asking) Rights(ctx context.Context, ext *ocv1.ClusterExtension) (string, error) {
-	end, err := a.alone(ctx)
+func (a *asking) Rights(ctx context.Context, ext *ocv1.ClusterExtension) ([]permission.Document, error) {
+	cluster, end, err := a.in(ctx, a.pulling)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer end()
-	plan, err := a.cluster.Plan(ctx, inspect.Request{Name: ext.Name, File: ext, Bundles: a.bundles, Certificates: cli.ClusterIssuer})
+	plan, err := cluster.Plan(ctx, inspect.Request{Name: ext.Name, File: ext, Bundles: a.bundles, Certificates: cli.ClusterIssuer})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	documents, err := plan.Rights()
-	if err != nil {
-		return "", err
-	}
-	return manifests(documents)
-}
-
-// manifests are rights without the ServiceAccount that has them.
-func manifests(documents []permission.Document) (string, error) {
-	var out strings.Builder
-	for _, document := range documents {
-		if _, isAccount := document.Object.(*corev1.ServiceAccount); isAccount {
-			continue
-		}
-		text, err := cli.Commented(document)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&out, "---\n%s", text)
-	}
-	return out.String(), nil
+	return plan.Rights()
 }
 
 // Situation is what there is of an extension on the cluster.
@@ -188,7 +179,7 @@ func (a *asking) Situation(ctx context.Context, ext *ocv1.ClusterExtension) cons
 	group.Go(func() {
 		var documents []permission.Document
 		if documents, errs[2] = a.cluster.RightsInUse(ctx, ext); errs[2] == nil {
-			found.Rights, errs[2] = manifests(documents)
+			found.Rights, errs[2] = manifest.File(documents)
 		}
 	})
 	group.Wait()

@@ -87,7 +87,7 @@ func (o *command) run(command *cobra.Command) error {
 
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(o.port)))
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+		return fmt.Errorf("%w: --port 0 takes any port that is free", err)
 	}
 	token, once := console.NewToken(), console.NewToken()
 	handler, err := console.New(console.Config{

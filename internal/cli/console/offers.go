@@ -3,9 +3,11 @@ package console
 import (
 	"bytes"
 	"context"
+	"io"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
@@ -18,13 +20,21 @@ import (
 // times, for its text, its graph and its form.
 const maxOffers = 8
 
+// maxPackageObject bounds in bytes what is read of a catalog for an icon: that one object which
+// describes the package. A server that does not know how to send it alone sends all it has.
+const maxPackageObject = 4 << 20
+
+// retryInterval is how long after a failure everything is asked for again that the table of
+// extensions needs and that could not be read.
+const retryInterval = time.Minute
+
 // offered is what was read of catalogs. Content is what a catalog has by its digest, so
 // that what is kept is never old.
 type offered struct {
 	mu sync.Mutex
 	// turns have one place each, by name of the catalog: one thing is read of it at a time.
-	turns   map[string]chan struct{}
-	shelves map[string]shelf // by name of the catalog
+	turns     map[string]chan struct{}
+	summaries map[string]summary // by name of the catalog
 	// kept are the packages that were read last, the latest one at the end.
 	kept []offer
 	// newest are the highest versions of the channels of installed packages.
@@ -32,11 +42,11 @@ type offered struct {
 }
 
 func newOffered() offered {
-	return offered{turns: map[string]chan struct{}{}, shelves: map[string]shelf{}, newest: map[offerKey]map[string]string{}}
+	return offered{turns: map[string]chan struct{}{}, summaries: map[string]summary{}, newest: map[offerKey]map[string]string{}}
 }
 
-// shelf is a catalog as it was read last.
-type shelf struct {
+// summary is a catalog as it was read last.
+type summary struct {
 	digest   string
 	packages []catalogsummary.Package
 }
@@ -72,10 +82,10 @@ func (o *offered) one(ctx context.Context, catalog string) (end func(), err erro
 	}
 }
 
-// Shelf has a line for each package of a catalog. It is read once for each content.
-func (a *asking) Shelf(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
+// Summary has a line for each package of a catalog. It is read once for each content.
+func (a *asking) Summary(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]catalogsummary.Package, error) {
 	digest := digestOf(catalog)
-	if known, ok := a.offered.shelf(catalog.Name); ok && known.digest == digest {
+	if known, ok := a.offered.summary(catalog.Name); ok && known.digest == digest {
 		return known.packages, nil
 	}
 	end, err := a.offered.one(ctx, catalog.Name)
@@ -83,7 +93,7 @@ func (a *asking) Shelf(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]cat
 		return nil, err
 	}
 	defer end()
-	if known, ok := a.offered.shelf(catalog.Name); ok && known.digest == digest {
+	if known, ok := a.offered.summary(catalog.Name); ok && known.digest == digest {
 		return known.packages, nil
 	}
 	packages, err := a.cluster.Summary(ctx, catalog)
@@ -91,16 +101,16 @@ func (a *asking) Shelf(ctx context.Context, catalog *ocv1.ClusterCatalog) ([]cat
 		return nil, err
 	}
 	a.offered.mu.Lock()
-	a.offered.shelves[catalog.Name] = shelf{digest: digest, packages: packages}
+	a.offered.summaries[catalog.Name] = summary{digest: digest, packages: packages}
 	a.offered.mu.Unlock()
 	a.changed()
 	return packages, nil
 }
 
-func (o *offered) shelf(catalog string) (shelf, bool) {
+func (o *offered) summary(catalog string) (summary, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	found, ok := o.shelves[catalog]
+	found, ok := o.summaries[catalog]
 	return found, ok
 }
 
@@ -163,12 +173,12 @@ func (o *offered) keep(found offer) {
 
 // Icon is that of a package; nil if there is none.
 func (a *asking) Icon(ctx context.Context, catalog *ocv1.ClusterCatalog, name string) (*packagecard.Icon, error) {
-	content, err := a.cluster.Description(ctx, catalog, name)
+	content, err := a.cluster.PackageObject(ctx, catalog, name)
 	if err != nil {
 		return nil, err
 	}
 	defer content.Close()
-	return packagecard.ReadIcon(ctx, content, name)
+	return packagecard.ReadIcon(ctx, io.LimitReader(content, maxPackageObject), name)
 }
 
 // Newest are the highest versions of the channels of a package that is installed.
@@ -187,19 +197,20 @@ func digestOf(catalog *ocv1.ClusterCatalog) string {
 }
 
 // keepNewest reads each package that is installed once for each content of a catalog that
-// has it: the table of extensions says what there is to upgrade to.
-func (a *asking) keepNewest(ctx context.Context, seen *live) {
+// has it: the table of extensions says which versions there are.
+func (a *asking) keepNewest(ctx context.Context, seen console.Live) {
 	tried, unread := map[offerKey]bool{}, map[string]string{} // the latter are digests, by name
+	var retry <-chan time.Time
 	for {
 		_, next := seen.News()
 		wanted := map[offerKey]*ocv1.ClusterCatalog{}
 		for _, catalog := range seen.Catalogs().Items {
 			digest := digestOf(catalog)
-			if digest == "" || catalog.Status.URLs == nil {
+			if digest == "" || catalog.ServedAt() == "" {
 				continue
 			}
 			// What could not be read is asked for again once a page has read it.
-			if known, _ := a.offered.shelf(catalog.Name); unread[catalog.Name] == digest && known.digest != digest {
+			if known, _ := a.offered.summary(catalog.Name); unread[catalog.Name] == digest && known.digest != digest {
 				continue
 			}
 			if err := a.wantInstalled(ctx, wanted, catalog, seen.Extensions().Items); err != nil {
@@ -207,25 +218,33 @@ func (a *asking) keepNewest(ctx context.Context, seen *live) {
 			}
 		}
 		a.forgetAllBut(seen.Catalogs().Items, wanted)
-		a.readNewest(ctx, wanted, tried)
+		if failed := a.readNewest(ctx, wanted, tried); retry == nil && (failed || len(unread) > 0) {
+			retry = time.After(a.retryInterval)
+		}
 		select {
 		case <-next:
+		case <-retry:
+			retry = nil
+			clear(tried)
+			clear(unread)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// readNewest reads what is wanted and was not tried before.
-func (a *asking) readNewest(ctx context.Context, wanted map[offerKey]*ocv1.ClusterCatalog, tried map[offerKey]bool) {
+// readNewest reads what is wanted, not known, and was not tried before. It says whether any
+// of it could not be read.
+func (a *asking) readNewest(ctx context.Context, wanted map[offerKey]*ocv1.ClusterCatalog, tried map[offerKey]bool) (failed bool) {
 	maps.DeleteFunc(tried, func(key offerKey, _ bool) bool { return wanted[key] == nil })
 	for key, catalog := range wanted {
-		if tried[key] || ctx.Err() != nil {
+		if tried[key] || a.offered.knowsNewest(key) || ctx.Err() != nil {
 			continue
 		}
 		tried[key] = true
 		found, err := a.read(ctx, catalog, key.name)
 		if err != nil || found == nil { // a page that needs it says why it cannot be read
+			failed = failed || err != nil
 			continue
 		}
 		a.offered.mu.Lock()
@@ -233,11 +252,19 @@ func (a *asking) readNewest(ctx context.Context, wanted map[offerKey]*ocv1.Clust
 		a.offered.mu.Unlock()
 		a.changed()
 	}
+	return failed
+}
+
+func (o *offered) knowsNewest(key offerKey) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, known := o.newest[key]
+	return known
 }
 
 // wantInstalled adds the packages of a catalog that are installed, or are to be.
 func (a *asking) wantInstalled(ctx context.Context, wanted map[offerKey]*ocv1.ClusterCatalog, catalog *ocv1.ClusterCatalog, extensions []*ocv1.ClusterExtension) error {
-	packages, err := a.Shelf(ctx, catalog)
+	packages, err := a.Summary(ctx, catalog)
 	if err != nil {
 		return err
 	}
@@ -258,7 +285,7 @@ func (a *asking) wantInstalled(ctx context.Context, wanted map[offerKey]*ocv1.Cl
 func (a *asking) forgetAllBut(catalogs []*ocv1.ClusterCatalog, wanted map[offerKey]*ocv1.ClusterCatalog) {
 	a.offered.mu.Lock()
 	defer a.offered.mu.Unlock()
-	maps.DeleteFunc(a.offered.shelves, func(name string, _ shelf) bool {
+	maps.DeleteFunc(a.offered.summaries, func(name string, _ summary) bool {
 		return !slices.ContainsFunc(catalogs, func(catalog *ocv1.ClusterCatalog) bool { return catalog.Name == name })
 	})
 	maps.DeleteFunc(a.offered.newest, func(key offerKey, _ map[string]string) bool { return wanted[key] == nil })

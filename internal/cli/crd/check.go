@@ -112,8 +112,9 @@ func (o *check) read(command *cobra.Command, from string) (found crdcheck.Defini
 	if info, err := os.Stat(from); from == catalogsource.Stdin || err == nil && info.Mode().IsRegular() {
 		return readFile(command, from)
 	}
-	err = o.images.Bundles().Files(command.Context(), from, func(files fs.FS) (err error) {
-		found, err = crdcheck.OfBundle(files, o.namespace)
+	bundles := o.images.Bundles()
+	err = bundles.Files(command.Context(), from, func(files fs.FS) (err error) {
+		found, err = crdcheck.OfBundle(files, o.namespace, bundles.Charts(command.Context()))
 		return err
 	})
 	if _, ok := errors.AsType[*bundle.InvalidError](err); ok {

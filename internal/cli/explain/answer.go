@@ -19,6 +19,8 @@ type answer struct {
 	// Resolved is the chosen bundle; absent if there is an Error.
 	Resolved *chosenBundle `json:"resolved,omitempty"`
 	Error    string        `json:"error,omitempty"`
+	// Image is what the spec names in the place of catalogs; absent if it names none.
+	Image string `json:"image,omitempty"`
 	// Explanation says what the rest comes to, if it is not plain.
 	Explanation string `json:"explanation,omitempty"`
 	// Installed is absent if nothing is.
@@ -36,6 +38,8 @@ type answer struct {
 	// Unchecked is what the chosen bundle requires, if there was nothing to hold
 	// it against.
 	Unchecked []string `json:"unchecked,omitempty"`
+	// MayLookUp says that the templates of a chart may look at the cluster.
+	MayLookUp bool `json:"mayLookUp,omitempty"`
 	// Unknown is what of the cluster could not be read.
 	Unknown []string `json:"unknown,omitempty"`
 	// LeftOut are all other bundles: those of catalogs with a high priority first,
@@ -104,9 +108,16 @@ func answerOf(found controller.Explanation) *answer {
 	a := newAnswer(found.Request, found.Catalogs, resolution, found.Err)
 	a.Providers, a.Unprovided = found.Supply.Providers, found.Supply.Gaps
 	a.Dependents, a.Unknown, a.Reported = found.Dependents, found.Unknown, found.Reported
-	if found.Resolution == nil && found.Err == nil {
+	a.MayLookUp = found.MayLookUp
+	installed := found.Request.Installed
+	switch {
+	case found.Resolution != nil || found.Err != nil:
+	case found.Image != "":
+		a.Resolved, a.Image = nil, found.Image
+		a.Explanation = fmt.Sprintf("there is nothing to choose: spec.source.bundle names image %s, and which bundle that is, it says itself", found.Image)
+	case installed != nil:
 		a.Explanation = "there is no catalog to choose from; what is installed is kept"
-		a.Resolved = &chosenBundle{Name: found.Request.Installed.Name, Version: found.Request.Installed.Version}
+		a.Resolved = &chosenBundle{Name: installed.Name, Version: installed.Version}
 	}
 	return a
 }
@@ -134,9 +145,12 @@ func (a *answer) printText(to io.Writer) error {
 
 // summary is the answer in a line, and what else there is to know in one each.
 func (a *answer) summary() []string {
-	lines := []string{a.Error}
-	if a.Resolved != nil {
-		lines[0] = fmt.Sprintf("%q version %q from catalog %q", a.Resolved.Name, a.Resolved.Version, a.Resolved.Catalog)
+	var lines []string
+	switch {
+	case a.Resolved != nil:
+		lines = append(lines, cli.Chosen(a.Resolved.Name, a.Resolved.Version, a.Resolved.Catalog, a.Resolved.Image))
+	case a.Error != "":
+		lines = append(lines, a.Error)
 	}
 	if a.Explanation != "" {
 		lines = append(lines, a.Explanation)
@@ -153,6 +167,9 @@ func (a *answer) summary() []string {
 	}
 	if len(a.Unchecked) > 0 {
 		lines = append(lines, "not checked: "+shown(a.Unchecked, ", "))
+	}
+	if a.MayLookUp {
+		lines = append(lines, "templates may look at the cluster, by spec.config.inline.allowLookup: what the chart consists of depends on that too")
 	}
 	for _, unknown := range a.Unknown {
 		lines = append(lines, "not known: "+unknown)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 )
 
@@ -70,5 +71,16 @@ func TestTablesAreHarmless(t *testing.T) {
 	}
 	if strings.ContainsAny(output.String(), "\x1b\t\r\u202e") || strings.Count(output.String(), "\n") != 4 {
 		t.Errorf("got %q", &output)
+	}
+}
+
+// TestLookupsAreSaid has an extension whose spec lets templates look at the cluster.
+func TestLookupsAreSaid(t *testing.T) {
+	t.Parallel()
+	for _, may := range []bool{true, false} {
+		lines := strings.Join(answerOf(controller.Explanation{MayLookUp: may}).summary(), "\n")
+		if strings.Contains(lines, "templates may look at the cluster, by spec.config.inline.allowLookup") != may {
+			t.Errorf("may: %t, said is %q", may, lines)
+		}
 	}
 }

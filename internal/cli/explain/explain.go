@@ -100,7 +100,7 @@ func (o *explain) print(command *cobra.Command, answer *answer) error {
 	if err := write(command.OutOrStdout()); err != nil {
 		return err
 	}
-	if answer.Resolved == nil {
+	if answer.Resolved == nil && answer.Image == "" {
 		return errors.New("no bundle is chosen")
 	}
 	return nil

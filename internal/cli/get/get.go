@@ -10,18 +10,21 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/overview"
 )
 
 const help = `List extensions, each in a line: the version that is installed, the upgrade that there is
 and what it waits for, and where the extension stands, with why.
 
-AVAILABLE is the version of an upgrade that waits; others go by themselves. PENDING says
-for what: for somebody's approval, or for the operator that is installed. What the range of
-versions in a spec leaves out is no upgrade: kubectl extension explain tells of it.
+PENDING says what an upgrade waits for: for somebody's approval, and then AVAILABLE is its
+version, or for the operator that is installed, and then the version is not known. Others go
+by themselves. What the range of versions in a spec leaves out is no upgrade: kubectl
+extension explain tells of it.
 
 HEALTH is Ready, Reconciling, Suspended, Terminating, NotReady, Stalled if a person has to
-act, Waiting for a controller to look at the spec, or Unknown.
+act, Waiting for a controller to look at the spec, or Unknown; with --watch, Deleted once it
+is gone.
 
 With --watch, each line that changes is printed again, until the command is interrupted.
 
@@ -113,10 +116,13 @@ func printTable(command *cobra.Command, table overview.Table) (widths, error) {
 	return columns, nil
 }
 
+// maxMessage is how much of a message a table has, in bytes.
+const maxMessage = 160
+
 func cells(row overview.Row) []string {
 	pending := row.Pending
 	if row.Since != nil {
 		pending += " since " + row.Since.Format("2006-01-02")
 	}
-	return []string{row.Name, cmp.Or(row.Installed, "-"), cmp.Or(row.Available, "-"), cmp.Or(pending, "-"), string(row.Health), row.Message}
+	return []string{row.Name, cmp.Or(row.Installed, "-"), cmp.Or(row.Available, "-"), cmp.Or(pending, "-"), string(row.Health), excerpt.Cut(row.Message, maxMessage)}
 }

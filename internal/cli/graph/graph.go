@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/catalogsource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
@@ -24,11 +25,12 @@ var formats = map[string]func(upgradegraph.Graph, io.Writer) error{
 
 // graph is the command line of graph.
 type graph struct {
-	sources   []string
-	catalogs  cli.Catalogs
-	wanted    cli.Request
-	installed string
-	output    *cli.Choice
+	sources  []string
+	catalogs cli.Catalogs
+	wanted   cli.Request
+	output   *cli.Choice
+
+	installed, installedVersion string
 }
 
 // NewCommand returns the command.
@@ -54,6 +56,8 @@ bundles require of a cluster is not looked at.
 	flags := command.Flags()
 	flags.StringArrayVar(&o.sources, "catalog", nil, "Catalog: "+catalogsource.Usage+". Required.")
 	flags.StringVar(&o.installed, "installed", "", "Name of the bundle from which to mark upgrades.")
+	flags.StringVar(&o.installedVersion, "installed-version", "", "Version of that bundle, if the catalog does not have it any more.")
+	cli.NoFiles(command, "installed", "installed-version")
 	o.wanted.Bind(command, "Required.")
 	o.output.Bind(command, "o", "Format of the drawing.")
 	o.catalogs.Bind(flags)
@@ -80,7 +84,10 @@ func (o *graph) run(command *cobra.Command, _ []string) error {
 	case !ok:
 		return fmt.Errorf("the catalog has no package %q", request.Package)
 	}
-	drawn, err := upgradegraph.ForRequest(pkg, request, o.installed)
+	drawn, err := upgradegraph.ForRequest(pkg, request)
+	if _, unknown := errors.AsType[*upgradegraph.UnknownVersionError](err); unknown {
+		return fmt.Errorf("%w: give it by --installed-version", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -96,10 +103,17 @@ func (o *graph) request(command *cobra.Command) (resolve.Request, error) {
 	default:
 		return resolve.Request{}, errors.New("--catalog is there more than once: the graph is that of one catalog")
 	}
-	for _, flag := range []string{"version", "policy"} {
+	for _, flag := range []string{"version", "policy", "installed-version"} {
 		if o.installed == "" && command.Flags().Changed(flag) {
 			return resolve.Request{}, fmt.Errorf("--%s says nothing without --installed", flag)
 		}
 	}
-	return o.wanted.Parse()
+	request, err := o.wanted.Parse()
+	if _, wrong := bundle.ParseVersion(o.installedVersion); wrong != nil && o.installedVersion != "" {
+		return request, fmt.Errorf("--installed-version: %w", wrong)
+	}
+	if err == nil && o.installed != "" {
+		request.Installed = &bundle.Identity{Name: o.installed, Version: o.installedVersion}
+	}
+	return request, err
 }

@@ -7,13 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
+	"github.com/clusterextensions/operator-controller/internal/manifest"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 )
 
 const help = `Print the whole manifest by which a package is installed: the namespace, a ServiceAccount
@@ -35,6 +40,7 @@ type install struct {
 	wish    wish
 	config  string
 	apply   bool
+	timeout time.Duration
 	output  *cli.Choice
 	images  cli.Images
 	cluster cli.Cluster
@@ -57,6 +63,7 @@ func NewCommand() *cobra.Command {
 	o.wish.bind(command)
 	flags.StringVar(&o.config, "config", "", "File with the configuration, YAML or JSON, as in spec.config.inline; - for standard input.")
 	flags.BoolVar(&o.apply, "apply", false, "Apply the manifest, and wait until the extension is ready.")
+	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "How long to wait with --apply; 0 for as long as it takes.")
 	o.output.Bind(command, "o", "Format of the manifest.")
 	o.images.Bind(flags)
 	o.cluster.BindInspect(command)
@@ -68,7 +75,17 @@ func (o *install) run(command *cobra.Command, args []string) error {
 	if o.apply && command.Flags().Changed("output") {
 		return program.Misuse(command, errors.New("with --apply nothing is printed: leave out --output"))
 	}
-	ext, err := o.extension(command)
+	if command.Flags().Changed("watch-namespace") && len(o.wish.watchNamespaces) == 0 {
+		return program.Misuse(command, errors.New("--watch-namespace is empty, which would mean all namespaces: leave it out for that"))
+	}
+	if o.timeout < 0 {
+		return program.Misuse(command, fmt.Errorf("--timeout %s: it cannot be negative", o.timeout))
+	}
+	config, err := cli.ReadConfig(command, o.config)
+	if err != nil {
+		return program.Misuse(command, err)
+	}
+	ext, err := o.wish.extension(config, false)
 	if err != nil {
 		return program.Misuse(command, err)
 	}
@@ -76,51 +93,80 @@ func (o *install) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	plan, err := o.plan(command.Context(), cluster, ext)
+	plan, err := o.plan(command.Context(), cluster, ext, config)
 	if err != nil {
 		return err
 	}
-	documents, err := manifest(ext, plan)
+	documents, err := documentsOf(command.ErrOrStderr(), plan)
 	if err != nil {
 		return err
 	}
-	printChoice(command.ErrOrStderr(), plan)
 	if !o.apply {
 		return cli.PrintDocuments(command.OutOrStdout(), o.output, documents)
 	}
-	extensions, err := o.cluster.AllExtensions(command)
+	return applyAndWait(command, cluster, &o.cluster, documents, plan, o.timeout)
+}
+
+// plan is that of an extension. A bundle for several namespaces alone takes a single one as a
+// list, which only the bundle itself is sure to say.
+func (o *install) plan(ctx context.Context, cluster *inspect.Cluster, ext *ocv1.ClusterExtension, config []byte) (inspect.Plan, error) {
+	bundles := o.images.Bundles()
+	plan, err := planOf(ctx, cluster, ext, bundles)
+	if _, isRefused := errors.AsType[*bundle.ConfigError](err); !isRefused || len(o.wish.watchNamespaces) != 1 {
+		return plan, err
+	}
+	listed, listErr := o.wish.extension(config, true)
+	if listErr != nil {
+		return plan, err
+	}
+	if again, listErr := planOf(ctx, cluster, listed, bundles); listErr == nil {
+		return again, nil
+	}
+	return plan, err
+}
+
+// documentsOf makes the manifest of the extension of a plan, and tells people what is chosen.
+func documentsOf(told io.Writer, plan inspect.Plan) ([]permission.Document, error) {
+	rights, err := plan.Rights()
+	if err != nil {
+		return nil, err
+	}
+	documents, err := manifest.Documents(plan.Extension, rights)
+	if err != nil {
+		return nil, err
+	}
+	printChoice(told, plan)
+	return documents, nil
+}
+
+// applyAndWait writes a manifest, and tells what becomes of its extension.
+func applyAndWait(command *cobra.Command, cluster *inspect.Cluster, flags *cli.Cluster, documents []permission.Document, plan inspect.Plan, timeout time.Duration) error {
+	extensions, err := flags.AllExtensions(command)
 	if err != nil {
 		return err
 	}
 	if err := cluster.Apply(command.Context(), documents); err != nil {
 		return err
 	}
-	follower := &progress{to: command.ErrOrStderr()}
-	if err := follower.wait(command.Context(), extensions, ext.Name); err != nil {
+	name := plan.Extension.Name
+	follower := &progress{to: command.ErrOrStderr(), version: plan.Resolution.Identity.Version}
+	if err := follower.wait(command.Context(), extensions, name, timeout); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(command.OutOrStdout(), "clusterextension/%s: version %s is installed, and ready\n", ext.Name, follower.last.Installed)
+	_, err = fmt.Fprintf(command.OutOrStdout(), "clusterextension/%s: version %s is installed, and ready\n", name, follower.last.Installed)
 	return err
 }
 
-func (o *install) extension(command *cobra.Command) (*ocv1.ClusterExtension, error) {
-	config, err := cli.ReadConfig(command, o.config)
-	if err != nil {
-		return nil, err
-	}
-	return o.wish.extension(config)
-}
-
-// plan fails if nothing is chosen.
-func (o *install) plan(ctx context.Context, cluster *inspect.Cluster, ext *ocv1.ClusterExtension) (inspect.Plan, error) {
-	plan, err := cluster.Plan(ctx, inspect.Request{Name: ext.Name, File: ext, Bundles: o.images.Bundles(), Certificates: cli.ClusterIssuer})
+// planOf fails if nothing is chosen.
+func planOf(ctx context.Context, cluster *inspect.Cluster, ext *ocv1.ClusterExtension, bundles bundlesource.Reader) (inspect.Plan, error) {
+	plan, err := cluster.Plan(ctx, inspect.Request{Name: ext.Name, File: ext, Bundles: bundles, Certificates: cli.ClusterIssuer})
 	switch {
 	case err != nil:
 		return plan, err
 	case plan.Err != nil:
 		return plan, fmt.Errorf("no bundle is chosen: %s", cli.Printable(plan.Err.Error()))
 	case plan.Resolution == nil:
-		return plan, errors.New("no bundle is chosen: there is no catalog to choose from")
+		return plan, errors.New("no bundle is chosen: there is no ClusterCatalog to choose from, or none of that name")
 	}
 	return plan, nil
 }
@@ -128,7 +174,7 @@ func (o *install) plan(ctx context.Context, cluster *inspect.Cluster, ext *ocv1.
 // printChoice says to people what the manifest is for.
 func printChoice(to io.Writer, plan inspect.Plan) {
 	chosen := plan.Resolution
-	fmt.Fprintln(to, cli.Printable(fmt.Sprintf("%q version %q from catalog %q", chosen.Identity.Name, chosen.Identity.Version, chosen.Catalog)))
+	fmt.Fprintln(to, cli.Printable(cli.Chosen(chosen.Identity.Name, chosen.Identity.Version, chosen.Catalog, chosen.Image)))
 	unknown := plan.Unknown
 	if plan.UnknownBefore != "" {
 		unknown = append(unknown, plan.UnknownBefore)

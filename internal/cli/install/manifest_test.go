@@ -13,30 +13,34 @@ func TestExtension(t *testing.T) {
 	for name, test := range map[string]struct {
 		wish   wish
 		config string
+		asList bool
 		want   string // of the spec, in YAML
 		err    string
 	}{
 		"the package alone": {wish: wish{pkg: "p"}, want: `{namespace: p, serviceAccount: {name: p-installer},
 			source: {sourceType: Catalog, catalog: {packageName: p}}}`},
 		"all there is to say": {
-			wish:   wish{pkg: "p", namespace: "ns", versions: "1.x", channels: []string{"a", "b"}, catalog: "c", watchNamespace: "team"},
+			wish:   wish{pkg: "p", namespace: "ns", versions: "1.x", channels: []string{"a", "b"}, catalog: "c", watchNamespaces: []string{"team"}},
 			config: "deploymentConfig: {env: []}",
 			want: `{namespace: ns, serviceAccount: {name: p-installer}, config: {configType: Inline, inline: {watchNamespace: team, deploymentConfig: {env: []}}},
 				source: {sourceType: Catalog, catalog: {packageName: p, version: 1.x, channels: [a, b],
 				selector: {matchLabels: {olm.operatorframework.io/metadata.name: c}}}}}`,
 		},
 		"an empty configuration":        {wish: wish{pkg: "p"}, config: "null", want: `{namespace: p, serviceAccount: {name: p-installer}, source: {sourceType: Catalog, catalog: {packageName: p}}}`},
-		"one with a namespace to watch": {wish: wish{pkg: "p", watchNamespace: "a"}, config: "null", want: `{namespace: p, serviceAccount: {name: p-installer}, config: {configType: Inline, inline: {watchNamespace: a}}, source: {sourceType: Catalog, catalog: {packageName: p}}}`},
-		"watched twice":                 {wish: wish{pkg: "p", watchNamespace: "a"}, config: "watchNamespace: b", err: "leave out --watch-namespace"},
-		"no range":                      {wish: wish{pkg: "p", versions: "newest"}, err: "--version: "},
-		"no name":                       {wish: wish{pkg: "P_"}, err: `no ClusterExtension can have the name "P_" of the package`},
+		"one with a namespace to watch": {wish: wish{pkg: "p", watchNamespaces: []string{"a"}}, config: "null", want: `{namespace: p, serviceAccount: {name: p-installer}, config: {configType: Inline, inline: {watchNamespace: a}}, source: {sourceType: Catalog, catalog: {packageName: p}}}`},
+		"one with several":              {wish: wish{pkg: "p", watchNamespaces: []string{"b", "a", "b"}}, want: `{namespace: p, serviceAccount: {name: p-installer}, config: {configType: Inline, inline: {watchNamespaces: [a, b]}}, source: {sourceType: Catalog, catalog: {packageName: p}}}`},
+		"a list of one":                 {wish: wish{pkg: "p", watchNamespaces: []string{"a"}}, asList: true, want: `{namespace: p, serviceAccount: {name: p-installer}, config: {configType: Inline, inline: {watchNamespaces: [a]}}, source: {sourceType: Catalog, catalog: {packageName: p}}}`},
+		"several, watched twice":        {wish: wish{pkg: "p", watchNamespaces: []string{"a"}}, config: "watchNamespaces: [b]", err: "leave out --watch-namespace"},
+		"watched twice":                 {wish: wish{pkg: "p", watchNamespaces: []string{"a"}}, config: "watchNamespace: b", err: "leave out --watch-namespace"},
+		"no range":                      {wish: wish{pkg: "p", versions: "newest"}, err: "the version: "},
+		"no name":                       {wish: wish{pkg: "P_"}, err: `"P_" cannot be the name of a ClusterExtension`},
 		"a package with dots":           {wish: wish{pkg: "a.b"}, err: "give another one with --namespace"},
 		"and a namespace":               {wish: wish{pkg: "a.b", namespace: "ab"}, want: `{namespace: ab, serviceAccount: {name: a.b-installer}, source: {sourceType: Catalog, catalog: {packageName: a.b}}}`},
-		"a name that is too long":       {wish: wish{pkg: strings.Repeat("a", 250), namespace: "ab"}, err: "no ServiceAccount can have the name"},
+		"a name that is too long":       {wish: wish{pkg: strings.Repeat("a", 250), namespace: "ab"}, err: "cannot be the name of a ServiceAccount"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ext, err := test.wish.extension([]byte(test.config))
+			ext, err := test.wish.extension([]byte(test.config), test.asList)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("got error %v, want %s", err, test.err)

@@ -14,6 +14,10 @@ func TestProgress(t *testing.T) {
 	}
 	ready := row(overview.Ready, "done")
 	ready.Installed = "1.0.0"
+	pending, held, other := ready, ready, ready
+	pending.Pending, pending.Available = overview.ForApproval, "1.1.0"
+	held.Pending = overview.ForOperator
+	other.Installed = "0.9.0"
 	for name, test := range map[string]struct {
 		rows    []overview.Row
 		deleted bool
@@ -22,7 +26,16 @@ func TestProgress(t *testing.T) {
 		stalled bool
 		printed string
 	}{
-		"to the end":       {rows: []overview.Row{row(overview.Waiting, "a"), row(overview.Reconciling, "b"), row(overview.Reconciling, "b"), ready}, done: true, printed: "Waiting: a\nReconciling: b\nReady: done\n"},
+		"to the end": {rows: []overview.Row{row(overview.Waiting, "a"), row(overview.Reconciling, "b"), row(overview.Reconciling, "b"), ready}, done: true, printed: "Waiting: a\nReconciling: b\nReady: done\n"},
+		"waits for a person": {
+			rows: []overview.Row{pending}, done: true, printed: "Ready: done\n",
+			err: "clusterextension/x stays at version 1.0.0, and a person has to act: version 1.1.0 waits until `kubectl extension approve x`",
+		},
+		"waits for the operator": {rows: []overview.Row{held}, printed: "Ready: done\n"},
+		"another version": {
+			rows: []overview.Row{other}, done: true, printed: "Ready: done\n",
+			err: "clusterextension/x is ready at version 0.9.0, and not at 1.0.0, which was chosen before: kubectl extension explain x says why",
+		},
 		"nothing is there": {rows: []overview.Row{row(overview.Ready, "nothing")}, printed: "Ready: nothing\n"},
 		"stalled":          {rows: []overview.Row{row(overview.Stalled, "a")}, stalled: true, printed: "Stalled: a\n"},
 		"and no more":      {rows: []overview.Row{row(overview.Stalled, "a"), row(overview.Reconciling, "b")}, printed: "Stalled: a\nReconciling: b\n"},
@@ -32,7 +45,7 @@ func TestProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var printed bytes.Buffer
-			p := progress{to: &printed}
+			p := progress{to: &printed, version: "1.0.0"}
 			var done bool
 			var err error
 			for _, row := range test.rows {

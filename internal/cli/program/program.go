@@ -11,6 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/helmchart"
 )
 
 // New makes the command the root of a program of this version.
@@ -50,13 +53,21 @@ func helpTopic(command *cobra.Command, args []string) error {
 	return err
 }
 
-// Run runs the command until it is done or a signal ends it, and then ends the process.
+// Run runs the command until it is done or a signal ends it, and then ends the process. A
+// process that this program has started to render a chart does that instead.
 func Run(command *cobra.Command) {
+	helmchart.Serve()
 	ctx := ctrl.SetupSignalHandler()
 	if err := interrupted(ctx, command.ExecuteContext(ctx)); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
+		fmt.Fprintln(os.Stderr, "Error:", shown(err))
 		os.Exit(Code(err))
 	}
+}
+
+// shown is the text of an error without what would move the cursor or turn writing around:
+// it may quote what anybody wrote.
+func shown(err error) string {
+	return excerpt.Printable(err.Error(), "\n\t")
 }
 
 // interrupted says in the place of an error that a signal came, where nothing else was

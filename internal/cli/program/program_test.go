@@ -36,3 +36,13 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("a command that is done: %v", err)
 	}
 }
+
+// What an error quotes does nothing to a terminal.
+func TestErrorsAreHarmless(t *testing.T) {
+	t.Parallel()
+	err := fmt.Errorf("olm.bundle \"a\x1b[2J\u009b1m\u202e\": %w", &helpError{err: errors.New("wrong"), path: "p"})
+	const want = "olm.bundle \"a\ufffd[2J\ufffd1m\ufffd\": wrong\nTry 'p --help'."
+	if got := shown(err); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -21,7 +21,7 @@ const maxQuestions = 512
 // allow nevertheless, sorted.
 func questions(needs Needs, has authority) []right {
 	var open []Rule
-	for _, rule := range slices.Concat(needs.Access, needs.Advice) {
+	for _, rule := range slices.Concat(needs.managed(), needs.Advice) {
 		open = append(open, rulesOf(has.refused(rule))...)
 	}
 	for _, escalation := range needs.Escalations {

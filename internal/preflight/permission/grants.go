@@ -25,9 +25,11 @@ type Document struct {
 const (
 	forObjects    = "The objects of the bundle, by name where rights can be limited to names."
 	forDropped    = "What the version before has and this one has not: for the upgrade only."
+	forHooks      = "Hooks of the chart: to run them, to delete them, and to delete all else before the last of them."
 	forStored     = "To check stored objects before definitions become stricter or go: for the upgrade only."
 	forOperator   = "What the operator may do: nobody can grant what they do not hold."
 	forOthers     = "Roles that are not the bundle's own, or that gather the rules of others."
+	forLogs       = "To tell the last line of a hook that has failed."
 	forWatching   = "To notice changes at once. Without, they are found within minutes."
 	forFinalizers = "Only where the admission plugin OwnerReferencesPermissionEnforcement is on."
 )
@@ -75,7 +77,7 @@ func (n Needs) grantable() []reasonedRight {
 	var needed []Rule
 	for _, rule := range n.Access {
 		reason := forObjects
-		if slices.Contains(rule.Verbs, verbDelete) {
+		if slices.Contains(rule.Verbs, verbDelete) && !isOfRegistration(rule) {
 			reason = forDropped
 		}
 		needed = append(needed, note([]Rule{rule}, reason)...)
@@ -87,23 +89,34 @@ func (n Needs) grantable() []reasonedRight {
 		}
 		needed = append(needed, note(escalation.least(), reason)...)
 	}
+	needed = append(needed, note(n.Hooks, forHooks)...)
 	needed = append(needed, note(n.Stored, forStored)...)
 	var granted []reasonedRight
 	for _, r := range minimal(rightsOf(needed)) {
 		granted = append(granted, reasonedRight{right: r, reason: reasons[r]})
 	}
 	has := coverageOf(needed)
-	for _, r := range minimal(rightsOf(n.grantedWhereItCan(n.Advice))) {
+	logs := rightSet(n.grantedWhereItCan(n.Logs))
+	for _, r := range minimal(rightsOf(n.grantedWhereItCan(slices.Concat(n.Advice, n.Logs)))) {
 		if has.covers(r) {
 			continue
 		}
 		reason := forWatching
-		if r.verb == verbUpdate {
+		switch {
+		case r.verb == verbUpdate:
 			reason = forFinalizers
+		case includes(logs, r):
+			reason = forLogs
 		}
 		granted = append(granted, reasonedRight{right: r, reason: reason})
 	}
 	return granted
+}
+
+// isOfRegistration is true of the rights to an API service that is wanted, which include its
+// deletion.
+func isOfRegistration(rule Rule) bool {
+	return slices.Contains(rule.APIGroups, groupRegistrations) && slices.Contains(rule.Verbs, verbPatch)
 }
 
 // grantedWhereItCan moves rules out of namespaces that do not exist yet.
@@ -121,7 +134,7 @@ func (n Needs) grantedWhereItCan(rules []Rule) []Rule {
 func rulesWithReasons(granted []reasonedRight) ([]rbacv1.PolicyRule, map[int]string) {
 	var rules []rbacv1.PolicyRule
 	reasons := map[int]string{}
-	for _, reason := range []string{forObjects, forDropped, forStored, forOperator, forOthers, forWatching, forFinalizers} {
+	for _, reason := range []string{forObjects, forDropped, forHooks, forStored, forOperator, forOthers, forLogs, forWatching, forFinalizers} {
 		var rights []right
 		for _, r := range granted {
 			if r.reason == reason {

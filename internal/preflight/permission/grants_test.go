@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
 // grantedRules are the rules of the roles among the documents.
@@ -36,7 +37,7 @@ func grantedRules(documents []Document) []Rule {
 func checkGrants(t *testing.T, needs Needs, subject Subject) {
 	t.Helper()
 	// Advice is held against the grants as if it were needed.
-	needs.Access = slices.Concat(needs.Access, needs.Advice)
+	needs.Access = slices.Concat(needs.Access, needs.Advice, needs.Logs)
 	rules := grantedRules(Grants(needs, subject))
 	if missing := Missing(needs, newHeld(rules)); len(missing) > 0 {
 		t.Fatalf("with all that is granted there is missing:\n%s", strings.Join(lines(missing), "\n"))
@@ -72,6 +73,11 @@ func TestGrantsAreTheLeast(t *testing.T) {
 			aRole, aClusterRole, bindingTo("ns2", "Role", "reader", "op"), bindingTo("", "ClusterRole", "reader", "op"),
 		}},
 		"roles of others": {wanted: []string{bindingTo("ns2", "ClusterRole", "view", "op"), bindingTo("", "ClusterRole", "edit", "op")}},
+		"an API service": {wanted: []string{
+			anAPIService, bindingTo("kube-system", "Role", "extension-apiserver-authentication-reader", "op"),
+			bindingTo("", "ClusterRole", "system:auth-delegator", "op"),
+		}},
+		"an API service is dropped": {wanted: []string{aConfigMap}, before: []string{anAPIService}},
 		"a role that gathers rules": {wanted: []string{
 			anAggregatedRole, bindingTo("", "ClusterRole", "gathered", "op"),
 		}},
@@ -169,7 +175,7 @@ func TestGrantsForRealBundles(t *testing.T) {
 	}
 	subject := Subject{Extension: "ext", Namespace: "install-ns", ServiceAccount: "installer"}
 	for _, dir := range dirs {
-		for _, watched := range []string{"", subject.Namespace, "watch-ns"} {
+		for _, watched := range []string{"", subject.Namespace, "watch-ns", "watch-ns other-ns"} {
 			t.Run(filepath.Base(filepath.Dir(dir))+"/"+filepath.Base(dir)+"/"+watched, func(t *testing.T) {
 				t.Parallel()
 				wanted := rendered(t, dir, subject.Namespace, watched)
@@ -191,8 +197,8 @@ func rendered(t *testing.T, dir, namespace, watched string) []*unstructured.Unst
 	if err != nil {
 		t.Skip("it cannot be installed:", err)
 	}
-	options := bundle.Options{InstallNamespace: namespace, Certificates: bundle.SelfManaged, Config: bundle.Config{WatchNamespace: watched}}
-	objects, err := bundle.Render(parsed, options)
+	options := bundle.Options{InstallNamespace: namespace, Certificates: bundle.SelfManaged, Config: bundle.Config{WatchNamespaces: strings.Fields(watched)}}
+	objects, err := rendering.Objects(bundle.Render(parsed, options))
 	if err != nil {
 		t.Skip("it cannot be installed so:", err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
 // Gain is what a subject may do that it could not before.
@@ -31,27 +33,62 @@ func (g Gain) String() string {
 	return g.Subject + ": " + g.Rule.Text()
 }
 
-// Growth are the rights that the wanted objects give and those before did not:
+// Growth are the rights that the wanted objects and hooks give and those before did not:
 // the union of the rules of all roles that a subject is bound to, so that it does
-// not matter what roles are called. Sorted. It fails when a role or a binding cannot be
+// not matter what roles are called. What only hooks gave before counts for hooks alone, since
+// they may have gone: see [Content.stages]. Sorted. It fails when a role or a binding cannot be
 // read, and when the wanted ones grant more than is compared.
 func Growth(mapper Mapper, subject Subject, content Content) ([]Gain, error) {
 	mapper = withDefinitions(mapper, slices.Concat(content.Wanted, content.Before))
-	after, err := givenTo(mapper, subject, content.Wanted)
-	if err != nil {
-		return nil, err
+	more := map[string]excess{}
+	for _, stage := range content.stages() {
+		after, err := givenTo(mapper, subject, stage.wanted)
+		if err != nil {
+			return nil, err
+		}
+		before, err := givenTo(mapper, subject, stage.before)
+		if _, ok := errors.AsType[*grantsError](err); err != nil && !ok {
+			return nil, err
+		}
+		// What was installed when there was no bound counts as nothing: all of it is told.
+		for who, has := range after {
+			more[who] = more[who].with(has, before[who])
+		}
 	}
-	before, err := givenTo(mapper, subject, content.Before)
-	if _, ok := errors.AsType[*grantsError](err); err != nil && !ok {
-		return nil, err
-	}
-	// What was installed when there was no bound counts as nothing: all of it is told.
 	var gains []Gain
-	for who, has := range after {
-		gains = append(gains, has.beyond(who, before[who])...)
+	for who, one := range more {
+		gains = append(gains, one.gains(who)...)
 	}
 	slices.SortFunc(gains, func(a, b Gain) int { return cmp.Compare(a.String(), b.String()) })
 	return gains, nil
+}
+
+// stage is what gives rights for so long at least, of the wanted revision and of the installed one.
+type stage struct {
+	wanted, before []*unstructured.Unstructured
+}
+
+// stages begin with what gives rights for good. Hooks of installations and upgrades come next, which
+// may be there for a moment, and then those that are there when all is deleted. To give for longer
+// what was given is more.
+func (c Content) stages() []stage {
+	stages := []stage{{c.Wanted, c.Before}}
+	if len(c.Hooks) == 0 {
+		return stages
+	}
+	soon := stage{
+		slices.Concat(c.Wanted, hook.Objects(withoutDeletion(c.Hooks))),
+		slices.Concat(c.Before, hook.Objects(withoutDeletion(c.HooksBefore))),
+	}
+	whole := stage{
+		slices.Concat(c.Wanted, hook.Objects(c.Hooks)),
+		slices.Concat(c.Before, hook.Objects(c.HooksBefore)),
+	}
+	return append(stages, soon, whole)
+}
+
+func withoutDeletion(hooks []hook.Hook) []hook.Hook {
+	return slices.DeleteFunc(slices.Clone(hooks), hook.Hook.IsForDeletion)
 }
 
 // given is what bindings give to a subject.
@@ -111,23 +148,39 @@ func (g given) with(b binding, roles map[roleKey]role) given {
 	return g
 }
 
-// beyond is what is given here and was not there.
-func (g given) beyond(who string, before given) []Gain {
+// excess is what a subject is given beyond what it had.
+type excess struct {
+	rights []right
+	roles  map[externalRole]struct{}
+}
+
+// with adds what is given and was not before.
+func (e excess) with(has, before given) excess {
 	had := coverageOf(before.rules)
-	var more []right
-	for _, rule := range g.rules {
-		more = append(more, had.uncovered(rule)...)
+	for _, rule := range has.rules {
+		e.rights = append(e.rights, had.uncovered(rule)...)
 	}
-	var gains []Gain
-	for _, rule := range merged(minimal(more)) {
-		gains = append(gains, Gain{Subject: who, Rule: rule})
-	}
-	for role := range g.roles {
+	for role := range has.roles {
 		_, hadHere := before.roles[role]
 		_, hadEverywhere := before.roles[externalRole{role: role.role}]
-		if !hadHere && !hadEverywhere {
-			gains = append(gains, Gain{Subject: who, Rule: Rule{Namespace: role.namespace}, Role: role.role})
+		if hadHere || hadEverywhere {
+			continue
 		}
+		if e.roles == nil {
+			e.roles = map[externalRole]struct{}{}
+		}
+		e.roles[role] = struct{}{}
+	}
+	return e
+}
+
+func (e excess) gains(who string) []Gain {
+	var gains []Gain
+	for _, rule := range merged(minimal(e.rights)) {
+		gains = append(gains, Gain{Subject: who, Rule: rule})
+	}
+	for role := range e.roles {
+		gains = append(gains, Gain{Subject: who, Rule: Rule{Namespace: role.namespace}, Role: role.role})
 	}
 	return gains
 }

@@ -53,7 +53,7 @@ func Missing(needs Needs, held Held) []Rule {
 }
 
 func missing(needs Needs, has authority) []Rule {
-	return toRules(append(refused(needs.Access, has), lacking(needs.Escalations, has)...))
+	return toRules(append(refused(needs.managed(), has), lacking(needs.Escalations, has)...))
 }
 
 func refused(access []Rule, has authority) []right {
@@ -81,9 +81,9 @@ func toRules(rights []right) []Rule { return sortedLines(merged(minimal(rights))
 // said of each upgrade is not read. Rights to grant always are.
 func Delta(before, after Needs) []Rule {
 	had, managed := coverageOf(before.least()), coverageOf(before.least())
-	for _, rule := range before.Access {
+	for _, rule := range before.managed() {
 		rule.ResourceNames, rule.Verbs = nil, []string{verbCreate, verbGet, verbPatch, verbDelete}
 		managed.add(rule)
 	}
-	return toRules(append(refused(after.Access, authority{rules: managed}), lacking(after.Escalations, authority{rules: had})...))
+	return toRules(append(refused(after.managed(), authority{rules: managed}), lacking(after.Escalations, authority{rules: had})...))
 }

@@ -214,3 +214,27 @@ func TestMissingErrorIsBounded(t *testing.T) {
 		t.Errorf("a line of %d bytes ends in %q", len(long), long[len(long)-10:])
 	}
 }
+
+// TestMissingForAPIServices (S6): an installer that has everything in its namespace is told what
+// it lacks elsewhere, which is what its server needs to leave it to the cluster who may do what.
+func TestMissingForAPIServices(t *testing.T) {
+	t.Parallel()
+	needs := needsOf(t, Content{Wanted: objects(t, anAPIService,
+		bindingTo("kube-system", "Role", "extension-apiserver-authentication-reader", "op"),
+		bindingTo("", "ClusterRole", "system:auth-delegator", "op"),
+	)})
+	held := newHeld(inNamespace("ns1", everything))
+	want := []string{
+		`Namespace:"" APIGroups:[apiregistration.k8s.io] Resources:[apiservices] ResourceNames:[v1.garden.test] Verbs:[delete,get,patch]`,
+		`Namespace:"" APIGroups:[apiregistration.k8s.io] Resources:[apiservices] Verbs:[create]`,
+		`Namespace:"" APIGroups:[rbac.authorization.k8s.io] Resources:[clusterrolebindings] ResourceNames:[bound] Verbs:[get,patch]`,
+		`Namespace:"" APIGroups:[rbac.authorization.k8s.io] Resources:[clusterrolebindings] Verbs:[create]`,
+		`Namespace:"" APIGroups:[rbac.authorization.k8s.io] Resources:[clusterroles] ResourceNames:[system:auth-delegator] Verbs:[bind]`,
+		`Namespace:"kube-system" APIGroups:[rbac.authorization.k8s.io] Resources:[rolebindings] ResourceNames:[bound] Verbs:[get,patch]`,
+		`Namespace:"kube-system" APIGroups:[rbac.authorization.k8s.io] Resources:[rolebindings] Verbs:[create]`,
+		`Namespace:"kube-system" APIGroups:[rbac.authorization.k8s.io] Resources:[roles] ResourceNames:[extension-apiserver-authentication-reader] Verbs:[bind]`,
+	}
+	if diff := cmp.Diff(want, lines(Missing(needs, held))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

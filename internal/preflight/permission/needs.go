@@ -10,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
 // Verbs of requests to the API server.
@@ -50,6 +52,15 @@ type Content struct {
 	// Those that are not wanted any more are dropped.
 	Before []*unstructured.Unstructured
 
+	// Hooks run before or after operations. Tests are not among them.
+	Hooks []hook.Hook
+
+	// GivenUp are hooks of another revision that may run, and are deleted then.
+	GivenUp []hook.Hook
+
+	// HooksBefore are those of the revision that is installed.
+	HooksBefore []hook.Hook
+
 	// Replaceable are the kinds whose objects may be deleted and created again when
 	// they stay and a field of them cannot be changed.
 	Replaceable []schema.GroupKind
@@ -74,6 +85,13 @@ type Needs struct {
 	// see [ToList]. It is granted, and never missing: the check itself says so.
 	Stored []Rule
 
+	// Hooks is sorted. It takes these to run hooks, and before those that run when all else
+	// is gone to delete the content. Without all of it requests are refused.
+	Hooks []Rule
+
+	// Logs is sorted, and never missing: with it, the last line of a hook that has failed is told.
+	Logs []Rule
+
 	// created are the namespaces that the content brings.
 	created map[string]struct{}
 }
@@ -84,6 +102,10 @@ type Needs struct {
 // of unknown kinds are gone.
 func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	mapper = withDefinitions(mapper, slices.Concat(content.Wanted, content.Meanwhile, content.Before))
+	hooks, err := itemsOf(mapper, subject, hook.Objects(content.Hooks))
+	if err != nil {
+		return Needs{}, err
+	}
 	wanted, err := itemsOf(mapper, subject, content.Wanted)
 	if err != nil {
 		return Needs{}, err
@@ -92,7 +114,7 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	if err != nil {
 		return Needs{}, err
 	}
-	escalations, err := escalationsOf(wanted)
+	escalations, err := escalationsOf(slices.Concat(wanted, hooks))
 	if err != nil {
 		return Needs{}, err
 	}
@@ -105,7 +127,7 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	names := map[target]struct{}{}
 	for _, item := range wanted {
 		names[item.target] = struct{}{}
-		access = append(access, item.unnamed(verbCreate), item.named(verbGet, verbPatch))
+		access = append(access, item.unnamed(verbCreate), item.named(item.verbs()...))
 		advice = append(advice, item.unnamed(verbList, verbWatch))
 		if item.isNamespace() {
 			needs.created[item.name] = struct{}{}
@@ -115,27 +137,71 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 		access = append(access, item.unnamed(verbCreate), item.named(verbGet, verbPatch))
 		advice = append(advice, item.unnamed(verbList, verbWatch))
 	}
-	issued := issuedSecrets(subject, content.Before)
-	for _, item := range wanted {
-		if _, replaced := issued[item.target]; replaced {
-			access = append(access, item.named(verbDelete))
-		}
+	onHooks, logs := hookRights(subject, hooks)
+	if slices.ContainsFunc(content.Hooks, func(one hook.Hook) bool { return one.Runs(hook.PostDelete) }) {
+		onHooks = append(onHooks, toDelete(wanted)...)
 	}
-	// Kinds that the cluster no longer serves have no objects left to drop.
+	// Of kinds that the cluster does not serve there is none to give up, and none left to drop.
+	givenUp, _ := itemsOf(mapper, subject, hook.Objects(content.GivenUp))
 	before, _ := itemsOf(mapper, subject, content.Before)
-	for _, item := range slices.Concat(before, meanwhile) {
-		switch _, stays := names[item.target]; {
-		case !stays:
-			access = append(access, item.named(verbGet, verbDelete))
-		case slices.Contains(content.Replaceable, item.object.GroupVersionKind().GroupKind()):
-			access = append(access, item.named(verbDelete))
-		}
-	}
+	needs.Hooks, needs.Logs = merged(rightsOf(append(onHooks, toDelete(givenUp)...))), merged(rightsOf(logs))
+	access = append(access, toReplaceIssued(subject, content.Before, wanted)...)
+	access = append(access, toDrop(slices.Concat(before, meanwhile), names, content.Replaceable)...)
 	if subject.Extension != "" {
 		advice = append(advice, finalizersOf(subject.Extension))
 	}
-	needs.Access, needs.Advice = merged(rightsOf(access)), merged(rightsOf(advice))
+	needs.Access, needs.Advice = merged(rightsOf(append(access, frontsOutside(wanted, names)...))), merged(rightsOf(advice))
 	return needs, nil
+}
+
+// toDrop is what it takes to delete what is not wanted any more, and what may be replaced.
+func toDrop(before []item, wanted map[target]struct{}, replaceable []schema.GroupKind) (access []Rule) {
+	for _, item := range before {
+		switch _, stays := wanted[item.target]; {
+		case !stays:
+			access = append(access, item.named(verbGet, verbDelete))
+		case slices.Contains(replaceable, item.object.GroupVersionKind().GroupKind()):
+			access = append(access, item.named(verbDelete))
+		}
+	}
+	return access
+}
+
+// hookRights are what it takes to run hooks, and what it takes to tell the last line of one that
+// has failed.
+func hookRights(subject Subject, hooks []item) (needed, logs []Rule) {
+	for _, item := range hooks {
+		needed = append(needed, item.unnamed(verbCreate), item.named(verbGet, verbDelete))
+		if hook.IsAwaited(item.object) {
+			pods := target{resource: "pods", namespace: cmp.Or(item.namespace, subject.Namespace)}
+			log := target{resource: "pods/log", namespace: pods.namespace}
+			logs = append(logs, itemOf(pods).unnamed(verbList), itemOf(log).unnamed(verbGet))
+		}
+	}
+	return needed, logs
+}
+
+// toDelete is what it takes to have all of the content go before the hooks that run after that.
+func toDelete(content []item) []Rule {
+	rules := make([]Rule, len(content))
+	for i, item := range content {
+		rules[i] = item.named(verbGet, verbDelete)
+	}
+	return rules
+}
+
+func itemOf(target target) item { return item{target: target} }
+
+// toReplaceIssued is what it takes to have Secrets of the content in the place of those that were issued.
+func toReplaceIssued(subject Subject, before []*unstructured.Unstructured, wanted []item) []Rule {
+	issued := issuedSecrets(subject, before)
+	var rules []Rule
+	for _, item := range wanted {
+		if _, replaced := issued[item.target]; replaced {
+			rules = append(rules, item.named(verbDelete))
+		}
+	}
+	return rules
 }
 
 // issuedSecrets are those in which cert-manager keeps what it has issued for the content
@@ -177,11 +243,14 @@ func finalizersOf(extension string) Rule {
 	}}
 }
 
+// managed is what it takes to touch objects: without any of it, a request is refused.
+func (n Needs) managed() []Rule { return slices.Concat(n.Access, n.Hooks) }
+
 // Namespaces are those in which rights are needed, sorted. The empty one stands
 // for the whole cluster.
 func (n Needs) Namespaces() []string {
 	set := map[string]struct{}{}
-	for _, rule := range slices.Concat(n.Access, n.Advice) {
+	for _, rule := range slices.Concat(n.Access, n.Hooks, n.Advice, n.Logs) {
 		set[rule.Namespace] = struct{}{}
 	}
 	for _, escalation := range n.Escalations {
@@ -192,7 +261,7 @@ func (n Needs) Namespaces() []string {
 
 // least are the rules of who has all the needs and nothing more.
 func (n Needs) least() []Rule {
-	rules := slices.Clone(n.Access)
+	rules := n.managed()
 	for _, escalation := range n.Escalations {
 		rules = append(rules, escalation.least()...)
 	}
@@ -238,6 +307,44 @@ func itemsOf(mapper Mapper, subject Subject, objects []*unstructured.Unstructure
 		failures = append(failures, unknown[kind])
 	}
 	return items, errors.Join(failures...)
+}
+
+// verbs are what is done to a wanted object that is there. An API service goes before what
+// serves it when the extension is removed.
+func (i item) verbs() []string {
+	if i.isRegistration() {
+		return []string{verbGet, verbPatch, verbDelete}
+	}
+	return []string{verbGet, verbPatch}
+}
+
+// isRegistration says that the object has the cluster ask a server for an API.
+func (i item) isRegistration() bool {
+	name, _, _ := unstructured.NestedString(i.object.Object, "spec", "service", "name")
+	return i.group == groupRegistrations && i.resource == resourceRegistrations && name != ""
+}
+
+// frontsOutside are the rights to look for the Services of API services that are not wanted
+// themselves: an API is not registered before its Service is there.
+func frontsOutside(wanted []item, names map[target]struct{}) []Rule {
+	var access []Rule
+	for _, item := range wanted {
+		if !item.isRegistration() {
+			continue
+		}
+		front := item.front()
+		if _, own := names[front.target]; !own {
+			access = append(access, front.named(verbGet))
+		}
+	}
+	return access
+}
+
+// front is the Service of an API service.
+func (i item) front() item {
+	namespace, _, _ := unstructured.NestedString(i.object.Object, "spec", "service", "namespace")
+	name, _, _ := unstructured.NestedString(i.object.Object, "spec", "service", "name")
+	return item{target: target{resource: "services", namespace: namespace, name: name}}
 }
 
 func (i item) isNamespace() bool { return i.group == "" && i.resource == "namespaces" }

@@ -57,6 +57,28 @@ func TestNeeds(t *testing.T) {
 			},
 			advice: []string{`Namespace:"ns1" APIGroups:[batch] Resources:[cronjobs] Verbs:[list,watch]`},
 		},
+		"an API service is deleted before the rest": {
+			wanted: []string{anAPIService},
+			access: []string{
+				`Namespace:"" APIGroups:[apiregistration.k8s.io] Resources:[apiservices] Verbs:[create]`,
+				`Namespace:"" APIGroups:[apiregistration.k8s.io] Resources:[apiservices] ResourceNames:[v1.garden.test] Verbs:[delete,get,patch]`,
+				`Namespace:"ns1" APIGroups:[] Resources:[services] ResourceNames:[gardener-service] Verbs:[get]`,
+			},
+			advice: []string{`Namespace:"" APIGroups:[apiregistration.k8s.io] Resources:[apiservices] Verbs:[list,watch]`},
+		},
+		"the Service of an API service is looked for only if it is of others": {
+			wanted: []string{anAPIService, "apiVersion: v1\nkind: Service\nmetadata: {name: gardener-service}"},
+			access: []string{
+				`Namespace:"" APIGroups:[apiregistration.k8s.io] Resources:[apiservices] Verbs:[create]`,
+				`Namespace:"" APIGroups:[apiregistration.k8s.io] Resources:[apiservices] ResourceNames:[v1.garden.test] Verbs:[delete,get,patch]`,
+				`Namespace:"ns1" APIGroups:[] Resources:[services] Verbs:[create]`,
+				`Namespace:"ns1" APIGroups:[] Resources:[services] ResourceNames:[gardener-service] Verbs:[get,patch]`,
+			},
+			advice: []string{
+				`Namespace:"" APIGroups:[apiregistration.k8s.io] Resources:[apiservices] Verbs:[list,watch]`,
+				`Namespace:"ns1" APIGroups:[] Resources:[services] Verbs:[list,watch]`,
+			},
+		},
 		"requests to a namespace are asked about inside of it": {
 			wanted: []string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: new}"},
 			access: []string{

@@ -90,6 +90,12 @@ rules:
 - {apiGroups: [""], resources: [secrets], verbs: [get]}
 - {nonResourceURLs: [/metrics], verbs: [get]}`
 
+	anAPIService = `
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.garden.test}
+spec: {group: garden.test, version: v1, service: {namespace: ns1, name: gardener-service}}`
+
 	anAggregatedRole = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

@@ -12,6 +12,9 @@ import (
 const (
 	groupDefinitions = "apiextensions.k8s.io"
 	kindDefinition   = "CustomResourceDefinition"
+
+	groupRegistrations    = "apiregistration.k8s.io"
+	resourceRegistrations = "apiservices"
 )
 
 // Resource is what a kind is called in requests and rules.
@@ -79,7 +82,7 @@ var clusterScoped = map[string][]string{
 	"":                             {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
 	"admissionregistration.k8s.io": nil,
 	groupDefinitions:               nil,
-	"apiregistration.k8s.io":       nil,
+	groupRegistrations:             nil,
 	"apps":                         {},
 	"autoscaling":                  {},
 	"batch":                        {},

@@ -176,7 +176,7 @@ func canRender(root fs.FS, namespace, watch string) bool {
 	}
 	_, err = bundle.Render(content, bundle.Options{
 		InstallNamespace: namespace,
-		Config:           bundle.Config{WatchNamespace: watch},
+		Config:           bundle.Config{WatchNamespaces: strings.Fields(watch)},
 		Certificates:     bundle.CertManager,
 	})
 	return err == nil

@@ -47,11 +47,11 @@ func (s shape) rendered(name, version string) ([]*unstructured.Unstructured, err
 	if err != nil {
 		return nil, err
 	}
-	objects, err := bundle.Render(content, bundle.Options{InstallNamespace: name})
-	if err == nil && len(objects) != s.objects {
-		return nil, fmt.Errorf("a generated operator has %d objects, want %d", len(objects), s.objects)
+	rendered, err := bundle.Render(content, bundle.Options{InstallNamespace: name})
+	if err == nil && len(rendered.Objects) != s.objects {
+		return nil, fmt.Errorf("a generated operator has %d objects, want %d", len(rendered.Objects), s.objects)
 	}
-	return objects, err
+	return rendered.Objects, err
 }
 
 func smallBundle(operator testkit.Operator) (fs.FS, error) {

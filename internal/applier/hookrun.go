@@ -1,0 +1,429 @@
+package applier
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/plan"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/applier/usage"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/hook"
+	"github.com/clusterextensions/operator-controller/internal/impersonation"
+	"github.com/clusterextensions/operator-controller/internal/podlog"
+)
+
+// annotationRun is on an object of a hook, and says for what it was created: one that an earlier
+// operation has left tells nothing of this one.
+const annotationRun = "olm.operatorframework.io/hook-run"
+
+func (a *Applier) newHookRun(owner object.Owner, history *release.History, hooks *release.Hooks, deadline time.Duration) (*hookRun, error) {
+	client, err := impersonation.As(a.clients, owner.Account(), dynamic.NewForConfigAndClient)
+	return &hookRun{applier: a, owner: owner, client: client, history: history, hooks: hooks, deadline: deadline}, err
+}
+
+// hookRun are the hooks of one event of one revision.
+type hookRun struct {
+	applier  *Applier
+	owner    object.Owner
+	client   dynamic.Interface
+	history  *release.History
+	hooks    *release.Hooks
+	deadline time.Duration
+
+	// unsaved says that the record does not say how far the hooks have come.
+	unsaved bool
+}
+
+// hookObject is the object of a hook where the cluster has it.
+type hookObject struct {
+	hook.Hook
+
+	// place is the number of the hook among those of its event.
+	place int
+
+	item   object.Item
+	access dynamic.ResourceInterface
+}
+
+func accessTo(client dynamic.Interface, item object.Item) dynamic.ResourceInterface {
+	return client.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace)
+}
+
+func objectError(action string, key object.Key, err error) error {
+	return &plan.ObjectsError{Failures: []plan.ObjectFailure{{Action: action, Object: key, Err: err}}}
+}
+
+// find fails with [*object.UnknownKindsError] if nobody serves the kind.
+func (r *hookRun) find(place int) (hookObject, error) {
+	one := r.hooks.Due[place]
+	items, err := object.Items(r.applier.config.Mapper, r.owner, []*unstructured.Unstructured{one.Object})
+	if err != nil {
+		return hookObject{}, err
+	}
+	return hookObject{Hook: one, place: place, item: items[0], access: accessTo(r.client, items[0])}, nil
+}
+
+// name is what the object of a hook of this run is annotated with.
+func (r *hookRun) name(found hookObject) string {
+	return fmt.Sprintf("%s/%d/%s/%d", r.owner.UID, r.hooks.Revision, r.hooks.Progress.Event(), found.place)
+}
+
+// isOfThisRun says that an object was created for this run, and is to stay. Annotations anybody can
+// write, so that it has to belong to the extension as well.
+func (r *hookRun) isOfThisRun(found hookObject, live *unstructured.Unstructured) bool {
+	return r.owner.Controls(live) && live.GetAnnotations()[annotationRun] == r.name(found) && live.GetDeletionTimestamp() == nil
+}
+
+// inTheWay says why an object that is there cannot make room for the hook, however often that is
+// tried; empty if it can, or if it is the one of this run.
+func (r *hookRun) inTheWay(found hookObject, live *unstructured.Unstructured) string {
+	switch {
+	case live == nil, live.GetDeletionTimestamp() != nil, r.isOfThisRun(found, live):
+		return ""
+	case live.GetAnnotations()[annotationRun] == "":
+		return "an object of what is installed has its name, which would be written over: one of the two has to get another name"
+	case !found.HasPolicy(hook.BeforeCreation):
+		return "an object of an earlier run is there, and its delete policy does not say before-hook-creation: delete it"
+	}
+	return ""
+}
+
+// step goes on with the next hook. It is nil when that has succeeded.
+func (r *hookRun) step(ctx context.Context) error {
+	found, live, err := r.next(ctx)
+	switch {
+	case err != nil:
+		return err
+	case r.inTheWay(found, live) != "":
+		return r.end(ctx, found, r.inTheWay(found, live))
+	case r.hooks.Progress.FailedAt != nil:
+		return r.again(ctx, found, live)
+	case live == nil && r.hooks.Progress.Begun > maxBegun:
+		return r.vanish(ctx, found)
+	case live == nil:
+		return r.begin(ctx, found)
+	case !r.isOfThisRun(found, live):
+		return r.remove(ctx, found, live)
+	}
+	return r.judge(ctx, found, live)
+}
+
+// maxBegun is how often an object is created anew that is gone before it was known how its run has ended.
+// Once may be for a process that has died between saying so and doing it.
+const maxBegun = 1
+
+// vanish is for an object that goes by itself, or that somebody deletes each time.
+func (r *hookRun) vanish(ctx context.Context, found hookObject) error {
+	failed := r.hooks.Progress.Failed(r.applier.config.Now(), "it was gone before it was known how it has ended, more than once")
+	failed.Gone = true
+	return r.endWith(ctx, found, failed)
+}
+
+// next is the hook that is to run, or runs, with its object; nil if there is none. It fails as [hookRun.read]
+// does, and with [*installation.HookFailedError] if the hook has to rest.
+func (r *hookRun) next(ctx context.Context) (hookObject, *unstructured.Unstructured, error) {
+	found, err := r.find(r.hooks.Progress.Done)
+	if err != nil {
+		return hookObject{}, nil, err
+	}
+	live, err := r.read(ctx, found)
+	if err == nil && r.hasToRest(found, live) {
+		err = r.failed(found, r.hooks.Progress.Why)
+	}
+	return found, live, err
+}
+
+// get gives what is there under the name of a hook; nil if there is nothing.
+func (o hookObject) get(ctx context.Context) (*unstructured.Unstructured, error) {
+	live, err := o.access.Get(ctx, o.item.Key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, objectError("reading", o.item.Key, err)
+	}
+	return live, nil
+}
+
+// read gives the object of a hook; nil if there is none. One of others is a conflict.
+func (r *hookRun) read(ctx context.Context, found hookObject) (*unstructured.Unstructured, error) {
+	live, err := found.get(ctx)
+	if live != nil && !r.owner.Owns(live) {
+		return nil, &object.ConflictError{Claimant: r.owner, Conflicts: []object.Conflict{{Object: found.item.Key, Holder: object.HolderOf(live)}}}
+	}
+	return live, err
+}
+
+// hasToRest says that a hook has failed a short while ago, and that nobody has deleted it since.
+func (r *hookRun) hasToRest(found hookObject, live *unstructured.Unstructured) bool {
+	return r.hooks.Progress.RetryIn(r.applier.config.Now()) > 0 && (live != nil || r.hooks.Progress.Gone || found.HasPolicy(hook.Failed))
+}
+
+// await fails while the next hook runs, or rests. It reads its object, and does nothing else.
+func (r *hookRun) await(ctx context.Context) error {
+	if !r.hooks.AreLeft() {
+		return nil
+	}
+	found, live, err := r.next(ctx)
+	switch {
+	case err != nil:
+		return err
+	case live == nil:
+		return nil
+	case live.GetDeletionTimestamp() != nil && !r.cannotGo(live):
+		return r.underway(found, true, r.applier.config.Now().Sub(live.GetDeletionTimestamp().Time))
+	case !r.isOfThisRun(found, live):
+		return nil
+	}
+	now := r.applier.config.Now()
+	if state, _ := hook.StateOf(live, r.deadline, now); state == hook.Running {
+		return r.underway(found, false, now.Sub(live.GetCreationTimestamp().Time))
+	}
+	return nil
+}
+
+// judge looks at the run of an object that is there.
+func (r *hookRun) judge(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
+	now := r.applier.config.Now()
+	switch state, why := hook.StateOf(live, r.deadline, now); state {
+	case hook.HasSucceeded:
+		r.hooks.Progress, r.unsaved = r.hooks.Progress.Succeeded(), true
+		if hook.IsAwaited(found.Object) {
+			return r.save(ctx)
+		}
+		return nil // until the next one is waited for, its object tells
+	case hook.HasFailed:
+		if line := r.applier.lastLine(ctx, r.owner, live); line != "" {
+			why += "; its log ends with: " + line
+		}
+		return r.end(ctx, found, why)
+	case hook.Running:
+	}
+	return r.underway(found, false, now.Sub(live.GetCreationTimestamp().Time))
+}
+
+// again runs the hook once more that has failed.
+func (r *hookRun) again(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
+	if live != nil {
+		return r.remove(ctx, found, live)
+	}
+	if err := r.bringBack(ctx); err != nil {
+		return err
+	}
+	r.hooks.Progress = r.hooks.Progress.Anew()
+	if err := r.save(ctx); err != nil {
+		return err
+	}
+	return r.begin(ctx, found)
+}
+
+// bringBack creates what earlier hooks have made for the one that has failed, and what their policy
+// has had deleted since. Those that are waited for have done their work, and are not run twice.
+func (r *hookRun) bringBack(ctx context.Context) error {
+	for place := range r.hooks.Progress.Done {
+		if hook.IsAwaited(r.hooks.Due[place].Object) {
+			continue
+		}
+		found, err := r.find(place)
+		if err != nil {
+			return err
+		}
+		live, err := r.read(ctx, found)
+		switch {
+		case err != nil:
+			return err
+		case live == nil:
+			if err = r.applier.confirm(ctx, r.owner); err == nil {
+				_, err = r.create(ctx, found)
+			}
+		case live.GetDeletionTimestamp() != nil:
+			err = r.remove(ctx, found, live)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin creates the object of a hook. If it is waited for, it is noted first, and what has run before:
+// one that is gone later is not begun without end.
+func (r *hookRun) begin(ctx context.Context, found hookObject) error {
+	if err := r.applier.confirm(ctx, r.owner); err != nil {
+		return err
+	}
+	if hook.IsAwaited(found.Object) {
+		r.hooks.Progress = r.hooks.Progress.Begins()
+		if err := r.save(ctx); err != nil {
+			return err
+		}
+	}
+	live, err := r.create(ctx, found)
+	if err != nil {
+		return err
+	}
+	return r.judge(ctx, found, live)
+}
+
+// create is for an extension that was confirmed to be there.
+func (r *hookRun) create(ctx context.Context, found hookObject) (*unstructured.Unstructured, error) {
+	made := r.owner.Own(hook.Bounded(found.item.Object, r.deadline))
+	r.owner.Stamp(made)
+	annotations := made.GetAnnotations()
+	annotations[annotationRun] = r.name(found)
+	made.SetAnnotations(annotations)
+	live, err := found.access.Create(ctx, made, metav1.CreateOptions{FieldManager: object.FieldManager})
+	if err != nil {
+		return nil, objectError("creating", found.item.Key, err)
+	}
+	log.FromContext(ctx).Info("runs a hook", "event", r.hooks.Progress.Event(), "object", found.item.Key.Logged())
+	return live, nil
+}
+
+// cannotGo says that an object is being deleted for longer than a hook may take: finalizers hold it.
+func (r *hookRun) cannotGo(live *unstructured.Unstructured) bool {
+	deleted := live.GetDeletionTimestamp()
+	return deleted != nil && r.applier.config.Now().Sub(deleted.Time) > r.deadline
+}
+
+// remove deletes an object of an earlier run, with its pods, and waits until it is gone.
+func (r *hookRun) remove(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
+	if r.cannotGo(live) {
+		return r.end(ctx, found, fmt.Sprintf("an object of an earlier run is being deleted and stays, with finalizers %v: whoever has set them has to let go of it", usage.TheirFinalizers(live)))
+	}
+	if live.GetDeletionTimestamp() == nil {
+		if err := r.delete(ctx, found, live); err != nil {
+			return err
+		}
+	}
+	since := time.Duration(0)
+	if live.GetDeletionTimestamp() != nil {
+		since = r.applier.config.Now().Sub(live.GetDeletionTimestamp().Time)
+	}
+	return r.underway(found, true, since)
+}
+
+func (r *hookRun) delete(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
+	if err := r.applier.confirm(ctx, r.owner); err != nil {
+		return err
+	}
+	err := found.access.Delete(ctx, live.GetName(), object.InForeground(live))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return objectError("deleting", found.item.Key, err)
+	}
+	return nil
+}
+
+// end notes that the hook has failed, and deletes what its policy says.
+func (r *hookRun) end(ctx context.Context, found hookObject, why string) error {
+	return r.endWith(ctx, found, r.hooks.Progress.Failed(r.applier.config.Now(), excerpt.Line(why, maxHookWhy)))
+}
+
+func (r *hookRun) endWith(ctx context.Context, found hookObject, failed hook.Progress) error {
+	log.FromContext(ctx).Info("a hook has failed", "event", r.hooks.Progress.Event(), "object", found.item.Key.Logged())
+	r.hooks.Progress = failed
+	if err := r.save(ctx); err != nil {
+		return err
+	}
+	if err := r.deleteBy(ctx, hook.Succeeded, 0, found.place); err != nil {
+		return err
+	}
+	if err := r.deleteBy(ctx, hook.Failed, found.place, found.place+1); err != nil {
+		return err
+	}
+	return r.failed(found, failed.Why)
+}
+
+// clean deletes those that are to go when all have succeeded.
+func (r *hookRun) clean(ctx context.Context) error {
+	if r.unsaved {
+		if err := r.save(ctx); err != nil {
+			return err
+		}
+	}
+	return r.deleteBy(ctx, hook.Succeeded, 0, len(r.hooks.Due))
+}
+
+// deleteBy deletes the objects of this run of hooks with a policy from one place up to another, the last
+// one first.
+func (r *hookRun) deleteBy(ctx context.Context, policy hook.Policy, from, to int) error {
+	for place := to - 1; place >= from; place-- {
+		if !r.hooks.Due[place].HasPolicy(policy) {
+			continue
+		}
+		found, err := r.find(place)
+		if err != nil {
+			return err
+		}
+		live, err := found.get(ctx)
+		if err != nil {
+			return err
+		}
+		if live == nil || !r.isOfThisRun(found, live) {
+			continue
+		}
+		if err := r.delete(ctx, found, live); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *hookRun) save(ctx context.Context) error {
+	r.unsaved = false
+	return r.history.SaveProgress(ctx, r.hooks.Revision, &r.hooks.Progress)
+}
+
+func (r *hookRun) underway(found hookObject, going bool, since time.Duration) error {
+	return &installation.HookUnderwayError{Event: r.hooks.Progress.Event(), Object: found.item.Key, Going: going, RecheckAfter: hook.Next(since)}
+}
+
+func (r *hookRun) failed(found hookObject, why string) error {
+	return &installation.HookFailedError{
+		Event: r.hooks.Progress.Event(), Object: found.item.Key, Why: why, RetryIn: r.hooks.Progress.RetryIn(r.applier.config.Now()),
+	}
+}
+
+// How much is read of a log, and told of it, in bytes.
+const (
+	maxLogTail = 4096
+	maxLogLine = 200
+	maxHookWhy = 600
+)
+
+// logTimeout is how long a log may take: the kubelet is asked for it, and may not answer.
+const logTimeout = 5 * time.Second
+
+// lastLine is the last line that a hook has logged, without what looks like a secret: whoever may read
+// the status need not be one who may read logs. It is empty if it cannot be had.
+func (a *Applier) lastLine(ctx context.Context, owner object.Owner, live *unstructured.Unstructured) string {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	client, err := impersonation.As(a.clients, owner.Account(), corev1client.NewForConfigAndClient)
+	if err != nil {
+		return ""
+	}
+	pods := client.Pods(live.GetNamespace())
+	pod, err := podlog.Of(ctx, client.RESTClient(), live)
+	if err != nil || pod == nil {
+		return ""
+	}
+	text, err := podlog.Tail(ctx, pods, pod.Name, podlog.Failed(pod), 1, maxLogTail)
+	if err != nil {
+		return ""
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n")) // whoever has the log may send more than was asked for
+	return excerpt.Line(excerpt.Scrub(string(lines[len(lines)-1])), maxLogLine)
+}

@@ -1,0 +1,299 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/hook"
+)
+
+// Hooks are those that are due of a revision: the ones of an event, in their order, and how far they
+// have come.
+type Hooks struct {
+	// Revision is its number.
+	Revision int
+
+	Progress hook.Progress
+	Due      []hook.Hook
+
+	// IsBegun says that the record has the progress.
+	IsBegun bool
+}
+
+// AreLeft is false if all have succeeded.
+func (h *Hooks) AreLeft() bool { return h.Progress.Done < len(h.Due) }
+
+// BegunHooks are those before the content of the newest revision, if it was begun and is not
+// installed, and if it is made as the given one; nil otherwise.
+func (h *History) BegunHooks(ctx context.Context, revision installation.Revision) (*Hooks, error) {
+	rel, progress, err := h.begun(ctx)
+	if err != nil || progress == nil || !revisionFrom(rel).IsMadeAs(revision) {
+		return nil, err
+	}
+	return dueOf(rel, *progress)
+}
+
+// RecordedHooks are those before the content of the newest revision, whatever it is made as; nil if it is
+// installed, or has none to run.
+func (h *History) RecordedHooks(ctx context.Context) (*Hooks, error) {
+	rel, progress, err := h.begun(ctx)
+	if err != nil || progress == nil {
+		return nil, err
+	}
+	return dueOf(rel, *progress)
+}
+
+// WaitingHooks are [History.RecordedHooks] of which not all have succeeded: nothing of the content of
+// the revision was written. It is nil for none.
+func (h *History) WaitingHooks(ctx context.Context) (*Hooks, error) {
+	hooks, err := h.RecordedHooks(ctx)
+	if err != nil || hooks == nil || !hooks.AreLeft() {
+		return nil, err
+	}
+	return hooks, nil
+}
+
+// GiveUp closes the record of a revision whose hooks are not run any further.
+func (h *History) GiveUp(ctx context.Context, revision int) error {
+	if err := h.SaveProgress(ctx, revision, nil); err != nil {
+		return err
+	}
+	return h.Recover(ctx)
+}
+
+// hasNoContent says that hooks before the content of a revision have not all succeeded, so that nothing
+// of it was ever written.
+func hasNoContent(rel *release.Release) bool {
+	progress, err := hook.Decode(rel.Labels[labelHooks])
+	if err != nil || progress == nil || progress.After || rel.Info.Status == release.StatusDeployed || rel.Info.Status == release.StatusSuperseded {
+		return false
+	}
+	due, err := dueOf(rel, *progress)
+	return err == nil && due.AreLeft()
+}
+
+// begun is the newest revision, with how far its hooks have come; nil if it is installed or has none.
+func (h *History) begun(ctx context.Context) (*release.Release, *hook.Progress, error) {
+	if len(h.entries) == 0 {
+		return nil, nil, nil
+	}
+	last := &h.entries[len(h.entries)-1]
+	if last.status == release.StatusDeployed {
+		return nil, nil, nil
+	}
+	rel, err := h.read(ctx, last)
+	if err != nil {
+		return nil, nil, err
+	}
+	progress, err := hook.Decode(rel.Labels[labelHooks])
+	return rel, progress, err
+}
+
+// HooksAfter are those after the content of what is installed; nil if all have succeeded.
+func (h *History) HooksAfter(ctx context.Context) (*Hooks, error) {
+	rel, err := h.installedRelease(ctx)
+	if err != nil || rel == nil {
+		return nil, err
+	}
+	return hooksAfter(rel)
+}
+
+func hooksAfter(rel *release.Release) (*Hooks, error) {
+	progress, err := hook.Decode(rel.Labels[labelHooks])
+	if err != nil || progress == nil || !progress.After || progress.Operation == hook.Delete {
+		return nil, err
+	}
+	return dueOf(rel, *progress)
+}
+
+// DeleteHooks are those of what is installed that come before its deletion, or after it; nil if there
+// are none. How far these have come is known of the part that was begun last.
+func (h *History) DeleteHooks(ctx context.Context, after bool) (*Hooks, error) {
+	rel, err := h.installedRelease(ctx)
+	if err != nil || rel == nil {
+		return nil, err
+	}
+	progress, err := hook.Decode(rel.Labels[labelHooks])
+	if err != nil {
+		return nil, err
+	}
+	isBegun := progress != nil && progress.Operation == hook.Delete && progress.Extension == string(h.records.owner.UID)
+	switch {
+	case isBegun && progress.After && !after: // those before have succeeded
+		return nil, nil
+	case !isBegun || progress.After != after:
+		isBegun = false
+		progress = &hook.Progress{Operation: hook.Delete, After: after, Extension: string(h.records.owner.UID)}
+	}
+	due, err := dueOf(rel, *progress)
+	if err != nil || len(due.Due) == 0 {
+		return nil, err
+	}
+	due.IsBegun = isBegun
+	return due, nil
+}
+
+// BeginDeletion notes that the content of what is installed goes, for the hooks after that.
+func (h *History) BeginDeletion(ctx context.Context) error {
+	hooks, err := h.DeleteHooks(ctx, true)
+	if err != nil || hooks == nil || hooks.IsBegun {
+		return err
+	}
+	return h.SaveProgress(ctx, hooks.Revision, &hooks.Progress)
+}
+
+// HookObjects are those of the hooks of all revisions that may have left something on the cluster.
+func (h *History) HookObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for i := range h.entries {
+		rel, err := h.read(ctx, &h.entries[i])
+		if err != nil {
+			return nil, err
+		}
+		hooks, err := hooksOf(rel)
+		if err != nil {
+			continue // nobody has run what cannot be read
+		}
+		objects = append(objects, hook.Objects(hooks)...)
+	}
+	return objects, nil
+}
+
+// InstalledHooks are all of what is installed, tests among them. It fails with
+// [*UnreadableHooksError] if its record is read, and they are not.
+func (h *History) InstalledHooks(ctx context.Context) ([]hook.Hook, error) {
+	rel, err := h.installedRelease(ctx)
+	if err != nil || rel == nil {
+		return nil, err
+	}
+	return hooksOf(rel)
+}
+
+// SaveProgress notes how far hooks of a revision have come; nil for as far as they go.
+func (h *History) SaveProgress(ctx context.Context, revision int, progress *hook.Progress) error {
+	found := h.find(revision)
+	if found == nil {
+		return fmt.Errorf("there is no record of revision %d any more", revision)
+	}
+	rel, err := h.read(ctx, found)
+	if err != nil {
+		return err
+	}
+	text, err := hook.Encode(progress)
+	if err != nil {
+		return err
+	}
+	if rel.Labels == nil {
+		rel.Labels = map[string]string{} // a record of others, which was taken over
+	}
+	rel.Labels[labelHooks] = text
+	return h.update(ctx, rel)
+}
+
+func dueOf(rel *release.Release, progress hook.Progress) (*Hooks, error) {
+	hooks, err := hooksOf(rel)
+	if err != nil {
+		return nil, err
+	}
+	return &Hooks{Revision: rel.Version, Progress: progress, Due: hook.At(progress.Event(), hooks)}, nil
+}
+
+// hooksOf reads the hooks that Helm has put into a record. It took them out of the objects by the
+// annotations that package hook knows. It fails with [*UnreadableHooksError].
+func hooksOf(rel *release.Release) ([]hook.Hook, error) {
+	if len(rel.Hooks) == 0 {
+		return nil, nil
+	}
+	bounds := newManifestBounds()
+	if err := bounds.count(rel.Manifest); err != nil {
+		return nil, &UnreadableHooksError{Revision: rel.Version, Err: err}
+	}
+	hooks := make([]hook.Hook, 0, min(len(rel.Hooks), maxRecordHooks))
+	for _, recorded := range rel.Hooks {
+		objects, err := bounds.objectsOf(recorded.Manifest)
+		if err == nil && len(hooks)+len(objects) > maxRecordHooks {
+			err = fmt.Errorf("more than %d of them", maxRecordHooks)
+		}
+		var some []hook.Hook
+		if err == nil {
+			some, err = hook.All(objects)
+		}
+		if err != nil {
+			return nil, &UnreadableHooksError{Revision: rel.Version, Err: err}
+		}
+		hooks = append(hooks, some...)
+	}
+	return hooks, nil
+}
+
+// UnreadableHooksError says that the hooks of a revision cannot be read from its record. Its
+// objects can.
+type UnreadableHooksError struct {
+	Revision int
+	Err      error
+}
+
+func (e *UnreadableHooksError) Error() string {
+	return fmt.Sprintf("reading the hooks of revision %d: %v", e.Revision, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *UnreadableHooksError) Unwrap() error { return e.Err }
+
+// firstProgress is how far the hooks of an operation have come when its record is made: as far as those
+// of the last try at the same. It is empty if there are none to run.
+func (h *History) firstProgress(ctx context.Context, revision installation.Revision, hooks []hook.Hook) (string, error) {
+	if len(hooks) == 0 {
+		return "", nil
+	}
+	known, err := h.BegunHooks(ctx, revision)
+	if err != nil {
+		return "", err
+	}
+	if known != nil {
+		return hook.Encode(&known.Progress)
+	}
+	installed, err := h.installedRelease(ctx)
+	if err != nil {
+		return "", err
+	}
+	first := hook.Progress{Operation: hook.Install}
+	if installed != nil && !isInstalling(installed) {
+		first.Operation = hook.Upgrade
+	}
+	after := first
+	after.After = true
+	if len(hook.At(first.Event(), hooks)) == 0 && len(hook.At(after.Event(), hooks)) == 0 {
+		return "", nil
+	}
+	return hook.Encode(&first)
+}
+
+// isInstalling says that hooks after the content of a first revision have not all succeeded: another
+// one goes on with the installation.
+func isInstalling(rel *release.Release) bool {
+	progress, err := hook.Decode(rel.Labels[labelHooks])
+	return err == nil && progress != nil && progress.After && progress.Operation == hook.Install
+}
+
+// noteHooks has the hooks after the content be due when that is written.
+func noteHooks(rel *release.Release) error {
+	progress, err := hook.Decode(rel.Labels[labelHooks])
+	if err != nil || progress == nil {
+		return err
+	}
+	hooks, err := hooksOf(rel)
+	if err != nil {
+		return err
+	}
+	after := &hook.Progress{Operation: progress.Operation, After: true}
+	if len(hook.At(after.Event(), hooks)) == 0 {
+		after = nil
+	}
+	rel.Labels[labelHooks], err = hook.Encode(after)
+	return err
+}

@@ -1,0 +1,55 @@
+package helmchart
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// confine has the kernel end this process when it takes more than it may, beside the memory that
+// it has begun with.
+func (l Limits) confine() error {
+	begun, err := dataBytes()
+	if err != nil {
+		return fmt.Errorf("bounding the memory: %w", err)
+	}
+	memory, seconds := begun+uint64(max(l.Memory, 0))*memoryPerByte, uint64(max(l.Processor/time.Second, 0))
+	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
+		return fmt.Errorf("bounding the memory: %w", err)
+	}
+	// The runtime says what the kernel tells it first, and is ended a second later if it does not
+	// get to it.
+	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: seconds, Max: seconds + 1}); err != nil {
+		return fmt.Errorf("bounding the time: %w", err)
+	}
+	// When memory is short, the kernel rather ends this process than the one that waits for it.
+	// A process is bounded as well where it may not say so.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	return nil
+}
+
+// dataBytes is the memory of this process that RLIMIT_DATA is about, with the stack.
+func dataBytes() (uint64, error) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, err
+	}
+	const data = 5 // in pages, see proc_pid_statm(5)
+	fields := bytes.Fields(text)
+	if len(fields) <= data {
+		return 0, fmt.Errorf("/proc/self/statm has %d fields", len(fields))
+	}
+	pages, err := strconv.ParseUint(string(fields[data]), 10, 64)
+	return pages * uint64(os.Getpagesize()), err //nolint:gosec // a page has a size
+}
+
+// isKill says that a process has ended as the kernel ends those that have had their time, and
+// others.
+func isKill(exit *exec.ExitError) bool {
+	status, _ := exit.Sys().(syscall.WaitStatus)
+	return status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)
+}

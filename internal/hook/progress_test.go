@@ -1,0 +1,86 @@
+package hook
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("elsewhere", 3600)
+	at := time.Date(2026, 1, 1, 12, 0, 0, 500, zone)
+	whole := time.Date(2026, 1, 1, 11, 0, 0, 0, time.UTC)
+	begun := Progress{Operation: Upgrade}
+	second := Progress{Operation: Upgrade, Done: 1}
+	failed := Progress{Operation: Upgrade, Done: 1, FailedAt: &whole, Why: "w"}
+	for name, pair := range map[string][2]Progress{
+		"succeeded":              {second, begun.Succeeded()},
+		"failed":                 {failed, second.Failed(at, "w")},
+		"succeeded after all":    {{Operation: Upgrade, Done: 2}, failed.Succeeded()},
+		"anew":                   {second, failed.Anew()},
+		"after, and failed":      {{Operation: Install, After: true, FailedAt: &whole}, Progress{Operation: Install, After: true}.Failed(at, "")},
+		"after, and anew":        {{Operation: Install, After: true, Done: 3}, Progress{Operation: Install, After: true, Done: 3, FailedAt: &whole}.Anew()},
+		"after, and one of them": {{Operation: Install, After: true, Done: 1}, Progress{Operation: Install, After: true}.Succeeded()},
+	} {
+		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestEvent(t *testing.T) {
+	t.Parallel()
+	for event, progress := range map[Event]Progress{
+		PreInstall: {Operation: Install}, PostInstall: {Operation: Install, After: true},
+		PreUpgrade: {Operation: Upgrade}, PostUpgrade: {Operation: Upgrade, After: true},
+		PreDelete: {Operation: Delete}, PostDelete: {Operation: Delete, After: true},
+	} {
+		if got := progress.Event(); got != event {
+			t.Errorf("%+v is about %s, want %s", progress, got, event)
+		}
+	}
+}
+
+func TestRetryIn(t *testing.T) {
+	t.Parallel()
+	failed := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		failed *time.Time
+		now    time.Time
+		want   time.Duration
+	}{
+		"it has not failed": {nil, failed, 0},
+		"just now":          {&failed, failed, retryAfter},
+		"a while ago":       {&failed, failed.Add(3 * time.Minute), 7 * time.Minute},
+		"long ago":          {&failed, failed.Add(time.Hour), 0},
+	} {
+		if got := (Progress{FailedAt: tc.failed}).RetryIn(tc.now); got != tc.want {
+			t.Errorf("%s: in %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestEncode(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 11, 0, 0, 0, time.UTC)
+	for _, progress := range []*Progress{
+		nil, {Operation: Install}, {Operation: Upgrade, After: true, Done: 7}, {Operation: Delete, FailedAt: &at, Why: "why \"so\"\n"},
+	} {
+		text, err := Encode(progress)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Decode(text)
+		if diff := cmp.Diff(progress, got); err != nil || diff != "" {
+			t.Errorf("%q: %v (-want +got):\n%s", text, err, diff)
+		}
+	}
+	for _, text := range []string{"{", "[]", `{"done":"x"}`, `{"operation":"install","done":-1}`, `{"operation":"rollback"}`} {
+		if got, err := Decode(text); err == nil || !strings.Contains(err.Error(), "how far hooks have come") {
+			t.Errorf("%q is read as %+v, %v", text, got, err)
+		}
+	}
+}

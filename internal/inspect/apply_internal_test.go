@@ -1,0 +1,40 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+)
+
+// TestCheckUsers has a ServiceAccount that is there before an extension x is applied with it.
+func TestCheckUsers(t *testing.T) {
+	t.Parallel()
+	extension := func(name, namespace, account string) ocv1.ClusterExtension {
+		ext := ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		ext.Spec.Namespace, ext.Spec.ServiceAccount.Name = namespace, account
+		return ext
+	}
+	for name, test := range map[string]struct {
+		extensions []ocv1.ClusterExtension
+		refused    string
+	}{
+		"that of the extension":    {extensions: []ocv1.ClusterExtension{extension("x", "ns", "installer")}},
+		"of somebody":              {refused: "is there already, and whoever uses it"},
+		"of another extension":     {extensions: []ocv1.ClusterExtension{extension("y", "ns", "installer")}, refused: `is that of ClusterExtension "y"`},
+		"made for another one":     {extensions: []ocv1.ClusterExtension{extension("z", "ns", "installer"), extension("y", "ns", "installer")}, refused: `is that of ClusterExtension "y"`},
+		"of both":                  {extensions: []ocv1.ClusterExtension{extension("y", "ns", "installer"), extension("x", "ns", "installer")}},
+		"of somebody, with others": {extensions: []ocv1.ClusterExtension{extension("x", "ns", "another")}, refused: "is there already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := checkUsers(client.ObjectKey{Namespace: "ns", Name: "installer"}, test.extensions, "x")
+			if (err != nil) != (test.refused != "") || err != nil && !strings.Contains(err.Error(), test.refused) {
+				t.Errorf("got %v, want %q", err, test.refused)
+			}
+		})
+	}
+}
