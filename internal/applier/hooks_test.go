@@ -540,9 +540,10 @@ func TestHooksAndOwners(t *testing.T) {
 	f.owner.Held = true
 	eventually(t, "the end of the extension", func() bool {
 		err := f.applier.RunDeleteHooks(t.Context(), f.owner, desired.HookDeadline, false)
-		return errors.Is(err, object.ErrOwnerGone)
+		// The garbage collector may have been here, and has left no record of any hook.
+		return errors.Is(err, object.ErrOwnerGone) || err == nil && len(f.allRecords(t)) == 0
 	})
-	if f.pod(t, "notify") != nil {
+	if f.pod(t, "notify") != nil || f.pod(t, "leave") != nil {
 		t.Error("a hook was run")
 	}
 }

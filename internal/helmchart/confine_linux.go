@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
+	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
@@ -21,9 +21,14 @@ func (l Limits) confine() error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
 		return fmt.Errorf("bounding the memory: %w", err)
 	}
-	// The runtime says what the kernel tells it first, and is ended a second later if it does not
-	// get to it.
-	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: seconds, Max: seconds + 1}); err != nil {
+	// The kernel says when the time is up, and ends a process that does not get to hear it.
+	outOfTime := make(chan os.Signal, 1)
+	signal.Notify(outOfTime, syscall.SIGXCPU)
+	go func() {
+		<-outOfTime
+		os.Exit(exitOutOfTime)
+	}()
+	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: seconds, Max: seconds + secondsToHear}); err != nil {
 		return fmt.Errorf("bounding the time: %w", err)
 	}
 	// When memory is short, the kernel rather ends this process than the one that waits for it.
@@ -47,9 +52,5 @@ func dataBytes() (uint64, error) {
 	return pages * uint64(os.Getpagesize()), err //nolint:gosec // a page has a size
 }
 
-// isKill says that a process has ended as the kernel ends those that have had their time, and
-// others.
-func isKill(exit *exec.ExitError) bool {
-	status, _ := exit.Sys().(syscall.WaitStatus)
-	return status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)
-}
+// secondsToHear are on a processor, most of them for whatever does not let the runtime go on.
+const secondsToHear = 5

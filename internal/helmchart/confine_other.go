@@ -2,10 +2,6 @@
 
 package helmchart
 
-import "os/exec"
-
 // confine does nothing where the kernel does not count memory as Linux does: the time is
 // bounded by who waits for the answer.
 func (Limits) confine() error { return nil }
-
-func isKill(*exec.ExitError) bool { return false }

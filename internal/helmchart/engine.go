@@ -121,7 +121,7 @@ func (e Engine) render(ctx context.Context, in bundle.ChartInput) (bundle.ChartO
 		case waiting.Err() != nil:
 			return bundle.ChartOutput{}, fmt.Errorf("rendering the templates of the chart was given up after %s", e.Limits.Wait)
 		}
-		return bundle.ChartOutput{}, lookups.withoutContent(e.explain(err, complaint.kept.String(), took(process.ProcessState)))
+		return bundle.ChartOutput{}, lookups.withoutContent(e.explain(err, complaint.kept.String()))
 	}
 	var given answer
 	if err := gob.NewDecoder(&said.kept).Decode(&given); err != nil {
@@ -132,18 +132,10 @@ func (e Engine) render(ctx context.Context, in bundle.ChartInput) (bundle.ChartO
 	return out, err
 }
 
-// took is the time on a processor, as far as the kernel has counted it.
-func took(process *os.ProcessState) time.Duration {
-	if process == nil {
-		return 0 // it was not started
-	}
-	return process.UserTime() + process.SystemTime()
-}
-
 // explain says why a process has ended without an answer. The chart is judged where it is known
 // to have come to a bound of its own; anything else may be for want of what the machine has, such
 // as threads or the memory of the container, and is worth another try.
-func (e Engine) explain(err error, complaint string, took time.Duration) error {
+func (e Engine) explain(err error, complaint string) error {
 	exit, _ := errors.AsType[*exec.ExitError](err)
 	isOfRuntime := exit != nil && exit.ExitCode() == exitOfRuntime
 	switch {
@@ -152,9 +144,10 @@ func (e Engine) explain(err error, complaint string, took time.Duration) error {
 	case isOfRuntime && slices.ContainsFunc(refusedMemory(), func(said string) bool { return strings.Contains(complaint, said) }), lacksMemory(complaint):
 		// The kernel refuses memory for its own bound; for that of the container it would end it.
 		return tooMuch("takes more than %d bytes of memory", e.Limits.Memory)
-	case isOfRuntime && strings.Contains(complaint, "SIGXCPU"),
-		exit != nil && isKill(exit) && took >= e.Limits.Processor/100*timeTaken:
+	case exit != nil && exit.ExitCode() == exitOutOfTime:
 		return tooMuch("takes more than %s on a processor", e.Limits.Processor)
+	case complaint == "":
+		return fmt.Errorf("rendering a chart: its process has ended without an answer: %w", err)
 	}
 	return fmt.Errorf("rendering a chart: %w: %s", err, firstLine(complaint))
 }
@@ -165,18 +158,16 @@ func refusedMemory() []string {
 	return []string{"out of memory", "runtime: cannot allocate memory", "SIGSEGV: segmentation violation"}
 }
 
-// timeTaken is the part of its time, in percent, that a process has had when the kernel ends it
-// for that without a word. The kernel counts in more than one way.
-const timeTaken = 95
-
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return excerpt.Line(line, maxComplaintText)
 }
 
-// exitOfRuntime is the exit code of a process that its own runtime ends. See [Serve] for the
-// other one.
-const exitOfRuntime = 2
+// Exit codes of a process without an answer. See [Serve] for the other one.
+const (
+	exitOfRuntime = 2 // its own runtime ends it
+	exitOutOfTime = 3 // it has had its time on a processor
+)
 
 // maxComplaintText is what is told of it.
 const maxComplaintText = 256
