@@ -49,6 +49,7 @@ func namespacesIn(err error) []string {
 
 func (a *Applier) apply(ctx context.Context, owner object.Owner, desired installation.Desired) (installation.Result, error) {
 	ctx, warnings := impersonation.CollectWarnings(ctx)
+	owner.Predecessor.ServiceVersion = desired.Bundle.Name
 	planner, err := a.planner(owner)
 	if err != nil {
 		return installation.Result{}, err
@@ -72,7 +73,7 @@ func (a *Applier) apply(ctx context.Context, owner object.Owner, desired install
 	if err := a.takeUp(ctx, owner, history, desired); err != nil {
 		return installation.Result{}, err
 	}
-	executor := planner.Executor()
+	executor := a.executorOf(planner)
 	before := func(ctx context.Context) error { return a.hooksOfRecord(ctx, owner, history, desired) }
 	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor, before: before}); err != nil {
 		return resultOf(executor.Progress), err

@@ -21,6 +21,19 @@ const maxCertificateSteps = 8
 // errUnsettledCertificates says that each step called for another one.
 var errUnsettledCertificates = errors.New("the certificates of webhooks do not settle")
 
+// executorOf makes an executor that creates what calls servers of certificates as what trusts them: a
+// webhook that is there without would be in the way of all writes.
+func (a *Applier) executorOf(planner *plan.Planner) *plan.Executor {
+	executor := planner.Executor()
+	executor.Introduce = func(wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		if !webhookcert.Concerns(wanted) {
+			return wanted, nil
+		}
+		return webhookcert.Introduce(wanted, executor.LiveThat(webhookcert.Concerns), a.config.Now())
+	}
+	return executor
+}
+
 // certify writes to the objects of an execution what no revision says: the
 // certificates of webhooks that nobody else issues. Nothing of it is recorded.
 func (a *Applier) certify(ctx context.Context, e *plan.Executor, steps []plan.Step) (drift.Certificates, error) {

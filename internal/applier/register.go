@@ -15,7 +15,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
-	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
 // register creates the API services that an execution has left out, as far as their servers
@@ -28,12 +27,6 @@ func (a *Applier) register(ctx context.Context, e *plan.Executor, planned *plan.
 	release, err := objects()
 	if err != nil {
 		return err
-	}
-	var certified []*unstructured.Unstructured
-	for _, live := range e.Progress.Left.Live {
-		if webhookcert.Concerns(live) {
-			certified = append(certified, live)
-		}
 	}
 	doing := known.Workloads()
 	written := health.Of(e.Progress.Left.Live)
@@ -52,9 +45,6 @@ func (a *Applier) register(ctx context.Context, e *plan.Executor, planned *plan.
 			return slices.ContainsFunc(doing, func(workload health.Workload) bool {
 				return workload.Key == server && workload.Serves()
 			}), nil
-		},
-		Introduce: func(registration *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-			return webhookcert.Introduce(registration, certified, a.config.Now())
 		},
 	})
 }

@@ -62,7 +62,7 @@ func (a *Applier) renew(ctx context.Context, owner object.Owner, certified []*un
 	if err != nil {
 		return plan.Progress{}, err
 	}
-	executor := planner.Executor()
+	executor := a.executorOf(planner)
 	kept := drift.Certificates{}
 	if executor.Leave(planned) {
 		if kept, err = a.certify(ctx, executor, planned.Steps); err != nil {

@@ -57,7 +57,7 @@ func (a *Applier) Repair(ctx context.Context, owner object.Owner) (installation.
 	if err != nil {
 		return installation.Result{}, err
 	}
-	executor := planner.Executor()
+	executor := a.executorOf(planner)
 	kept, err := a.restore(ctx, owner, executor, planned, extent.objects)
 	repaired := executor.Repaired(isFirst, known.IsPutOff)
 	known.NoteRepairs(repaired, now)

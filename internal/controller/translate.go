@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,6 +76,10 @@ func OwnerOf(ext *ocv1.ClusterExtension) object.Owner {
 		Namespace:      ext.Spec.Namespace,
 		ServiceAccount: ext.Spec.ServiceAccount.Name,
 		Package:        ext.Package(),
+	}
+	// A Subscription of another namespace had its content there, which is not moved.
+	if namespace, _, _ := strings.Cut(ext.Annotations[ocv1.MigratedFromSubscriptionAnnotation], "/"); namespace == owner.Namespace {
+		owner.Predecessor = object.Predecessor{Namespace: namespace, Package: owner.Package}
 	}
 	if ext.Spec.Install != nil {
 		owner.Replaceable = preflight.Replaceable(ext.Spec.Install.ReplaceImmutable)

@@ -44,6 +44,7 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 	if owner.UID == "" {
 		owner.UID = unborn
 	}
+	owner.Predecessor.ServiceVersion = plan.Resolution.Identity.Name
 	api, err := dynamic.NewForConfigAndClient(c.cfg.REST, c.through)
 	if err != nil {
 		return facts, fmt.Errorf("setting up a client: %w", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -42,8 +43,15 @@ func holderFrom(object *unstructured.Unstructured) (_ holder, ok bool, _ error) 
 			return holder{}, false, fmt.Errorf("reading %q in Secret %q: %w", key, object.GetName(), err)
 		}
 	}
+	if len(data[corev1.ServiceAccountRootCAKey]) == 0 && len(data[classicAuthority]) > 0 {
+		data[corev1.ServiceAccountRootCAKey] = data[classicAuthority]
+	}
 	return holder{object: object, names: strings.Split(names, ","), data: data}, true, nil
 }
+
+// classicAuthority is where classic OLM keeps the authority of a certificate, in Secrets that an extension
+// has taken over. Servers go on with that certificate until it is renewed.
+const classicAuthority = "olmCAKey"
 
 // key is how callers name the Secret.
 func (h holder) key() string { return h.object.GetNamespace() + "/" + h.object.GetName() }

@@ -3,6 +3,7 @@ package object
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,6 +70,10 @@ func HolderOf(live *unstructured.Unstructured) Holder {
 	case labels[labelServiceVersionKind] == kindServiceVersion:
 		holder.Kind, holder.Name = kindServiceVersion, labels[labelServiceVersion]
 		holder.Namespace = labels[labelServiceVersionNamespace]
+	default:
+		if at := slices.IndexFunc(live.GetOwnerReferences(), isServiceVersion); at >= 0 {
+			holder.Kind, holder.Name, holder.Namespace = kindServiceVersion, live.GetOwnerReferences()[at].Name, live.GetNamespace()
+		}
 	}
 	return holder
 }
@@ -109,7 +114,7 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 		return fmt.Sprintf("uninstall the release (helm uninstall %s -n %s), or hand the object over: %s",
 			excerpt.Line(h.Name, maxName), cmp.Or(h.Namespace, "NAMESPACE"), marksOf(claimant))
 	case kindServiceVersion:
-		return "remove its Subscription and the ClusterServiceVersion"
+		return "move the operator with `kubectl extension migrate`, or remove its Subscription and the ClusterServiceVersion"
 	case kindAPIServer:
 		return "the API is a part of the cluster, or of a CustomResourceDefinition: delete the definitions of that group and version, if there are any"
 	case "":

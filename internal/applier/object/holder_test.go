@@ -46,7 +46,7 @@ func TestHolderOf(t *testing.T) {
 			live: metav1.ObjectMeta{Labels: map[string]string{
 				labelServiceVersion: "p.v1.0.0", labelServiceVersionKind: kindServiceVersion, labelServiceVersionNamespace: "operators",
 			}},
-			want: `ClusterServiceVersion "p.v1.0.0" in namespace "operators"`, wantWays: "remove its Subscription and the ClusterServiceVersion",
+			want: `ClusterServiceVersion "p.v1.0.0" in namespace "operators"`, wantWays: "move the operator with `kubectl extension migrate`, or remove its Subscription and the ClusterServiceVersion",
 		},
 		"a controller and marks": {
 			reason: "marks can be written by anybody",

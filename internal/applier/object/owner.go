@@ -35,6 +35,10 @@ type Owner struct {
 	// an older one may not be wanted any more.
 	HeldBy int64
 
+	// Predecessor is the operator of classic OLM that the extension comes after, if its spec
+	// says so. The bundle that is applied gives it its ServiceVersion.
+	Predecessor Predecessor
+
 	// Replaceable are the kinds whose objects may be deleted and created again when a
 	// field of them cannot be changed.
 	Replaceable []schema.GroupKind

@@ -75,10 +75,10 @@ func (s *Step) isStale(err error) bool {
 // reread reads an object that is cached, or that has changed since it was read. It
 // fails with [*object.ConflictError] where somebody else has it now.
 func (w writer) reread(ctx context.Context, s *Step) error {
-	if err := s.read(ctx, w.client); err != nil {
+	if err := s.read(ctx, w.client, w.owner); err != nil {
 		return err
 	}
-	if s.state == read && !w.owner.Owns(s.Live) && !s.inherits() {
+	if s.state == read && !s.mayHave(w.owner) {
 		return &object.ConflictError{Claimant: w.owner, Conflicts: []object.Conflict{{Object: s.Key, Holder: object.HolderOf(s.Live)}}}
 	}
 	return nil

@@ -41,6 +41,10 @@ type Progress struct {
 type Executor struct {
 	writer writer
 
+	// Introduce gives an object as it is to be created, or led to another Service, where that
+	// takes more than the revision has of it; nil if there is no such object.
+	Introduce func(wanted *unstructured.Unstructured) (*unstructured.Unstructured, error)
+
 	mu       sync.Mutex
 	Progress Progress
 }
@@ -121,9 +125,28 @@ func (e *Executor) write(ctx context.Context, s *Step) error {
 		return nil
 	case s.awaitsServer():
 		return e.leaveToRegister(ctx, s)
+	case s.state == absent:
+		return e.introduce(ctx, s)
 	default:
 		return e.writeNow(ctx, s)
 	}
+}
+
+// introduce writes an object as [Executor.Introduce] has it. That of the revision stays as it is: what is
+// added is not recorded.
+func (e *Executor) introduce(ctx context.Context, s *Step) error {
+	if e.Introduce == nil {
+		return e.writeNow(ctx, s)
+	}
+	made, err := e.Introduce(s.Object)
+	if err != nil {
+		return err
+	}
+	introduced := *s
+	introduced.Object = made
+	err = e.writeNow(ctx, &introduced)
+	s.state, s.Live, s.written = introduced.state, introduced.Live, introduced.written
+	return err
 }
 
 // leaveToRegister notes an API service as it is, if there is one: how it is may be known from
@@ -239,6 +262,20 @@ func (e *Executor) LiveOf(steps []*Step) []*unstructured.Unstructured {
 	live := make([]*unstructured.Unstructured, len(steps))
 	for i, s := range steps {
 		live[i] = e.Progress.Left.Live[s.Key]
+	}
+	return live
+}
+
+// LiveThat gives the objects that are there and that a function selects, as the execution found or
+// left them.
+func (e *Executor) LiveThat(selects func(*unstructured.Unstructured) bool) []*unstructured.Unstructured {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var live []*unstructured.Unstructured
+	for _, object := range e.Progress.Left.Live {
+		if selects(object) {
+			live = append(live, object)
+		}
 	}
 	return live
 }

@@ -74,7 +74,8 @@ func (p *Planner) foresee(ctx context.Context, plan *Plan, s *Step, trial *objec
 		return err
 	}
 	trial.Live = s.Live
-	if s.Live != nil && !p.Owner.Owns(s.Live) && !s.inherits() {
+	// What a predecessor still owns becomes the extension's when that has left it.
+	if s.Live != nil && !s.mayHave(p.Owner) && !p.Owner.Predecessor.Had(s.Live) {
 		trial.Holder = new(object.HolderOf(s.Live))
 		return nil
 	}

@@ -39,3 +39,38 @@ func (s *Step) inherits() bool {
 	controller := metav1.GetControllerOfNoCopy(s.Live)
 	return controller == nil || controller.Kind == object.CertificateKind.Kind && controller.Name == s.legacy
 }
+
+// takesOver says that the live object is content that the operator of classic OLM has left which the
+// extension comes after.
+func (s *Step) takesOver(owner object.Owner) bool { return owner.Predecessor.Left(s.Live) }
+
+// mayHave says that the live object is the extension's, or becomes it.
+func (s *Step) mayHave(owner object.Owner) bool {
+	return owner.Owns(s.Live) || s.inherits() || s.takesOver(owner)
+}
+
+// succeed takes what classic OLM has set in an object, which it may have come back to, for the revision
+// before.
+func (s *Step) succeed(owner object.Owner) {
+	if s.before == nil && s.Live != nil && owner.Predecessor.Had(s.Live) {
+		s.before = owner.Predecessor.Applied(s.Live)
+	}
+}
+
+// succeedsSecret says that the live object is a Secret that is taken over. Classic OLM keeps the certificates
+// of webhooks in Secrets of a type that the ones of bundles do not have, and a type cannot be changed.
+func (s *Step) succeedsSecret(owner object.Owner) bool {
+	return s.Key.GroupKind == object.SecretKind && s.Live != nil && s.takesOver(owner)
+}
+
+// withDataOf gives the step as it is to create the object again: a Secret that is taken over, and for
+// which the bundle has no data, keeps its own. Servers use that certificate.
+func (s *Step) withDataOf(owner object.Owner) *Step {
+	if s.Object.Object["data"] != nil || !s.succeedsSecret(owner) {
+		return s
+	}
+	kept := *s
+	kept.Object = s.Object.DeepCopy()
+	kept.Object.Object["data"] = s.Live.Object["data"]
+	return &kept
+}

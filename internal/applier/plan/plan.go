@@ -182,14 +182,17 @@ func (p *Planner) Plan(wanted, before []*unstructured.Unstructured) (*Plan, erro
 	return result, nil
 }
 
-func (p *Planner) read(ctx context.Context, s *Step) error { return s.read(ctx, p.client) }
+func (p *Planner) read(ctx context.Context, s *Step) error { return s.read(ctx, p.client, p.Owner) }
 
-// read finds out whether there is such an object.
-func (s *Step) read(ctx context.Context, client dynamic.Interface) error {
+// read finds out whether there is such an object, and what a predecessor has set in it.
+func (s *Step) read(ctx context.Context, client dynamic.Interface, owner object.Owner) error {
 	live, err := resourceOf(client, s.Item).Get(ctx, s.Key.Name, metav1.GetOptions{})
 	s.state, s.Live = read, live
 	if apierrors.IsNotFound(err) {
 		s.state, s.Live, err = absent, nil, nil
+	}
+	if err == nil {
+		s.succeed(owner)
 	}
 	return err
 }
@@ -237,7 +240,7 @@ func attempt(ctx context.Context, s *Step, act func(context.Context, *Step) erro
 func (p *Planner) checkOwnership(plan *Plan) error {
 	var conflicts []object.Conflict
 	for _, s := range plan.Steps {
-		if s.Live != nil && !p.Owner.Owns(s.Live) && !s.inherits() {
+		if s.Live != nil && !s.mayHave(p.Owner) {
 			conflicts = append(conflicts, object.Conflict{Object: s.Key, Holder: object.HolderOf(s.Live)})
 		}
 	}

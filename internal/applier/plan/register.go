@@ -14,9 +14,6 @@ type Registration struct {
 	// Servers gives what serves an API service, and Serves says of one of these that it does.
 	Servers func(registration *unstructured.Unstructured) []object.Key
 	Serves  func(ctx context.Context, server object.Key) (bool, error)
-
-	// Introduce gives an API service as it is to be created, or led to another Service.
-	Introduce func(registration *unstructured.Unstructured) (*unstructured.Unstructured, error)
 }
 
 // awaitsServer says of a step that the object makes the cluster ask a server that it does not
@@ -66,18 +63,7 @@ func (e *Executor) Register(ctx context.Context, plan *Plan, how Registration) e
 			e.putOff(s.Key, servers)
 		}
 	}
-	return newObjectsError(append(failures, eachStep(ctx, ready, func(ctx context.Context, s *Step) error {
-		made, err := how.Introduce(s.Object)
-		if err != nil {
-			return err
-		}
-		// The object of the revision stays as it is: what is introduced is not recorded.
-		introduced := *s
-		introduced.Object = made
-		err = e.writeNow(ctx, &introduced)
-		s.state, s.Live, s.written = introduced.state, introduced.Live, introduced.written
-		return err
-	}, "applying")...))
+	return newObjectsError(append(failures, eachStep(ctx, ready, e.introduce, "applying")...))
 }
 
 func allServe(ctx context.Context, servers []object.Key, serves func(context.Context, object.Key) (bool, error)) (bool, error) {

@@ -1,0 +1,219 @@
+package object
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Predecessor is an operator of classic OLM whose content an extension takes over in place. The
+// zero value is none.
+type Predecessor struct {
+	// Namespace is that of the Subscription, of the ClusterServiceVersion and of the extension.
+	Namespace string
+
+	// Package is what the Subscription was for, and is part of a label of the content.
+	Package string
+
+	// ServiceVersion is the name of the ClusterServiceVersion, which is that of the bundle. An
+	// extension takes nothing over while it is empty.
+	ServiceVersion string
+}
+
+// Marks of classic OLM on content, beside those of a [Holder].
+const (
+	labelClassic         = "olm.managed"
+	labelClassicPrefix   = "operators.coreos.com/"
+	maxClassicLabelName  = 63
+	serviceVersionsGroup = "operators.coreos.com"
+)
+
+// classicManagers are the field managers of the programs of classic OLM: its two operators, and
+// those that its olm-operator applies with.
+var classicManagers = []string{"catalog", "olm", "olm.install", "operator-lifecycle-manager"}
+
+// Had reports whether an object is content of the operator, by its marks: the label of its
+// components; the name of its ClusterServiceVersion, of objects in no namespace that the bundle
+// brought; or, in its namespace, that classic OLM has made it and that nothing says for whom else. An object
+// that another operator has part in is not, and neither is one that anybody controls.
+func (p Predecessor) Had(live *unstructured.Unstructured) bool {
+	if p.ServiceVersion == "" || metav1.GetControllerOfNoCopy(live) != nil {
+		return false
+	}
+	labels := live.GetLabels()
+	isComponent := false
+	for label := range labels {
+		if !strings.HasPrefix(label, labelClassicPrefix) {
+			continue
+		}
+		if label != p.component() {
+			return false
+		}
+		isComponent = true
+	}
+	owner, namespace := labels[labelServiceVersion], labels[labelServiceVersionNamespace]
+	switch {
+	case owner != "":
+		return owner == p.ServiceVersion && (namespace == "" || namespace == p.Namespace)
+	case isComponent:
+		return true
+	}
+	return labels[labelClassic] == "true" && live.GetNamespace() == p.Namespace
+}
+
+// Left reports whether an object is content that the operator has left: its ClusterServiceVersion
+// no longer owns it.
+func (p Predecessor) Left(live *unstructured.Unstructured) bool {
+	return p.Had(live) && !slices.ContainsFunc(live.GetOwnerReferences(), isServiceVersion)
+}
+
+func isServiceVersion(owner metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	return owner.Kind == kindServiceVersion && group == serviceVersionsGroup
+}
+
+// component is the label of all components of the operator.
+func (p Predecessor) component() string {
+	name := p.Package + "." + p.Namespace
+	if len(name) > maxClassicLabelName {
+		name = strings.TrimRight(name[:maxClassicLabelName], "._-")
+	}
+	return labelClassicPrefix + name
+}
+
+// Applied is what classic OLM has set in an object: the revision before, as far as there was one. What
+// others have set is not in it, so that it stays. Certificates are not, either, nor the trust
+// in them: both are in use.
+func (p Predecessor) Applied(live *unstructured.Unstructured) *unstructured.Unstructured {
+	set := map[string]any{}
+	for _, entry := range live.GetManagedFields() {
+		if entry.Subresource != "" || entry.FieldsV1 == nil || !slices.Contains(classicManagers, entry.Manager) {
+			continue
+		}
+		var fields map[string]any
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
+			set = unite(set, fields)
+		}
+	}
+	before := &unstructured.Unstructured{Object: map[string]any{}}
+	if applied, ok := only(live.Object, set).(map[string]any); ok && len(set) > 0 {
+		before.Object = runtime.DeepCopyJSON(applied)
+	}
+	before.SetGroupVersionKind(live.GroupVersionKind())
+	before.SetNamespace(live.GetNamespace())
+	before.SetName(live.GetName())
+	switch live.GroupVersionKind().GroupKind() {
+	case SecretKind:
+		unstructured.RemoveNestedField(before.Object, "data")
+	case DefinitionKind:
+		unstructured.RemoveNestedField(before.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	}
+	return before
+}
+
+// unite gives the fields that are in either of two sets.
+func unite(a, b map[string]any) map[string]any {
+	united := maps.Clone(a)
+	for name, inner := range b {
+		of, isInBoth := united[name].(map[string]any)
+		more, _ := inner.(map[string]any)
+		switch {
+		case !isInBoth:
+			united[name] = inner
+		case isLeaf(of) || isLeaf(more):
+			united[name] = map[string]any{} // all that is below it
+		default:
+			united[name] = unite(of, more)
+		}
+	}
+	return united
+}
+
+// only gives of a value what a set of fields, in the form of managed fields, has; nil if that is
+// nothing.
+func only(value any, fields map[string]any) any {
+	if isLeaf(fields) {
+		return value
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, inner := range value {
+			of, ok := fields["f:"+key].(map[string]any)
+			if !ok {
+				continue
+			}
+			if inner = only(inner, of); inner != nil {
+				kept[key] = inner
+			}
+		}
+		if len(kept) == 0 {
+			return nil
+		}
+		return kept
+	case []any:
+		var kept []any
+		for _, item := range value {
+			if item = onlyItem(item, fields); item != nil {
+				kept = append(kept, item)
+			}
+		}
+		if len(kept) == 0 {
+			return nil
+		}
+		return kept
+	}
+	return nil
+}
+
+// onlyItem does the same with one item of a list, which is told by its key or by its value.
+func onlyItem(item any, fields map[string]any) any {
+	for name, inner := range fields {
+		inner, _ := inner.(map[string]any)
+		if text, ok := strings.CutPrefix(name, "v:"); ok {
+			var value any
+			if json.Unmarshal([]byte(text), &value) == nil && reflect.DeepEqual(value, item) {
+				return item
+			}
+			continue
+		}
+		text, ok := strings.CutPrefix(name, "k:")
+		var key map[string]any
+		if !ok || json.Unmarshal([]byte(text), &key) != nil || !hasKey(item, key) {
+			continue
+		}
+		kept, _ := only(item, inner).(map[string]any)
+		kept = maps.Clone(kept)
+		if kept == nil {
+			kept = map[string]any{}
+		}
+		of, _ := item.(map[string]any)
+		for field := range key {
+			kept[field] = of[field]
+		}
+		return kept
+	}
+	return nil
+}
+
+// hasKey compares numbers as they are written, whatever type they were read into.
+func hasKey(item any, key map[string]any) bool {
+	fields, ok := item.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, value := range key {
+		wanted, err := json.Marshal(value)
+		found, other := json.Marshal(fields[name])
+		if err != nil || other != nil || string(wanted) != string(found) {
+			return false
+		}
+	}
+	return true
+}
