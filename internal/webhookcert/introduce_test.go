@@ -1,9 +1,11 @@
 package webhookcert_test
 
 import (
+	"encoding/base64"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
@@ -68,5 +70,52 @@ func TestIntroduce(t *testing.T) {
 				checkTrust(t, w, map[string]time.Time{string(w.secret(t)["tls.crt"]): w.now.Add(day)})
 			}
 		})
+	}
+}
+
+// TestIntroduceWebhooks: writes that a new webhook is asked about do not fail because nobody trusts it
+// yet. One that is called at a URL is left alone.
+func TestIntroduceWebhooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	wanted := map[string]*unstructured.Unstructured{}
+	for _, name := range []string{"validating", "mutating", "beds"} {
+		wanted[name] = w.objects[name].DeepCopy()
+	}
+	w.settle(t)
+	trusted := w.trusted(t)
+	var objects []*unstructured.Unstructured
+	for _, object := range w.objects {
+		objects = append(objects, object)
+	}
+	for name, object := range wanted {
+		made, err := webhookcert.Introduce(object, objects, w.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.objects[name] = made
+	}
+	if diff := cmp.Diff(trusted, w.trusted(t)); diff != "" {
+		t.Errorf("what is trusted from the start is not what is trusted in the end: -want +got\n%s", diff)
+	}
+	if step := w.next(t); len(step.Patches) > 0 {
+		t.Errorf("there is something left to write: %s", w.describe(t, step))
+	}
+}
+
+// TestCertificateOfClassicOLM: its authority is where classic OLM keeps it, and stays trusted.
+func TestCertificateOfClassicOLM(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.settle(t)
+	data := map[string]any{}
+	for key, value := range w.secret(t) {
+		data[key] = base64.StdEncoding.EncodeToString(value)
+	}
+	data["olmCAKey"] = data["ca.crt"]
+	delete(data, "ca.crt")
+	w.setSecret(data)
+	if step := w.next(t); len(step.Patches) > 0 {
+		t.Errorf("there is something to write: %s", w.describe(t, step))
 	}
 }

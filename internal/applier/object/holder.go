@@ -3,7 +3,9 @@ package object
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,6 +32,7 @@ const (
 	kindRelease        = "Helm release"
 	kindOrphaned       = "nobody since the deletion of ClusterExtension"
 	kindServiceVersion = "ClusterServiceVersion"
+	kindOperator       = "Operator"
 
 	// kindAPIServer has no name: it registers what it serves itself.
 	kindAPIServer = "the API server"
@@ -71,11 +74,24 @@ func HolderOf(live *unstructured.Unstructured) Holder {
 		holder.Kind, holder.Name = kindServiceVersion, labels[labelServiceVersion]
 		holder.Namespace = labels[labelServiceVersionNamespace]
 	default:
-		if at := slices.IndexFunc(live.GetOwnerReferences(), isServiceVersion); at >= 0 {
-			holder.Kind, holder.Name, holder.Namespace = kindServiceVersion, live.GetOwnerReferences()[at].Name, live.GetNamespace()
-		}
+		holder.Kind, holder.Namespace, holder.Name = classicHolderOf(live)
 	}
 	return holder
+}
+
+// classicHolderOf reads what classic OLM says on objects that do not name their ClusterServiceVersion
+// in labels: who owns them, or else the first Operator that they are components of.
+func classicHolderOf(live *unstructured.Unstructured) (kind, namespace, name string) {
+	owners := live.GetOwnerReferences()
+	if at := slices.IndexFunc(owners, isServiceVersion); at >= 0 {
+		return kindServiceVersion, live.GetNamespace(), owners[at].Name
+	}
+	for _, label := range slices.Sorted(maps.Keys(live.GetLabels())) {
+		if name, isComponent := strings.CutPrefix(label, labelClassicPrefix); isComponent {
+			return kindOperator, "", name
+		}
+	}
+	return "", "", ""
 }
 
 // String names the holder for people.
@@ -113,7 +129,7 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 	case kindRelease:
 		return fmt.Sprintf("uninstall the release (helm uninstall %s -n %s), or hand the object over: %s",
 			excerpt.Line(h.Name, maxName), cmp.Or(h.Namespace, "NAMESPACE"), marksOf(claimant))
-	case kindServiceVersion:
+	case kindServiceVersion, kindOperator:
 		return "move the operator with `kubectl extension migrate`, or remove its Subscription and the ClusterServiceVersion"
 	case kindAPIServer:
 		return "the API is a part of the cluster, or of a CustomResourceDefinition: delete the definitions of that group and version, if there are any"
