@@ -19,7 +19,7 @@ RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
 # Every module there is; verify keeps them tidy. For hack/flux and hack/release that would take
 # modules which only tests of other projects import, and which not every proxy gives.
-MODULES := . hack/actionlint hack/argocd hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/opm hack/plot hack/prometheus hack/release hack/tools
+MODULES := . hack/actionlint hack/argocd hack/classic hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/opm hack/plot hack/prometheus hack/release hack/tools
 TIDY = $(filter-out hack/flux hack/release,$(MODULES))
 
 # The programs of the local cluster, and the program that runs one.

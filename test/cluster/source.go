@@ -28,8 +28,8 @@ const (
 )
 
 // buildTags leave out what is large, by module, or needs a C compiler: Prometheus is told what
-// to scrape, and opm has no signatures to check.
-var buildTags = map[string]string{prometheusSource: "remove_all_sd", opmSource: "containers_image_openpgp"}
+// to scrape, and opm and classic OLM have no signatures to check.
+var buildTags = map[string]string{prometheusSource: "remove_all_sd", opmSource: "containers_image_openpgp", classicSource: "containers_image_openpgp"}
 
 // stageDirs are the directories of the KWOK module with the stages that make
 // nodes and pods ready at once and keep the leases of nodes.

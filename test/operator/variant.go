@@ -25,6 +25,8 @@ type Variant struct {
 	// Webhooks are served: Widgets are validated, mutated, and converted between
 	// v1alpha1 with spec.size and v1beta1 with spec.units.
 	Webhooks bool
+	// SeveralNamespaces says that it can be installed for several of them, too.
+	SeveralNamespaces bool
 	// ProgressDeadline of the Deployment, in seconds; that of Kubernetes if zero.
 	ProgressDeadline int
 }
@@ -36,7 +38,7 @@ func (v Variant) Group() string { return v.Name + ".clusterextensions.dev" }
 type object = map[string]any
 
 // Bundle is Bundle of the version for the variant.
-func (v Variant) Bundle(version string) (fs.FS, error) {
+func (v Variant) Bundle(version string) (fstest.MapFS, error) {
 	files, err := Bundle(version)
 	if err != nil {
 		return nil, err
@@ -96,6 +98,11 @@ func (v Variant) changeCSV(csv object) {
 	container["env"] = append(list(container, "env"), v.variables()...)
 	container["readinessProbe"] = object{
 		"httpGet": object{"path": "/readyz", "port": 8081}, "periodSeconds": 1, "failureThreshold": 1,
+	}
+	for _, mode := range list(spec, "installModes") {
+		if mode := at(mode); v.SeveralNamespaces && mode["type"] == "MultiNamespace" {
+			mode["supported"] = true
+		}
 	}
 	if v.Webhooks {
 		spec["installModes"] = []any{object{"type": "AllNamespaces", "supported": true}}
