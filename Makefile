@@ -227,6 +227,11 @@ test-gitops: ## Run Flux and the engine of Argo CD with examples, at rest for ID
 	$(CLUSTER) build --gitops
 	go test -count=1 -timeout 60m $(TESTFLAGS) ./test/gitops -gitops -idle=$(IDLE)
 
+.PHONY: test-classic
+test-classic: ## Run classic OLM beside a cluster, and have it install operators of different shapes.
+	$(CLUSTER) build --classic
+	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/classic -classic
+
 PICTURES ?=
 
 # By this, pages are held against rules of accessibility. Its license is another one than ours, so
@@ -322,6 +327,10 @@ cluster-up: ## Start a local cluster and leave it running.
 .PHONY: cluster-down
 cluster-down: ## Stop the local cluster.
 	$(CLUSTER) down
+
+.PHONY: classic-up
+classic-up: ## Have classic OLM install five operators on a local cluster, to come over from; CLASSIC_EXIT=1 ends it.
+	go run ./test/classic/cmd/classic
 
 .PHONY: demo
 demo: ## Install and upgrade an operator on a local cluster; DEMO_EXIT=1 ends it.

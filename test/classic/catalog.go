@@ -23,6 +23,7 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/property"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogrender"
@@ -223,6 +224,22 @@ func (o *OLM) Serve(ctx context.Context, name string, catalog Catalog) error {
 		return fmt.Errorf("writing CatalogSource %q: %w", name, err)
 	}
 	return nil
+}
+
+// AwaitServing waits, as long as the context lasts, until classic OLM has read a catalog of
+// [OLM.Serve].
+func (o *OLM) AwaitServing(ctx context.Context, name string) error {
+	return o.until(ctx, fmt.Sprintf("CatalogSource %q to be read", name), func(ctx context.Context) error {
+		source := &v1alpha1.CatalogSource{}
+		if err := o.Admin.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: name}, source); err != nil {
+			return err
+		}
+		state := source.Status.GRPCConnectionState
+		if state == nil || state.LastObservedState != "READY" || state.Address != source.Spec.Address {
+			return fmt.Errorf("its connection is %+v", state)
+		}
+		return nil
+	})
 }
 
 func (o *OLM) serve(name string, files fs.FS) (address string, err error) {

@@ -134,21 +134,40 @@ func (a *AuditLog) ControllerRequests() ([]Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
-	for line := range bytes.Lines(data) {
+	requests, err := requestsOf(data, ControllerUser)
+	if err != nil {
+		return nil, err
+	}
+	a.requests = append(a.requests, requests...)
+	a.read += int64(len(data))
+	return slices.Clip(a.requests), nil
+}
+
+// RequestsOf reads from an audit log what users sent, in whoever's name.
+func RequestsOf(auditLog string, users ...string) ([]Request, error) {
+	data, err := (&AuditLog{Path: auditLog}).readOn()
+	if err != nil {
+		return nil, fmt.Errorf("reading the audit log: %w", err)
+	}
+	return requestsOf(data, users...)
+}
+
+func requestsOf(lines []byte, users ...string) ([]Request, error) {
+	var requests []Request
+	for line := range bytes.Lines(lines) {
 		// Most of the log is about others, and decoding takes long.
-		if !bytes.Contains(line, []byte(controllerAccount)) {
+		if !slices.ContainsFunc(users, func(user string) bool { return bytes.Contains(line, []byte(user)) }) {
 			continue
 		}
 		var request Request
 		if err := json.Unmarshal(line, &request); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		if request.User.Username == ControllerUser {
-			a.requests = append(a.requests, request)
+		if slices.Contains(users, request.User.Username) {
+			requests = append(requests, request)
 		}
 	}
-	a.read += int64(len(data))
-	return slices.Clip(a.requests), nil
+	return requests, nil
 }
 
 // readOn gives the lines that have come since the last time. The last line of the

@@ -60,6 +60,19 @@ func checkVariant(t *testing.T, csv v1alpha1.ClusterServiceVersion) {
 	}
 }
 
+func TestVariantForSeveralNamespaces(t *testing.T) {
+	t.Parallel()
+	files, err := operator.Variant{Name: "other", SeveralNamespaces: true}.Bundle("1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range readFiles(t, files).csv.Spec.InstallModes {
+		if !mode.Supported {
+			t.Errorf("install mode %s is not supported", mode.Type)
+		}
+	}
+}
+
 // withoutOldNames wants nothing that would be the sample operator's, too.
 func withoutOldNames(t *testing.T, files fs.FS) {
 	t.Helper()

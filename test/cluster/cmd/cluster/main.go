@@ -39,7 +39,7 @@ func newCommand() *cobra.Command {
 }
 
 func newBuildCommand() *cobra.Command {
-	var monitoring, gitops bool
+	var monitoring, gitops, classic bool
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs of the cluster into the cache",
@@ -56,12 +56,18 @@ func newBuildCommand() *cobra.Command {
 				}
 			}
 			if gitops {
-				_, err = cluster.BuildGitOps(cmd.Context(), cmd.ErrOrStderr())
+				if _, err = cluster.BuildGitOps(cmd.Context(), cmd.ErrOrStderr()); err != nil {
+					return err
+				}
+			}
+			if classic {
+				_, err = cluster.BuildClassic(cmd.Context(), cmd.ErrOrStderr())
 			}
 			return err
 		},
 	}
 	command.Flags().BoolVar(&monitoring, "monitoring", false, "build those that watch one, too: Prometheus and kube-state-metrics")
 	command.Flags().BoolVar(&gitops, "gitops", false, "build the controllers of Flux and the engine of Argo CD, too")
+	command.Flags().BoolVar(&classic, "classic", false, "build classic OLM, too")
 	return command
 }

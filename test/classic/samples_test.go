@@ -1,0 +1,159 @@
+package classic_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/test/classic"
+	"github.com/clusterextensions/operator-controller/test/environment"
+)
+
+// TestSamples has classic OLM install five operators of different shapes, and looks at what
+// makes each of them one.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	needClassic(t)
+	s := newSite(t, "")
+	within(t, s.OLM.Start)
+	within(t, s.InstallSamples)
+
+	s.areSucceeded(t)
+	s.isMarked(t)
+	s.isScoped(t)
+	s.isConverted(t)
+	s.isStopped(t)
+	s.isOffered(t)
+}
+
+// areSucceeded looks at every CSV that is no copy.
+func (s *site) areSucceeded(t *testing.T) {
+	t.Helper()
+	csvs := &v1alpha1.ClusterServiceVersionList{}
+	must(t, s.OLM.Admin.List(t.Context(), csvs))
+	got := map[string]v1alpha1.ClusterServiceVersionPhase{}
+	copies := map[string]bool{}
+	for _, csv := range csvs.Items {
+		if csv.IsCopied() {
+			copies[csv.Name] = true
+			continue
+		}
+		got[csv.Namespace+"/"+csv.Name] = csv.Status.Phase
+	}
+	want := map[string]v1alpha1.ClusterServiceVersionPhase{
+		"everywhere/everywhere.v1.1.0":                 v1alpha1.CSVPhaseSucceeded,
+		"own-namespace/own-namespace.v1.0.0":           v1alpha1.CSVPhaseSucceeded,
+		"several-namespaces/several-namespaces.v1.1.0": v1alpha1.CSVPhaseSucceeded,
+		"webhooks/webhooks.v1.0.0":                     v1alpha1.CSVPhaseSucceeded,
+		"dependent/dependent.v1.0.0":                   v1alpha1.CSVPhaseSucceeded,
+		"dependent/dependency.v1.1.0":                  v1alpha1.CSVPhaseSucceeded,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("CSVs (-want +got):\n%s", diff)
+	}
+	if copies["own-namespace.v1.0.0"] || !copies["everywhere.v1.1.0"] {
+		t.Errorf("there are copies of %v", copies)
+	}
+}
+
+// isMarked wants the field managers by which the API server knows classic OLM, which are the
+// names of its commands.
+func (s *site) isMarked(t *testing.T) {
+	t.Helper()
+	for _, object := range []struct {
+		object  client.Object
+		manager string
+	}{
+		{&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: classic.Everywhere, Name: classic.Everywhere}}, "olm"},
+		{&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.everywhere.clusterextensions.dev"}}, "catalog"},
+	} {
+		must(t, s.OLM.Admin.Get(t.Context(), client.ObjectKeyFromObject(object.object), object.object))
+		written := object.object.GetManagedFields()
+		if !slices.ContainsFunc(written, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == object.manager }) {
+			t.Errorf("%s %s was not written by %q: %v", object.object.GetObjectKind().GroupVersionKind().Kind, object.object.GetName(), object.manager, written)
+		}
+	}
+}
+
+// isScoped wants the operator of a tenant made by the ServiceAccount of that.
+func (s *site) isScoped(t *testing.T) {
+	t.Helper()
+	requests, err := environment.RequestsOf(s.audit, "system:serviceaccount:"+classic.SeveralNamespaces+":"+classic.Tenant)
+	must(t, err)
+	if !slices.ContainsFunc(requests, func(r environment.Request) bool {
+		return r.Verb == "create" && r.ObjectRef.Resource == "clusterserviceversions" && r.ResponseStatus.Code == 201
+	}) {
+		t.Errorf("the tenant has made no CSV, in %d requests", len(requests))
+	}
+}
+
+func (s *site) isConverted(t *testing.T) {
+	t.Helper()
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	must(t, s.OLM.Admin.Get(t.Context(), client.ObjectKey{Name: "things." + classic.Webhooks + ".test"}, definition))
+	conversion := definition.Spec.Conversion
+	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter || len(conversion.Webhook.ClientConfig.CABundle) == 0 {
+		t.Errorf("conversion is %+v", conversion)
+	}
+}
+
+// isStopped wants nothing written while classic OLM is stopped, and what was amiss then
+// mended as soon as it runs again.
+func (s *site) isStopped(t *testing.T) {
+	t.Helper()
+	within(t, s.OLM.Stop)
+	stopped := time.Now()
+	csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: classic.OwnNamespace, Name: "everywhere.v1.1.0"}}
+	must(t, s.OLM.Admin.Delete(t.Context(), csv))
+	starting := time.Now()
+	within(t, s.OLM.Start)
+	testkit.Eventually(t, patience, "the copy that was deleted", func(ctx context.Context) error {
+		return s.OLM.Admin.Get(ctx, client.ObjectKeyFromObject(csv), csv)
+	})
+	writes, err := classic.Writes(s.audit, stopped)
+	must(t, err)
+	for _, write := range writes {
+		if write.StageTimestamp.Before(starting) {
+			t.Errorf("classic OLM is stopped, and wrote: %s", write)
+		}
+	}
+	if !slices.ContainsFunc(writes, func(r environment.Request) bool { return strings.HasSuffix(r.RequestURI, "/clusterserviceversions") }) {
+		t.Errorf("classic OLM runs again, and its writes are not found: %v", writes)
+	}
+}
+
+// isOffered has our controller serve the same catalog.
+func (s *site) isOffered(t *testing.T) {
+	t.Helper()
+	const name = classic.SampleCatalog
+	catalog, err := classic.NewSampleCatalog(t.Context())
+	must(t, err)
+	must(t, catalog.Push(t.Context(), s.Environment, name+":v1"), s.CreateCatalog(t.Context(), name, classic.Registry+"/"+name+":v1"))
+	controller, err := s.StartController(t.Context(), filepath.Join(s.logs, "controller.log"))
+	must(t, err)
+	testkit.Eventually(t, patience, "the ClusterCatalog", func(ctx context.Context) error {
+		served := &ocv1.ClusterCatalog{}
+		if err := s.Environment.Admin.Get(ctx, client.ObjectKey{Name: name}, served); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(served.Status.Conditions, ocv1.TypeServing) {
+			return fmt.Errorf("it is not served: %v", served.Status.Conditions)
+		}
+		return nil
+	})
+	must(t, controller.Stop())
+}
