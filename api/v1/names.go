@@ -43,3 +43,14 @@ const (
 	// is no longer served and its files are deleted.
 	DeleteServerCacheFinalizer = "olm.operatorframework.io/delete-server-cache"
 )
+
+// Annotations.
+const (
+	// MigratedFromSubscriptionAnnotation says on a ClusterExtension which Subscription of classic
+	// OLM it has been made from: namespace, a slash, and the name.
+	MigratedFromSubscriptionAnnotation = "olm.operatorframework.io/migrated-from-subscription"
+
+	// MigratedFromCatalogSourceAnnotation says on a ClusterCatalog which CatalogSource of classic
+	// OLM it serves in the place of: namespace, a slash, and the name.
+	MigratedFromCatalogSourceAnnotation = "olm.operatorframework.io/migrated-from-catalogsource"
+)

@@ -17,9 +17,9 @@ import (
 const (
 	KeyWatchNamespace         = "watchNamespace"
 	KeyWatchNamespaces        = "watchNamespaces"
-	keyDeploymentConfig       = "deploymentConfig"
-	keyAggregatedClusterRoles = "aggregatedClusterRoles"
-	keyOperatorConditions     = "operatorConditions"
+	KeyDeploymentConfig       = "deploymentConfig"
+	KeyAggregatedClusterRoles = "aggregatedClusterRoles"
+	KeyOperatorConditions     = "operatorConditions"
 )
 
 // ParseConfig reads what a user wrote as configuration for a bundle, YAML or
@@ -52,15 +52,15 @@ func parseOperatorConfig(b *Bundle, installNamespace string, inline []byte) (Con
 	if len(problems) > 0 {
 		return Config{}, newConfigError(problems...)
 	}
-	deployment, err := decodeDeploymentConfig(object[keyDeploymentConfig])
+	deployment, err := decodeDeploymentConfig(object[KeyDeploymentConfig])
 	if err != nil {
 		return Config{}, err
 	}
 	if problems := deploymentProblems(deployment); len(problems) > 0 {
 		return Config{}, newConfigError(problems...)
 	}
-	aggregated, _ := object[keyAggregatedClusterRoles].(bool)
-	conditions, _ := object[keyOperatorConditions].(bool)
+	aggregated, _ := object[KeyAggregatedClusterRoles].(bool)
+	conditions, _ := object[KeyOperatorConditions].(bool)
 	return Config{
 		WatchNamespaces: watchedIn(object), Deployment: deployment, AggregatedClusterRoles: aggregated, OperatorConditions: conditions,
 	}, nil
@@ -169,7 +169,7 @@ func decodeDeploymentConfig(value any) (*DeploymentConfig, error) {
 	decoder.DisallowUnknownFields()
 	config := &DeploymentConfig{}
 	if err := decoder.Decode(config); err != nil {
-		return nil, newConfigError(fmt.Sprintf("invalid %s: %s", keyDeploymentConfig, excerpt.Fold(err.Error())))
+		return nil, newConfigError(fmt.Sprintf("invalid %s: %s", KeyDeploymentConfig, excerpt.Fold(err.Error())))
 	}
 	return config, nil
 }

@@ -33,12 +33,12 @@ func configProblems(b *Bundle, value any) ([]string, error) {
 		return nil, err
 	}
 	object, _ := value.(map[string]any)
-	if deployment, ok := object[keyDeploymentConfig]; ok {
+	if deployment, ok := object[KeyDeploymentConfig]; ok {
 		schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(deploymentConfigSchema))
 		if err != nil {
-			return nil, fmt.Errorf("decoding the schema of %s: %w", keyDeploymentConfig, err)
+			return nil, fmt.Errorf("decoding the schema of %s: %w", KeyDeploymentConfig, err)
 		}
-		found, err := schemaProblems(b, schema, deployment, keyDeploymentConfig)
+		found, err := schemaProblems(b, schema, deployment, KeyDeploymentConfig)
 		if err != nil {
 			return nil, err
 		}
@@ -58,18 +58,18 @@ func ConfigSchema(b *Bundle) (map[string]any, error) {
 		delete(properties, KeyWatchNamespaces)
 		schema["properties"] = properties
 	}
-	if _, has := properties[keyDeploymentConfig]; !has {
+	if _, has := properties[KeyDeploymentConfig]; !has {
 		return schema, nil
 	}
 	var deployment map[string]any
 	if err := json.Unmarshal(deploymentConfigSchema, &deployment); err != nil {
-		return nil, fmt.Errorf("decoding the schema of %s: %w", keyDeploymentConfig, err)
+		return nil, fmt.Errorf("decoding the schema of %s: %w", KeyDeploymentConfig, err)
 	}
 	// References to definitions are from the root.
 	schema["definitions"] = deployment["definitions"]
 	delete(deployment, "definitions")
 	delete(deployment, "$schema")
-	properties[keyDeploymentConfig] = deployment
+	properties[KeyDeploymentConfig] = deployment
 	schema["properties"] = properties
 	return schema, nil
 }
@@ -94,9 +94,9 @@ func configProperties(b *Bundle) map[string]any {
 // operatorProperties are the keys by which an operator is configured.
 func operatorProperties(b *Bundle) map[string]any {
 	properties := map[string]any{
-		keyDeploymentConfig:       true,
-		keyAggregatedClusterRoles: map[string]any{"type": "boolean"},
-		keyOperatorConditions:     map[string]any{"type": "boolean"},
+		KeyDeploymentConfig:       true,
+		KeyAggregatedClusterRoles: map[string]any{"type": "boolean"},
+		KeyOperatorConditions:     map[string]any{"type": "boolean"},
 	}
 	namespace := map[string]any{
 		"type":      "string",

@@ -58,7 +58,7 @@ func (c *DeploymentConfig) checkSize(b *Bundle) error {
 		return nil
 	}
 	return newConfigError(fmt.Sprintf("%s has %d bytes: deployments of the bundle (%d) and their containers (%d) each get a copy, and all copies may have %d; make it smaller",
-		keyDeploymentConfig, size, len(b.deployments()), containers, MaxConfiguredBytes))
+		KeyDeploymentConfig, size, len(b.deployments()), containers, MaxConfiguredBytes))
 }
 
 // apply customizes a deployment that belongs to the caller. It shares what it

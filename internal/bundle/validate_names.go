@@ -140,10 +140,10 @@ func deploymentProblems(config *DeploymentConfig) []string {
 	var problems []string
 	for key := range config.Annotations {
 		if reasons := invalidAnnotationKey(key); reasons != "" {
-			problems = append(problems, fmt.Sprintf("invalid key %q in field %q: %s", key, keyDeploymentConfig+".annotations", reasons))
+			problems = append(problems, fmt.Sprintf("invalid key %q in field %q: %s", key, KeyDeploymentConfig+".annotations", reasons))
 		}
 	}
-	for _, reason := range metav1validation.ValidateLabels(config.NodeSelector, field.NewPath(keyDeploymentConfig, "nodeSelector")) {
+	for _, reason := range metav1validation.ValidateLabels(config.NodeSelector, field.NewPath(KeyDeploymentConfig, "nodeSelector")) {
 		problems = append(problems, fmt.Sprintf("invalid value for field %q: %s", reason.Field, reason.ErrorBody()))
 	}
 	first := map[string]int{}
@@ -151,7 +151,7 @@ func deploymentProblems(config *DeploymentConfig) []string {
 		if earlier, taken := first[volume.Name]; taken {
 			const name = "%s.volumes[%d].name"
 			problems = append(problems, fmt.Sprintf("field %q must differ from %q, both are %q",
-				fmt.Sprintf(name, keyDeploymentConfig, i), fmt.Sprintf(name, keyDeploymentConfig, earlier), volume.Name))
+				fmt.Sprintf(name, KeyDeploymentConfig, i), fmt.Sprintf(name, KeyDeploymentConfig, earlier), volume.Name))
 			continue
 		}
 		first[volume.Name] = i

@@ -1,0 +1,277 @@
+package classic
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// Cluster is what was read of a cluster on which there is classic OLM.
+type Cluster struct {
+	Subscriptions []operatorsv1alpha1.Subscription
+	// CSVs are those of operators that run in their namespace; Copies are the others, which
+	// only tell that an operator somewhere else watches the namespace.
+	CSVs   []operatorsv1alpha1.ClusterServiceVersion
+	Copies []Object
+	Groups []operatorsv1.OperatorGroup
+	// Plans need not have the manifests of their steps.
+	Plans      []operatorsv1alpha1.InstallPlan
+	Conditions []operatorsv2.OperatorCondition
+	// Components are the objects of kind Operator.
+	Components []operatorsv1.Operator
+	Sources    []operatorsv1alpha1.CatalogSource
+
+	// Deployments, Roles and bindings are read as a whole, as their content counts.
+	Deployments         []appsv1.Deployment
+	Roles               []rbacv1.Role
+	RoleBindings        []rbacv1.RoleBinding
+	ClusterRoles        []rbacv1.ClusterRole
+	ClusterRoleBindings []rbacv1.ClusterRoleBinding
+	// Objects are those of all other kinds that an operator can consist of.
+	Objects []Object
+
+	Extensions []ocv1.ClusterExtension
+	Catalogs   []ocv1.ClusterCatalog
+}
+
+// Object is what is known of an object that may belong to an operator.
+type Object struct {
+	Key  object.Key
+	Meta metav1.ObjectMeta
+}
+
+// Operators are those of the cluster: one for each Subscription, and one for each
+// ClusterExtension that was migrated from a Subscription that is gone. They are sorted by
+// namespace and name of the Subscription.
+func (c *Cluster) Operators() []Operator {
+	objects := c.index()
+	var found []Operator
+	subscribed := map[types.NamespacedName]struct{}{}
+	for i := range c.Subscriptions {
+		name := nameOf(&c.Subscriptions[i])
+		subscribed[name] = struct{}{}
+		found = append(found, c.operator(name, &c.Subscriptions[i], objects))
+	}
+	for i := range c.Extensions {
+		from, isMigrated := MigratedFrom(&c.Extensions[i])
+		if _, isSubscribed := subscribed[from]; isMigrated && !isSubscribed {
+			found = append(found, Operator{Name: from, Extension: &c.Extensions[i]})
+		}
+	}
+	slices.SortFunc(found, func(a, b Operator) int { return strings.Compare(a.Name.String(), b.Name.String()) })
+	return found
+}
+
+// nameOf is the name of an object with its namespace.
+func nameOf(object metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// index is every object that can belong to an operator, by its key.
+func (c *Cluster) index() map[object.Key]Object {
+	found := map[object.Key]Object{}
+	add := func(one Object) { found[one.Key] = one }
+	for i := range c.Deployments {
+		add(objectOf(appsv1.SchemeGroupVersion.WithKind("Deployment"), &c.Deployments[i].ObjectMeta))
+	}
+	for i := range c.Roles {
+		add(objectOf(rbacv1.SchemeGroupVersion.WithKind(kindRole), &c.Roles[i].ObjectMeta))
+	}
+	for i := range c.RoleBindings {
+		add(objectOf(rbacv1.SchemeGroupVersion.WithKind(kindRoleBinding), &c.RoleBindings[i].ObjectMeta))
+	}
+	for i := range c.ClusterRoles {
+		add(objectOf(rbacv1.SchemeGroupVersion.WithKind(kindClusterRole), &c.ClusterRoles[i].ObjectMeta))
+	}
+	for i := range c.ClusterRoleBindings {
+		add(objectOf(rbacv1.SchemeGroupVersion.WithKind(kindClusterRoleBinding), &c.ClusterRoleBindings[i].ObjectMeta))
+	}
+	for _, one := range c.Objects {
+		add(one)
+	}
+	return found
+}
+
+func objectOf(kind schema.GroupVersionKind, meta *metav1.ObjectMeta) Object {
+	return Object{Key: object.Key{GroupKind: kind.GroupKind(), Namespace: meta.Namespace, Name: meta.Name}, Meta: *meta}
+}
+
+// operator puts together what belongs to a Subscription.
+func (c *Cluster) operator(name types.NamespacedName, subscription *operatorsv1alpha1.Subscription, objects map[object.Key]Object) Operator {
+	op := Operator{Name: name, Subscription: subscription}
+	csvName := subscription.Status.InstalledCSV
+	for i := range c.CSVs {
+		if csv := &c.CSVs[i]; csvName != "" && nameOf(csv) == (types.NamespacedName{Namespace: name.Namespace, Name: csvName}) {
+			op.CSV = csv
+		}
+	}
+	for i := range c.Groups {
+		if c.Groups[i].Namespace == name.Namespace {
+			op.Groups = append(op.Groups, &c.Groups[i])
+		}
+	}
+	for i := range c.Conditions {
+		if nameOf(&c.Conditions[i]) == (types.NamespacedName{Namespace: name.Namespace, Name: csvName}) {
+			op.Condition = &c.Conditions[i]
+		}
+	}
+	for i := range c.Components {
+		if c.Components[i].Name == op.componentName() {
+			op.Component = &c.Components[i]
+		}
+	}
+	for i := range c.Sources {
+		source := &c.Sources[i]
+		if spec := subscription.Spec; spec != nil && source.Name == spec.CatalogSource && source.Namespace == spec.CatalogSourceNamespace {
+			op.Source = source
+		}
+	}
+	for i := range c.Extensions {
+		if from, isMigrated := MigratedFrom(&c.Extensions[i]); isMigrated && from == name {
+			op.Extension = &c.Extensions[i]
+		}
+	}
+	for i := range c.Plans {
+		if c.Plans[i].Namespace == name.Namespace {
+			op.allPlans = append(op.allPlans, &c.Plans[i])
+		}
+	}
+	op.Plans = c.plansOf(&op)
+	for _, one := range c.Copies {
+		if op.CSV != nil && one.Key.Name == csvName && one.Meta.Labels[operatorsv1alpha1.CopiedLabelKey] == name.Namespace {
+			op.Copies = append(op.Copies, one)
+		}
+	}
+	op.Content = op.collect(objects)
+	for i := range c.Deployments {
+		deployment := &c.Deployments[i]
+		if slices.ContainsFunc(op.Content, func(one Object) bool { return one.Meta.UID == deployment.UID }) {
+			op.Deployments = append(op.Deployments, deployment)
+		}
+	}
+	return op
+}
+
+// plansOf are the InstallPlans that are about nothing but this operator and what is not installed
+// any more or not yet: a plan for others as well is theirs until they move.
+func (c *Cluster) plansOf(op *Operator) []*operatorsv1alpha1.InstallPlan {
+	others := map[string]struct{}{}
+	for i := range c.Subscriptions {
+		if one := &c.Subscriptions[i]; one.Namespace == op.Name.Namespace && one.Name != op.Name.Name {
+			others[one.Status.InstalledCSV], others[one.Status.CurrentCSV] = struct{}{}, struct{}{}
+		}
+	}
+	var found []*operatorsv1alpha1.InstallPlan
+	for _, plan := range op.allPlans {
+		names := plan.Spec.ClusterServiceVersionNames
+		isOthers := slices.ContainsFunc(names, func(name string) bool { _, is := others[name]; return is })
+		if !isOthers && op.isPlanOf(plan) {
+			found = append(found, plan)
+		}
+	}
+	return found
+}
+
+// isPlanOf says that a plan has to do with the operator.
+func (o *Operator) isPlanOf(plan *operatorsv1alpha1.InstallPlan) bool {
+	status := &o.Subscription.Status
+	if status.InstallPlanRef != nil && status.InstallPlanRef.UID == plan.UID {
+		return true
+	}
+	_, isLabelled := plan.Labels[o.ComponentLabel()]
+	return isLabelled || slices.ContainsFunc(plan.Spec.ClusterServiceVersionNames, func(name string) bool {
+		return name != "" && (name == status.InstalledCSV || name == status.CurrentCSV)
+	})
+}
+
+// collect finds the objects of an operator by all that ties them to it: its Operator, labels,
+// owner references and the steps of its plans. None of these alone knows of all.
+func (o *Operator) collect(objects map[object.Key]Object) []Object {
+	if o.CSV == nil {
+		return nil
+	}
+	found := map[object.Key]Object{}
+	add := func(key object.Key) {
+		if one, exists := objects[key]; exists {
+			found[key] = one
+		}
+	}
+	for _, key := range o.named() {
+		add(key)
+	}
+	for key, one := range objects {
+		if o.marks(one) {
+			add(key)
+		}
+	}
+	definitions := map[types.UID]struct{}{}
+	for key, one := range found {
+		if key.GroupKind == definitionKind {
+			definitions[one.Meta.UID] = struct{}{}
+		}
+	}
+	for key, one := range objects {
+		for _, owner := range one.Meta.OwnerReferences {
+			if _, isOurs := definitions[owner.UID]; isOurs && one.Meta.Labels[labelManaged] != "" {
+				add(key)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b Object) int { return a.Key.Compare(b.Key) })
+}
+
+// named are the keys that other objects of classic OLM name, whether or not there are such objects.
+func (o *Operator) named() []object.Key {
+	var keys []object.Key
+	if o.Component != nil && o.Component.Status.Components != nil {
+		for _, ref := range o.Component.Status.Components.Refs {
+			if ref.ObjectReference == nil {
+				continue
+			}
+			kind := ref.GroupVersionKind().GroupKind()
+			keys = append(keys, object.Key{GroupKind: kind, Namespace: ref.Namespace, Name: ref.Name})
+		}
+	}
+	for _, plan := range o.allPlans {
+		keys = append(keys, o.stepsOf(plan)...)
+	}
+	for _, service := range o.services() {
+		for _, name := range serviceNames(service) {
+			keys = append(keys,
+				object.Key{GroupKind: schema.GroupKind{Group: rbacv1.GroupName, Kind: kindRoleBinding}, Namespace: metav1.NamespaceSystem, Name: authReaderName(name)},
+				object.Key{GroupKind: schema.GroupKind{Group: rbacv1.GroupName, Kind: kindClusterRoleBinding}, Name: authDelegatorName(name)})
+		}
+	}
+	return keys
+}
+
+// stepsOf are the objects that a plan has made for the operator. A step does not say whether its
+// kind has a namespace: there is an object of one of the two keys at most.
+func (o *Operator) stepsOf(plan *operatorsv1alpha1.InstallPlan) []object.Key {
+	var keys []object.Key
+	for _, step := range plan.Status.Plan {
+		if step == nil || step.Resolving != o.CSV.Name {
+			continue
+		}
+		key := object.Key{GroupKind: schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind}, Name: step.Resource.Name}
+		if step.Resource.Group == "core" { // both spellings occur
+			key.Group = ""
+		}
+		keys = append(keys, key)
+		key.Namespace = plan.Namespace
+		keys = append(keys, key)
+	}
+	return keys
+}

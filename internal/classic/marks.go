@@ -1,0 +1,125 @@
+package classic
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Labels and annotations of classic OLM.
+const (
+	labelManaged        = "olm.managed"
+	labelOwner          = "olm.owner"
+	labelOwnerNamespace = "olm.owner.namespace"
+	labelOwnerKind      = "olm.owner.kind"
+	labelRightsHash     = "olm.permissions.hash"
+	labelSpecHash       = "olm.deployment-spec-hash"
+	labelWebhookName    = "olm.webhook-description-generate-name"
+	labelWebhookHash    = "olm.webhook-description-hash"
+
+	// prefixComponent begins the label of a component; the rest is package and namespace.
+	prefixComponent = "operators.coreos.com/"
+	// prefixAggregate begins the label by which OperatorGroups collect the rights to an API.
+	prefixAggregate = "olm.opgroup.permissions/aggregate-to-"
+	// prefixAlongside begins the annotation of definitions that names a ClusterServiceVersion.
+	prefixAlongside = "operatorframework.io/installed-alongside-"
+
+	// annotationGenerated says that classic OLM has made a Subscription, as a dependency.
+	annotationGenerated = "olm.generated-by"
+	// annotationProperties has the properties of the bundle of a ClusterServiceVersion.
+	annotationProperties = "operatorframework.io/properties"
+	// annotationImageTemplate makes the image of a catalog depend on the version of the cluster.
+	annotationImageTemplate = "olm.catalogImageTemplate"
+)
+
+// Kinds that are told apart here.
+const (
+	kindRole               = "Role"
+	kindRoleBinding        = "RoleBinding"
+	kindClusterRole        = "ClusterRole"
+	kindClusterRoleBinding = "ClusterRoleBinding"
+	kindMutating           = "MutatingWebhookConfiguration"
+	kindValidating         = "ValidatingWebhookConfiguration"
+)
+
+var (
+	definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	// managementGroup has the kinds by which classic OLM is told what to do.
+	managementGroup = operatorsv1alpha1.SchemeGroupVersion.Group
+	conditionKind   = schema.GroupKind{Group: managementGroup, Kind: "OperatorCondition"}
+)
+
+// LabelMarks are the labels of classic OLM on an object, sorted: an object that stays loses them
+// when everything else is done. With them it would go with a ClusterServiceVersion of the same
+// name that somebody installs and deletes later.
+func LabelMarks(meta *metav1.ObjectMeta) []string {
+	marks := []string{labelManaged, labelOwner, labelOwnerNamespace, labelOwnerKind, labelRightsHash, labelSpecHash, labelWebhookName, labelWebhookHash}
+	return slices.Sorted(func(yield func(string) bool) {
+		for label := range meta.Labels {
+			isMark := slices.Contains(marks, label) || strings.HasPrefix(label, prefixComponent)
+			if isMark && !yield(label) {
+				return
+			}
+		}
+	})
+}
+
+// AnnotationMarks are the annotations of classic OLM on an object, sorted, which go with
+// [LabelMarks].
+func AnnotationMarks(meta *metav1.ObjectMeta) []string {
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(meta.Annotations)) {
+		if strings.HasPrefix(name, prefixAlongside) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// IsMarked says that classic OLM has to do with an object, whatever operator it is of.
+func IsMarked(meta *metav1.ObjectMeta) bool {
+	return len(LabelMarks(meta)) > 0 || len(AnnotationMarks(meta)) > 0 || slices.ContainsFunc(meta.OwnerReferences, isManagement)
+}
+
+func isManagement(owner metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	return group == managementGroup
+}
+
+// marks says that the marks of an object are those of the operator, which is installed.
+func (o *Operator) marks(one Object) bool {
+	if one.Key.Group == managementGroup {
+		return false
+	}
+	labels := one.Meta.Labels
+	if _, isComponent := labels[o.ComponentLabel()]; isComponent {
+		return true
+	}
+	if o.labelled(labels) {
+		return true
+	}
+	return slices.ContainsFunc(one.Meta.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		isCondition := o.Condition != nil && owner.UID == o.Condition.UID
+		return owner.UID == o.CSV.UID || isCondition
+	})
+}
+
+// labelled says that the labels of an owner name the operator: of a copy of a Role those of the
+// namespace that it was copied to. What an InstallPlan has made has the first of them alone.
+func (o *Operator) labelled(labels map[string]string) bool {
+	if labels[labelOwner] != o.CSV.Name {
+		return false
+	}
+	if kind := labels[labelOwnerKind]; kind != "" && kind != operatorsv1alpha1.ClusterServiceVersionKind {
+		return false
+	}
+	from := labels[operatorsv1alpha1.CopiedLabelKey]
+	if from == "" {
+		from = labels[labelOwnerNamespace]
+	}
+	return from == "" || from == o.CSV.Namespace
+}
