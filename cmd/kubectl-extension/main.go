@@ -17,6 +17,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/get"
 	"github.com/clusterextensions/operator-controller/internal/cli/graph"
 	"github.com/clusterextensions/operator-controller/internal/cli/install"
+	"github.com/clusterextensions/operator-controller/internal/cli/migrate"
 	"github.com/clusterextensions/operator-controller/internal/cli/plan"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/cli/rollback"
@@ -61,7 +62,7 @@ func newCommand() *cobra.Command {
 		get.NewCommand(), tree.NewCommand(), install.NewCommand(),
 		catalog.NewCommand(), bundles, explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
 		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
-		plan.NewCommand(), rollback.NewCommand(), console.NewCommand(),
+		plan.NewCommand(), rollback.NewCommand(), migrate.NewCommand(), console.NewCommand(),
 	)
 	return program.New(command, program.Version(version))
 }

@@ -232,20 +232,37 @@ func (o *Operator) collect(objects map[object.Key]Object) []Object {
 	return slices.SortedFunc(maps.Values(found), func(a, b Object) int { return a.Key.Compare(b.Key) })
 }
 
+// Named are the keys of everything that InstallPlans and Operators name, whatever operator it is
+// of and whether or not it is there.
+func (c *Cluster) Named() map[object.Key]struct{} {
+	found := map[object.Key]struct{}{}
+	for i := range c.Components {
+		for _, key := range refsOf(&c.Components[i]) {
+			found[key] = struct{}{}
+		}
+	}
+	for i := range c.Plans {
+		for _, step := range c.Plans[i].Status.Plan {
+			for _, key := range keysOf(step, c.Plans[i].Namespace) {
+				found[key] = struct{}{}
+			}
+		}
+	}
+	return found
+}
+
 // named are the keys that other objects of classic OLM name, whether or not there are such objects.
 func (o *Operator) named() []object.Key {
 	var keys []object.Key
-	if o.Component != nil && o.Component.Status.Components != nil {
-		for _, ref := range o.Component.Status.Components.Refs {
-			if ref.ObjectReference == nil {
-				continue
-			}
-			kind := ref.GroupVersionKind().GroupKind()
-			keys = append(keys, object.Key{GroupKind: kind, Namespace: ref.Namespace, Name: ref.Name})
-		}
+	if o.Component != nil {
+		keys = refsOf(o.Component)
 	}
 	for _, plan := range o.allPlans {
-		keys = append(keys, o.stepsOf(plan)...)
+		for _, step := range plan.Status.Plan {
+			if step != nil && step.Resolving == o.CSV.Name {
+				keys = append(keys, keysOf(step, plan.Namespace)...)
+			}
+		}
 	}
 	for _, service := range o.services() {
 		for _, name := range serviceNames(service) {
@@ -257,21 +274,31 @@ func (o *Operator) named() []object.Key {
 	return keys
 }
 
-// stepsOf are the objects that a plan has made for the operator. A step does not say whether its
-// kind has a namespace: there is an object of one of the two keys at most.
-func (o *Operator) stepsOf(plan *operatorsv1alpha1.InstallPlan) []object.Key {
+// refsOf are what an Operator says that it consists of.
+func refsOf(component *operatorsv1.Operator) []object.Key {
+	if component.Status.Components == nil {
+		return nil
+	}
 	var keys []object.Key
-	for _, step := range plan.Status.Plan {
-		if step == nil || step.Resolving != o.CSV.Name {
-			continue
+	for _, ref := range component.Status.Components.Refs {
+		if ref.ObjectReference != nil {
+			keys = append(keys, object.Key{GroupKind: ref.GroupVersionKind().GroupKind(), Namespace: ref.Namespace, Name: ref.Name})
 		}
-		key := object.Key{GroupKind: schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind}, Name: step.Resource.Name}
-		if step.Resource.Group == "core" { // both spellings occur
-			key.Group = ""
-		}
-		keys = append(keys, key)
-		key.Namespace = plan.Namespace
-		keys = append(keys, key)
 	}
 	return keys
+}
+
+// keysOf are those that what a step has made can have: it does not say whether its kind has a
+// namespace, and there is an object of one of the two at most.
+func keysOf(step *operatorsv1alpha1.Step, namespace string) []object.Key {
+	if step == nil {
+		return nil
+	}
+	key := object.Key{GroupKind: schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind}, Name: step.Resource.Name}
+	if step.Resource.Group == "core" { // both spellings occur
+		key.Group = ""
+	}
+	inNamespace := key
+	inNamespace.Namespace = namespace
+	return []object.Key{key, inNamespace}
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
-	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/manifest"
 )
@@ -97,7 +96,7 @@ func (o *Operator) Translate(choice Choice) (Translation, error) {
 func (o *Operator) chosen(choice Choice) manifest.Choice {
 	spec := o.Subscription.Spec
 	chosen := manifest.Choice{
-		Name:           cmp.Or(choice.Name, object.Shortened(o.Name.Name, maxExtensionName)),
+		Name:           cmp.Or(choice.Name, ExtensionName(o.Name)),
 		Namespace:      o.Name.Namespace,
 		ServiceAccount: cmp.Or(o.ServiceAccount(), choice.ServiceAccount),
 		Package:        spec.Package,
@@ -234,9 +233,6 @@ func (o *Operator) dropped() []string {
 	spec := o.Subscription.Spec
 	if spec.StartingCSV != "" {
 		lines = append(lines, fmt.Sprintf("startingCSV %q: it was for the first installation", spec.StartingCSV))
-	}
-	if spec.Config != nil && spec.Config.Selector != nil {
-		lines = append(lines, "config.selector: classic OLM has never honoured it")
 	}
 	if o.Group().UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward {
 		lines = append(lines, fmt.Sprintf("upgradeStrategy %s of the OperatorGroup: a failed upgrade goes on by itself as soon as it can", operatorsv1.UpgradeStrategyUnsafeFailForward))

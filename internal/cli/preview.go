@@ -50,15 +50,15 @@ func PrintPreview(to io.Writer, made preview.Preview) error {
 			return err
 		}
 	}
-	return printSections(to, previewSections(made))
+	return PrintSections(to, previewSections(made))
 }
 
 // PrintDiff prints a preview for people and for patch, which passes over the lines before a diff.
 func PrintDiff(to io.Writer, made preview.Preview) error {
 	lines := previewHeading(made)
 	for _, section := range previewSections(made) {
-		if len(section.lines) > 0 {
-			lines = append(append(lines, section.title), section.lines...)
+		if len(section.Lines) > 0 {
+			lines = append(append(lines, section.Title), section.Lines...)
 		}
 	}
 	for _, line := range lines {
@@ -122,20 +122,20 @@ func objectDetail(shown preview.Object) string {
 	return strings.Join(parts, "; ")
 }
 
-// section is a list below a title.
-type section struct {
-	title string
-	lines []string
+// Section is a list below a title.
+type Section struct {
+	Title string
+	Lines []string
 }
 
-// printSections leaves out those that have no lines.
-func printSections(to io.Writer, sections []section) error {
+// PrintSections leaves out those that have no lines.
+func PrintSections(to io.Writer, sections []Section) error {
 	for _, section := range sections {
-		if len(section.lines) == 0 {
+		if len(section.Lines) == 0 {
 			continue
 		}
-		fmt.Fprintf(to, "\n%s\n", section.title)
-		for _, line := range section.lines {
+		fmt.Fprintf(to, "\n%s\n", section.Title)
+		for _, line := range section.Lines {
 			if _, err := fmt.Fprintln(to, "  "+Printable(line)); err != nil {
 				return err
 			}
@@ -144,7 +144,7 @@ func printSections(to io.Writer, sections []section) error {
 	return nil
 }
 
-func previewSections(made preview.Preview) []section {
+func previewSections(made preview.Preview) []Section {
 	var images, restarts, waits []string
 	for _, change := range made.Images {
 		images = append(images, fmt.Sprintf("%s, container %q: %s -> %s", change.Workload, change.Container, orNone(change.Before), orNone(change.After)))
@@ -155,7 +155,7 @@ func previewSections(made preview.Preview) []section {
 	if made.Waits != "" {
 		waits = []string{made.Waits}
 	}
-	return []section{
+	return []Section{
 		{"images that change:", images},
 		{"workloads whose pods restart:", restarts},
 		{"hooks that run before and after:", made.Hooks},

@@ -33,7 +33,7 @@ func PrintUninstall(to io.Writer, made preview.Uninstall) error {
 	for _, used := range made.Definitions {
 		definitions = append(definitions, used.String())
 	}
-	return printSections(to, []section{
+	return PrintSections(to, []Section{
 		{"custom resources, in all namespaces:", definitions},
 		{"in this order:", order},
 		{"not known:", made.Unknown},

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	applierplan "github.com/clusterextensions/operator-controller/internal/applier/plan"
 	"github.com/clusterextensions/operator-controller/internal/applier/usage"
 	"github.com/clusterextensions/operator-controller/internal/hook"
@@ -62,8 +61,7 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 	if err := c.addDefinitions(ctx, plan, planned, &facts); err != nil {
 		return facts, err
 	}
-	obstacles, unknown := account(ctx, api, plan.Owner)
-	facts.Obstacles, facts.Unknown = append(facts.Obstacles, obstacles...), append(facts.Unknown, unknown...)
+	addAccount(ctx, api, &facts)
 	c.addRights(ctx, plan, &facts)
 	return facts, ctx.Err()
 }
@@ -132,18 +130,14 @@ func (c *Cluster) addDefinitions(ctx context.Context, plan Plan, planned *applie
 	return err
 }
 
-// account looks whether there is the ServiceAccount. It gives a line for what it finds, if it is
-// not as it should be.
-func account(ctx context.Context, api dynamic.Interface, owner object.Owner) (obstacles, unknown []string) {
-	name, namespace := owner.ServiceAccount, owner.Namespace
+// addAccount looks whether there is the ServiceAccount.
+func addAccount(ctx context.Context, api dynamic.Interface, facts *preview.Facts) {
+	name, namespace := facts.Owner.ServiceAccount, facts.Owner.Namespace
 	_, err := api.Resource(corev1.SchemeGroupVersion.WithResource("serviceaccounts")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		obstacles = []string{fmt.Sprintf("ServiceAccount %q does not exist in namespace %q", name, namespace)}
-	case err != nil:
-		unknown = []string{fmt.Sprintf("whether ServiceAccount %q exists in namespace %q: %v", name, namespace, err)}
+	facts.NoAccount = apierrors.IsNotFound(err)
+	if err != nil && !facts.NoAccount {
+		facts.Unknown = append(facts.Unknown, fmt.Sprintf("whether ServiceAccount %q exists in namespace %q: %v", name, namespace, err))
 	}
-	return obstacles, unknown
 }
 
 // addRights adds those that the ServiceAccount lacks, and those that the operator would get.

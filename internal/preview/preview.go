@@ -34,6 +34,9 @@ type Facts struct {
 	// Conflicts are the groups of API services that others serve.
 	Conflicts []object.Conflict
 
+	// NoAccount says that the ServiceAccount does not exist.
+	NoAccount bool
+
 	// Missing are the rights that the ServiceAccount lacks.
 	Missing []permission.Rule
 
@@ -265,6 +268,9 @@ func (p *Preview) addBreaks(verdict preflight.Verdict) {
 // obstacles are one line for each cause, in the order in which an operation comes upon them.
 func (p *Preview) obstacles(facts Facts) []string {
 	found := slices.Clone(facts.Obstacles)
+	if facts.NoAccount {
+		found = append(found, fmt.Sprintf("ServiceAccount %q does not exist in namespace %q", facts.Owner.ServiceAccount, facts.Owner.Namespace))
+	}
 	if due := dueHook(facts); due != nil && facts.Progress.FailedAt != nil {
 		found = append(found, fmt.Sprintf("the %s hook %s has failed: %s; see the log of its pods, and mend what it needs", due.event, due.key, facts.Progress.Why))
 	}

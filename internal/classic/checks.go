@@ -1,0 +1,409 @@
+package classic
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+)
+
+// maxNames bounds lists of names in findings, in bytes.
+const maxNames = 500
+
+// installed is M1: there is something to take over, and classic OLM is not amid changing it.
+func installed(e *Examination) []Finding {
+	op := e.Operator
+	status := &op.Subscription.Status
+	switch {
+	case status.InstalledCSV == "":
+		return one(finding("M1", Blocks, op.subscriptionKey(), "nothing is installed by it: wait for classic OLM, approve its InstallPlan, or delete the Subscription and install with a ClusterExtension"))
+	case op.CSV == nil:
+		return one(finding("M1", Blocks, op.keyOf(operatorsv1alpha1.ClusterServiceVersionKind, status.InstalledCSV), "it is installed as the Subscription says, and there is none: let classic OLM install it again"))
+	}
+	var found []Finding
+	switch phase := op.CSV.Status.Phase; phase {
+	case operatorsv1alpha1.CSVPhaseSucceeded:
+	case operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhaseUnknown:
+		found = append(found, finding("M1", Attention, op.csvKey(), "its phase is %s: %s; what is there is taken over as it is", phase, op.CSV.Status.Message))
+	default:
+		found = append(found, finding("M1", Blocks, op.csvKey(), "its phase is %q, so that classic OLM is amid changing it: wait until it has Succeeded", phase))
+	}
+	if _, err := op.Identity(); err != nil {
+		found = append(found, finding("M1", Blocks, op.csvKey(), "%v", err))
+	}
+	switch state := status.State; state {
+	case operatorsv1alpha1.SubscriptionStateAtLatest:
+	case operatorsv1alpha1.SubscriptionStateUpgradePending:
+		found = append(found, finding("M1", Note, op.subscriptionKey(), "an upgrade to %q is pending: %q is what moves, and the pending InstallPlan goes", status.CurrentCSV, status.InstalledCSV))
+	default:
+		found = append(found, finding("M1", Attention, op.subscriptionKey(), "its state is %q and neither AtLatestKnown nor UpgradePending: see its conditions, and wait if classic OLM is upgrading", state))
+	}
+	return found
+}
+
+// generated is M2: classic OLM has installed it for others.
+func generated(e *Examination) []Finding {
+	op := e.Operator
+	if !op.IsDependency() {
+		return nil
+	}
+	var staying []string
+	for _, name := range e.Cluster.dependents(op) {
+		if e.Moves == nil || !e.Moves(name) {
+			staying = append(staying, name.Name)
+		}
+	}
+	if len(staying) == 0 {
+		return one(finding("M2", Note, op.subscriptionKey(), "classic OLM has installed it as a dependency: it becomes an extension of its own, which others require"))
+	}
+	return one(finding("M2", Attention, op.subscriptionKey(), "classic OLM has installed it as a dependency of %s, and may do so again when these are upgraded: move them in the same go", excerpt.Of(staying, maxNames)))
+}
+
+// dependents are the Subscriptions of the namespace whose operators require a package, or a kind
+// of it.
+func (c *Cluster) dependents(op *Operator) []types.NamespacedName {
+	if op.CSV == nil {
+		return nil
+	}
+	var found []types.NamespacedName
+	for i := range c.Subscriptions {
+		other := &c.Subscriptions[i]
+		if other.Namespace != op.Name.Namespace || other.Name == op.Name.Name {
+			continue
+		}
+		for k := range c.CSVs {
+			if csv := &c.CSVs[k]; csv.Namespace == other.Namespace && csv.Name == other.Status.InstalledCSV && op.isRequiredBy(csv) {
+				found = append(found, nameOf(other))
+			}
+		}
+	}
+	return found
+}
+
+func (o *Operator) isRequiredBy(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
+	dependent := Operator{CSV: csv}
+	for _, one := range dependent.properties() {
+		var of struct{ PackageName, Group, Kind string }
+		if json.Unmarshal(one.Value, &of) != nil {
+			continue
+		}
+		switch one.Type {
+		case propertyPackageRequired:
+			if of.PackageName == o.Package() {
+				return true
+			}
+		case propertyGVKRequired:
+			for _, owned := range o.CSV.Spec.CustomResourceDefinitions.Owned {
+				if _, group, _ := strings.Cut(owned.Name, "."); group == of.Group && owned.Kind == of.Kind {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Properties by which a bundle requires others.
+const (
+	propertyPackageRequired = "olm.package.required"
+	propertyGVKRequired     = "olm.gvk.required"
+	propertyConstraint      = "olm.constraint"
+)
+
+// requires is M4: what the bundle requires is a requirement of the extension.
+func requires(e *Examination) []Finding {
+	op := e.Operator
+	var texts []string
+	for _, one := range op.properties() {
+		switch one.Type {
+		case propertyPackageRequired, propertyGVKRequired, propertyConstraint:
+			texts = append(texts, one.Type+" "+excerpt.Line(string(one.Value), maxNames))
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return one(finding("M4", Note, op.csvKey(), "it has requirements, which the controller checks against the cluster and installs nothing for: %s", excerpt.Of(texts, maxNames)))
+}
+
+// serves is M5: servers of APIs.
+func serves(e *Examination) []Finding {
+	op := e.Operator
+	if op.CSV == nil || len(op.CSV.Spec.APIServiceDefinitions.Owned) == 0 {
+		return nil
+	}
+	return one(finding("M5", Note, op.csvKey(), "it serves %d APIs by APIServices, which are taken over: move it while classic OLM is stopped, which is the default", len(op.CSV.Spec.APIServiceDefinitions.Owned)))
+}
+
+// watches is M6: the namespaces that the operator watches.
+func watches(e *Examination) []Finding {
+	op := e.Operator
+	if op.CSV == nil {
+		return nil
+	}
+	group := op.Group()
+	if group == nil {
+		return one(finding("M6", Blocks, op.subscriptionKey(), "there are %d OperatorGroups in namespace %q, and there has to be one", len(op.Groups), op.Name.Namespace))
+	}
+	if selector := group.Spec.Selector; selector != nil && len(group.Spec.TargetNamespaces) == 0 && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+		return one(finding("M6", Blocks, op.groupKey(), "it selects namespaces by labels, and an extension names those to watch: set spec.targetNamespaces to %s and remove the selector", excerpt.Of(group.Status.Namespaces, maxNames)))
+	}
+	watched := op.Watched()
+	mode := operatorsv1alpha1.InstallModeTypeMultiNamespace
+	switch {
+	case len(group.Status.Namespaces) == 0:
+		return one(finding("M6", Blocks, op.groupKey(), "classic OLM has not said which namespaces it targets: wait for status.namespaces"))
+	case len(watched) > bundle.MaxWatchNamespaces:
+		return one(finding("M6", Blocks, op.groupKey(), "it targets %d namespaces, and an extension can watch %d, or all", len(watched), bundle.MaxWatchNamespaces))
+	case len(watched) == 0:
+		mode = operatorsv1alpha1.InstallModeTypeAllNamespaces
+	case len(watched) == 1 && op.supports(operatorsv1alpha1.InstallModeTypeMultiNamespace):
+	case len(watched) == 1 && watched[0] == op.Name.Namespace:
+		mode = operatorsv1alpha1.InstallModeTypeOwnNamespace
+	case len(watched) == 1:
+		mode = operatorsv1alpha1.InstallModeTypeSingleNamespace
+	}
+	if !op.supports(mode) {
+		return one(finding("M6", Blocks, op.groupKey(), "its namespaces take the install mode %s, which the bundle does not support: change the OperatorGroup", mode))
+	}
+	if len(watched) == 0 {
+		return nil
+	}
+	return one(finding("M6", Note, op.groupKey(), "the extension watches the same namespaces: %s", excerpt.Of(watched, maxNames)))
+}
+
+// impersonates is M7: the ServiceAccount of the OperatorGroup is that of the extension.
+func impersonates(e *Examination) []Finding {
+	op := e.Operator
+	account := op.ServiceAccount()
+	switch {
+	case account == "" || e.Prospect == nil:
+		return nil
+	case e.Prospect.NoAccount:
+		return one(finding("M7", Blocks, op.groupKey(), "its ServiceAccount %q does not exist: create it", account))
+	case len(e.Prospect.Missing) > 0:
+		return one(finding("M7", Blocks, op.groupKey(), "its ServiceAccount %q installs the extension and lacks %d rights: %s; grant them, `kubectl extension bundle rbac` prints all that it takes",
+			account, len(e.Prospect.Missing), excerpt.Of(e.Prospect.Missing, maxNames)))
+	}
+	return one(finding("M7", Note, op.groupKey(), "its ServiceAccount %q is that of the extension", account))
+}
+
+// conditions is M8: what the operator says of itself.
+func conditions(e *Examination) []Finding {
+	op := e.Operator
+	if !op.saysOfItself() {
+		return nil
+	}
+	key := op.keyOf(conditionKind.Kind, op.Condition.Name)
+	spec := &op.Condition.Spec
+	for _, list := range [][]metav1.Condition{spec.Overrides, spec.Conditions, op.Condition.Status.Conditions} {
+		said := meta.FindStatusCondition(list, operatorsv2.Upgradeable)
+		if said == nil {
+			continue
+		}
+		if said.Status == metav1.ConditionFalse {
+			return one(finding("M8", Blocks, key, "Upgradeable is False: %s: %s; wait until the operator agrees, or override it in spec.overrides", said.Reason, said.Message))
+		}
+		break
+	}
+	return one(finding("M8", Note, key, "the operator reports conditions, and keeps the object: the extension gets operatorConditions"))
+}
+
+// shares is M10: a definition is of one extension.
+func shares(e *Examination) []Finding {
+	op := e.Operator
+	if op.CSV == nil {
+		return nil
+	}
+	var found []Finding
+	for _, owned := range op.CSV.Spec.CustomResourceDefinitions.Owned {
+		for i := range e.Cluster.CSVs {
+			other := &e.Cluster.CSVs[i]
+			isOther := other.Namespace != op.CSV.Namespace || e.Cluster.isInstalledByOther(op, other.Name)
+			if isOther && slices.ContainsFunc(other.Spec.CustomResourceDefinitions.Owned, func(one operatorsv1alpha1.CRDDescription) bool { return one.Name == owned.Name }) {
+				key := op.keyOf(definitionKind.Kind, owned.Name)
+				key.GroupKind, key.Namespace = definitionKind, ""
+				found = append(found, finding("M10", Blocks, key, "ClusterServiceVersion %q in namespace %q owns it too, and a definition belongs to one extension: remove one of the two", other.Name, other.Namespace))
+			}
+		}
+	}
+	return found
+}
+
+// isInstalledByOther says that another Subscription of the namespace has installed it.
+func (c *Cluster) isInstalledByOther(op *Operator, csv string) bool {
+	return slices.ContainsFunc(c.Subscriptions, func(one operatorsv1alpha1.Subscription) bool {
+		return one.Namespace == op.Name.Namespace && one.Name != op.Name.Name && one.Status.InstalledCSV == csv && csv != op.CSV.Name
+	})
+}
+
+// converts is M11: conversion must not stop for an instant.
+func converts(e *Examination) []Finding {
+	op := e.Operator
+	if !op.Converts() {
+		return nil
+	}
+	return one(finding("M11", Note, op.csvKey(), "it converts custom resources, which classic OLM would switch off while it runs: move it while classic OLM is stopped, which is the default; in live mode its annotation olm.targetNamespaces goes first"))
+}
+
+// cleansUp is M12: no version of classic OLM that is known has ever carried it out.
+func cleansUp(e *Examination) []Finding {
+	op := e.Operator
+	if op.CSV == nil || !op.CSV.Spec.Cleanup.Enabled {
+		return nil
+	}
+	return one(finding("M12", Note, op.csvKey(), "spec.cleanup.enabled asks for custom resources to be deleted with it: classic OLM has no code for that, and nothing is deleted"))
+}
+
+// selects is M13.
+func selects(e *Examination) []Finding {
+	op := e.Operator
+	if spec := op.Subscription.Spec; spec == nil || spec.Config == nil || spec.Config.Selector == nil {
+		return nil
+	}
+	return one(finding("M13", Note, op.subscriptionKey(), "spec.config.selector is dropped: classic OLM has never honoured it"))
+}
+
+// maxAnnotations is what the API server takes in all annotations of an object, in bytes.
+const maxAnnotations = 256 << 10
+
+// annotates is M14: pods of classic OLM have all annotations of the ClusterServiceVersion.
+func annotates(e *Examination) []Finding {
+	op := e.Operator
+	if op.CSV == nil {
+		return nil
+	}
+	size := 0
+	for name, value := range op.CSV.Annotations {
+		size += len(name) + len(value)
+	}
+	if size <= maxAnnotations {
+		return nil
+	}
+	return one(finding("M14", Note, op.csvKey(), "its annotations have %d bytes, more than an object can: the pods of the extension go without those that are for catalogs", size))
+}
+
+// isInstalledBy is M15: who installs where the OperatorGroup names nobody.
+func isInstalledBy(e *Examination) []Finding {
+	op := e.Operator
+	if op.ServiceAccount() != "" || e.Prospect == nil {
+		return nil
+	}
+	account := cmp.Or(e.Choice.ServiceAccount, e.extensionName()+"-installer")
+	key := op.subscriptionKey()
+	switch {
+	case e.Prospect.NoAccount:
+		return one(finding("M15", Attention, key, "classic OLM has installed it by its own rights: ServiceAccount %q is to do it, which does not exist and is made with the least rights that it takes, or name another one with --service-account", account))
+	case len(e.Prospect.Missing) > 0:
+		return one(finding("M15", Blocks, key, "ServiceAccount %q lacks %d rights: %s; grant them, `kubectl extension bundle rbac` prints all that it takes", account, len(e.Prospect.Missing), excerpt.Of(e.Prospect.Missing, maxNames)))
+	}
+	return nil
+}
+
+// isChanged finds rights that somebody has changed by hand: what was added there does not move.
+func isChanged(e *Examination) []Finding {
+	var found []Finding
+	for _, content := range e.Operator.Content {
+		noted := content.Meta.Labels[labelRightsHash]
+		actual := e.Cluster.rightsHashes(content)
+		if noted == "" || len(actual) == 0 || slices.Contains(actual, noted) {
+			continue
+		}
+		found = append(found, finding("M15", Attention, content.Key, "somebody has changed it since classic OLM made it, and it is deleted: grant what was added anew, in a role of your own"))
+	}
+	return found
+}
+
+// rightsHashes are what classic OLM can have noted of a role or a binding that is as it is now; none
+// of what is neither. In a group of all namespaces it makes cluster-wide copies, with the note
+// of the original: a role gets a rule about namespaces, and a binding another role.
+func (c *Cluster) rightsHashes(of Object) []string {
+	uid := of.Meta.UID
+	for i := range c.Roles {
+		if c.Roles[i].UID == uid {
+			return hashes(RulesHash(c.Roles[i].Rules))
+		}
+	}
+	for i := range c.ClusterRoles {
+		if rules := c.ClusterRoles[i].Rules; c.ClusterRoles[i].UID == uid {
+			found := hashes(RulesHash(rules))
+			if last := len(rules) - 1; last >= 0 && slices.Equal(rules[last].Resources, []string{"namespaces"}) {
+				found = append(found, hashes(RulesHash(rules[:last]))...)
+			}
+			return found
+		}
+	}
+	for i := range c.RoleBindings {
+		if binding := &c.RoleBindings[i]; binding.UID == uid {
+			return hashes(BindingHash(binding.RoleRef, binding.Subjects))
+		}
+	}
+	for i := range c.ClusterRoleBindings {
+		if binding := &c.ClusterRoleBindings[i]; binding.UID == uid {
+			original := binding.RoleRef
+			original.Kind = kindRole
+			return append(hashes(BindingHash(binding.RoleRef, binding.Subjects)), hashes(BindingHash(original, binding.Subjects))...)
+		}
+	}
+	return nil
+}
+
+// hashes has none for what cannot be hashed.
+func hashes(hash string, err error) []string {
+	if err != nil {
+		return nil
+	}
+	return []string{hash}
+}
+
+// isNamed is G16: the name and the package are free.
+func isNamed(e *Examination) []Finding {
+	name := e.extensionName()
+	for i := range e.Cluster.Extensions {
+		switch ext := &e.Cluster.Extensions[i]; {
+		case ext.Name == name:
+			return one(finding("G16", Blocks, extensionKey(name), "there is one already, which was not made from the Subscription: give another name with --name"))
+		case ext.Package() == e.Operator.Package():
+			return one(finding("G16", Blocks, extensionKey(ext.Name), "it has package %q already, which can be on a cluster once: delete it, or the Subscription", ext.Package()))
+		}
+	}
+	for i := range e.Cluster.Subscriptions {
+		other := nameOf(&e.Cluster.Subscriptions[i])
+		if other != e.Operator.Name && e.Choice.Name == "" && ExtensionName(other) == name {
+			return one(finding("G16", Blocks, e.Operator.subscriptionKey(), "the Subscription in namespace %q has the same name, and extensions have no namespace: give a name with --name", other.Namespace))
+		}
+	}
+	return nil
+}
+
+// isRefused has what the controller itself would say.
+func isRefused(e *Examination) []Finding {
+	if e.Prospect == nil {
+		return nil
+	}
+	key := extensionKey(e.extensionName())
+	var found []Finding
+	if refused := e.Prospect.Refused; refused != "" {
+		check := "M3"
+		if e.Prospect.Unmet {
+			check = "M4"
+		}
+		found = append(found, finding(check, Blocks, key, "the controller would not choose the installed bundle: %s", refused))
+	}
+	for _, text := range e.Prospect.InTheWay {
+		found = append(found, finding("plan", Blocks, key, "%s", text))
+	}
+	for _, text := range e.Prospect.Unknown {
+		found = append(found, finding("plan", Attention, key, "not known: %s", text))
+	}
+	return found
+}

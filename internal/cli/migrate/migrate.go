@@ -1,0 +1,42 @@
+// Package migrate has the commands by which operators of classic OLM become extensions.
+package migrate
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/migration"
+)
+
+// NewCommand returns them.
+func NewCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "migrate",
+		Short: "Make operators of classic OLM extensions, in place",
+		Long: `Make operators that classic OLM has installed extensions, in place: custom resources,
+Deployments and rights stay, and nothing is installed again.
+
+Everything is done with your own rights.`,
+		Example: `  kubectl extension migrate check --all
+  kubectl extension migrate catalogs --apply`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newCheckCommand(), newCatalogsCommand())
+	return command
+}
+
+// open reaches the cluster. The error may be a *program.UsageError.
+func open(ctx context.Context, flags *cli.Cluster) (*migration.Cluster, error) {
+	config, err := flags.Config()
+	if err != nil {
+		return nil, err
+	}
+	inspected, err := flags.Inspect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return migration.New(config, inspected)
+}

@@ -1,0 +1,118 @@
+package migration
+
+import (
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/classic"
+	"github.com/clusterextensions/operator-controller/internal/manifest"
+	"github.com/clusterextensions/operator-controller/internal/preview"
+)
+
+// schemaVersion changes when what programs read of a report does.
+const schemaVersion = 1
+
+// Report is the result of a check for programs.
+type Report struct {
+	SchemaVersion int              `json:"schemaVersion"`
+	Operators     []OperatorReport `json:"operators"`
+	Unknown       []string         `json:"unknown,omitempty"`
+}
+
+// OperatorReport is what was found of one operator.
+type OperatorReport struct {
+	Subscription SubscriptionName `json:"subscription"`
+	Package      string           `json:"package,omitempty"`
+	Bundle       string           `json:"bundle,omitempty"`
+	Version      string           `json:"version,omitempty"`
+	State        classic.State    `json:"state"`
+	Findings     []FindingReport  `json:"findings,omitempty"`
+
+	// Extension is the ClusterExtension that there would be, or the name of the one that there
+	// is already.
+	Extension     map[string]any `json:"extension,omitempty"`
+	ExtensionName string         `json:"extensionName,omitempty"`
+
+	// Adopted, Created and Deleted are what would become of objects, and Stays are those that
+	// lose the marks of classic OLM and nothing else.
+	Adopted   []preview.Reference `json:"adopted,omitempty"`
+	Created   []preview.Reference `json:"created,omitempty"`
+	Deleted   []preview.Reference `json:"deleted,omitempty"`
+	Stays     []preview.Reference `json:"stays,omitempty"`
+	Restarted []preview.Reference `json:"restarted,omitempty"`
+
+	Missing []string `json:"missingRights,omitempty"`
+	Dropped []string `json:"dropped,omitempty"`
+}
+
+// SubscriptionName is the name of a Subscription.
+type SubscriptionName struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// FindingReport is one finding.
+type FindingReport struct {
+	Check    string            `json:"check"`
+	Severity classic.Severity  `json:"severity"`
+	Object   preview.Reference `json:"object"`
+	Text     string            `json:"text"`
+}
+
+// Report is the result for programs. The error is one of an extension that JSON cannot have.
+func (r Result) Report() (Report, error) {
+	report := Report{SchemaVersion: schemaVersion, Operators: []OperatorReport{}, Unknown: r.Unknown}
+	for i := range r.Operators {
+		one, err := r.Operators[i].report()
+		if err != nil {
+			return Report{}, err
+		}
+		report.Operators = append(report.Operators, one)
+	}
+	return report, nil
+}
+
+func (c *Checked) report() (OperatorReport, error) {
+	op := c.Operator
+	report := OperatorReport{
+		Subscription: SubscriptionName{Namespace: op.Name.Namespace, Name: op.Name.Name}, Package: op.Package(), State: c.State,
+		Adopted: referencesTo(c.Fates.Adopted), Deleted: referencesTo(c.Fates.Deleted), Stays: referencesTo(c.Fates.Stays),
+		Created: references(c.Created), Restarted: references(c.Restarted), Missing: c.Missing, Dropped: c.Translation.Dropped,
+	}
+	if identity, err := op.Identity(); err == nil {
+		report.Bundle, report.Version = identity.Name, identity.Version
+	}
+	for _, finding := range c.Findings {
+		report.Findings = append(report.Findings, FindingReport{
+			Check: finding.Check, Severity: finding.Severity, Object: reference(finding.Object), Text: finding.Text,
+		})
+	}
+	if op.Extension != nil {
+		report.ExtensionName = op.Extension.Name
+	}
+	if c.Translation.Extension == nil {
+		return report, nil
+	}
+	var err error
+	report.ExtensionName = c.Translation.Extension.Name
+	report.Extension, err = manifest.Written(c.Translation.Extension)
+	return report, err
+}
+
+func reference(key object.Key) preview.Reference {
+	return preview.Reference{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+func references(keys []object.Key) []preview.Reference {
+	var found []preview.Reference
+	for _, key := range keys {
+		found = append(found, reference(key))
+	}
+	return found
+}
+
+func referencesTo(objects []classic.Object) []preview.Reference {
+	var found []preview.Reference
+	for i := range objects {
+		found = append(found, reference(objects[i].Key))
+	}
+	return found
+}
