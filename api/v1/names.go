@@ -17,11 +17,6 @@ const (
 	OwnerNameLabel = "olm.operatorframework.io/owner-name"
 )
 
-// MigratedFromSubscriptionAnnotation is on a ClusterExtension that comes after an operator of classic OLM; its value is the
-// "<namespace>/<name>" of the Subscription. The extension takes over in place the content
-// that this operator has left in the namespace of both. The key is that of the reference implementation's own tool.
-const MigratedFromSubscriptionAnnotation = "olm.operatorframework.io/migrated-from-subscription"
-
 // Finalizers. All but UninstallPolicyFinalizer guard resources of the controller (files,
 // watches), and keep no content in the cluster.
 const (
@@ -47,7 +42,9 @@ const (
 // Annotations.
 const (
 	// MigratedFromSubscriptionAnnotation says on a ClusterExtension which Subscription of classic
-	// OLM it has been made from: namespace, a slash, and the name.
+	// OLM it has been made from: namespace, a slash, and the name. The extension takes over in
+	// place what that operator has left in the namespace of both. The key is that of the
+	// reference implementation's own tool.
 	MigratedFromSubscriptionAnnotation = "olm.operatorframework.io/migrated-from-subscription"
 
 	// MigratedFromCatalogSourceAnnotation says on a ClusterCatalog which CatalogSource of classic
