@@ -43,8 +43,10 @@ type Checked struct {
 	Fates     classic.Fates
 	Created   []object.Key
 	Restarted []object.Key
-	// Missing are rights that the ServiceAccount lacks, if there is one.
-	Missing []string
+	// Missing are rights that the ServiceAccount lacks, if there is one. NoAccount says that there
+	// is none.
+	Missing   []string
+	NoAccount bool
 }
 
 // Result is what a check has come to.
@@ -187,7 +189,8 @@ func (c *Checked) sort(facts preview.Facts, prospect *classic.Prospect) {
 			prospect.InTheWay = append(prospect.InTheWay, trial.Key.String()+": "+trial.Err.Error())
 		}
 	}
-	if prospect.NoAccount = facts.NoAccount; !prospect.NoAccount {
+	c.NoAccount, prospect.NoAccount = facts.NoAccount, facts.NoAccount
+	if !facts.NoAccount {
 		for _, missing := range facts.Missing {
 			c.Missing = append(c.Missing, missing.Text())
 		}

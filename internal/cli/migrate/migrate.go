@@ -24,7 +24,7 @@ Everything is done with your own rights.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newCheckCommand(), newCatalogsCommand())
+	command.AddCommand(newCheckCommand(), newCatalogsCommand(), newRunCommand(), newCleanupCommand(), newRollbackCommand())
 	return command
 }
 

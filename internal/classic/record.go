@@ -1,0 +1,173 @@
+package classic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// AnnotationRecord has a [Record] as JSON, on the extension of an operator that moves or has moved.
+const AnnotationRecord = "olm.operatorframework.io/migration-record"
+
+// maxRecord bounds a record in bytes: annotations of an object may come to 256 KiB together, and
+// the specs that are backed up are among them.
+const maxRecord = 128 << 10
+
+// Mode is what becomes of a classic OLM that runs while operators move.
+type Mode string
+
+// Modes.
+const (
+	// Quiet stops the programs of classic OLM, and starts them again in the end.
+	Quiet Mode = "quiet"
+	// Live leaves them running: the ClusterServiceVersion goes without its finalizer, and without
+	// the annotation by which conversions would be reset.
+	Live Mode = "live"
+	// Strip leaves them running, too, and the finalizer in place: objects in no namespace lose the labels by
+	// which it would delete them.
+	Strip Mode = "strip"
+)
+
+// Record is what a move has found before its first write, and goes by from then on. Names
+// prove nothing: what is deleted has the UID that was found.
+type Record struct {
+	// Invocation tells the moves of one extension from those of another.
+	Invocation string `json:"invocation"`
+	Mode       Mode   `json:"mode"`
+
+	// Subscription and CSV are what the operator was managed by, with the marks that people have
+	// put on the former. Its spec is in an annotation of its own.
+	Subscription Ref               `json:"subscription"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Annotations  map[string]string `json:"annotations,omitempty"`
+	CSV          Ref               `json:"csv"`
+
+	// MakesAccount says that the ServiceAccount of the extension, with its rights, is made by the move.
+	MakesAccount bool `json:"makesAccount,omitempty"`
+	// Done says that the move has ended: what there is left to do with it is to take it back.
+	Done bool `json:"done,omitempty"`
+
+	// Deleted is what goes when the extension is installed, but for Subscription, CSV and the copies of
+	// the latter. Stays is what loses the marks of classic OLM. Created is what the extension adds: it goes when
+	// the move is taken back.
+	// Adopted is what the extension takes over.
+	Deleted []Ref `json:"deleted,omitempty"`
+	Stays   []Ref `json:"stays,omitempty"`
+	Adopted []Ref `json:"adopted,omitempty"`
+	Created []Ref `json:"created,omitempty"`
+}
+
+// Ref is an object. UID is empty for one that there is not yet.
+type Ref struct {
+	Group     string    `json:"group,omitempty"`
+	Kind      string    `json:"kind"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid,omitempty"`
+}
+
+// Key is that of the object.
+func (r Ref) Key() object.Key {
+	key := object.Key{Namespace: r.Namespace, Name: r.Name}
+	key.Group, key.Kind = r.Group, r.Kind
+	return key
+}
+
+// RefOf refers to an object as it was found.
+func RefOf(one Object) Ref {
+	ref := refTo(one.Key)
+	ref.UID = one.Meta.UID
+	return ref
+}
+
+func refTo(key object.Key) Ref {
+	return Ref{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// lastApplied is where kubectl keeps a whole object once more.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// Record is that of a move of the operator, of whose objects becomes what is said, and for which the extension
+// creates others.
+func (o *Operator) Record(invocation string, mode Mode, fates Fates, created []object.Key) (Record, error) {
+	if o.Subscription == nil || o.CSV == nil {
+		return Record{}, errors.New("nothing is installed that could move")
+	}
+	record := Record{Invocation: invocation, Mode: mode, Labels: o.Subscription.Labels, Annotations: map[string]string{}}
+	for name, value := range o.Subscription.Annotations {
+		if name != lastApplied {
+			record.Annotations[name] = value
+		}
+	}
+	record.Subscription, record.CSV = refTo(o.subscriptionKey()), refTo(o.csvKey())
+	record.Subscription.UID, record.CSV.UID = o.Subscription.UID, o.CSV.UID
+	copies := map[types.UID]bool{}
+	for _, one := range o.Copies {
+		copies[one.Meta.UID] = true
+	}
+	for _, one := range fates.Deleted {
+		if ref := RefOf(one); ref != record.Subscription && ref != record.CSV && !copies[ref.UID] {
+			record.Deleted = append(record.Deleted, ref)
+		}
+	}
+	for _, one := range fates.Stays {
+		record.Stays = append(record.Stays, RefOf(one))
+	}
+	for _, one := range fates.Adopted {
+		record.Adopted = append(record.Adopted, RefOf(one))
+	}
+	for _, key := range created {
+		record.Created = append(record.Created, refTo(key))
+	}
+	return record, nil
+}
+
+// Text is the record as an annotation has it.
+func (r Record) Text() (string, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "", err
+	}
+	if len(text) > maxRecord {
+		return "", fmt.Errorf("the operator consists of more objects than can be noted: they come to %d bytes, and %d are allowed", len(text), maxRecord)
+	}
+	return string(text), nil
+}
+
+// Finished is the record of a move that has ended.
+func (r Record) Finished() Record {
+	r.Done, r.Deleted, r.Stays, r.Adopted = true, nil, nil, nil
+	return r
+}
+
+// RecordOf is the record of an extension; nil if it has none. The error says that
+// somebody has damaged it.
+func RecordOf(ext *ocv1.ClusterExtension) (*Record, error) {
+	text := ext.Annotations[AnnotationRecord]
+	if text == "" {
+		return nil, nil
+	}
+	record := &Record{}
+	if err := json.Unmarshal([]byte(text), record); err != nil || record.Subscription.Name == "" || record.CSV.Name == "" {
+		return nil, fmt.Errorf("annotation %s of ClusterExtension %q does not say which Subscription and ClusterServiceVersion it is about: put it back from the backup", AnnotationRecord, ext.Name)
+	}
+	return record, nil
+}
+
+// FinalizerMarks are the labels without which the finalizer of a ClusterServiceVersion does not find
+// an object in no namespace.
+func FinalizerMarks(meta *metav1.ObjectMeta) []string {
+	var found []string
+	for _, label := range []string{labelOwnerKind, labelOwnerNamespace} {
+		if _, is := meta.Labels[label]; is {
+			found = append(found, label)
+		}
+	}
+	return found
+}

@@ -1,0 +1,143 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterextensions/operator-controller/internal/classic"
+)
+
+// isWebhooks selects what calls the operator a second time once the extension calls it.
+func isWebhooks(ref classic.Ref) bool { return ref.Group == "admissionregistration.k8s.io" }
+
+// isComponent selects what classic OLM makes again as long as anything has its label: it goes last.
+func isComponent(ref classic.Ref) bool {
+	return ref.Group == operatorsv1alpha1.GroupName && ref.Kind == "Operator"
+}
+
+func isLeftover(ref classic.Ref) bool { return !isWebhooks(ref) && !isComponent(ref) }
+
+// deleteLeftovers deletes of what is to be deleted what is selected.
+func (m move) deleteLeftovers(ctx context.Context, selects func(classic.Ref) bool) error {
+	for _, ref := range m.record.Deleted {
+		if selects(ref) {
+			if err := m.delete(ctx, ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// delete deletes an object that was found before. Another one of its name is left alone.
+func (m move) delete(ctx context.Context, ref classic.Ref) error {
+	resource, err := m.resourceOf(ref)
+	if errors.Is(err, errNotServed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	live, err := in(m.api.Resource(resource), ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", ref.Key(), err)
+	case live.GetUID() != ref.UID:
+		m.say("%s stays: it is another one than the one that was found", ref.Key())
+		return nil
+	}
+	m.say("deleting %s", ref.Key())
+	err = in(m.api.Resource(resource), ref.Namespace).Delete(ctx, ref.Name, metav1.DeleteOptions{
+		PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &ref.UID},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %s: %w", ref.Key(), err)
+	}
+	return nil
+}
+
+// deleteCopies deletes the copies of the ClusterServiceVersion in other namespaces: classic OLM does so when it
+// looks at them next, and not at all while it is stopped.
+func (m move) deleteCopies(ctx context.Context) error {
+	csv := m.record.CSV
+	options := metav1.ListOptions{LabelSelector: operatorsv1alpha1.CopiedLabelKey + "=" + csv.Namespace, Limit: pageSize}
+	for range maxPages {
+		page, err := m.objects.Resource(csvs).List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("listing copies of %s: %w", csv.Key(), err)
+		}
+		for i := range page.Items {
+			if one := &page.Items[i]; one.Name == csv.Name {
+				ref := csv
+				ref.Namespace, ref.UID = one.Namespace, one.UID
+				if err := m.delete(ctx, ref); err != nil {
+					return err
+				}
+			}
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("listing copies of %s: there are more than %d pages of them", csv.Key(), maxPages)
+}
+
+// clean takes the marks of classic OLM off what stays, and deletes what only they have kept.
+func (m move) clean(ctx context.Context) error {
+	if err := m.deleteLeftovers(ctx, isLeftover); err != nil {
+		return err
+	}
+	if err := m.deleteCopies(ctx); err != nil {
+		return err
+	}
+	for _, refs := range [][]classic.Ref{m.record.Stays, m.record.Adopted} {
+		for _, ref := range refs {
+			if err := m.unlabel(ctx, ref, classic.LabelMarks); err != nil {
+				return err
+			}
+		}
+	}
+	return m.deleteLeftovers(ctx, isComponent)
+}
+
+// unlabel takes labels off an object that was found before, and with all marks the annotations that go with
+// them. Objects that are gone, or others by now, are none of it.
+func (m move) unlabel(ctx context.Context, ref classic.Ref, marks func(*metav1.ObjectMeta) []string) error {
+	resource, err := m.resourceOf(ref)
+	if errors.Is(err, errNotServed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	of := m.objects.Resource(resource).Namespace(ref.Namespace)
+	live, err := of.Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && live.UID != ref.UID {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", ref.Key(), err)
+	}
+	labels, annotations := map[string]any{}, map[string]any{}
+	for _, label := range marks(&live.ObjectMeta) {
+		labels[label] = nil
+	}
+	if len(labels) == 0 {
+		return nil
+	}
+	for _, annotation := range classic.AnnotationMarks(&live.ObjectMeta) {
+		annotations[annotation] = nil
+	}
+	err = m.patch(ctx, resource, ref, map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("taking the marks of classic OLM off %s: %w", ref.Key(), err)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/clusterextensions/operator-controller/internal/classic"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
+)
+
+var (
+	subscriptions = operatorsv1alpha1.SchemeGroupVersion.WithResource("subscriptions")
+	csvs          = operatorsv1alpha1.SchemeGroupVersion.WithResource("clusterserviceversions")
+)
+
+// maxTries is how often a ClusterServiceVersion is tried to be deleted without its finalizer. Classic OLM
+// puts that back within some ten milliseconds, and is late five times out of six.
+const maxTries = 50
+
+// letGo has classic OLM forget the operator, and leave all of it where it is. The
+// ClusterServiceVersion goes first: without a Subscription, classic OLM would take its configuration from the
+// Deployments, and without an approval to wait for it would make another one.
+func (m move) letGo(ctx context.Context) error {
+	if err := m.hold(ctx); err != nil {
+		return err
+	}
+	if m.record.Mode == classic.Strip {
+		if err := m.strip(ctx); err != nil {
+			return err
+		}
+	}
+	if err := m.removeCSV(ctx); err != nil {
+		return err
+	}
+	return m.removeSubscription(ctx)
+}
+
+// hold has the Subscription wait for an approval that nobody gives.
+func (m move) hold(ctx context.Context) error {
+	live, err := m.own(ctx, subscriptions, m.record.Subscription)
+	if live == nil || err != nil {
+		return err
+	}
+	if approval, _, _ := unstructured.NestedString(live.Object, "spec", "installPlanApproval"); approval == string(operatorsv1alpha1.ApprovalManual) {
+		return nil
+	}
+	m.say("%s waits for an approval from now on", m.record.Subscription.Key())
+	return m.patch(ctx, subscriptions, m.record.Subscription, map[string]any{
+		"spec": map[string]any{"installPlanApproval": string(operatorsv1alpha1.ApprovalManual)},
+	})
+}
+
+// strip takes off objects in no namespace what the finalizer of the ClusterServiceVersion finds them by: it takes
+// all three labels of an owner. The name stays, by which the extension knows them.
+func (m move) strip(ctx context.Context) error {
+	for _, refs := range [][]classic.Ref{m.record.Deleted, m.record.Stays, m.record.Adopted} {
+		for _, ref := range refs {
+			if ref.Namespace != "" {
+				continue
+			}
+			if err := m.unlabel(ctx, ref, classic.FinalizerMarks); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeCSV deletes the ClusterServiceVersion in a way that nothing goes with it.
+func (m move) removeCSV(ctx context.Context) error {
+	ref := m.record.CSV
+	said := false
+	for range maxTries {
+		live, err := m.own(ctx, csvs, ref)
+		if err != nil || live == nil {
+			return err
+		}
+		if !said {
+			m.say("deleting %s, and nothing of what it owns", ref.Key())
+			said = true
+		}
+		if live.GetDeletionTimestamp() != nil {
+			return m.awaitGone(ctx, csvs, ref)
+		}
+		version := live.GetResourceVersion()
+		if m.record.Mode != classic.Strip {
+			patched, err := m.patched(ctx, csvs, ref, map[string]any{"metadata": map[string]any{
+				"finalizers":      nil,
+				"annotations":     map[string]any{operatorTargets: nil},
+				"resourceVersion": version,
+			}})
+			if apierrors.IsConflict(err) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("taking the finalizer off %s: %w", ref.Key(), err)
+			}
+			version = patched.GetResourceVersion()
+		}
+		err = m.api.Resource(csvs).Namespace(ref.Namespace).Delete(ctx, ref.Name, metav1.DeleteOptions{
+			PropagationPolicy: new(metav1.DeletePropagationOrphan),
+			Preconditions:     &metav1.Preconditions{UID: &ref.UID, ResourceVersion: &version},
+		})
+		switch {
+		case apierrors.IsConflict(err): // classic OLM was faster
+		case err != nil && !apierrors.IsNotFound(err):
+			return fmt.Errorf("deleting %s: %w", ref.Key(), err)
+		default:
+			return m.awaitGone(ctx, csvs, ref)
+		}
+	}
+	return fmt.Errorf("deleting %s: classic OLM has put its finalizer back %d times: stop it, or use --mode %s", ref.Key(), maxTries, classic.Quiet)
+}
+
+// operatorTargets is an annotation without which classic OLM does nothing about a ClusterServiceVersion that is
+// gone: neither conversions nor API services nor copies.
+const operatorTargets = "olm.targetNamespaces"
+
+func (m move) removeSubscription(ctx context.Context) error {
+	ref := m.record.Subscription
+	live, err := m.own(ctx, subscriptions, ref)
+	if live == nil || err != nil {
+		return err
+	}
+	m.say("deleting %s", ref.Key())
+	err = m.api.Resource(subscriptions).Namespace(ref.Namespace).Delete(ctx, ref.Name, metav1.DeleteOptions{
+		PropagationPolicy: new(metav1.DeletePropagationOrphan), Preconditions: &metav1.Preconditions{UID: &ref.UID},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %s: %w", ref.Key(), err)
+	}
+	return m.awaitGone(ctx, subscriptions, ref)
+}
+
+// own reads an object that was found before; nil if it is gone. The error says that there is another
+// one of its name by now.
+func (c *Cluster) own(ctx context.Context, resource schema.GroupVersionResource, ref classic.Ref) (*unstructured.Unstructured, error) {
+	live, err := in(c.api.Resource(resource), ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", ref.Key(), err)
+	case live.GetUID() != ref.UID:
+		return nil, fmt.Errorf("%s is another one than the one that was checked: somebody has made it anew; `kubectl extension migrate rollback` takes the move back", ref.Key())
+	}
+	return live, nil
+}
+
+func in(resource dynamic.NamespaceableResourceInterface, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return resource
+	}
+	return resource.Namespace(namespace)
+}
+
+func (c *Cluster) patch(ctx context.Context, resource schema.GroupVersionResource, ref classic.Ref, change map[string]any) error {
+	_, err := c.patched(ctx, resource, ref, change)
+	return err
+}
+
+// patched changes an object, if it is the one that was found before: the API server refuses a patch that
+// would change the UID.
+func (c *Cluster) patched(ctx context.Context, resource schema.GroupVersionResource, ref classic.Ref, change map[string]any) (*unstructured.Unstructured, error) {
+	metadata, _ := change["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	metadata["uid"] = string(ref.UID)
+	change["metadata"] = metadata
+	data, err := json.Marshal(change)
+	if err != nil {
+		return nil, err
+	}
+	return in(c.api.Resource(resource), ref.Namespace).Patch(ctx, ref.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: inspect.FieldManager})
+}
+
+func (m move) awaitGone(ctx context.Context, resource schema.GroupVersionResource, ref classic.Ref) error {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, m.run.Timeout, true, func(ctx context.Context) (bool, error) {
+		live, err := m.own(ctx, resource, ref)
+		return live == nil && err == nil, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("%s is still there after %s: see which finalizers it has", ref.Key(), m.run.Timeout)
+	}
+	return err
+}
+
+// resourceOf says where the objects of a kind are; [errNotServed] if nowhere.
+func (c *Cluster) resourceOf(ref classic.Ref) (schema.GroupVersionResource, error) {
+	mapping, err := c.mapper.RESTMapping(ref.Key().GroupKind)
+	if meta.IsNoMatchError(err) {
+		return schema.GroupVersionResource{}, errNotServed
+	}
+	if err != nil {
+		return schema.GroupVersionResource{}, fmt.Errorf("looking for %s: %w", ref.Key(), err)
+	}
+	return mapping.Resource, nil
+}
+
+var errNotServed = errors.New("the cluster does not serve the kind")

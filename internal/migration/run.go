@@ -1,0 +1,277 @@
+package migration
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/classic"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
+	"github.com/clusterextensions/operator-controller/internal/manifest"
+	"github.com/clusterextensions/operator-controller/internal/overview"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+)
+
+// Run says how operators are moved.
+type Run struct {
+	Mode classic.Mode
+	// Backup is the folder to which everything that is to be touched is written first.
+	Backup string
+	// Timeout bounds each wait for the controller, or for classic OLM.
+	Timeout time.Duration
+	// Say is told what is about to be done, a line each.
+	Say func(line string)
+
+	// Bundle is how bundles are read, as for [inspect.Request].
+	Bundle inspect.Request
+}
+
+// pollInterval is how often something is looked at that is waited for.
+const pollInterval = 500 * time.Millisecond
+
+// Move moves operators that a check has found to be eligible, all of them in one go. Whatever it has
+// come to when it fails can be completed by [Cluster.Cleanup] or taken back by [Cluster.Rollback]: one operator
+// that fails leaves the others alone.
+func (c *Cluster) Move(ctx context.Context, operators []Checked, run Run) error {
+	for i := range operators {
+		if err := c.backUp(ctx, &operators[i], run); err != nil {
+			return err // nothing was written
+		}
+	}
+	var errs []error
+	var begun []string
+	for i := range operators {
+		name, err := c.begin(ctx, &operators[i], run)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", operators[i].Operator.Name, err))
+			continue
+		}
+		begun = append(begun, name)
+	}
+	return errors.Join(append(errs, c.Cleanup(ctx, begun, run))...)
+}
+
+// begin writes the extension, suspended, and what it takes. From then on the cluster itself says what
+// the move is about.
+func (c *Cluster) begin(ctx context.Context, checked *Checked, run Run) (name string, err error) {
+	ext := checked.Translation.Extension.DeepCopy()
+	record, err := checked.Operator.Record(rand.Text(), run.Mode, checked.Fates, checked.Created)
+	if err != nil {
+		return "", err
+	}
+	record.MakesAccount = checked.NoAccount
+	if ext.Annotations[classic.AnnotationRecord], err = record.Text(); err != nil {
+		return "", err
+	}
+	written, err := manifest.Written(ext)
+	if err != nil {
+		return "", err
+	}
+	documents := []permission.Document{{Object: written}}
+	if record.MakesAccount {
+		rights, err := checked.Plan.Rights()
+		if err != nil {
+			return "", err
+		}
+		documents = append(documents, rights...)
+		run.Say(fmt.Sprintf("creating ServiceAccount %q in namespace %q, with the least rights that the bundle takes", ext.Spec.ServiceAccount.Name, ext.Spec.Namespace))
+	}
+	run.Say(fmt.Sprintf("creating ClusterExtension %q, suspended, at version %s", ext.Name, ext.Spec.Source.Catalog.Version))
+	return ext.Name, c.inspect.Apply(ctx, documents)
+}
+
+// Cleanup completes moves that were begun, by the names of their extensions. It looks at what is there
+// before each step, so that it can be called again wherever one has stopped.
+func (c *Cluster) Cleanup(ctx context.Context, names []string, run Run) error {
+	var errs []error
+	var moves []move
+	for _, name := range names {
+		m, err := c.moveOf(ctx, name, run)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case m.ext.DeletionTimestamp != nil:
+			errs = append(errs, fmt.Errorf("ClusterExtension %q is being deleted: `kubectl extension migrate rollback` ends what was begun", name))
+		case !m.record.Done:
+			moves = append(moves, m)
+		default:
+			run.Say(fmt.Sprintf("ClusterExtension %q has moved", name))
+		}
+	}
+	if len(moves) == 0 {
+		return errors.Join(errs...)
+	}
+	isQuiet := false
+	for _, m := range moves {
+		isQuiet = isQuiet || m.record.Mode == classic.Quiet
+	}
+	if isQuiet {
+		if err := c.quiet(ctx, run); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+	}
+	for _, m := range moves {
+		if err := m.complete(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("ClusterExtension %q: %w; `kubectl extension migrate cleanup %s` goes on from there, and `kubectl extension migrate rollback %s` takes it back", m.ext.Name, err, m.ext.Name, m.ext.Name))
+		}
+	}
+	return errors.Join(append(errs, c.loud(ctx, run))...)
+}
+
+// move is one operator on its way.
+type move struct {
+	*Cluster
+	run    Run
+	ext    *ocv1.ClusterExtension
+	record classic.Record
+}
+
+func (c *Cluster) moveOf(ctx context.Context, name string, run Run) (move, error) {
+	ext, err := c.extension(ctx, name)
+	if err != nil {
+		return move{}, err
+	}
+	record, err := classic.RecordOf(ext)
+	if err != nil {
+		return move{}, err
+	}
+	if record == nil {
+		return move{}, fmt.Errorf("ClusterExtension %q does not come after an operator of classic OLM, or another tool has moved it: it has no annotation %s", name, classic.AnnotationRecord)
+	}
+	return move{Cluster: c, run: run, ext: ext, record: *record}, nil
+}
+
+func (c *Cluster) extension(ctx context.Context, name string) (*ocv1.ClusterExtension, error) {
+	found, err := c.api.Resource(extensions).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading ClusterExtension %q: %w", name, err)
+	}
+	ext := &ocv1.ClusterExtension{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, ext); err != nil {
+		return nil, fmt.Errorf("reading ClusterExtension %q: %w", name, err)
+	}
+	return ext, nil
+}
+
+var extensions = ocv1.GroupVersion.WithResource("clusterextensions")
+
+// complete takes a move to its end. The old rights of the operator stay until the new ones are there,
+// and what calls its webhooks until something else does.
+func (m move) complete(ctx context.Context) error {
+	if err := m.ensureAccount(ctx); err != nil {
+		return err
+	}
+	if err := m.letGo(ctx); err != nil {
+		return err
+	}
+	if m.ext.Spec.Suspend {
+		m.say("ClusterExtension %q takes over what classic OLM has left", m.ext.Name)
+		if err := m.patchExtension(ctx, map[string]any{"spec": map[string]any{"suspend": nil}}); err != nil {
+			return err
+		}
+	}
+	// While there are two configurations, webhooks that change objects are asked twice.
+	if err := m.await(ctx, "to be installed", m.isInstalled); err != nil {
+		return err
+	}
+	if err := m.deleteLeftovers(ctx, isWebhooks); err != nil {
+		return err
+	}
+	if err := m.await(ctx, "to be ready", isReady); err != nil {
+		return err
+	}
+	if err := m.clean(ctx); err != nil {
+		return err
+	}
+	return m.finish(ctx)
+}
+
+func (m move) say(format string, args ...any) { m.run.Say(fmt.Sprintf(format, args...)) }
+
+// ensureAccount makes what a run was killed before it made. Nothing is written for an account of
+// somebody else.
+func (m move) ensureAccount(ctx context.Context) error {
+	if !m.record.MakesAccount {
+		return nil
+	}
+	ext := m.ext.DeepCopy()
+	ext.Spec.Suspend = false
+	request := m.run.Bundle
+	request.Name, request.File = ext.Name, ext
+	plan, err := m.inspect.Plan(ctx, request)
+	if err == nil {
+		err = plan.Err
+	}
+	if err != nil {
+		return fmt.Errorf("choosing the bundle once more: %w", err)
+	}
+	rights, err := plan.Rights()
+	if err != nil {
+		return err
+	}
+	written, err := manifest.Written(m.ext)
+	if err != nil {
+		return err
+	}
+	return m.inspect.Apply(ctx, append([]permission.Document{{Object: written}}, rights...))
+}
+
+// patchExtension fails if the extension is another one by now.
+func (m move) patchExtension(ctx context.Context, change map[string]any) error {
+	if err := m.patch(ctx, extensions, classic.Ref{Kind: ocv1.ClusterExtensionKind, Name: m.ext.Name, UID: m.ext.UID}, change); err != nil {
+		return fmt.Errorf("writing to ClusterExtension %q: %w", m.ext.Name, err)
+	}
+	return nil
+}
+
+// await waits until the extension is as wanted.
+func (m move) await(ctx context.Context, what string, is func(*ocv1.ClusterExtension) bool) error {
+	var last overview.Row
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, m.run.Timeout, true, func(ctx context.Context) (bool, error) {
+		ext, err := m.extension(ctx, m.ext.Name)
+		switch {
+		case apierrors.IsNotFound(err):
+			return false, err
+		case err != nil:
+			return false, nil // the next answer may be another one
+		case ext.UID != m.ext.UID || ext.DeletionTimestamp != nil:
+			return false, errors.New("somebody has deleted it")
+		}
+		if row := overview.RowOf(ext); row.Health != last.Health || row.Message != last.Message {
+			last = row
+			m.say("  %s: %s", row.Health, row.Message)
+		}
+		return is(ext), nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("it is waited for %s, for more than %s: %s", what, m.run.Timeout, last.Message)
+	}
+	return err
+}
+
+func (m move) isInstalled(ext *ocv1.ClusterExtension) bool {
+	return ext.Status.Install != nil && ext.Status.Install.Bundle.Name == m.record.CSV.Name
+}
+
+func isReady(ext *ocv1.ClusterExtension) bool { return overview.RowOf(ext).Health == overview.Ready }
+
+// finish lets the extension go on as the Subscription did.
+func (m move) finish(ctx context.Context) error {
+	text, err := m.record.Finished().Text()
+	if err != nil {
+		return err
+	}
+	m.say("ClusterExtension %q goes on as Subscription %q did", m.ext.Name, m.record.Subscription.Name)
+	return m.patchExtension(ctx, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{classic.AnnotationRecord: text}},
+		"spec":     map[string]any{"source": map[string]any{"catalog": map[string]any{"version": nil}}},
+	})
+}
