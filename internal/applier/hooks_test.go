@@ -232,6 +232,26 @@ func TestHooksRunInTheirOrder(t *testing.T) {
 	}
 }
 
+// TestHooksAfterTheNextRevision: a hook after the content has failed, and the next revision mends it. What
+// comes after that one runs, and not once more what came after the one before.
+func TestHooksAfterTheNextRevision(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "hooks-of-the-next")
+	first := f.withHooks(t, "1.0.0", f.hookPod("late", "post-install", ""))
+	f.applyDesired(t, first)
+	finish := func() error { return f.applier.FinishHooks(t.Context(), f.owner, first.HookDeadline) }
+	waits(t, finish(), hook.PostInstall, "late", false)
+	f.ends(t, "late", 1)
+	hasFailed(t, finish(), hook.PostInstall, "late")
+	f.applyDesired(t, f.withHooks(t, "1.1.0", f.hookConfigMap("mended", "post-install,post-upgrade", "")))
+	if err := finish(); err != nil {
+		t.Fatalf("the hook of the next revision has come to: %v", err)
+	}
+	if f.live(t, "mended") == nil {
+		t.Error("the hook of the next revision was not run")
+	}
+}
+
 // TestHookThatIsOfOthers has somebody else's object in the place of a hook.
 func TestHookThatIsOfOthers(t *testing.T) {
 	t.Parallel()

@@ -170,9 +170,10 @@ func (m *memory) lackingErr() error {
 }
 
 // invalidate drops what is known of the release and of all objects. It is called before the
-// first write of an operation, and when somebody else may have written records.
+// first write of an operation, and when somebody else may have written records. The hooks after
+// the content are those of a revision that may not be the installed one any more.
 func (m *memory) invalidate() {
-	m.state, m.lacking = nil, nil
+	m.state, m.lacking, m.due = nil, nil, nil
 	m.drift.LookAtAll()
 }
 
