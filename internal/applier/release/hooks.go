@@ -117,17 +117,14 @@ func (h *History) DeleteHooks(ctx context.Context, after bool) (*Hooks, error) {
 	if err != nil || rel == nil {
 		return nil, err
 	}
-	progress, err := hook.Decode(rel.Labels[labelHooks])
-	if err != nil {
+	noted, err := h.deletionProgress(rel)
+	if err != nil || noted != nil && noted.After && !after { // those before have succeeded
 		return nil, err
 	}
-	isBegun := progress != nil && progress.Operation == hook.Delete && progress.Extension == string(h.records.owner.UID)
-	switch {
-	case isBegun && progress.After && !after: // those before have succeeded
-		return nil, nil
-	case !isBegun || progress.After != after:
-		isBegun = false
-		progress = &hook.Progress{Operation: hook.Delete, After: after, Extension: string(h.records.owner.UID)}
+	isBegun := noted != nil && noted.After == after
+	progress := &hook.Progress{Operation: hook.Delete, After: after, Extension: string(h.records.owner.UID)}
+	if isBegun {
+		progress = noted
 	}
 	due, err := dueOf(rel, *progress)
 	if err != nil || len(due.Due) == 0 {
@@ -135,6 +132,16 @@ func (h *History) DeleteHooks(ctx context.Context, after bool) (*Hooks, error) {
 	}
 	due.IsBegun = isBegun
 	return due, nil
+}
+
+// deletionProgress is how far the hooks of the deletion of this extension have come; nil before they have
+// begun. What was noted for an earlier extension of the name, whose records these were, does not count.
+func (h *History) deletionProgress(rel *release.Release) (*hook.Progress, error) {
+	progress, err := hook.Decode(rel.Labels[labelHooks])
+	if err != nil || progress == nil || progress.Operation != hook.Delete || progress.Extension != string(h.records.owner.UID) {
+		return nil, err
+	}
+	return progress, nil
 }
 
 // BeginDeletion notes that the content of what is installed goes, for the hooks after that.

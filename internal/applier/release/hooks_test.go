@@ -146,7 +146,14 @@ func TestToward(t *testing.T) {
 	if all, progress, err := h.deletion(t.Context()); err != nil || len(all) != len(hooks) || progress != nil {
 		t.Errorf("before its deletion it has %d hooks, %+v, %v", len(all), progress, err)
 	}
-	begun := hook.Progress{Operation: hook.Delete, Done: 1}
+	earlier := hook.Progress{Operation: hook.Delete, Extension: "earlier", Done: 1}
+	if err := h.SaveProgress(t.Context(), 2, &earlier); err != nil {
+		t.Fatal(err)
+	}
+	if _, progress, err := h.deletion(t.Context()); err != nil || progress != nil {
+		t.Errorf("the deletion of an earlier extension counts for this one: %+v, %v", progress, err)
+	}
+	begun := hook.Progress{Operation: hook.Delete, Extension: "u", Done: 1}
 	if err := h.SaveProgress(t.Context(), 2, &begun); err != nil {
 		t.Fatal(err)
 	}

@@ -109,11 +109,8 @@ func (h *History) deletion(ctx context.Context) ([]hook.Hook, *hook.Progress, er
 	if err != nil {
 		return nil, nil, err
 	}
-	progress, err := hook.Decode(rel.Labels[labelHooks])
-	if err != nil || progress == nil || progress.Operation != hook.Delete {
-		return hooks, nil, err
-	}
-	return hooks, progress, nil
+	progress, err := h.deletionProgress(rel)
+	return hooks, progress, err
 }
 
 // Recording is what a release record says of a revision.
