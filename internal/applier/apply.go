@@ -74,7 +74,7 @@ func (a *Applier) apply(ctx context.Context, owner object.Owner, desired install
 		return installation.Result{}, err
 	}
 	executor := a.executorOf(planner)
-	before := func(ctx context.Context) error { return a.hooksOfRecord(ctx, owner, history, desired) }
+	before := func(ctx context.Context) error { return a.runRecordedHooks(ctx, owner, history, desired) }
 	if err := operation.release.Run(ctx, content{plan: operation.plan, executor: executor, before: before}); err != nil {
 		return resultOf(executor.Progress), err
 	}
@@ -117,10 +117,7 @@ func (a *Applier) takeUp(ctx context.Context, owner object.Owner, history *relea
 	if err := history.Sweep(ctx); err != nil {
 		return err
 	}
-	if err := a.hooksBefore(ctx, owner, history, desired); err != nil {
-		return err
-	}
-	if err := a.giveUpOthers(ctx, owner, history, desired); err != nil {
+	if err := a.takeUpHooks(ctx, owner, history, desired); err != nil {
 		return err
 	}
 	return history.Recover(ctx)

@@ -105,6 +105,10 @@ func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]de
 	if err != nil {
 		return nil, err
 	}
+	return a.deletablesIn(ctx, owner, history)
+}
+
+func (a *Applier) deletablesIn(ctx context.Context, owner object.Owner, history *release.History) ([]deletable, error) {
 	objects, err := history.Objects(ctx, release.None)
 	if err != nil {
 		return nil, err

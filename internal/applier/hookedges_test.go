@@ -115,13 +115,13 @@ func TestOrphanedHooks(t *testing.T) {
 	}
 }
 
-// TestDeleteHooksOfASecondDeletion: a deletion has run its hooks, and then everything was let go of.
+// TestDeletionHooksOfASecondDeletion: a deletion has run its hooks, and then everything was let go of.
 // An extension of the same name takes it over, is deleted too, and has hooks for that.
-func TestDeleteHooksOfASecondDeletion(t *testing.T) {
+func TestDeletionHooksOfASecondDeletion(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "hook-again")
 	f.applyDesired(t, f.wantingHooks("1.0.0", []hook.Hook{hookAt(t, configMap("backup", "of all"), "pre-delete")}, configMap("a", "1")))
-	if err := f.applier.RunDeleteHooks(t.Context(), f.owner, time.Minute, false); err != nil {
+	if err := f.applier.RunDeletionHooks(t.Context(), f.owner, hook.PreDelete, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if f.live(t, "backup") == nil {
@@ -137,7 +137,7 @@ func TestDeleteHooksOfASecondDeletion(t *testing.T) {
 	if err := admin.Delete(t.Context(), f.live(t, "backup")); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.applier.RunDeleteHooks(t.Context(), f.owner, time.Minute, false); err != nil {
+	if err := f.applier.RunDeletionHooks(t.Context(), f.owner, hook.PreDelete, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if f.live(t, "backup") == nil {
@@ -290,7 +290,7 @@ func TestDeletionWhileAHookRuns(t *testing.T) {
 	if _, err := f.applier.Apply(t.Context(), f.owner, desired); !isUnderway(err) {
 		t.Fatal(err)
 	}
-	err := f.applier.RunDeleteHooks(t.Context(), f.owner, time.Minute, false)
+	err := f.applier.RunDeletionHooks(t.Context(), f.owner, hook.PreDelete, time.Minute)
 	if pod := f.pod(t, "migrate"); pod != nil && f.live(t, "backup") != nil {
 		t.Errorf("err = %v: the hook before the deletion has run while the one of an upgrade still does", err)
 	}

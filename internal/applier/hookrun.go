@@ -67,7 +67,7 @@ func objectError(action string, key object.Key, err error) error {
 
 // find fails with [*object.UnknownKindsError] if nobody serves the kind.
 func (r *hookRun) find(place int) (hookObject, error) {
-	one := r.hooks.Due[place]
+	one := r.hooks.All[place]
 	items, err := object.Items(r.applier.config.Mapper, r.owner, []*unstructured.Unstructured{one.Object})
 	if err != nil {
 		return hookObject{}, err
@@ -233,7 +233,7 @@ func (r *hookRun) again(ctx context.Context, found hookObject, live *unstructure
 // has had deleted since. Those that are waited for have done their work, and are not run twice.
 func (r *hookRun) bringBack(ctx context.Context) error {
 	for place := range r.hooks.Progress.Done {
-		if hook.IsAwaited(r.hooks.Due[place].Object) {
+		if hook.IsAwaited(r.hooks.All[place].Object) {
 			continue
 		}
 		found, err := r.find(place)
@@ -353,14 +353,14 @@ func (r *hookRun) clean(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.deleteBy(ctx, hook.Succeeded, 0, len(r.hooks.Due))
+	return r.deleteBy(ctx, hook.Succeeded, 0, len(r.hooks.All))
 }
 
 // deleteBy deletes the objects of this run of hooks with a policy from one place up to another, the last
 // one first.
 func (r *hookRun) deleteBy(ctx context.Context, policy hook.Policy, from, to int) error {
 	for place := to - 1; place >= from; place-- {
-		if !r.hooks.Due[place].HasPolicy(policy) {
+		if !r.hooks.All[place].HasPolicy(policy) {
 			continue
 		}
 		found, err := r.find(place)

@@ -23,15 +23,15 @@ func (a *Applier) FinishHooks(ctx context.Context, owner object.Owner, deadline 
 	}
 	defer a.dropInvalid(history)
 	defer history.Trim()
-	hooks := known.due
-	if known.due = nil; hooks == nil {
+	hooks := known.hooksAfter
+	if known.hooksAfter = nil; hooks == nil {
 		if hooks, err = history.HooksAfter(ctx); err != nil || hooks == nil {
 			return err
 		}
 	}
 	if err := a.runHooks(ctx, owner, history, hooks, deadline); err != nil {
 		if installation.IsHook(err) {
-			known.due = hooks
+			known.hooksAfter = hooks
 		}
 		return err
 	}
@@ -42,48 +42,47 @@ func (a *Applier) FinishHooks(ctx context.Context, owner object.Owner, deadline 
 	return nil
 }
 
-// DeleteHooks says which hooks run when an extension is deleted. It makes no request if it is known that
+// DeletionHooks says which hooks run when an extension is deleted. It makes no request if it is known that
 // there are none, and reads the record at most.
-func (a *Applier) DeleteHooks(ctx context.Context, owner object.Owner) (installation.DeleteHooks, error) {
+func (a *Applier) DeletionHooks(ctx context.Context, owner object.Owner) (installation.DeletionHooks, error) {
 	known := a.memory(owner)
-	if known.state != nil && !known.state.DeleteHooks || known.state == nil && known.noDeleteHooks {
-		return installation.DeleteHooks{}, nil
+	if known.state != nil && !known.state.DeletionHooks || known.state == nil && known.noDeletionHooks {
+		return installation.DeletionHooks{}, nil
 	}
 	history, err := a.histories.AsIs(ctx, owner)
 	if err != nil {
-		return installation.DeleteHooks{}, err
+		return installation.DeletionHooks{}, err
 	}
-	before, err := history.DeleteHooks(ctx, false)
+	before, err := history.DeletionHooks(ctx, hook.PreDelete)
 	if err != nil {
-		return installation.DeleteHooks{}, err
+		return installation.DeletionHooks{}, err
 	}
-	after, err := history.DeleteHooks(ctx, true)
+	after, err := history.DeletionHooks(ctx, hook.PostDelete)
 	if err != nil {
-		return installation.DeleteHooks{}, err
+		return installation.DeletionHooks{}, err
 	}
-	found := installation.DeleteHooks{Before: before != nil, After: after != nil, ContentGoes: after != nil && after.Progress.After && after.IsBegun}
-	known.noDeleteHooks = !found.Before && !found.After
+	found := installation.DeletionHooks{Before: before != nil, After: after != nil, ContentGoes: after != nil && after.IsRecorded}
+	known.noDeletionHooks = !found.Before && !found.After
 	return found, nil
 }
 
-// RunDeleteHooks goes on with the hooks before the deletion of an extension, or those after that of its
-// content, if there are any. A hook that runs for another revision is given up first. It fails as
-// [Applier.FinishHooks], with [*object.RightsError], and with [object.ErrOwnerGone] if the content is to
-// stay by now.
-func (a *Applier) RunDeleteHooks(ctx context.Context, owner object.Owner, deadline time.Duration, after bool) error {
+// RunDeletionHooks goes on with the hooks at an event of the deletion of an extension, if there are any. A
+// hook that runs for another revision is given up first. It fails as [Applier.FinishHooks], with
+// [*object.RightsError], and with [object.ErrOwnerGone] if the content is to stay by now.
+func (a *Applier) RunDeletionHooks(ctx context.Context, owner object.Owner, event hook.Event, deadline time.Duration) error {
 	history, err := a.histories.AsIs(ctx, owner)
 	if err != nil {
 		return err
 	}
-	hooks, err := history.DeleteHooks(ctx, after)
+	hooks, err := history.DeletionHooks(ctx, event)
 	if err != nil || hooks == nil {
 		return err
 	}
-	begun, err := history.WaitingHooks(ctx)
+	others, err := history.HooksBefore(ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.giveUp(ctx, owner, history, begun, deadline); err != nil {
+	if err := a.giveUp(ctx, owner, history, others, deadline); err != nil {
 		return object.AsRightsError(err)
 	}
 	return object.AsRightsError(a.runHooks(ctx, owner, history, hooks, deadline))
@@ -118,21 +117,21 @@ func (a *Applier) AbandonHooks(ctx context.Context, owner object.Owner, deadline
 	}
 	defer a.dropInvalid(history)
 	defer history.Trim()
-	waiting, err := history.WaitingHooks(ctx)
-	if err != nil || waiting == nil {
+	hooks, err := history.HooksBefore(ctx)
+	if err != nil || !hooks.AreLeft() {
 		return err
 	}
-	if err := a.giveUp(ctx, owner, history, waiting, deadline); err != nil {
+	if err := a.giveUp(ctx, owner, history, hooks, deadline); err != nil {
 		return err
 	}
-	known.begun, known.state = nil, nil // are read anew
-	return history.GiveUp(ctx, waiting.Revision)
+	known.hooksBefore, known.state = nil, nil // are read anew
+	return history.GiveUp(ctx, hooks.Revision)
 }
 
-// giveUp deletes the object of the hook that runs for a revision that is not wanted any more. One that
-// cannot go does not hold up others for longer than a hook may take.
+// giveUp deletes the object of the hook that runs for a revision that is not wanted any more, if any of its
+// hooks are left. One that cannot go does not hold up others for longer than a hook may take.
 func (a *Applier) giveUp(ctx context.Context, owner object.Owner, history *release.History, hooks *release.Hooks, deadline time.Duration) error {
-	if hooks == nil || !hooks.AreLeft() {
+	if !hooks.AreLeft() {
 		return nil
 	}
 	run, err := a.newHookRun(owner, history, hooks, deadline)
@@ -150,47 +149,41 @@ func (a *Applier) giveUp(ctx context.Context, owner object.Owner, history *relea
 	return run.remove(ctx, found, live)
 }
 
-// giveUpOthers gives up the hook that runs for another revision than the wanted one.
-func (a *Applier) giveUpOthers(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) error {
-	wanted, err := history.BegunHooks(ctx, desired.Revision)
-	if err != nil || wanted != nil {
+// takeUpHooks goes on with the hooks before the content of a revision that was begun. One that runs for
+// another revision than the desired one is given up.
+func (a *Applier) takeUpHooks(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) error {
+	hooks, err := history.HooksBefore(ctx)
+	switch {
+	case err != nil || hooks == nil:
 		return err
+	case !hooks.MadeAs.IsMadeAs(desired.Revision):
+		return a.giveUp(ctx, owner, history, hooks, desired.HookDeadline)
 	}
-	waiting, err := history.WaitingHooks(ctx)
-	if err != nil {
-		return err
-	}
-	return a.giveUp(ctx, owner, history, waiting, desired.HookDeadline)
+	return a.runHooksBefore(ctx, owner, history, hooks, desired)
 }
 
-// hooksBefore goes on with the hooks before the content of a revision that was begun.
-func (a *Applier) hooksBefore(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) error {
-	hooks, err := history.BegunHooks(ctx, desired.Revision)
+// runRecordedHooks runs the hooks before the content of the record that was just made: what that was made
+// as needs no second look.
+func (a *Applier) runRecordedHooks(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) error {
+	hooks, err := history.HooksBefore(ctx)
 	if err != nil || hooks == nil {
 		return err
 	}
-	return a.runBegun(ctx, owner, history, hooks, desired)
+	return a.runHooksBefore(ctx, owner, history, hooks, desired)
 }
 
-// hooksOfRecord runs the hooks before the content of the record that was just made.
-func (a *Applier) hooksOfRecord(ctx context.Context, owner object.Owner, history *release.History, desired installation.Desired) error {
-	hooks, err := history.RecordedHooks(ctx)
-	if err != nil || hooks == nil {
-		return err
-	}
-	return a.runBegun(ctx, owner, history, hooks, desired)
-}
-
-func (a *Applier) runBegun(ctx context.Context, owner object.Owner, history *release.History, hooks *release.Hooks, desired installation.Desired) error {
+// runHooksBefore remembers hooks that are to be waited for, so that [Applier.AwaitHook] finds them.
+func (a *Applier) runHooksBefore(ctx context.Context, owner object.Owner, history *release.History, hooks *release.Hooks, desired installation.Desired) error {
 	err := a.runHooks(ctx, owner, history, hooks, desired.HookDeadline)
 	if installation.IsHook(err) {
-		a.memory(owner).begun = &begunHooks{of: desired.Revision, Hooks: hooks}
+		a.memory(owner).hooksBefore = &hooksBefore{of: desired.Revision, Hooks: hooks}
 	}
 	return err
 }
 
-// begunHooks are those before the content of a revision.
-type begunHooks struct {
+// hooksBefore are those before the content of a revision, as it was desired: its record may have the image
+// by another reference.
+type hooksBefore struct {
 	*release.Hooks
 
 	of installation.Revision
@@ -199,23 +192,24 @@ type begunHooks struct {
 // AwaitHook fails while a hook before the content of a revision runs, or rests after a failure, as far
 // as this process knows that: with [*installation.HookUnderwayError] and
 // [*installation.HookFailedError]. It makes one request then, so that nothing is fetched, rendered or
-// planned meanwhile. What the digest of the image is does not matter.
+// planned meanwhile. The digest of the image, which is not known before that is fetched, does not matter.
 func (a *Applier) AwaitHook(ctx context.Context, owner object.Owner, revision installation.Revision, deadline time.Duration) error {
 	known := a.memory(owner)
-	if known.begun == nil {
+	if known.hooksBefore == nil {
 		return nil
 	}
-	if revision.Digest = known.begun.of.Digest; revision.Image != known.begun.of.Image || !revision.IsMadeAs(known.begun.of) {
-		known.begun = nil
+	of := known.hooksBefore.of
+	if revision.Digest = of.Digest; revision.Image != of.Image || !revision.IsMadeAs(of) {
+		known.hooksBefore = nil
 		return nil
 	}
-	run, err := a.newHookRun(owner, nil, known.begun.Hooks, deadline)
+	run, err := a.newHookRun(owner, nil, known.hooksBefore.Hooks, deadline) // which records nothing, as it only awaits
 	if err != nil {
 		return err
 	}
 	if err := run.await(ctx); installation.IsHook(err) {
 		return err
 	}
-	known.begun = nil // whoever goes on reads them
+	known.hooksBefore = nil // whoever goes on reads them
 	return nil
 }

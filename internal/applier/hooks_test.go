@@ -206,7 +206,7 @@ func TestHooksRunInTheirOrder(t *testing.T) {
 	if f.pod(t, "first") == nil {
 		t.Error("a hook was deleted that is to stay until the next one")
 	}
-	if state := f.observe(t); !state.HooksDue || state.DeleteHooks || state.Unfinished {
+	if state := f.observe(t); !state.HooksDue || state.DeletionHooks || state.Unfinished {
 		t.Errorf("the state is %+v", state)
 	}
 	finish := func() error { return f.applier.FinishHooks(t.Context(), f.owner, desired.HookDeadline) }
@@ -480,29 +480,29 @@ func TestHooksOfADeletion(t *testing.T) {
 	f.applyDesired(t, desired)
 	f.beginRemoval(t)
 	f.owner.Held = true
-	has := func(after bool) bool {
+	has := func(event hook.Event) bool {
 		t.Helper()
-		has, err := f.applier.DeleteHooks(t.Context(), f.owner)
+		has, err := f.applier.DeletionHooks(t.Context(), f.owner)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if after {
+		if event == hook.PostDelete {
 			return has.After
 		}
 		return has.Before
 	}
-	run := func(after bool) error {
+	run := func(event hook.Event) error {
 		f.restart(t)
-		return f.applier.RunDeleteHooks(t.Context(), f.owner, desired.HookDeadline, after)
+		return f.applier.RunDeletionHooks(t.Context(), f.owner, event, desired.HookDeadline)
 	}
-	if !has(false) || !has(true) {
+	if !has(hook.PreDelete) || !has(hook.PostDelete) {
 		t.Fatal("there are no hooks for the deletion")
 	}
-	waits(t, run(false), hook.PreDelete, "leave", false)
-	waits(t, run(false), hook.PreDelete, "leave", false)
+	waits(t, run(hook.PreDelete), hook.PreDelete, "leave", false)
+	waits(t, run(hook.PreDelete), hook.PreDelete, "leave", false)
 	f.ends(t, "leave", 0)
 	for range 2 {
-		if err := run(false); err != nil {
+		if err := run(hook.PreDelete); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -519,14 +519,14 @@ func TestHooksOfADeletion(t *testing.T) {
 	if f.live(t, "content") != nil {
 		t.Error("the content is still there")
 	}
-	waits(t, run(true), hook.PostDelete, "left", false)
+	waits(t, run(hook.PostDelete), hook.PostDelete, "left", false)
 	f.ends(t, "left", 0)
 	for range 2 {
-		if err := run(true); err != nil {
+		if err := run(hook.PostDelete); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if has(false) {
+	if has(hook.PreDelete) {
 		t.Error("hooks before the deletion are to run again")
 	}
 	f.podGoes(t, "left")
@@ -538,7 +538,7 @@ func TestNoHooksOfADeletion(t *testing.T) {
 	f := newFixture(t, "no-hooks-of-deletion")
 	f.applyDesired(t, f.withHooks(t, "1.0.0", f.hookConfigMap("settings", "pre-install", "")))
 	f.requests.take()
-	if has, err := f.applier.DeleteHooks(t.Context(), f.owner); has != (installation.DeleteHooks{}) || err != nil {
+	if has, err := f.applier.DeletionHooks(t.Context(), f.owner); has != (installation.DeletionHooks{}) || err != nil {
 		t.Errorf("there are some: %+v, %v", has, err)
 	}
 	if requests := f.requests.take(); len(requests) > 0 {
@@ -559,7 +559,7 @@ func TestHooksAndOwners(t *testing.T) {
 	f.endRemoval(t)
 	f.owner.Held = true
 	eventually(t, "the end of the extension", func() bool {
-		err := f.applier.RunDeleteHooks(t.Context(), f.owner, desired.HookDeadline, false)
+		err := f.applier.RunDeletionHooks(t.Context(), f.owner, hook.PreDelete, desired.HookDeadline)
 		// The garbage collector may have been here, and has left no record of any hook.
 		return errors.Is(err, object.ErrOwnerGone) || err == nil && len(f.allRecords(t)) == 0
 	})
@@ -699,7 +699,7 @@ func TestHooksWithoutRights(t *testing.T) {
 	}
 	f.beginRemoval(t)
 	f.owner.Held = true
-	if err := f.applier.RunDeleteHooks(t.Context(), f.owner, time.Minute, false); !apierrors.IsForbidden(err) {
+	if err := f.applier.RunDeletionHooks(t.Context(), f.owner, hook.PreDelete, time.Minute); !apierrors.IsForbidden(err) {
 		t.Errorf("err = %v, want it to be forbidden", err)
 	}
 }

@@ -100,7 +100,7 @@ func TestDeathAtEveryWriteOfHooks(t *testing.T) {
 					struck += f.until(t, d, func() error { return f.applier.FinishHooks(t.Context(), f.owner, desired.HookDeadline) })
 				}
 				deletion := len(d.writes)
-				struck += f.until(t, d, func() error { return f.applier.RunDeleteHooks(t.Context(), f.owner, time.Minute, false) })
+				struck += f.until(t, d, func() error { return f.applier.RunDeletionHooks(t.Context(), f.owner, hook.PreDelete, time.Minute) })
 				struck += f.until(t, d, func() error {
 					left, err := f.applier.DeleteContent(t.Context(), f.owner)
 					if err == nil && len(left) > 0 {
@@ -108,7 +108,7 @@ func TestDeathAtEveryWriteOfHooks(t *testing.T) {
 					}
 					return err
 				})
-				struck += f.until(t, d, func() error { return f.applier.RunDeleteHooks(t.Context(), f.owner, time.Minute, true) })
+				struck += f.until(t, d, func() error { return f.applier.RunDeletionHooks(t.Context(), f.owner, hook.PostDelete, time.Minute) })
 				deletions := d.writes[deletion:]
 				if gone := slices.Index(deletions, "DELETE a"); gone < slices.Index(deletions, "POST pods") {
 					t.Errorf("died at %q: content goes before its hook: %s", struck, strings.Join(deletions, ", "))

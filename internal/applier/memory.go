@@ -46,14 +46,14 @@ type memory struct {
 	// state is what the release records say; nil until they were read.
 	state *installation.State
 
-	// begun are the hooks before the content of a revision that was begun, and due those after
-	// that of what is installed, as they were when one of them was to be waited for; nil if they
-	// are to be read.
-	begun *begunHooks
-	due   *release.Hooks
+	// hooksBefore are those before the content of a revision that was begun, and hooksAfter those
+	// after that of what is installed, as they were when one of them was to be waited for; nil if
+	// they are to be read.
+	hooksBefore *hooksBefore
+	hooksAfter  *release.Hooks
 
-	// noDeleteHooks says, where state does not, that there are no hooks for the deletion.
-	noDeleteHooks bool
+	// noDeletionHooks says, where state does not, that there are no hooks for the deletion.
+	noDeletionHooks bool
 
 	// size is that of the record of what is installed, in bytes.
 	size int
@@ -173,7 +173,7 @@ func (m *memory) lackingErr() error {
 // first write of an operation, and when somebody else may have written records. The hooks after
 // the content are those of a revision that may not be the installed one any more.
 func (m *memory) invalidate() {
-	m.state, m.lacking, m.due = nil, nil, nil
+	m.state, m.lacking, m.hooksAfter = nil, nil, nil
 	m.drift.LookAtAll()
 }
 

@@ -55,15 +55,11 @@ func (a *Applier) checkPermissions(ctx context.Context, history *release.History
 
 // givenUpBy are the hooks of another revision that may run while one is to be applied.
 func givenUpBy(ctx context.Context, history *release.History, wanted installation.Revision) ([]hook.Hook, error) {
-	own, err := history.BegunHooks(ctx, wanted)
-	if err != nil || own != nil {
+	hooks, err := history.HooksBefore(ctx)
+	if err != nil || !hooks.AreLeft() || hooks.MadeAs.IsMadeAs(wanted) {
 		return nil, err
 	}
-	waiting, err := history.WaitingHooks(ctx)
-	if err != nil || waiting == nil {
-		return nil, err
-	}
-	return waiting.Due[waiting.Progress.Done : waiting.Progress.Done+1], nil
+	return hooks.All[hooks.Progress.Done : hooks.Progress.Done+1], nil
 }
 
 func (a *Applier) permissionClients(account types.NamespacedName) (permission.Clients, error) {

@@ -240,18 +240,18 @@ func (a *Applier) DeleteWorkloads(ctx context.Context, owner object.Owner) (left
 // gone yet. What has other owners stays. It reads and deletes as the ServiceAccount. It fails with
 // [object.ErrOwnerGone] if the content is to stay by now.
 func (a *Applier) DeleteContent(ctx context.Context, owner object.Owner) (left []string, err error) {
-	content, err := a.recordedContent(ctx, owner)
+	history, err := a.histories.AsIs(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	content, err := a.deletablesIn(ctx, owner, history)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.confirm(ctx, owner); err != nil {
 		return nil, err
 	}
-	history, err := a.histories.AsIs(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	if err := history.BeginDeletion(ctx); err != nil {
+	if err := history.NoteContentGoes(ctx); err != nil {
 		return nil, err
 	}
 	client, err := impersonation.As(a.clients, owner.Account(), metadata.NewForConfigAndClient)

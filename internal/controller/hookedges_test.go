@@ -46,7 +46,7 @@ func TestHookThatHasNoRoomIsNotSkipped(t *testing.T) {
 			w := leaving(t, func(*ocv1.ClusterExtension) {})
 			refused := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "backup", errors.New(why))
 			key := object.Key{GroupKind: schema.GroupKind{Group: "batch", Kind: "Job"}, Namespace: "ns", Name: "backup"}
-			w.deleteHooks = map[bool][]error{false: {&plan.ObjectsError{Failures: []plan.ObjectFailure{{Action: "creating", Object: key, Err: refused}}}}}
+			w.deletionHooks = map[hook.Event][]error{hook.PreDelete: {&plan.ObjectsError{Failures: []plan.ObjectFailure{{Action: "creating", Object: key, Err: refused}}}}}
 			if _, err := w.reconcile(t); err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestContentThatWasDeletedIsNotPutBack(t *testing.T) {
 			},
 		},
 		"records cannot be read": {
-			policy: UninstallDelete, wrong: func(w *world) { w.deleteHooksErr = errors.New("boom") },
+			policy: UninstallDelete, wrong: func(w *world) { w.deletionHooksErr = errors.New("boom") },
 		},
 	}
 	for name, tc := range tests {
@@ -86,7 +86,7 @@ func TestContentThatWasDeletedIsNotPutBack(t *testing.T) {
 			t.Parallel()
 			w := leaving(t, func(*ocv1.ClusterExtension) {})
 			w.reconciler.UninstallPolicy = tc.policy
-			w.deleteHooks = map[bool][]error{true: {underway}}
+			w.deletionHooks = map[hook.Event][]error{hook.PostDelete: {underway}}
 			if _, err := w.reconcile(t); err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func TestDeletionThatWaitsForAHookForLong(t *testing.T) {
 		ext.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0).Add(-24 * time.Hour)}
 	})
 	key := object.Key{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "ns", Name: "notify"}
-	w.deleteHooks = map[bool][]error{false: {&installation.HookUnderwayError{Event: hook.PreDelete, Object: key, Going: true, RecheckAfter: time.Second}}}
+	w.deletionHooks = map[hook.Event][]error{hook.PreDelete: {&installation.HookUnderwayError{Event: hook.PreDelete, Object: key, Going: true, RecheckAfter: time.Second}}}
 	if _, err := w.reconcile(t); err != nil {
 		t.Fatal(err)
 	}

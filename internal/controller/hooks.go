@@ -11,6 +11,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
 // waitsForHook says that nothing is amiss, and that a hook runs.
@@ -25,8 +26,8 @@ func (o *Outcome) hookText() string {
 	return excerpt.Line(name+" "+o.Hook.Error(), maxText)
 }
 
-// waitFor notes the hook that runs.
-func (o *Outcome) waitFor(underway *installation.HookUnderwayError) {
+// noteHook notes the hook that runs, and when to look at it again.
+func (o *Outcome) noteHook(underway *installation.HookUnderwayError) {
 	o.Hook = underway
 	o.RecheckAfter = sooner(o.RecheckAfter, underway.RecheckAfter)
 }
@@ -40,14 +41,15 @@ func (r *Reconciler) stopAtHook(ctx context.Context, wanted Wanted, outcome *Out
 	}
 	r.restore(outcome, func() (installation.Result, error) { return r.Releases.Repair(ctx, wanted.Owner) })
 	if isUnderway {
-		outcome.waitFor(underway)
+		outcome.noteHook(underway)
 	}
 }
 
-// awaitsHook says that the way forward waits for a hook that runs, or that has failed and is not to
-// be run again yet. So it does for one that comes after the content of what is installed, unless
-// that has failed: another revision may mend it.
-func (r *Reconciler) awaitsHook(ctx context.Context, wanted Wanted, outcome *Outcome) bool {
+// stopsForHook ends the way forward, before anything is fetched for it, while a hook runs, and says whether
+// it has. The hooks after the content of what is installed come first. One of these that has failed ends
+// nothing, since another revision may mend it; one before the content of the target does until it is to be run
+// again.
+func (r *Reconciler) stopsForHook(ctx context.Context, wanted Wanted, outcome *Outcome) bool {
 	if outcome.Installed != nil {
 		underway, isUnderway := errors.AsType[*installation.HookUnderwayError](r.Releases.FinishHooks(ctx, wanted.Owner, wanted.HookDeadline))
 		if isUnderway {
@@ -87,7 +89,7 @@ func (r *Reconciler) finishHooks(ctx context.Context, wanted Wanted, outcome *Ou
 	}
 	err := r.Releases.FinishHooks(ctx, wanted.Owner, wanted.HookDeadline)
 	if underway, ok := errors.AsType[*installation.HookUnderwayError](err); ok {
-		outcome.waitFor(underway)
+		outcome.noteHook(underway)
 		return
 	}
 	if err != nil && outcome.Err == nil {
@@ -95,52 +97,60 @@ func (r *Reconciler) finishHooks(ctx context.Context, wanted Wanted, outcome *Ou
 	}
 }
 
-// deletion is what hooks of a chart make of the removal of an extension.
-type deletion struct {
-	installation.DeleteHooks
+// deletionHooks are those that a chart has for the deletion of an extension.
+type deletionHooks struct {
+	installation.DeletionHooks
 
 	// skipped says that none of them is run.
 	skipped bool
 }
 
-// deletionOf says what hooks there are to run. They run as the ServiceAccount: if that is gone they are
+// deletionHooksOf says what hooks there are to run. They run as the ServiceAccount: if that is gone they are
 // left out, which is told, as where the cluster does not wait for anything.
-func (r *Reconciler) deletionOf(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) (found deletion, err error) {
-	config := ext.Spec.Uninstall
-	found.skipped = config != nil && config.Hooks == ocv1.HooksUninstallPolicySkip
-	if found.DeleteHooks, err = r.Uninstalls.DeleteHooks(ctx, wanted.Owner); found.skipped {
-		return found, nil // they are not run, whatever there is
+func (r *Reconciler) deletionHooksOf(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted) (deletionHooks, error) {
+	recorded, err := r.Uninstalls.DeletionHooks(ctx, wanted.Owner)
+	hooks := deletionHooks{DeletionHooks: recorded}
+	if config := ext.Spec.Uninstall; config != nil && config.Hooks == ocv1.HooksUninstallPolicySkip {
+		hooks.skipped = true
+		return hooks, nil // also where it is not known which there are
 	}
-	if err != nil || !found.Before && !found.After {
-		return found, err
+	if err != nil || !hooks.Before && !hooks.After {
+		return hooks, err
 	}
 	if isForeground(ext.Finalizers) {
 		r.skipHooks(ext, "the cluster deletes everything at once, as the extension was deleted in the foreground")
-		found.skipped = true
-		return found, nil
+		hooks.skipped = true
+		return hooks, nil
 	}
 	err = r.serviceAccount(ctx, wanted.Owner)
 	if _, isGone := errors.AsType[*MissingServiceAccountError](err); isGone {
 		r.skipHooks(ext, fmt.Sprintf("ServiceAccount %q does not exist in namespace %q", wanted.Owner.ServiceAccount, wanted.Owner.Namespace))
-		found.skipped = true
-		return found, nil
+		hooks.skipped = true
+		return hooks, nil
 	}
-	return found, err
+	return hooks, err
 }
 
-// deleteHooks runs the hooks before a deletion; or, when all else is gone, which it sees to, those after
-// that. Where the ServiceAccount lacks the rights they are left out, which is told.
-func (r *Reconciler) deleteHooks(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, hooks deletion, after bool) uninstallProgress {
-	if hooks.skipped || after && !hooks.After || !after && !hooks.Before {
+// beginWithHooks runs the hooks before a deletion.
+func (r *Reconciler) beginWithHooks(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, hooks deletionHooks) uninstallProgress {
+	if hooks.skipped || !hooks.Before {
 		return uninstallProgress{released: true}
 	}
-	if after {
-		progress := r.deleteContent(ctx, ext, wanted)
-		if !progress.released || r.removals.isHookless(ext.UID) {
-			return progress
-		}
+	return r.runDeletionHooks(ctx, ext, wanted, hook.PreDelete)
+}
+
+// endWithHooks runs the hooks after a deletion. Otherwise than without them, all content has to be gone
+// before the extension is, which it sees to. It runs none if that has shown that the ServiceAccount lacks the
+// rights.
+func (r *Reconciler) endWithHooks(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, hooks deletionHooks) uninstallProgress {
+	if hooks.skipped || !hooks.After {
+		return uninstallProgress{released: true}
 	}
-	return r.runDeleteHooks(ctx, ext, wanted, after)
+	progress := r.deleteContent(ctx, ext, wanted)
+	if !progress.released || r.removals.isHookless(ext.UID) {
+		return progress
+	}
+	return r.runDeletionHooks(ctx, ext, wanted, hook.PostDelete)
 }
 
 // deleteContent has everything go before the hooks that run after that.
@@ -153,9 +163,11 @@ func (r *Reconciler) deleteContent(ctx context.Context, ext *ocv1.ClusterExtensi
 	return r.hooksEnd(ext, err, waiting, "the content is deleted")
 }
 
-func (r *Reconciler) runDeleteHooks(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, after bool) uninstallProgress {
+// runDeletionHooks goes on with the hooks of an event. Where the ServiceAccount lacks the rights they are left
+// out, which is told.
+func (r *Reconciler) runDeletionHooks(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, event hook.Event) uninstallProgress {
 	_, err := inTime(ctx, wanted.Owner, func(ctx context.Context, owner object.Owner) (struct{}, error) {
-		return struct{}{}, r.Uninstalls.RunDeleteHooks(ctx, owner, wanted.HookDeadline, after)
+		return struct{}{}, r.Uninstalls.RunDeletionHooks(ctx, owner, event, wanted.HookDeadline)
 	})
 	underway, isUnderway := errors.AsType[*installation.HookUnderwayError](err)
 	failed, hasFailed := errors.AsType[*installation.HookFailedError](err)

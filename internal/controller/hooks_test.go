@@ -41,13 +41,13 @@ func TestHooksOfADeletion(t *testing.T) {
 	var (
 		forbidden = &object.RightsError{Err: apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "migrate", errors.New("no"))}
 		skipping  = "; to go on without, set spec.uninstall.hooks to Skip"
-		before    = func(err error) map[bool][]error { return map[bool][]error{false: {err}} }
-		after     = func(err error) map[bool][]error { return map[bool][]error{true: {err}} }
+		before    = func(err error) map[hook.Event][]error { return map[hook.Event][]error{hook.PreDelete: {err}} }
+		after     = func(err error) map[hook.Event][]error { return map[hook.Event][]error{hook.PostDelete: {err}} }
 		gone      = []string{"begin deletion", "forget x"}
 	)
 	tests := map[string]struct {
 		reason     string
-		hooks      map[bool][]error
+		hooks      map[hook.Event][]error
 		hooksErr   error
 		content    [][]string
 		contentErr error
@@ -85,18 +85,18 @@ func TestHooksOfADeletion(t *testing.T) {
 			hooks: before(errors.New("boom")), did: []string{leave},
 			ready: "False DeletionBlocked: " + failedUninstallText("hooks are run", errors.New("boom")) + skipping, wait: uninstallRetry,
 		},
-		"before, which is to be skipped": {hooks: map[bool][]error{false: {nil}, true: {nil}}, skip: true, did: gone, goes: true},
+		"before, which is to be skipped": {hooks: map[hook.Event][]error{hook.PreDelete: {nil}, hook.PostDelete: {nil}}, skip: true, did: gone, goes: true},
 		"not known": {
 			hooksErr: errors.New("boom"), did: nil,
 			ready: "False DeletionBlocked: " + failedUninstallText("hooks are looked for", errors.New("boom")) + skipping, wait: uninstallRetry,
 		},
 		"not known, and to be skipped": {hooksErr: errors.New("boom"), skip: true, did: gone, goes: true},
 		"in the foreground": {
-			reason: "everything is going already", hooks: map[bool][]error{false: {nil}, true: {nil}}, foreground: true, did: gone, goes: true, wait: remainingDelay,
+			reason: "everything is going already", hooks: map[hook.Event][]error{hook.PreDelete: {nil}, hook.PostDelete: {nil}}, foreground: true, did: gone, goes: true, wait: remainingDelay,
 			told: notRun + "the cluster deletes everything at once, as the extension was deleted in the foreground",
 		},
 		"without a ServiceAccount": {
-			hooks: map[bool][]error{false: {nil}, true: {nil}}, noAccount: true, did: gone, goes: true,
+			hooks: map[hook.Event][]error{hook.PreDelete: {nil}, hook.PostDelete: {nil}}, noAccount: true, did: gone, goes: true,
 			told: notRun + `ServiceAccount "sa" does not exist in namespace "ns"`,
 		},
 		"after": {hooks: after(nil), did: append([]string{"delete content", left}, gone...), goes: true},
@@ -121,7 +121,7 @@ func TestHooksOfADeletion(t *testing.T) {
 			ready: `False DeletionBlocked: the post-delete hook Job "migrate" in namespace "ns" has failed: boom; ` + nextHook + "; to go on without, set spec.uninstall.hooks to Skip",
 			wait:  hookInterval,
 		},
-		"both": {hooks: map[bool][]error{false: {nil}, true: {nil}}, did: append([]string{leave, "delete content", left}, gone...), goes: true},
+		"both": {hooks: map[hook.Event][]error{hook.PreDelete: {nil}, hook.PostDelete: {nil}}, did: append([]string{leave, "delete content", left}, gone...), goes: true},
 		"not while it is refused": {
 			hooks: before(nil), policy: UninstallRefuseWhileInUse,
 			uses: [][]installation.Use{{{Definition: "widgets.p", Count: 1, First: []installation.StoredObject{storedWidget("a")}}}},
@@ -157,7 +157,7 @@ func TestHooksOfADeletion(t *testing.T) {
 			w := newWorld(t, objects...)
 			w.reconciler.UninstallPolicy = tc.policy
 			w.installation.Installed = &installation.Revision{}
-			w.deleteHooks, w.deleteHooksErr, w.contentLeft, w.contentErr, w.uses = tc.hooks, tc.hooksErr, tc.content, tc.contentErr, tc.uses
+			w.deletionHooks, w.deletionHooksErr, w.contentLeft, w.contentErr, w.uses = tc.hooks, tc.hooksErr, tc.content, tc.contentErr, tc.uses
 			result, err := w.reconcile(t)
 			if err != nil || result.RequeueAfter != tc.wait {
 				t.Errorf("looked at again after %s (%v), want %s", result.RequeueAfter, err, tc.wait)

@@ -318,7 +318,7 @@ func (r *Reconciler) advance(ctx context.Context, wanted Wanted, outcome *Outcom
 		}
 		return
 	}
-	if r.awaitsHook(ctx, wanted, outcome) {
+	if r.stopsForHook(ctx, wanted, outcome) {
 		return
 	}
 	image := imageOf(outcome.Target, outcome.Installed)

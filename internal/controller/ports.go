@@ -13,6 +13,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -138,18 +139,19 @@ type EarlyDeletions interface {
 	// UnregisterAPIs deletes API services, and names for people what is not gone yet.
 	UnregisterAPIs(ctx context.Context, owner object.Owner) (left []string, err error)
 
-	DeleteHooks
+	DeletionHooks
 }
 
-// DeleteHooks are what a Helm chart has run when it goes. None of these makes a request if it is known
-// that there are none.
-type DeleteHooks interface {
-	// DeleteHooks says which there are.
-	DeleteHooks(ctx context.Context, owner object.Owner) (installation.DeleteHooks, error)
+// DeletionHooks run what a Helm chart has for its deletion. None of these makes a request if it is known
+// that there is nothing to run.
+type DeletionHooks interface {
+	// DeletionHooks says what there is to run.
+	DeletionHooks(ctx context.Context, owner object.Owner) (installation.DeletionHooks, error)
 
-	// RunDeleteHooks goes on with them. It fails with [*installation.HookUnderwayError],
-	// [*installation.HookFailedError] and [*object.RightsError].
-	RunDeleteHooks(ctx context.Context, owner object.Owner, deadline time.Duration, after bool) error
+	// RunDeletionHooks goes on with those of an event. It fails with
+	// [*installation.HookUnderwayError], [*installation.HookFailedError] and
+	// [*object.RightsError].
+	RunDeletionHooks(ctx context.Context, owner object.Owner, event hook.Event, deadline time.Duration) error
 
 	// DeleteContent deletes all that is left of what is installed, and names for people what is
 	// not gone yet. It fails with [*object.RightsError].

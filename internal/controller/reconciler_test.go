@@ -31,6 +31,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
@@ -114,15 +115,15 @@ type world struct {
 	registeredErr error
 
 	// hooks are what each call for those after the content comes to, begunHooks what each look at
-	// those before it does, and deleteHooks for those before and after a deletion. contentLeft is
+	// those before it does, and deletionHooks for those before and after a deletion. contentLeft is
 	// what each call to delete the content leaves.
-	hooks          []error
-	begunHooks     []error
-	deleteHooks    map[bool][]error
-	deleteHooksErr error
-	contentLeft    [][]string
-	contentErr     error
-	abandonErr     error
+	hooks            []error
+	begunHooks       []error
+	deletionHooks    map[hook.Event][]error
+	deletionHooksErr error
+	contentLeft      [][]string
+	contentErr       error
+	abandonErr       error
 
 	// everDid is what was done that tests which look at the end alone do not forget.
 	everDid []string
@@ -293,10 +294,10 @@ func (w *world) FinishHooks(_ context.Context, _ object.Owner, deadline time.Dur
 	return err
 }
 
-func (w *world) DeleteHooks(context.Context, object.Owner) (installation.DeleteHooks, error) {
-	return installation.DeleteHooks{
-		Before: len(w.deleteHooks[false]) > 0, After: len(w.deleteHooks[true]) > 0, ContentGoes: slices.Contains(w.everDid, "delete content"),
-	}, w.deleteHooksErr
+func (w *world) DeletionHooks(context.Context, object.Owner) (installation.DeletionHooks, error) {
+	return installation.DeletionHooks{
+		Before: len(w.deletionHooks[hook.PreDelete]) > 0, After: len(w.deletionHooks[hook.PostDelete]) > 0, ContentGoes: slices.Contains(w.everDid, "delete content"),
+	}, w.deletionHooksErr
 }
 
 // AbandonHooks comes to what the test has said.
@@ -305,16 +306,16 @@ func (w *world) AbandonHooks(context.Context, object.Owner, time.Duration) error
 	return w.abandonErr
 }
 
-// RunDeleteHooks comes to what the test has said; what comes last stays.
-func (w *world) RunDeleteHooks(_ context.Context, _ object.Owner, _ time.Duration, after bool) error {
+// RunDeletionHooks comes to what the test has said; what comes last stays.
+func (w *world) RunDeletionHooks(_ context.Context, _ object.Owner, event hook.Event, _ time.Duration) error {
 	when := "before"
-	if after {
+	if event == hook.PostDelete {
 		when = "after"
 	}
 	w.did = append(w.did, "hooks "+when+" deletion")
-	known := w.deleteHooks[after]
+	known := w.deletionHooks[event]
 	if len(known) > 1 {
-		w.deleteHooks[after] = known[1:]
+		w.deletionHooks[event] = known[1:]
 	}
 	return known[0]
 }

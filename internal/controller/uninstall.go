@@ -167,18 +167,18 @@ func (r *Reconciler) uninstall(ctx context.Context, ext *ocv1.ClusterExtension, 
 	if policy == UninstallOrphan {
 		return r.orphanAll(ctx, ext, wanted)
 	}
-	hooks, err := r.deletionOf(ctx, ext, wanted)
+	hooks, err := r.deletionHooksOf(ctx, ext, wanted)
 	switch {
 	case err != nil:
 		return r.hooksEnd(ext, err, "", "hooks are looked for")
 	case hooks.ContentGoes: // nothing of it is put back, whatever it is that goes wrong
-		return r.deleteHooks(ctx, ext, wanted, hooks, true)
+		return r.endWithHooks(ctx, ext, wanted, hooks)
 	}
 	steps := []func() uninstallProgress{
-		func() uninstallProgress { return r.deleteHooks(ctx, ext, wanted, hooks, false) },
+		func() uninstallProgress { return r.beginWithHooks(ctx, ext, wanted, hooks) },
 		func() uninstallProgress { return r.uninstallAs(ctx, ext, wanted, policy) },
 		func() uninstallProgress { return r.unregister(ctx, ext, wanted) },
-		func() uninstallProgress { return r.deleteHooks(ctx, ext, wanted, hooks, true) },
+		func() uninstallProgress { return r.endWithHooks(ctx, ext, wanted, hooks) },
 	}
 	if policy == UninstallRefuseWhileInUse { // nothing happens while it is refused
 		steps[0], steps[1] = steps[1], steps[0]

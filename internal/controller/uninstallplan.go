@@ -53,7 +53,7 @@ func PlanUninstall(ext *ocv1.ClusterExtension, content UninstallContent) Uninsta
 	plan := UninstallPlan{Owner: wanted.Owner, Policy: uninstallPolicyOf(ext, ""), ByFlag: ext.Spec.Uninstall == nil}
 	plan.KeepsAll = plan.Policy == UninstallOrphan
 	plan.KeepsDefinitions = plan.KeepsAll || plan.Policy == UninstallKeep
-	before, after := deletionHooks(content.Hooks, false), deletionHooks(content.Hooks, true)
+	before, after := namesAt(hook.PreDelete, content.Hooks), namesAt(hook.PostDelete, content.Hooks)
 	plan.Order = uninstallOrder(plan.Policy, content.ServesAPIs, before, after)
 	if config := ext.Spec.Uninstall; config != nil && config.Hooks == ocv1.HooksUninstallPolicySkip && !plan.KeepsAll {
 		plan.Order = uninstallOrder(plan.Policy, content.ServesAPIs, nil, nil)
@@ -70,9 +70,9 @@ func PlanUninstall(ext *ocv1.ClusterExtension, content UninstallContent) Uninsta
 	return plan
 }
 
-// deletionHooks are those before the deletion, or those after it, in their order.
-func deletionHooks(hooks []hook.Hook, after bool) []string {
-	due := hook.At(hook.Progress{Operation: hook.Delete, After: after}.Event(), hooks)
+// namesAt names the hooks of an event, in their order.
+func namesAt(event hook.Event, hooks []hook.Hook) []string {
+	due := hook.At(event, hooks)
 	names := make([]string, len(due))
 	for i, one := range due {
 		names[i] = object.KeyOf(one.Object).String()
@@ -86,7 +86,7 @@ func failedDeletionHook(content UninstallContent) string {
 	if progress == nil || progress.FailedAt == nil {
 		return ""
 	}
-	names := deletionHooks(content.Hooks, progress.After)
+	names := namesAt(progress.Event(), content.Hooks)
 	if progress.Done >= len(names) {
 		return ""
 	}

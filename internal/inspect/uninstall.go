@@ -66,7 +66,7 @@ func (c *Cluster) Uninstall(ctx context.Context, request Request) (preview.Unins
 		return preview.UninstallFacts{}, fmt.Errorf("setting up a client: %w", err)
 	}
 	recorded, isKnown := c.recorded(ctx, ext, &look)
-	hooks, progress := c.deleteHooks(ctx, isKnown, &look)
+	hooks, progress := c.deletionHooks(ctx, isKnown, &look)
 	objects := look.installed(ctx, recorded)
 	definitions, areListed := look.definitions(ctx, objects)
 	uses := look.uses(ctx, definitions)
@@ -173,9 +173,9 @@ func (c *Cluster) recorded(ctx context.Context, ext *ocv1.ClusterExtension, look
 	return slices.Collect(maps.Values(known)), true
 }
 
-// deleteHooks are all hooks that the release records have, and how far those of the deletion have
+// deletionHooks are all hooks that the release records have, and how far those of the deletion have
 // come. The records could be read just before.
-func (c *Cluster) deleteHooks(ctx context.Context, isKnown bool, look *uninstalling) ([]hook.Hook, *hook.Progress) {
+func (c *Cluster) deletionHooks(ctx context.Context, isKnown bool, look *uninstalling) ([]hook.Hook, *hook.Progress) {
 	if !isKnown {
 		return nil, nil
 	}

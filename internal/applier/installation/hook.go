@@ -56,10 +56,10 @@ func IsHook(err error) bool {
 	return isUnderway || hasFailed
 }
 
-// DeleteHooks are those of a Helm chart for its deletion.
-type DeleteHooks struct {
-	// Before and After say that there are some which have not all succeeded before the deletion, and
-	// some after that of the content.
+// DeletionHooks says which hooks a Helm chart has for its deletion.
+type DeletionHooks struct {
+	// Before says that there are some before the deletion, and that what comes after these has not begun.
+	// After says that there are some after that of the content.
 	Before, After bool
 
 	// ContentGoes says that the content is being deleted for those after that, and is not to be put

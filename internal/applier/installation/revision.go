@@ -59,8 +59,8 @@ type State struct {
 	Installing bool
 
 	// HooksDue says that not all hooks have succeeded that come after the content of what is
-	// installed. DeleteHooks says that there are some for its deletion.
-	HooksDue, DeleteHooks bool
+	// installed. DeletionHooks says that there are some for its deletion.
+	HooksDue, DeletionHooks bool
 }
 
 // Desired is a revision with the objects that it consists of.

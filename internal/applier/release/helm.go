@@ -54,11 +54,7 @@ type Operation struct {
 // NewOperation wraps the objects of a revision and its hooks for Helm, which tells them apart by
 // their annotations. Annotations go into the metadata of the chart.
 func (h *History) NewOperation(revision installation.Revision, objects []*unstructured.Unstructured, hooks []hook.Hook, annotations map[string]string) (*Operation, error) {
-	all := slices.Clone(objects)
-	for _, one := range hooks {
-		all = append(all, one.Object)
-	}
-	chart, err := chartOf(all, annotations)
+	chart, err := chartOf(slices.Concat(objects, hook.Objects(hooks)), annotations)
 	if err != nil {
 		return nil, err
 	}

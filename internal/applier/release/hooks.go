@@ -11,50 +11,34 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
-// Hooks are those that are due of a revision: the ones of an event, in their order, and how far they
-// have come.
+// Hooks are those of a revision at one event, in their order, and how far they have come.
 type Hooks struct {
-	// Revision is its number.
+	// Revision is its number, and MadeAs what it was made from.
 	Revision int
+	MadeAs   installation.Revision
 
 	Progress hook.Progress
-	Due      []hook.Hook
+	All      []hook.Hook
 
-	// IsBegun says that the record has the progress.
-	IsBegun bool
+	// IsRecorded says that the record has the progress.
+	IsRecorded bool
 }
 
-// AreLeft is false if all have succeeded.
-func (h *Hooks) AreLeft() bool { return h.Progress.Done < len(h.Due) }
+// AreLeft is false if all have succeeded, or if there are none: of nil.
+func (h *Hooks) AreLeft() bool { return h != nil && h.Progress.Done < len(h.All) }
 
-// BegunHooks are those before the content of the newest revision, if it was begun and is not
-// installed, and if it is made as the given one; nil otherwise.
-func (h *History) BegunHooks(ctx context.Context, revision installation.Revision) (*Hooks, error) {
-	rel, progress, err := h.begun(ctx)
-	if err != nil || progress == nil || !revisionFrom(rel).IsMadeAs(revision) {
+// HooksBefore are those before the content of the newest revision; nil if that is installed, or has no
+// hooks to run. As long as some are left, nothing of the content was written.
+func (h *History) HooksBefore(ctx context.Context) (*Hooks, error) {
+	rel, err := h.unfinished(ctx)
+	if err != nil || rel == nil {
 		return nil, err
 	}
-	return dueOf(rel, *progress)
-}
-
-// RecordedHooks are those before the content of the newest revision, whatever it is made as; nil if it is
-// installed, or has none to run.
-func (h *History) RecordedHooks(ctx context.Context) (*Hooks, error) {
-	rel, progress, err := h.begun(ctx)
+	progress, err := progressIn(rel)
 	if err != nil || progress == nil {
 		return nil, err
 	}
-	return dueOf(rel, *progress)
-}
-
-// WaitingHooks are [History.RecordedHooks] of which not all have succeeded: nothing of the content of
-// the revision was written. It is nil for none.
-func (h *History) WaitingHooks(ctx context.Context) (*Hooks, error) {
-	hooks, err := h.RecordedHooks(ctx)
-	if err != nil || hooks == nil || !hooks.AreLeft() {
-		return nil, err
-	}
-	return hooks, nil
+	return hooksAt(rel, *progress)
 }
 
 // GiveUp closes the record of a revision whose hooks are not run any further.
@@ -68,29 +52,12 @@ func (h *History) GiveUp(ctx context.Context, revision int) error {
 // hasNoContent says that hooks before the content of a revision have not all succeeded, so that nothing
 // of it was ever written.
 func hasNoContent(rel *release.Release) bool {
-	progress, err := hook.Decode(rel.Labels[labelHooks])
+	progress, err := progressIn(rel)
 	if err != nil || progress == nil || progress.After || rel.Info.Status == release.StatusDeployed || rel.Info.Status == release.StatusSuperseded {
 		return false
 	}
-	due, err := dueOf(rel, *progress)
-	return err == nil && due.AreLeft()
-}
-
-// begun is the newest revision, with how far its hooks have come; nil if it is installed or has none.
-func (h *History) begun(ctx context.Context) (*release.Release, *hook.Progress, error) {
-	if len(h.entries) == 0 {
-		return nil, nil, nil
-	}
-	last := &h.entries[len(h.entries)-1]
-	if last.status == release.StatusDeployed {
-		return nil, nil, nil
-	}
-	rel, err := h.read(ctx, last)
-	if err != nil {
-		return nil, nil, err
-	}
-	progress, err := hook.Decode(rel.Labels[labelHooks])
-	return rel, progress, err
+	hooks, err := hooksAt(rel, *progress)
+	return err == nil && hooks.AreLeft()
 }
 
 // HooksAfter are those after the content of what is installed; nil if all have succeeded.
@@ -99,55 +66,57 @@ func (h *History) HooksAfter(ctx context.Context) (*Hooks, error) {
 	if err != nil || rel == nil {
 		return nil, err
 	}
-	return hooksAfter(rel)
-}
-
-func hooksAfter(rel *release.Release) (*Hooks, error) {
-	progress, err := hook.Decode(rel.Labels[labelHooks])
-	if err != nil || progress == nil || !progress.After || progress.Operation == hook.Delete {
+	progress, err := progressIn(rel)
+	if err != nil || !isAfterContent(progress) {
 		return nil, err
 	}
-	return dueOf(rel, *progress)
+	return hooksAt(rel, *progress)
 }
 
-// DeleteHooks are those of what is installed that come before its deletion, or after it; nil if there
-// are none. How far these have come is known of the part that was begun last.
-func (h *History) DeleteHooks(ctx context.Context, after bool) (*Hooks, error) {
+// isAfterContent says that hooks after the content are due.
+func isAfterContent(progress *hook.Progress) bool {
+	return progress != nil && progress.After && progress.Operation != hook.Delete
+}
+
+// DeletionHooks are those of what is installed at an event of its deletion; nil if there are none, or if
+// that event is over.
+func (h *History) DeletionHooks(ctx context.Context, event hook.Event) (*Hooks, error) {
 	rel, err := h.installedRelease(ctx)
 	if err != nil || rel == nil {
 		return nil, err
 	}
-	noted, err := h.deletionProgress(rel)
-	if err != nil || noted != nil && noted.After && !after { // those before have succeeded
+	recorded, err := h.deletionProgress(rel)
+	if err != nil || recorded != nil && recorded.After && event == hook.PreDelete {
 		return nil, err
 	}
-	isBegun := noted != nil && noted.After == after
-	progress := &hook.Progress{Operation: hook.Delete, After: after, Extension: string(h.records.owner.UID)}
-	if isBegun {
-		progress = noted
+	isRecorded := recorded != nil && recorded.Event() == event
+	progress := &hook.Progress{Operation: hook.Delete, After: event == hook.PostDelete, Extension: string(h.records.owner.UID)}
+	if isRecorded {
+		progress = recorded
 	}
-	due, err := dueOf(rel, *progress)
-	if err != nil || len(due.Due) == 0 {
+	hooks, err := hooksAt(rel, *progress)
+	if err != nil || len(hooks.All) == 0 {
 		return nil, err
 	}
-	due.IsBegun = isBegun
-	return due, nil
+	hooks.IsRecorded = isRecorded
+	return hooks, nil
 }
 
 // deletionProgress is how far the hooks of the deletion of this extension have come; nil before they have
 // begun. What was noted for an earlier extension of the name, whose records these were, does not count.
 func (h *History) deletionProgress(rel *release.Release) (*hook.Progress, error) {
-	progress, err := hook.Decode(rel.Labels[labelHooks])
+	progress, err := progressIn(rel)
 	if err != nil || progress == nil || progress.Operation != hook.Delete || progress.Extension != string(h.records.owner.UID) {
 		return nil, err
 	}
 	return progress, nil
 }
 
-// BeginDeletion notes that the content of what is installed goes, for the hooks after that.
-func (h *History) BeginDeletion(ctx context.Context) error {
-	hooks, err := h.DeleteHooks(ctx, true)
-	if err != nil || hooks == nil || hooks.IsBegun {
+// NoteContentGoes is for before the content of what is installed is deleted, if hooks run after that: who
+// finds it half gone is not to put it back.
+func (h *History) NoteContentGoes(ctx context.Context) error {
+	hooks, err := h.DeletionHooks(ctx, hook.PostDelete)
+	if err != nil || hooks == nil || hooks.IsRecorded {
 		return err
 	}
 	return h.SaveProgress(ctx, hooks.Revision, &hooks.Progress)
@@ -201,12 +170,18 @@ func (h *History) SaveProgress(ctx context.Context, revision int, progress *hook
 	return h.update(ctx, rel)
 }
 
-func dueOf(rel *release.Release, progress hook.Progress) (*Hooks, error) {
+// progressIn is how far the hooks of a revision have come by its record; nil if there are none to run.
+func progressIn(rel *release.Release) (*hook.Progress, error) {
+	return hook.Decode(rel.Labels[labelHooks])
+}
+
+// hooksAt gives the hooks of the event that a progress is about.
+func hooksAt(rel *release.Release, progress hook.Progress) (*Hooks, error) {
 	hooks, err := hooksOf(rel)
 	if err != nil {
 		return nil, err
 	}
-	return &Hooks{Revision: rel.Version, Progress: progress, Due: hook.At(progress.Event(), hooks)}, nil
+	return &Hooks{Revision: rel.Version, MadeAs: revisionFrom(rel), Progress: progress, All: hook.At(progress.Event(), hooks)}, nil
 }
 
 // hooksOf reads the hooks that Helm has put into a record. It took them out of the objects by the
@@ -257,12 +232,12 @@ func (h *History) firstProgress(ctx context.Context, revision installation.Revis
 	if len(hooks) == 0 {
 		return "", nil
 	}
-	known, err := h.BegunHooks(ctx, revision)
+	earlier, err := h.HooksBefore(ctx)
 	if err != nil {
 		return "", err
 	}
-	if known != nil {
-		return hook.Encode(&known.Progress)
+	if earlier != nil && earlier.MadeAs.IsMadeAs(revision) {
+		return hook.Encode(&earlier.Progress)
 	}
 	installed, err := h.installedRelease(ctx)
 	if err != nil {
@@ -283,13 +258,13 @@ func (h *History) firstProgress(ctx context.Context, revision installation.Revis
 // isInstalling says that hooks after the content of a first revision have not all succeeded: another
 // one goes on with the installation.
 func isInstalling(rel *release.Release) bool {
-	progress, err := hook.Decode(rel.Labels[labelHooks])
+	progress, err := progressIn(rel)
 	return err == nil && progress != nil && progress.After && progress.Operation == hook.Install
 }
 
 // noteHooks has the hooks after the content be due when that is written.
 func noteHooks(rel *release.Release) error {
-	progress, err := hook.Decode(rel.Labels[labelHooks])
+	progress, err := progressIn(rel)
 	if err != nil || progress == nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func names(hooks *Hooks) []string {
 		return nil
 	}
 	due := []string{string(hooks.Progress.Event())}
-	for _, one := range hooks.Due[hooks.Progress.Done:] {
+	for _, one := range hooks.All[hooks.Progress.Done:] {
 		due = append(due, one.Object.GetName())
 	}
 	return due
@@ -201,19 +201,20 @@ func TestProgressIsRecorded(t *testing.T) {
 		h.Trim()
 	}
 
-	check("before anything is begun", []string(nil), got(h.BegunHooks(t.Context(), madeAs("1"))))
+	check("before anything is begun", []string(nil), got(h.HooksBefore(t.Context())))
 	if err := try(t, h, "1", hooks, errWaits); !errors.Is(err, error(errWaits)) {
 		t.Fatalf("an operation that waits ends with %v", err)
 	}
 	check("it stays pending while a hook runs", []string{"1 pending-install"}, statuses(h))
-	check("those before it are due, in their order", []string{"pre-install", "first", "second"}, got(h.BegunHooks(t.Context(), madeAs("1"))))
-	check("and of no other revision", []string(nil), got(h.BegunHooks(t.Context(), madeAs("2"))))
-	check("and wait", []string{"pre-install", "first", "second"}, got(h.WaitingHooks(t.Context())))
+	check("those before it are due, in their order", []string{"pre-install", "first", "second"}, got(h.HooksBefore(t.Context())))
+	if hooks, err := h.HooksBefore(t.Context()); err != nil || !hooks.AreLeft() || !hooks.MadeAs.IsMadeAs(madeAs("1")) || hooks.MadeAs.IsMadeAs(madeAs("2")) {
+		t.Errorf("they are %+v, %v, want some that are left, of this revision and no other", hooks, err)
+	}
 	check("those after it are not due", []string(nil), got(h.HooksAfter(t.Context())))
-	check("nor are those of a deletion: nothing is installed", []string(nil), got(h.DeleteHooks(t.Context(), false)))
+	check("nor are those of a deletion: nothing is installed", []string(nil), got(h.DeletionHooks(t.Context(), hook.PreDelete)))
 
-	save(h.BegunHooks(t.Context(), madeAs("1")))
-	check("one has succeeded", []string{"pre-install", "second"}, got(h.BegunHooks(t.Context(), madeAs("1"))))
+	save(h.HooksBefore(t.Context()))
+	check("one has succeeded", []string{"pre-install", "second"}, got(h.HooksBefore(t.Context())))
 
 	// The next record takes over how far they have come.
 	if err := h.Recover(t.Context()); err != nil {
@@ -223,10 +224,10 @@ func TestProgressIsRecorded(t *testing.T) {
 		t.Fatalf("an operation whose hook has failed ends with %v", err)
 	}
 	check("it stays pending when a hook has failed", []string{"1 failed", "2 pending-upgrade"}, statuses(h))
-	check("a hook that has run is not run again", []string{"pre-install", "second"}, got(h.BegunHooks(t.Context(), madeAs("1"))))
+	check("a hook that has run is not run again", []string{"pre-install", "second"}, got(h.HooksBefore(t.Context())))
 
 	// A write that fails for another reason ends the revision, and not the progress.
-	save(h.BegunHooks(t.Context(), madeAs("1")))
+	save(h.HooksBefore(t.Context()))
 	if err := h.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -235,16 +236,15 @@ func TestProgressIsRecorded(t *testing.T) {
 		t.Fatal("a write fails, and nobody says so")
 	}
 	check("it has failed", []string{"1 failed", "2 failed", "3 failed"}, statuses(h))
-	check("all hooks have run", []string{"pre-install"}, got(h.BegunHooks(t.Context(), madeAs("1"))))
+	check("all hooks have run", []string{"pre-install"}, got(h.HooksBefore(t.Context())))
 
 	if err := try(t, h, "1", hooks, nil); err != nil {
 		t.Fatal(err)
 	}
-	check("nothing is begun when it is installed", []string(nil), got(h.BegunHooks(t.Context(), madeAs("1"))))
-	check("nor waiting", []string(nil), got(h.WaitingHooks(t.Context())))
+	check("nothing is begun when it is installed", []string(nil), got(h.HooksBefore(t.Context())))
 	check("those after it are due", []string{"post-install", "late"}, got(h.HooksAfter(t.Context())))
 	state, err := h.State(t.Context())
-	if err != nil || !state.HooksDue || !state.DeleteHooks {
+	if err != nil || !state.HooksDue || !state.DeletionHooks {
 		t.Errorf("the state is %+v, %v", state, err)
 	}
 	all, err := h.InstalledHooks(t.Context())
@@ -256,7 +256,7 @@ func TestProgressIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("until they have succeeded", []string(nil), got(h.HooksAfter(t.Context())))
-	if state, err := h.State(t.Context()); err != nil || state.HooksDue || !state.DeleteHooks {
+	if state, err := h.State(t.Context()); err != nil || state.HooksDue || !state.DeletionHooks {
 		t.Errorf("the state is %+v, %v", state, err)
 	}
 
@@ -264,8 +264,8 @@ func TestProgressIsRecorded(t *testing.T) {
 	if err := try(t, h, "2", hooks, errWaits); !errors.Is(err, error(errWaits)) {
 		t.Fatalf("an upgrade that waits ends with %v", err)
 	}
-	check("those before the upgrade", []string{"pre-upgrade", "first"}, got(h.BegunHooks(t.Context(), madeAs("2"))))
-	save(h.BegunHooks(t.Context(), madeAs("2")))
+	check("those before the upgrade", []string{"pre-upgrade", "first"}, got(h.HooksBefore(t.Context())))
+	save(h.HooksBefore(t.Context()))
 	if err := h.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -274,13 +274,13 @@ func TestProgressIsRecorded(t *testing.T) {
 	}
 	check("there are none after the upgrade", []string(nil), got(h.HooksAfter(t.Context())))
 
-	check("those before a deletion", []string{"pre-delete", "leave"}, got(h.DeleteHooks(t.Context(), false)))
-	check("those after it", []string{"post-delete", "left"}, got(h.DeleteHooks(t.Context(), true)))
-	save(h.DeleteHooks(t.Context(), false))
-	check("those before it have run", []string{"pre-delete"}, got(h.DeleteHooks(t.Context(), false)))
-	save(h.DeleteHooks(t.Context(), true))
-	check("those after it have run", []string{"post-delete"}, got(h.DeleteHooks(t.Context(), true)))
-	check("and those before it are over", []string(nil), got(h.DeleteHooks(t.Context(), false)))
+	check("those before a deletion", []string{"pre-delete", "leave"}, got(h.DeletionHooks(t.Context(), hook.PreDelete)))
+	check("those after it", []string{"post-delete", "left"}, got(h.DeletionHooks(t.Context(), hook.PostDelete)))
+	save(h.DeletionHooks(t.Context(), hook.PreDelete))
+	check("those before it have run", []string{"pre-delete"}, got(h.DeletionHooks(t.Context(), hook.PreDelete)))
+	save(h.DeletionHooks(t.Context(), hook.PostDelete))
+	check("those after it have run", []string{"post-delete"}, got(h.DeletionHooks(t.Context(), hook.PostDelete)))
+	check("and those before it are over", []string(nil), got(h.DeletionHooks(t.Context(), hook.PreDelete)))
 	check("a deletion leaves nothing due after the content", []string(nil), got(h.HooksAfter(t.Context())))
 }
 
@@ -301,11 +301,11 @@ func TestRecordsWithoutHooks(t *testing.T) {
 				t.Errorf("noted is %q, %v", rel.Labels[labelHooks], err)
 			}
 			state, err := h.State(t.Context())
-			if err != nil || state.HooksDue || state.DeleteHooks {
+			if err != nil || state.HooksDue || state.DeletionHooks {
 				t.Errorf("the state is %+v, %v", state, err)
 			}
 			got := asked(t)
-			if after, before := got(h.HooksAfter(t.Context())), got(h.DeleteHooks(t.Context(), false)); after != nil || before != nil {
+			if after, before := got(h.HooksAfter(t.Context())), got(h.DeletionHooks(t.Context(), hook.PreDelete)); after != nil || before != nil {
 				t.Errorf("%q and %q are due", after, before)
 			}
 		})
@@ -344,7 +344,7 @@ func TestProgressThatCannotBeRead(t *testing.T) {
 		}
 	}
 	spoil(release.StatusPendingInstall)
-	if _, err := h.BegunHooks(t.Context(), madeAs("1")); err == nil {
+	if _, err := h.HooksBefore(t.Context()); err == nil {
 		t.Error("those before the content are known")
 	}
 	if err := try(t, h, "1", hooks, nil); err == nil || !strings.Contains(err.Error(), "how far hooks have come") {
@@ -354,7 +354,7 @@ func TestProgressThatCannotBeRead(t *testing.T) {
 	if _, err := h.HooksAfter(t.Context()); err == nil {
 		t.Error("those after the content are known")
 	}
-	if _, err := h.DeleteHooks(t.Context(), false); err == nil {
+	if _, err := h.DeletionHooks(t.Context(), hook.PreDelete); err == nil {
 		t.Error("those before the deletion are known")
 	}
 }
@@ -378,7 +378,7 @@ func TestRecordsOfOthersWithHooks(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	hooks, err := h.DeleteHooks(t.Context(), false)
+	hooks, err := h.DeletionHooks(t.Context(), hook.PreDelete)
 	if err != nil || hooks == nil {
 		t.Fatalf("%+v are due, %v", hooks, err)
 	}
@@ -387,7 +387,7 @@ func TestRecordsOfOthersWithHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Trim()
-	if got := asked(t)(h.DeleteHooks(t.Context(), false)); !slices.Equal(got, []string{"pre-delete"}) {
+	if got := asked(t)(h.DeletionHooks(t.Context(), hook.PreDelete)); !slices.Equal(got, []string{"pre-delete"}) {
 		t.Errorf("%q are due", got)
 	}
 }
@@ -467,7 +467,7 @@ func TestHooksThatCannotBeRead(t *testing.T) {
 				Hooks: []*release.Hook{{Name: "h", Manifest: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"h","annotations":{"helm.sh/hook":"pre-delete,post-install","helm.sh/hook-weight":"` + tc.weight + `"}}}`}},
 			})
 			state, err := h.State(t.Context())
-			if err != nil || state.Installed == nil || !state.DeleteHooks || state.HooksDue != tc.wantDue {
+			if err != nil || state.Installed == nil || !state.DeletionHooks || state.HooksDue != tc.wantDue {
 				t.Errorf("the state is %+v, %v", state, err)
 			}
 			if _, err := h.Installed(t.Context()); err != nil {
@@ -476,7 +476,7 @@ func TestHooksThatCannotBeRead(t *testing.T) {
 			if _, err := h.HooksAfter(t.Context()); (err != nil) != tc.wantDue {
 				t.Errorf("of hooks that are due: %v", err)
 			}
-			if _, err := h.DeleteHooks(t.Context(), false); err == nil {
+			if _, err := h.DeletionHooks(t.Context(), hook.PreDelete); err == nil {
 				t.Error("hooks of a deletion are known")
 			}
 		})

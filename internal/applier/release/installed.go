@@ -30,8 +30,8 @@ func (h *History) State(ctx context.Context) (installation.State, error) {
 	if !state.Unfinished {
 		return state, nil
 	}
-	waiting, err := h.WaitingHooks(ctx)
-	if waiting != nil && installed != nil {
+	hooks, err := h.HooksBefore(ctx)
+	if hooks.AreLeft() && installed != nil {
 		state.Unfinished, state.HooksWait = false, true
 	}
 	return state, err
@@ -40,14 +40,14 @@ func (h *History) State(ctx context.Context) (installation.State, error) {
 // addHooks says what there is to run of what is installed. Hooks that cannot be read are among it: whoever
 // runs them fails, and what is installed is known all the same.
 func addHooks(state *installation.State, installed *release.Release) {
+	progress, err := progressIn(installed)
+	state.HooksDue, state.Installing = err != nil || isAfterContent(progress), isInstalling(installed)
 	hooks, err := hooksOf(installed)
-	due, dueErr := hooksAfter(installed)
-	state.HooksDue, state.Installing = dueErr != nil || due != nil, isInstalling(installed)
-	state.DeleteHooks = err != nil || len(hook.At(hook.PreDelete, hooks))+len(hook.At(hook.PostDelete, hooks)) > 0
+	state.DeletionHooks = err != nil || len(hook.At(hook.PreDelete, hooks))+len(hook.At(hook.PostDelete, hooks)) > 0
 }
 
-// Begun is the newest revision if its write has not succeeded; nil otherwise.
-func (h *History) Begun(ctx context.Context) (*installation.Revision, error) {
+// unfinished is the newest revision if its write has not succeeded; nil otherwise.
+func (h *History) unfinished(ctx context.Context) (*release.Release, error) {
 	if len(h.entries) == 0 {
 		return nil, nil
 	}
@@ -55,8 +55,13 @@ func (h *History) Begun(ctx context.Context) (*installation.Revision, error) {
 	if last.status == release.StatusDeployed {
 		return nil, nil
 	}
-	rel, err := h.read(ctx, last)
-	if err != nil {
+	return h.read(ctx, last)
+}
+
+// Begun is the newest revision if its write has not succeeded; nil otherwise.
+func (h *History) Begun(ctx context.Context) (*installation.Revision, error) {
+	rel, err := h.unfinished(ctx)
+	if err != nil || rel == nil {
 		return nil, err
 	}
 	return new(revisionFrom(rel)), nil

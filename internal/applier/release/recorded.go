@@ -72,7 +72,10 @@ func (h *History) toward(ctx context.Context, revision installation.Revision) (S
 		if found.Content, err = h.ObjectsOf(ctx, revision); err != nil {
 			return Standing{}, err
 		}
-		found.Hooks, err = h.BegunHooks(ctx, revision)
+		hooks, err := h.HooksBefore(ctx)
+		if hooks != nil && hooks.MadeAs.IsMadeAs(revision) {
+			found.Hooks = hooks
+		}
 		return found, err
 	}
 	found := Standing{IsInstalled: true}
