@@ -66,7 +66,8 @@ func AllowsLookup(inline []byte) bool {
 	return allowed
 }
 
-// lookupFor is what answers templates with these options, nil if they may not ask.
+// lookupFor is what answers templates with these options, nil if they may not ask. Where there is no
+// cluster they are answered all the same, that there is nothing: so it is known that they have asked.
 func lookupFor(opts Options) ChartLookup {
 	switch {
 	case !opts.Config.AllowLookup:
@@ -77,7 +78,7 @@ func lookupFor(opts Options) ChartLookup {
 	return opts.Lookup
 }
 
-// lookupsOf says what came of it.
+// lookupsOf says whether templates have asked, and were answered.
 func lookupsOf(opts Options, out ChartOutput) Lookups {
 	switch {
 	case !out.LooksUp:

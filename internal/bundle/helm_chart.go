@@ -217,7 +217,12 @@ func (helmChart) identity(b *Bundle) (Identity, error) {
 func (helmChart) validate(*validator) {}
 
 func (helmChart) configProperties(b *Bundle) map[string]any {
-	return map[string]any{keyValues: b.Chart.valuesSchema(), keyAllowLookup: map[string]any{"type": "boolean"}}
+	return chartProperties(b.Chart.valuesSchema())
+}
+
+// chartProperties are the schemas of what can be configured, with that of the values.
+func chartProperties(values map[string]any) map[string]any {
+	return map[string]any{keyValues: values, keyAllowLookup: map[string]any{"type": "boolean"}}
 }
 
 // valuesSchema is the one that the chart has for its values, for people and for what makes
@@ -264,7 +269,7 @@ func (helmChart) parseConfig(b *Bundle, _ string, inline []byte) (Config, error)
 	}
 	problems, err := schemaProblems(b, map[string]any{
 		"type": "object", "additionalProperties": false,
-		"properties": map[string]any{keyValues: map[string]any{"type": "object"}, keyAllowLookup: map[string]any{"type": "boolean"}},
+		"properties": chartProperties(map[string]any{"type": "object"}),
 	}, value)
 	if err != nil {
 		return Config{}, err

@@ -60,7 +60,7 @@ func (o objects) find(name string, into runtime.Object) error {
 	if err := o.cluster.encoder.Encode(asked); err != nil {
 		return errNoAnswer
 	}
-	var given found
+	var given lookedUp
 	if err := o.cluster.decoder.Decode(&given); err != nil {
 		return errNoAnswer
 	}

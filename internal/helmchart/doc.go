@@ -8,7 +8,7 @@
 // bounds its memory and its time on a processor, it gets nothing of the environment of this
 // one and no files but its standard streams, and its answer is bounded by who reads it.
 //
-// The engine gets no cluster: lookup finds nothing, or what whoever has started the process
-// answers by two more pipes, see [bundle.ChartLookup]. It reads no files but those of the
+// The engine gets no cluster: lookup finds nothing. Where it may, the process gets two more pipes,
+// and asks whoever has started it, see [bundle.ChartLookup]. It reads no files but those of the
 // chart, resolves no names and fetches nothing.
 package helmchart

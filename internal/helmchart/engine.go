@@ -90,7 +90,7 @@ func (e Engine) render(ctx context.Context, in bundle.ChartInput) (bundle.ChartO
 	}
 	var asked bytes.Buffer
 	lookups := &lookups{answer: in.Lookup, limits: e.Limits} // gob leaves functions out
-	if err := gob.NewEncoder(&asked).Encode(request{Limits: e.Limits, Input: in, LooksUp: lookups.answer != nil}); err != nil {
+	if err := gob.NewEncoder(&asked).Encode(request{Limits: e.Limits, Input: in, AnswersLookup: lookups.answer != nil}); err != nil {
 		return bundle.ChartOutput{}, fmt.Errorf("rendering a chart: %w", err)
 	}
 	select {

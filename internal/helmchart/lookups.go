@@ -36,8 +36,8 @@ const (
 	maxLookupError = 512
 )
 
-// found is what a process gets to know of one question.
-type found struct {
+// lookedUp is what a process gets to know of one question.
+type lookedUp struct {
 	JSON   []byte
 	IsNone bool
 }
@@ -49,7 +49,8 @@ type lookups struct {
 	limits Limits
 	end    func() // the process
 
-	// What becomes of the questions, which may be read when answering has ended.
+	// What becomes of the questions, which may be read when answering has ended: how many there were,
+	// what all answers had, and whether one had a Secret. err is why one could not be answered.
 	asked   int
 	bytes   int
 	secrets bool
@@ -60,14 +61,14 @@ type lookups struct {
 func (l *lookups) serve(ctx context.Context, questions io.Reader, answers io.Writer) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.limits.AllLookups, errTooLate)
 	defer cancel()
-	bounded := &io.LimitedReader{R: questions}
-	decoder, encoder := gob.NewDecoder(bounded), gob.NewEncoder(answers)
+	question := &io.LimitedReader{R: questions}
+	decoder, encoder := gob.NewDecoder(question), gob.NewEncoder(answers)
 	for {
-		bounded.N = maxLookupRequest
+		question.N = maxLookupRequest
 		var asked bundle.LookupRequest
 		err := decoder.Decode(&asked)
 		switch {
-		case err != nil && bounded.N == 0:
+		case err != nil && question.N == 0:
 			l.fail(fmt.Errorf("templates look up an object by names of more than %d bytes", maxLookupRequest))
 			return
 		case err != nil: // it asks no more, or nothing that is a question
@@ -80,7 +81,7 @@ func (l *lookups) serve(ctx context.Context, questions io.Reader, answers io.Wri
 			}
 			return // or nobody waits for the answer any more
 		}
-		if err := encoder.Encode(found{JSON: given, IsNone: given == nil}); err != nil {
+		if err := encoder.Encode(lookedUp{JSON: given, IsNone: given == nil}); err != nil {
 			return // the process has ended
 		}
 	}
@@ -158,7 +159,8 @@ const (
 	answersFile   = 4
 )
 
-// run runs the process until it has ended, and answers it meanwhile.
+// run runs the process until it has ended, and answers it meanwhile: two pipes lead there, one for what
+// it asks, and one for what it hears.
 func (l *lookups) run(ctx context.Context, process *exec.Cmd) error {
 	if l.answer == nil {
 		return process.Run()

@@ -57,13 +57,13 @@ type request struct {
 	Limits Limits
 	Input  bundle.ChartInput
 
-	// LooksUp says that lookup is answered, through two more files.
-	LooksUp bool
+	// AnswersLookup says that templates may ask, through two more files.
+	AnswersLookup bool
 }
 
 // cluster is nil if lookup is not answered.
 func (r request) cluster() *cluster {
-	if !r.LooksUp {
+	if !r.AnswersLookup {
 		return nil
 	}
 	return newCluster(os.NewFile(questionsFile, "questions"), os.NewFile(answersFile, "answers"))
