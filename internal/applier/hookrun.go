@@ -1,7 +1,6 @@
 package applier
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -21,7 +19,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
-	"github.com/clusterextensions/operator-controller/internal/podlog"
 )
 
 // annotationRun is on an object of a hook, and says for what it was created: one that an earlier
@@ -75,15 +72,15 @@ func (r *hookRun) find(place int) (hookObject, error) {
 	return hookObject{Hook: one, place: place, item: items[0], access: accessTo(r.client, items[0])}, nil
 }
 
-// name is what the object of a hook of this run is annotated with.
-func (r *hookRun) name(found hookObject) string {
+// mark is what the object of a hook of this run is annotated with.
+func (r *hookRun) mark(found hookObject) string {
 	return fmt.Sprintf("%s/%d/%s/%d", r.owner.UID, r.hooks.Revision, r.hooks.Progress.Event(), found.place)
 }
 
 // isOfThisRun says that an object was created for this run, and is to stay. Annotations anybody can
 // write, so that it has to belong to the extension as well.
 func (r *hookRun) isOfThisRun(found hookObject, live *unstructured.Unstructured) bool {
-	return r.owner.Controls(live) && live.GetAnnotations()[annotationRun] == r.name(found) && live.GetDeletionTimestamp() == nil
+	return r.owner.Controls(live) && live.GetAnnotations()[annotationRun] == r.mark(found) && live.GetDeletionTimestamp() == nil
 }
 
 // inTheWay says why an object that is there cannot make room for the hook, however often that is
@@ -107,11 +104,11 @@ func (r *hookRun) step(ctx context.Context) error {
 	case err != nil:
 		return err
 	case r.inTheWay(found, live) != "":
-		return r.end(ctx, found, r.inTheWay(found, live))
+		return r.fail(ctx, found, r.inTheWay(found, live))
 	case r.hooks.Progress.FailedAt != nil:
 		return r.again(ctx, found, live)
 	case live == nil && r.hooks.Progress.Begun > maxBegun:
-		return r.vanish(ctx, found)
+		return r.failGone(ctx, found)
 	case live == nil:
 		return r.begin(ctx, found)
 	case !r.isOfThisRun(found, live):
@@ -124,11 +121,11 @@ func (r *hookRun) step(ctx context.Context) error {
 // Once may be for a process that has died between saying so and doing it.
 const maxBegun = 1
 
-// vanish is for an object that goes by itself, or that somebody deletes each time.
-func (r *hookRun) vanish(ctx context.Context, found hookObject) error {
+// failGone is for an object that goes by itself, or that somebody deletes each time.
+func (r *hookRun) failGone(ctx context.Context, found hookObject) error {
 	failed := r.hooks.Progress.Failed(r.applier.config.Now(), "it was gone before it was known how it has ended, more than once")
 	failed.Gone = true
-	return r.endWith(ctx, found, failed)
+	return r.failWith(ctx, found, failed)
 }
 
 // next is the hook that is to run, or runs, with its object; nil if there is none. It fails as [hookRun.read]
@@ -140,7 +137,7 @@ func (r *hookRun) next(ctx context.Context) (hookObject, *unstructured.Unstructu
 	}
 	live, err := r.read(ctx, found)
 	if err == nil && r.hasToRest(found, live) {
-		err = r.failed(found, r.hooks.Progress.Why)
+		err = r.failedError(found, r.hooks.Progress.Why)
 	}
 	return found, live, err
 }
@@ -183,13 +180,13 @@ func (r *hookRun) await(ctx context.Context) error {
 	case live == nil:
 		return nil
 	case live.GetDeletionTimestamp() != nil && !r.cannotGo(live):
-		return r.underway(found, true, r.applier.config.Now().Sub(live.GetDeletionTimestamp().Time))
+		return r.underwayError(found, true, r.applier.config.Now().Sub(live.GetDeletionTimestamp().Time))
 	case !r.isOfThisRun(found, live):
 		return nil
 	}
 	now := r.applier.config.Now()
 	if state, _ := hook.StateOf(live, r.deadline, now); state == hook.Running {
-		return r.underway(found, false, now.Sub(live.GetCreationTimestamp().Time))
+		return r.underwayError(found, false, now.Sub(live.GetCreationTimestamp().Time))
 	}
 	return nil
 }
@@ -208,10 +205,10 @@ func (r *hookRun) judge(ctx context.Context, found hookObject, live *unstructure
 		if line := r.applier.lastLine(ctx, r.owner, live); line != "" {
 			why += "; its log ends with: " + line
 		}
-		return r.end(ctx, found, why)
+		return r.fail(ctx, found, why)
 	case hook.Running:
 	}
-	return r.underway(found, false, now.Sub(live.GetCreationTimestamp().Time))
+	return r.underwayError(found, false, now.Sub(live.GetCreationTimestamp().Time))
 }
 
 // again runs the hook once more that has failed.
@@ -282,7 +279,7 @@ func (r *hookRun) create(ctx context.Context, found hookObject) (*unstructured.U
 	made := r.owner.Own(hook.Bounded(found.item.Object, r.deadline))
 	r.owner.Stamp(made)
 	annotations := made.GetAnnotations()
-	annotations[annotationRun] = r.name(found)
+	annotations[annotationRun] = r.mark(found)
 	made.SetAnnotations(annotations)
 	live, err := found.access.Create(ctx, made, metav1.CreateOptions{FieldManager: object.FieldManager})
 	if err != nil {
@@ -301,7 +298,7 @@ func (r *hookRun) cannotGo(live *unstructured.Unstructured) bool {
 // remove deletes an object of an earlier run, with its pods, and waits until it is gone.
 func (r *hookRun) remove(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
 	if r.cannotGo(live) {
-		return r.end(ctx, found, fmt.Sprintf("an object of an earlier run is being deleted and stays, with finalizers %v: whoever has set them has to let go of it", usage.TheirFinalizers(live)))
+		return r.fail(ctx, found, fmt.Sprintf("an object of an earlier run is being deleted and stays, with finalizers %v: whoever has set them has to let go of it", usage.TheirFinalizers(live)))
 	}
 	if live.GetDeletionTimestamp() == nil {
 		if err := r.delete(ctx, found, live); err != nil {
@@ -312,7 +309,7 @@ func (r *hookRun) remove(ctx context.Context, found hookObject, live *unstructur
 	if live.GetDeletionTimestamp() != nil {
 		since = r.applier.config.Now().Sub(live.GetDeletionTimestamp().Time)
 	}
-	return r.underway(found, true, since)
+	return r.underwayError(found, true, since)
 }
 
 func (r *hookRun) delete(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
@@ -326,12 +323,15 @@ func (r *hookRun) delete(ctx context.Context, found hookObject, live *unstructur
 	return nil
 }
 
-// end notes that the hook has failed, and deletes what its policy says.
-func (r *hookRun) end(ctx context.Context, found hookObject, why string) error {
-	return r.endWith(ctx, found, r.hooks.Progress.Failed(r.applier.config.Now(), excerpt.Line(why, maxHookWhy)))
+// maxHookWhy is how much is told of why a hook has failed, in bytes.
+const maxHookWhy = 600
+
+// fail notes that the hook has failed, and deletes what its policy says.
+func (r *hookRun) fail(ctx context.Context, found hookObject, why string) error {
+	return r.failWith(ctx, found, r.hooks.Progress.Failed(r.applier.config.Now(), excerpt.Line(why, maxHookWhy)))
 }
 
-func (r *hookRun) endWith(ctx context.Context, found hookObject, failed hook.Progress) error {
+func (r *hookRun) failWith(ctx context.Context, found hookObject, failed hook.Progress) error {
 	log.FromContext(ctx).Info("a hook has failed", "event", r.hooks.Progress.Event(), "object", found.item.Key.Logged())
 	r.hooks.Progress = failed
 	if err := r.save(ctx); err != nil {
@@ -343,7 +343,7 @@ func (r *hookRun) endWith(ctx context.Context, found hookObject, failed hook.Pro
 	if err := r.deleteBy(ctx, hook.Failed, found.place, found.place+1); err != nil {
 		return err
 	}
-	return r.failed(found, failed.Why)
+	return r.failedError(found, failed.Why)
 }
 
 // clean deletes those that are to go when all have succeeded.
@@ -386,44 +386,12 @@ func (r *hookRun) save(ctx context.Context) error {
 	return r.history.SaveProgress(ctx, r.hooks.Revision, &r.hooks.Progress)
 }
 
-func (r *hookRun) underway(found hookObject, going bool, since time.Duration) error {
+func (r *hookRun) underwayError(found hookObject, going bool, since time.Duration) error {
 	return &installation.HookUnderwayError{Event: r.hooks.Progress.Event(), Object: found.item.Key, Going: going, RecheckAfter: hook.Next(since)}
 }
 
-func (r *hookRun) failed(found hookObject, why string) error {
+func (r *hookRun) failedError(found hookObject, why string) error {
 	return &installation.HookFailedError{
 		Event: r.hooks.Progress.Event(), Object: found.item.Key, Why: why, RetryIn: r.hooks.Progress.RetryIn(r.applier.config.Now()),
 	}
-}
-
-// How much is read of a log, and told of it, in bytes.
-const (
-	maxLogTail = 4096
-	maxLogLine = 200
-	maxHookWhy = 600
-)
-
-// logTimeout is how long a log may take: the kubelet is asked for it, and may not answer.
-const logTimeout = 5 * time.Second
-
-// lastLine is the last line that a hook has logged, without what looks like a secret: whoever may read
-// the status need not be one who may read logs. It is empty if it cannot be had.
-func (a *Applier) lastLine(ctx context.Context, owner object.Owner, live *unstructured.Unstructured) string {
-	ctx, cancel := context.WithTimeout(ctx, logTimeout)
-	defer cancel()
-	client, err := impersonation.As(a.clients, owner.Account(), corev1client.NewForConfigAndClient)
-	if err != nil {
-		return ""
-	}
-	pods := client.Pods(live.GetNamespace())
-	pod, err := podlog.Of(ctx, client.RESTClient(), live)
-	if err != nil || pod == nil {
-		return ""
-	}
-	text, err := podlog.Tail(ctx, pods, pod.Name, podlog.Failed(pod), 1, maxLogTail)
-	if err != nil {
-		return ""
-	}
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n")) // whoever has the log may send more than was asked for
-	return excerpt.Line(excerpt.Scrub(string(lines[len(lines)-1])), maxLogLine)
 }
