@@ -36,8 +36,9 @@ var (
 	_ kube.InterfaceThreeWayMerge = (*engine)(nil)
 )
 
-// errNoHooks answers what only hooks and waits would ask; there are none.
-var errNoHooks = errors.New("releases of bundles have no hooks and are not waited for")
+// errNotAsked answers what only hooks and waits of Helm would ask. It runs no hooks: those of a chart are run
+// by [Content.Write], a pass at a time.
+var errNotAsked = errors.New("releases are not waited for, and Helm runs no hooks of them")
 
 // IsReachable asks nothing: the cluster was read just before.
 func (e *engine) IsReachable() error { return nil }
@@ -81,21 +82,21 @@ func (e *engine) UpdateThreeWayMerge(_, target kube.ResourceList, _ bool) (*kube
 // Delete is for Helm's uninstall, which is not used: objects go with their
 // owner.
 func (e *engine) Delete(kube.ResourceList) (*kube.Result, []error) {
-	return nil, []error{errNoHooks}
+	return nil, []error{errNotAsked}
 }
 
 // Wait implements [kube.Interface].
-func (e *engine) Wait(kube.ResourceList, time.Duration) error { return errNoHooks }
+func (e *engine) Wait(kube.ResourceList, time.Duration) error { return errNotAsked }
 
 // WaitWithJobs implements [kube.Interface].
-func (e *engine) WaitWithJobs(kube.ResourceList, time.Duration) error { return errNoHooks }
+func (e *engine) WaitWithJobs(kube.ResourceList, time.Duration) error { return errNotAsked }
 
 // WatchUntilReady implements [kube.Interface].
-func (e *engine) WatchUntilReady(kube.ResourceList, time.Duration) error { return errNoHooks }
+func (e *engine) WatchUntilReady(kube.ResourceList, time.Duration) error { return errNotAsked }
 
 // WaitAndGetCompletedPodPhase implements [kube.Interface].
 func (e *engine) WaitAndGetCompletedPodPhase(string, time.Duration) (corev1.PodPhase, error) {
-	return "", errNoHooks
+	return "", errNotAsked
 }
 
 // snapshot answers every request for one object with what was read of it.
