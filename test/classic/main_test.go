@@ -66,7 +66,7 @@ func newSite(t *testing.T, snapshot string) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.OLM.Close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -19,7 +19,7 @@ import (
 
 // The packages of the samples. Each is in a namespace of its name.
 const (
-	// Everywhere is for all namespaces.
+	// Everywhere is for all namespaces, and its Subscription is to no channel by name.
 	Everywhere = "everywhere"
 	// OwnNamespace has one, a Subscription that is Manual and has a configuration, and an
 	// upgrade that waits for approval.
@@ -95,12 +95,12 @@ func (o *OLM) InstallSamples(ctx context.Context) error {
 	}
 	if err := errors.Join(
 		o.Subscribe(ctx, Group(Everywhere, nil), Subscription(Everywhere, SampleCatalog, Everywhere)),
-		o.Subscribe(ctx, Group(OwnNamespace, []string{OwnNamespace}), Subscription(OwnNamespace, SampleCatalog, OwnNamespace, manually)),
+		o.Subscribe(ctx, Group(OwnNamespace, []string{OwnNamespace}), Subscription(OwnNamespace, SampleCatalog, OwnNamespace, inChannel, manually)),
 		o.Subscribe(ctx, Group(SeveralNamespaces, []string{SeveralNamespaces, SeveralNamespaces + "-east", SeveralNamespaces + "-west"}, func(g *operatorsv1.OperatorGroup) {
 			g.Spec.ServiceAccountName = Tenant
-		}), Subscription(SeveralNamespaces, SampleCatalog, SeveralNamespaces)),
-		o.Subscribe(ctx, Group(Webhooks, nil), Subscription(Webhooks, SampleCatalog, Webhooks)),
-		o.Subscribe(ctx, Group(Dependent, nil), Subscription(Dependent, SampleCatalog, Dependent)),
+		}), Subscription(SeveralNamespaces, SampleCatalog, SeveralNamespaces, inChannel)),
+		o.Subscribe(ctx, Group(Webhooks, nil), Subscription(Webhooks, SampleCatalog, Webhooks, inChannel)),
+		o.Subscribe(ctx, Group(Dependent, nil), Subscription(Dependent, SampleCatalog, Dependent, inChannel)),
 		o.Approve(ctx, OwnNamespace),
 	); err != nil {
 		return err
@@ -112,6 +112,9 @@ func (o *OLM) InstallSamples(ctx context.Context) error {
 	}
 	return o.awaitConfigured(ctx)
 }
+
+// inChannel names the channel, as most Subscriptions do. That of [Everywhere] does not.
+func inChannel(s *v1alpha1.Subscription) { s.Spec.Channel = Channel }
 
 // manually has the first version installed, and none after it without approval.
 func manually(s *v1alpha1.Subscription) {

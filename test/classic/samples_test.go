@@ -29,7 +29,7 @@ func TestSamples(t *testing.T) {
 	t.Parallel()
 	needClassic(t)
 	s := newSite(t, "")
-	within(t, s.OLM.Start)
+	within(t, s.Start)
 	within(t, s.InstallSamples)
 
 	s.areSucceeded(t)
@@ -120,7 +120,7 @@ func (s *site) isStopped(t *testing.T) {
 	csv := &v1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: classic.OwnNamespace, Name: "everywhere.v1.1.0"}}
 	must(t, s.OLM.Admin.Delete(t.Context(), csv))
 	starting := time.Now()
-	within(t, s.OLM.Start)
+	within(t, s.Start)
 	testkit.Eventually(t, patience, "the copy that was deleted", func(ctx context.Context) error {
 		return s.OLM.Admin.Get(ctx, client.ObjectKeyFromObject(csv), csv)
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterextensions/operator-controller/test/classic"
 )
 
-// TestSnapshot has classic OLM go on on a cluster where it had installed real operators, and
+// TestSnapshot has classic OLM run again on a cluster where it had installed real operators, and
 // change none of them.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
@@ -24,7 +24,7 @@ func TestSnapshot(t *testing.T) {
 	must(t, err)
 	before := s.generations(t)
 	must(t, s.Serve(t.Context(), classic.SnapshotCatalog, catalog))
-	within(t, s.OLM.Start)
+	within(t, s.Start)
 	within(t, func(ctx context.Context) error { return s.AwaitServing(ctx, classic.SnapshotCatalog) })
 
 	subscriptions := &v1alpha1.SubscriptionList{}

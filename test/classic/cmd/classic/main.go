@@ -75,34 +75,52 @@ func run(ctx context.Context) (err error) {
 	services.Use(env.Admin)
 	go readCertificate(ctx, env, answering)
 
-	old, err := classic.Install(starting, env.Cluster, classic.Options{Logs: logs, Progress: os.Stdout})
+	old, err := install(starting, env, logs)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, old.Close()) }()
-	say("Having classic OLM install five operators")
-	if err := old.Start(starting); err != nil {
-		return err
-	}
-	if err := old.InstallSamples(starting); err != nil {
-		return err
-	}
-
-	say("Starting the controller beside it, with the same catalog")
-	controller, err := env.StartController(starting, filepath.Join(logs, "controller.log"))
+	controller, err := startController(starting, env, logs)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, controller.Stop()) }()
-	if err := publish(starting, env); err != nil {
-		return err
-	}
 	if err := farewell(starting, env, logs); err != nil || os.Getenv("CLASSIC_EXIT") == "1" {
 		return err
 	}
 	<-ctx.Done()
 	say("Stopping")
 	return nil
+}
+
+// install starts classic OLM and has it install the samples.
+func install(ctx context.Context, env *environment.Environment, logs string) (_ *classic.OLM, err error) {
+	old, err := classic.Install(ctx, env.Cluster, classic.Options{Logs: logs, Progress: os.Stdout})
+	if err != nil {
+		return nil, err
+	}
+	say("Having classic OLM install five operators")
+	err = old.Start(ctx)
+	if err == nil {
+		err = old.InstallSamples(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, old.Close())
+	}
+	return old, nil
+}
+
+// startController starts the controller, with the catalog that classic OLM has.
+func startController(ctx context.Context, env *environment.Environment, logs string) (*environment.Controller, error) {
+	say("Starting the controller beside it, with the same catalog")
+	controller, err := env.StartController(ctx, filepath.Join(logs, "controller.log"))
+	if err != nil {
+		return nil, err
+	}
+	if err := publish(ctx, env); err != nil {
+		return nil, errors.Join(err, controller.Stop())
+	}
+	return controller, nil
 }
 
 // readCertificate has the server of the webhooks serve by the certificate in their Secret, as
