@@ -61,7 +61,7 @@ func newSite(t *testing.T, snapshot string) *site {
 			t.Error(err)
 		}
 	})
-	s.OLM, err = classic.Install(t.Context(), s.Cluster, classic.Options{Logs: logs, Progress: t.Output()})
+	s.OLM, err = classic.Install(t.Context(), s.Cluster, classic.Options{Logs: logs, Interval: time.Minute, Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
