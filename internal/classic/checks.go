@@ -393,11 +393,11 @@ func isRefused(e *Examination) []Finding {
 	key := extensionKey(e.extensionName())
 	var found []Finding
 	if refused := e.Prospect.Refused; refused != "" {
-		check := "M3"
+		check, advice := "M3", ""
 		if e.Prospect.Unmet {
-			check = "M4"
+			check, advice = "M4", "; what others bring that move in the same go counts"
 		}
-		found = append(found, finding(check, Blocks, key, "the controller would not choose the installed bundle: %s", refused))
+		found = append(found, finding(check, Blocks, key, "the controller would not choose the installed bundle: %s%s", refused, advice))
 	}
 	for _, text := range e.Prospect.InTheWay {
 		found = append(found, finding("plan", Blocks, key, "%s", text))

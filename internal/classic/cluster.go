@@ -44,6 +44,8 @@ type Cluster struct {
 
 	Extensions []ocv1.ClusterExtension
 	Catalogs   []ocv1.ClusterCatalog
+
+	claimed map[object.Key]struct{} // what operators have
 }
 
 // Object is what is known of an object that may belong to an operator.
@@ -57,12 +59,16 @@ type Object struct {
 // namespace and name of the Subscription.
 func (c *Cluster) Operators() []Operator {
 	objects := c.index()
+	c.claimed = map[object.Key]struct{}{}
 	var found []Operator
 	subscribed := map[types.NamespacedName]struct{}{}
 	for i := range c.Subscriptions {
 		name := nameOf(&c.Subscriptions[i])
 		subscribed[name] = struct{}{}
 		found = append(found, c.operator(name, &c.Subscriptions[i], objects))
+		for _, one := range found[len(found)-1].Content {
+			c.claimed[one.Key] = struct{}{}
+		}
 	}
 	for i := range c.Extensions {
 		from, isMigrated := MigratedFrom(&c.Extensions[i])
@@ -232,6 +238,27 @@ func (o *Operator) collect(objects map[object.Key]Object) []Object {
 	return slices.SortedFunc(maps.Values(found), func(a, b Object) int { return a.Key.Compare(b.Key) })
 }
 
+// Claim adds an object of a bundle to the operator that has it: classic OLM has made it, and
+// nothing that is left says for whom. InstallPlans are, and only the last ones of them are kept. It
+// is false for what somebody else has made, or is of another operator.
+func (c *Cluster) Claim(op *Operator, one Object) bool {
+	if _, isClaimed := c.claimed[one.Key]; isClaimed || !IsMarked(&one.Meta) {
+		return false
+	}
+	for label := range one.Meta.Labels {
+		if strings.HasPrefix(label, prefixComponent) && label != op.ComponentLabel() {
+			return false
+		}
+	}
+	if one.Meta.Labels[labelOwner] != "" && !op.labelled(one.Meta.Labels) || slices.ContainsFunc(one.Meta.OwnerReferences, isManagement) {
+		return false
+	}
+	c.claimed[one.Key] = struct{}{}
+	op.Content = append(op.Content, one)
+	slices.SortFunc(op.Content, func(a, b Object) int { return a.Key.Compare(b.Key) })
+	return true
+}
+
 // Named are the keys of everything that InstallPlans and Operators name, whatever operator it is
 // of and whether or not it is there.
 func (c *Cluster) Named() map[object.Key]struct{} {
@@ -295,7 +322,10 @@ func keysOf(step *operatorsv1alpha1.Step, namespace string) []object.Key {
 		return nil
 	}
 	key := object.Key{GroupKind: schema.GroupKind{Group: step.Resource.Group, Kind: step.Resource.Kind}, Name: step.Resource.Name}
-	if step.Resource.Group == "core" { // both spellings occur
+	switch {
+	case step.Resource.Kind == kindBundleSecret:
+		key.GroupKind = schema.GroupKind{Kind: "Secret"}
+	case step.Resource.Group == "core": // both spellings occur
 		key.Group = ""
 	}
 	inNamespace := key

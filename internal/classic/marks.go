@@ -44,6 +44,9 @@ const (
 	kindClusterRoleBinding = "ClusterRoleBinding"
 	kindMutating           = "MutatingWebhookConfiguration"
 	kindValidating         = "ValidatingWebhookConfiguration"
+	// kindBundleSecret is what InstallPlans call a Secret that comes with a bundle, in whatever
+	// group the bundle has it.
+	kindBundleSecret = "BundleSecret"
 )
 
 var (

@@ -122,6 +122,10 @@ func Relaxed(ext *ocv1.ClusterExtension) *ocv1.ClusterExtension {
 }
 
 // config is what becomes of the OperatorGroup and of the configuration of the Subscription.
+//
+// The roles by which users have rights to the APIs belong to the definitions and stay with these.
+// The extension has them too, but for one by a ServiceAccount that somebody has bounded: it would
+// need all these rights itself.
 func (o *Operator) config() (map[string]any, error) {
 	config := map[string]any{}
 	deployment, err := o.deploymentConfig()
@@ -131,7 +135,7 @@ func (o *Operator) config() (map[string]any, error) {
 	if len(deployment) > 0 {
 		config[bundle.KeyDeploymentConfig] = deployment
 	}
-	if slices.ContainsFunc(o.Content, isAggregated) {
+	if o.ServiceAccount() == "" && slices.ContainsFunc(o.Content, isAggregated) {
 		config[bundle.KeyAggregatedClusterRoles] = true
 	}
 	if o.saysOfItself() {
@@ -233,6 +237,9 @@ func (o *Operator) dropped() []string {
 	spec := o.Subscription.Spec
 	if spec.StartingCSV != "" {
 		lines = append(lines, fmt.Sprintf("startingCSV %q: it was for the first installation", spec.StartingCSV))
+	}
+	if o.ServiceAccount() != "" && slices.ContainsFunc(o.Content, isAggregated) {
+		lines = append(lines, fmt.Sprintf("upkeep of the ClusterRoles by which users have rights to its APIs: they stay as they are; with %s in spec.config.inline the extension keeps them, and its ServiceAccount needs all these rights", bundle.KeyAggregatedClusterRoles))
 	}
 	if o.Group().UpgradeStrategy() == operatorsv1.UpgradeStrategyUnsafeFailForward {
 		lines = append(lines, fmt.Sprintf("upgradeStrategy %s of the OperatorGroup: a failed upgrade goes on by itself as soon as it can", operatorsv1.UpgradeStrategyUnsafeFailForward))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -40,6 +41,10 @@ type Request struct {
 	// AnyWay goes there whether or not an upgrade leads there.
 	Version string
 	AnyWay  bool
+
+	// Assumed are extensions that are taken to be on the cluster besides, with what their status
+	// says to be installed: what they bring is what others require.
+	Assumed []ocv1.ClusterExtension
 
 	// Bundles are read with the credentials of whoever asks.
 	Bundles bundlesource.Reader
@@ -90,6 +95,7 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	issuer := func() (bundle.CertificateProvider, error) { return request.Certificates(mapper) }
 	c.reconciler.Bundles, c.reconciler.Certificates = onceBundles{request.Bundles}, issuer
 	c.reconciler.Charts = request.Bundles.Charts
+	c.reconciler.Neighbours = controller.NewNeighbours(assuming{Reader: c.reconciler.Client, extensions: request.Assumed}, c.reconciler.Catalogs)
 	lookup, err := c.lookup(mapper)
 	if err != nil {
 		return Plan{}, err
@@ -131,6 +137,21 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	}
 	c.addStanding(ctx, &plan)
 	return plan, nil
+}
+
+// assuming reads a cluster on which there are more extensions.
+type assuming struct {
+	client.Reader
+
+	extensions []ocv1.ClusterExtension
+}
+
+func (a assuming) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := a.Reader.List(ctx, list, opts...)
+	if extensions, isOfThem := list.(*ocv1.ClusterExtensionList); isOfThem && err == nil {
+		extensions.Items = append(extensions.Items, a.extensions...)
+	}
+	return err
 }
 
 // addStanding takes what is recorded of the choice, if it is installed or begun: its templates are

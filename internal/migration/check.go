@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
@@ -70,8 +72,12 @@ func (c *Cluster) Check(ctx context.Context, options Options) (Result, error) {
 	}
 	result := Result{Unknown: found.Unknown}
 	moving := map[types.NamespacedName]bool{}
+	assumed := make([]ocv1.ClusterExtension, 0, len(operators))
 	for i := range operators {
 		moving[operators[i].Name] = true
+		if ext, isOne := assumedOf(&operators[i], options.Choice); isOne {
+			assumed = append(assumed, ext)
+		}
 	}
 	offers := offers{cluster: c, catalogs: found.Catalogs, known: map[string][]packageIn{}}
 	for i := range operators {
@@ -79,6 +85,10 @@ func (c *Cluster) Check(ctx context.Context, options Options) (Result, error) {
 			Cluster: &found.Cluster, Operator: &operators[i], Choice: options.Choice,
 			Moves: func(name types.NamespacedName) bool { return moving[name] },
 		}
+		options.Bundle.Assumed = slices.DeleteFunc(slices.Clone(assumed), func(ext ocv1.ClusterExtension) bool {
+			from, _ := classic.MigratedFrom(&ext)
+			return from == operators[i].Name
+		})
 		checked, err := c.check(ctx, exam, &offers, options.Bundle)
 		if err != nil {
 			return Result{}, err
@@ -86,6 +96,22 @@ func (c *Cluster) Check(ctx context.Context, options Options) (Result, error) {
 		result.Operators = append(result.Operators, checked)
 	}
 	return result, nil
+}
+
+// assumedOf is the extension of an operator as it will be installed: what others require may be
+// what it brings.
+func assumedOf(op *classic.Operator, choice classic.Choice) (ocv1.ClusterExtension, bool) {
+	translation, err := op.Translate(choice)
+	if err != nil || op.Extension != nil {
+		return ocv1.ClusterExtension{}, false
+	}
+	identity, err := op.Identity()
+	if err != nil {
+		return ocv1.ClusterExtension{}, false
+	}
+	ext := *translation.Extension
+	ext.Status.Install = &ocv1.ClusterExtensionInstallStatus{Bundle: ocv1.BundleMetadata{Name: identity.Name, Version: identity.Version}}
+	return ext, true
 }
 
 // selected are the operators of the named Subscriptions; all for none.
@@ -130,7 +156,7 @@ func (c *Cluster) check(ctx context.Context, exam classic.Examination, offers *o
 	translation, err := op.Translate(exam.Choice)
 	if err == nil && isOffered {
 		checked.Translation = translation
-		if exam.Prospect, err = c.foresee(ctx, &checked, request); err != nil {
+		if exam.Prospect, err = c.foresee(ctx, exam.Cluster, &checked, request); err != nil {
 			return Checked{}, err
 		}
 	}
@@ -140,7 +166,7 @@ func (c *Cluster) check(ctx context.Context, exam classic.Examination, offers *o
 
 // foresee asks what the controller would do with the extension, and what becomes of the objects
 // then.
-func (c *Cluster) foresee(ctx context.Context, checked *Checked, request inspect.Request) (*classic.Prospect, error) {
+func (c *Cluster) foresee(ctx context.Context, cluster *classic.Cluster, checked *Checked, request inspect.Request) (*classic.Prospect, error) {
 	ext := checked.Translation.Extension.DeepCopy()
 	ext.Spec.Suspend = false // it is about what comes then
 	request.Name, request.File = ext.Name, ext
@@ -149,7 +175,7 @@ func (c *Cluster) foresee(ctx context.Context, checked *Checked, request inspect
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return &classic.Prospect{Refused: err.Error()}, nil
+		return &classic.Prospect{InTheWay: []string{err.Error()}}, nil
 	}
 	checked.Plan = plan
 	prospect := &classic.Prospect{}
@@ -163,14 +189,19 @@ func (c *Cluster) foresee(ctx context.Context, checked *Checked, request inspect
 	if err != nil {
 		return nil, err
 	}
-	checked.sort(facts, prospect)
+	checked.sort(cluster, facts, prospect)
 	return prospect, nil
 }
 
 // sort takes what is foreseen of each object: what belongs to the operator is taken over.
-func (c *Checked) sort(facts preview.Facts, prospect *classic.Prospect) {
+func (c *Checked) sort(cluster *classic.Cluster, facts preview.Facts, prospect *classic.Prospect) {
 	for i := range facts.Trials {
 		c.Rendered = append(c.Rendered, facts.Trials[i].Key)
+	}
+	for i := range facts.Trials {
+		if trial := &facts.Trials[i]; trial.Holder != nil {
+			cluster.Claim(c.Operator, liveObject(trial))
+		}
 	}
 	c.Fates = c.Operator.Fates(c.Rendered)
 	own := map[object.Key]bool{}
@@ -199,4 +230,12 @@ func (c *Checked) sort(facts preview.Facts, prospect *classic.Prospect) {
 	prospect.InTheWay = append(prospect.InTheWay, facts.Obstacles...)
 	prospect.Unknown = facts.Unknown
 	c.Restarted = c.Operator.Restarted(c.Plan.Objects)
+}
+
+// liveObject is the object of a trial as the cluster has it.
+func liveObject(trial *object.Trial) classic.Object {
+	return classic.Object{Key: trial.Key, Meta: metav1.ObjectMeta{
+		Namespace: trial.Live.GetNamespace(), Name: trial.Live.GetName(), UID: trial.Live.GetUID(), ResourceVersion: trial.Live.GetResourceVersion(),
+		Labels: trial.Live.GetLabels(), Annotations: trial.Live.GetAnnotations(), OwnerReferences: trial.Live.GetOwnerReferences(),
+	}}
 }
