@@ -31,7 +31,7 @@ func TestFates(t *testing.T) {
 	c.install("other", "other", "other.v1")
 	made := role(t, testNamespace)
 	c.Roles = []rbacv1.Role{made, role(t, "target", operatorsv1alpha1.CopiedLabelKey, testNamespace, labelOwnerNamespace, "target")}
-	component := map[string]string{labelManaged: "true", componentLabel(testPackage, testNamespace): ""}
+	component := map[string]string{labelManaged: "true", componentOf(testPackage): ""}
 	conditionRole := thing(roleKind, testNamespace, testCSV, map[string]string{labelManaged: "true"})
 	conditionRole.Meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Name: testCSV, UID: c.Conditions[0].UID}}
 	c.Objects = []Object{
@@ -47,7 +47,7 @@ func TestFates(t *testing.T) {
 		thing(bindingKind, "kube-system", "sample-service-auth-reader", map[string]string{labelManaged: "true"}),
 		thing(clusterBinding, "", "sample-service-system:auth-delegator", labels()),
 		thing("ConfigMap", testNamespace, "of-nobody", nil),
-		thing("ConfigMap", testNamespace, "of-another", map[string]string{labelManaged: "true", componentLabel("other", testNamespace): ""}),
+		thing("ConfigMap", testNamespace, "of-another", map[string]string{labelManaged: "true", componentOf("other"): ""}),
 		thing(validating, "", "other.kb.io-x1y2z", map[string]string{labelOwner: "other.v1", labelOwnerNamespace: testNamespace, labelWebhookName: "other.kb.io"}),
 		conditionRole,
 	}
@@ -124,7 +124,7 @@ func TestClaim(t *testing.T) {
 	}{
 		"of classic OLM":      {thing(kind, testNamespace, "one", managed), true},
 		"of nobody":           {thing(kind, testNamespace, "one", nil), false},
-		"of another operator": {thing(kind, testNamespace, "one", map[string]string{labelManaged: "true", componentLabel("other", testNamespace): ""}), false},
+		"of another operator": {thing(kind, testNamespace, "one", map[string]string{labelManaged: "true", componentOf("other"): ""}), false},
 		"of another version":  {thing(kind, testNamespace, "one", map[string]string{labelManaged: "true", labelOwner: "other.v1"}), false},
 		"another one has it":  {thing(kind, testNamespace, "taken", managed), false},
 	} {
@@ -147,7 +147,7 @@ func TestClaim(t *testing.T) {
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	meta := &metav1.ObjectMeta{
-		Labels: labels("app", "sample", "rbac.authorization.k8s.io/aggregate-to-admin", "true", componentLabel(testPackage, testNamespace), ""),
+		Labels: labels("app", "sample", "rbac.authorization.k8s.io/aggregate-to-admin", "true", componentOf(testPackage), ""),
 		Annotations: map[string]string{
 			prefixAlongside + "0123": "team/sample.v1", "own": "1",
 		},

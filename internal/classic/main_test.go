@@ -141,3 +141,8 @@ func role(tb testing.TB, namespace string, more ...string) rbacv1.Role {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("role-" + namespace), Labels: labels(append(more, labelRightsHash, hash)...)}
 	return rbacv1.Role{ObjectMeta: meta, Rules: leaderElection()}
 }
+
+// componentOf is the label of the components of a package.
+func componentOf(pkg string) string {
+	return object.Predecessor{Namespace: testNamespace, Package: pkg}.ComponentLabel()
+}

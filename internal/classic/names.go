@@ -79,15 +79,6 @@ func base62(text []byte) string {
 // componentName is the name of the Operator that a package in a namespace has.
 func componentName(pkg, namespace string) string { return pkg + "." + namespace }
 
-// componentLabel is the label of everything that such an Operator consists of.
-func componentLabel(pkg, namespace string) string {
-	name := componentName(pkg, namespace)
-	if len(name) > maxName {
-		name = strings.TrimRight(name[:maxName], "._-")
-	}
-	return prefixComponent + name
-}
-
 // serviceNames are the names of the Service of a deployment that is called by the API server:
 // classic OLM keeps dots in some places and replaces them in others.
 func serviceNames(deployment string) []string {

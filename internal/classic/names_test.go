@@ -1,7 +1,6 @@
 package classic
 
 import (
-	"strings"
 	"testing"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -56,12 +55,10 @@ func TestNamesOfClassicOLM(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, pair := range map[string][2]string{
-		"role":            {role, "ecr-secret-operator.v0.6-2ChlGSRBTSfiR4iqRj14veftqoSMZp7C4uXdua"},
-		"rules":           {rules, "jFynzryran0Td5CUgJ3rwrkK6ZdYd35f5iILp"},
-		"binding":         {binding, "2Zppev5vrCD8KRiaceC8DqAFy5z3NtytRaF62c"},
-		"cluster role":    {cluster, "ecr-secret-operator.v0.6-2N76pqlChHToKBZPhx3hdqqGw2zh18KT0QfL1L"},
-		"component label": {componentLabel("ecr-secret-operator", namespace), "operators.coreos.com/ecr-secret-operator.migration-e2e-ecr-secret"},
-		"long label":      {componentLabel(strings.Repeat("p", 62), "n"), "operators.coreos.com/" + strings.Repeat("p", 62)},
+		"role":         {role, "ecr-secret-operator.v0.6-2ChlGSRBTSfiR4iqRj14veftqoSMZp7C4uXdua"},
+		"rules":        {rules, "jFynzryran0Td5CUgJ3rwrkK6ZdYd35f5iILp"},
+		"binding":      {binding, "2Zppev5vrCD8KRiaceC8DqAFy5z3NtytRaF62c"},
+		"cluster role": {cluster, "ecr-secret-operator.v0.6-2N76pqlChHToKBZPhx3hdqqGw2zh18KT0QfL1L"},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: got %s, want %s", what, pair[0], pair[1])

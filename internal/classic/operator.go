@@ -56,7 +56,9 @@ func (o *Operator) Package() string {
 }
 
 // ComponentLabel is the label of classic OLM that all components of the operator have.
-func (o *Operator) ComponentLabel() string { return componentLabel(o.Package(), o.Name.Namespace) }
+func (o *Operator) ComponentLabel() string {
+	return object.Predecessor{Namespace: o.Name.Namespace, Package: o.Package()}.ComponentLabel()
+}
 
 func (o *Operator) componentName() string { return componentName(o.Package(), o.Name.Namespace) }
 

@@ -137,7 +137,7 @@ func TestTranslate(t *testing.T) {
 // aggregate adds a role by which users have rights to the API of the operator.
 func (c *Cluster) aggregate() {
 	definition := thing("CustomResourceDefinition.apiextensions.k8s.io", "", "samples.example.com", map[string]string{
-		labelManaged: "true", componentLabel(testPackage, testNamespace): "",
+		labelManaged: "true", componentOf(testPackage): "",
 	})
 	admin := thing("ClusterRole.rbac.authorization.k8s.io", "", "samples.example.com-v1-admin", map[string]string{
 		labelManaged: "true", prefixAggregate + "0123456789abcdef-admin": "true", "rbac.authorization.k8s.io/aggregate-to-admin": "true",

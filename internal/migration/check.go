@@ -41,10 +41,17 @@ type Checked struct {
 	Plan     inspect.Plan
 	Rendered []object.Key
 	// Fates are what would become of the objects that are there, Created those that are not, and
-	// Restarted are Deployments whose pods are replaced.
+	// Restarted are workloads whose pods are replaced.
 	Fates     classic.Fates
 	Created   []object.Key
-	Restarted []object.Key
+	Restarted []preview.Reference
+	// Unmarked are objects among those that are taken over which carry nothing that says whose they
+	// are. The controller takes them over once they have the label of the operator's components,
+	// see [classic.Operator.ComponentLabel].
+	Unmarked []object.Key
+	// Replaced are among those that are taken over, too: they are deleted and created again with
+	// what they hold, as a field of them cannot be changed, and get another UID.
+	Replaced []object.Key
 	// Missing are rights that the ServiceAccount lacks, if there is one. NoAccount says that there
 	// is none.
 	Missing   []string
@@ -213,8 +220,13 @@ func (c *Checked) sort(cluster *classic.Cluster, facts preview.Facts, prospect *
 		switch {
 		case trial.Change == object.Created:
 			c.Created = append(c.Created, trial.Key)
-		case trial.Holder != nil && !own[trial.Key]:
+		case trial.Holder != nil && own[trial.Key]:
+			c.Unmarked = append(c.Unmarked, trial.Key)
+		case trial.Holder != nil:
 			prospect.InTheWay = append(prospect.InTheWay, fmt.Sprintf("%s belongs to %s, and not to the operator", trial.Key, trial.Holder))
+		}
+		if trial.Difference.Replaced {
+			c.Replaced = append(c.Replaced, trial.Key)
 		}
 		if trial.Err != nil {
 			prospect.InTheWay = append(prospect.InTheWay, trial.Key.String()+": "+trial.Err.Error())
@@ -229,7 +241,7 @@ func (c *Checked) sort(cluster *classic.Cluster, facts preview.Facts, prospect *
 	prospect.Missing = c.Missing
 	prospect.InTheWay = append(prospect.InTheWay, facts.Obstacles...)
 	prospect.Unknown = facts.Unknown
-	c.Restarted = c.Operator.Restarted(c.Plan.Objects)
+	c.Restarted = preview.RestartsOf(facts.Trials)
 }
 
 // liveObject is the object of a trial as the cluster has it.

@@ -246,7 +246,7 @@ func (p *Preview) addObjects(facts Facts, diff func(*object.Trial, int) string) 
 		room -= len(shown.Diff)
 		p.Objects = append(p.Objects, shown)
 	}
-	p.Images, p.Restarts = firstOf(imagesOf(trials)), firstOf(restartsOf(trials))
+	p.Images, p.Restarts = firstOf(imagesOf(trials)), firstOf(RestartsOf(trials))
 	if all := p.Counts.all() - p.Counts.Unchanged; all > len(p.Objects) {
 		p.Unknown = append(p.Unknown, fmt.Sprintf("%d more objects are not listed", all-len(p.Objects)))
 	}

@@ -92,8 +92,8 @@ func imagesIn(key object.Key, workload *unstructured.Unstructured) map[string]st
 	return images
 }
 
-// restartsOf are the workloads whose pods would be replaced by others.
-func restartsOf(trials []object.Trial) []Reference {
+// RestartsOf are the workloads whose pods would be replaced by others.
+func RestartsOf(trials []object.Trial) []Reference {
 	var restarts []Reference
 	for i := range trials {
 		if trials[i].Holder == nil && trials[i].Err == nil && isRestart(&trials[i]) {

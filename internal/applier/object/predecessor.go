@@ -52,7 +52,7 @@ func (p Predecessor) Had(live *unstructured.Unstructured) bool {
 		if !strings.HasPrefix(label, labelClassicPrefix) {
 			continue
 		}
-		if label != p.component() {
+		if label != p.ComponentLabel() {
 			return false
 		}
 		isComponent = true
@@ -78,8 +78,8 @@ func isServiceVersion(owner metav1.OwnerReference) bool {
 	return owner.Kind == kindServiceVersion && group == serviceVersionsGroup
 }
 
-// component is the label of all components of the operator.
-func (p Predecessor) component() string {
+// ComponentLabel is the label of all components of the operator.
+func (p Predecessor) ComponentLabel() string {
 	name := p.Package + "." + p.Namespace
 	if len(name) > maxClassicLabelName {
 		name = strings.TrimRight(name[:maxClassicLabelName], "._-")

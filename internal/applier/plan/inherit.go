@@ -57,7 +57,8 @@ func (s *Step) succeed(owner object.Owner) {
 	}
 }
 
-// succeedsSecret says that the live object is a Secret that is taken over, now or once it is left. Classic OLM keeps the certificates
+// succeedsSecret says that the live object is a Secret that is taken over, or will be when the
+// predecessor has left it, which whoever foresees it asks before. Classic OLM keeps the certificates
 // of webhooks in Secrets of a type that the ones of bundles do not have, and a type cannot be changed.
 func (s *Step) succeedsSecret(owner object.Owner) bool {
 	return s.Key.GroupKind == object.SecretKind && s.Live != nil && owner.Predecessor.Had(s.Live)

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/migration"
+	"github.com/clusterextensions/operator-controller/internal/preview"
 )
 
 const checkHelp = `Say which operators of classic OLM can become extensions, what stands against it, and what
@@ -219,10 +220,12 @@ func printOne(to io.Writer, one *migration.Checked, withObjects bool) error {
 	if withObjects {
 		sections = append(sections,
 			cli.Section{Title: "taken over:", Lines: keysIn(one.Fates.Adopted)},
+			cli.Section{Title: "labelled before, as nothing says whose they are:", Lines: texts(one.Unmarked)},
+			cli.Section{Title: "created again with what they hold, as a field cannot be changed:", Lines: texts(one.Replaced)},
 			cli.Section{Title: "created:", Lines: texts(one.Created)},
 			cli.Section{Title: "deleted:", Lines: keysIn(one.Fates.Deleted)},
 			cli.Section{Title: "stays, without the marks of classic OLM:", Lines: keysIn(one.Fates.Stays)},
-			cli.Section{Title: "workloads whose pods restart:", Lines: texts(one.Restarted)},
+			cli.Section{Title: "workloads whose pods restart:", Lines: restarts(one.Restarted)},
 			cli.Section{Title: "rights that the ServiceAccount lacks:", Lines: one.Missing})
 	}
 	sections[0].Title = one.Operator.Name.String() + ":"
@@ -244,6 +247,14 @@ func keysIn(objects []classic.Object) []string {
 	var lines []string
 	for i := range objects {
 		lines = append(lines, objects[i].Key.String())
+	}
+	return lines
+}
+
+func restarts(workloads []preview.Reference) []string {
+	var lines []string
+	for _, one := range workloads {
+		lines = append(lines, one.String())
 	}
 	return lines
 }
