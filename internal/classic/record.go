@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +62,9 @@ type Record struct {
 	Stays   []Ref `json:"stays,omitempty"`
 	Adopted []Ref `json:"adopted,omitempty"`
 	Created []Ref `json:"created,omitempty"`
+	// Unmarked is what of Adopted has nothing that says whose it is, and gets Label before it is taken over.
+	Unmarked []Ref  `json:"unmarked,omitempty"`
+	Label    string `json:"label,omitempty"`
 }
 
 // Ref is an object. UID is empty for one that there is not yet.
@@ -93,9 +97,9 @@ func refTo(key object.Key) Ref {
 // lastApplied is where kubectl keeps a whole object once more.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Record is that of a move of the operator, of whose objects becomes what is said, and for which the extension
-// creates others.
-func (o *Operator) Record(invocation string, mode Mode, fates Fates, created []object.Key) (Record, error) {
+// Record is that of a move of the operator, of whose objects becomes what is said. The extension creates
+// others, and is to be told of those that are unmarked.
+func (o *Operator) Record(invocation string, mode Mode, fates Fates, created, unmarked []object.Key) (Record, error) {
 	if o.Subscription == nil || o.CSV == nil {
 		return Record{}, errors.New("nothing is installed that could move")
 	}
@@ -121,6 +125,9 @@ func (o *Operator) Record(invocation string, mode Mode, fates Fates, created []o
 	}
 	for _, one := range fates.Adopted {
 		record.Adopted = append(record.Adopted, RefOf(one))
+		if slices.Contains(unmarked, one.Key) {
+			record.Unmarked, record.Label = append(record.Unmarked, RefOf(one)), o.ComponentLabel()
+		}
 	}
 	for _, key := range created {
 		record.Created = append(record.Created, refTo(key))
@@ -142,7 +149,7 @@ func (r Record) Text() (string, error) {
 
 // Finished is the record of a move that has ended.
 func (r Record) Finished() Record {
-	r.Done, r.Deleted, r.Stays, r.Adopted = true, nil, nil, nil
+	r.Done, r.Deleted, r.Stays, r.Adopted, r.Unmarked = true, nil, nil, nil, nil
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 )
 
@@ -105,6 +106,29 @@ func (m move) clean(ctx context.Context) error {
 		}
 	}
 	return m.deleteLeftovers(ctx, isComponent)
+}
+
+// label says of what nothing says whose it is that it is a component of the operator: the extension takes
+// over nothing else.
+func (m move) label(ctx context.Context) error {
+	for _, ref := range m.record.Unmarked {
+		resource, err := m.resourceOf(ref)
+		if err != nil {
+			return err
+		}
+		live, err := m.own(ctx, resource, ref)
+		if err != nil {
+			return err
+		}
+		if live == nil || live.GetLabels()[ocv1.OwnerNameLabel] == m.ext.Name {
+			continue // it is taken over already
+		}
+		m.say("labelling %s as a component", ref.Key())
+		if err := m.patch(ctx, resource, ref, map[string]any{"metadata": map[string]any{"labels": map[string]any{m.record.Label: ""}}}); err != nil {
+			return fmt.Errorf("labelling %s: %w", ref.Key(), err)
+		}
+	}
+	return nil
 }
 
 // unlabel takes labels off an object that was found before, and with all marks the annotations that go with

@@ -63,7 +63,7 @@ func (c *Cluster) Move(ctx context.Context, operators []Checked, run Run) error 
 // the move is about.
 func (c *Cluster) begin(ctx context.Context, checked *Checked, run Run) (name string, err error) {
 	ext := checked.Translation.Extension.DeepCopy()
-	record, err := checked.Operator.Record(rand.Text(), run.Mode, checked.Fates, checked.Created)
+	record, err := checked.Operator.Record(rand.Text(), run.Mode, checked.Fates, checked.Created, checked.Unmarked)
 	if err != nil {
 		return "", err
 	}
@@ -167,6 +167,9 @@ var extensions = ocv1.GroupVersion.WithResource("clusterextensions")
 // and what calls its webhooks until something else does.
 func (m move) complete(ctx context.Context) error {
 	if err := m.ensureAccount(ctx); err != nil {
+		return err
+	}
+	if err := m.label(ctx); err != nil {
 		return err
 	}
 	if err := m.letGo(ctx); err != nil {
