@@ -28,10 +28,15 @@ const (
 	SeveralNamespaces = "several-namespaces"
 	// Webhooks has all three kinds of webhook.
 	Webhooks = "webhooks"
-	// Dependent requires [Dependency], which classic OLM has subscribed to.
+	// Dependent requires [Dependency], which classic OLM has subscribed to in the same
+	// namespace.
 	Dependent  = "dependent"
 	Dependency = "dependency"
 )
+
+// DependencySubscription is the name that classic OLM has given its Subscription to
+// [Dependency].
+const DependencySubscription = Dependency + "-" + Channel + "-" + SampleCatalog + "-" + Namespace
 
 const (
 	// SampleCatalog is the CatalogSource of the samples.
@@ -81,7 +86,8 @@ func sample(variant operator.Variant, version string) (fstest.MapFS, error) {
 }
 
 // InstallSamples has classic OLM, which must run, install the samples, and waits, as long as
-// the context lasts, until all of them are there as they will stay.
+// the context lasts, until all of them are there as they will stay. Copies of CSVs in other
+// namespaces may still be to come.
 func (o *OLM) InstallSamples(ctx context.Context) error {
 	catalog, err := NewSampleCatalog(ctx)
 	if err != nil {
@@ -105,8 +111,15 @@ func (o *OLM) InstallSamples(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	for _, name := range []string{Everywhere, OwnNamespace, SeveralNamespaces, Webhooks, Dependent} {
-		if _, err := o.AwaitSucceeded(ctx, client.ObjectKey{Namespace: name, Name: name}); err != nil {
+	for _, of := range []client.ObjectKey{
+		{Namespace: Everywhere, Name: Everywhere},
+		{Namespace: OwnNamespace, Name: OwnNamespace},
+		{Namespace: SeveralNamespaces, Name: SeveralNamespaces},
+		{Namespace: Webhooks, Name: Webhooks},
+		{Namespace: Dependent, Name: Dependent},
+		{Namespace: Dependent, Name: DependencySubscription},
+	} {
+		if _, err := o.AwaitSucceeded(ctx, of); err != nil {
 			return err
 		}
 	}
