@@ -118,9 +118,18 @@ func (c *Cluster) Cleanup(ctx context.Context, names []string, run Run) error {
 			return errors.Join(append(errs, err)...)
 		}
 	}
+	// All are handed over before any is waited for: one may require what another one brings.
+	var handed []move
 	for _, m := range moves {
-		if err := m.complete(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("ClusterExtension %q: %w; `kubectl extension migrate cleanup %s` goes on from there, and `kubectl extension migrate rollback %s` takes it back", m.ext.Name, err, m.ext.Name, m.ext.Name))
+		if err := m.handOver(ctx); err != nil {
+			errs = append(errs, m.stopped(err))
+			continue
+		}
+		handed = append(handed, m)
+	}
+	for _, m := range handed {
+		if err := m.settle(ctx); err != nil {
+			errs = append(errs, m.stopped(err))
 		}
 	}
 	return errors.Join(append(errs, c.loud(ctx, run))...)
@@ -163,9 +172,13 @@ func (c *Cluster) extension(ctx context.Context, name string) (*ocv1.ClusterExte
 
 var extensions = ocv1.GroupVersion.WithResource("clusterextensions")
 
-// complete takes a move to its end. The old rights of the operator stay until the new ones are there,
-// and what calls its webhooks until something else does.
-func (m move) complete(ctx context.Context) error {
+// stopped says what to do about a move that has not come to its end.
+func (m move) stopped(err error) error {
+	return fmt.Errorf("ClusterExtension %q: %w; `kubectl extension migrate cleanup %s` goes on from there, and `kubectl extension migrate rollback %s` takes it back", m.ext.Name, err, m.ext.Name, m.ext.Name)
+}
+
+// handOver has classic OLM let go of the operator, and the extension take it over.
+func (m move) handOver(ctx context.Context) error {
 	if err := m.ensureAccount(ctx); err != nil {
 		return err
 	}
@@ -175,12 +188,16 @@ func (m move) complete(ctx context.Context) error {
 	if err := m.letGo(ctx); err != nil {
 		return err
 	}
-	if m.ext.Spec.Suspend {
-		m.say("ClusterExtension %q takes over what classic OLM has left", m.ext.Name)
-		if err := m.patchExtension(ctx, map[string]any{"spec": map[string]any{"suspend": nil}}); err != nil {
-			return err
-		}
+	if !m.ext.Spec.Suspend {
+		return nil
 	}
+	m.say("ClusterExtension %q takes over what classic OLM has left", m.ext.Name)
+	return m.patchExtension(ctx, map[string]any{"spec": map[string]any{"suspend": nil}})
+}
+
+// settle takes a move to its end. The old rights of the operator stay until the new ones are there, and so does
+// what calls its webhooks.
+func (m move) settle(ctx context.Context) error {
 	// While there are two configurations, webhooks that change objects are asked twice.
 	if err := m.await(ctx, "to be installed", m.isInstalled); err != nil {
 		return err
