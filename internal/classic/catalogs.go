@@ -74,7 +74,7 @@ func (c *Cluster) CatalogMoves() []CatalogMove {
 		}
 		move := planned.move(source, name)
 		move.IsUsed = slices.ContainsFunc(c.Subscriptions, func(one operatorsv1alpha1.Subscription) bool {
-			return one.Spec != nil && one.Spec.CatalogSource == source.Name && one.Spec.CatalogSourceNamespace == source.Namespace
+			return refersTo(&one, source)
 		})
 		moves = append(moves, move)
 	}
@@ -190,8 +190,11 @@ func notesOn(source *operatorsv1alpha1.CatalogSource) []string {
 		field string
 		isSet bool
 	}{
-		{"displayName", spec.DisplayName != ""}, {"publisher", spec.Publisher != ""}, {"description", spec.Description != ""},
-		{"icon", spec.Icon.Data != ""}, {"grpcPodConfig", spec.GrpcPodConfig != nil},
+		{"displayName", spec.DisplayName != ""},
+		{"publisher", spec.Publisher != ""},
+		{"description", spec.Description != ""},
+		{"icon", spec.Icon.Data != ""},
+		{"grpcPodConfig", spec.GrpcPodConfig != nil},
 	} {
 		if one.isSet {
 			dropped = append(dropped, "spec."+one.field)

@@ -92,7 +92,11 @@ func (c *Cluster) dependents(op *Operator) []types.NamespacedName {
 func (o *Operator) isRequiredBy(csv *operatorsv1alpha1.ClusterServiceVersion) bool {
 	dependent := Operator{CSV: csv}
 	for _, one := range dependent.properties() {
-		var of struct{ PackageName, Group, Kind string }
+		var of struct {
+			PackageName string `json:"packageName"`
+			Group       string `json:"group"`
+			Kind        string `json:"kind"`
+		}
 		if json.Unmarshal(one.Value, &of) != nil {
 			continue
 		}
@@ -158,20 +162,13 @@ func watches(e *Examination) []Finding {
 		return one(finding("M6", Blocks, op.groupKey(), "it selects namespaces by labels, and an extension names those to watch: set spec.targetNamespaces to %s and remove the selector", excerpt.Of(group.Status.Namespaces, maxNames)))
 	}
 	watched := op.Watched()
-	mode := operatorsv1alpha1.InstallModeTypeMultiNamespace
 	switch {
 	case len(group.Status.Namespaces) == 0:
 		return one(finding("M6", Blocks, op.groupKey(), "classic OLM has not said which namespaces it targets: wait for status.namespaces"))
 	case len(watched) > bundle.MaxWatchNamespaces:
 		return one(finding("M6", Blocks, op.groupKey(), "it targets %d namespaces, and an extension can watch %d, or all", len(watched), bundle.MaxWatchNamespaces))
-	case len(watched) == 0:
-		mode = operatorsv1alpha1.InstallModeTypeAllNamespaces
-	case len(watched) == 1 && op.supports(operatorsv1alpha1.InstallModeTypeMultiNamespace):
-	case len(watched) == 1 && watched[0] == op.Name.Namespace:
-		mode = operatorsv1alpha1.InstallModeTypeOwnNamespace
-	case len(watched) == 1:
-		mode = operatorsv1alpha1.InstallModeTypeSingleNamespace
 	}
+	mode := op.installMode()
 	if !op.supports(mode) {
 		return one(finding("M6", Blocks, op.groupKey(), "its namespaces take the install mode %s, which the bundle does not support: change the OperatorGroup", mode))
 	}
@@ -179,6 +176,20 @@ func watches(e *Examination) []Finding {
 		return nil
 	}
 	return one(finding("M6", Note, op.groupKey(), "the extension watches the same namespaces: %s", excerpt.Of(watched, maxNames)))
+}
+
+// installMode is the one that a bundle has to support for the namespaces that the operator watches.
+func (o *Operator) installMode() operatorsv1alpha1.InstallModeType {
+	watched := o.Watched()
+	switch {
+	case len(watched) == 0:
+		return operatorsv1alpha1.InstallModeTypeAllNamespaces
+	case len(watched) > 1 || o.supports(operatorsv1alpha1.InstallModeTypeMultiNamespace):
+		return operatorsv1alpha1.InstallModeTypeMultiNamespace
+	case watched[0] == o.Name.Namespace:
+		return operatorsv1alpha1.InstallModeTypeOwnNamespace
+	}
+	return operatorsv1alpha1.InstallModeTypeSingleNamespace
 }
 
 // impersonates is M7: the ServiceAccount of the OperatorGroup is that of the extension.
@@ -273,8 +284,8 @@ func selects(e *Examination) []Finding {
 	return one(finding("M13", Note, op.subscriptionKey(), "spec.config.selector is dropped: classic OLM has never honoured it"))
 }
 
-// maxAnnotations is what the API server takes in all annotations of an object, in bytes.
-const maxAnnotations = 256 << 10
+// annotationBytes are what the API server takes in all annotations of an object, in bytes.
+const annotationBytes = 256 << 10
 
 // annotates is M14: pods of classic OLM have all annotations of the ClusterServiceVersion.
 func annotates(e *Examination) []Finding {
@@ -286,7 +297,7 @@ func annotates(e *Examination) []Finding {
 	for name, value := range op.CSV.Annotations {
 		size += len(name) + len(value)
 	}
-	if size <= maxAnnotations {
+	if size <= annotationBytes {
 		return nil
 	}
 	return one(finding("M14", Note, op.csvKey(), "its annotations have %d bytes, more than an object can: the pods of the extension go without those that are for catalogs", size))

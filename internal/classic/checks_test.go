@@ -161,7 +161,7 @@ func TestChecks(t *testing.T) {
 			want: []string{"M13 note"},
 		},
 		"M14: annotations that pods cannot have": {
-			change: func(a *asked) { a.csv().Annotations["alm-examples"] = strings.Repeat("x", maxAnnotations) }, want: []string{"M14 note"},
+			change: func(a *asked) { a.csv().Annotations["alm-examples"] = strings.Repeat("x", annotationBytes) }, want: []string{"M14 note"},
 		},
 		"M15: nobody is named": {
 			change: func(a *asked) { a.exam.Prospect = &Prospect{NoAccount: true} }, want: []string{"M15 needs attention"}, texts: []string{"sample-installer"},

@@ -117,57 +117,53 @@ func objectOf(kind schema.GroupVersionKind, meta *metav1.ObjectMeta) Object {
 // operator puts together what belongs to a Subscription.
 func (c *Cluster) operator(name types.NamespacedName, subscription *operatorsv1alpha1.Subscription, objects map[object.Key]Object) Operator {
 	op := Operator{Name: name, Subscription: subscription}
-	csvName := subscription.Status.InstalledCSV
-	for i := range c.CSVs {
-		if csv := &c.CSVs[i]; csvName != "" && nameOf(csv) == (types.NamespacedName{Namespace: name.Namespace, Name: csvName}) {
-			op.CSV = csv
-		}
-	}
-	for i := range c.Groups {
-		if c.Groups[i].Namespace == name.Namespace {
-			op.Groups = append(op.Groups, &c.Groups[i])
-		}
-	}
-	for i := range c.Conditions {
-		if nameOf(&c.Conditions[i]) == (types.NamespacedName{Namespace: name.Namespace, Name: csvName}) {
-			op.Condition = &c.Conditions[i]
-		}
-	}
-	for i := range c.Components {
-		if c.Components[i].Name == op.componentName() {
-			op.Component = &c.Components[i]
-		}
-	}
-	for i := range c.Sources {
-		source := &c.Sources[i]
-		if spec := subscription.Spec; spec != nil && source.Name == spec.CatalogSource && source.Namespace == spec.CatalogSourceNamespace {
-			op.Source = source
-		}
-	}
-	for i := range c.Extensions {
-		if from, isMigrated := MigratedFrom(&c.Extensions[i]); isMigrated && from == name {
-			op.Extension = &c.Extensions[i]
-		}
-	}
-	for i := range c.Plans {
-		if c.Plans[i].Namespace == name.Namespace {
-			op.allPlans = append(op.allPlans, &c.Plans[i])
-		}
-	}
+	csv := types.NamespacedName{Namespace: name.Namespace, Name: subscription.Status.InstalledCSV}
+	op.CSV = first(c.CSVs, func(one *operatorsv1alpha1.ClusterServiceVersion) bool { return nameOf(one) == csv })
+	op.Condition = first(c.Conditions, func(one *operatorsv2.OperatorCondition) bool { return nameOf(one) == csv })
+	op.Component = first(c.Components, func(one *operatorsv1.Operator) bool { return one.Name == op.componentName() })
+	op.Source = first(c.Sources, func(one *operatorsv1alpha1.CatalogSource) bool { return refersTo(subscription, one) })
+	op.Extension = first(c.Extensions, func(one *ocv1.ClusterExtension) bool {
+		from, isMigrated := MigratedFrom(one)
+		return isMigrated && from == name
+	})
+	op.Groups = all(c.Groups, func(one *operatorsv1.OperatorGroup) bool { return one.Namespace == name.Namespace })
+	op.allPlans = all(c.Plans, func(one *operatorsv1alpha1.InstallPlan) bool { return one.Namespace == name.Namespace })
 	op.Plans = c.plansOf(&op)
 	for _, one := range c.Copies {
-		if op.CSV != nil && one.Key.Name == csvName && one.Meta.Labels[operatorsv1alpha1.CopiedLabelKey] == name.Namespace {
+		if op.CSV != nil && one.Key.Name == csv.Name && one.Meta.Labels[operatorsv1alpha1.CopiedLabelKey] == name.Namespace {
 			op.Copies = append(op.Copies, one)
 		}
 	}
 	op.Content = op.collect(objects)
-	for i := range c.Deployments {
-		deployment := &c.Deployments[i]
-		if slices.ContainsFunc(op.Content, func(one Object) bool { return one.Meta.UID == deployment.UID }) {
-			op.Deployments = append(op.Deployments, deployment)
+	op.Deployments = all(c.Deployments, func(deployment *appsv1.Deployment) bool {
+		return slices.ContainsFunc(op.Content, func(one Object) bool { return one.Meta.UID == deployment.UID })
+	})
+	return op
+}
+
+// all are the items of a list that are as they should be; nil for none.
+func all[T any](list []T, is func(*T) bool) []*T {
+	var found []*T
+	for i := range list {
+		if is(&list[i]) {
+			found = append(found, &list[i])
 		}
 	}
-	return op
+	return found
+}
+
+// first is the first item of a list that is as it should be; nil if none is.
+func first[T any](list []T, is func(*T) bool) *T {
+	if found := all(list, is); len(found) > 0 {
+		return found[0]
+	}
+	return nil
+}
+
+// refersTo says that a Subscription chooses from a CatalogSource.
+func refersTo(subscription *operatorsv1alpha1.Subscription, source *operatorsv1alpha1.CatalogSource) bool {
+	spec := subscription.Spec
+	return spec != nil && spec.CatalogSource == source.Name && spec.CatalogSourceNamespace == source.Namespace
 }
 
 // plansOf are the InstallPlans that are about nothing but this operator and what is not installed

@@ -8,7 +8,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -59,22 +58,21 @@ func (o *Operator) Fates(rendered []object.Key) Fates {
 // management are the objects by which classic OLM manages the operator. OperatorGroups are not
 // among them: others in the namespace may need theirs.
 func (o *Operator) management() []Object {
-	add := func(kind schema.GroupVersionKind, meta *metav1.ObjectMeta) Object { return objectOf(kind, meta) }
 	var found []Object
 	if o.Subscription != nil {
-		found = append(found, add(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind), &o.Subscription.ObjectMeta))
+		found = append(found, objectOf(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind), &o.Subscription.ObjectMeta))
 	}
 	if o.CSV != nil {
-		found = append(found, add(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind), &o.CSV.ObjectMeta))
+		found = append(found, objectOf(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.ClusterServiceVersionKind), &o.CSV.ObjectMeta))
 	}
 	for _, plan := range o.Plans {
-		found = append(found, add(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind), &plan.ObjectMeta))
+		found = append(found, objectOf(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind), &plan.ObjectMeta))
 	}
 	if o.Condition != nil {
-		found = append(found, add(conditionKind.WithVersion("v2"), &o.Condition.ObjectMeta))
+		found = append(found, objectOf(conditionKind.WithVersion("v2"), &o.Condition.ObjectMeta))
 	}
 	if o.Component != nil {
-		found = append(found, add(operatorsv1.SchemeGroupVersion.WithKind("Operator"), &o.Component.ObjectMeta))
+		found = append(found, objectOf(operatorsv1.SchemeGroupVersion.WithKind("Operator"), &o.Component.ObjectMeta))
 	}
 	return append(found, o.Copies...)
 }

@@ -93,9 +93,7 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 		return Plan{}, fmt.Errorf("setting up a client: %w", err)
 	}
 	issuer := func() (bundle.CertificateProvider, error) { return request.Certificates(mapper) }
-	c.reconciler.Bundles, c.reconciler.Certificates = onceBundles{request.Bundles}, issuer
-	c.reconciler.Charts = request.Bundles.Charts
-	c.reconciler.Neighbours = controller.NewNeighbours(assuming{Reader: c.reconciler.Client, extensions: request.Assumed}, c.reconciler.Catalogs)
+	c.prepare(request, issuer)
 	lookup, err := c.lookup(mapper)
 	if err != nil {
 		return Plan{}, err
@@ -137,6 +135,13 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	}
 	c.addStanding(ctx, &plan)
 	return plan, nil
+}
+
+// prepare has the reconciler take what a request has.
+func (c *Cluster) prepare(request Request, issuer func() (bundle.CertificateProvider, error)) {
+	c.reconciler.Bundles, c.reconciler.Certificates = onceBundles{request.Bundles}, issuer
+	c.reconciler.Charts = request.Bundles.Charts
+	c.reconciler.Neighbours = controller.NewNeighbours(assuming{Reader: c.reconciler.Client, extensions: request.Assumed}, c.reconciler.Catalogs)
 }
 
 // assuming reads a cluster on which there are more extensions.

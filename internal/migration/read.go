@@ -40,7 +40,10 @@ var ErrNoClassic = errors.New("there is no classic OLM on the cluster: it serves
 // contentKinds are those of which an operator mostly consists. Others are read where something
 // of classic OLM names them.
 var contentKinds = []schema.GroupKind{
-	{Kind: "ConfigMap"}, {Kind: "Secret"}, {Kind: "Service"}, {Kind: "ServiceAccount"},
+	{Kind: "ConfigMap"},
+	{Kind: "Secret"},
+	{Kind: "Service"},
+	{Kind: "ServiceAccount"},
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
 	{Group: "apiregistration.k8s.io", Kind: "APIService"},
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
@@ -53,8 +56,10 @@ var contentKinds = []schema.GroupKind{
 // wholeKinds are read by other means than the metadata of their objects.
 var wholeKinds = []schema.GroupKind{
 	{Group: appsv1.GroupName, Kind: "Deployment"},
-	{Group: rbacv1.GroupName, Kind: "Role"}, {Group: rbacv1.GroupName, Kind: "RoleBinding"},
-	{Group: rbacv1.GroupName, Kind: "ClusterRole"}, {Group: rbacv1.GroupName, Kind: "ClusterRoleBinding"},
+	{Group: rbacv1.GroupName, Kind: "Role"},
+	{Group: rbacv1.GroupName, Kind: "RoleBinding"},
+	{Group: rbacv1.GroupName, Kind: "ClusterRole"},
+	{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding"},
 }
 
 // Found is what was read of a cluster, with what could not be, a line each.

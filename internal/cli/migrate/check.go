@@ -148,7 +148,7 @@ func (o *check) run(command *cobra.Command, args []string) error {
 		fmt.Fprintln(command.ErrOrStderr(), "there are no Subscriptions")
 		return nil
 	}
-	if err := print(command.OutOrStdout(), result, len(names) > 0); err != nil {
+	if err := printResult(command.OutOrStdout(), result, len(names) > 0); err != nil {
 		return err
 	}
 	return verdict(result)
@@ -168,9 +168,9 @@ func verdict(result migration.Result) error {
 	return fmt.Errorf("%s of %d cannot be moved", cli.Counted(blocked, "operator"), len(result.Operators))
 }
 
-// print prints a table, the findings of each operator and, for those that are named, what
+// printResult prints a table, the findings of each operator and, for those that are named, what
 // becomes of each object.
-func print(to io.Writer, result migration.Result, withObjects bool) error {
+func printResult(to io.Writer, result migration.Result, withObjects bool) error {
 	const gap = 3
 	table := tabwriter.NewWriter(to, 0, 0, gap, ' ', 0)
 	fmt.Fprintln(table, "SUBSCRIPTION\tPACKAGE\tVERSION\tSTATE\tEXTENSION\tADOPTED\tCREATED\tDELETED\tRESTARTED")
