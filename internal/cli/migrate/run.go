@@ -149,7 +149,7 @@ func (o *run) run(command *cobra.Command, args []string) error {
 		fmt.Fprintln(command.ErrOrStderr(), "there are no Subscriptions")
 		return nil
 	}
-	if err := print(command.OutOrStdout(), result, true); err != nil {
+	if err := printResult(command.OutOrStdout(), result, true); err != nil {
 		return err
 	}
 	left := verdict(result)
