@@ -455,6 +455,9 @@ func (c *controls) check(b *Bundle, namespace string) {
 	runs := map[run]bool{}
 	for _, one := range c.hooks {
 		key, object := keyOf(one.Object), one.Object.Object
+		if reasons := (&validator{bundle: b}).invalidName(key); len(reasons) > 0 {
+			c.refuse(object, fmt.Errorf("its name is invalid: %s", strings.Join(reasons, ", ")))
+		}
 		if content[key] {
 			c.refuse(object, errors.New("it is a hook, and an object of the chart as well"))
 		}

@@ -417,6 +417,11 @@ func TestRefusedCharts(t *testing.T) {
 			},
 			as: new(*bundle.UnsupportedError), want: `"ConfigMap" "app": it is a hook, and an object of the chart as well`,
 		},
+		"a hook with a name that no object can have": {
+			reason: "the API server refuses it when it runs, which may be at the deletion; and terminals do what such a name says",
+			files:  map[string]string{"templates/hook.yaml": aConfigMap(`name: "\e[2J", annotations: {helm.sh/hook: test}`)},
+			as:     new(*bundle.UnsupportedError), want: `"ConfigMap" "\x1b[2J": its name is invalid: `,
+		},
 		"an API service as a hook": {
 			reason: "whose APIs those of content are is checked before they are registered",
 			files: map[string]string{"templates/api.yaml": "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\n" +

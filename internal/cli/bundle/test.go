@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 )
@@ -89,7 +90,7 @@ func (o *test) runAll(command *cobra.Command, tests *inspect.ChartTests) error {
 	var ended []inspect.ChartTest
 	results := make([]testResult, 0, len(tests.Due))
 	for _, due := range tests.Due {
-		fmt.Fprintf(command.ErrOrStderr(), "%s runs\n", due.Object.GetName())
+		tell(command, due.Object.GetName()+" runs")
 		one, err := tests.Run(ctx, due, o.timeout)
 		if err != nil {
 			return interruptedAt(one, err)
@@ -97,7 +98,7 @@ func (o *test) runAll(command *cobra.Command, tests *inspect.ChartTests) error {
 		result := resultOf(one)
 		if o.logs {
 			if result.Logs, err = tests.Logs(ctx, one); err != nil { // which fails no test
-				fmt.Fprintln(command.ErrOrStderr(), err)
+				tell(command, err.Error())
 			}
 		}
 		if o.output.String() == cli.Text {
@@ -108,7 +109,7 @@ func (o *test) runAll(command *cobra.Command, tests *inspect.ChartTests) error {
 		ended, results = append(ended, one), append(results, result)
 	}
 	if err := tests.Clean(ctx, ended); err != nil {
-		fmt.Fprintln(command.ErrOrStderr(), err)
+		tell(command, err.Error())
 	}
 	if o.output.String() != cli.Text {
 		if err := cli.Print(command.OutOrStdout(), o.output, results); err != nil {
@@ -116,6 +117,11 @@ func (o *test) runAll(command *cobra.Command, tests *inspect.ChartTests) error {
 		}
 	}
 	return failureOf(results)
+}
+
+// tell is for people, and for what strangers have named.
+func tell(command *cobra.Command, text string) {
+	fmt.Fprintln(command.ErrOrStderr(), excerpt.Printable(text, "\n"))
 }
 
 // What became of tests.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -60,6 +61,13 @@ func TestFailureOfTests(t *testing.T) {
 func TestTestsAreTold(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
+	command := &cobra.Command{}
+	command.SetErr(&text)
+	tell(command, "\x1b[2J runs")
+	if want := "\uFFFD[2J runs\n"; text.String() != want {
+		t.Errorf("got %q, want %q", text.String(), want)
+	}
+	text.Reset()
 	result := testResult{Name: "t", Result: testFailed, Message: "\x1b[2Jgone", Logs: []inspect.ContainerLog{{Pod: "p", Container: "c", Text: "one\ntwo\n\n"}}}
 	if err := result.print(&text); err != nil {
 		t.Fatal(err)
