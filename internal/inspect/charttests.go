@@ -113,13 +113,17 @@ var testKinds = []schema.GroupKind{
 	{Kind: "Pod"}, {Group: "batch", Kind: "Job"}, {Kind: "ConfigMap"}, {Kind: "Secret"}, {Kind: "Service"}, {Kind: "ServiceAccount"},
 }
 
-// checkTests fails if there is a test of another kind, or in a namespace of others, naming all of them.
+// checkTests fails if there is a test of another kind, in a namespace of others, or with pods that have
+// something of their node, naming all of them.
 func checkTests(due []hook.Hook, owner object.Owner) error {
 	var refused []string
 	for _, one := range due {
 		key := object.KeyOf(one.Object)
-		if !slices.Contains(testKinds, key.GroupKind) || key.Namespace != "" && key.Namespace != owner.Namespace {
+		switch access := nodeAccess(one.Object); {
+		case !slices.Contains(testKinds, key.GroupKind), key.Namespace != "" && key.Namespace != owner.Namespace:
 			refused = append(refused, key.String())
+		case access != "":
+			refused = append(refused, fmt.Sprintf("%s, which has %s", key, access))
 		}
 	}
 	if len(refused) == 0 {

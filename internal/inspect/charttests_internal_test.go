@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -384,6 +385,40 @@ func TestTestsWithRightsOfOthers(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+	for spec, access := range map[string]string{
+		`{"containers": [{"name": "c", "securityContext": {"privileged": false, "capabilities": {"drop": ["ALL"]}}}], "volumes": [{"emptyDir": {}}]}`: "",
+		`{"hostNetwork": true}`: "namespaces of its node",
+		`{"hostPID": true}`:     "namespaces of its node",
+		`{"hostIPC": true}`:     "namespaces of its node",
+		`{"volumes": [{"name": "etc", "hostPath": {"path": "/etc"}}]}`:                                     "files of its node",
+		`{"containers": [{"name": "c", "securityContext": {"privileged": true}}]}`:                         "privileges on its node",
+		`{"initContainers": [{"name": "c", "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}}]}`: "privileges on its node",
+		`{"containers": [{"name": "c", "securityContext": {"procMount": "Unmasked"}}]}`:                    "privileges on its node",
+		`{"securityContext": {"windowsOptions": {"hostProcess": true}}}`:                                   "privileges on its node",
+		`{"containers": [{"name": "c", "securityContext": {"windowsOptions": {"hostProcess": true}}}]}`:    "privileges on its node",
+		`{"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 80}]}]}`:                 "ports of its node",
+		`{"containers": {"name": "c"}}`: "a pod that cannot be read",
+	} {
+		var pod map[string]any
+		if err := json.Unmarshal([]byte(spec), &pod); err != nil {
+			t.Fatal(err)
+		}
+		alone, inJob := of("v1", "Pod", "ns", "a"), of("batch/v1", "Job", "ns", "a")
+		alone.Object.Object["spec"] = pod
+		inJob.Object.Object["spec"] = map[string]any{"template": map[string]any{"spec": pod}}
+		for _, one := range []hook.Hook{alone, inJob} {
+			want, got := "", ""
+			if access != "" {
+				want = fmt.Sprintf(`no test is run, as these would be created with your rights: %s "a" in namespace "ns", which has %s`, one.Object.GetKind(), access) + end
+			}
+			if err := checkTests([]hook.Hook{one}, testOwner); err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("%s\ngot  %s\nwant %s", spec, got, want)
+			}
+		}
 	}
 	var many []hook.Hook
 	for i := range 100 {

@@ -22,8 +22,8 @@ in Helm's order. The controller never runs them.
 
 They are created with your own rights, as objects of the extension, and go with it when it is deleted. So
 tests can have a Pod, a Job, a ConfigMap, a Secret, a Service and a ServiceAccount in the namespace of the
-extension; where there is anything else, none is run. Pods run as the ServiceAccount that they name.
-What is there of an earlier run is deleted first, unless the delete policies of the test leave out
+extension; where there is anything else, none is run. Pods run as the ServiceAccount that they name, and
+can have nothing of their node. What is there of an earlier run is deleted first, unless the delete policies of the test leave out
 before-hook-creation, and only if it belongs to the extension. When all have ended, what hook-succeeded and
 hook-failed say is deleted. Whoever interrupts the command leaves the test that runs.
 
