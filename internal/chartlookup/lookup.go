@@ -4,6 +4,7 @@
 package chartlookup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,25 @@ func ClientFor(config *rest.Config, through *http.Client) (rest.Interface, error
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/", &schema.GroupVersion{}
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion() // for errors
-	return rest.RESTClientForConfigAndClient(config, through)
+	within := *through
+	within.Transport = bounded{next: cmp.Or(through.Transport, http.DefaultTransport)}
+	return rest.RESTClientForConfigAndClient(config, &within)
+}
+
+// bounded reads one byte more of each answer than there may be. Of errors it may be less than all: the
+// server of an API can be that of a stranger.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(response.Body, bundle.MaxLookupBytes+1), response.Body}
+	return response, nil
 }
 
 type reader struct {
@@ -64,7 +83,7 @@ func (r reader) read(ctx context.Context, asked bundle.LookupRequest) ([]byte, e
 		return nil, r.explain(err, mapping.Resource, asked)
 	}
 	defer func() { _ = body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(body, bundle.MaxLookupBytes+1))
+	text, err := io.ReadAll(body)
 	switch {
 	case err != nil:
 		return nil, r.explain(err, mapping.Resource, asked)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,5 +163,28 @@ func TestEnds(t *testing.T) {
 	defer cancel()
 	if _, err := lookupAt(t, silent.URL)(ctx, ask("v1", "Secret", "ns", "hunter2")); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error = %v, want that of the context", err)
+	}
+}
+
+// TestRefusalWithoutAnEnd: the server of an API may be a stranger's, and an error have no end either.
+func TestRefusalWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	var written atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, _ *http.Request) {
+		to.WriteHeader(http.StatusInternalServerError)
+		chunk := make([]byte, 1<<16)
+		for written.Load() < 256<<20 {
+			n, err := to.Write(chunk)
+			if written.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	if _, err := lookupAt(t, server.URL)(t.Context(), ask("v1", "Secret", "ns", "hunter2")); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("error = %v, want one without the name", err)
+	}
+	if got := written.Load(); got > 64<<20 { // the kernel takes some that nobody reads
+		t.Errorf("%d bytes of the answer are read", got)
 	}
 }
