@@ -15,8 +15,11 @@ var lacks = regexp.MustCompile(`User ".*" cannot |attempting to grant RBAC permi
 const isTerminating = "because it is being terminated"
 
 // IsLackOfRights says that whoever has asked may not do what others may be allowed to.
-func IsLackOfRights(err error) bool {
-	return apierrors.IsForbidden(err) && lacks.MatchString(err.Error())
+func IsLackOfRights(err error) bool { return isForbidden(err) && lacks.MatchString(err.Error()) }
+
+// isForbidden leaves out what a webhook or a policy has denied, whose words can be any.
+func isForbidden(err error) bool {
+	return apierrors.IsForbidden(err) && !verdict.MatchString(err.Error())
 }
 
 // RightsError says that something cannot be done for want of rights, or of the namespace that they are
@@ -30,7 +33,7 @@ func (e *RightsError) Unwrap() error { return e.Err }
 
 // AsRightsError gives an error as [*RightsError] if it is about that, and as it is otherwise.
 func AsRightsError(err error) error {
-	if IsLackOfRights(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), isTerminating) {
+	if IsLackOfRights(err) || isForbidden(err) && strings.Contains(err.Error(), isTerminating) {
 		return &RightsError{Err: err}
 	}
 	return err

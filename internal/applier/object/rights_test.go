@@ -25,6 +25,8 @@ func TestIsLackOfRights(t *testing.T) {
 		"a finalizer":           {forbidden("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: no"), true},
 		"a quota":               {forbidden("exceeded quota: q, requested: 1, used: 1, limited: 1"), false},
 		"a policy":              {forbidden(`ValidatingAdmissionPolicy "p" with binding "b" denied request: no`), false},
+		"a webhook":             {forbidden(`admission webhook "w" denied the request: User "u" cannot patch roles on Fridays`), false},
+		"a policy that says so": {forbidden(`ValidatingAdmissionPolicy "p" with binding "b" denied request: User "u" cannot patch this`), false},
 		"a namespace that goes": {forbidden("unable to create new content in namespace ns because it is being terminated"), false},
 		"something else":        {errors.New(`User "u" cannot patch`), false},
 	} {
@@ -40,6 +42,7 @@ func TestAsRightsError(t *testing.T) {
 	for text, want := range map[string]bool{
 		`User "u" cannot create resource "jobs" in API group "batch" in the namespace "ns"`: true,
 		"unable to create new content in namespace ns because it is being terminated":       true,
+		`admission webhook "w" denied the request: wait, because it is being terminated`:    false,
 		"exceeded quota: jobs, requested: 1, used: 5, limited: 5":                           false,
 		`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`:       false,
 	} {
