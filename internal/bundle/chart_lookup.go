@@ -7,6 +7,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Bounds on what templates read of a cluster.
@@ -35,9 +37,15 @@ type LookupRequest struct {
 	Namespace, Name string
 }
 
+// Of is what is asked for. There can be several ways to spell it, such as "v1" and "/v1"; what is no
+// version of an API comes to none.
+func (r LookupRequest) Of() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
 // IsForSecrets is true if the content of Secrets is what is asked for.
 func (r LookupRequest) IsForSecrets() bool {
-	return r.Kind == "Secret" && !strings.Contains(r.APIVersion, "/")
+	return r.Of().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
 // Lookups says whether templates of a chart have asked for objects of the cluster.

@@ -67,10 +67,10 @@ func (r reader) read(ctx context.Context, asked bundle.LookupRequest) ([]byte, e
 			return nil, errors.New("no object can have this name, or be in a namespace with this name")
 		}
 	}
-	kind := schema.FromAPIVersionAndKind(asked.APIVersion, asked.Kind)
+	kind := asked.Of()
 	mapping, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
-	case meta.IsNoMatchError(err):
+	case kind.Version == "" || meta.IsNoMatchError(err): // without one, it would be the preferred one
 		return nil, errors.New("the cluster does not serve such a kind; ask .Capabilities.APIVersions first")
 	case err != nil:
 		return nil, fmt.Errorf("the kinds of the cluster are not known: %w", err)

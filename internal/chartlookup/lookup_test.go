@@ -22,7 +22,8 @@ import (
 )
 
 func kinds() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
+	// As what discovery makes: a kind without a version is found.
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "apps", Version: "v1"}})
 	mapper.Add(schema.FromAPIVersionAndKind("v1", "Secret"), meta.RESTScopeNamespace)
 	mapper.Add(schema.FromAPIVersionAndKind("v1", "Namespace"), meta.RESTScopeRoot)
 	mapper.Add(schema.FromAPIVersionAndKind("apps/v1", "Deployment"), meta.RESTScopeNamespace)
@@ -73,6 +74,7 @@ func TestPaths(t *testing.T) {
 		fails string
 	}{
 		"an object":                      {asked: ask("v1", "Secret", "ns", "db"), want: []string{"GET /api/v1/namespaces/ns/secrets/db"}},
+		"of the core, spelled out":       {asked: ask("/v1", "Secret", "ns", "db"), want: []string{"GET /api/v1/namespaces/ns/secrets/db"}},
 		"of a group":                     {asked: ask("apps/v1", "Deployment", "ns", "db"), want: []string{"GET /apis/apps/v1/namespaces/ns/deployments/db"}},
 		"a list":                         {asked: ask("v1", "Secret", "ns", ""), want: []string{"GET /api/v1/namespaces/ns/secrets"}},
 		"a list of all namespaces":       {asked: ask("v1", "Secret", "", ""), want: []string{"GET /api/v1/secrets"}},
@@ -83,6 +85,7 @@ func TestPaths(t *testing.T) {
 		"a namespace that is one":        {asked: ask("v1", "Secret", "..", "db"), fails: "no object can have this name"},
 		"a kind that is not served":      {asked: ask("v1", "Hunter2", "ns", "db"), fails: "the cluster does not serve such a kind"},
 		"a group that is not":            {asked: ask("a/b/c", "Secret", "ns", "db"), fails: "the cluster does not serve such a kind"},
+		"no version":                     {asked: ask("", "Secret", "ns", "db"), fails: "the cluster does not serve such a kind"},
 		"another version":                {asked: ask("apps/v2", "Deployment", "ns", "db"), fails: "the cluster does not serve such a kind"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -266,6 +266,7 @@ func TestRefusalAfterALookup(t *testing.T) {
 		"what is missing":           {`{{ if not (lookup "v1" "Secret" "ns" "db") }}{{ fail "make the Secret first" }}{{ end }}`, "", "templates/more.yaml:1:48): make the Secret first"},
 		"what fails to be rendered": {`{{ (lookup "v1" "Pod" "ns" "db").a.b.c }}`, "", "nil pointer evaluating interface"},
 		"no object":                 {`{{ $_ := lookup "v1" "Pod" "ns" "db" }}[1]`, "", "chart/templates/more.yaml"},
+		"of the core, spelled out":  {`{{ fail (lookup "/v1" "Secret" "ns" "db").data.p }}`, secret, "has failed at templates/more.yaml:1; why is not shown"},
 		"content of a Secret":       {first + `{{ fail $p }}`, secret, "has failed at templates/more.yaml:1; why is not shown, as its templates have read Secrets"},
 		"in an error of a template": {first + `{{ index $p $p }}`, secret, "has failed at templates/more.yaml:1; why"},
 		"as a name of a template":   {first + `{{ tpl "{{ fail 1 }}" (dict "Template" (dict "Name" $p "BasePath" "x")) }}`, secret, "; why is not shown"},
