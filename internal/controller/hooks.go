@@ -48,9 +48,10 @@ func (r *Reconciler) stopAtHook(ctx context.Context, wanted Wanted, outcome *Out
 // stopsForHook ends the way forward, before anything is fetched for it, while a hook runs, and says whether
 // it has. The hooks after the content of what is installed come first. One of these that has failed ends
 // nothing, since another revision may mend it; one before the content of the target does until it is to be run
-// again.
+// again. When the target is begun, hooks of what is installed are not run any more.
 func (r *Reconciler) stopsForHook(ctx context.Context, wanted Wanted, outcome *Outcome) bool {
-	if outcome.Installed != nil {
+	observed := outcome.Observed.Installation
+	if outcome.Installed != nil && !observed.Unfinished && !observed.HooksWait {
 		underway, isUnderway := errors.AsType[*installation.HookUnderwayError](r.Releases.FinishHooks(ctx, wanted.Owner, wanted.HookDeadline))
 		if isUnderway {
 			r.stopAtHook(ctx, wanted, outcome, underway)

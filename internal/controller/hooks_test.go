@@ -263,6 +263,27 @@ func TestHooksAfterTheContent(t *testing.T) {
 	pass("it has failed again", []error{hookFailed(hook.PostInstall, "boom"), nil}, true, "True Succeeded: ")
 }
 
+// TestHooksOfWhatIsHalfReplaced: hooks before the content of 1.1 run, or it is written in part. Hooks of 1.0 are not for that, and what was
+// written does not go back to 1.0 for them.
+func TestHooksOfWhatIsHalfReplaced(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.catalog["p"] = offering("1.0.0").Package
+	if _, err := w.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	w.catalog["p"] = offering("1.0.0", "1.1.0").Package
+	installed := w.installation.Installed
+	for _, begun := range []installation.State{{Unfinished: true}, {HooksWait: true}} {
+		begun.Installed = installed
+		w.did, w.installation, w.hooks = nil, begun, []error{hookRuns(hook.PostInstall)}
+		_, _ = w.reconcile(t)
+		if !strings.HasPrefix(strings.Join(w.did, ", "), "fetch registry.test/p:v1.1.0, apply 1.1.0, ") {
+			t.Errorf("%+v: done is %q, want the upgrade to go on", begun, w.did)
+		}
+	}
+}
+
 // TestHooksAreNotRunWhereContentIsAmiss: what they are for is not there.
 func TestHooksAreNotRunWhereContentIsAmiss(t *testing.T) {
 	t.Parallel()
