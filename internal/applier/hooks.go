@@ -125,7 +125,7 @@ func (a *Applier) AbandonHooks(ctx context.Context, owner object.Owner, deadline
 		return err
 	}
 	known.hooksBefore, known.state = nil, nil // are read anew
-	return history.GiveUp(ctx, hooks.Revision)
+	return history.GiveUp(ctx, hooks)
 }
 
 // giveUp deletes the object of the hook that runs for a revision that is not wanted any more, if any of its

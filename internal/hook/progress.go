@@ -41,6 +41,9 @@ type Progress struct {
 	FailedAt *time.Time `json:"failedAt,omitempty"`
 	Why      string     `json:"why,omitempty"`
 	Gone     bool       `json:"gone,omitempty"`
+
+	// GivenUp says that those that are left are not run, as something else is wanted by now.
+	GivenUp bool `json:"givenUp,omitempty"`
 }
 
 // Event whose hooks are due.
@@ -68,6 +71,13 @@ func (p Progress) Failed(at time.Time, why string) Progress {
 
 // Anew is the progress when the hook that has failed is run once more.
 func (p Progress) Anew() Progress { return p.at(p.Done) }
+
+// GiveUp is the progress when those that are left are not to be run.
+func (p Progress) GiveUp() Progress {
+	given := p.at(p.Done)
+	given.GivenUp = true
+	return given
+}
 
 // Begins is the progress when the object of the next hook is about to be created.
 func (p Progress) Begins() Progress {

@@ -27,23 +27,23 @@ type Hooks struct {
 // AreLeft is false if all have succeeded, or if there are none: of nil.
 func (h *Hooks) AreLeft() bool { return h != nil && h.Progress.Done < len(h.All) }
 
-// HooksBefore are those before the content of the newest revision; nil if that is installed, or has no
-// hooks to run. As long as some are left, nothing of the content was written.
+// HooksBefore are those before the content of the newest revision; nil if that is installed, was given up, or
+// has no hooks to run. As long as some are left, nothing of the content was written.
 func (h *History) HooksBefore(ctx context.Context) (*Hooks, error) {
 	rel, err := h.unfinished(ctx)
 	if err != nil || rel == nil {
 		return nil, err
 	}
 	progress, err := progressIn(rel)
-	if err != nil || progress == nil {
+	if err != nil || progress == nil || progress.GivenUp {
 		return nil, err
 	}
 	return hooksAt(rel, *progress)
 }
 
-// GiveUp closes the record of a revision whose hooks are not run any further.
-func (h *History) GiveUp(ctx context.Context, revision int) error {
-	if err := h.SaveProgress(ctx, revision, nil); err != nil {
+// GiveUp closes the record of a revision of which hooks before its content are left, which are not run.
+func (h *History) GiveUp(ctx context.Context, hooks *Hooks) error {
+	if err := h.SaveProgress(ctx, hooks.Revision, new(hooks.Progress.GiveUp())); err != nil {
 		return err
 	}
 	return h.Recover(ctx)

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,22 +20,39 @@ func (h *History) State(ctx context.Context) (installation.State, error) {
 	if err != nil {
 		return installation.State{}, err
 	}
-	state := installation.State{Unfinished: len(h.entries) > 0}
-	if installed != nil {
-		revision := revisionFrom(installed)
-		last := h.entries[len(h.entries)-1]
-		state.Installed = &revision
-		state.Unfinished = last.revision != installed.Version || last.status != release.StatusDeployed
-		addHooks(&state, installed)
+	if installed == nil {
+		return installation.State{Unfinished: len(h.entries) > 0}, nil
 	}
-	if !state.Unfinished {
-		return state, nil
-	}
+	state := installation.State{Installed: new(revisionFrom(installed))}
+	addHooks(&state, installed)
 	hooks, err := h.HooksBefore(ctx)
-	if hooks.AreLeft() && installed != nil {
-		state.Unfinished, state.HooksWait = false, true
+	if err != nil {
+		return state, err
+	}
+	if state.HooksWait = hooks.AreLeft(); !state.HooksWait {
+		state.Unfinished, err = h.isUnfinished(ctx, installed)
 	}
 	return state, err
+}
+
+// isUnfinished says that something of a revision may have been written after the installed one, or that
+// the record of that one was not completed.
+func (h *History) isUnfinished(ctx context.Context, installed *release.Release) (bool, error) {
+	for i := range slices.Backward(h.entries) {
+		one := &h.entries[i]
+		if one.revision == installed.Version {
+			return one.status != release.StatusDeployed, nil
+		}
+		isKept := one.release != nil
+		rel, err := h.read(ctx, one)
+		if err != nil || !hasNoContent(rel) {
+			return true, err
+		}
+		if !isKept { // there can be ten, each as large as a record may be
+			one.index, one.release = nil, nil
+		}
+	}
+	return true, nil
 }
 
 // addHooks says what there is to run of what is installed. Hooks that cannot be read are among it: whoever
