@@ -3,6 +3,7 @@ package applier
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,37 +75,61 @@ func (r *hookRun) find(place int) (hookObject, error) {
 
 // mark is what the object of a hook of this run is annotated with.
 func (r *hookRun) mark(found hookObject) string {
-	return fmt.Sprintf("%s/%d/%s/%d", r.owner.UID, r.hooks.Revision, r.hooks.Progress.Event(), found.place)
+	return r.hooks.Progress.Mark(fmt.Sprintf("%s/%d/%s/%d", r.owner.UID, r.hooks.Revision, r.hooks.Progress.Event(), found.place))
 }
 
-// isOfThisRun says that an object was created for this run, and is to stay. Annotations anybody can
-// write, so that it has to belong to the extension as well.
+// isMade says that an object was created for this run. Annotations and owners anybody can write who may
+// create it, but not one that is marked.
+func (r *hookRun) isMade(found hookObject, live *unstructured.Unstructured) bool {
+	return r.owner.Controls(live) && live.GetAnnotations()[annotationRun] == r.mark(found)
+}
+
+// isOfThisRun says that an object was created for this run, and is to stay.
 func (r *hookRun) isOfThisRun(found hookObject, live *unstructured.Unstructured) bool {
-	return r.owner.Controls(live) && live.GetAnnotations()[annotationRun] == r.mark(found) && live.GetDeletionTimestamp() == nil
+	return r.isMade(found, live) && live.GetDeletionTimestamp() == nil
 }
 
 // inTheWay says why an object that is there cannot make room for the hook, however often that is
 // tried; empty if it can, or if it is the one of this run.
-func (r *hookRun) inTheWay(found hookObject, live *unstructured.Unstructured) string {
-	switch {
-	case live == nil, live.GetDeletionTimestamp() != nil, r.isOfThisRun(found, live):
-		return ""
-	case live.GetAnnotations()[annotationRun] == "":
-		return "an object of what is installed has its name, which would be written over: one of the two has to get another name"
-	case !found.HasPolicy(hook.BeforeCreation):
-		return "an object of an earlier run is there, and its delete policy does not say before-hook-creation: delete it"
+func (r *hookRun) inTheWay(ctx context.Context, found hookObject, live *unstructured.Unstructured) (string, error) {
+	if live == nil || live.GetDeletionTimestamp() != nil || r.isOfThisRun(found, live) {
+		return "", nil
 	}
-	return ""
+	isContent, err := r.isContent(ctx, found)
+	switch {
+	case err != nil:
+		return "", err
+	case isContent, live.GetAnnotations()[annotationRun] == "":
+		return "an object of what is installed has its name, which would be written over: one of the two has to get another name", nil
+	case !found.HasPolicy(hook.BeforeCreation):
+		return "an object of an earlier run is there, and its delete policy does not say before-hook-creation: delete it", nil
+	}
+	return "", nil
+}
+
+// isContent says that the object of a hook is one of what is installed. Its annotations do not tell: it may
+// have been a hook of an earlier version.
+func (r *hookRun) isContent(ctx context.Context, found hookObject) (bool, error) {
+	objects, err := r.history.InstalledAs(ctx, found.item.Object)
+	if err != nil {
+		return false, err
+	}
+	items, err := object.Items(r.applier.config.Mapper, r.owner, objects)
+	return slices.ContainsFunc(items, func(item object.Item) bool { return item.Key == found.item.Key }), err
 }
 
 // step goes on with the next hook. It is nil when that has succeeded.
 func (r *hookRun) step(ctx context.Context) error {
 	found, live, err := r.next(ctx)
+	var inTheWay string
+	if err == nil {
+		inTheWay, err = r.inTheWay(ctx, found, live)
+	}
 	switch {
 	case err != nil:
 		return err
-	case r.inTheWay(found, live) != "":
-		return r.fail(ctx, found, r.inTheWay(found, live))
+	case inTheWay != "":
+		return r.fail(ctx, found, inTheWay)
 	case r.hooks.Progress.FailedAt != nil:
 		return r.again(ctx, found, live)
 	case live == nil && r.hooks.Progress.Begun > maxBegun:
@@ -261,8 +286,11 @@ func (r *hookRun) begin(ctx context.Context, found hookObject) error {
 	if err := r.applier.confirm(ctx, r.owner); err != nil {
 		return err
 	}
-	if hook.IsAwaited(found.Object) {
+	isAwaited := hook.IsAwaited(found.Object)
+	if isAwaited {
 		r.hooks.Progress = r.hooks.Progress.Begins()
+	}
+	if isAwaited || !r.hooks.IsRecorded { // or else nobody would know the key of its mark
 		if err := r.save(ctx); err != nil {
 			return err
 		}
@@ -382,8 +410,11 @@ func (r *hookRun) deleteBy(ctx context.Context, policy hook.Policy, from, to int
 }
 
 func (r *hookRun) save(ctx context.Context) error {
-	r.unsaved = false
-	return r.history.SaveProgress(ctx, r.hooks.Revision, &r.hooks.Progress)
+	if err := r.history.SaveProgress(ctx, r.hooks.Revision, &r.hooks.Progress); err != nil {
+		return err
+	}
+	r.unsaved, r.hooks.IsRecorded = false, true
+	return nil
 }
 
 func (r *hookRun) underwayError(found hookObject, going bool, since time.Duration) error {

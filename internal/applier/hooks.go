@@ -143,7 +143,7 @@ func (a *Applier) giveUp(ctx context.Context, owner object.Owner, history *relea
 		return nil //nolint:nilerr // nobody serves its kind
 	}
 	live, err := found.get(ctx)
-	if err != nil || live == nil || !owner.Controls(live) || !hook.IsAwaited(live) || run.cannotGo(live) {
+	if err != nil || live == nil || !run.isMade(found, live) || !hook.IsAwaited(live) || run.cannotGo(live) {
 		return err
 	}
 	return run.remove(ctx, found, live)

@@ -1,8 +1,13 @@
 package hook
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -30,6 +35,10 @@ type Progress struct {
 	// of one can be those of another later, which takes them over.
 	Extension string `json:"extension,omitempty"`
 
+	// Key is known to nobody who cannot read the record, see [Progress.Mark]. It is empty in records of
+	// earlier versions of this program.
+	Key string `json:"key,omitempty"`
+
 	// Done is how many hooks of the event have succeeded.
 	Done int `json:"done,omitempty"`
 
@@ -56,7 +65,23 @@ func (p Progress) Event() Event {
 
 // at is the progress of the same operation with so many hooks done.
 func (p Progress) at(done int) Progress {
-	return Progress{Operation: p.Operation, After: p.After, Extension: p.Extension, Done: done}
+	return Progress{Operation: p.Operation, After: p.After, Extension: p.Extension, Key: p.Key, Done: done}
+}
+
+// Begin is the progress of an operation, or of what comes after it, before its first hook.
+func Begin(operation Operation, after bool) Progress {
+	return Progress{Operation: operation, After: after, Key: rand.Text()}
+}
+
+// Mark adds to the name of a run what tells that it was written by whoever has the key. What is on
+// other objects does not tell it.
+func (p Progress) Mark(run string) string {
+	if p.Key == "" {
+		return run
+	}
+	mac := hmac.New(sha256.New, []byte(p.Key))
+	_, _ = io.WriteString(mac, run)
+	return run + "/" + hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // Succeeded is the progress after one hook more.

@@ -21,6 +21,7 @@ func TestProgress(t *testing.T) {
 		"failed":                 {failed, second.Failed(at, "w")},
 		"succeeded after all":    {{Operation: Upgrade, Done: 2}, failed.Succeeded()},
 		"anew":                   {second, failed.Anew()},
+		"given up":               {{Operation: Upgrade, Key: "k", Done: 1, GivenUp: true}, Progress{Operation: Upgrade, Key: "k", Done: 1, Begun: 1}.GiveUp()},
 		"after, and failed":      {{Operation: Install, After: true, FailedAt: &whole}, Progress{Operation: Install, After: true}.Failed(at, "")},
 		"after, and anew":        {{Operation: Install, After: true, Done: 3}, Progress{Operation: Install, After: true, Done: 3, FailedAt: &whole}.Anew()},
 		"after, and one of them": {{Operation: Install, After: true, Done: 1}, Progress{Operation: Install, After: true}.Succeeded()},
@@ -28,6 +29,21 @@ func TestProgress(t *testing.T) {
 		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestMark(t *testing.T) {
+	t.Parallel()
+	one, other := Begin(Install, false), Begin(Install, false)
+	marked := one.Mark("run/1")
+	if one.Succeeded().Mark("run/1") != marked || one.Failed(time.Now(), "w").Anew().Mark("run/1") != marked || !strings.HasPrefix(marked, "run/1/") {
+		t.Errorf("the mark of a run is %q, and then another one", marked)
+	}
+	if other.Mark("run/1") == marked || strings.TrimPrefix(one.Mark("run/2"), "run/2") == strings.TrimPrefix(marked, "run/1") {
+		t.Errorf("%q is the mark of another run, too", marked)
+	}
+	if got := (Progress{Operation: Install}).Mark("run/1"); got != "run/1" {
+		t.Errorf("without a key, a run is %q", got)
 	}
 }
 

@@ -90,7 +90,8 @@ func (h *History) DeletionHooks(ctx context.Context, event hook.Event) (*Hooks, 
 		return nil, err
 	}
 	isRecorded := recorded != nil && recorded.Event() == event
-	progress := &hook.Progress{Operation: hook.Delete, After: event == hook.PostDelete, Extension: string(h.records.owner.UID)}
+	progress := new(hook.Begin(hook.Delete, event == hook.PostDelete))
+	progress.Extension = string(h.records.owner.UID)
 	if isRecorded {
 		progress = recorded
 	}
@@ -181,7 +182,7 @@ func hooksAt(rel *release.Release, progress hook.Progress) (*Hooks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hooks{Revision: rel.Version, MadeAs: revisionFrom(rel), Progress: progress, All: hook.At(progress.Event(), hooks)}, nil
+	return &Hooks{Revision: rel.Version, MadeAs: revisionFrom(rel), Progress: progress, All: hook.At(progress.Event(), hooks), IsRecorded: true}, nil
 }
 
 // hooksOf reads the hooks that Helm has put into a record. It took them out of the objects by the
@@ -243,10 +244,11 @@ func (h *History) firstProgress(ctx context.Context, revision installation.Revis
 	if err != nil {
 		return "", err
 	}
-	first := hook.Progress{Operation: hook.Install}
+	operation := hook.Install
 	if installed != nil && !isInstalling(installed) {
-		first.Operation = hook.Upgrade
+		operation = hook.Upgrade
 	}
+	first := hook.Begin(operation, false)
 	after := first
 	after.After = true
 	if len(hook.At(first.Event(), hooks)) == 0 && len(hook.At(after.Event(), hooks)) == 0 {
@@ -272,7 +274,7 @@ func noteHooks(rel *release.Release) error {
 	if err != nil {
 		return err
 	}
-	after := &hook.Progress{Operation: progress.Operation, After: true}
+	after := new(hook.Begin(progress.Operation, true))
 	if len(hook.At(after.Event(), hooks)) == 0 {
 		after = nil
 	}

@@ -143,6 +143,18 @@ func (h *History) Installed(ctx context.Context) (*Installed, error) {
 	return &Installed{Objects: objects, Tried: tried, ListedAt: h.listedAt, release: found}, err
 }
 
+// InstalledAs gives the objects of what is installed that have the kind and name of one, in whatever
+// namespace.
+func (h *History) InstalledAs(ctx context.Context, one *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	installed, err := h.installedRelease(ctx)
+	if err != nil || installed == nil {
+		return nil, err
+	}
+	objects, err := objectsOf(installed.Manifest)
+	isNamed := NamedAs([]*unstructured.Unstructured{one})
+	return slices.DeleteFunc(objects, func(other *unstructured.Unstructured) bool { return !isNamed(other) }), err
+}
+
 // IsInvalid says that the history has to be loaded again.
 func (h *History) IsInvalid() bool { return h.invalid }
 
