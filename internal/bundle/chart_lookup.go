@@ -52,7 +52,7 @@ func (r LookupRequest) IsForSecrets() bool {
 type Lookups string
 
 const (
-	// NoLookups is for those that have not, or may not: lookup finds nothing then.
+	// NoLookups is for those that have not.
 	NoLookups Lookups = ""
 
 	// LookupsMade is for those that have: what was rendered depends on the cluster.
@@ -60,7 +60,14 @@ const (
 
 	// LookupsUnanswered is for those that may, and have, where there is no cluster to look at.
 	LookupsUnanswered Lookups = "unanswered"
+
+	// LookupsRefused is for those that may not, and have all the same: they have found nothing.
+	LookupsRefused Lookups = "refused"
 )
+
+// LookupsRefusedText says what that means for whoever chooses the configuration.
+const LookupsRefusedText = "templates call lookup, and find nothing without spec.config.inline.allowLookup: " +
+	"what they would keep by it, such as a password, they make anew with each version or configuration"
 
 // AllowsLookup says whether a configuration lets templates of a chart look at the cluster. It is
 // false for what [ParseConfig] refuses.
@@ -89,6 +96,8 @@ func lookupFor(opts Options) ChartLookup {
 // lookupsOf says whether templates have asked, and were answered.
 func lookupsOf(opts Options, out ChartOutput) Lookups {
 	switch {
+	case out.LooksInVain:
+		return LookupsRefused
 	case !out.LooksUp:
 		return NoLookups
 	case opts.Lookup == nil:

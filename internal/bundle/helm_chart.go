@@ -91,6 +91,10 @@ type ChartOutput struct {
 	// LooksUp says that templates have asked Lookup, and ReadsSecrets that they got Secrets by
 	// that. They are set beside an error too that can come of that.
 	LooksUp, ReadsSecrets bool
+
+	// LooksInVain says that templates have called lookup where there is no Lookup, so that they
+	// have found nothing.
+	LooksInVain bool
 }
 
 // ChartDocument is a YAML document of a file of a chart.

@@ -50,6 +50,9 @@ func (c *checker) content() error {
 			}
 			continue
 		}
+		if rendered.Lookups == bundle.LookupsRefused {
+			c.warnf("", "", "%s", bundle.LookupsRefusedText)
+		}
 		c.subjects(rendered.Given())
 		c.registrations(rendered.Objects)
 	}

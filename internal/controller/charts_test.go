@@ -36,7 +36,7 @@ type charts struct {
 
 func (c *charts) render(in bundle.ChartInput) (bundle.ChartOutput, error) {
 	c.rendered = append(c.rendered, in.Release)
-	out := bundle.ChartOutput{LooksUp: c.looks && in.Lookup != nil}
+	out := bundle.ChartOutput{LooksUp: c.looks && in.Lookup != nil, LooksInVain: c.looks && in.Lookup == nil}
 	if out.LooksUp {
 		if _, err := in.Lookup(context.Background(), bundle.LookupRequest{APIVersion: "v1", Kind: "Secret", Name: "a"}); err != nil {
 			return bundle.ChartOutput{}, fmt.Errorf("looking up: %w", err)
@@ -310,6 +310,9 @@ func TestLookupsOfAChart(t *testing.T) {
 			plan, err := w.reconciler.Plan(t.Context(), w.extension(t))
 			if err != nil || plan.DependsOnCluster != test.depends || plan.MayLookUp != test.allowed {
 				t.Errorf("the plan depends on the cluster: %t, may: %t, error %v", plan.DependsOnCluster, plan.MayLookUp, err)
+			}
+			if inVain := test.looks && !test.allowed; plan.LooksInVain != inVain {
+				t.Errorf("the plan says that templates look in vain: %t, want %t", plan.LooksInVain, inVain)
 			}
 			w.did = nil
 			w.mustReconcile(t)

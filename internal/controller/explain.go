@@ -78,6 +78,9 @@ type Plan struct {
 	// may be something else.
 	DependsOnCluster bool
 
+	// LooksInVain says that they have called lookup, and that the spec does not let them.
+	LooksInVain bool
+
 	// Waits says for whom the operation waits by the spec, whatever else speaks against it, and
 	// how that ends; empty if for nobody.
 	Waits string
@@ -134,6 +137,7 @@ func (r *Reconciler) Plan(ctx context.Context, ext *ocv1.ClusterExtension) (Plan
 	}
 	revision, err := r.build(ctx, wanted, &outcome, unpacked)
 	plan.Objects, plan.Hooks, plan.DependsOnCluster = revision.Objects, revision.Hooks, revision.DependsOnCluster
+	plan.LooksInVain = outcome.LooksInVain
 	plan.Revision, plan.IsChart = revision.Revision, unpacked.content.Chart != nil
 	plan.Preflight = policyFor(wanted, outcome.Target, files.Digest)
 	return plan, err

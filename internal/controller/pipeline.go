@@ -70,6 +70,10 @@ type Outcome struct {
 	// Told is the cluster that the templates of a chart were told of; zero if they were not.
 	Told cluster
 
+	// LooksInVain says that templates of a chart were rendered which call lookup, and that the spec
+	// does not let them find anything.
+	LooksInVain bool
+
 	// Held says that nothing was tried, because the last try tells what would come of it:
 	// Stage, Err and Began are of that one.
 	Held bool
@@ -524,6 +528,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		return installation.Desired{}, err
 	}
 	revision.DependsOnCluster = rendered.Lookups == bundle.LookupsMade
+	outcome.LooksInVain = rendered.Lookups == bundle.LookupsRefused
 	if len(rendered.Objects) > largeObjects {
 		if err := turn.Take(ctx); err != nil {
 			return installation.Desired{}, err

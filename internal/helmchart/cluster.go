@@ -70,3 +70,26 @@ func (o objects) find(name string, into runtime.Object) error {
 	// As clients decode it: whole numbers stay such, and items have a kind.
 	return runtime.DecodeInto(unstructured.UnstructuredJSONScheme, given.JSON, into)
 }
+
+// noCluster finds nothing, as the engine of Helm does without a cluster. It knows whether it was
+// asked, which that does not.
+type noCluster struct {
+	dynamic.NamespaceableResourceInterface // nil: the engine calls no other methods
+
+	isAsked bool
+}
+
+func (n *noCluster) GetClientFor(string, string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	n.isAsked = true
+	return n, true, nil
+}
+
+func (n *noCluster) Namespace(string) dynamic.ResourceInterface { return n }
+
+func (n *noCluster) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, name)
+}
+
+func (n *noCluster) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, "")
+}

@@ -129,6 +129,7 @@ func (e Engine) render(ctx context.Context, in bundle.ChartInput) (bundle.ChartO
 	}
 	out, err := given.result()
 	out.LooksUp, out.ReadsSecrets = lookups.asked > 0, lookups.secrets // whatever the process says
+	out.LooksInVain = out.LooksInVain && lookups.answer == nil
 	return out, err
 }
 

@@ -105,7 +105,7 @@ func TestLookupIsOffUnlessAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for inline, want := range map[string]bundle.Lookups{"": bundle.NoLookups, "allowLookup: false": bundle.NoLookups, "allowLookup: true": bundle.LookupsMade} {
+	for inline, want := range map[string]bundle.Lookups{"": bundle.LookupsRefused, "allowLookup: false": bundle.LookupsRefused, "allowLookup: true": bundle.LookupsMade} {
 		config, err := bundle.ParseConfig(content, namespace, []byte(inline))
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestLookupIsOffUnlessAllowed(t *testing.T) {
 		rendered, err := bundle.Render(content, bundle.Options{
 			InstallNamespace: namespace, Config: config, Charts: helmchart.New().For(t.Context()), Lookup: answering("", &asked),
 		})
-		if err != nil || rendered.Lookups != want || (len(asked) > 0) != (want != "") {
+		if err != nil || rendered.Lookups != want || (len(asked) > 0) != (want == bundle.LookupsMade) {
 			t.Errorf("%q: lookups %q after %d questions, error %v; want %q", inline, rendered.Lookups, len(asked), err, want)
 		}
 	}
@@ -305,5 +305,41 @@ func TestChartThatIsTooMuchIsJudgedAfterLookups(t *testing.T) {
 	})
 	if !errors.As(err, new(*bundle.InvalidError)) || !strings.Contains(err.Error(), "bytes of memory") {
 		t.Errorf("error = %v, want one about the memory", err)
+	}
+}
+
+// TestLookupWithoutLeave has templates look up what they may not: they find what they find with Helm
+// where there is no cluster, and that they have asked is said.
+func TestLookupWithoutLeave(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		value, want string
+		lookups     bundle.Lookups
+	}{
+		"an object":         {value: `lookup "v1" "Secret" "ns" "db"`, want: "{}", lookups: bundle.LookupsRefused},
+		"of the cluster":    {value: `lookup "v1" "Namespace" "" "ns"`, want: "{}", lookups: bundle.LookupsRefused},
+		"a list":            {value: `lookup "v1" "Pod" "ns" ""`, want: "{}", lookups: bundle.LookupsRefused},
+		"what is in none":   {value: `dig "data" "n" "none" (lookup "v1" "Secret" "ns" "db")`, want: `"none"`, lookups: bundle.LookupsRefused},
+		"more than may ask": {value: `range untilStep 0 1000 1 }}{{ $_ := lookup "v1" "Pod" "ns" "" }}{{ end }}{{ 1`, want: "1", lookups: bundle.LookupsRefused},
+		"nothing":           {value: `1`, want: "1", lookups: bundle.NoLookups},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			content, err := bundle.Parse(looking(test.value).files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rendered, err := bundle.Render(content, bundle.Options{
+				InstallNamespace: namespace, Charts: helmchart.New().For(t.Context()),
+				Release: bundle.ChartRelease{Name: release, Kubernetes: kubernetes},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, _, _ := unstructured.NestedString(rendered.Objects[0].Object, "data", "found")
+			if found != test.want || rendered.Lookups != test.lookups {
+				t.Errorf("found is %s, and lookups are %q; want %s and %q", found, rendered.Lookups, test.want, test.lookups)
+			}
+		})
 	}
 }

@@ -58,18 +58,18 @@ func render(in bundle.ChartInput, looksAt *cluster) (bundle.ChartOutput, error) 
 	if err := checkValues(loaded, coalesced); err != nil {
 		return bundle.ChartOutput{}, err
 	}
-	files, err := execute(loaded, given, looksAt)
+	var asked engine.ClientProvider = looksAt
+	nobody := &noCluster{}
+	if looksAt == nil {
+		asked = nobody
+	}
+	files, err := engine.RenderWithClientProvider(loaded, given, asked)
 	if err != nil {
 		return bundle.ChartOutput{}, failure(err)
 	}
-	return documents(loaded, files)
-}
-
-func execute(loaded *chart.Chart, values chartutil.Values, looksAt *cluster) (map[string]string, error) {
-	if looksAt == nil {
-		return engine.Render(loaded, values)
-	}
-	return engine.RenderWithClientProvider(loaded, values, looksAt)
+	out, err := documents(loaded, files)
+	out.LooksInVain = nobody.isAsked
+	return out, err
 }
 
 // revision: Helm counts them. What is not known here is at least which is the first.

@@ -173,7 +173,7 @@ func (c *Cluster) addStanding(ctx context.Context, plan *Plan) {
 	}
 	if len(standing.Content.Objects) > 0 {
 		plan.Objects, plan.Hooks = standing.Content.Objects, standing.Content.Hooks
-		plan.DependsOnCluster = false // as whoever asks sees it
+		plan.DependsOnCluster, plan.LooksInVain = false, false // as whoever asks sees it
 	}
 	plan.IsInstalled = standing.IsInstalled
 	if standing.Hooks != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
@@ -52,6 +53,9 @@ type Facts struct {
 
 	// DependsOnCluster says that templates of a chart have looked at the cluster, as whoever asks.
 	DependsOnCluster bool
+
+	// LooksInVain says that they have called lookup, and that the spec does not let them.
+	LooksInVain bool
 
 	// Verdict is what the definitions would break.
 	Verdict preflight.Verdict
@@ -104,6 +108,10 @@ type Preview struct {
 	// ServiceAccount may find something else, and so may anybody later.
 	DependsOnCluster bool `json:"dependsOnCluster,omitempty"`
 
+	// LooksInVain says that templates have called lookup, which finds nothing as the spec does not
+	// let it.
+	LooksInVain bool `json:"looksInVain,omitempty"`
+
 	// Breaks are changes of definitions because of which the operation is refused, and the
 	// stored objects that they would break.
 	Breaks []string `json:"breaks,omitempty"`
@@ -125,12 +133,16 @@ type Preview struct {
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// LookupText says of a chart that templates have looked at the cluster; empty if they have not.
+// LookupText says of a chart that templates have looked at the cluster, or wanted to; empty if they
+// have not.
 func (p Preview) LookupText() string {
-	if !p.DependsOnCluster {
-		return ""
+	switch {
+	case p.DependsOnCluster:
+		return "the chart has looked at the cluster, as you: as the ServiceAccount, or later, it may find something else"
+	case p.LooksInVain:
+		return bundle.LookupsRefusedText
 	}
-	return "the chart has looked at the cluster, as you: as the ServiceAccount, or later, it may find something else"
+	return ""
 }
 
 // Bundle is one version of a package.
@@ -224,6 +236,7 @@ func assemble(facts Facts, diff func(trial *object.Trial, room int) string) Prev
 		Unknown:       lines(facts.Unknown, asIs),
 
 		DependsOnCluster: facts.DependsOnCluster,
+		LooksInVain:      facts.LooksInVain,
 	}
 	made.addObjects(facts, diff)
 	made.addBreaks(facts.Verdict)

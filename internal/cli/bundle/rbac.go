@@ -161,7 +161,7 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 	}
 	if rendered.Lookups == bundle.LookupsUnanswered {
 		fmt.Fprintln(command.ErrOrStderr(), lookedNowhere)
-		fmt.Fprintln(command.ErrOrStderr(), notForLookup)
+		fmt.Fprintln(command.ErrOrStderr(), cli.UnknownForLookup)
 	}
 	content := permission.Content{
 		Wanted: rendered.Objects, Hooks: hook.WithoutTests(rendered.Hooks), Replaceable: preflight.Replaceable(o.replaceable),
@@ -181,9 +181,6 @@ func (o *rbac) run(command *cobra.Command, args []string) error {
 	}
 	return cli.PrintDocuments(command.OutOrStdout(), o.output, grants)
 }
-
-// notForLookup is for a chart whose templates look at the cluster.
-const notForLookup = "not known: which rights its templates need to look at the cluster; grant the ServiceAccount to get what they look up, or to list it"
 
 // readTwice is true if more than one of the files is standard input.
 func readTwice(files ...string) bool {

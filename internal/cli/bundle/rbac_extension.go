@@ -103,7 +103,7 @@ func printPlan(to io.Writer, plan inspect.Plan) {
 		unknown = append(unknown, plan.UnknownBefore+missing(plan))
 	}
 	if plan.DependsOnCluster {
-		fmt.Fprintln(to, notForLookup)
+		fmt.Fprintln(to, cli.UnknownForLookup)
 	}
 	for _, line := range unknown {
 		fmt.Fprintln(to, cli.Printable("not known: "+line))

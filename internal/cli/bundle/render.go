@@ -98,8 +98,12 @@ func (o *render) run(command *cobra.Command, from string) error {
 	if err != nil {
 		return renderError(err, from, rendering.Config)
 	}
-	if rendered.Lookups == bundle.LookupsUnanswered {
+	switch rendered.Lookups {
+	case bundle.LookupsUnanswered:
 		fmt.Fprintln(command.ErrOrStderr(), lookedNowhere)
+	case bundle.LookupsRefused:
+		fmt.Fprintln(command.ErrOrStderr(), bundle.LookupsRefusedText)
+	case bundle.NoLookups, bundle.LookupsMade:
 	}
 	return cli.PrintObjects(command.OutOrStdout(), o.output, rendered.All(), content, document)
 }

@@ -182,4 +182,10 @@ func printChoice(to io.Writer, plan inspect.Plan) {
 	for _, line := range unknown {
 		fmt.Fprintln(to, cli.Printable("not known: "+line))
 	}
+	if plan.DependsOnCluster {
+		fmt.Fprintln(to, cli.UnknownForLookup)
+	}
+	if plan.LooksInVain {
+		fmt.Fprintln(to, bundle.LookupsRefusedText)
+	}
 }

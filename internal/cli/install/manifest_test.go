@@ -6,6 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
+	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
 
 func TestExtension(t *testing.T) {
@@ -60,6 +66,31 @@ func TestExtension(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, got); err != nil || diff != "" || ext.Name != test.wish.pkg {
 				t.Errorf("%v, name %q (-want +got)\n%s", err, ext.Name, diff)
+			}
+		})
+	}
+}
+
+// TestChoiceTellsOfLookups has a chart whose templates look at the cluster, or would if they might:
+// whoever installs it has to know before.
+func TestChoiceTellsOfLookups(t *testing.T) {
+	t.Parallel()
+	const chosen = `"web.v1.0.0" version "1.0.0" of image registry.test/web` + "\n"
+	for name, test := range map[string]struct {
+		plan controller.Plan
+		want string
+	}{
+		"they do":      {plan: controller.Plan{DependsOnCluster: true}, want: chosen + cli.UnknownForLookup + "\n"},
+		"they may not": {plan: controller.Plan{LooksInVain: true}, want: chosen + bundle.LookupsRefusedText + "\n"},
+		"they do not":  {want: chosen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.plan.Resolution = &resolve.Resolution{Identity: bundle.Identity{Package: "web", Name: "web.v1.0.0", Version: "1.0.0"}, Image: "registry.test/web"}
+			var told strings.Builder
+			printChoice(&told, inspect.Plan{Plan: test.plan})
+			if diff := cmp.Diff(test.want, told.String()); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})
 	}
