@@ -163,6 +163,9 @@ func TestHookThatDeletesItself(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if failed, ok := errors.AsType[*installation.HookFailedError](err); !ok || !strings.Contains(failed.Next, "who deletes it") {
+		t.Errorf("err = %v, want to be told to find who deletes it", err)
+	}
 	if len(created) > 3 {
 		t.Errorf("it was run %d times in as many passes, without a rest, and err = %v", len(created), err)
 	}
@@ -309,7 +312,7 @@ func TestHookThatIsToStay(t *testing.T) {
 	desired := f.wantingHooks("1.1.0", hooks(), configMap("a", "2"))
 	_, err := f.applier.Apply(t.Context(), f.owner, desired)
 	failed, hasFailed := errors.AsType[*installation.HookFailedError](err)
-	if !hasFailed || !strings.Contains(failed.Why, "delete it") {
+	if !hasFailed || !strings.Contains(failed.Why, "delete it") || strings.Contains(failed.Next, "log") {
 		t.Fatal(err)
 	}
 	f.later.Store(int64(11 * time.Minute))

@@ -129,7 +129,7 @@ func (r *hookRun) step(ctx context.Context) error {
 	case err != nil:
 		return err
 	case inTheWay != "":
-		return r.fail(ctx, found, inTheWay)
+		return r.block(ctx, found, inTheWay)
 	case r.hooks.Progress.FailedAt != nil:
 		return r.again(ctx, found, live)
 	case live == nil && r.hooks.Progress.Begun > maxBegun:
@@ -326,7 +326,7 @@ func (r *hookRun) cannotGo(live *unstructured.Unstructured) bool {
 // remove deletes an object of an earlier run, with its pods, and waits until it is gone.
 func (r *hookRun) remove(ctx context.Context, found hookObject, live *unstructured.Unstructured) error {
 	if r.cannotGo(live) {
-		return r.fail(ctx, found, fmt.Sprintf("an object of an earlier run is being deleted and stays, with finalizers %v: whoever has set them has to let go of it", usage.TheirFinalizers(live)))
+		return r.block(ctx, found, fmt.Sprintf("an object of an earlier run is being deleted and stays, with finalizers %v: whoever has set them has to let go of it", usage.TheirFinalizers(live)))
 	}
 	if live.GetDeletionTimestamp() == nil {
 		if err := r.delete(ctx, found, live); err != nil {
@@ -353,6 +353,13 @@ func (r *hookRun) delete(ctx context.Context, found hookObject, live *unstructur
 
 // maxHookWhy is how much is told of why a hook has failed, in bytes.
 const maxHookWhy = 600
+
+// block is for a hook in whose place another object is.
+func (r *hookRun) block(ctx context.Context, found hookObject, why string) error {
+	failed := r.hooks.Progress.Failed(r.applier.config.Now(), excerpt.Line(why, maxHookWhy))
+	failed.Blocked = true
+	return r.failWith(ctx, found, failed)
+}
 
 // fail notes that the hook has failed, and deletes what its policy says.
 func (r *hookRun) fail(ctx context.Context, found hookObject, why string) error {
@@ -423,6 +430,7 @@ func (r *hookRun) underwayError(found hookObject, going bool, since time.Duratio
 
 func (r *hookRun) failedError(found hookObject, why string) error {
 	return &installation.HookFailedError{
-		Event: r.hooks.Progress.Event(), Object: found.item.Key, Why: why, RetryIn: r.hooks.Progress.RetryIn(r.applier.config.Now()),
+		Event: r.hooks.Progress.Event(), Object: found.item.Key, Why: why,
+		Next: r.hooks.Progress.Remedy(found.Hook), RetryIn: r.hooks.Progress.RetryIn(r.applier.config.Now()),
 	}
 }

@@ -413,7 +413,9 @@ func TestHookThatGoesWhenItFails(t *testing.T) {
 	f.ends(t, "migrate", 1)
 	hasFailed(t, f.tries(t, desired), hook.PreInstall, "migrate")
 	f.podGoes(t, "migrate")
-	hasFailed(t, f.tries(t, desired), hook.PreInstall, "migrate")
+	if failed := hasFailed(t, f.tries(t, desired), hook.PreInstall, "migrate"); strings.Contains(failed.Next, "see the log") || strings.Contains(failed.Next, "within one") {
+		t.Errorf("it says %q of what is gone with its log", failed.Next)
+	}
 	f.later.Add(int64(afterRest))
 	waits(t, f.tries(t, desired), hook.PreInstall, "migrate", false)
 }

@@ -179,7 +179,7 @@ func (r *Reconciler) runDeletionHooks(ctx context.Context, ext *ocv1.ClusterExte
 	case isUnderway:
 		return uninstallProgress{reason: ocv1.ReasonTerminating, text: "being deleted, which " + underway.Error(), wait: underway.RecheckAfter}
 	case hasFailed:
-		text := excerpt.Line(failed.Error(), maxText-maxPart) + "; " + nextHook + "; " + nextSkip
+		text := excerpt.Line(failed.Error(), maxText-maxPart) + "; " + failed.Next + "; " + nextSkip
 		return uninstallProgress{reason: ocv1.ReasonDeletionBlocked, text: text, wait: min(failed.RetryIn, hookInterval)}
 	}
 	return r.hooksEnd(ext, err, "being deleted, which waits for its hooks", "hooks are run")

@@ -25,8 +25,11 @@ func hookRuns(event hook.Event) *installation.HookUnderwayError {
 	return &installation.HookUnderwayError{Event: event, Object: keyOf("Job", "ns", "migrate"), RecheckAfter: 3 * time.Second}
 }
 
+// nextHook is what to do about one whose object is there.
+const nextHook = "see the log of its pods, and mend what it needs; it is run again every ten minutes, or within one if it is deleted"
+
 func hookFailed(event hook.Event, why string) *installation.HookFailedError {
-	return &installation.HookFailedError{Event: event, Object: keyOf("Job", "ns", "migrate"), Why: why, RetryIn: 10 * time.Minute}
+	return &installation.HookFailedError{Event: event, Object: keyOf("Job", "ns", "migrate"), Why: why, Next: nextHook, RetryIn: 10 * time.Minute}
 }
 
 // TestHooksOfADeletion makes one pass over an extension that is being deleted, and whose chart has
@@ -226,7 +229,8 @@ func TestHooksBeforeTheContent(t *testing.T) {
 	}
 	const waiting = `"p.v1.1.0" waits for the pre-upgrade hook Job "migrate" in namespace "ns"`
 	pass("it runs", hookRuns(hook.PreUpgrade), 3*time.Second, "apply 1.1.0, repair, close", map[string]string{
-		ocv1.TypeReady: "Unknown RollingOut: ", ocv1.TypeProgressing: "True RollingOut: " + waiting, ocv1.TypeInstalled: "True Succeeded: ",
+		ocv1.TypeReady:       `Unknown RollingOut: "p.v1.0.0" version "1.0.0" is installed, from catalog "c"; ` + waiting + "; `kubectl -n ns get pods,events` says more",
+		ocv1.TypeProgressing: "True RollingOut: " + waiting, ocv1.TypeInstalled: "True Succeeded: ",
 	})
 	const failure = `the upgrade to "p.v1.1.0" cannot go on: the pre-upgrade hook Job "migrate" in namespace "ns" has failed: boom`
 	pass("it has failed", hookFailed(hook.PreUpgrade, "boom"), 0, "apply 1.1.0, repair, close", map[string]string{

@@ -408,7 +408,8 @@ func refusals() map[string]situation {
 		"A hook of a chart has failed": {
 			outcome: upgrading(StageApply, &installation.HookFailedError{
 				Event: hook.PreUpgrade, Object: keyOf("Job", sampleName, "migrate"), RetryIn: 10 * time.Minute,
-				Why: "BackoffLimitExceeded: Job has reached the specified backoff limit; its log ends with: no route to database",
+				Why:  "BackoffLimitExceeded: Job has reached the specified backoff limit; its log ends with: no route to database",
+				Next: nextHook,
 			}),
 			next: "see the log of its pods",
 		},

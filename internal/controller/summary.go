@@ -372,15 +372,12 @@ func inDefinitions(outcome Outcome) (obstacle, bool) {
 	return obstacle{what: what, next: next + "; spec.install.preflight.crdUpgradeSafety can let it pass"}, true
 }
 
-// nextHook is what to do about a hook that has failed.
-const nextHook = "see the log of its pods, and mend what it needs; it is run again every ten minutes, or within one if it is deleted"
-
 func inHooks(outcome Outcome) (obstacle, bool) {
 	failed, ok := errors.AsType[*installation.HookFailedError](outcome.Err)
 	if !ok {
 		return obstacle{}, false
 	}
-	return obstacle{what: failed.Error(), next: nextHook}, true
+	return obstacle{what: failed.Error(), next: failed.Next}, true
 }
 
 // inObjects is about errors that sum themselves up.

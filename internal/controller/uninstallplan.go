@@ -86,11 +86,12 @@ func failedDeletionHook(content UninstallContent) string {
 	if progress == nil || progress.FailedAt == nil {
 		return ""
 	}
-	names := namesAt(progress.Event(), content.Hooks)
-	if progress.Done >= len(names) {
+	due := hook.At(progress.Event(), content.Hooks)
+	if progress.Done >= len(due) {
 		return ""
 	}
-	return fmt.Sprintf("the %s hook %s has failed: %s; %s; %s", progress.Event(), names[progress.Done], progress.Why, nextHook, nextSkip)
+	failed := due[progress.Done]
+	return fmt.Sprintf("the %s hook %s has failed: %s; %s; %s", progress.Event(), object.KeyOf(failed.Object), progress.Why, progress.Remedy(failed), nextSkip)
 }
 
 // uninstallOrder says what [Reconciler.uninstall] does, with the hooks before and after it.

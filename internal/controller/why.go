@@ -58,6 +58,9 @@ func openingOf(outcome Outcome, v verdict) string {
 	}
 	if outcome.waitsForHook() {
 		first += "; " + outcome.hookText()
+		if !outcome.Hook.Going { // its pods may wait for an image, or for a node
+			first += "; " + lookIn(cmp.Or(outcome.Hook.Object.Namespace, outcome.Owner.Namespace))
+		}
 	}
 	if outcome.Suspended != nil {
 		first += "; " + suspendedText(outcome)
@@ -116,9 +119,13 @@ func workloadParts(outcome Outcome) []string {
 	return parts
 }
 
+func lookIn(namespace string) string {
+	return fmt.Sprintf("`kubectl -n %s get pods,events` says more", namespace)
+}
+
 // lookAt is where to see why a workload does not serve, and what to do if that is known.
 func lookAt(outcome Outcome) string {
-	look := fmt.Sprintf("`kubectl -n %s get pods,events` says more", outcome.Owner.Namespace)
+	look := lookIn(outcome.Owner.Namespace)
 	if slices.ContainsFunc(outcome.Workloads, func(w health.Workload) bool { return strings.Contains(w.Reason, exceededQuota) }) {
 		return nextQuota + "; " + look
 	}

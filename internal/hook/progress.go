@@ -46,10 +46,11 @@ type Progress struct {
 	Begun int `json:"begun,omitempty"`
 
 	// FailedAt is when the next one failed, and Why what was told of it; nil if it did not. Gone says
-	// that its object was gone by itself.
+	// that its object was gone by itself, and Blocked that there is another one in its place.
 	FailedAt *time.Time `json:"failedAt,omitempty"`
 	Why      string     `json:"why,omitempty"`
 	Gone     bool       `json:"gone,omitempty"`
+	Blocked  bool       `json:"blocked,omitempty"`
 
 	// GivenUp says that those that are left are not run, as something else is wanted by now.
 	GivenUp bool `json:"givenUp,omitempty"`
@@ -120,6 +121,24 @@ func (p Progress) RetryIn(now time.Time) time.Duration {
 		return 0
 	}
 	return max(p.FailedAt.Add(retryAfter).Sub(now), 0)
+}
+
+// Remedy says what to do about a hook that has failed, and when it is run again. A log there is to
+// see only where the object is that has run, and only that can be deleted to have it run sooner.
+func (p Progress) Remedy(failed Hook) string {
+	const again = "it is run again every ten minutes"
+	rests := p.Gone || failed.HasPolicy(Failed)
+	switch {
+	case p.Gone:
+		return "find out who deletes it, and have them leave it; " + again
+	case p.Blocked && rests:
+		return again
+	case rests:
+		return "mend what it needs; its delete policy has had it deleted, with its log; " + again
+	case p.Blocked:
+		return again + ", or within one if what is in its place is deleted"
+	}
+	return "see the log of its pods, and mend what it needs; " + again + ", or within one if it is deleted"
 }
 
 // Encode gives nothing for none.

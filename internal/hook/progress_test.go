@@ -100,3 +100,28 @@ func TestEncode(t *testing.T) {
 		}
 	}
 }
+
+// TestRemedy: nobody is sent to a log that is gone, or told to delete what is not there.
+func TestRemedy(t *testing.T) {
+	t.Parallel()
+	failed := Progress{Operation: Upgrade}.Failed(time.Now(), "boom")
+	gone, blocked := failed, failed
+	gone.Gone, blocked.Blocked = true, true
+	kept, cleared := Hook{Policies: []Policy{BeforeCreation}}, Hook{Policies: []Policy{Failed}}
+	for name, test := range map[string]struct {
+		progress Progress
+		hook     Hook
+		want     string
+	}{
+		"its object is there":            {failed, kept, "see the log of its pods, and mend what it needs; it is run again every ten minutes, or within one if it is deleted"},
+		"its policy":                     {failed, cleared, "mend what it needs; its delete policy has had it deleted, with its log; it is run again every ten minutes"},
+		"somebody deletes it":            {gone, kept, "find out who deletes it, and have them leave it; it is run again every ten minutes"},
+		"somebody, and its policy would": {gone, cleared, "find out who deletes it, and have them leave it; it is run again every ten minutes"},
+		"another one is there":           {blocked, kept, "it is run again every ten minutes, or within one if what is in its place is deleted"},
+		"another one, and its policy":    {blocked, cleared, "it is run again every ten minutes"},
+	} {
+		if got := test.progress.Remedy(test.hook); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

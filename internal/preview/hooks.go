@@ -11,10 +11,12 @@ import (
 // hookRun is a hook at one of its events.
 type hookRun struct {
 	event hook.Event
-	key   object.Key
+	hook  hook.Hook
 }
 
-func (r hookRun) String() string { return fmt.Sprintf("%s: %s", r.event, r.key) }
+func (r hookRun) key() object.Key { return object.KeyOf(r.hook.Object) }
+
+func (r hookRun) String() string { return fmt.Sprintf("%s: %s", r.event, r.key()) }
 
 // hooksOf are the hooks that run, in their order: those of the operation, without the ones that
 // have succeeded in it.
@@ -41,7 +43,7 @@ func hooksOf(facts Facts) []hookRun {
 func runsAt(event hook.Event, hooks []hook.Hook) []hookRun {
 	var runs []hookRun
 	for _, one := range hook.At(event, hooks) {
-		runs = append(runs, hookRun{event: event, key: object.KeyOf(one.Object)})
+		runs = append(runs, hookRun{event: event, hook: one})
 	}
 	return runs
 }
@@ -65,7 +67,7 @@ func waitsOf(facts Facts) string {
 		waits = append(waits, facts.Waits)
 	}
 	if due := dueHook(facts); due != nil && facts.Progress.FailedAt == nil {
-		waits = append(waits, fmt.Sprintf("the %s hook %s, which is under way", due.event, due.key))
+		waits = append(waits, fmt.Sprintf("the %s hook %s, which is under way", due.event, due.key()))
 	}
 	return strings.Join(waits, "; ")
 }

@@ -56,7 +56,7 @@ func TestHooksOfWhatWasBegun(t *testing.T) {
 	before := hook.Progress{Operation: hook.Upgrade, Done: 1}
 	failed, after := before.Failed(time.Now(), "it has no room"), hook.Progress{Operation: hook.Upgrade, After: true}
 	lateFailed, ended := after.Failed(time.Now(), "it has no room"), hook.Progress{Operation: hook.Upgrade, Done: 7}
-	const next = "; see the log of its pods, and mend what it needs"
+	const next = "; see the log of its pods, and mend what it needs; it is run again every ten minutes, or within one if it is deleted"
 	for name, tc := range map[string]struct {
 		facts            Facts
 		hooks, obstacles []string

@@ -285,7 +285,7 @@ func (p *Preview) obstacles(facts Facts) []string {
 		found = append(found, fmt.Sprintf("ServiceAccount %q does not exist in namespace %q", facts.Owner.ServiceAccount, facts.Owner.Namespace))
 	}
 	if due := dueHook(facts); due != nil && facts.Progress.FailedAt != nil {
-		found = append(found, fmt.Sprintf("the %s hook %s has failed: %s; see the log of its pods, and mend what it needs", due.event, due.key, facts.Progress.Why))
+		found = append(found, fmt.Sprintf("the %s hook %s has failed: %s; %s", due.event, due.key(), facts.Progress.Why, facts.Progress.Remedy(due.hook)))
 	}
 	if n := len(facts.Missing); n > 0 {
 		found = append(found, fmt.Sprintf("ServiceAccount %q in namespace %q lacks %s: `kubectl extension bundle rbac clusterextension/%s%s` prints what it takes",

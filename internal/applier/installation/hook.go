@@ -36,6 +36,9 @@ type HookFailedError struct {
 	// Why is one line: what the object, and the last line of its log, have to say.
 	Why string
 
+	// Next is what to do about it, and when it is run again.
+	Next string
+
 	// RetryIn is how long it is until it is run again.
 	RetryIn time.Duration
 }
