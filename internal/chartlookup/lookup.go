@@ -125,7 +125,7 @@ func (r reader) explain(err error, resource schema.GroupVersionResource, asked b
 			verb = "list"
 		}
 		return &deniedError{err: err, text: fmt.Sprintf(
-			"%s may not %s %s: grant that right, or remove spec.config.inline.allowLookup", r.who, verb, resource.GroupResource())}
+			"%s may not %s %s: grant that right, or have lookup find nothing, without spec.config.inline.allowLookup", r.who, verb, resource.GroupResource())}
 	}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return fmt.Errorf("the API server answers %d %s", status.ErrStatus.Code, status.ErrStatus.Reason)

@@ -121,11 +121,11 @@ func TestFailures(t *testing.T) {
 		"none": {server: answer{code: 404, body: status("404", "NotFound")}, asked: ask("v1", "Secret", "ns", "hunter2")},
 		"no right to read it": {
 			server: answer{code: 403, body: status("403", "Forbidden")}, asked: ask("v1", "Secret", "ns", "hunter2"), denied: true,
-			want: `ServiceAccount "installer" may not get secrets: grant that right, or remove spec.config.inline.allowLookup`,
+			want: `ServiceAccount "installer" may not get secrets: grant that right, or have lookup find nothing, without spec.config.inline.allowLookup`,
 		},
 		"no right to list them": {
 			server: answer{code: 403, body: status("403", "Forbidden")}, asked: ask("apps/v1", "Deployment", "", ""), denied: true,
-			want: `ServiceAccount "installer" may not list deployments.apps: grant that right, or remove spec.config.inline.allowLookup`,
+			want: `ServiceAccount "installer" may not list deployments.apps: grant that right, or have lookup find nothing, without spec.config.inline.allowLookup`,
 		},
 		"its server is away": {
 			server: answer{code: 503, body: status("503", "ServiceUnavailable")}, asked: ask("v1", "Secret", "ns", "hunter2"),

@@ -363,6 +363,9 @@ func TestRefusalOfALookupIsTriedAgain(t *testing.T) {
 			if progressing == nil || progressing.Reason != ocv1.ReasonRetrying || !strings.Contains(progressing.Message, test.want) {
 				t.Errorf("Progressing is %+v", progressing)
 			}
+			if ready := w.ready(t).Message; strings.Contains(ready, "bundle rbac") {
+				t.Errorf("Ready says %q, and bundle rbac does not know what templates look up", ready)
+			}
 			if err == nil && result.RequeueAfter == 0 {
 				t.Error("it is not tried again")
 			}

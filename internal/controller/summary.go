@@ -454,6 +454,8 @@ func nextOf(outcome Outcome) string {
 		return fmt.Sprintf("the ServiceAccount needs what it is to grant; %s prints it", rights(outcome.Owner))
 	case strings.Contains(message, isTerminating):
 		return "it goes on when the namespace is there anew"
+	case apierrors.IsForbidden(err) && outcome.Stage == StageRender:
+		return "" // a lookup of templates, which says it; bundle rbac cannot know that right
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("%s prints the rights that the ServiceAccount needs", rights(outcome.Owner))
 	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces":
