@@ -211,12 +211,17 @@ func checkUnchanged(ctx context.Context, resource dynamic.ResourceInterface, wan
 	if err != nil {
 		return fmt.Errorf("comparing the spec of ClusterExtension %q: %w", wanted.GetName(), err)
 	}
-	const image = "spec.source.bundle.ref"
-	differing := differences("spec", live.Object["spec"], replaced.Object["spec"])
-	if slices.Equal(differing, []string{image}) || len(differing) == 0 {
+	differing := unintended(live.Object["spec"], replaced.Object["spec"])
+	if len(differing) == 0 {
 		return nil
 	}
 	return fmt.Errorf("ClusterExtension %q is there already, and its spec is another one: edit it; what differs is %s", wanted.GetName(), excerpt.Of(differing, maxKindsText))
+}
+
+// unintended are the paths of fields that two specs differ in, without the image, which is what is
+// tried.
+func unintended(live, wanted any) []string {
+	return slices.DeleteFunc(differences("spec", live, wanted), func(path string) bool { return path == "spec.source.bundle.ref" })
 }
 
 // differences are the paths of fields that two values differ in, sorted. Lists are one field.

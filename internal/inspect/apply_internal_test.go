@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,5 +38,30 @@ func TestCheckUsers(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.refused)
 			}
 		})
+	}
+}
+
+// TestUnintended: whoever tries another image, and has left out the configuration of before, is told
+// of that alone.
+func TestUnintended(t *testing.T) {
+	t.Parallel()
+	spec := func(ref string, more map[string]any) map[string]any {
+		made := map[string]any{"namespace": "ns", "source": map[string]any{"bundle": map[string]any{"ref": ref}}}
+		maps.Copy(made, more)
+		return made
+	}
+	config := map[string]any{"config": map[string]any{"configType": "Inline"}}
+	for name, test := range map[string]struct {
+		live, wanted map[string]any
+		want         []string
+	}{
+		"the same":                      {spec("a", config), spec("a", config), nil},
+		"another image":                 {spec("a", config), spec("b", config), nil},
+		"no configuration":              {spec("a", config), spec("a", nil), []string{"spec.config"}},
+		"another image, and without it": {spec("a", config), spec("b", nil), []string{"spec.config"}},
+	} {
+		if got := unintended(test.live, test.wanted); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q differ, want %q", name, got, test.want)
+		}
 	}
 }
