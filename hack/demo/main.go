@@ -78,6 +78,7 @@ func farewell(env *environment.Environment, logFile string) {
   export KUBECONFIG=%[1]s
   export CONTAINERS_REGISTRIES_CONF=%[6]s     # where kubectl extension finds the images
   alias kubectl=%[2]s
+  make build && export PATH=$PWD/bin:$PATH     # then there is kubectl extension
 
   kubectl get clustercatalogs,clusterextensions
   kubectl explain clusterextension.spec
