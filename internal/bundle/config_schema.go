@@ -256,14 +256,14 @@ func describeEach(keys []string, describe func(string) string) []string {
 }
 
 // unknownField names a key of the two outer levels alone, as users know the
-// message, and a deeper one by its path.
+// message, and a deeper one by its path, and so values of a chart.
 func (d describer) unknownField(path []string, key string, known []string) string {
 	switch {
 	case len(known) == 0:
 		return fmt.Sprintf("unknown field %q: there is nothing to configure", key)
 	case len(path) == 0 && (key == KeyWatchNamespace || key == KeyWatchNamespaces):
 		return d.bundle.unknownWatching(key)
-	case len(path) > 1:
+	case len(path) > 1, len(path) == 1 && path[0] == keyValues:
 		key = fieldPath(path, key)
 	}
 	return fmt.Sprintf("unknown field %q, want one of %s", key, strings.Join(known, ", "))

@@ -304,6 +304,14 @@ func TestRefusedCharts(t *testing.T) {
 			},
 			as: new(*bundle.ConfigError), want: `field "values.app.ports[1]": got string, want integer`,
 		},
+		"a value that the schema does not have": {
+			reason: "in spec.config.inline there is a level above: without its path it could be of that",
+			files: map[string]string{
+				"values.schema.json": `{"properties": {"app": {}}, "additionalProperties": false}`,
+				"values":             "ap: 1",
+			},
+			as: new(*bundle.ConfigError), want: `unknown field "values.ap", want one of app`,
+		},
 		"values against the schema of a chart in it": {
 			files: map[string]string{
 				"charts/db/Chart.yaml":         "apiVersion: v2\nname: db\nversion: 1.0.0\n",
