@@ -291,7 +291,7 @@ func (p *Preview) obstacles(facts Facts) []string {
 		found = append(found, fmt.Sprintf("ServiceAccount %q in namespace %q lacks %s: `kubectl extension bundle rbac clusterextension/%s%s` prints what it takes",
 			facts.Owner.ServiceAccount, facts.Owner.Namespace, counted(n, "right"), facts.Owner.Name, versionFlag(facts.Asked)))
 	}
-	if conflict := conflictOf(facts); conflict != nil {
+	if conflict := facts.Conflict(); conflict != nil {
 		found = append(found, conflict.Summary())
 	}
 	if len(p.Breaks) > 0 {
@@ -313,19 +313,19 @@ func versionFlag(asked string) string {
 	return " --version '" + asked + "'"
 }
 
-// conflictOf is nil if no object belongs to somebody else.
-func conflictOf(facts Facts) *object.ConflictError {
-	conflicts := slices.Clone(facts.Conflicts)
-	for i := range facts.Trials {
-		if holder := facts.Trials[i].Holder; holder != nil {
-			conflicts = append(conflicts, object.Conflict{Object: facts.Trials[i].Key, Holder: *holder})
+// Conflict is nil if no object belongs to somebody else.
+func (f Facts) Conflict() *object.ConflictError {
+	conflicts := slices.Clone(f.Conflicts)
+	for i := range f.Trials {
+		if holder := f.Trials[i].Holder; holder != nil {
+			conflicts = append(conflicts, object.Conflict{Object: f.Trials[i].Key, Holder: *holder})
 		}
 	}
 	if len(conflicts) == 0 {
 		return nil
 	}
 	slices.SortFunc(conflicts, func(a, b object.Conflict) int { return a.Object.Compare(b.Object) })
-	return &object.ConflictError{Claimant: facts.Owner, Conflicts: conflicts}
+	return &object.ConflictError{Claimant: f.Owner, Conflicts: conflicts}
 }
 
 // withoutServer says for how many objects it is only computed here what becomes of them.

@@ -144,8 +144,9 @@ func TestInstallOfWhatTakesAList(t *testing.T) {
 	contains(t, output, "inline:\n      watchNamespaces:\n      - team\n")
 }
 
-// TestInstallEndsWhenAPersonHasToAct has something in the way that belongs to somebody else.
-func TestInstallEndsWhenAPersonHasToAct(t *testing.T) {
+// TestInstallEndsAtAConflict has something in the way that belongs to somebody else: nothing is written
+// that the controller would try to install until nobody waits any more.
+func TestInstallEndsAtAConflict(t *testing.T) {
 	t.Parallel()
 	const name = "one-command-in-vain"
 	publish(t, operators(name, "1.0.0")...)
@@ -160,7 +161,15 @@ func TestInstallEndsWhenAPersonHasToAct(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "exit status 1") {
 		t.Fatalf("got error %v", err)
 	}
-	contains(t, err.Error(), `clusterextension/one-command-in-vain is not ready, and a person has to act: `, `ConfigMap "settings"`, "delete ")
+	contains(t, err.Error(), `nothing was applied: ConfigMap "settings" in namespace "one-command-in-vain" exists already and belongs to `, "delete ")
+	for _, unwritten := range []client.Object{
+		&ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name + "-installer"}},
+	} {
+		if err := theSuite.Admin.Get(t.Context(), client.ObjectKeyFromObject(unwritten), unwritten); !apierrors.IsNotFound(err) {
+			t.Errorf("%T was written, or not read: %v", unwritten, err)
+		}
+	}
 }
 
 // TestInstallLeavesServiceAccountsAlone has a ServiceAccount of somebody else, of the name that

@@ -145,6 +145,14 @@ func applyAndWait(command *cobra.Command, cluster *inspect.Cluster, flags *cli.C
 	if err != nil {
 		return err
 	}
+	// The controller would try again for as long as somebody waits.
+	facts, err := cluster.Foresee(command.Context(), plan)
+	if err != nil {
+		return err
+	}
+	if conflict := facts.Conflict(); conflict != nil {
+		return fmt.Errorf("nothing was applied: %s", cli.Printable(conflict.Summary()))
+	}
 	if err := cluster.Apply(command.Context(), documents); err != nil {
 		return err
 	}
