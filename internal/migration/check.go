@@ -49,9 +49,6 @@ type Checked struct {
 	// are. The controller takes them over once they have the label of the operator's components,
 	// see [classic.Operator.ComponentLabel].
 	Unmarked []object.Key
-	// Replaced are among those that are taken over, too: they are deleted and created again with
-	// what they hold, as a field of them cannot be changed, and get another UID.
-	Replaced []object.Key
 	// Missing are rights that the ServiceAccount lacks, if there is one. NoAccount says that there
 	// is none.
 	Missing   []string
@@ -224,9 +221,6 @@ func (c *Checked) sort(cluster *classic.Cluster, facts preview.Facts, prospect *
 			c.Unmarked = append(c.Unmarked, trial.Key)
 		case trial.Holder != nil:
 			prospect.InTheWay = append(prospect.InTheWay, fmt.Sprintf("%s belongs to %s, and not to the operator", trial.Key, trial.Holder))
-		}
-		if trial.Difference.Replaced {
-			c.Replaced = append(c.Replaced, trial.Key)
 		}
 		if trial.Err != nil {
 			prospect.InTheWay = append(prospect.InTheWay, trial.Key.String()+": "+trial.Err.Error())

@@ -40,8 +40,6 @@ type OperatorReport struct {
 	Restarted []preview.Reference `json:"restarted,omitempty"`
 	// Unmarked are among those that are adopted, and are to be labelled before.
 	Unmarked []preview.Reference `json:"unmarked,omitempty"`
-	// Replaced are among those that are adopted, and get another UID.
-	Replaced []preview.Reference `json:"replaced,omitempty"`
 
 	Missing []string `json:"missingRights,omitempty"`
 	Dropped []string `json:"dropped,omitempty"`
@@ -79,7 +77,7 @@ func (c *Checked) report() (OperatorReport, error) {
 	report := OperatorReport{
 		Subscription: SubscriptionName{Namespace: op.Name.Namespace, Name: op.Name.Name}, Package: op.Package(), State: c.State,
 		Adopted: referencesTo(c.Fates.Adopted), Deleted: referencesTo(c.Fates.Deleted), Stays: referencesTo(c.Fates.Stays),
-		Created: references(c.Created), Restarted: c.Restarted, Unmarked: references(c.Unmarked), Replaced: references(c.Replaced), Missing: c.Missing, Dropped: c.Translation.Dropped,
+		Created: references(c.Created), Restarted: c.Restarted, Unmarked: references(c.Unmarked), Missing: c.Missing, Dropped: c.Translation.Dropped,
 	}
 	if identity, err := op.Identity(); err == nil {
 		report.Bundle, report.Version = identity.Name, identity.Version

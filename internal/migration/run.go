@@ -34,6 +34,10 @@ type Run struct {
 	Bundle inspect.Request
 }
 
+// stallPatience is how long an extension may be stalled before it is given up: rights that were just given
+// are known a moment later, and what is retried may come right.
+const stallPatience = 30 * time.Second
+
 // pollInterval is how often something is looked at that is waited for.
 const pollInterval = 500 * time.Millisecond
 
@@ -110,7 +114,8 @@ func (c *Cluster) Cleanup(ctx context.Context, names []string, run Run) error {
 		return errors.Join(errs...)
 	}
 	isQuiet := false
-	for _, m := range moves {
+	for i, m := range moves {
+		moves[i].run.Bundle.Assumed = assumedBeside(moves, i)
 		isQuiet = isQuiet || m.record.Mode == classic.Quiet
 	}
 	if isQuiet {
@@ -171,6 +176,20 @@ func (c *Cluster) extension(ctx context.Context, name string) (*ocv1.ClusterExte
 }
 
 var extensions = ocv1.GroupVersion.WithResource("clusterextensions")
+
+// assumedBeside are the extensions of all other moves as they will be: one may require what another one brings.
+func assumedBeside(moves []move, of int) []ocv1.ClusterExtension {
+	var assumed []ocv1.ClusterExtension
+	for i, m := range moves {
+		if i == of {
+			continue
+		}
+		ext := *m.ext.DeepCopy()
+		ext.Status.Install = &ocv1.ClusterExtensionInstallStatus{Bundle: ocv1.BundleMetadata{Name: m.record.CSV.Name, Version: ext.Spec.Source.Catalog.Version}}
+		assumed = append(assumed, ext)
+	}
+	return assumed
+}
 
 // stopped says what to do about a move that has not come to its end.
 func (m move) stopped(err error) error {
@@ -255,6 +274,7 @@ func (m move) patchExtension(ctx context.Context, change map[string]any) error {
 // await waits until the extension is as wanted.
 func (m move) await(ctx context.Context, what string, is func(*ocv1.ClusterExtension) bool) error {
 	var last overview.Row
+	var stalled time.Time
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, m.run.Timeout, true, func(ctx context.Context) (bool, error) {
 		ext, err := m.extension(ctx, m.ext.Name)
 		switch {
@@ -269,7 +289,17 @@ func (m move) await(ctx context.Context, what string, is func(*ocv1.ClusterExten
 			last = row
 			m.say("  %s: %s", row.Health, row.Message)
 		}
-		return is(ext), nil
+		switch {
+		case is(ext):
+			return true, nil
+		case last.Health != overview.Stalled:
+			stalled = time.Time{}
+		case stalled.IsZero():
+			stalled = time.Now()
+		case time.Since(stalled) > stallPatience:
+			return false, fmt.Errorf("a person has to act: %s", last.Message)
+		}
+		return false, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("it is waited for %s, for more than %s: %s", what, m.run.Timeout, last.Message)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -57,21 +58,17 @@ func (s *Step) succeed(owner object.Owner) {
 	}
 }
 
-// succeedsSecret says that the live object is a Secret that is taken over, or will be when the
-// predecessor has left it, which whoever foresees it asks before. Classic OLM keeps the certificates
-// of webhooks in Secrets of a type that the ones of bundles do not have, and a type cannot be changed.
-func (s *Step) succeedsSecret(owner object.Owner) bool {
-	return s.Key.GroupKind == object.SecretKind && s.Live != nil && owner.Predecessor.Had(s.Live)
-}
-
-// withDataOf gives the step as it is to create the object again: a Secret that is taken over, and for
-// which the bundle has no data, keeps its own. Servers use that certificate.
-func (s *Step) withDataOf(owner object.Owner) *Step {
-	if s.Object.Object["data"] != nil || !s.succeedsSecret(owner) {
-		return s
+// wanted is the object as it is to be. The type of a Secret cannot be changed, and it says nothing of one that
+// comes without data: classic OLM and cert-manager have types of their own for the certificates that they keep.
+func (s *Step) wanted() *unstructured.Unstructured {
+	if s.Key.GroupKind != object.SecretKind || s.Live == nil || s.inherits() || s.Object.Object["data"] != nil || s.Object.Object["stringData"] != nil {
+		return s.Object
 	}
-	kept := *s
-	kept.Object = s.Object.DeepCopy()
-	kept.Object.Object["data"] = s.Live.Object["data"]
-	return &kept
+	is, _ := s.Live.Object["type"].(string)
+	if is != string(corev1.SecretTypeTLS) {
+		return s.Object
+	}
+	kept := s.Object.DeepCopy()
+	kept.Object["type"] = is
+	return kept
 }

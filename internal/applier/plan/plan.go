@@ -81,7 +81,7 @@ const (
 )
 
 func (s *Step) threeWay() object.ThreeWay {
-	return object.ThreeWay{Wanted: s.Object, Before: s.before, Live: s.Live}
+	return object.ThreeWay{Wanted: s.wanted(), Before: s.before, Live: s.Live}
 }
 
 // Plan is what an operation does to each object. It is complete before the first write:

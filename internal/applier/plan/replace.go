@@ -33,7 +33,7 @@ func (w writer) replaceIfImmutable(ctx context.Context, s *Step, refusal error) 
 	if immutable == nil {
 		return nil, refusal
 	}
-	if !immutable.MayReplace(w.owner.Replaceable) && !s.inherits() && !s.succeedsSecret(w.owner) {
+	if !immutable.MayReplace(w.owner.Replaceable) && !s.inherits() {
 		return nil, immutable
 	}
 	s.immutable = immutable.Fields
@@ -58,7 +58,7 @@ func (w writer) replaceIfImmutable(ctx context.Context, s *Step, refusal error) 
 		return s.Live, nil
 	}
 	replaced := &object.Difference{Replaced: true, Fields: s.immutable}
-	made, err := w.create(ctx, s.withDataOf(w.owner))
+	made, err := w.create(ctx, s)
 	if err == nil {
 		s.written = replaced
 		return made, nil

@@ -221,7 +221,6 @@ func printOne(to io.Writer, one *migration.Checked, withObjects bool) error {
 		sections = append(sections,
 			cli.Section{Title: "taken over:", Lines: keysIn(one.Fates.Adopted)},
 			cli.Section{Title: "labelled before, as nothing says whose they are:", Lines: texts(one.Unmarked)},
-			cli.Section{Title: "created again with what they hold, as a field cannot be changed:", Lines: texts(one.Replaced)},
 			cli.Section{Title: "created:", Lines: texts(one.Created)},
 			cli.Section{Title: "deleted:", Lines: keysIn(one.Fates.Deleted)},
 			cli.Section{Title: "stays, without the marks of classic OLM:", Lines: keysIn(one.Fates.Stays)},
