@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -62,9 +63,9 @@ type Record struct {
 	Stays   []Ref `json:"stays,omitempty"`
 	Adopted []Ref `json:"adopted,omitempty"`
 	Created []Ref `json:"created,omitempty"`
-	// Unmarked is what of Adopted has nothing that says whose it is, and gets Label before it is taken over.
-	Unmarked []Ref  `json:"unmarked,omitempty"`
-	Label    string `json:"label,omitempty"`
+	// Label is what says of an object that it is a component of the operator. What is taken over gets it, if nothing
+	// else says so: the extension goes by the marks of classic OLM, which drops them when it carries out a plan once more.
+	Label string `json:"label,omitempty"`
 }
 
 // Ref is an object. UID is empty for one that there is not yet.
@@ -97,13 +98,13 @@ func refTo(key object.Key) Ref {
 // lastApplied is where kubectl keeps a whole object once more.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Record is that of a move of the operator, of whose objects becomes what is said. The extension creates
-// others, and is to be told of those that are unmarked.
-func (o *Operator) Record(invocation string, mode Mode, fates Fates, created, unmarked []object.Key) (Record, error) {
+// Record is that of a move of the operator, of whose objects becomes what is said, and for which the extension
+// creates others.
+func (o *Operator) Record(invocation string, mode Mode, fates Fates, created []object.Key) (Record, error) {
 	if o.Subscription == nil || o.CSV == nil {
 		return Record{}, errors.New("nothing is installed that could move")
 	}
-	record := Record{Invocation: invocation, Mode: mode, Labels: o.Subscription.Labels, Annotations: map[string]string{}}
+	record := Record{Invocation: invocation, Mode: mode, Label: o.ComponentLabel(), Labels: o.Subscription.Labels, Annotations: map[string]string{}}
 	for name, value := range o.Subscription.Annotations {
 		if name != lastApplied {
 			record.Annotations[name] = value
@@ -125,9 +126,6 @@ func (o *Operator) Record(invocation string, mode Mode, fates Fates, created, un
 	}
 	for _, one := range fates.Adopted {
 		record.Adopted = append(record.Adopted, RefOf(one))
-		if slices.Contains(unmarked, one.Key) {
-			record.Unmarked, record.Label = append(record.Unmarked, RefOf(one)), o.ComponentLabel()
-		}
 	}
 	for _, key := range created {
 		record.Created = append(record.Created, refTo(key))
@@ -147,11 +145,16 @@ func (r Record) Text() (string, error) {
 	return string(text), nil
 }
 
-// Finished is the record of a move that has ended.
+// Finished is the record of a move that has ended. Of what was deleted it has the rights: who takes the move
+// back waits until classic OLM has given them again.
 func (r Record) Finished() Record {
-	r.Done, r.Deleted, r.Stays, r.Adopted, r.Unmarked = true, nil, nil, nil, nil
+	rights := slices.DeleteFunc(slices.Clone(r.Deleted), func(ref Ref) bool { return !ref.IsRights() })
+	r.Done, r.Deleted, r.Stays, r.Adopted = true, rights, nil, nil
 	return r
 }
+
+// IsRights says that the object is a role or a binding.
+func (r Ref) IsRights() bool { return r.Group == rbacv1.GroupName }
 
 // RecordOf is the record of an extension; nil if it has none. The error says that
 // somebody has damaged it.
@@ -178,3 +181,6 @@ func FinalizerMarks(meta *metav1.ObjectMeta) []string {
 	}
 	return found
 }
+
+// NamesOwner says that the labels of an object name the ClusterServiceVersion that it is of.
+func NamesOwner(meta *metav1.ObjectMeta) bool { return meta.Labels[labelOwner] != "" }

@@ -8,6 +8,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/classic"
@@ -90,12 +91,43 @@ func (m move) deleteCopies(ctx context.Context) error {
 	return fmt.Errorf("listing copies of %s: there are more than %d pages of them", csv.Key(), maxPages)
 }
 
+// deletePlans deletes the InstallPlans of the operator that were for others as well, once those are gone, too.
+func (m move) deletePlans(ctx context.Context) error {
+	namespace := m.record.CSV.Namespace
+	plans := operatorsv1alpha1.SchemeGroupVersion.WithResource("installplans")
+	page, err := m.api.Resource(plans).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: planPageSize, LabelSelector: m.record.Label})
+	if err != nil {
+		return fmt.Errorf("listing InstallPlans: %w", err)
+	}
+	for i := range page.Items {
+		plan := &page.Items[i]
+		names, _, _ := unstructured.NestedStringSlice(plan.Object, "spec", "clusterServiceVersionNames")
+		isLeft := false
+		for _, name := range names {
+			_, err := m.objects.Resource(csvs).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("reading ClusterServiceVersion %q: %w", name, err)
+			}
+			isLeft = isLeft || err == nil
+		}
+		if !isLeft {
+			if err := m.delete(ctx, refOf(plan)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // clean takes the marks of classic OLM off what stays, and deletes what only they have kept.
 func (m move) clean(ctx context.Context) error {
 	if err := m.deleteLeftovers(ctx, isLeftover); err != nil {
 		return err
 	}
 	if err := m.deleteCopies(ctx); err != nil {
+		return err
+	}
+	if err := m.deletePlans(ctx); err != nil {
 		return err
 	}
 	for _, refs := range [][]classic.Ref{m.record.Stays, m.record.Adopted} {
@@ -108,20 +140,24 @@ func (m move) clean(ctx context.Context) error {
 	return m.deleteLeftovers(ctx, isComponent)
 }
 
-// label says of what nothing says whose it is that it is a component of the operator: the extension takes
-// over nothing else.
+// label says of what is to be taken over that it is a component of the operator, unless something else says so:
+// the extension takes over nothing else.
 func (m move) label(ctx context.Context) error {
-	for _, ref := range m.record.Unmarked {
+	for _, ref := range m.record.Adopted {
 		resource, err := m.resourceOf(ref)
 		if err != nil {
 			return err
 		}
-		live, err := m.own(ctx, resource, ref)
-		if err != nil {
-			return err
+		live, err := m.objects.Resource(resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && live.UID != ref.UID {
+			continue // the extension makes it, or says whose it is
 		}
-		if live == nil || live.GetLabels()[ocv1.OwnerNameLabel] == m.ext.Name {
-			continue // it is taken over already
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", ref.Key(), err)
+		}
+		_, isLabelled := live.Labels[m.record.Label]
+		if isLabelled || classic.NamesOwner(&live.ObjectMeta) || live.Labels[ocv1.OwnerNameLabel] == m.ext.Name {
+			continue
 		}
 		m.say("labelling %s as a component", ref.Key())
 		if err := m.patch(ctx, resource, ref, map[string]any{"metadata": map[string]any{"labels": map[string]any{m.record.Label: ""}}}); err != nil {

@@ -56,6 +56,9 @@ func (m move) takeBack(ctx context.Context) error {
 	if err := m.awaitSucceeded(ctx); err != nil {
 		return err
 	}
+	if err := m.awaitRights(ctx); err != nil {
+		return err
+	}
 	if err := m.deleteCreated(ctx); err != nil {
 		return err
 	}
@@ -171,6 +174,39 @@ func (m move) awaitSucceeded(ctx context.Context) error {
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("classic OLM has not got the operator back after %s: %s", m.run.Timeout, last)
+	}
+	return err
+}
+
+// awaitRights waits until all roles and bindings are there again that classic OLM had made: it is done with the
+// ClusterServiceVersion before it is done with those. Those of another version have names that are not known.
+func (m move) awaitRights(ctx context.Context) error {
+	if m.bundle() != m.record.CSV.Name {
+		return nil
+	}
+	var missing string
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, m.run.Timeout, true, func(ctx context.Context) (bool, error) {
+		for _, ref := range m.record.Deleted {
+			if !ref.IsRights() {
+				continue
+			}
+			resource, err := m.resourceOf(ref)
+			if err != nil {
+				return false, err
+			}
+			_, err = m.objects.Resource(resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				missing = ref.Key().String()
+				return false, nil
+			}
+			if err != nil {
+				return false, fmt.Errorf("reading %s: %w", ref.Key(), err)
+			}
+		}
+		return true, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("classic OLM has not made %s again after %s, and what the extension has made in its place stays", missing, m.run.Timeout)
 	}
 	return err
 }

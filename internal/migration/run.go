@@ -67,7 +67,7 @@ func (c *Cluster) Move(ctx context.Context, operators []Checked, run Run) error 
 // the move is about.
 func (c *Cluster) begin(ctx context.Context, checked *Checked, run Run) (name string, err error) {
 	ext := checked.Translation.Extension.DeepCopy()
-	record, err := checked.Operator.Record(rand.Text(), run.Mode, checked.Fates, checked.Created, checked.Unmarked)
+	record, err := checked.Operator.Record(rand.Text(), run.Mode, checked.Fates, checked.Created)
 	if err != nil {
 		return "", err
 	}
@@ -201,10 +201,10 @@ func (m move) handOver(ctx context.Context) error {
 	if err := m.ensureAccount(ctx); err != nil {
 		return err
 	}
-	if err := m.label(ctx); err != nil {
+	if err := m.letGo(ctx); err != nil {
 		return err
 	}
-	if err := m.letGo(ctx); err != nil {
+	if err := m.label(ctx); err != nil {
 		return err
 	}
 	if !m.ext.Spec.Suspend {
