@@ -116,12 +116,8 @@ func (e Engine) render(ctx context.Context, in bundle.ChartInput) (bundle.ChartO
 			return bundle.ChartOutput{}, tooMuch("comes to more than %d bytes", e.Limits.Output)
 		case ctx.Err() != nil:
 			return bundle.ChartOutput{}, ctx.Err()
-		case lookups.err != nil:
-			return bundle.ChartOutput{}, fmt.Errorf("rendering a chart: %w", lookups.err)
-		case waiting.Err() != nil:
-			return bundle.ChartOutput{}, fmt.Errorf("rendering the templates of the chart was given up after %s", e.Limits.Wait)
 		}
-		return bundle.ChartOutput{}, lookups.withoutContent(e.explain(err, complaint.kept.String()))
+		return bundle.ChartOutput{}, e.failure(waiting, lookups, err, complaint.kept.String())
 	}
 	var given answer
 	if err := gob.NewDecoder(&said.kept).Decode(&given); err != nil {
@@ -131,6 +127,17 @@ func (e Engine) render(ctx context.Context, in bundle.ChartInput) (bundle.ChartO
 	out.LooksUp, out.ReadsSecrets = lookups.asked > 0, lookups.secrets // whatever the process says
 	out.LooksInVain = out.LooksInVain && lookups.answer == nil
 	return out, err
+}
+
+// failure is why there is no answer, of a process that was not ended for what it has written.
+func (e Engine) failure(waiting context.Context, lookups *lookups, err error, complaint string) error {
+	switch {
+	case lookups.err != nil:
+		return fmt.Errorf("rendering a chart: %w", lookups.err)
+	case waiting.Err() != nil:
+		return fmt.Errorf("rendering the templates of the chart was given up after %s", e.Limits.Wait)
+	}
+	return lookups.withoutContent(e.explain(err, complaint))
 }
 
 // explain says why a process has ended without an answer. The chart is judged where it is known

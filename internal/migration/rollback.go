@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,10 +57,11 @@ func (m move) takeBack(ctx context.Context) error {
 	if err := m.awaitSucceeded(ctx); err != nil {
 		return err
 	}
-	if err := m.awaitRights(ctx); err != nil {
+	given, err := m.areRightsGiven(ctx)
+	if err != nil {
 		return err
 	}
-	if err := m.deleteCreated(ctx); err != nil {
+	if err := m.deleteCreated(ctx, given); err != nil {
 		return err
 	}
 	if m.record.MakesAccount {
@@ -178,14 +180,18 @@ func (m move) awaitSucceeded(ctx context.Context) error {
 	return err
 }
 
-// awaitRights waits until all roles and bindings are there again that classic OLM had made: it is done with the
-// ClusterServiceVersion before it is done with those. Those of another version have names that are not known.
-func (m move) awaitRights(ctx context.Context) error {
+// rightsPatience is how long classic OLM may take to give rights that it gives: it is done with the
+// ClusterServiceVersion before it is done with those.
+const rightsPatience = 10 * time.Second
+
+// areRightsGiven says whether all roles and bindings are there again that classic OLM had made. It makes no
+// copy for all namespaces while the operator has these rights otherwise, such as by what the extension has made. The
+// names of those of another version are not known.
+func (m move) areRightsGiven(ctx context.Context) (bool, error) {
 	if m.bundle() != m.record.CSV.Name {
-		return nil
+		return false, nil
 	}
-	var missing string
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, m.run.Timeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, rightsPatience, true, func(ctx context.Context) (bool, error) {
 		for _, ref := range m.record.Deleted {
 			if !ref.IsRights() {
 				continue
@@ -196,7 +202,6 @@ func (m move) awaitRights(ctx context.Context) error {
 			}
 			_, err = m.objects.Resource(resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
-				missing = ref.Key().String()
 				return false, nil
 			}
 			if err != nil {
@@ -206,9 +211,9 @@ func (m move) awaitRights(ctx context.Context) error {
 		return true, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return fmt.Errorf("classic OLM has not made %s again after %s, and what the extension has made in its place stays", missing, m.run.Timeout)
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // approve lets the plan go that installs nothing but what is there.
@@ -236,9 +241,14 @@ func (m move) approve(ctx context.Context) error {
 }
 
 // deleteCreated deletes what the extension has added, and left behind: rights under other names, and what would
-// call webhooks a second time. It is told by the marks of the extension, which nobody owns any more.
-func (m move) deleteCreated(ctx context.Context) error {
+// call webhooks a second time. It is told by the marks of the extension, which nobody owns any more. Rights stay
+// where classic OLM does not give them.
+func (m move) deleteCreated(ctx context.Context, areRightsGiven bool) error {
 	for _, ref := range m.record.Created {
+		if ref.IsRights() && !areRightsGiven {
+			m.say("%s stays: classic OLM does not give these rights while the operator has them", ref.Key())
+			continue
+		}
 		resource, err := m.resourceOf(ref)
 		if errors.Is(err, errNotServed) {
 			continue

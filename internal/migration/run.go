@@ -29,6 +29,7 @@ type Run struct {
 	Timeout time.Duration
 	// Say is told what is about to be done, a line each.
 	Say func(line string)
+	Now func() time.Time
 
 	// Bundle is how bundles are read, as for [inspect.Request].
 	Bundle inspect.Request
@@ -281,7 +282,7 @@ func (m move) await(ctx context.Context, what string, is func(*ocv1.ClusterExten
 		case apierrors.IsNotFound(err):
 			return false, err
 		case err != nil:
-			return false, nil // the next answer may be another one
+			return false, nil //nolint:nilerr // the next answer may be another one
 		case ext.UID != m.ext.UID || ext.DeletionTimestamp != nil:
 			return false, errors.New("somebody has deleted it")
 		}
@@ -295,8 +296,8 @@ func (m move) await(ctx context.Context, what string, is func(*ocv1.ClusterExten
 		case last.Health != overview.Stalled:
 			stalled = time.Time{}
 		case stalled.IsZero():
-			stalled = time.Now()
-		case time.Since(stalled) > stallPatience:
+			stalled = m.run.Now()
+		case m.run.Now().Sub(stalled) > stallPatience:
 			return false, fmt.Errorf("a person has to act: %s", last.Message)
 		}
 		return false, nil

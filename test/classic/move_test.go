@@ -162,19 +162,26 @@ func (s *site) watchConversion(t *testing.T) {
 // all are the extensions of the samples.
 var all = []string{classic.Dependent, classic.Everywhere, classic.OwnNamespace, classic.SeveralNamespaces, classic.Webhooks}
 
-// TestMove moves all samples in one go, in each mode, and takes two of them back.
-func TestMove(t *testing.T) {
+// TestMoveQuiet moves all samples in one go while classic OLM is stopped, and takes two of them back.
+func TestMoveQuiet(t *testing.T) {
 	t.Parallel()
+	moves(t, "quiet")
+}
+
+// TestMoveLive does so while classic OLM runs.
+func TestMoveLive(t *testing.T) {
+	t.Parallel()
+	moves(t, "live")
+}
+
+func moves(t *testing.T, mode string) {
+	t.Helper()
 	needClassic(t)
-	for _, mode := range []string{"quiet", "live"} {
-		t.Run(mode, func(t *testing.T) {
-			s := newSite(t, "")
-			within(t, s.Start)
-			within(t, s.InstallSamples)
-			s.offer(t)
-			s.moves(t, mode)
-		})
-	}
+	s := newSite(t, "")
+	within(t, s.Start)
+	within(t, s.InstallSamples)
+	s.offer(t)
+	s.moves(t, mode)
 }
 
 func (s *site) moves(t *testing.T, mode string) {

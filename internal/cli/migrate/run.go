@@ -65,7 +65,7 @@ func (o *moving) bind(command *cobra.Command) {
 // how says what is done on standard output, a line each.
 func (o *moving) how(command *cobra.Command) migration.Run {
 	return migration.Run{
-		Timeout: o.timeout, Bundle: o.request(),
+		Timeout: o.timeout, Bundle: o.request(), Now: time.Now,
 		Say: func(line string) { fmt.Fprintln(command.OutOrStdout(), cli.Printable(line)) },
 	}
 }
