@@ -114,12 +114,12 @@ type Verdict struct {
 func (e *Examination) Verdict() Verdict {
 	op := e.Operator
 	switch {
+	case op.Extension != nil && (op.Subscription != nil || isMoving(op.Extension)):
+		text := fmt.Sprintf("ClusterExtension %q was made from it, and its move has not ended; `kubectl extension migrate cleanup %s` completes it, and `kubectl extension migrate rollback %s` takes it back",
+			op.Extension.Name, op.Extension.Name, op.Extension.Name)
+		return Verdict{State: Conflict, Findings: []Finding{finding("G17", Blocks, op.subscriptionKey(), "%s", text)}}
 	case op.Subscription == nil:
 		return Verdict{State: AlreadyMigrated}
-	case op.Extension != nil:
-		text := fmt.Sprintf("there is also ClusterExtension %q, which was made from it: a move has not ended; `kubectl extension migrate cleanup` completes it, and `kubectl extension migrate rollback` takes it back",
-			op.Extension.Name)
-		return Verdict{State: Conflict, Findings: []Finding{finding("G17", Blocks, op.subscriptionKey(), "%s", text)}}
 	}
 	found := Verdict{State: Eligible}
 	for _, check := range []func(*Examination) []Finding{
@@ -132,6 +132,13 @@ func (e *Examination) Verdict() Verdict {
 		found.State = Ineligible
 	}
 	return found
+}
+
+// isMoving says that a move of the extension was begun and has not ended. One that another tool has made has no
+// record, and neither does one of which the record is damaged say that it has ended.
+func isMoving(ext *ocv1.ClusterExtension) bool {
+	record, err := RecordOf(ext)
+	return err != nil || record != nil && !record.Done
 }
 
 // finding makes one whose text is one line.

@@ -1,0 +1,112 @@
+package classic
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+func recorded(t *testing.T) Record {
+	t.Helper()
+	named := func(name string, uid types.UID) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "ops", Name: name, UID: uid}
+	}
+	op := &Operator{
+		Name: types.NamespacedName{Namespace: "ops", Name: "garden"},
+		Subscription: &operatorsv1alpha1.Subscription{
+			ObjectMeta: named("garden", "s"), Spec: &operatorsv1alpha1.SubscriptionSpec{Package: "garden"},
+		},
+		CSV: &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: named("garden.v1", "c")},
+	}
+	op.Subscription.Annotations = map[string]string{"team": "green", lastApplied: "{}"}
+	of := func(group, kind, name string, uid types.UID) Object {
+		one := Object{Meta: named(name, uid)}
+		one.Key.Group, one.Key.Kind, one.Key.Namespace, one.Key.Name = group, kind, "ops", name
+		return one
+	}
+	op.Copies = []Object{of(managementGroup, "ClusterServiceVersion", "garden.v1", "copy")}
+	fates := Fates{
+		Adopted: []Object{of("apps", "Deployment", "garden", "d")},
+		Deleted: append([]Object{
+			of(managementGroup, "Subscription", "garden", "s"), of(managementGroup, "ClusterServiceVersion", "garden.v1", "c"),
+			of("rbac.authorization.k8s.io", "Role", "garden.v1-abc", "r"), of(managementGroup, "InstallPlan", "install-1", "p"),
+		}, op.Copies...),
+		Stays: []Object{of("", "ConfigMap", "left", "l")},
+	}
+	created := op.csvKey()
+	created.Group, created.Kind, created.Name = "rbac.authorization.k8s.io", "Role", "garden-xyz"
+	record, err := op.Record("once", Quiet, fates, []object.Key{created})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// TestRecord: what manages the operator goes in steps of its own, and is not among what is deleted afterwards; copies are
+// as many as there are namespaces, and are found again by their label.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	record := recorded(t)
+	rights := Ref{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: "ops", Name: "garden.v1-abc", UID: "r"}
+	want := []Ref{rights, {Group: managementGroup, Kind: "InstallPlan", Namespace: "ops", Name: "install-1", UID: "p"}}
+	if diff := cmp.Diff(want, record.Deleted); diff != "" {
+		t.Errorf("deleted: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"team": "green"}, record.Annotations); diff != "" {
+		t.Errorf("annotations of the Subscription: -want +got\n%s", diff)
+	}
+	if record.Label != "operators.coreos.com/garden.ops" || record.Subscription.UID != "s" || record.CSV.UID != "c" {
+		t.Errorf("record = %+v", record)
+	}
+	text, err := record.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := RecordOf(&ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationRecord: text}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(record, *read); diff != "" {
+		t.Errorf("read again: -want +got\n%s", diff)
+	}
+	finished := record.Finished()
+	if diff := cmp.Diff([]Ref{rights}, finished.Deleted); diff != "" || !finished.Done || len(finished.Created) != 1 || len(finished.Adopted) > 0 {
+		t.Errorf("finished: %+v", finished)
+	}
+}
+
+func TestRecordIsBounded(t *testing.T) {
+	t.Parallel()
+	record := recorded(t)
+	record.Stays = make([]Ref, 10_000)
+	if _, err := record.Text(); err == nil || !strings.Contains(err.Error(), "more objects than can be noted") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// TestMoveThatHasNotEnded is said to be one, also when the Subscription is gone by then.
+func TestMoveThatHasNotEnded(t *testing.T) {
+	t.Parallel()
+	begun, err := recorded(t).Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := recorded(t).Finished().Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]State{begun: Conflict, done: AlreadyMigrated, "": AlreadyMigrated, "damaged": Conflict} {
+		ext := &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: "garden", Annotations: map[string]string{AnnotationRecord: text}}}
+		exam := Examination{Operator: &Operator{Name: types.NamespacedName{Namespace: "ops", Name: "garden"}, Extension: ext}}
+		if got := exam.Verdict().State; got != want {
+			t.Errorf("%.20q: %s, want %s", text, got, want)
+		}
+	}
+}
