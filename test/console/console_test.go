@@ -160,8 +160,8 @@ func TestFewRights(t *testing.T) {
 		o.wants(want...)
 	}
 	o.visit("/packages/sample/sample-operator")
-	o.wants("There is no ClusterCatalog", "Not to be had", "clustercatalogs")
-	o.forgive(404)
+	o.wants("ClusterCatalog sample", "Not to be had", "clustercatalogs")
+	o.forgive(503)
 	o.visit("/extensions/sample-operator")
 	o.look("few-rights")
 }
