@@ -117,10 +117,11 @@ func (o *tab) visit(path string) {
 	}
 }
 
-// text is all that can be read on the page.
+// text is all that can be read on the page; nothing while there is none, as right after a click that leads to
+// another one.
 func (o *tab) text() string {
 	o.t.Helper()
-	return evaluate[string](o, `document.body.innerText`)
+	return evaluate[string](o, `document.body?.innerText ?? ""`)
 }
 
 // wants fails for what the page does not say.
