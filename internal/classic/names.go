@@ -14,7 +14,7 @@ import (
 
 // Names of classic OLM are on clusters: nothing in this file may change.
 
-// maxName is how long names of roles and keys of labels are at most.
+// maxName is how long names of roles are at most.
 const maxName = 63
 
 // RoleName is the name that classic OLM gives to the Role and the RoleBinding of a permission,

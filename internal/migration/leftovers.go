@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/classic"
@@ -36,22 +37,32 @@ func (m move) deleteLeftovers(ctx context.Context, selects func(classic.Ref) boo
 	return nil
 }
 
-// delete deletes an object that was found before. Another one of its name is left alone.
-func (m move) delete(ctx context.Context, ref classic.Ref) error {
-	resource, err := m.resourceOf(ref)
+// found is the metadata of an object as it is now, and where that is; nil if there is none of its name.
+func (c *Cluster) found(ctx context.Context, ref classic.Ref) (*metav1.PartialObjectMetadata, schema.GroupVersionResource, error) {
+	resource, err := c.resourceOf(ref)
 	if errors.Is(err, errNotServed) {
-		return nil
+		return nil, resource, nil
 	}
 	if err != nil {
+		return nil, resource, err
+	}
+	live, err := c.objects.Resource(resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, resource, nil
+	}
+	if err != nil {
+		return nil, resource, fmt.Errorf("reading %s: %w", ref.Key(), err)
+	}
+	return live, resource, nil
+}
+
+// delete deletes an object that was found before. Another one of its name is left alone.
+func (m move) delete(ctx context.Context, ref classic.Ref) error {
+	live, resource, err := m.found(ctx, ref)
+	if live == nil || err != nil {
 		return err
 	}
-	live, err := in(m.api.Resource(resource), ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("reading %s: %w", ref.Key(), err)
-	case live.GetUID() != ref.UID:
+	if live.UID != ref.UID {
 		m.say("%s stays: it is another one than the one that was found", ref.Key())
 		return nil
 	}
@@ -69,26 +80,21 @@ func (m move) delete(ctx context.Context, ref classic.Ref) error {
 // looks at them next, and not at all while it is stopped.
 func (m move) deleteCopies(ctx context.Context) error {
 	csv := m.record.CSV
-	options := metav1.ListOptions{LabelSelector: operatorsv1alpha1.CopiedLabelKey + "=" + csv.Namespace, Limit: pageSize}
-	for range maxPages {
-		page, err := m.objects.Resource(csvs).List(ctx, options)
-		if err != nil {
-			return fmt.Errorf("listing copies of %s: %w", csv.Key(), err)
+	var copies []classic.Ref
+	err := reading{cluster: m.Cluster}.metadata(ctx, csvs, operatorsv1alpha1.CopiedLabelKey+"="+csv.Namespace, csv.Key().GroupKind, func(one classic.Object) {
+		if one.Key.Name == csv.Name {
+			copies = append(copies, classic.RefOf(one))
 		}
-		for i := range page.Items {
-			if one := &page.Items[i]; one.Name == csv.Name {
-				ref := csv
-				ref.Namespace, ref.UID = one.Namespace, one.UID
-				if err := m.delete(ctx, ref); err != nil {
-					return err
-				}
-			}
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, ref := range copies {
+		if err := m.delete(ctx, ref); err != nil {
+			return err
 		}
 	}
-	return fmt.Errorf("listing copies of %s: there are more than %d pages of them", csv.Key(), maxPages)
+	return nil
 }
 
 // deletePlans deletes the InstallPlans of the operator that were for others as well, once those are gone, too.
@@ -104,11 +110,13 @@ func (m move) deletePlans(ctx context.Context) error {
 		names, _, _ := unstructured.NestedStringSlice(plan.Object, "spec", "clusterServiceVersionNames")
 		isLeft := false
 		for _, name := range names {
-			_, err := m.objects.Resource(csvs).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("reading ClusterServiceVersion %q: %w", name, err)
+			csv := m.record.CSV
+			csv.Name = name
+			live, _, err := m.found(ctx, csv)
+			if err != nil {
+				return err
 			}
-			isLeft = isLeft || err == nil
+			isLeft = isLeft || live != nil
 		}
 		if !isLeft {
 			if err := m.delete(ctx, refOf(plan)); err != nil {
@@ -144,16 +152,12 @@ func (m move) clean(ctx context.Context) error {
 // the extension takes over nothing else.
 func (m move) label(ctx context.Context) error {
 	for _, ref := range m.record.Adopted {
-		resource, err := m.resourceOf(ref)
+		live, resource, err := m.found(ctx, ref)
 		if err != nil {
 			return err
 		}
-		live, err := m.objects.Resource(resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && live.UID != ref.UID {
+		if live == nil || live.UID != ref.UID {
 			continue // the extension makes it, or says whose it is
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", ref.Key(), err)
 		}
 		_, isLabelled := live.Labels[m.record.Label]
 		if isLabelled || classic.NamesOwner(&live.ObjectMeta) || live.Labels[ocv1.OwnerNameLabel] == m.ext.Name {
@@ -170,20 +174,12 @@ func (m move) label(ctx context.Context) error {
 // unlabel takes labels off an object that was found before, and with all marks the annotations that go with
 // them. Objects that are gone, or others by now, are none of it.
 func (m move) unlabel(ctx context.Context, ref classic.Ref, marks func(*metav1.ObjectMeta) []string) error {
-	resource, err := m.resourceOf(ref)
-	if errors.Is(err, errNotServed) {
-		return nil
-	}
+	live, resource, err := m.found(ctx, ref)
 	if err != nil {
 		return err
 	}
-	of := m.objects.Resource(resource).Namespace(ref.Namespace)
-	live, err := of.Get(ctx, ref.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && live.UID != ref.UID {
+	if live == nil || live.UID != ref.UID {
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", ref.Key(), err)
 	}
 	labels, annotations := map[string]any{}, map[string]any{}
 	for _, label := range marks(&live.ObjectMeta) {

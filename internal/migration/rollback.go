@@ -196,16 +196,8 @@ func (m move) areRightsGiven(ctx context.Context) (bool, error) {
 			if !ref.IsRights() {
 				continue
 			}
-			resource, err := m.resourceOf(ref)
-			if err != nil {
+			if live, _, err := m.found(ctx, ref); live == nil || err != nil {
 				return false, err
-			}
-			_, err = m.objects.Resource(resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return false, nil
-			}
-			if err != nil {
-				return false, fmt.Errorf("reading %s: %w", ref.Key(), err)
 			}
 		}
 		return true, nil
@@ -249,19 +241,12 @@ func (m move) deleteCreated(ctx context.Context, areRightsGiven bool) error {
 			m.say("%s stays: classic OLM does not give these rights while the operator has them", ref.Key())
 			continue
 		}
-		resource, err := m.resourceOf(ref)
-		if errors.Is(err, errNotServed) {
-			continue
-		}
+		live, _, err := m.found(ctx, ref)
 		if err != nil {
 			return err
 		}
-		live, err := m.objects.Resource(resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		if live == nil {
 			continue
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", ref.Key(), err)
 		}
 		if live.Labels[ocv1.OwnerNameLabel] != m.ext.Name || len(live.OwnerReferences) > 0 || classic.IsMarked(&live.ObjectMeta) {
 			continue

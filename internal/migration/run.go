@@ -3,6 +3,7 @@ package migration
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/classic"
@@ -61,7 +63,7 @@ func (c *Cluster) Move(ctx context.Context, operators []Checked, run Run) error 
 		}
 		begun = append(begun, name)
 	}
-	return errors.Join(append(errs, c.Cleanup(ctx, begun, run))...)
+	return errors.Join(append(errs, c.complete(ctx, begun, run, true))...)
 }
 
 // begin writes the extension, suspended, and what it takes. From then on the cluster itself says what
@@ -96,6 +98,11 @@ func (c *Cluster) begin(ctx context.Context, checked *Checked, run Run) (name st
 // Cleanup completes moves that were begun, by the names of their extensions. It looks at what is there
 // before each step, so that it can be called again wherever one has stopped.
 func (c *Cluster) Cleanup(ctx context.Context, names []string, run Run) error {
+	return c.complete(ctx, names, run, false)
+}
+
+// complete is told whether what [Cluster.begin] writes was all written just now.
+func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBegun bool) error {
 	var errs []error
 	var moves []move
 	for _, name := range names {
@@ -127,7 +134,7 @@ func (c *Cluster) Cleanup(ctx context.Context, names []string, run Run) error {
 	// All are handed over before any is waited for: one may require what another one brings.
 	var handed []move
 	for _, m := range moves {
-		if err := m.handOver(ctx); err != nil {
+		if err := m.handOver(ctx, haveBegun); err != nil {
 			errs = append(errs, m.stopped(err))
 			continue
 		}
@@ -198,9 +205,11 @@ func (m move) stopped(err error) error {
 }
 
 // handOver has classic OLM let go of the operator, and the extension take it over.
-func (m move) handOver(ctx context.Context) error {
-	if err := m.ensureAccount(ctx); err != nil {
-		return err
+func (m move) handOver(ctx context.Context, hasBegun bool) error {
+	if m.record.MakesAccount && !hasBegun {
+		if err := m.ensureAccount(ctx); err != nil {
+			return err
+		}
 	}
 	if err := m.letGo(ctx); err != nil {
 		return err
@@ -236,12 +245,8 @@ func (m move) settle(ctx context.Context) error {
 
 func (m move) say(format string, args ...any) { m.run.Say(fmt.Sprintf(format, args...)) }
 
-// ensureAccount makes what a run was killed before it made. Nothing is written for an account of
-// somebody else.
+// ensureAccount makes what a run may have been killed before it made.
 func (m move) ensureAccount(ctx context.Context) error {
-	if !m.record.MakesAccount {
-		return nil
-	}
 	ext := m.ext.DeepCopy()
 	ext.Spec.Suspend = false
 	request := m.run.Bundle
@@ -321,8 +326,19 @@ func (m move) finish(ctx context.Context) error {
 		return err
 	}
 	m.say("ClusterExtension %q goes on as Subscription %q did", m.ext.Name, m.record.Subscription.Name)
-	return m.patchExtension(ctx, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{classic.AnnotationRecord: text}},
-		"spec":     map[string]any{"source": map[string]any{"catalog": map[string]any{"version": nil}}},
-	})
+	ext, err := m.extension(ctx, m.ext.Name)
+	if err != nil {
+		return err
+	}
+	relaxed := classic.Relaxed(ext)
+	relaxed.Annotations[classic.AnnotationRecord] = text
+	data, err := client.MergeFrom(ext).Data(relaxed)
+	if err != nil {
+		return err
+	}
+	var change map[string]any
+	if err := json.Unmarshal(data, &change); err != nil {
+		return err
+	}
+	return m.patchExtension(ctx, change)
 }

@@ -2,8 +2,6 @@ package classic_test
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +11,9 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/classic"
 	"github.com/clusterextensions/operator-controller/test/environment"
@@ -37,7 +33,7 @@ func TestSamples(t *testing.T) {
 	s.isScoped(t)
 	s.isConverted(t)
 	s.isStopped(t)
-	s.isOffered(t)
+	s.offer(t)
 }
 
 // areSucceeded looks at every CSV that is no copy.
@@ -129,26 +125,4 @@ func (s *site) isStopped(t *testing.T) {
 	if !slices.ContainsFunc(writes, func(r environment.Request) bool { return strings.HasSuffix(r.RequestURI, "/clusterserviceversions") }) {
 		t.Errorf("classic OLM runs again, and its writes are not found: %v", writes)
 	}
-}
-
-// isOffered has our controller serve the same catalog.
-func (s *site) isOffered(t *testing.T) {
-	t.Helper()
-	const name = classic.SampleCatalog
-	catalog, err := classic.NewSampleCatalog(t.Context())
-	must(t, err)
-	must(t, catalog.Push(t.Context(), s.Environment, name+":v1"), s.CreateCatalog(t.Context(), name, classic.Registry+"/"+name+":v1"))
-	controller, err := s.StartController(t.Context(), filepath.Join(s.logs, "controller.log"))
-	must(t, err)
-	testkit.Eventually(t, patience, "the ClusterCatalog", func(ctx context.Context) error {
-		served := &ocv1.ClusterCatalog{}
-		if err := s.Environment.Admin.Get(ctx, client.ObjectKey{Name: name}, served); err != nil {
-			return err
-		}
-		if !meta.IsStatusConditionTrue(served.Status.Conditions, ocv1.TypeServing) {
-			return fmt.Errorf("it is not served: %v", served.Status.Conditions)
-		}
-		return nil
-	})
-	must(t, controller.Stop())
 }

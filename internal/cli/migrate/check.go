@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -49,9 +50,8 @@ That an operator cannot be moved is an error.`
 
 // check is the command line of migrate check.
 type check struct {
-	all     bool
-	name    string
-	account string
+	selection
+
 	output  *cli.Choice
 	images  cli.Images
 	cluster cli.Cluster
@@ -71,17 +71,40 @@ func newCheckCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := command.Flags()
-	flags.BoolVar(&o.all, "all", false, "Check all operators of the cluster.")
-	flags.StringVar(&o.name, "name", "", "Name of the extension; by default that of the Subscription.")
-	flags.StringVar(&o.account, "service-account", "", "ServiceAccount of extensions whose OperatorGroup names none.")
-	cli.NoFiles(command, "name", "service-account")
+	o.bind(command, "Check all operators of the cluster.")
 	o.output.Bind(command, "o", "Format of the answer.")
 	o.images.Bind(flags)
 	o.cluster.BindInspect(command)
 	return command
 }
 
-func (o *check) checkArgs(_ *cobra.Command, args []string) error {
+// selection says which operators a command is about, and what becomes of them.
+type selection struct {
+	all     bool
+	name    string
+	account string
+}
+
+func (o *selection) bind(command *cobra.Command, all string) {
+	flags := command.Flags()
+	flags.BoolVar(&o.all, "all", false, all)
+	flags.StringVar(&o.name, "name", "", "Name of the extension; by default that of the Subscription.")
+	flags.StringVar(&o.account, "service-account", "", "ServiceAccount of extensions whose OperatorGroup names none; by default one is made.")
+	cli.NoFiles(command, "name", "service-account")
+}
+
+// check asks the cluster about those that are selected.
+func (o *selection) check(ctx context.Context, cluster *migration.Cluster, args []string, bundles inspect.Request) (migration.Result, error) {
+	names, err := subscriptionNames(args)
+	if err != nil {
+		return migration.Result{}, err
+	}
+	return cluster.Check(ctx, migration.Options{
+		Subscriptions: names, Choice: classic.Choice{Name: o.name, ServiceAccount: o.account}, Bundle: bundles,
+	})
+}
+
+func (o *selection) checkArgs(_ *cobra.Command, args []string) error {
 	switch {
 	case o.all && len(args) > 0:
 		return errors.New("--all stands in the place of names: leave one of them out")
@@ -116,18 +139,11 @@ func subscriptionNames(args []string) ([]types.NamespacedName, error) {
 }
 
 func (o *check) run(command *cobra.Command, args []string) error {
-	names, err := subscriptionNames(args)
-	if err != nil {
-		return err
-	}
 	cluster, err := open(command.Context(), &o.cluster)
 	if err != nil {
 		return err
 	}
-	result, err := cluster.Check(command.Context(), migration.Options{
-		Subscriptions: names, Choice: classic.Choice{Name: o.name, ServiceAccount: o.account},
-		Bundle: inspect.Request{Bundles: o.images.Bundles(), Certificates: cli.ClusterIssuer},
-	})
+	result, err := o.check(command.Context(), cluster, args, inspect.Request{Bundles: o.images.Bundles(), Certificates: cli.ClusterIssuer})
 	if err != nil {
 		return err
 	}
@@ -148,7 +164,7 @@ func (o *check) run(command *cobra.Command, args []string) error {
 		fmt.Fprintln(command.ErrOrStderr(), "there are no Subscriptions")
 		return nil
 	}
-	if err := printResult(command.OutOrStdout(), result, len(names) > 0); err != nil {
+	if err := printResult(command.OutOrStdout(), result, len(args) > 0); err != nil {
 		return err
 	}
 	return verdict(result)

@@ -92,13 +92,12 @@ func (o *moving) confirmed(command *cobra.Command, question string) error {
 
 // run is the command line of migrate run.
 type run struct {
+	selection
 	moving
 
-	all, dryRun bool
-	name        string
-	account     string
-	backup      string
-	mode        *cli.Choice
+	dryRun bool
+	backup string
+	mode   *cli.Choice
 }
 
 func newRunCommand() *cobra.Command {
@@ -109,39 +108,25 @@ func newRunCommand() *cobra.Command {
 		Long:  runHelp,
 		Example: `  kubectl extension migrate run operators/sample-operator --dry-run
   kubectl extension migrate run --all --backup ./backup`,
-		Args:              o.args,
+		Args:              o.checkArgs,
 		RunE:              o.run,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := command.Flags()
-	flags.BoolVar(&o.all, "all", false, "Move all operators of the cluster that can be moved.")
-	flags.StringVar(&o.name, "name", "", "Name of the extension; by default that of the Subscription.")
-	flags.StringVar(&o.account, "service-account", "", "ServiceAccount of extensions whose OperatorGroup names none; by default one is made.")
+	o.selection.bind(command, "Move all operators of the cluster that can be moved.")
 	flags.StringVar(&o.backup, "backup", "migration-backup", "Folder to which all is written that is to be touched.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only check.")
 	o.mode.Bind(command, "", "What becomes of classic OLM meanwhile.")
-	cli.NoFiles(command, "name", "service-account")
-	o.bind(command)
+	o.moving.bind(command)
 	return command
 }
 
-func (o *run) args(_ *cobra.Command, args []string) error {
-	check := check{all: o.all, name: o.name, account: o.account}
-	return check.checkArgs(nil, args)
-}
-
 func (o *run) run(command *cobra.Command, args []string) error {
-	names, err := subscriptionNames(args)
-	if err != nil {
-		return err
-	}
 	cluster, err := open(command.Context(), &o.cluster)
 	if err != nil {
 		return err
 	}
-	result, err := cluster.Check(command.Context(), migration.Options{
-		Subscriptions: names, Choice: classic.Choice{Name: o.name, ServiceAccount: o.account}, Bundle: o.request(),
-	})
+	result, err := o.check(command.Context(), cluster, args, o.request())
 	if err != nil {
 		return err
 	}
