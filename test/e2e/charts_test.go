@@ -274,7 +274,7 @@ data: {found: {{ (lookup "v1" "Namespace" "" "kube-system").metadata.name | quot
 	})))
 	apply(t, command(t, theSuite.Cluster.Kubeconfig(), "bundle", "rbac", "clusterextension/"+name))
 	conditionContains(t, name, ocv1.TypeProgressing, `looking up "Namespace" of "v1" "kube-system" for a template: ServiceAccount "`+installer+
-		`" in namespace "`+name+`" may not get namespaces: grant that right, or remove spec.config.inline.allowLookup`)
+		`" in namespace "`+name+`" may not get namespaces: grant that right, or have lookup find nothing, without spec.config.inline.allowLookup`)
 	gone(t, &corev1.ConfigMap{}, name, "settings")
 	grant(t, name, "system:aggregate-to-view")
 	installed(t, name, "1.0.0")
