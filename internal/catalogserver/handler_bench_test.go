@@ -15,9 +15,9 @@ import (
 
 // storeBig stores a catalog with the numbers of the largest public one, and
 // short texts: what is measured does not depend on how long they are.
-func storeBig(tb testing.TB) *catalogserver.Store {
+func storeBig(tb testing.TB, dir string) *catalogserver.Store {
 	tb.Helper()
-	s, err := catalogserver.OpenStore(catalogserver.StoreConfig{Dir: tb.TempDir()})
+	s, err := catalogserver.OpenStore(catalogserver.StoreConfig{Dir: dir})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestServingCostsLittleMemory(t *testing.T) { //nolint:paralleltest // memor
 		return stats.HeapAlloc
 	}
 	before := used()
-	s := storeBig(t)
+	s := storeBig(t, t.TempDir())
 	handler := catalogserver.Handler(s)
 	ask := func(target string) int64 {
 		rec := &counter{header: http.Header{}}
@@ -110,7 +110,7 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 func BenchmarkServe(b *testing.B) {
-	handler := catalogserver.Handler(storeBig(b))
+	handler := catalogserver.Handler(storeBig(b, b.TempDir()))
 	for name, c := range map[string]struct{ target, coding string }{
 		"one package":      {metasPath + "?schema=olm.package&name=none", ""},
 		"all bundles":      {metasPath + "?schema=olm.bundle", ""},

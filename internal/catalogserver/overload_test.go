@@ -33,21 +33,23 @@ const (
 	// overloadPatience is how long a reader waits for an answer.
 	overloadPatience = 2 * time.Minute
 
+	// overloadedEnv names the folder of the catalog to the process that serves it.
 	overloadedEnv = "CATALOGSERVER_TEST_OVERLOADED"
 )
 
 // TestOverloaded is the process that TestSlowReadersCostLittle overloads. It tells
 // its address, serves a large catalog until its input ends, and tells how many more
-// bytes it has had than at the beginning.
+// bytes it has had than at the beginning. The catalog is stored already.
 //
 //nolint:paralleltest // it is alone in its process
 func TestOverloaded(t *testing.T) {
-	if os.Getenv(overloadedEnv) == "" {
+	dir := os.Getenv(overloadedEnv)
+	if dir == "" {
 		t.Skip("it is run by TestSlowReadersCostLittle")
 	}
 	certificate := newCertificate(t, x509.NewCertPool(), 1)
 	address := start(t, catalogserver.ServerConfig{
-		Handler:        catalogserver.Handler(storeBig(t)),
+		Handler:        catalogserver.Handler(openStore(t, catalogserver.StoreConfig{Dir: dir})),
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil },
 	})
 	debug.FreeOSMemory()
@@ -75,12 +77,12 @@ func heldBytes() uint64 {
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
 
-// overloaded starts a process that serves the catalog, and returns its URL. The
+// overloaded starts a process that serves the catalog in a folder, and returns its URL. The
 // process ends with end, which returns how many bytes it took.
-func overloaded(t *testing.T) (base *url.URL, end func() int64) {
+func overloaded(t *testing.T, dir string) (base *url.URL, end func() int64) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOverloaded$", "-test.timeout=10m")
-	child.Env = append(os.Environ(), overloadedEnv+"=1")
+	child.Env = append(os.Environ(), overloadedEnv+"="+dir)
 	child.Stderr = os.Stderr
 	input, inputErr := child.StdinPipe()
 	output, outputErr := child.StdoutPipe()
@@ -119,6 +121,8 @@ func overloaded(t *testing.T) (base *url.URL, end func() int64) {
 // again.
 func TestSlowReadersCostLittle(t *testing.T) { //nolint:tparallel // thousands of connections at a time will do
 	t.Parallel()
+	dir := t.TempDir()
+	storeBig(t, dir)
 	for name, tt := range map[string]struct { //nolint:paralleltest // see above
 		from func(i int) string
 		// tries is how often an honest client has to ask: it may have to wait until
@@ -133,7 +137,7 @@ func TestSlowReadersCostLittle(t *testing.T) { //nolint:tparallel // thousands o
 		"from the address of the honest client": {func(int) string { return "127.0.0.1" }, 5, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			base, end := overloaded(t)
+			base, end := overloaded(t, dir)
 			replies := testkit.OpenSlowReaders(t.Context(), slowReaders, 100, overloadPatience, func(i int) testkit.SlowReader {
 				asked := *base
 				asked.Path = allPath
