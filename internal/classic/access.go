@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
@@ -23,7 +24,7 @@ func manages(e *Examination) []Finding {
 	explicit, isWildcard := map[string]struct{}{}, false
 	for _, rule := range e.Cluster.rulesOf(op.accounts()) {
 		isAny := slices.Contains(rule.APIGroups, rbacv1.APIGroupAll)
-		if !isAny && !slices.Contains(rule.APIGroups, managementGroup) {
+		if !isAny && !slices.Contains(rule.APIGroups, object.ClassicGroup) {
 			continue
 		}
 		isAny = isAny || slices.Contains(rule.Resources, rbacv1.ResourceAll)

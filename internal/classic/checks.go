@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
@@ -214,7 +215,7 @@ func conditions(e *Examination) []Finding {
 	if !op.saysOfItself() {
 		return nil
 	}
-	key := op.keyOf(conditionKind.Kind, op.Condition.Name)
+	key := op.keyOf(object.OperatorConditionKind.Kind, op.Condition.Name)
 	spec := &op.Condition.Spec
 	for _, list := range [][]metav1.Condition{spec.Overrides, spec.Conditions, op.Condition.Status.Conditions} {
 		said := meta.FindStatusCondition(list, operatorsv2.Upgradeable)
@@ -241,8 +242,7 @@ func shares(e *Examination) []Finding {
 			other := &e.Cluster.CSVs[i]
 			isOther := other.Namespace != op.CSV.Namespace || e.Cluster.isInstalledByOther(op, other.Name)
 			if isOther && slices.ContainsFunc(other.Spec.CustomResourceDefinitions.Owned, func(one operatorsv1alpha1.CRDDescription) bool { return one.Name == owned.Name }) {
-				key := op.keyOf(definitionKind.Kind, owned.Name)
-				key.GroupKind, key.Namespace = definitionKind, ""
+				key := object.Key{GroupKind: object.DefinitionKind, Name: owned.Name}
 				found = append(found, finding("M10", Blocks, key, "ClusterServiceVersion %q in namespace %q owns it too, and a definition belongs to one extension: remove one of the two", other.Name, other.Namespace))
 			}
 		}

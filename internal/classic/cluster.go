@@ -220,13 +220,13 @@ func (o *Operator) collect(objects map[object.Key]Object) []Object {
 	}
 	definitions := map[types.UID]struct{}{}
 	for key, one := range found {
-		if key.GroupKind == definitionKind {
+		if key.GroupKind == object.DefinitionKind {
 			definitions[one.Meta.UID] = struct{}{}
 		}
 	}
 	for key, one := range objects {
 		for _, owner := range one.Meta.OwnerReferences {
-			if _, isOurs := definitions[owner.UID]; isOurs && one.Meta.Labels[labelManaged] != "" {
+			if _, isOurs := definitions[owner.UID]; isOurs && one.Meta.Labels[object.LabelClassicManaged] != "" {
 				add(key)
 			}
 		}
@@ -242,11 +242,11 @@ func (c *Cluster) Claim(op *Operator, one Object) bool {
 		return false
 	}
 	for label := range one.Meta.Labels {
-		if strings.HasPrefix(label, prefixComponent) && label != op.ComponentLabel() {
+		if strings.HasPrefix(label, object.PrefixClassicComponent) && label != op.ComponentLabel() {
 			return false
 		}
 	}
-	if one.Meta.Labels[labelOwner] != "" && !op.labelled(one.Meta.Labels) || slices.ContainsFunc(one.Meta.OwnerReferences, isManagement) {
+	if one.Meta.Labels[object.LabelClassicOwner] != "" && !op.labelled(one.Meta.Labels) || slices.ContainsFunc(one.Meta.OwnerReferences, isManagement) {
 		return false
 	}
 	c.claimed[one.Key] = struct{}{}

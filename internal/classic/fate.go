@@ -69,7 +69,7 @@ func (o *Operator) management() []Object {
 		found = append(found, objectOf(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.InstallPlanKind), &plan.ObjectMeta))
 	}
 	if o.Condition != nil {
-		found = append(found, objectOf(conditionKind.WithVersion("v2"), &o.Condition.ObjectMeta))
+		found = append(found, objectOf(object.OperatorConditionKind.WithVersion("v2"), &o.Condition.ObjectMeta))
 	}
 	if o.Component != nil {
 		found = append(found, objectOf(operatorsv1.SchemeGroupVersion.WithKind("Operator"), &o.Component.ObjectMeta))
@@ -108,7 +108,7 @@ func (o *Operator) isLeftover(one Object, roles map[string]struct{}) bool {
 // isOfCondition says that the object is the right of the operator to write its OperatorCondition.
 func (o *Operator) isOfCondition(one Object) bool {
 	isOwned := slices.ContainsFunc(one.Meta.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return strings.HasPrefix(owner.APIVersion, conditionKind.Group+"/") && owner.Kind == conditionKind.Kind
+		return strings.HasPrefix(owner.APIVersion, object.OperatorConditionKind.Group+"/") && owner.Kind == object.OperatorConditionKind.Kind
 	})
 	return isOwned && one.Key.Namespace == o.CSV.Namespace && one.Key.Name == o.CSV.Name
 }
@@ -116,7 +116,7 @@ func (o *Operator) isOfCondition(one Object) bool {
 // isOfServing says that the object has to do with what the API server calls: the right to a
 // certificate, and the rights that a server of APIs needs, which classic OLM gives to others too.
 func (o *Operator) isOfServing(one Object) bool {
-	if one.Meta.Labels[labelManaged] == "" {
+	if one.Meta.Labels[object.LabelClassicManaged] == "" {
 		return false
 	}
 	for _, deployment := range o.services() {

@@ -30,25 +30,25 @@ func TestFates(t *testing.T) {
 	c.csv().Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: testPackage}}
 	c.install("other", "other", "other.v1")
 	made := role(t, testNamespace)
-	c.Roles = []rbacv1.Role{made, role(t, "target", operatorsv1alpha1.CopiedLabelKey, testNamespace, labelOwnerNamespace, "target")}
-	component := map[string]string{labelManaged: "true", componentOf(testPackage): ""}
-	conditionRole := thing(roleKind, testNamespace, testCSV, map[string]string{labelManaged: "true"})
+	c.Roles = []rbacv1.Role{made, role(t, "target", operatorsv1alpha1.CopiedLabelKey, testNamespace, object.LabelClassicOwnerNamespace, "target")}
+	component := map[string]string{object.LabelClassicManaged: "true", componentOf(testPackage): ""}
+	conditionRole := thing(roleKind, testNamespace, testCSV, map[string]string{object.LabelClassicManaged: "true"})
 	conditionRole.Meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Name: testCSV, UID: c.Conditions[0].UID}}
 	c.Objects = []Object{
 		thing("ServiceAccount", testNamespace, testAccount, component),
 		thing("Service", testNamespace, "sample-service", component),
-		thing("Secret", testNamespace, "from-a-step", map[string]string{labelManaged: "true"}),
-		thing("ConfigMap", testNamespace, "from-a-ref", map[string]string{labelManaged: "true"}),
-		thing(clusterRoleKind, "", "from-the-bundle", map[string]string{labelManaged: "true", labelOwner: testCSV}),
-		thing(clusterRoleKind, "", "not-in-the-bundle", map[string]string{labelManaged: "true", labelOwner: testCSV}),
+		thing("Secret", testNamespace, "from-a-step", map[string]string{object.LabelClassicManaged: "true"}),
+		thing("ConfigMap", testNamespace, "from-a-ref", map[string]string{object.LabelClassicManaged: "true"}),
+		thing(clusterRoleKind, "", "from-the-bundle", map[string]string{object.LabelClassicManaged: "true", object.LabelClassicOwner: testCSV}),
+		thing(clusterRoleKind, "", "not-in-the-bundle", map[string]string{object.LabelClassicManaged: "true", object.LabelClassicOwner: testCSV}),
 		thing(validating, "", "sample.kb.io-x1y2z", labels(labelWebhookName, "sample.kb.io")),
 		thing(roleKind, testNamespace, "sample-service-cert", component),
 		thing(bindingKind, testNamespace, "sample-service-cert", component),
-		thing(bindingKind, "kube-system", "sample-service-auth-reader", map[string]string{labelManaged: "true"}),
+		thing(bindingKind, "kube-system", "sample-service-auth-reader", map[string]string{object.LabelClassicManaged: "true"}),
 		thing(clusterBinding, "", "sample-service-system:auth-delegator", labels()),
 		thing("ConfigMap", testNamespace, "of-nobody", nil),
-		thing("ConfigMap", testNamespace, "of-another", map[string]string{labelManaged: "true", componentOf("other"): ""}),
-		thing(validating, "", "other.kb.io-x1y2z", map[string]string{labelOwner: "other.v1", labelOwnerNamespace: testNamespace, labelWebhookName: "other.kb.io"}),
+		thing("ConfigMap", testNamespace, "of-another", map[string]string{object.LabelClassicManaged: "true", componentOf("other"): ""}),
+		thing(validating, "", "other.kb.io-x1y2z", map[string]string{object.LabelClassicOwner: "other.v1", object.LabelClassicOwnerNamespace: testNamespace, labelWebhookName: "other.kb.io"}),
 		conditionRole,
 	}
 	c.aggregate()
@@ -116,7 +116,7 @@ func texts(objects []Object) []string {
 // any more; unless it says that it is of another one.
 func TestClaim(t *testing.T) {
 	t.Parallel()
-	managed := map[string]string{labelManaged: "true"}
+	managed := map[string]string{object.LabelClassicManaged: "true"}
 	const kind = "ConfigMap"
 	for name, test := range map[string]struct {
 		object Object
@@ -124,8 +124,8 @@ func TestClaim(t *testing.T) {
 	}{
 		"of classic OLM":      {thing(kind, testNamespace, "one", managed), true},
 		"of nobody":           {thing(kind, testNamespace, "one", nil), false},
-		"of another operator": {thing(kind, testNamespace, "one", map[string]string{labelManaged: "true", componentOf("other"): ""}), false},
-		"of another version":  {thing(kind, testNamespace, "one", map[string]string{labelManaged: "true", labelOwner: "other.v1"}), false},
+		"of another operator": {thing(kind, testNamespace, "one", map[string]string{object.LabelClassicManaged: "true", componentOf("other"): ""}), false},
+		"of another version":  {thing(kind, testNamespace, "one", map[string]string{object.LabelClassicManaged: "true", object.LabelClassicOwner: "other.v1"}), false},
 		"another one has it":  {thing(kind, testNamespace, "taken", managed), false},
 	} {
 		c := newCluster()

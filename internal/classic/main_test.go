@@ -111,7 +111,7 @@ func operatorNamed(tb testing.TB, c *Cluster, name string) *Operator {
 // labels are those by which classic OLM knows what it has made for the operator.
 func labels(more ...string) map[string]string {
 	found := map[string]string{
-		labelManaged: "true", labelOwner: testCSV, labelOwnerNamespace: testNamespace, labelOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
+		object.LabelClassicManaged: "true", object.LabelClassicOwner: testCSV, object.LabelClassicOwnerNamespace: testNamespace, object.LabelClassicOwnerKind: operatorsv1alpha1.ClusterServiceVersionKind,
 	}
 	for i := 0; i+1 < len(more); i += 2 {
 		found[more[i]] = more[i+1]

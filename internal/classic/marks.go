@@ -7,22 +7,18 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Labels and annotations of classic OLM.
+// Labels and annotations of classic OLM, besides those by which package object knows whose an
+// object is.
 const (
-	labelManaged        = "olm.managed"
-	labelOwner          = "olm.owner"
-	labelOwnerNamespace = "olm.owner.namespace"
-	labelOwnerKind      = "olm.owner.kind"
-	labelRightsHash     = "olm.permissions.hash"
-	labelSpecHash       = "olm.deployment-spec-hash"
-	labelWebhookName    = "olm.webhook-description-generate-name"
-	labelWebhookHash    = "olm.webhook-description-hash"
+	labelRightsHash  = "olm.permissions.hash"
+	labelSpecHash    = "olm.deployment-spec-hash"
+	labelWebhookName = "olm.webhook-description-generate-name"
+	labelWebhookHash = "olm.webhook-description-hash"
 
-	// prefixComponent begins the label of a component; the rest is package and namespace.
-	prefixComponent = "operators.coreos.com/"
 	// prefixAggregate begins the label by which OperatorGroups collect the rights to an API.
 	prefixAggregate = "olm.opgroup.permissions/aggregate-to-"
 	// prefixAlongside begins the annotation of definitions that names a ClusterServiceVersion.
@@ -49,21 +45,17 @@ const (
 	kindBundleSecret = "BundleSecret"
 )
 
-var (
-	definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	// managementGroup has the kinds by which classic OLM is told what to do.
-	managementGroup = operatorsv1alpha1.SchemeGroupVersion.Group
-	conditionKind   = schema.GroupKind{Group: managementGroup, Kind: "OperatorCondition"}
-)
-
 // LabelMarks are the labels of classic OLM on an object, sorted: an object that stays loses them
 // when everything else is done. With them it would go with a ClusterServiceVersion of the same
 // name that somebody installs and deletes later.
 func LabelMarks(meta *metav1.ObjectMeta) []string {
-	marks := []string{labelManaged, labelOwner, labelOwnerNamespace, labelOwnerKind, labelRightsHash, labelSpecHash, labelWebhookName, labelWebhookHash}
+	marks := []string{
+		object.LabelClassicManaged, object.LabelClassicOwner, object.LabelClassicOwnerNamespace, object.LabelClassicOwnerKind,
+		labelRightsHash, labelSpecHash, labelWebhookName, labelWebhookHash,
+	}
 	return slices.Sorted(func(yield func(string) bool) {
 		for label := range meta.Labels {
-			isMark := slices.Contains(marks, label) || strings.HasPrefix(label, prefixComponent)
+			isMark := slices.Contains(marks, label) || strings.HasPrefix(label, object.PrefixClassicComponent)
 			if isMark && !yield(label) {
 				return
 			}
@@ -83,6 +75,21 @@ func AnnotationMarks(meta *metav1.ObjectMeta) []string {
 	return found
 }
 
+// FinalizerMarks are the labels without which the finalizer of a ClusterServiceVersion does not find
+// an object in no namespace.
+func FinalizerMarks(meta *metav1.ObjectMeta) []string {
+	var found []string
+	for _, label := range []string{object.LabelClassicOwnerKind, object.LabelClassicOwnerNamespace} {
+		if _, is := meta.Labels[label]; is {
+			found = append(found, label)
+		}
+	}
+	return found
+}
+
+// NamesOwner says that the labels of an object name the ClusterServiceVersion that it is of.
+func NamesOwner(meta *metav1.ObjectMeta) bool { return meta.Labels[object.LabelClassicOwner] != "" }
+
 // IsMarked says that classic OLM has to do with an object, whatever operator it is of.
 func IsMarked(meta *metav1.ObjectMeta) bool {
 	return len(LabelMarks(meta)) > 0 || len(AnnotationMarks(meta)) > 0 || slices.ContainsFunc(meta.OwnerReferences, isManagement)
@@ -90,12 +97,12 @@ func IsMarked(meta *metav1.ObjectMeta) bool {
 
 func isManagement(owner metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(owner.APIVersion, "/")
-	return group == managementGroup
+	return group == object.ClassicGroup
 }
 
 // marks says that the marks of an object are those of the operator, which is installed.
 func (o *Operator) marks(one Object) bool {
-	if one.Key.Group == managementGroup {
+	if one.Key.Group == object.ClassicGroup {
 		return false
 	}
 	labels := one.Meta.Labels
@@ -111,18 +118,19 @@ func (o *Operator) marks(one Object) bool {
 	})
 }
 
-// labelled says that the labels of an owner name the operator: of a copy of a Role those of the
-// namespace that it was copied to. What an InstallPlan has made has the first of them alone.
+// labelled says that the labels of an owner name the operator. A copy of a Role names the namespace
+// that it is in for that of its owner, and the other one in a label of copies. What an InstallPlan
+// has made names no namespace.
 func (o *Operator) labelled(labels map[string]string) bool {
-	if labels[labelOwner] != o.CSV.Name {
+	if labels[object.LabelClassicOwner] != o.CSV.Name {
 		return false
 	}
-	if kind := labels[labelOwnerKind]; kind != "" && kind != operatorsv1alpha1.ClusterServiceVersionKind {
+	if kind := labels[object.LabelClassicOwnerKind]; kind != "" && kind != operatorsv1alpha1.ClusterServiceVersionKind {
 		return false
 	}
 	from := labels[operatorsv1alpha1.CopiedLabelKey]
 	if from == "" {
-		from = labels[labelOwnerNamespace]
+		from = labels[object.LabelClassicOwnerNamespace]
 	}
 	return from == "" || from == o.CSV.Namespace
 }

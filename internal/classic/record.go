@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -169,18 +168,3 @@ func RecordOf(ext *ocv1.ClusterExtension) (*Record, error) {
 	}
 	return record, nil
 }
-
-// FinalizerMarks are the labels without which the finalizer of a ClusterServiceVersion does not find
-// an object in no namespace.
-func FinalizerMarks(meta *metav1.ObjectMeta) []string {
-	var found []string
-	for _, label := range []string{labelOwnerKind, labelOwnerNamespace} {
-		if _, is := meta.Labels[label]; is {
-			found = append(found, label)
-		}
-	}
-	return found
-}
-
-// NamesOwner says that the labels of an object name the ClusterServiceVersion that it is of.
-func NamesOwner(meta *metav1.ObjectMeta) bool { return meta.Labels[labelOwner] != "" }

@@ -31,12 +31,12 @@ func recorded(t *testing.T) Record {
 		one.Key.Group, one.Key.Kind, one.Key.Namespace, one.Key.Name = group, kind, "ops", name
 		return one
 	}
-	op.Copies = []Object{of(managementGroup, "ClusterServiceVersion", "garden.v1", "copy")}
+	op.Copies = []Object{of(object.ClassicGroup, "ClusterServiceVersion", "garden.v1", "copy")}
 	fates := Fates{
 		Adopted: []Object{of("apps", "Deployment", "garden", "d")},
 		Deleted: append([]Object{
-			of(managementGroup, "Subscription", "garden", "s"), of(managementGroup, "ClusterServiceVersion", "garden.v1", "c"),
-			of("rbac.authorization.k8s.io", "Role", "garden.v1-abc", "r"), of(managementGroup, "InstallPlan", "install-1", "p"),
+			of(object.ClassicGroup, "Subscription", "garden", "s"), of(object.ClassicGroup, "ClusterServiceVersion", "garden.v1", "c"),
+			of("rbac.authorization.k8s.io", "Role", "garden.v1-abc", "r"), of(object.ClassicGroup, "InstallPlan", "install-1", "p"),
 		}, op.Copies...),
 		Stays: []Object{of("", "ConfigMap", "left", "l")},
 	}
@@ -55,7 +55,7 @@ func TestRecord(t *testing.T) {
 	t.Parallel()
 	record := recorded(t)
 	rights := Ref{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: "ops", Name: "garden.v1-abc", UID: "r"}
-	want := []Ref{rights, {Group: managementGroup, Kind: "InstallPlan", Namespace: "ops", Name: "install-1", UID: "p"}}
+	want := []Ref{rights, {Group: object.ClassicGroup, Kind: "InstallPlan", Namespace: "ops", Name: "install-1", UID: "p"}}
 	if diff := cmp.Diff(want, record.Deleted); diff != "" {
 		t.Errorf("deleted: -want +got\n%s", diff)
 	}

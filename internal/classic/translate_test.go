@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
 func TestTranslate(t *testing.T) {
@@ -137,10 +138,10 @@ func TestTranslate(t *testing.T) {
 // aggregate adds a role by which users have rights to the API of the operator.
 func (c *Cluster) aggregate() {
 	definition := thing("CustomResourceDefinition.apiextensions.k8s.io", "", "samples.example.com", map[string]string{
-		labelManaged: "true", componentOf(testPackage): "",
+		object.LabelClassicManaged: "true", componentOf(testPackage): "",
 	})
 	admin := thing("ClusterRole.rbac.authorization.k8s.io", "", "samples.example.com-v1-admin", map[string]string{
-		labelManaged: "true", prefixAggregate + "0123456789abcdef-admin": "true", "rbac.authorization.k8s.io/aggregate-to-admin": "true",
+		object.LabelClassicManaged: "true", prefixAggregate + "0123456789abcdef-admin": "true", "rbac.authorization.k8s.io/aggregate-to-admin": "true",
 	})
 	admin.Meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.k8s.io/v1", Kind: "customresourcedefinition", Name: definition.Meta.Name, UID: definition.Meta.UID}}
 	c.Objects = append(c.Objects, definition, admin)

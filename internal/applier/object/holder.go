@@ -38,13 +38,6 @@ const (
 	kindAPIServer = "the API server"
 )
 
-// Labels with which OLM v0 says which ClusterServiceVersion brought an object.
-const (
-	labelServiceVersion          = "olm.owner"
-	labelServiceVersionKind      = "olm.owner.kind"
-	labelServiceVersionNamespace = "olm.owner.namespace"
-)
-
 const (
 	// maxName is more than nearly all names have, in bytes: in annotations they can
 	// be as long as one likes.
@@ -70,9 +63,9 @@ func HolderOf(live *unstructured.Unstructured) Holder {
 	case annotations[annotationReleaseName] != "":
 		holder.Kind, holder.Name = kindRelease, annotations[annotationReleaseName]
 		holder.Namespace = annotations[annotationReleaseNamespace]
-	case labels[labelServiceVersionKind] == kindServiceVersion:
-		holder.Kind, holder.Name = kindServiceVersion, labels[labelServiceVersion]
-		holder.Namespace = labels[labelServiceVersionNamespace]
+	case labels[LabelClassicOwnerKind] == kindServiceVersion:
+		holder.Kind, holder.Name = kindServiceVersion, labels[LabelClassicOwner]
+		holder.Namespace = labels[LabelClassicOwnerNamespace]
 	default:
 		holder.Kind, holder.Namespace, holder.Name = classicHolderOf(live)
 	}
@@ -87,7 +80,7 @@ func classicHolderOf(live *unstructured.Unstructured) (kind, namespace, name str
 		return kindServiceVersion, live.GetNamespace(), owners[at].Name
 	}
 	for _, label := range slices.Sorted(maps.Keys(live.GetLabels())) {
-		if name, isComponent := strings.CutPrefix(label, labelClassicPrefix); isComponent {
+		if name, isComponent := strings.CutPrefix(label, PrefixClassicComponent); isComponent {
 			return kindOperator, "", name
 		}
 	}

@@ -41,10 +41,10 @@ func TestHolderOf(t *testing.T) {
 			live: metav1.ObjectMeta{Annotations: map[string]string{annotationReleaseName: "r", annotationReleaseNamespace: "n"}},
 			want: `Helm release "r" in namespace "n"`, wantWays: "uninstall the release (helm uninstall r -n n), or hand the object over: " + handOver,
 		},
-		"OLM v0": {
+		"classic OLM": {
 			reason: "its owner references do not control",
 			live: metav1.ObjectMeta{Labels: map[string]string{
-				labelServiceVersion: "p.v1.0.0", labelServiceVersionKind: kindServiceVersion, labelServiceVersionNamespace: "operators",
+				LabelClassicOwner: "p.v1.0.0", LabelClassicOwnerKind: kindServiceVersion, LabelClassicOwnerNamespace: "operators",
 			}},
 			want: `ClusterServiceVersion "p.v1.0.0" in namespace "operators"`, wantWays: "move the operator with `kubectl extension migrate`, or remove its Subscription and the ClusterServiceVersion",
 		},

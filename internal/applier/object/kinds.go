@@ -15,7 +15,7 @@ var (
 	namespaceKind   = schema.GroupKind{Kind: "Namespace"}
 	ClusterRoleKind = schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}
 
-	OperatorConditionKind = schema.GroupKind{Group: "operators.coreos.com", Kind: "OperatorCondition"}
+	OperatorConditionKind = schema.GroupKind{Group: ClassicGroup, Kind: "OperatorCondition"}
 )
 
 // TextIn gives a field that is text; empty if there is none.

@@ -26,14 +26,6 @@ type Predecessor struct {
 	ServiceVersion string
 }
 
-// Marks of classic OLM on content, beside those of a [Holder].
-const (
-	labelClassic         = "olm.managed"
-	labelClassicPrefix   = "operators.coreos.com/"
-	maxClassicLabelName  = 63
-	serviceVersionsGroup = "operators.coreos.com"
-)
-
 // classicManagers are the field managers of the programs of classic OLM: its two operators, and
 // those that its olm-operator applies with.
 var classicManagers = []string{"catalog", "olm", "olm.install", "operator-lifecycle-manager"}
@@ -49,7 +41,7 @@ func (p Predecessor) Had(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
 	isComponent := false
 	for label := range labels {
-		if !strings.HasPrefix(label, labelClassicPrefix) {
+		if !strings.HasPrefix(label, PrefixClassicComponent) {
 			continue
 		}
 		if label != p.ComponentLabel() {
@@ -57,14 +49,14 @@ func (p Predecessor) Had(live *unstructured.Unstructured) bool {
 		}
 		isComponent = true
 	}
-	owner, namespace := labels[labelServiceVersion], labels[labelServiceVersionNamespace]
+	owner, namespace := labels[LabelClassicOwner], labels[LabelClassicOwnerNamespace]
 	switch {
 	case owner != "":
 		return owner == p.ServiceVersion && (namespace == "" || namespace == p.Namespace)
 	case isComponent:
 		return true
 	}
-	return labels[labelClassic] == "true" && live.GetNamespace() == p.Namespace
+	return labels[LabelClassicManaged] == "true" && live.GetNamespace() == p.Namespace
 }
 
 // Left reports whether an object is content that the operator has left: its ClusterServiceVersion
@@ -73,18 +65,13 @@ func (p Predecessor) Left(live *unstructured.Unstructured) bool {
 	return p.Had(live) && !slices.ContainsFunc(live.GetOwnerReferences(), isServiceVersion)
 }
 
-func isServiceVersion(owner metav1.OwnerReference) bool {
-	group, _, _ := strings.Cut(owner.APIVersion, "/")
-	return owner.Kind == kindServiceVersion && group == serviceVersionsGroup
-}
-
 // ComponentLabel is the label of all components of the operator.
 func (p Predecessor) ComponentLabel() string {
 	name := p.Package + "." + p.Namespace
-	if len(name) > maxClassicLabelName {
-		name = strings.TrimRight(name[:maxClassicLabelName], "._-")
+	if len(name) > maxClassicComponent {
+		name = strings.TrimRight(name[:maxClassicComponent], "._-")
 	}
-	return labelClassicPrefix + name
+	return PrefixClassicComponent + name
 }
 
 // Applied is what classic OLM has set in an object: the revision before, as far as there was one. What
