@@ -67,31 +67,16 @@ type Record struct {
 	Label string `json:"label,omitempty"`
 }
 
-// Ref is an object. UID is empty for one that there is not yet.
+// Ref is an object that was found, or one that there is not yet, whose UID is empty.
 type Ref struct {
-	Group     string    `json:"group,omitempty"`
-	Kind      string    `json:"kind"`
-	Namespace string    `json:"namespace,omitempty"`
-	Name      string    `json:"name"`
-	UID       types.UID `json:"uid,omitempty"`
-}
+	object.Reference
 
-// Key is that of the object.
-func (r Ref) Key() object.Key {
-	key := object.Key{Namespace: r.Namespace, Name: r.Name}
-	key.Group, key.Kind = r.Group, r.Kind
-	return key
+	UID types.UID `json:"uid,omitempty"`
 }
 
 // RefOf refers to an object as it was found.
 func RefOf(one Object) Ref {
-	ref := refTo(one.Key)
-	ref.UID = one.Meta.UID
-	return ref
-}
-
-func refTo(key object.Key) Ref {
-	return Ref{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+	return Ref{Reference: object.ReferenceTo(one.Key), UID: one.Meta.UID}
 }
 
 // lastApplied is where kubectl keeps a whole object once more.
@@ -109,8 +94,8 @@ func (o *Operator) Record(invocation string, mode Mode, fates Fates, created []o
 			record.Annotations[name] = value
 		}
 	}
-	record.Subscription, record.CSV = refTo(o.subscriptionKey()), refTo(o.csvKey())
-	record.Subscription.UID, record.CSV.UID = o.Subscription.UID, o.CSV.UID
+	record.Subscription = Ref{Reference: object.ReferenceTo(o.subscriptionKey()), UID: o.Subscription.UID}
+	record.CSV = Ref{Reference: object.ReferenceTo(o.csvKey()), UID: o.CSV.UID}
 	copies := map[types.UID]bool{}
 	for _, one := range o.Copies {
 		copies[one.Meta.UID] = true
@@ -127,7 +112,7 @@ func (o *Operator) Record(invocation string, mode Mode, fates Fates, created []o
 		record.Adopted = append(record.Adopted, RefOf(one))
 	}
 	for _, key := range created {
-		record.Created = append(record.Created, refTo(key))
+		record.Created = append(record.Created, Ref{Reference: object.ReferenceTo(key)})
 	}
 	return record, nil
 }

@@ -54,8 +54,8 @@ func recorded(t *testing.T) Record {
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	record := recorded(t)
-	rights := Ref{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: "ops", Name: "garden.v1-abc", UID: "r"}
-	want := []Ref{rights, {Group: object.ClassicGroup, Kind: "InstallPlan", Namespace: "ops", Name: "install-1", UID: "p"}}
+	rights := Ref{Reference: object.Reference{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: "ops", Name: "garden.v1-abc"}, UID: "r"}
+	want := []Ref{rights, {Reference: object.Reference{Group: object.ClassicGroup, Kind: "InstallPlan", Namespace: "ops", Name: "install-1"}, UID: "p"}}
 	if diff := cmp.Diff(want, record.Deleted); diff != "" {
 		t.Errorf("deleted: -want +got\n%s", diff)
 	}
@@ -68,6 +68,9 @@ func TestRecord(t *testing.T) {
 	text, err := record.Text()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if ref := `"csv":{"group":"operators.coreos.com","kind":"ClusterServiceVersion","namespace":"ops","name":"garden.v1","uid":"c"}`; !strings.Contains(text, ref) {
+		t.Errorf("%s does not have %s", text, ref)
 	}
 	read, err := RecordOf(&ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationRecord: text}}})
 	if err != nil {

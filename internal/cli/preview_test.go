@@ -12,8 +12,8 @@ import (
 )
 
 func sample() preview.Preview {
-	reference := func(kind, name string) preview.Reference {
-		return preview.Reference{Kind: kind, Namespace: "ns", Name: name}
+	reference := func(kind, name string) object.Reference {
+		return object.Reference{Kind: kind, Namespace: "ns", Name: name}
 	}
 	return preview.Preview{
 		Extension: "x",
@@ -26,7 +26,7 @@ func sample() preview.Preview {
 			{Reference: reference("Service", "c"), Action: preview.Conflict, Problem: "it belongs to \x1b[2Jnobody"},
 		},
 		Images:        []preview.ImageChange{{Workload: reference("Pod", "p"), Container: "main", After: "i:2"}},
-		Restarts:      []preview.Reference{reference("Pod", "p")},
+		Restarts:      []object.Reference{reference("Pod", "p")},
 		Gains:         []string{"more"},
 		Waits:         "approval",
 		WithoutServer: "without the server: all",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 )
 
@@ -16,8 +17,8 @@ func TestUninstallsForPeople(t *testing.T) {
 		Extension: "x", Installed: &preview.Bundle{Name: "x.v1", Version: "1.0.0"},
 		Policy: "RefuseWhileInUse", Order: []string{"nothing", "everything"}, Counts: preview.UninstallCounts{Delete: 1, Keep: 1},
 		Objects: []preview.UninstalledObject{
-			{Reference: preview.Reference{Kind: "CustomResourceDefinition", Name: "things.test"}, Action: preview.Delete},
-			{Reference: preview.Reference{Kind: "Role", Namespace: "ns", Name: "b"}, Action: preview.Keep, Detail: "it is \x1b[2Jforeign"},
+			{Reference: object.Reference{Kind: "CustomResourceDefinition", Name: "things.test"}, Action: preview.Delete},
+			{Reference: object.Reference{Kind: "Role", Namespace: "ns", Name: "b"}, Action: preview.Keep, Detail: "it is \x1b[2Jforeign"},
 		},
 		Definitions: []preview.UsedDefinition{{Name: "things.test", Action: preview.Delete, Count: 2, First: []string{`Thing "a"`}}},
 		Obstacles:   []string{"deletion is refused"},

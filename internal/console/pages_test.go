@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/catalogsummary"
 	"github.com/clusterextensions/operator-controller/internal/overview"
@@ -259,9 +260,9 @@ func TestThePageOfAPlan(t *testing.T) {
 		Installed: &preview.Bundle{Name: "x.v1.0.0"}, Chosen: &preview.Bundle{Name: "x.v1.1.0", Version: "1.1.0", Catalog: "c"},
 		Counts: preview.Counts{Change: 1}, Obstacles: []string{"it lacks 3 rights"}, Waits: "approval", Unknown: []string{"whether it exists"}, DependsOnCluster: true,
 		Objects: []preview.Object{
-			{Reference: preview.Reference{Kind: "ConfigMap", Name: "x"}, Action: preview.Change, Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-old: <b>\n+new: 1\n"},
-			{Reference: preview.Reference{Kind: "ConfigMap", Name: "y"}, Action: preview.Create, Diff: "+" + strings.Repeat("y", maxTextBytes) + "\n"},
-			{Reference: preview.Reference{Kind: "ConfigMap", Name: "z"}, Action: preview.Create, Diff: "+unshown\n"},
+			{Reference: object.Reference{Kind: "ConfigMap", Name: "x"}, Action: preview.Change, Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-old: <b>\n+new: 1\n"},
+			{Reference: object.Reference{Kind: "ConfigMap", Name: "y"}, Action: preview.Create, Diff: "+" + strings.Repeat("y", maxTextBytes) + "\n"},
+			{Reference: object.Reference{Kind: "ConfigMap", Name: "z"}, Action: preview.Create, Diff: "+unshown\n"},
 		},
 	}
 	body := w.get(t, "/extensions/x/plan")

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 )
 
@@ -36,7 +37,9 @@ func (c *Cluster) backUp(ctx context.Context, checked *Checked, run Run) error {
 		}
 	}
 	for _, group := range op.Groups {
-		refs = append(refs, classic.Ref{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind, Namespace: group.Namespace, Name: group.Name, UID: group.UID})
+		refs = append(refs, classic.Ref{
+			Reference: object.Reference{Group: operatorsv1.GroupVersion.Group, Kind: operatorsv1.OperatorGroupKind, Namespace: group.Namespace, Name: group.Name}, UID: group.UID,
+		})
 	}
 	run.Say(fmt.Sprintf("backing up %d objects of %s to %s", len(refs), op.Name, folder))
 	for _, ref := range refs {

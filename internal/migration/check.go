@@ -44,7 +44,7 @@ type Checked struct {
 	// Restarted are workloads whose pods are replaced.
 	Fates     classic.Fates
 	Created   []object.Key
-	Restarted []preview.Reference
+	Restarted []object.Reference
 	// Unmarked are objects among those that are taken over which carry nothing that says whose they
 	// are. The controller takes them over once they have the label of the operator's components,
 	// see [classic.Operator.ComponentLabel].

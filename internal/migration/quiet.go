@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 )
 
@@ -127,6 +128,5 @@ func (c *Cluster) programs(ctx context.Context) ([]unstructured.Unstructured, er
 }
 
 func refOf(live *unstructured.Unstructured) classic.Ref {
-	kind := live.GroupVersionKind()
-	return classic.Ref{Group: kind.Group, Kind: kind.Kind, Namespace: live.GetNamespace(), Name: live.GetName(), UID: live.GetUID()}
+	return classic.Ref{Reference: object.ReferenceTo(object.KeyOf(live)), UID: live.GetUID()}
 }

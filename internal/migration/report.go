@@ -4,7 +4,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 	"github.com/clusterextensions/operator-controller/internal/manifest"
-	"github.com/clusterextensions/operator-controller/internal/preview"
 )
 
 // schemaVersion changes when what programs read of a report does.
@@ -33,13 +32,13 @@ type OperatorReport struct {
 
 	// Adopted, Created and Deleted are what would become of objects, and Stays are those that
 	// lose the marks of classic OLM and nothing else.
-	Adopted   []preview.Reference `json:"adopted,omitempty"`
-	Created   []preview.Reference `json:"created,omitempty"`
-	Deleted   []preview.Reference `json:"deleted,omitempty"`
-	Stays     []preview.Reference `json:"stays,omitempty"`
-	Restarted []preview.Reference `json:"restarted,omitempty"`
+	Adopted   []object.Reference `json:"adopted,omitempty"`
+	Created   []object.Reference `json:"created,omitempty"`
+	Deleted   []object.Reference `json:"deleted,omitempty"`
+	Stays     []object.Reference `json:"stays,omitempty"`
+	Restarted []object.Reference `json:"restarted,omitempty"`
 	// Unmarked are among those that are adopted, and are to be labelled before.
-	Unmarked []preview.Reference `json:"unmarked,omitempty"`
+	Unmarked []object.Reference `json:"unmarked,omitempty"`
 
 	Missing []string `json:"missingRights,omitempty"`
 	Dropped []string `json:"dropped,omitempty"`
@@ -53,10 +52,10 @@ type SubscriptionName struct {
 
 // FindingReport is one finding.
 type FindingReport struct {
-	Check    string            `json:"check"`
-	Severity classic.Severity  `json:"severity"`
-	Object   preview.Reference `json:"object"`
-	Text     string            `json:"text"`
+	Check    string           `json:"check"`
+	Severity classic.Severity `json:"severity"`
+	Object   object.Reference `json:"object"`
+	Text     string           `json:"text"`
 }
 
 // Report is the result for programs. The error is one of an extension that JSON cannot have.
@@ -84,7 +83,7 @@ func (c *Checked) report() (OperatorReport, error) {
 	}
 	for _, finding := range c.Findings {
 		report.Findings = append(report.Findings, FindingReport{
-			Check: finding.Check, Severity: finding.Severity, Object: reference(finding.Object), Text: finding.Text,
+			Check: finding.Check, Severity: finding.Severity, Object: object.ReferenceTo(finding.Object), Text: finding.Text,
 		})
 	}
 	if op.Extension != nil {
@@ -99,22 +98,18 @@ func (c *Checked) report() (OperatorReport, error) {
 	return report, err
 }
 
-func reference(key object.Key) preview.Reference {
-	return preview.Reference{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
-}
-
-func references(keys []object.Key) []preview.Reference {
-	var found []preview.Reference
+func references(keys []object.Key) []object.Reference {
+	var found []object.Reference
 	for _, key := range keys {
-		found = append(found, reference(key))
+		found = append(found, object.ReferenceTo(key))
 	}
 	return found
 }
 
-func referencesTo(objects []classic.Object) []preview.Reference {
-	var found []preview.Reference
+func referencesTo(objects []classic.Object) []object.Reference {
+	var found []object.Reference
 	for i := range objects {
-		found = append(found, reference(objects[i].Key))
+		found = append(found, object.ReferenceTo(objects[i].Key))
 	}
 	return found
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/manifest"
@@ -271,7 +272,8 @@ func (m move) ensureAccount(ctx context.Context) error {
 
 // patchExtension fails if the extension is another one by now.
 func (m move) patchExtension(ctx context.Context, change map[string]any) error {
-	if err := m.patch(ctx, extensions, classic.Ref{Kind: ocv1.ClusterExtensionKind, Name: m.ext.Name, UID: m.ext.UID}, change); err != nil {
+	ref := classic.Ref{Reference: object.Reference{Kind: ocv1.ClusterExtensionKind, Name: m.ext.Name}, UID: m.ext.UID}
+	if err := m.patch(ctx, extensions, ref, change); err != nil {
 		return fmt.Errorf("writing to ClusterExtension %q: %w", m.ext.Name, err)
 	}
 	return nil

@@ -32,28 +32,9 @@ const (
 	Keep Action = "keep"
 )
 
-// Reference names an object. Group and Namespace can be empty.
-type Reference struct {
-	Group     string `json:"group,omitempty"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-}
-
-// String is the form that messages use.
-func (r Reference) String() string {
-	key := object.Key{Namespace: r.Namespace, Name: r.Name}
-	key.Group, key.Kind = r.Group, r.Kind
-	return excerpt.Line(key.String(), maxLineBytes)
-}
-
-func referenceOf(key object.Key) Reference {
-	return Reference{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
-}
-
 // Object is one that would not stay as it is.
 type Object struct {
-	Reference
+	object.Reference
 
 	Action Action `json:"action"`
 
@@ -75,7 +56,7 @@ type Object struct {
 
 func objectOf(trial *object.Trial, action Action, maskEnv bool) Object {
 	return Object{
-		Reference: referenceOf(trial.Key),
+		Reference: object.ReferenceTo(trial.Key),
 		Action:    action,
 		Fields:    trial.Difference.Fields,
 		More:      trial.Difference.More,

@@ -93,7 +93,7 @@ type Preview struct {
 	Images []ImageChange `json:"images,omitempty"`
 
 	// Restarts are the workloads whose pods are replaced by others.
-	Restarts []Reference `json:"restarts,omitempty"`
+	Restarts []object.Reference `json:"restarts,omitempty"`
 
 	// Missing are rights that the ServiceAccount lacks.
 	Missing []string `json:"missingRights,omitempty"`

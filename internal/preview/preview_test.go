@@ -178,7 +178,7 @@ func TestWorkloads(t *testing.T) {
 		return fmt.Sprintf(deployment, replicas, paused, first, main, "t")
 	}
 	running := workload("1", "false", "i:1", "m:1")
-	reference := Reference{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
+	reference := object.Reference{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "d"}
 	change := func(container, before, after string) ImageChange {
 		return ImageChange{Workload: reference, Container: container, Before: before, After: after}
 	}

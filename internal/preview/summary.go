@@ -19,7 +19,7 @@ func Summarize(facts Facts) string {
 		limit int
 	}{
 		{"", textsOf(made.Objects, func(o Object) string { return string(o.Action) + " " + o.String() }), maxNamedBytes},
-		{"the pods restart of ", textsOf(made.Restarts, Reference.String), maxPartBytes},
+		{"the pods restart of ", textsOf(made.Restarts, object.Reference.String), maxPartBytes},
 		{"hooks run, ", made.Hooks, maxPartBytes},
 		{"images: ", textsOf(made.Images, ImageChange.String), maxPartBytes},
 		{"the operator gains ", made.Gains, maxPartBytes},

@@ -131,7 +131,7 @@ func (c UninstallCounts) String() string {
 
 // UninstalledObject is an object, and what would become of it: [Delete] or [Keep].
 type UninstalledObject struct {
-	Reference
+	object.Reference
 
 	Action Action `json:"action"`
 
@@ -251,7 +251,7 @@ func (u *Uninstall) addObjects(facts UninstallFacts) (cut int) {
 }
 
 func uninstalledObjectOf(one InstalledObject, facts UninstallFacts) UninstalledObject {
-	shown := UninstalledObject{Reference: referenceOf(one.Key), Action: Delete}
+	shown := UninstalledObject{Reference: object.ReferenceTo(one.Key), Action: Delete}
 	switch {
 	case one.Foreign:
 		shown.Action, shown.Detail = Keep, "it does not belong to the extension"

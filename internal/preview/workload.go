@@ -14,10 +14,10 @@ import (
 // ImageChange is an image of a container that would be another one. Before or After is empty
 // where there is no such container.
 type ImageChange struct {
-	Workload  Reference `json:"workload"`
-	Container string    `json:"container"`
-	Before    string    `json:"before,omitempty"`
-	After     string    `json:"after,omitempty"`
+	Workload  object.Reference `json:"workload"`
+	Container string           `json:"container"`
+	Before    string           `json:"before,omitempty"`
+	After     string           `json:"after,omitempty"`
 }
 
 // podSpecs are the kinds that run pods, and where they say how.
@@ -73,7 +73,7 @@ func imagesOf(trials []object.Trial) []ImageChange {
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			if before[name] != after[name] {
 				changes = append(changes, ImageChange{
-					Workload: referenceOf(trials[i].Key), Container: name, Before: before[name], After: after[name],
+					Workload: object.ReferenceTo(trials[i].Key), Container: name, Before: before[name], After: after[name],
 				})
 			}
 		}
@@ -93,11 +93,11 @@ func imagesIn(key object.Key, workload *unstructured.Unstructured) map[string]st
 }
 
 // RestartsOf are the workloads whose pods would be replaced by others.
-func RestartsOf(trials []object.Trial) []Reference {
-	var restarts []Reference
+func RestartsOf(trials []object.Trial) []object.Reference {
+	var restarts []object.Reference
 	for i := range trials {
 		if trials[i].Holder == nil && trials[i].Err == nil && isRestart(&trials[i]) {
-			restarts = append(restarts, referenceOf(trials[i].Key))
+			restarts = append(restarts, object.ReferenceTo(trials[i].Key))
 		}
 	}
 	return restarts

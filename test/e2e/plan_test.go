@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/preview"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/environment"
@@ -115,12 +116,12 @@ func TestP1ImageOfAnUpgrade(t *testing.T) {
 		t.Errorf("%d hunks, want one:\n%s", hunks, made.Objects[0].Diff)
 	}
 	contains(t, made.Objects[0].Diff, "-        image: registry.test/p1:operator-1.0.0\n", "+        image: registry.test/p1:operator-1.1.0\n")
-	workload := preview.Reference{Group: "apps", Kind: "Deployment", Namespace: name, Name: name}
+	workload := object.Reference{Group: "apps", Kind: "Deployment", Namespace: name, Name: name}
 	images := []preview.ImageChange{{Workload: workload, Container: "manager", Before: "registry.test/p1:operator-1.0.0", After: "registry.test/p1:operator-1.1.0"}}
 	if diff := gocmp.Diff(images, made.Images); diff != "" {
 		t.Errorf("images (-want +got)\n%s", diff)
 	}
-	if diff := gocmp.Diff([]preview.Reference{workload}, made.Restarts); diff != "" {
+	if diff := gocmp.Diff([]object.Reference{workload}, made.Restarts); diff != "" {
 		t.Errorf("restarts (-want +got)\n%s", diff)
 	}
 	text, _ := plan(t, theSuite.Cluster.Kubeconfig(), name, "--version", "1.1.0")

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/migration"
-	"github.com/clusterextensions/operator-controller/internal/preview"
 )
 
 const checkHelp = `Say which operators of classic OLM can become extensions, what stands against it, and what
@@ -266,7 +265,7 @@ func keysIn(objects []classic.Object) []string {
 	return lines
 }
 
-func restarts(workloads []preview.Reference) []string {
+func restarts(workloads []object.Reference) []string {
 	var lines []string
 	for _, one := range workloads {
 		lines = append(lines, one.String())
