@@ -21,8 +21,8 @@ const maxCertificateSteps = 8
 // errUnsettledCertificates says that each step called for another one.
 var errUnsettledCertificates = errors.New("the certificates of webhooks do not settle")
 
-// executorOf makes an executor that creates what calls servers of certificates as what trusts them: a
-// webhook that is there without would be in the way of all writes.
+// executorOf makes an executor that gives whatever calls a server the trust in its certificate when it is
+// created: a webhook whose server nobody trusts would be in the way of all writes.
 func (a *Applier) executorOf(planner *plan.Planner) *plan.Executor {
 	executor := planner.Executor()
 	executor.Introduce = func(wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {

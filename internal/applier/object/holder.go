@@ -150,7 +150,7 @@ func (h Holder) waitsFor(claimant Owner) string {
 }
 
 // marksOf is what makes an object that nobody controls one of the extension, see
-// [owns].
+// [Owner.Owns].
 func marksOf(claimant Owner) string {
 	return fmt.Sprintf("label it %s=%s and annotate it %s=%s %s=%s", LabelOwnerName, claimant.Name,
 		annotationReleaseName, ReleaseName(claimant.Name), annotationReleaseNamespace, claimant.Namespace)

@@ -35,8 +35,8 @@ type Owner struct {
 	// an older one may not be wanted any more.
 	HeldBy int64
 
-	// Predecessor is the operator of classic OLM that the extension comes after, if its spec
-	// says so. The bundle that is applied gives it its ServiceVersion.
+	// Predecessor is the operator of classic OLM that the extension comes after, if its annotation
+	// says so. Whoever applies a bundle gives it its ServiceVersion: a repair takes nothing over.
 	Predecessor Predecessor
 
 	// Replaceable are the kinds whose objects may be deleted and created again when a

@@ -30,10 +30,10 @@ type Predecessor struct {
 // those that its olm-operator applies with.
 var classicManagers = []string{"catalog", "olm", "olm.install", "operator-lifecycle-manager"}
 
-// Had reports whether an object is content of the operator, by its marks: the label of its
-// components; the name of its ClusterServiceVersion, of objects in no namespace that the bundle
-// brought; or, in its namespace, that classic OLM has made it and that nothing says for whom else. An object
-// that another operator has part in is not, and neither is one that anybody controls.
+// Had reports whether an object is content of the operator, by its marks. An object whose labels name a
+// ClusterServiceVersion is, if that is the operator's; any other one if it has the label of its components, or
+// if classic OLM has made it in the namespace of the operator. One that another operator has part in is
+// not, and neither is one that anybody controls.
 func (p Predecessor) Had(live *unstructured.Unstructured) bool {
 	if p.ServiceVersion == "" || metav1.GetControllerOfNoCopy(live) != nil {
 		return false
@@ -59,8 +59,8 @@ func (p Predecessor) Had(live *unstructured.Unstructured) bool {
 	return labels[LabelClassicManaged] == "true" && live.GetNamespace() == p.Namespace
 }
 
-// Left reports whether an object is content that the operator has left: its ClusterServiceVersion
-// no longer owns it.
+// Left reports whether an object is content that the operator has left: no ClusterServiceVersion
+// owns it any more.
 func (p Predecessor) Left(live *unstructured.Unstructured) bool {
 	return p.Had(live) && !slices.ContainsFunc(live.GetOwnerReferences(), isServiceVersion)
 }

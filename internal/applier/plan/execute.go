@@ -41,8 +41,9 @@ type Progress struct {
 type Executor struct {
 	writer writer
 
-	// Introduce gives an object as it is to be created, or led to another Service, where that
-	// takes more than the revision has of it; nil if there is no such object.
+	// Introduce gives an object as it is to be created, or an API service as it is to be led to
+	// another Service, where that takes more than the revision has of it. It may be nil: then
+	// objects are created as the revision has them.
 	Introduce func(wanted *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
 	mu       sync.Mutex

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -39,36 +38,4 @@ func (s *Step) inherits() bool {
 	}
 	controller := metav1.GetControllerOfNoCopy(s.Live)
 	return controller == nil || controller.Kind == object.CertificateKind.Kind && controller.Name == s.legacy
-}
-
-// takesOver says that the live object is content that the operator of classic OLM has left which the
-// extension comes after.
-func (s *Step) takesOver(owner object.Owner) bool { return owner.Predecessor.Left(s.Live) }
-
-// mayHave says that the live object is the extension's, or becomes it.
-func (s *Step) mayHave(owner object.Owner) bool {
-	return owner.Owns(s.Live) || s.inherits() || s.takesOver(owner)
-}
-
-// succeed takes what classic OLM has set in an object, which it may have come back to, for the revision
-// before.
-func (s *Step) succeed(owner object.Owner) {
-	if s.before == nil && s.Live != nil && owner.Predecessor.Had(s.Live) {
-		s.before = owner.Predecessor.Applied(s.Live)
-	}
-}
-
-// wanted is the object as it is to be. The type of a Secret cannot be changed, and it says nothing of one that
-// comes without data: classic OLM and cert-manager have types of their own for the certificates that they keep.
-func (s *Step) wanted() *unstructured.Unstructured {
-	if s.Key.GroupKind != object.SecretKind || s.Live == nil || s.inherits() || s.Object.Object["data"] != nil || s.Object.Object["stringData"] != nil {
-		return s.Object
-	}
-	is, _ := s.Live.Object["type"].(string)
-	if is != string(corev1.SecretTypeTLS) {
-		return s.Object
-	}
-	kept := s.Object.DeepCopy()
-	kept.Object["type"] = is
-	return kept
 }

@@ -192,7 +192,7 @@ func (s *Step) read(ctx context.Context, client dynamic.Interface, owner object.
 		s.state, s.Live, err = absent, nil, nil
 	}
 	if err == nil {
-		s.succeed(owner)
+		s.takeBefore(owner)
 	}
 	return err
 }

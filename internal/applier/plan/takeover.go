@@ -1,0 +1,41 @@
+package plan
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+)
+
+// takesOver says that the live object is content that the extension's predecessor has left.
+func (s *Step) takesOver(owner object.Owner) bool { return owner.Predecessor.Left(s.Live) }
+
+// mayHave says that the live object is the extension's, or becomes it.
+func (s *Step) mayHave(owner object.Owner) bool {
+	return owner.Owns(s.Live) || s.inherits() || s.takesOver(owner)
+}
+
+// takeBefore takes what classic OLM has set in an object of the predecessor for the revision before, so that
+// what the bundle does not have goes, and what others have set stays. It does so each time that no revision
+// had the object: classic OLM may have come back to it.
+func (s *Step) takeBefore(owner object.Owner) {
+	if s.before == nil && s.Live != nil && owner.Predecessor.Had(s.Live) {
+		s.before = owner.Predecessor.Applied(s.Live)
+	}
+}
+
+// wanted is the object as it is to be. A Secret without data is for a certificate. Classic OLM keeps one in a
+// Secret of type kubernetes.io/tls, and a type cannot be changed: it stays, so that the object need
+// not be replaced. What cert-manager has left is replaced.
+func (s *Step) wanted() *unstructured.Unstructured {
+	if s.Key.GroupKind != object.SecretKind || s.Live == nil || s.inherits() || s.Object.Object["data"] != nil || s.Object.Object["stringData"] != nil {
+		return s.Object
+	}
+	is, _ := s.Live.Object["type"].(string)
+	if is != string(corev1.SecretTypeTLS) {
+		return s.Object
+	}
+	kept := s.Object.DeepCopy()
+	kept.Object["type"] = is
+	return kept
+}
