@@ -10,25 +10,25 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/selfissued"
 )
 
-// Introduce returns what calls a server, and is about to be created or led to another Service, as
-// what trusts from the start what the Secret of its server holds. The cluster calls it at
-// once: writes that a webhook is asked about would fail until it is trusted, and an API service that is
-// not trusted is taken for one that does not answer. The objects are those
-// of [Next]; where none of them is the Secret, or it is empty, the caller is returned as it is.
+// Introduce returns a caller that is about to be created, or led to another Service, as one that trusts
+// from the start what the Secret of its server has. The API server asks a webhook at once, and writes
+// would fail as long as nobody trusts it; an API service that nobody trusts counts as one that does not
+// answer. The objects are those of [Next]; where none of them is the Secret, or it is empty, the caller
+// is returned as it is.
 func Introduce(wanted *unstructured.Unstructured, objects []*unstructured.Unstructured, now time.Time) (*unstructured.Unstructured, error) {
 	secret := wanted.GetAnnotations()[bundle.AnnotationInjectCAFrom]
 	if secret == "" {
 		return wanted, nil
 	}
 	for _, object := range objects {
-		holder, ok, err := holderFrom(object)
+		found, ok, err := certifiedFrom(object)
 		if err != nil {
 			return nil, err
 		}
-		if !ok || holder.key() != secret {
+		if !ok || found.key() != secret {
 			continue
 		}
-		authorities := selfissued.Read(holder.data, now).Bundle()
+		authorities := selfissued.Read(found.data, now).Bundle()
 		if len(authorities) == 0 {
 			return wanted, nil
 		}

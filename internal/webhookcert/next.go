@@ -67,14 +67,14 @@ func Next(objects []*unstructured.Unstructured, now time.Time) (Step, error) {
 	}
 	var all Step
 	for _, object := range objects {
-		holder, ok, err := holderFrom(object)
+		secret, ok, err := certifiedFrom(object)
 		if err != nil {
 			return Step{}, err
 		}
 		if !ok {
 			continue
 		}
-		step, err := nextOf(holder, callers[holder.key()], now)
+		step, err := nextOf(secret, callers[secret.key()], now)
 		if err != nil {
 			return Step{}, err
 		}
@@ -90,25 +90,25 @@ func Next(objects []*unstructured.Unstructured, now time.Time) (Step, error) {
 }
 
 // nextOf is for one certificate.
-func nextOf(holder holder, callers []caller, now time.Time) (Step, error) {
-	found := selfissued.Read(holder.data, now)
+func nextOf(secret certified, callers []caller, now time.Time) (Step, error) {
+	found := selfissued.Read(secret.data, now)
 	if found.Current == nil {
 		// The Secret is new, or what it said is lost. What servers have got from
 		// it before is still in use.
 		found = found.Adopting(subject, trustedBy(callers), now)
 	}
-	decision := selfissued.Decide(found, holder.names, now)
-	switch actionOf(decision, found, holder.names, callers) {
+	decision := selfissued.Decide(found, secret.names, now)
+	switch actionOf(decision, found, secret.names, callers) {
 	case stage:
 		made, err := selfissued.Issue(selfissued.Terms{Subject: subject, Names: decision.Names, Lifetime: lifetime}, now)
 		if err != nil {
-			return Step{}, fmt.Errorf("issuing a certificate for Secret %q: %w", holder.object.GetName(), err)
+			return Step{}, fmt.Errorf("issuing a certificate for Secret %q: %w", secret.object.GetName(), err)
 		}
-		return writeTo(holder, found.Staged(holder.data, made))
+		return writeTo(secret, found.Staged(secret.data, made))
 	case inject:
 		return injectInto(callers, found.Bundle())
 	case publish:
-		step, err := writeTo(holder, found.Promoted(holder.data))
+		step, err := writeTo(secret, found.Promoted(secret.data))
 		for i := range step.Patches {
 			step.Patches[i].Issues = true
 		}

@@ -16,37 +16,37 @@ const (
 	kindAPIService = "APIService"
 )
 
-// holder is a Secret that holds a certificate.
-type holder struct {
+// certified is a Secret that has a certificate, or is to have one.
+type certified struct {
 	object *unstructured.Unstructured
 	names  []string
 	data   map[string][]byte
 }
 
-// holderFrom is not ok for an object that is no Secret to hold a certificate.
-func holderFrom(object *unstructured.Unstructured) (_ holder, ok bool, _ error) {
+// certifiedFrom is not ok for an object that is no such Secret.
+func certifiedFrom(object *unstructured.Unstructured) (_ certified, ok bool, _ error) {
 	names := object.GetAnnotations()[bundle.AnnotationCertificateNames]
 	if names == "" || object.GetKind() != "Secret" {
-		return holder{}, false, nil
+		return certified{}, false, nil
 	}
 	if count := strings.Count(names, ",") + 1; count > maxNames {
-		return holder{}, false, fmt.Errorf("reading Secret %q: annotation %s has %d names, at most %d are allowed",
+		return certified{}, false, fmt.Errorf("reading Secret %q: annotation %s has %d names, at most %d are allowed",
 			object.GetName(), bundle.AnnotationCertificateNames, count, maxNames)
 	}
 	encoded, _, err := unstructured.NestedStringMap(object.Object, "data")
 	if err != nil {
-		return holder{}, false, fmt.Errorf("reading Secret %q: %w", object.GetName(), err)
+		return certified{}, false, fmt.Errorf("reading Secret %q: %w", object.GetName(), err)
 	}
 	data := make(map[string][]byte, len(encoded))
 	for key, value := range encoded {
 		if data[key], err = base64.StdEncoding.DecodeString(value); err != nil {
-			return holder{}, false, fmt.Errorf("reading %q in Secret %q: %w", key, object.GetName(), err)
+			return certified{}, false, fmt.Errorf("reading %q in Secret %q: %w", key, object.GetName(), err)
 		}
 	}
 	if len(data[corev1.ServiceAccountRootCAKey]) == 0 && len(data[classicAuthority]) > 0 {
 		data[corev1.ServiceAccountRootCAKey] = data[classicAuthority]
 	}
-	return holder{object: object, names: strings.Split(names, ","), data: data}, true, nil
+	return certified{object: object, names: strings.Split(names, ","), data: data}, true, nil
 }
 
 // classicAuthority is where classic OLM keeps the authority of a certificate, in Secrets that an extension
@@ -54,7 +54,7 @@ func holderFrom(object *unstructured.Unstructured) (_ holder, ok bool, _ error) 
 const classicAuthority = "olmCAKey"
 
 // key is how callers name the Secret.
-func (h holder) key() string { return h.object.GetNamespace() + "/" + h.object.GetName() }
+func (c certified) key() string { return c.object.GetNamespace() + "/" + c.object.GetName() }
 
 // caller is an object on whose account the API server calls a webhook, or the server of
 // an API.

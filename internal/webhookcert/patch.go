@@ -15,16 +15,16 @@ const (
 
 // writeTo replaces the data of a Secret, unless somebody else has written it
 // since it was read.
-func writeTo(holder holder, data map[string][]byte) (Step, error) {
+func writeTo(secret certified, data map[string][]byte) (Step, error) {
 	changes := make(map[string]any, len(data))
-	for key := range holder.data {
+	for key := range secret.data {
 		changes[key] = nil
 	}
 	for key, value := range data {
 		changes[key] = value
 	}
-	patch, err := patchOf(holder.object, partCertificate, map[string]any{
-		"metadata": map[string]any{"resourceVersion": holder.object.GetResourceVersion()},
+	patch, err := patchOf(secret.object, partCertificate, map[string]any{
+		"metadata": map[string]any{"resourceVersion": secret.object.GetResourceVersion()},
 		"data":     changes,
 	})
 	return Step{Patches: []Patch{patch}}, err
