@@ -15,8 +15,8 @@ import (
 // rights to OperatorConditions.
 var managed = []string{"subscriptions", "installplans", "clusterserviceversions", "catalogsources"}
 
-// manages is M9: the operator may itself use classic OLM, and that will not reach it any more.
-func manages(e *Examination) []Finding {
+// checkRightsToClassic is M9: the operator may itself use classic OLM, and that will not reach it any more.
+func checkRightsToClassic(e *Examination) []Finding {
 	op := e.Operator
 	if op.CSV == nil {
 		return nil

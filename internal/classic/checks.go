@@ -20,8 +20,8 @@ import (
 // maxNames bounds lists of names in findings, in bytes.
 const maxNames = 500
 
-// installed is M1: there is something to take over, and classic OLM is not amid changing it.
-func installed(e *Examination) []Finding {
+// checkInstalled is M1: there is something to take over, and classic OLM is not amid changing it.
+func checkInstalled(e *Examination) []Finding {
 	op := e.Operator
 	status := &op.Subscription.Status
 	switch {
@@ -51,8 +51,8 @@ func installed(e *Examination) []Finding {
 	return found
 }
 
-// generated is M2: classic OLM has installed it for others.
-func generated(e *Examination) []Finding {
+// checkDependency is M2: classic OLM has installed it for others.
+func checkDependency(e *Examination) []Finding {
 	op := e.Operator
 	if !op.IsDependency() {
 		return nil
@@ -124,8 +124,8 @@ const (
 	propertyConstraint      = "olm.constraint"
 )
 
-// requires is M4: what the bundle requires is a requirement of the extension.
-func requires(e *Examination) []Finding {
+// checkRequirements is M4: what the bundle requires is a requirement of the extension.
+func checkRequirements(e *Examination) []Finding {
 	op := e.Operator
 	var texts []string
 	for _, one := range op.properties() {
@@ -140,8 +140,8 @@ func requires(e *Examination) []Finding {
 	return one(finding("M4", Note, op.csvKey(), "it has requirements, which the controller checks against the cluster and installs nothing for: %s", excerpt.Of(texts, maxNames)))
 }
 
-// serves is M5: servers of APIs.
-func serves(e *Examination) []Finding {
+// checkAPIs is M5: servers of APIs.
+func checkAPIs(e *Examination) []Finding {
 	op := e.Operator
 	if op.CSV == nil || len(op.CSV.Spec.APIServiceDefinitions.Owned) == 0 {
 		return nil
@@ -149,8 +149,8 @@ func serves(e *Examination) []Finding {
 	return one(finding("M5", Note, op.csvKey(), "it serves %d APIs by APIServices, which are taken over: move it while classic OLM is stopped, which is the default", len(op.CSV.Spec.APIServiceDefinitions.Owned)))
 }
 
-// watches is M6: the namespaces that the operator watches.
-func watches(e *Examination) []Finding {
+// checkNamespaces is M6: the namespaces that the operator watches.
+func checkNamespaces(e *Examination) []Finding {
 	op := e.Operator
 	if op.CSV == nil {
 		return nil
@@ -193,8 +193,8 @@ func (o *Operator) installMode() operatorsv1alpha1.InstallModeType {
 	return operatorsv1alpha1.InstallModeTypeSingleNamespace
 }
 
-// impersonates is M7: the ServiceAccount of the OperatorGroup is that of the extension.
-func impersonates(e *Examination) []Finding {
+// checkAccount is M7: the ServiceAccount of the OperatorGroup is that of the extension.
+func checkAccount(e *Examination) []Finding {
 	op := e.Operator
 	account := op.ServiceAccount()
 	switch {
@@ -209,8 +209,8 @@ func impersonates(e *Examination) []Finding {
 	return one(finding("M7", Note, op.groupKey(), "its ServiceAccount %q is that of the extension", account))
 }
 
-// conditions is M8: what the operator says of itself.
-func conditions(e *Examination) []Finding {
+// checkConditions is M8: what the operator says of itself.
+func checkConditions(e *Examination) []Finding {
 	op := e.Operator
 	if !op.saysOfItself() {
 		return nil
@@ -230,8 +230,8 @@ func conditions(e *Examination) []Finding {
 	return one(finding("M8", Note, key, "the operator reports conditions, and keeps the object: the extension gets operatorConditions"))
 }
 
-// shares is M10: a definition is of one extension.
-func shares(e *Examination) []Finding {
+// checkDefinitions is M10: a definition is of one extension.
+func checkDefinitions(e *Examination) []Finding {
 	op := e.Operator
 	if op.CSV == nil {
 		return nil
@@ -257,8 +257,8 @@ func (c *Cluster) isInstalledByOther(op *Operator, csv string) bool {
 	})
 }
 
-// converts is M11: conversion must not stop for an instant.
-func converts(e *Examination) []Finding {
+// checkConversion is M11: conversion must not stop for an instant.
+func checkConversion(e *Examination) []Finding {
 	op := e.Operator
 	if !op.Converts() {
 		return nil
@@ -266,8 +266,8 @@ func converts(e *Examination) []Finding {
 	return one(finding("M11", Note, op.csvKey(), "it converts custom resources, which classic OLM would switch off while it runs: move it while classic OLM is stopped, which is the default; in live mode its annotation olm.targetNamespaces goes first"))
 }
 
-// cleansUp is M12: no version of classic OLM that is known has ever carried it out.
-func cleansUp(e *Examination) []Finding {
+// checkCleanup is M12: no version of classic OLM that is known has ever carried it out.
+func checkCleanup(e *Examination) []Finding {
 	op := e.Operator
 	if op.CSV == nil || !op.CSV.Spec.Cleanup.Enabled {
 		return nil
@@ -275,8 +275,8 @@ func cleansUp(e *Examination) []Finding {
 	return one(finding("M12", Note, op.csvKey(), "spec.cleanup.enabled asks for custom resources to be deleted with it: classic OLM has no code for that, and nothing is deleted"))
 }
 
-// selects is M13.
-func selects(e *Examination) []Finding {
+// checkSelector is M13: what was never honoured is dropped.
+func checkSelector(e *Examination) []Finding {
 	op := e.Operator
 	if spec := op.Subscription.Spec; spec == nil || spec.Config == nil || spec.Config.Selector == nil {
 		return nil
@@ -287,8 +287,8 @@ func selects(e *Examination) []Finding {
 // annotationBytes are what the API server takes in all annotations of an object, in bytes.
 const annotationBytes = 256 << 10
 
-// annotates is M14: pods of classic OLM have all annotations of the ClusterServiceVersion.
-func annotates(e *Examination) []Finding {
+// checkAnnotations is M14: pods of classic OLM have all annotations of the ClusterServiceVersion.
+func checkAnnotations(e *Examination) []Finding {
 	op := e.Operator
 	if op.CSV == nil {
 		return nil
@@ -303,8 +303,8 @@ func annotates(e *Examination) []Finding {
 	return one(finding("M14", Note, op.csvKey(), "its annotations have %d bytes, more than an object can: the pods of the extension go without those that are for catalogs", size))
 }
 
-// isInstalledBy is M15: who installs where the OperatorGroup names nobody.
-func isInstalledBy(e *Examination) []Finding {
+// checkInstaller is M15: who installs where the OperatorGroup names nobody.
+func checkInstaller(e *Examination) []Finding {
 	op := e.Operator
 	if op.ServiceAccount() != "" || e.Prospect == nil {
 		return nil
@@ -320,8 +320,8 @@ func isInstalledBy(e *Examination) []Finding {
 	return nil
 }
 
-// isChanged finds rights that somebody has changed by hand: what was added there does not move.
-func isChanged(e *Examination) []Finding {
+// checkChangedRights is M15, too: it finds rights that somebody has changed by hand: what was added there does not move.
+func checkChangedRights(e *Examination) []Finding {
 	var found []Finding
 	for _, content := range e.Operator.Content {
 		noted := content.Meta.Labels[labelRightsHash]
@@ -376,8 +376,8 @@ func hashes(hash string, err error) []string {
 	return []string{hash}
 }
 
-// isNamed is G16: the name and the package are free.
-func isNamed(e *Examination) []Finding {
+// checkName is G16: the name and the package are free.
+func checkName(e *Examination) []Finding {
 	name := e.extensionName()
 	for i := range e.Cluster.Extensions {
 		switch ext := &e.Cluster.Extensions[i]; {
@@ -396,8 +396,8 @@ func isNamed(e *Examination) []Finding {
 	return nil
 }
 
-// isRefused has what the controller itself would say.
-func isRefused(e *Examination) []Finding {
+// checkProspect has what the controller itself would say.
+func checkProspect(e *Examination) []Finding {
 	if e.Prospect == nil {
 		return nil
 	}

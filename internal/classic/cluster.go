@@ -29,9 +29,9 @@ type Cluster struct {
 	// Plans need not have the manifests of their steps.
 	Plans      []operatorsv1alpha1.InstallPlan
 	Conditions []operatorsv2.OperatorCondition
-	// Components are the objects of kind Operator.
-	Components []operatorsv1.Operator
-	Sources    []operatorsv1alpha1.CatalogSource
+	// OperatorObjects are those of the kind Operator, each of which lists the components of one.
+	OperatorObjects []operatorsv1.Operator
+	Sources         []operatorsv1alpha1.CatalogSource
 
 	// Deployments, Roles and bindings are read as a whole, as their content counts.
 	Deployments         []appsv1.Deployment
@@ -45,7 +45,7 @@ type Cluster struct {
 	Extensions []ocv1.ClusterExtension
 	Catalogs   []ocv1.ClusterCatalog
 
-	claimed map[object.Key]struct{} // what operators have
+	claimed map[object.Key]struct{} // what is of an operator; nil before [Cluster.Operators]
 }
 
 // Object is what is known of an object that may belong to an operator.
@@ -120,7 +120,7 @@ func (c *Cluster) operator(name types.NamespacedName, subscription *operatorsv1a
 	csv := types.NamespacedName{Namespace: name.Namespace, Name: subscription.Status.InstalledCSV}
 	op.CSV = first(c.CSVs, func(one *operatorsv1alpha1.ClusterServiceVersion) bool { return nameOf(one) == csv })
 	op.Condition = first(c.Conditions, func(one *operatorsv2.OperatorCondition) bool { return nameOf(one) == csv })
-	op.Component = first(c.Components, func(one *operatorsv1.Operator) bool { return one.Name == op.componentName() })
+	op.OperatorObject = first(c.OperatorObjects, func(one *operatorsv1.Operator) bool { return one.Name == op.operatorObjectName() })
 	op.Source = first(c.Sources, func(one *operatorsv1alpha1.CatalogSource) bool { return refersTo(subscription, one) })
 	op.Extension = first(c.Extensions, func(one *ocv1.ClusterExtension) bool {
 		from, isMigrated := MigratedFrom(one)
@@ -198,8 +198,8 @@ func (o *Operator) isPlanOf(plan *operatorsv1alpha1.InstallPlan) bool {
 	})
 }
 
-// collect finds the objects of an operator by all that ties them to it: its Operator, labels,
-// owner references and the steps of its plans. None of these alone knows of all.
+// collect finds the objects of an operator by all that ties them to it: its object of the kind
+// Operator, labels, owner references and the steps of its plans. None of these alone knows of all.
 func (o *Operator) collect(objects map[object.Key]Object) []Object {
 	if o.CSV == nil {
 		return nil
@@ -214,7 +214,7 @@ func (o *Operator) collect(objects map[object.Key]Object) []Object {
 		add(key)
 	}
 	for key, one := range objects {
-		if o.marks(one) {
+		if o.hasMarked(one) {
 			add(key)
 		}
 	}
@@ -234,9 +234,10 @@ func (o *Operator) collect(objects map[object.Key]Object) []Object {
 	return slices.SortedFunc(maps.Values(found), func(a, b Object) int { return a.Key.Compare(b.Key) })
 }
 
-// Claim adds an object of a bundle to the operator that has it: classic OLM has made it, and
-// nothing that is left says for whom. InstallPlans are, and only the last ones of them are kept. It
-// is false for what somebody else has made, or is of another operator.
+// Claim adds an object of its bundle to an operator of [Cluster.Operators], which has been called
+// before: classic OLM has made the object, and nothing that is left says for whom. InstallPlans have said
+// so, of which classic OLM keeps only the last ones. It is false for what somebody else has
+// made, or is of another operator.
 func (c *Cluster) Claim(op *Operator, one Object) bool {
 	if _, isClaimed := c.claimed[one.Key]; isClaimed || !IsMarked(&one.Meta) {
 		return false
@@ -246,7 +247,7 @@ func (c *Cluster) Claim(op *Operator, one Object) bool {
 			return false
 		}
 	}
-	if one.Meta.Labels[object.LabelClassicOwner] != "" && !op.labelled(one.Meta.Labels) || slices.ContainsFunc(one.Meta.OwnerReferences, isManagement) {
+	if one.Meta.Labels[object.LabelClassicOwner] != "" && !op.isOwnerIn(one.Meta.Labels) || slices.ContainsFunc(one.Meta.OwnerReferences, isManagement) {
 		return false
 	}
 	c.claimed[one.Key] = struct{}{}
@@ -255,12 +256,12 @@ func (c *Cluster) Claim(op *Operator, one Object) bool {
 	return true
 }
 
-// Named are the keys of everything that InstallPlans and Operators name, whatever operator it is
-// of and whether or not it is there.
+// Named are the keys of everything that InstallPlans and objects of the kind Operator name, whatever
+// operator it is of and whether or not it is there.
 func (c *Cluster) Named() map[object.Key]struct{} {
 	found := map[object.Key]struct{}{}
-	for i := range c.Components {
-		for _, key := range refsOf(&c.Components[i]) {
+	for i := range c.OperatorObjects {
+		for _, key := range refsOf(&c.OperatorObjects[i]) {
 			found[key] = struct{}{}
 		}
 	}
@@ -277,8 +278,8 @@ func (c *Cluster) Named() map[object.Key]struct{} {
 // named are the keys that other objects of classic OLM name, whether or not there are such objects.
 func (o *Operator) named() []object.Key {
 	var keys []object.Key
-	if o.Component != nil {
-		keys = refsOf(o.Component)
+	if o.OperatorObject != nil {
+		keys = refsOf(o.OperatorObject)
 	}
 	for _, plan := range o.allPlans {
 		for _, step := range plan.Status.Plan {
@@ -287,8 +288,8 @@ func (o *Operator) named() []object.Key {
 			}
 		}
 	}
-	for _, service := range o.services() {
-		for _, name := range serviceNames(service) {
+	for _, deployment := range o.servingDeployments() {
+		for _, name := range serviceNames(deployment) {
 			keys = append(keys,
 				object.Key{GroupKind: schema.GroupKind{Group: rbacv1.GroupName, Kind: kindRoleBinding}, Namespace: metav1.NamespaceSystem, Name: authReaderName(name)},
 				object.Key{GroupKind: schema.GroupKind{Group: rbacv1.GroupName, Kind: kindClusterRoleBinding}, Name: authDelegatorName(name)})
@@ -297,13 +298,13 @@ func (o *Operator) named() []object.Key {
 	return keys
 }
 
-// refsOf are what an Operator says that it consists of.
-func refsOf(component *operatorsv1.Operator) []object.Key {
-	if component.Status.Components == nil {
+// refsOf are the components that an object of the kind Operator lists.
+func refsOf(listing *operatorsv1.Operator) []object.Key {
+	if listing.Status.Components == nil {
 		return nil
 	}
 	var keys []object.Key
-	for _, ref := range component.Status.Components.Refs {
+	for _, ref := range listing.Status.Components.Refs {
 		if ref.ObjectReference != nil {
 			keys = append(keys, object.Key{GroupKind: ref.GroupVersionKind().GroupKind(), Namespace: ref.Namespace, Name: ref.Name})
 		}

@@ -20,9 +20,9 @@ const (
 	Eligible State = "Eligible"
 	// Ineligible ones cannot, until what blocks is mended.
 	Ineligible State = "Ineligible"
-	// AlreadyMigrated ones have an extension, and no Subscription.
+	// AlreadyMigrated ones have an extension, and no Subscription: their move has ended.
 	AlreadyMigrated State = "AlreadyMigrated"
-	// Conflict: there are both. A move has not ended, and is to be completed or taken back.
+	// Conflict: a move has not ended, and is to be completed or taken back.
 	Conflict State = "Conflict"
 )
 
@@ -123,8 +123,9 @@ func (e *Examination) Verdict() Verdict {
 	}
 	found := Verdict{State: Eligible}
 	for _, check := range []func(*Examination) []Finding{
-		installed, generated, offered, requires, serves, watches, impersonates, conditions, manages, shares, converts,
-		cleansUp, selects, annotates, isInstalledBy, isChanged, isNamed, isRefused,
+		checkInstalled, checkDependency, checkOffers, checkRequirements, checkAPIs, checkNamespaces, checkAccount,
+		checkConditions, checkRightsToClassic, checkDefinitions, checkConversion, checkCleanup, checkSelector,
+		checkAnnotations, checkInstaller, checkChangedRights, checkName, checkProspect,
 	} {
 		found.Findings = append(found.Findings, check(e)...)
 	}

@@ -71,8 +71,8 @@ func (o *Operator) management() []Object {
 	if o.Condition != nil {
 		found = append(found, objectOf(object.OperatorConditionKind.WithVersion("v2"), &o.Condition.ObjectMeta))
 	}
-	if o.Component != nil {
-		found = append(found, objectOf(operatorsv1.SchemeGroupVersion.WithKind("Operator"), &o.Component.ObjectMeta))
+	if o.OperatorObject != nil {
+		found = append(found, objectOf(operatorsv1.SchemeGroupVersion.WithKind("Operator"), &o.OperatorObject.ObjectMeta))
 	}
 	return append(found, o.Copies...)
 }
@@ -83,7 +83,7 @@ func (o *Operator) isLeftover(one Object, roles map[string]struct{}) bool {
 	labels := one.Meta.Labels
 	switch one.Key.Kind {
 	case kindMutating, kindValidating:
-		return labels[labelWebhookName] != "" && o.labelled(labels)
+		return labels[labelWebhookName] != "" && o.isOwnerIn(labels)
 	case kindRole, kindRoleBinding:
 		if one.Key.Group != rbacv1.GroupName {
 			return false
@@ -102,7 +102,7 @@ func (o *Operator) isLeftover(one Object, roles map[string]struct{}) bool {
 		return false
 	}
 	_, isNamed := roles[one.Key.Name]
-	return o.labelled(labels) && (isNamed || labels[labelRightsHash] != "")
+	return o.isOwnerIn(labels) && (isNamed || labels[labelRightsHash] != "")
 }
 
 // isOfCondition says that the object is the right of the operator to write its OperatorCondition.
@@ -119,7 +119,7 @@ func (o *Operator) isOfServing(one Object) bool {
 	if one.Meta.Labels[object.LabelClassicManaged] == "" {
 		return false
 	}
-	for _, deployment := range o.services() {
+	for _, deployment := range o.servingDeployments() {
 		for _, service := range serviceNames(deployment) {
 			var isOne bool
 			switch one.Key.Kind {
@@ -129,7 +129,7 @@ func (o *Operator) isOfServing(one Object) bool {
 				isOne = one.Key.Namespace == o.CSV.Namespace && one.Key.Name == certificateName(service) ||
 					one.Key.Namespace == metav1.NamespaceSystem && one.Key.Name == authReaderName(service)
 			case kindClusterRoleBinding:
-				isOne = one.Key.Name == authDelegatorName(service) && o.labelled(one.Meta.Labels)
+				isOne = one.Key.Name == authDelegatorName(service) && o.isOwnerIn(one.Meta.Labels)
 			}
 			if isOne {
 				return true

@@ -56,7 +56,7 @@ func TestFates(t *testing.T) {
 		thing("ClusterServiceVersion.operators.coreos.com", "a", testCSV, map[string]string{operatorsv1alpha1.CopiedLabelKey: testNamespace}),
 		thing("ClusterServiceVersion.operators.coreos.com", "a", testCSV, map[string]string{operatorsv1alpha1.CopiedLabelKey: "elsewhere"}),
 	}
-	c.Components[0].Status.Components = &operatorsv1.Components{Refs: []operatorsv1.RichReference{
+	c.OperatorObjects[0].Status.Components = &operatorsv1.Components{Refs: []operatorsv1.RichReference{
 		{ObjectReference: &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: testNamespace, Name: "from-a-ref"}},
 	}}
 	step := &operatorsv1alpha1.Step{Resolving: testCSV, Resource: operatorsv1alpha1.StepResource{Group: "example.com", Kind: "BundleSecret", Name: "from-a-step"}}
@@ -130,7 +130,7 @@ func TestClaim(t *testing.T) {
 	} {
 		c := newCluster()
 		c.install("other", "other", "other.v1")
-		c.Components = append(c.Components, operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "other." + testNamespace}, Status: operatorsv1.OperatorStatus{
+		c.OperatorObjects = append(c.OperatorObjects, operatorsv1.Operator{ObjectMeta: metav1.ObjectMeta{Name: "other." + testNamespace}, Status: operatorsv1.OperatorStatus{
 			Components: &operatorsv1.Components{Refs: []operatorsv1.RichReference{
 				{ObjectReference: &corev1.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: testNamespace, Name: "taken"}},
 			}},

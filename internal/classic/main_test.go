@@ -38,8 +38,8 @@ func newCluster() *Cluster {
 			ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "group", UID: "group"},
 			Status:     operatorsv1.OperatorGroupStatus{Namespaces: []string{""}},
 		}},
-		Conditions: []operatorsv2.OperatorCondition{{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: testCSV, UID: "condition"}}},
-		Components: []operatorsv1.Operator{{ObjectMeta: metav1.ObjectMeta{Name: testPackage + "." + testNamespace, UID: "component"}}},
+		Conditions:      []operatorsv2.OperatorCondition{{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: testCSV, UID: "condition"}}},
+		OperatorObjects: []operatorsv1.Operator{{ObjectMeta: metav1.ObjectMeta{Name: testPackage + "." + testNamespace, UID: "component"}}},
 	}
 	c.install(testPackage, testPackage, testCSV)
 	return c

@@ -95,13 +95,14 @@ func IsMarked(meta *metav1.ObjectMeta) bool {
 	return len(LabelMarks(meta)) > 0 || len(AnnotationMarks(meta)) > 0 || slices.ContainsFunc(meta.OwnerReferences, isManagement)
 }
 
+// isManagement says that an owner is of a kind by which classic OLM is told what to do.
 func isManagement(owner metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(owner.APIVersion, "/")
 	return group == object.ClassicGroup
 }
 
-// marks says that the marks of an object are those of the operator, which is installed.
-func (o *Operator) marks(one Object) bool {
+// hasMarked says that the marks of an object are those of the operator, which is installed.
+func (o *Operator) hasMarked(one Object) bool {
 	if one.Key.Group == object.ClassicGroup {
 		return false
 	}
@@ -109,7 +110,7 @@ func (o *Operator) marks(one Object) bool {
 	if _, isComponent := labels[o.ComponentLabel()]; isComponent {
 		return true
 	}
-	if o.labelled(labels) {
+	if o.isOwnerIn(labels) {
 		return true
 	}
 	return slices.ContainsFunc(one.Meta.OwnerReferences, func(owner metav1.OwnerReference) bool {
@@ -118,10 +119,10 @@ func (o *Operator) marks(one Object) bool {
 	})
 }
 
-// labelled says that the labels of an owner name the operator. A copy of a Role names the namespace
+// isOwnerIn says that the labels of an owner name the operator. A copy of a Role names the namespace
 // that it is in for that of its owner, and the other one in a label of copies. What an InstallPlan
 // has made names no namespace.
-func (o *Operator) labelled(labels map[string]string) bool {
+func (o *Operator) isOwnerIn(labels map[string]string) bool {
 	if labels[object.LabelClassicOwner] != o.CSV.Name {
 		return false
 	}

@@ -76,8 +76,8 @@ func base62(text []byte) string {
 	return new(big.Int).SetBytes(digest[:]).Text(base)
 }
 
-// componentName is the name of the Operator that a package in a namespace has.
-func componentName(pkg, namespace string) string { return pkg + "." + namespace }
+// operatorObjectName is the name of the object of the kind Operator for a package in a namespace.
+func operatorObjectName(pkg, namespace string) string { return pkg + "." + namespace }
 
 // serviceNames are the names of the Service of a deployment that is called by the API server:
 // classic OLM keeps dots in some places and replaces them in others.

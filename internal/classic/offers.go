@@ -40,8 +40,8 @@ func (o *Operator) distance(offer Offer) int {
 	return 1
 }
 
-// offered is M3: a catalog has the installed bundle, or it could not stay.
-func offered(e *Examination) []Finding {
+// checkOffers is M3: a catalog has the installed bundle, or it could not stay.
+func checkOffers(e *Examination) []Finding {
 	op := e.Operator
 	if op.CSV == nil || op.Subscription.Spec == nil {
 		return nil

@@ -31,8 +31,9 @@ type Operator struct {
 	// Plans are the InstallPlans that are about no other operator.
 	Plans     []*operatorsv1alpha1.InstallPlan
 	Condition *operatorsv2.OperatorCondition // nil for none
-	Component *operatorsv1.Operator          // nil for none
-	Source    *operatorsv1alpha1.CatalogSource
+	// OperatorObject is of the kind Operator, and lists the components; nil for none.
+	OperatorObject *operatorsv1.Operator
+	Source         *operatorsv1alpha1.CatalogSource
 	// Copies are the copies of the CSV in other namespaces.
 	Copies []Object
 
@@ -60,7 +61,9 @@ func (o *Operator) ComponentLabel() string {
 	return object.Predecessor{Namespace: o.Name.Namespace, Package: o.Package()}.ComponentLabel()
 }
 
-func (o *Operator) componentName() string { return componentName(o.Package(), o.Name.Namespace) }
+func (o *Operator) operatorObjectName() string {
+	return operatorObjectName(o.Package(), o.Name.Namespace)
+}
 
 // Group is the OperatorGroup of the namespace; nil unless there is exactly one.
 func (o *Operator) Group() *operatorsv1.OperatorGroup {
@@ -140,8 +143,8 @@ func (o *Operator) supports(mode operatorsv1alpha1.InstallModeType) bool {
 	})
 }
 
-// services are the deployments that the API server calls, sorted, each once.
-func (o *Operator) services() []string {
+// servingDeployments are the names of those that the API server calls, sorted, each once.
+func (o *Operator) servingDeployments() []string {
 	var names []string
 	for i := range o.CSV.Spec.WebhookDefinitions {
 		names = append(names, o.CSV.Spec.WebhookDefinitions[i].DeploymentName)

@@ -54,16 +54,16 @@ type Record struct {
 	// Done says that the move has ended: what there is left to do with it is to take it back.
 	Done bool `json:"done,omitempty"`
 
-	// Deleted is what goes when the extension is installed, but for Subscription, CSV and the copies of
-	// the latter. Stays is what loses the marks of classic OLM. Created is what the extension adds: it goes when
-	// the move is taken back.
-	// Adopted is what the extension takes over.
+	// Deleted, Stays and Adopted are [Fates]. Subscription, CSV and the copies of the latter are not among the
+	// first, as they go in steps of their own.
 	Deleted []Ref `json:"deleted,omitempty"`
 	Stays   []Ref `json:"stays,omitempty"`
 	Adopted []Ref `json:"adopted,omitempty"`
+	// Created is what the extension adds: it goes when the move is taken back.
 	Created []Ref `json:"created,omitempty"`
-	// Label is what says of an object that it is a component of the operator. What is taken over gets it, if nothing
-	// else says so: the extension goes by the marks of classic OLM, which drops them when it carries out a plan once more.
+	// Label is the one of all components of the operator. What is to be taken over gets it where no other mark says
+	// whose it is: the controller goes by marks alone, and classic OLM drops some when it carries out an
+	// InstallPlan a second time.
 	Label string `json:"label,omitempty"`
 }
 

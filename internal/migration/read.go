@@ -123,7 +123,7 @@ func (r reading) management(ctx context.Context) error {
 			func(one classic.Object) { found.Copies = append(found.Copies, one) }),
 		list(ctx, r, plans, &found.Plans),
 		list(ctx, r, listed{resource: v1.WithResource("operatorgroups")}, &found.Groups),
-		list(ctx, r, listed{resource: v1.WithResource("operators")}, &found.Components),
+		list(ctx, r, listed{resource: v1.WithResource("operators")}, &found.OperatorObjects),
 		list(ctx, r, listed{resource: operatorsv2.GroupVersion.WithResource("operatorconditions")}, &found.Conditions),
 		absent(list(ctx, r, listed{resource: ocv1.GroupVersion.WithResource("clusterextensions")}, &found.Extensions)),
 	)
