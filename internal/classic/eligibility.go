@@ -20,9 +20,9 @@ const (
 	Eligible State = "Eligible"
 	// Ineligible ones cannot, until what blocks is mended.
 	Ineligible State = "Ineligible"
-	// AlreadyMigrated ones have an extension, and no Subscription: their move has ended.
+	// AlreadyMigrated ones have an extension, and no Subscription any more.
 	AlreadyMigrated State = "AlreadyMigrated"
-	// Conflict: a move has not ended, and is to be completed or taken back.
+	// Conflict: there are both, or a move has not ended. It is to be completed or taken back.
 	Conflict State = "Conflict"
 )
 

@@ -45,9 +45,8 @@ type Checked struct {
 	Fates     classic.Fates
 	Created   []object.Key
 	Restarted []object.Reference
-	// Unmarked are objects among those that are taken over which carry nothing that says whose they
-	// are. The controller takes them over once they have the label of the operator's components,
-	// see [classic.Operator.ComponentLabel].
+	// Unmarked are those of the objects that are taken over whose marks do not tell the controller that they
+	// are the operator's. They get the label of its components first, see [classic.Operator.ComponentLabel].
 	Unmarked []object.Key
 	// Missing are rights that the ServiceAccount lacks, if there is one. NoAccount says that there
 	// is none.
@@ -193,12 +192,14 @@ func (c *Cluster) foresee(ctx context.Context, cluster *classic.Cluster, checked
 	if err != nil {
 		return nil, err
 	}
-	checked.sort(cluster, facts, prospect)
+	checked.takeFacts(cluster, facts, prospect)
 	return prospect, nil
 }
 
-// sort takes what is foreseen of each object: what belongs to the operator is taken over.
-func (c *Checked) sort(cluster *classic.Cluster, facts preview.Facts, prospect *classic.Prospect) {
+// takeFacts decides what becomes of each object, and notes what is in the way. What the bundle has and the
+// controller would leave to somebody else is claimed for the operator, if nothing speaks against that:
+// it is taken over once it is labelled.
+func (c *Checked) takeFacts(cluster *classic.Cluster, facts preview.Facts, prospect *classic.Prospect) {
 	for i := range facts.Trials {
 		c.Rendered = append(c.Rendered, facts.Trials[i].Key)
 	}

@@ -6,24 +6,28 @@ import (
 	"fmt"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 )
 
-// isWebhooks selects what calls the operator a second time once the extension calls it.
-func isWebhooks(ref classic.Ref) bool { return ref.Group == "admissionregistration.k8s.io" }
+// isWebhooks selects the webhook configurations: once the extension has its own, they ask the operator a second time.
+func isWebhooks(ref classic.Ref) bool { return ref.Group == admissionregistrationv1.GroupName }
 
-// isComponent selects what classic OLM makes again as long as anything has its label: it goes last.
-func isComponent(ref classic.Ref) bool {
-	return ref.Group == operatorsv1alpha1.GroupName && ref.Kind == "Operator"
+// isOperatorObject selects the object of the kind Operator, which goes last: classic OLM makes it again as long as
+// anything has the label of its components.
+func isOperatorObject(ref classic.Ref) bool {
+	return ref.Group == object.ClassicGroup && ref.Kind == "Operator"
 }
 
-func isLeftover(ref classic.Ref) bool { return !isWebhooks(ref) && !isComponent(ref) }
+// isOther selects all other leftovers.
+func isOther(ref classic.Ref) bool { return !isWebhooks(ref) && !isOperatorObject(ref) }
 
 // deleteLeftovers deletes of what is to be deleted what is selected.
 func (m move) deleteLeftovers(ctx context.Context, selects func(classic.Ref) bool) error {
@@ -129,7 +133,7 @@ func (m move) deletePlans(ctx context.Context) error {
 
 // clean takes the marks of classic OLM off what stays, and deletes what only they have kept.
 func (m move) clean(ctx context.Context) error {
-	if err := m.deleteLeftovers(ctx, isLeftover); err != nil {
+	if err := m.deleteLeftovers(ctx, isOther); err != nil {
 		return err
 	}
 	if err := m.deleteCopies(ctx); err != nil {
@@ -145,7 +149,7 @@ func (m move) clean(ctx context.Context) error {
 			}
 		}
 	}
-	return m.deleteLeftovers(ctx, isComponent)
+	return m.deleteLeftovers(ctx, isOperatorObject)
 }
 
 // label says of what is to be taken over that it is a component of the operator, unless something else says so:

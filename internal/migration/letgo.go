@@ -30,10 +30,11 @@ var (
 const maxTries = 50
 
 // letGo has classic OLM forget the operator, and leave all of it where it is. The
-// ClusterServiceVersion goes first: without a Subscription, classic OLM would take its configuration from the
-// Deployments, and without an approval to wait for it would make another one.
+// ClusterServiceVersion goes before the Subscription: as long as the former is there without the latter, classic OLM takes
+// the configuration from the Deployments. The Subscription waits for an approval, or classic OLM would
+// install another ClusterServiceVersion in between.
 func (m move) letGo(ctx context.Context) error {
-	if err := m.hold(ctx); err != nil {
+	if err := m.requireApproval(ctx); err != nil {
 		return err
 	}
 	if m.record.Mode == classic.Strip {
@@ -47,9 +48,10 @@ func (m move) letGo(ctx context.Context) error {
 	return m.removeSubscription(ctx)
 }
 
-// hold has the Subscription wait for an approval that nobody gives.
-func (m move) hold(ctx context.Context) error {
-	live, err := m.own(ctx, subscriptions, m.record.Subscription)
+// requireApproval has the Subscription wait for an approval that nobody gives, so that classic OLM makes no upgrade
+// meanwhile.
+func (m move) requireApproval(ctx context.Context) error {
+	live, err := m.readSame(ctx, subscriptions, m.record.Subscription)
 	if live == nil || err != nil {
 		return err
 	}
@@ -62,8 +64,8 @@ func (m move) hold(ctx context.Context) error {
 	})
 }
 
-// strip takes off objects in no namespace what the finalizer of the ClusterServiceVersion finds them by: it takes
-// all three labels of an owner. The name stays, by which the extension knows them.
+// strip takes labels off objects in no namespace. The finalizer of the ClusterServiceVersion deletes those that have all
+// three labels of an owner; the one with its name stays, by which the extension knows them.
 func (m move) strip(ctx context.Context) error {
 	for _, refs := range [][]classic.Ref{m.record.Deleted, m.record.Stays, m.record.Adopted} {
 		for _, ref := range refs {
@@ -83,7 +85,7 @@ func (m move) removeCSV(ctx context.Context) error {
 	ref := m.record.CSV
 	said := false
 	for range maxTries {
-		live, err := m.own(ctx, csvs, ref)
+		live, err := m.readSame(ctx, csvs, ref)
 		if err != nil || live == nil {
 			return err
 		}
@@ -130,7 +132,7 @@ const operatorTargets = "olm.targetNamespaces"
 
 func (m move) removeSubscription(ctx context.Context) error {
 	ref := m.record.Subscription
-	live, err := m.own(ctx, subscriptions, ref)
+	live, err := m.readSame(ctx, subscriptions, ref)
 	if live == nil || err != nil {
 		return err
 	}
@@ -144,9 +146,9 @@ func (m move) removeSubscription(ctx context.Context) error {
 	return m.awaitGone(ctx, subscriptions, ref)
 }
 
-// own reads an object that was found before; nil if it is gone. The error says that there is another
-// one of its name by now.
-func (c *Cluster) own(ctx context.Context, resource schema.GroupVersionResource, ref classic.Ref) (*unstructured.Unstructured, error) {
+// readSame reads an object that was found before; nil if it is gone. That there is another one of its name by
+// now is an error.
+func (c *Cluster) readSame(ctx context.Context, resource schema.GroupVersionResource, ref classic.Ref) (*unstructured.Unstructured, error) {
 	live, err := in(c.api.Resource(resource), ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -189,7 +191,7 @@ func (c *Cluster) patched(ctx context.Context, resource schema.GroupVersionResou
 
 func (m move) awaitGone(ctx context.Context, resource schema.GroupVersionResource, ref classic.Ref) error {
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, m.run.Timeout, true, func(ctx context.Context) (bool, error) {
-		live, err := m.own(ctx, resource, ref)
+		live, err := m.readSame(ctx, resource, ref)
 		return live == nil && err == nil, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {

@@ -1,10 +1,11 @@
-// Package migration moves operators of classic OLM to ClusterExtensions, as whoever asks: a
-// cluster -> which operators there are, whether each can move, and what would become of its
-// objects.
+// Package migration moves operators of classic OLM to ClusterExtensions, and back, as whoever asks.
+// [Cluster.Check] says which operators there are, whether each can move, and what would become of its
+// objects; [Cluster.Move], [Cluster.Cleanup] and [Cluster.Rollback] write.
 //
 // What is decided is decided by package classic, and what the controller would do is asked of
-// package inspect. What may not be read fails nothing but what cannot do without it, and is
-// said to be not known.
+// package inspect. For a check, what may not be read fails nothing but what cannot do without it,
+// and is said to be not known. A move goes by what its check has found, which is on the extension
+// from then on: each step looks first whether it is done, so that it can be called again.
 package migration
 
 import (

@@ -102,7 +102,8 @@ func (c *Cluster) Cleanup(ctx context.Context, names []string, run Run) error {
 	return c.complete(ctx, names, run, false)
 }
 
-// complete is told whether what [Cluster.begin] writes was all written just now.
+// complete takes moves from wherever they are to their ends. It is told whether [Cluster.begin] has written all of its
+// part just now: a run may have been killed in the middle of that.
 func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBegun bool) error {
 	var errs []error
 	var moves []move
@@ -142,7 +143,7 @@ func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBeg
 		handed = append(handed, m)
 	}
 	for _, m := range handed {
-		if err := m.settle(ctx); err != nil {
+		if err := m.conclude(ctx); err != nil {
 			errs = append(errs, m.stopped(err))
 		}
 	}
@@ -205,9 +206,10 @@ func (m move) stopped(err error) error {
 	return fmt.Errorf("ClusterExtension %q: %w; `kubectl extension migrate cleanup %s` goes on from there, and `kubectl extension migrate rollback %s` takes it back", m.ext.Name, err, m.ext.Name, m.ext.Name)
 }
 
-// handOver has classic OLM let go of the operator, and the extension take it over.
-func (m move) handOver(ctx context.Context, hasBegun bool) error {
-	if m.record.MakesAccount && !hasBegun {
+// handOver has classic OLM let go of the operator, and the extension take it over. It makes the ServiceAccount, unless
+// that was made just now.
+func (m move) handOver(ctx context.Context, haveBegun bool) error {
+	if m.record.MakesAccount && !haveBegun {
 		if err := m.ensureAccount(ctx); err != nil {
 			return err
 		}
@@ -225,10 +227,10 @@ func (m move) handOver(ctx context.Context, hasBegun bool) error {
 	return m.patchExtension(ctx, map[string]any{"spec": map[string]any{"suspend": nil}})
 }
 
-// settle takes a move to its end. The old rights of the operator stay until the new ones are there, and so does
+// conclude takes a move to its end. The old rights of the operator stay until the new ones are there, and so does
 // what calls its webhooks.
-func (m move) settle(ctx context.Context) error {
-	// While there are two configurations, webhooks that change objects are asked twice.
+func (m move) conclude(ctx context.Context) error {
+	// Until then there are two configurations, and webhooks that change objects are asked twice.
 	if err := m.await(ctx, "to be installed", m.isInstalled); err != nil {
 		return err
 	}

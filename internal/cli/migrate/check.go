@@ -31,7 +31,7 @@ several are named, it is taken that they move in one go.
   Eligible         it can be moved
   Ineligible       something blocks, and is to be mended first
   AlreadyMigrated  there is an extension, and no Subscription any more
-  Conflict         there are both: a move has not ended
+  Conflict         there are both, or a move has not ended
 
   blocks           it is not moved
   needs attention  a person has to know, and to agree
