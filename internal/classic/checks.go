@@ -260,7 +260,7 @@ func (c *Cluster) isInstalledByOther(op *Operator, csv string) bool {
 // checkConversion is M11: conversion must not stop for an instant.
 func checkConversion(e *Examination) []Finding {
 	op := e.Operator
-	if !op.Converts() {
+	if !op.converts() {
 		return nil
 	}
 	return one(finding("M11", Note, op.csvKey(), "it converts custom resources, which classic OLM would switch off while it runs: move it while classic OLM is stopped, which is the default; in live mode its annotation olm.targetNamespaces goes first"))

@@ -155,8 +155,8 @@ func (o *Operator) servingDeployments() []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// Converts says that the operator converts custom resources between versions.
-func (o *Operator) Converts() bool {
+// converts says that the operator converts custom resources between versions.
+func (o *Operator) converts() bool {
 	return o.CSV != nil && slices.ContainsFunc(o.CSV.Spec.WebhookDefinitions, func(one operatorsv1alpha1.WebhookDescription) bool {
 		return one.Type == operatorsv1alpha1.ConversionWebhook
 	})

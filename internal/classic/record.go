@@ -35,6 +35,15 @@ const (
 	Strip Mode = "strip"
 )
 
+// Problem says why an operator cannot be moved in the mode; empty if it can. The finalizer, which [Strip] leaves in
+// place, switches conversion off.
+func (m Mode) Problem(op *Operator) string {
+	if m == Strip && op.converts() {
+		return fmt.Sprintf("%s converts custom resources, which classic OLM would stop in mode %s: use another --mode", op.Name, m)
+	}
+	return ""
+}
+
 // Record is what a move has found before its first write, and goes by from then on. Names
 // prove nothing: what is deleted has the UID that was found.
 type Record struct {

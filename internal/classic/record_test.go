@@ -113,3 +113,19 @@ func TestMoveThatHasNotEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestModes: the finalizer of a ClusterServiceVersion would switch conversion off, and one mode leaves it in place.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	c.csv().Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ConversionWebhook, DeploymentName: testPackage}}
+	converting, other := operatorNamed(t, c, testPackage), operatorNamed(t, newCluster(), testPackage)
+	for _, mode := range []Mode{Quiet, Live, Strip} {
+		if problem := mode.Problem(converting); (problem != "") != (mode == Strip) {
+			t.Errorf("%s: %q", mode, problem)
+		}
+		if problem := mode.Problem(other); problem != "" {
+			t.Errorf("%s: %q", mode, problem)
+		}
+	}
+}

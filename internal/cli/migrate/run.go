@@ -164,8 +164,8 @@ func (o *run) eligible(result migration.Result) ([]migration.Checked, error) {
 		if one.State != classic.Eligible {
 			continue
 		}
-		if o.mode.String() == string(classic.Strip) && one.Operator.Converts() {
-			return nil, fmt.Errorf("%s converts custom resources, which classic OLM would stop in mode %s: use another --mode", one.Operator.Name, classic.Strip)
+		if problem := classic.Mode(o.mode.String()).Problem(one.Operator); problem != "" {
+			return nil, errors.New(problem)
 		}
 		found = append(found, one)
 	}
