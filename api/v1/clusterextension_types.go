@@ -1,8 +1,11 @@
 package v1
 
 import (
+	"strings"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ClusterExtension installs one package from a catalog and keeps it at the
@@ -153,6 +156,16 @@ func (e *ClusterExtension) Package() string {
 		return e.Status.Install.PackageName
 	}
 	return ""
+}
+
+// MigratedFrom is the Subscription of classic OLM that an extension has been made from, by
+// [MigratedFromSubscriptionAnnotation]; false if it says of none, or if that cannot be one.
+func (e *ClusterExtension) MigratedFrom() (types.NamespacedName, bool) {
+	namespace, name, isName := strings.Cut(e.Annotations[MigratedFromSubscriptionAnnotation], "/")
+	if !isName || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, true
 }
 
 // SourceTypeCatalog takes the content of an extension from a catalog.

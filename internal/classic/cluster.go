@@ -71,7 +71,7 @@ func (c *Cluster) Operators() []Operator {
 		}
 	}
 	for i := range c.Extensions {
-		from, isMigrated := MigratedFrom(&c.Extensions[i])
+		from, isMigrated := c.Extensions[i].MigratedFrom()
 		if _, isSubscribed := subscribed[from]; isMigrated && !isSubscribed {
 			found = append(found, Operator{Name: from, Extension: &c.Extensions[i]})
 		}
@@ -123,7 +123,7 @@ func (c *Cluster) operator(name types.NamespacedName, subscription *operatorsv1a
 	op.OperatorObject = first(c.OperatorObjects, func(one *operatorsv1.Operator) bool { return one.Name == op.operatorObjectName() })
 	op.Source = first(c.Sources, func(one *operatorsv1alpha1.CatalogSource) bool { return refersTo(subscription, one) })
 	op.Extension = first(c.Extensions, func(one *ocv1.ClusterExtension) bool {
-		from, isMigrated := MigratedFrom(one)
+		from, isMigrated := one.MigratedFrom()
 		return isMigrated && from == name
 	})
 	op.Groups = all(c.Groups, func(one *operatorsv1.OperatorGroup) bool { return one.Namespace == name.Namespace })

@@ -11,7 +11,6 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
@@ -50,15 +49,6 @@ type Translation struct {
 	Extension *ocv1.ClusterExtension
 	// Dropped is what the extension cannot have, a line each.
 	Dropped []string
-}
-
-// MigratedFrom is the Subscription that an extension was made from.
-func MigratedFrom(ext *ocv1.ClusterExtension) (types.NamespacedName, bool) {
-	namespace, name, isName := strings.Cut(ext.Annotations[ocv1.MigratedFromSubscriptionAnnotation], "/")
-	if !isName || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return types.NamespacedName{}, false
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, true
 }
 
 // Translate makes the extension of an operator. The error says what is missing of it, or what no

@@ -168,12 +168,12 @@ func TestThereAndBack(t *testing.T) {
 	if relaxed.Spec.Suspend || relaxed.Spec.Source.Catalog.Version != "" || !translation.Extension.Spec.Suspend {
 		t.Errorf("relaxed: %v", relaxed.Spec)
 	}
-	if from, isMigrated := MigratedFrom(relaxed); !isMigrated || from.String() != "team/sample" {
+	if from, isMigrated := relaxed.MigratedFrom(); !isMigrated || from.String() != "team/sample" {
 		t.Errorf("migrated from %v", from)
 	}
 	for _, wrong := range []string{"", "sample", "/sample", "team/", "a/b/c"} {
 		relaxed.Annotations = map[string]string{ocv1.MigratedFromSubscriptionAnnotation: wrong}
-		if from, isMigrated := MigratedFrom(relaxed); isMigrated {
+		if from, isMigrated := relaxed.MigratedFrom(); isMigrated {
 			t.Errorf("%q is taken for %v", wrong, from)
 		}
 	}

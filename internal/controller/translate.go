@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,8 +77,8 @@ func OwnerOf(ext *ocv1.ClusterExtension) object.Owner {
 		Package:        ext.Package(),
 	}
 	// A Subscription of another namespace had its content there, which is not moved.
-	if namespace, _, _ := strings.Cut(ext.Annotations[ocv1.MigratedFromSubscriptionAnnotation], "/"); namespace == owner.Namespace {
-		owner.Predecessor = object.Predecessor{Namespace: namespace, Package: owner.Package}
+	if from, isMigrated := ext.MigratedFrom(); isMigrated && from.Namespace == owner.Namespace {
+		owner.Predecessor = object.Predecessor{Namespace: from.Namespace, Package: owner.Package}
 	}
 	if ext.Spec.Install != nil {
 		owner.Replaceable = preflight.Replaceable(ext.Spec.Install.ReplaceImmutable)

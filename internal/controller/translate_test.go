@@ -40,6 +40,23 @@ func TestTranslateRefuses(t *testing.T) {
 	}
 }
 
+// TestPredecessor: an extension comes after an operator of classic OLM only if it says so, and is in its namespace.
+func TestPredecessor(t *testing.T) {
+	t.Parallel()
+	for annotation, want := range map[string]object.Predecessor{
+		"":            {},
+		"ns/any":      {Namespace: "ns", Package: "p"},
+		"another/any": {},
+		"ns":          {},
+	} {
+		ext := sampleExtension()
+		ext.Annotations = map[string]string{ocv1.MigratedFromSubscriptionAnnotation: annotation}
+		if got := OwnerOf(ext).Predecessor; got != want {
+			t.Errorf("%q: got %+v, want %+v", annotation, got, want)
+		}
+	}
+}
+
 func badSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "bad"}}}
 }

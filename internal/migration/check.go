@@ -89,7 +89,7 @@ func (c *Cluster) Check(ctx context.Context, options Options) (Result, error) {
 			Moves: func(name types.NamespacedName) bool { return moving[name] },
 		}
 		options.Bundle.Assumed = slices.DeleteFunc(slices.Clone(assumed), func(ext ocv1.ClusterExtension) bool {
-			from, _ := classic.MigratedFrom(&ext)
+			from, _ := ext.MigratedFrom()
 			return from == operators[i].Name
 		})
 		checked, err := c.check(ctx, exam, &offers, options.Bundle)
