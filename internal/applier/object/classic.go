@@ -25,10 +25,11 @@ const (
 	// [Predecessor.ComponentLabel].
 	PrefixClassicComponent = ClassicGroup + "/"
 
-	// maxClassicComponent is how much of a component label follows the prefix at most.
+	// maxClassicComponent is how much follows the prefix in the label of a component, in bytes.
 	maxClassicComponent = 63
 )
 
+// isServiceVersion says that an owner is a ClusterServiceVersion.
 func isServiceVersion(owner metav1.OwnerReference) bool {
 	group, _, _ := strings.Cut(owner.APIVersion, "/")
 	return owner.Kind == kindServiceVersion && group == ClassicGroup

@@ -16,8 +16,8 @@ func (s *Step) mayHave(owner object.Owner) bool {
 }
 
 // takeBefore takes what classic OLM has set in an object of the predecessor for the revision before, so that
-// what the bundle does not have goes, and what others have set stays. It does so each time that no revision
-// had the object: classic OLM may have come back to it.
+// what the bundle does not have goes, and what others have set stays. The predecessor need not have left the
+// object: a preview is asked for before it does, and classic OLM may have come back to it.
 func (s *Step) takeBefore(owner object.Owner) {
 	if s.before == nil && s.Live != nil && owner.Predecessor.Had(s.Live) {
 		s.before = owner.Predecessor.Applied(s.Live)
