@@ -3,6 +3,7 @@ package classic
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -287,20 +288,28 @@ func checkSelector(e *Examination) []Finding {
 // annotationBytes are what the API server takes in all annotations of an object, in bytes.
 const annotationBytes = 256 << 10
 
-// checkAnnotations is M14: pods of classic OLM have all annotations of the ClusterServiceVersion.
+// checkAnnotations is M14: pods of classic OLM have all annotations of the ClusterServiceVersion, with those of
+// their own, which together may be too many for an object, while neither is.
 func checkAnnotations(e *Examination) []Finding {
 	op := e.Operator
 	if op.CSV == nil {
 		return nil
 	}
-	size := 0
-	for name, value := range op.CSV.Annotations {
-		size += len(name) + len(value)
+	most := 0
+	for i := range op.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		merged := map[string]string{}
+		maps.Copy(merged, op.CSV.Annotations)
+		maps.Copy(merged, op.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[i].Spec.Template.Annotations)
+		size := 0
+		for name, value := range merged {
+			size += len(name) + len(value)
+		}
+		most = max(most, size)
 	}
-	if size <= annotationBytes {
+	if most <= annotationBytes {
 		return nil
 	}
-	return one(finding("M14", Note, op.csvKey(), "its annotations have %d bytes, more than an object can: the pods of the extension go without those that are for catalogs", size))
+	return one(finding("M14", Note, op.csvKey(), "its annotations and those of its pods have %d bytes, more than an object can: the pods of the extension go without those that are for catalogs", most))
 }
 
 // checkInstaller is M15: who installs where the OperatorGroup names nobody.

@@ -40,18 +40,23 @@ func TestChecks(t *testing.T) {
 	}{
 		"nothing stands against it": {change: func(*asked) {}},
 
-		"M1: nothing is installed":  {change: func(a *asked) { a.subscription().Status.InstalledCSV = "" }, want: []string{"M1 blocks"}, state: Ineligible},
-		"M1: there is no CSV":       {change: func(a *asked) { a.CSVs = nil }, want: []string{"M1 blocks"}, state: Ineligible},
-		"M1: it is being installed": {change: func(a *asked) { a.csv().Status.Phase = operatorsv1alpha1.CSVPhaseInstalling }, want: []string{"M1 blocks"}, state: Ineligible},
-		"M1: it has failed":         {change: func(a *asked) { a.csv().Status.Phase = operatorsv1alpha1.CSVPhaseFailed }, want: []string{"M1 needs attention"}},
-		"M1: an upgrade has failed": {change: func(a *asked) { a.subscription().Status.State = operatorsv1alpha1.SubscriptionStateFailed }, want: []string{"M1 needs attention"}},
-		"M1: an upgrade is pending": {change: func(a *asked) { a.subscription().Status.State = operatorsv1alpha1.SubscriptionStateUpgradePending }, want: []string{"M1 note"}},
+		"M1: nothing is installed":  {change: func(a *asked) { a.subscription().Status.InstalledCSV = "" }, want: []string{"M1 blocks"}, texts: []string{"approve its InstallPlan"}, state: Ineligible},
+		"M1: there is no CSV":       {change: func(a *asked) { a.CSVs = nil }, want: []string{"M1 blocks"}, texts: []string{"let classic OLM install it again"}, state: Ineligible},
+		"M1: it is being installed": {change: func(a *asked) { a.csv().Status.Phase = operatorsv1alpha1.CSVPhaseInstalling }, want: []string{"M1 blocks"}, texts: []string{`"Installing"`, "wait until it has Succeeded"}, state: Ineligible},
+		"M1: it has failed":         {change: func(a *asked) { a.csv().Status.Phase = operatorsv1alpha1.CSVPhaseFailed }, want: []string{"M1 needs attention"}, texts: []string{"is taken over as it is"}},
+		"M1: an upgrade has failed": {change: func(a *asked) { a.subscription().Status.State = operatorsv1alpha1.SubscriptionStateFailed }, want: []string{"M1 needs attention"}, texts: []string{"neither AtLatestKnown nor UpgradePending"}},
+		"M1, G12: an upgrade is pending": {
+			change: func(a *asked) {
+				a.subscription().Status.State, a.subscription().Status.CurrentCSV = operatorsv1alpha1.SubscriptionStateUpgradePending, "sample.v1.3.0"
+			},
+			want: []string{"M1 note"}, texts: []string{`"sample.v1.3.0" is pending`, `"sample.v1.2.0" is what moves`},
+		},
 		"M1: it has no such version": {change: func(a *asked) {
 			a.csv().Annotations[annotationProperties] = `{"properties":[{"type":"olm.package","value":{"version":"one"}}]}`
-		}, want: []string{"M1 blocks"}, state: Ineligible},
+		}, want: []string{"M1 blocks"}, texts: []string{"version of"}, state: Ineligible},
 
 		"M2: a dependency alone":         {change: func(a *asked) { a.makeDependency(false) }, want: []string{"M2 needs attention"}, texts: []string{"dependency of needs-it"}},
-		"M2: with what it is for":        {change: func(a *asked) { a.makeDependency(true) }, want: []string{"M2 note"}},
+		"M2: with what it is for":        {change: func(a *asked) { a.makeDependency(true) }, want: []string{"M2 note"}, texts: []string{"becomes an extension of its own"}},
 		"M3: no catalog has the package": {change: func(a *asked) { a.exam.Offers = nil }, want: []string{"M3 blocks"}, texts: []string{"migrate catalogs"}, state: Ineligible},
 		"M3, G10: no catalog has the installed version": {
 			change: func(a *asked) { a.exam.Offers = []Offer{{Catalog: "community", DefaultChannel: "stable"}} },
@@ -61,28 +66,30 @@ func TestChecks(t *testing.T) {
 			change: func(a *asked) { a.subscription().Spec.Channel = "old" }, want: []string{"M3 blocks"}, texts: []string{`"old"`, "community (stable)"}, state: Ineligible,
 		},
 		"M3: the channel is that of the catalog": {change: func(a *asked) { a.subscription().Spec.Channel = "" }},
-		"M3: a catalog cannot be read":           {change: func(a *asked) { a.exam.Unread = []string{`catalog "other"`} }, want: []string{"M3 needs attention"}},
-		"M3: a source without an image":          {change: func(a *asked) { a.Sources[0].Spec.Image = "" }, want: []string{"M3 note"}},
+		"M3: a catalog cannot be read":           {change: func(a *asked) { a.exam.Unread = []string{`catalog "other"`} }, want: []string{"M3 needs attention"}, texts: []string{`catalog "other"`}},
+		"M3: a source without an image":          {change: func(a *asked) { a.Sources[0].Spec.Image = "" }, want: []string{"M3 note"}, texts: []string{"has no image"}},
 		"M3: a source without an image, and no catalog": {
 			change: func(a *asked) { a.Sources[0].Spec.Image, a.exam.Offers = "", nil }, want: []string{"M3 blocks"}, texts: []string{"has no image"}, state: Ineligible,
 		},
 		"M4, G11: what it requires is there": {change: func(a *asked) { a.require() }, want: []string{"M4 note"}, texts: []string{"olm.gvk.required"}},
 		"M4: what it requires is not there": {
-			change: func(a *asked) { a.require(); a.exam.Prospect = &Prospect{Refused: "no other", Unmet: true} }, want: []string{"M4 note", "M4 blocks"}, state: Ineligible,
+			change: func(a *asked) { a.require(); a.exam.Prospect = &Prospect{Refused: "no other", Unmet: true} }, want: []string{"M4 note", "M4 blocks"}, texts: []string{"no other", "that move in the same go"}, state: Ineligible,
 		},
 		"M5: it serves an API": {
 			change: func(a *asked) {
 				a.csv().Spec.APIServiceDefinitions.Owned = []operatorsv1alpha1.APIServiceDescription{{Name: "v1.example.com", DeploymentName: testPackage}}
 			},
-			want: []string{"M5 note"},
+			want: []string{"M5 note"}, texts: []string{"1 APIs by APIServices", "taken over"},
 		},
 		"M6, G6: one namespace": {change: func(a *asked) { a.watch("a") }, want: []string{"M6 note"}, texts: []string{"namespaces: a"}},
 		"M6: several, as the bundle can": {
-			change: func(a *asked) { a.watch("a", "b"); a.supportsOnly(operatorsv1alpha1.InstallModeTypeMultiNamespace) }, want: []string{"M6 note"},
+			change: func(a *asked) { a.watch("a", "b"); a.supportsOnly(operatorsv1alpha1.InstallModeTypeMultiNamespace) }, want: []string{"M6 note"}, texts: []string{"namespaces: a, b"},
 		},
-		"M6: several, and the bundle cannot": {change: func(a *asked) { a.watch("a", "b") }, want: []string{"M6 blocks"}, state: Ineligible},
+		"M6: several, and the bundle cannot": {
+			change: func(a *asked) { a.watch("a", "b") }, want: []string{"M6 blocks"}, texts: []string{"install mode MultiNamespace"}, state: Ineligible,
+		},
 		"M6: all, and the bundle cannot": {
-			change: func(a *asked) { a.supportsOnly(operatorsv1alpha1.InstallModeTypeOwnNamespace) }, want: []string{"M6 blocks"}, state: Ineligible,
+			change: func(a *asked) { a.supportsOnly(operatorsv1alpha1.InstallModeTypeOwnNamespace) }, want: []string{"M6 blocks"}, texts: []string{"install mode AllNamespaces"}, state: Ineligible,
 		},
 		"M6: a selector": {
 			change: func(a *asked) {
@@ -102,8 +109,8 @@ func TestChecks(t *testing.T) {
 			},
 			want: []string{"M6 blocks"}, texts: []string{"101", "100"}, state: Ineligible,
 		},
-		"M6: no group":   {change: func(a *asked) { a.Groups = nil }, want: []string{"M6 blocks"}, state: Ineligible},
-		"M6: two groups": {change: func(a *asked) { a.Groups = append(a.Groups, a.Groups[0]) }, want: []string{"M6 blocks"}, state: Ineligible},
+		"M6: no group":   {change: func(a *asked) { a.Groups = nil }, want: []string{"M6 blocks"}, texts: []string{"there are 0 OperatorGroups"}, state: Ineligible},
+		"M6: two groups": {change: func(a *asked) { a.Groups = append(a.Groups, a.Groups[0]) }, want: []string{"M6 blocks"}, texts: []string{"there are 2 OperatorGroups"}, state: Ineligible},
 
 		"M7, G5: its ServiceAccount lacks rights": {
 			change: func(a *asked) {
@@ -113,13 +120,13 @@ func TestChecks(t *testing.T) {
 			want: []string{"M7 blocks"}, texts: []string{"tenant", "3 rights", "get one", "get two", "get three"}, state: Ineligible,
 		},
 		"M7, G5: it has them": {
-			change: func(a *asked) { a.Groups[0].Spec.ServiceAccountName = "tenant"; a.exam.Prospect = &Prospect{} }, want: []string{"M7 note"},
+			change: func(a *asked) { a.Groups[0].Spec.ServiceAccountName = "tenant"; a.exam.Prospect = &Prospect{} }, want: []string{"M7 note"}, texts: []string{`"tenant" is that of the extension`},
 		},
 		"M7: it does not exist": {
 			change: func(a *asked) {
 				a.Groups[0].Spec.ServiceAccountName = "tenant"
 				a.exam.Prospect = &Prospect{NoAccount: true}
-			}, want: []string{"M7 blocks"}, state: Ineligible,
+			}, want: []string{"M7 blocks"}, texts: []string{`"tenant" does not exist`}, state: Ineligible,
 		},
 		"M8: it must not be upgraded": {
 			change: func(a *asked) { a.Conditions[0].Spec.Conditions = conditionFalse }, want: []string{"M8 blocks"}, texts: []string{"data moves"}, state: Ineligible,
@@ -129,11 +136,11 @@ func TestChecks(t *testing.T) {
 				a.Conditions[0].Spec.Conditions = conditionFalse
 				a.Conditions[0].Spec.Overrides = []metav1.Condition{{Type: "Upgradeable", Status: metav1.ConditionTrue}}
 			},
-			want: []string{"M8 note"},
+			want: []string{"M8 note"}, texts: []string{"operatorConditions"},
 		},
 		"M9: it uses classic OLM":      {change: func(a *asked) { a.bind("operators.coreos.com", "subscriptions") }, want: []string{"M9 needs attention"}, texts: []string{"subscriptions"}},
 		"M9: everybody has conditions": {change: func(a *asked) { a.bind("operators.coreos.com", "operatorconditions") }},
-		"M9: it may do everything":     {change: func(a *asked) { a.bind("*", "*") }, want: []string{"M9 note"}},
+		"M9: it may do everything":     {change: func(a *asked) { a.bind("*", "*") }, want: []string{"M9 note"}, texts: []string{"may do everything"}},
 		"M10: two own a definition": {
 			change: func(a *asked) {
 				a.install("other", "other", "other.v1")
@@ -151,18 +158,19 @@ func TestChecks(t *testing.T) {
 			change: func(a *asked) {
 				a.csv().Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ConversionWebhook, DeploymentName: testPackage}}
 			},
-			want: []string{"M11 note"},
+			want: []string{"M11 note"}, texts: []string{"while classic OLM is stopped"},
 		},
-		"M12, G4: it asks for a cleanup": {change: func(a *asked) { a.csv().Spec.Cleanup.Enabled = true }, want: []string{"M12 note"}},
+		"M12, G4: it asks for a cleanup": {change: func(a *asked) { a.csv().Spec.Cleanup.Enabled = true }, want: []string{"M12 note"}, texts: []string{"nothing is deleted"}},
 		"M13: a selector in the configuration": {
 			change: func(a *asked) {
 				a.subscription().Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Selector: &metav1.LabelSelector{}}
 			},
-			want: []string{"M13 note"},
+			want: []string{"M13 note"}, texts: []string{"never honoured it"},
 		},
 		"M14: annotations that pods cannot have": {
-			change: func(a *asked) { a.csv().Annotations["alm-examples"] = strings.Repeat("x", annotationBytes) }, want: []string{"M14 note"},
+			change: func(a *asked) { a.annotate(annotationBytes/2, annotationBytes/2) }, want: []string{"M14 note"}, texts: []string{"more than an object can"},
 		},
+		"M14: annotations that pods can have": {change: func(a *asked) { a.annotate(annotationBytes/2, annotationBytes/3) }},
 		"M15: nobody is named": {
 			change: func(a *asked) { a.exam.Prospect = &Prospect{NoAccount: true} }, want: []string{"M15 needs attention"}, texts: []string{"sample-installer"},
 		},
@@ -238,6 +246,13 @@ func (a *asked) makeDependency(moves bool) {
 
 func (a *asked) require() {
 	a.csv().Annotations[annotationProperties] = `{"properties":[{"type":"olm.gvk.required","value":{"group":"example.org","kind":"Other","version":"v1"}}]}`
+}
+
+// annotate makes annotations of so many bytes for the ClusterServiceVersion, and for the pods.
+func (a *asked) annotate(csv, pods int) {
+	a.csv().Annotations["alm-examples"] = strings.Repeat("x", csv)
+	template := &a.csv().Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template
+	template.Annotations = map[string]string{"own": strings.Repeat("x", pods)}
 }
 
 // bind gives the operator a right to all objects of a kind.
