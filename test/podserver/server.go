@@ -3,6 +3,7 @@
 package podserver
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Server is that of one pod. Each request comes over a connection of its own, so that every one
@@ -85,4 +87,20 @@ func (s *Server) Load(secret *corev1.Secret) error {
 	}
 	s.certificate.Store(&pair)
 	return nil
+}
+
+// Follow serves by the certificate in a Secret until the context ends. The Secret is read every now
+// and then, as a pod gets to know from its volume.
+func (s *Server) Follow(ctx context.Context, reader client.Reader, of client.ObjectKey, every time.Duration) {
+	for {
+		secret := &corev1.Secret{}
+		if err := reader.Get(ctx, of, secret); err == nil {
+			_ = s.Load(secret) // the next one may do
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+	}
 }

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterextensions/operator-controller/test/classic"
@@ -73,7 +72,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, env.Stop()) }()
 	services.Use(env.Admin)
-	go readCertificate(ctx, env, answering)
+	go answering.Follow(ctx, env.Admin, types.NamespacedName{Namespace: classic.Webhooks, Name: classic.WebhookSample.WebhookSecret()}, volumeDelay)
 
 	old, err := install(starting, env, logs)
 	if err != nil {
@@ -121,23 +120,6 @@ func startController(ctx context.Context, env *environment.Environment, logs str
 		return nil, errors.Join(err, controller.Stop())
 	}
 	return controller, nil
-}
-
-// readCertificate has the server of the webhooks serve by the certificate in their Secret, as
-// a pod reads it every now and then from a volume.
-func readCertificate(ctx context.Context, env *environment.Environment, server *webhook.Server) {
-	of := types.NamespacedName{Namespace: classic.Webhooks, Name: classic.WebhookSample.WebhookSecret()}
-	for {
-		secret := &corev1.Secret{}
-		if err := env.Admin.Get(ctx, of, secret); err == nil {
-			_ = server.Load(secret) // the next one may do
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(volumeDelay):
-		}
-	}
 }
 
 func publish(ctx context.Context, env *environment.Environment) error {
