@@ -50,6 +50,7 @@ func TestRBACName(t *testing.T) {
 		{Verbs: []string{"create", "patch"}, APIGroups: []string{""}, Resources: []string{"events"}},
 	}
 	const argocdAccount = "argocd-operator-controller-manager"
+	const ecrAccount = "ecr-secret-operator-controller-manager"
 	tests := map[string]struct {
 		csv     string
 		account string
@@ -63,6 +64,9 @@ func TestRBACName(t *testing.T) {
 		"null rules":            {csv: "op.v1.0.0", account: "sb", want: "op.v1.0.0-sb-styt6isy558829isdrgimxlzspj2uw8po5q14obc5xt"},
 		"cut":                   {csv: "argocd-operator.v0.6.0", account: argocdAccount, rules: argocd, want: "argocd-operator.v0-22gmilmgp91wu25is5i2ec598hni8owq3l71bbkl7iz3"},
 		"cut at a dot, 43 long": {csv: "argocd-operator.v0.6.0", account: argocdAccount, rules: append(argocd[:3:3], namespaces), want: "argocd-operator.v0.-3gkm3u8zfarktdile5wekso69zs9bgzb988mhjm0y6p"},
+		// An operator that comes from classic OLM, whose names are in the tests of package classic.
+		"in place of classic OLM, one namespace": {csv: "ecr-secret-operator.v0.6.0", account: ecrAccount, rules: argocd, want: "ecr-secret-operato-22ggmzs1lkdo86bhsgq2ut4irkaec0mxyiwrxlcid74w"},
+		"in place of classic OLM, all":           {csv: "ecr-secret-operator.v0.6.0", account: ecrAccount, rules: append(argocd[:3:3], namespaces), want: "ecr-secret-operato-32qawpzfkb44cseitsvs884ernbze2y27be0nm0omsbi"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
