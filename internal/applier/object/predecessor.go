@@ -100,6 +100,8 @@ func (p Predecessor) Applied(live *unstructured.Unstructured) *unstructured.Unst
 		unstructured.RemoveNestedField(before.Object, "data")
 	case DefinitionKind:
 		unstructured.RemoveNestedField(before.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	case APIServiceKind:
+		unstructured.RemoveNestedField(before.Object, "spec", "caBundle")
 	}
 	return before
 }

@@ -144,6 +144,10 @@ func TestPredecessorAppliedLeaves(t *testing.T) {
 			live: `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: ops, managedFields: [{manager: olm, operation: Update, fieldsV1: {"f:data":{".":{},"f:tls.crt":{}},"f:type":{}}}]}, type: kubernetes.io/tls, data: {tls.crt: YQ==}}`,
 			want: `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: ops}, type: kubernetes.io/tls}`,
 		},
+		"the authority of an API": {
+			live: `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a.test, managedFields: [{manager: olm, operation: Update, fieldsV1: {"f:spec":{"f:caBundle":{},"f:version":{}}}}]}, spec: {caBundle: YQ==, version: v1}}`,
+			want: `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a.test}, spec: {version: v1}}`,
+		},
 		"the authority of a conversion": {
 			live: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: d, managedFields: [{manager: catalog, operation: Update, fieldsV1: {"f:spec":{"f:conversion":{}}}}]}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {caBundle: YQ==, service: {name: s}}}}}}`,
 			want: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: d}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: s}}}}}}`,
