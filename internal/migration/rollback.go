@@ -124,12 +124,19 @@ func (m move) subscribe(ctx context.Context) error {
 	case live.GetUID() != ref.UID:
 		return nil // an earlier call has made it
 	default:
-		approval := spec["installPlanApproval"]
-		if is, _, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "installPlanApproval"); is == approval {
-			return nil
+		csv := m.record.CSV
+		csv.Name = m.bundle()
+		isThere, _, err := m.found(ctx, csv)
+		switch {
+		case err != nil:
+			return err
+		case isThere != nil:
+			return m.releaseSubscription(ctx, live, spec["installPlanApproval"])
 		}
-		m.say("%s is approved as before", ref.Key())
-		return m.patch(ctx, subscriptions, ref, map[string]any{"spec": map[string]any{"installPlanApproval": approval}})
+		// Its status has the ClusterServiceVersion as installed, so that classic OLM would never make that again.
+		if err := m.removeSubscription(ctx); err != nil {
+			return err
+		}
 	}
 	spec["startingCSV"] = m.bundle()
 	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -144,6 +151,16 @@ func (m move) subscribe(ctx context.Context) error {
 		return fmt.Errorf("creating %s: %w", ref.Key(), err)
 	}
 	return nil
+}
+
+// releaseSubscription has it approved as before, which it is not any more since the move began.
+func (m move) releaseSubscription(ctx context.Context, live *unstructured.Unstructured, approval any) error {
+	ref := m.record.Subscription
+	if is, _, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "installPlanApproval"); is == approval {
+		return nil
+	}
+	m.say("%s is approved as before", ref.Key())
+	return m.patch(ctx, subscriptions, ref, map[string]any{"spec": map[string]any{"installPlanApproval": approval}})
 }
 
 // awaitSucceeded waits until classic OLM has the operator again, and approves what it was told to begin with.
