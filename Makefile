@@ -229,7 +229,7 @@ test-gitops: ## Run Flux and the engine of Argo CD with examples, at rest for ID
 	go test -count=1 -timeout 60m $(TESTFLAGS) ./test/gitops -gitops -idle=$(IDLE)
 
 .PHONY: test-classic
-test-classic: ## Run classic OLM beside a cluster, and have it install operators of different shapes.
+test-classic: ## Have classic OLM install operators beside a cluster, and move them; TESTFLAGS=-settle=10m watches it longer.
 	$(CLUSTER) build --classic
 	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/classic -classic
 

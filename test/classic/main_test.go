@@ -11,15 +11,25 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/classic"
 	"github.com/clusterextensions/operator-controller/test/environment"
+	"github.com/clusterextensions/operator-controller/test/podserver"
+	"github.com/clusterextensions/operator-controller/test/webhook"
 )
 
 // patience is how long a test waits for what takes half a minute on an idle machine.
 const patience = 5 * time.Minute
 
-var withClassic = flag.Bool("classic", false, "run classic OLM")
+// volumeDelay is how late the pod of the webhooks gets to know another certificate.
+const volumeDelay = time.Second
+
+var (
+	withClassic = flag.Bool("classic", false, "run classic OLM")
+	settling    = flag.Duration("settle", 20*time.Second, "how long classic OLM is watched after a move")
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -27,13 +37,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is a cluster with classic OLM, which does not run yet.
+// site is a cluster with classic OLM, which does not run yet, and with a server that answers for
+// [classic.WebhookSample].
 type site struct {
 	*environment.Environment
 	*classic.OLM
 
 	logs  string
 	audit string
+	// services lead the API server to what stands for pods.
+	services *webhook.Services
 }
 
 func newSite(t *testing.T, snapshot string) *site {
@@ -42,9 +55,9 @@ func newSite(t *testing.T, snapshot string) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{logs: logs, audit: filepath.Join(logs, "audit.log")}
+	s := &site{logs: logs, audit: filepath.Join(logs, "audit.log"), services: &webhook.Services{}}
 	s.Environment, err = environment.Start(t.Context(), environment.Options{
-		Snapshot: snapshot, AuditLog: s.audit, Registries: []string{classic.Registry}, Progress: t.Output(),
+		Snapshot: snapshot, AuditLog: s.audit, Registries: []string{classic.Registry}, Dial: s.services.Dial, Progress: t.Output(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +74,12 @@ func newSite(t *testing.T, snapshot string) *site {
 			t.Error(err)
 		}
 	})
+	s.services.Use(s.Environment.Admin)
+	answering, err := webhook.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runPod(t, classic.WebhookSample, answering.Server)
 	s.OLM, err = classic.Install(t.Context(), s.Cluster, classic.Options{Logs: logs, Interval: time.Minute, Progress: t.Output()})
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +90,14 @@ func newSite(t *testing.T, snapshot string) *site {
 		}
 	})
 	return s
+}
+
+// runPod has a server stand for the pods of an operator, in the namespace of its name.
+func (s *site) runPod(t *testing.T, operator testkit.Operator, server *podserver.Server) {
+	t.Helper()
+	t.Cleanup(server.Close)
+	s.services.Lead(types.NamespacedName{Namespace: operator.Package, Name: operator.WebhookService()}, server.Address())
+	go server.Follow(t.Context(), s.Environment.Admin, types.NamespacedName{Namespace: operator.Package, Name: operator.WebhookSecret()}, volumeDelay)
 }
 
 func needClassic(t *testing.T) {

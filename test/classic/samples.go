@@ -28,8 +28,8 @@ const (
 	SeveralNamespaces = "several-namespaces"
 	// Webhooks has all three kinds of webhook.
 	Webhooks = "webhooks"
-	// Dependent requires [Dependency], which classic OLM has subscribed to in the same
-	// namespace.
+	// Dependent requires [Dependency], by its name and by a kind of it, and classic OLM has
+	// subscribed to that in the same namespace.
 	Dependent  = "dependent"
 	Dependency = "dependency"
 )
@@ -78,6 +78,8 @@ func NewSampleCatalog(ctx context.Context) (Catalog, error) {
 const dependencies = `dependencies:
 - type: olm.package
   value: {packageName: ` + Dependency + `, version: ">=1.0.0"}
+- type: olm.gvk
+  value: {group: ` + Dependency + `.clusterextensions.dev, kind: Widget, version: v1alpha1}
 `
 
 func sample(variant operator.Variant, version string) (fstest.MapFS, error) {
@@ -133,7 +135,10 @@ func inChannel(s *v1alpha1.Subscription) { s.Spec.Channel = Channel }
 func manually(s *v1alpha1.Subscription) {
 	s.Spec.StartingCSV = OwnNamespace + ".v1.0.0"
 	s.Spec.InstallPlanApproval = v1alpha1.ApprovalManual
-	s.Spec.Config = &v1alpha1.SubscriptionConfig{Env: []corev1.EnvVar{{Name: ConfiguredVariable, Value: "subscription"}}}
+	s.Spec.Config = &v1alpha1.SubscriptionConfig{
+		Env:          []corev1.EnvVar{{Name: ConfiguredVariable, Value: "subscription"}},
+		NodeSelector: map[string]string{corev1.LabelOSStable: "linux"},
+	}
 }
 
 // awaitConfigured waits for what classic OLM does after the CSV of [OwnNamespace] is

@@ -19,21 +19,13 @@ import (
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
-// TestSamples has classic OLM install five operators of different shapes, and looks at what
-// makes each of them one.
-func TestSamples(t *testing.T) {
-	t.Parallel()
-	needClassic(t)
-	s := newSite(t, "")
-	within(t, s.Start)
-	within(t, s.InstallSamples)
-
+// areSamples looks at what makes each of the samples one of its shape.
+func (s *site) areSamples(t *testing.T) {
 	s.areSucceeded(t)
 	s.isMarked(t)
 	s.isScoped(t)
 	s.isConverted(t)
 	s.isStopped(t)
-	s.offer(t)
 }
 
 // areSucceeded looks at every CSV that is no copy.
