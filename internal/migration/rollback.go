@@ -64,6 +64,10 @@ func (m move) takeBack(ctx context.Context) error {
 	if err := m.deleteCreated(ctx, given); err != nil {
 		return err
 	}
+	m.say("deleting what the controller has recorded of ClusterExtension %q", m.ext.Name)
+	if err := m.inspect.ForgetRecords(ctx, m.ext); err != nil {
+		return err
+	}
 	if m.record.MakesAccount {
 		m.say("ServiceAccount %q in namespace %q and its rights stay: delete them when nobody else uses them", m.ext.Spec.ServiceAccount.Name, m.ext.Spec.Namespace)
 	}

@@ -165,7 +165,7 @@ func (s *site) isUntouched(t *testing.T, before []*unstructured.Unstructured) {
 // all are the extensions of the samples.
 var all = []string{classic.Dependent, classic.Everywhere, classic.OwnNamespace, classic.SeveralNamespaces, classic.Webhooks}
 
-// TestMoveQuiet moves all samples in one go while classic OLM is stopped, and takes two of them back.
+// TestMoveQuiet moves all samples in one go while classic OLM is stopped, takes two of them back, and moves one again.
 func TestMoveQuiet(t *testing.T) {
 	t.Parallel()
 	moves(t, "quiet")
@@ -227,10 +227,11 @@ func (s *site) moves(t *testing.T, mode string) {
 			t.Errorf("its configuration was %s", configured)
 		}
 	})
-	t.Run("operators go back", func(t *testing.T) {
+	t.Run("operators go back, and one moves again", func(t *testing.T) {
 		for _, name := range []string{classic.Everywhere, classic.OwnNamespace} {
 			s.goesBack(t, name, client.ObjectKey{Namespace: name, Name: name})
 		}
+		s.migrate(t, "run", classic.Everywhere, "--yes", "--mode", mode, "--backup", backup)
 		s.isUntouched(t, resources)
 		rights.verdict(t)
 		for name, was := range before {
