@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,8 +78,17 @@ func isStopped(deployment *unstructured.Unstructured) bool {
 	return wanted == 0 && is == 0 && seen >= deployment.GetGeneration()
 }
 
-// loud starts what quiet has stopped.
+// loudPatience bounds what is done about classic OLM when a person does not wait for the end of a move.
+const loudPatience = 30 * time.Second
+
+// loud starts what quiet has stopped: classic OLM is there for other operators, too, and is started again though the
+// move was interrupted.
 func (c *Cluster) loud(ctx context.Context, run Run) error {
+	if ctx.Err() != nil {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), loudPatience)
+		defer cancel()
+		ctx = late
+	}
 	found, err := c.programs(ctx)
 	if err != nil {
 		return err

@@ -39,8 +39,14 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *site) cluster(t *testing.T) *Cluster {
 	t.Helper()
+	return clusterAt(t, s, s)
+}
+
+// clusterAt is the cluster of a site that a handler serves.
+func clusterAt(t *testing.T, handler http.Handler, s *site) *Cluster {
+	t.Helper()
 	s.requests = map[string]int{}
-	server := httptest.NewServer(s)
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	cluster, err := New(&rest.Config{Host: server.URL, QPS: -1}, nil)
 	if err != nil {

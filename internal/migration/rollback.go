@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -36,11 +37,22 @@ func (c *Cluster) Rollback(ctx context.Context, names []string, run Run) error {
 		}
 		moves = append(moves, m)
 	}
+	if len(moves) == 0 {
+		return errors.Join(errs...)
+	}
 	if err := c.loud(ctx, run); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	for _, m := range moves {
-		if err := m.takeBack(ctx); err != nil {
+	for i, m := range moves {
+		err := m.takeBack(ctx)
+		if err != nil && ctx.Err() != nil {
+			left := make([]string, 0, len(moves))
+			for _, one := range moves[i:] {
+				left = append(left, one.ext.Name)
+			}
+			return fmt.Errorf("interrupted: `kubectl extension migrate rollback %s` goes on from there", strings.Join(left, " "))
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("ClusterExtension %q: %w; `kubectl extension migrate rollback %s` goes on from there", m.ext.Name, err, m.ext.Name))
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,6 +60,10 @@ func (c *Cluster) Move(ctx context.Context, operators []Checked, run Run) error 
 	var begun []string
 	for i := range operators {
 		name, err := c.begin(ctx, &operators[i], run)
+		if err != nil && ctx.Err() != nil && name != "" {
+			begun = append(begun, name) // it may be there
+			break
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", operators[i].Operator.Name, err))
 			continue
@@ -107,22 +113,36 @@ func (c *Cluster) Cleanup(ctx context.Context, names []string, run Run) error {
 func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBegun bool) error {
 	var errs []error
 	var moves []move
+	var left []string
 	for _, name := range names {
 		m, err := c.moveOf(ctx, name, run)
 		switch {
 		case err != nil:
-			errs = append(errs, err)
+			errs, left = append(errs, err), append(left, name)
 		case m.ext.DeletionTimestamp != nil:
 			errs = append(errs, fmt.Errorf("ClusterExtension %q is being deleted: `kubectl extension migrate rollback` ends what was begun", name))
 		case !m.record.Done:
-			moves = append(moves, m)
+			moves, left = append(moves, m), append(left, name)
 		default:
 			run.Say(fmt.Sprintf("ClusterExtension %q has moved", name))
 		}
 	}
-	if len(moves) == 0 {
-		return errors.Join(errs...)
+	if len(moves) > 0 {
+		moved, err := c.completeAll(ctx, moves, run, haveBegun)
+		errs = append(errs, err)
+		left = slices.DeleteFunc(left, func(name string) bool { return slices.Contains(moved, name) })
 	}
+	if ctx.Err() != nil && len(left) > 0 {
+		errs = []error{fmt.Errorf("interrupted: %s", wayOn(left))}
+	}
+	if len(moves) > 0 || ctx.Err() != nil {
+		errs = append(errs, c.loud(ctx, run))
+	}
+	return errors.Join(errs...)
+}
+
+// completeAll gives the names of those that have come to their end.
+func (c *Cluster) completeAll(ctx context.Context, moves []move, run Run, haveBegun bool) (moved []string, err error) {
 	isQuiet := false
 	for i, m := range moves {
 		moves[i].run.Bundle.Assumed = assumedBeside(moves, i)
@@ -130,9 +150,14 @@ func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBeg
 	}
 	if isQuiet {
 		if err := c.quiet(ctx, run); err != nil {
-			return errors.Join(append(errs, err)...)
+			names := make([]string, 0, len(moves))
+			for _, m := range moves {
+				names = append(names, m.ext.Name)
+			}
+			return nil, fmt.Errorf("%w; %s", err, wayOn(names))
 		}
 	}
+	var errs []error
 	// All are handed over before any is waited for: one may require what another one brings.
 	var handed []move
 	for _, m := range moves {
@@ -145,9 +170,11 @@ func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBeg
 	for _, m := range handed {
 		if err := m.conclude(ctx); err != nil {
 			errs = append(errs, m.stopped(err))
+			continue
 		}
+		moved = append(moved, m.ext.Name)
 	}
-	return errors.Join(append(errs, c.loud(ctx, run))...)
+	return moved, errors.Join(errs...)
 }
 
 // move is one operator on its way.
@@ -175,6 +202,9 @@ func (c *Cluster) moveOf(ctx context.Context, name string, run Run) (move, error
 
 func (c *Cluster) extension(ctx context.Context, name string) (*ocv1.ClusterExtension, error) {
 	found, err := c.api.Resource(extensions).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, &gone{name: name, err: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading ClusterExtension %q: %w", name, err)
 	}
@@ -184,6 +214,18 @@ func (c *Cluster) extension(ctx context.Context, name string) (*ocv1.ClusterExte
 	}
 	return ext, nil
 }
+
+// gone says that there is no such extension.
+type gone struct {
+	name string
+	err  error
+}
+
+func (e *gone) Error() string {
+	return fmt.Sprintf("there is no ClusterExtension %q: `kubectl extension migrate check --all` has the names of those that were made from Subscriptions", e.name)
+}
+
+func (e *gone) Unwrap() error { return e.err }
 
 var extensions = ocv1.GroupVersion.WithResource("clusterextensions")
 
@@ -203,7 +245,13 @@ func assumedBeside(moves []move, of int) []ocv1.ClusterExtension {
 
 // stopped says what to do about a move that has not come to its end.
 func (m move) stopped(err error) error {
-	return fmt.Errorf("ClusterExtension %q: %w; `kubectl extension migrate cleanup %s` goes on from there, and `kubectl extension migrate rollback %s` takes it back", m.ext.Name, err, m.ext.Name, m.ext.Name)
+	return fmt.Errorf("ClusterExtension %q: %w; %s", m.ext.Name, err, wayOn([]string{m.ext.Name}))
+}
+
+// wayOn says what there is to do about moves that have not come to their end.
+func wayOn(names []string) string {
+	all := strings.Join(names, " ")
+	return fmt.Sprintf("`kubectl extension migrate cleanup %s` goes on from there, and `kubectl extension migrate rollback %s` takes it back", all, all)
 }
 
 // handOver has classic OLM let go of the operator, and the extension take it over. It makes the ServiceAccount, unless
