@@ -69,7 +69,8 @@ type Found struct {
 	Unknown []string
 }
 
-// Read reads every kind once, for all operators. The error is [ErrNoClassic] or that of ctx.
+// Read reads every kind once, for all operators. The error is [ErrNoClassic] or that of ctx, or says that Subscriptions
+// cannot be read: without them there would seem to be no operators.
 func (c *Cluster) Read(ctx context.Context) (*Found, error) {
 	found := &Found{}
 	reading := reading{cluster: c, found: found}
@@ -98,7 +99,8 @@ func (r reading) note(ctx context.Context, errs ...error) error {
 	return ctx.Err()
 }
 
-// catalogs reads what is about catalogs. The error is that of ctx, or [ErrNoClassic].
+// catalogs reads what is about catalogs, and Subscriptions, without which nothing can be said. The error is that of
+// [Cluster.Read].
 func (r reading) catalogs(ctx context.Context) error {
 	found := &r.found.Cluster
 	v1alpha1 := operatorsv1alpha1.SchemeGroupVersion
@@ -106,8 +108,10 @@ func (r reading) catalogs(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		return ErrNoClassic
 	}
+	if err := list(ctx, r, listed{resource: v1alpha1.WithResource("subscriptions")}, &found.Subscriptions); err != nil {
+		return fmt.Errorf("which operators there are is not known: %w", err)
+	}
 	return r.note(ctx, err,
-		list(ctx, r, listed{resource: v1alpha1.WithResource("subscriptions")}, &found.Subscriptions),
 		absent(list(ctx, r, listed{resource: ocv1.GroupVersion.WithResource("clustercatalogs")}, &found.Catalogs)))
 }
 

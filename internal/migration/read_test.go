@@ -94,6 +94,15 @@ func TestNoClassicOLM(t *testing.T) {
 	}
 }
 
+// Without Subscriptions there would seem to be no operators.
+func TestSubscriptionsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := &site{lists: map[string]string{"catalogsources": ""}}
+	if _, err := s.cluster(t).Check(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "listing subscriptions") {
+		t.Errorf("a check says %v", err)
+	}
+}
+
 // InstallPlans can be as large as an object can be, and what they have made is not kept.
 func TestPlansAreReadWithoutManifests(t *testing.T) {
 	t.Parallel()
