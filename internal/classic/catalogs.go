@@ -144,7 +144,7 @@ func imageOf(source *operatorsv1alpha1.CatalogSource) string {
 // refusal says why a source cannot be a ClusterCatalog.
 func refusal(source *operatorsv1alpha1.CatalogSource) string {
 	if why := unmovable(source); why != "" {
-		return "it " + why
+		return "it " + why + ": serve its content from an image, and name that in a ClusterCatalog"
 	}
 	registry, _, isPath := strings.Cut(source.Spec.Image, "/")
 	if !isPath || !strings.ContainsAny(registry, ".:") && registry != "localhost" {

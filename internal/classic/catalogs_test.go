@@ -59,7 +59,7 @@ func TestCatalogMoves(t *testing.T) {
 		"the name is taken":          {sources: []operatorsv1alpha1.CatalogSource{source("a", "cs", image)}, catalogs: []ocv1.ClusterCatalog{served("cs", other, "")}, want: []string{"refused has another image"}},
 		"without a tag":              {sources: []operatorsv1alpha1.CatalogSource{source("a", "cs", "registry.test:5000/catalog")}, want: []string{"create cs"}},
 		"without a registry":         {sources: []operatorsv1alpha1.CatalogSource{source("a", "cs", "catalog/one:v1")}, want: []string{"refused names no registry"}},
-		"without an image":           {sources: []operatorsv1alpha1.CatalogSource{source("a", "cs", "")}, want: []string{"refused has no image"}},
+		"without an image":           {sources: []operatorsv1alpha1.CatalogSource{source("a", "cs", "")}, want: []string{"refused has no image: serve its content from an image"}},
 		"of a ConfigMap": {sources: []operatorsv1alpha1.CatalogSource{source("a", "cs", image, func(one *operatorsv1alpha1.CatalogSource) {
 			one.Spec.SourceType = operatorsv1alpha1.SourceTypeConfigmap
 		})}, want: []string{"refused is of type configmap"}},

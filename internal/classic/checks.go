@@ -125,6 +125,9 @@ const (
 	propertyConstraint      = "olm.constraint"
 )
 
+// readable writes out what Go escapes in JSON for the sake of HTML: version ranges are full of it.
+var readable = strings.NewReplacer(`\u003e`, ">", `\u003c`, "<", `\u0026`, "&")
+
 // checkRequirements is M4: what the bundle requires is a requirement of the extension.
 func checkRequirements(e *Examination) []Finding {
 	op := e.Operator
@@ -132,7 +135,7 @@ func checkRequirements(e *Examination) []Finding {
 	for _, one := range op.properties() {
 		switch one.Type {
 		case propertyPackageRequired, propertyGVKRequired, propertyConstraint:
-			texts = append(texts, one.Type+" "+excerpt.Line(string(one.Value), maxNames))
+			texts = append(texts, one.Type+" "+excerpt.Line(readable.Replace(string(one.Value)), maxNames))
 		}
 	}
 	if len(texts) == 0 {
@@ -398,6 +401,9 @@ func checkName(e *Examination) []Finding {
 	}
 	for i := range e.Cluster.Subscriptions {
 		other := nameOf(&e.Cluster.Subscriptions[i])
+		if spec := e.Cluster.Subscriptions[i].Spec; other != e.Operator.Name && spec != nil && spec.Package == e.Operator.Package() {
+			return one(finding("G16", Blocks, e.Operator.subscriptionKey(), "Subscription %q in namespace %q is for the same package, which can be on a cluster once, and classic OLM would install it there: delete one of the two", other.Name, other.Namespace))
+		}
 		if other != e.Operator.Name && e.Choice.Name == "" && ExtensionName(other) == name {
 			return one(finding("G16", Blocks, e.Operator.subscriptionKey(), "the Subscription in namespace %q has the same name, and extensions have no namespace: give a name with --name", other.Namespace))
 		}
@@ -413,11 +419,11 @@ func checkProspect(e *Examination) []Finding {
 	key := extensionKey(e.extensionName())
 	var found []Finding
 	if refused := e.Prospect.Refused; refused != "" {
-		check, advice := "M3", ""
-		if e.Prospect.Unmet {
-			check, advice = "M4", "; what others bring that move in the same go counts"
+		about := finding("M3", Blocks, key, "the controller would not choose the installed bundle: %s", refused)
+		if len(e.Prospect.Unmet) > 0 {
+			about = finding("M4", Blocks, key, "what the bundle requires is not there: %s; name the operator that brings it, too, or use --all: what moves in the same go counts", excerpt.Of(e.Prospect.Unmet, maxNames))
 		}
-		found = append(found, finding(check, Blocks, key, "the controller would not choose the installed bundle: %s%s", refused, advice))
+		found = append(found, about)
 	}
 	for _, text := range e.Prospect.InTheWay {
 		found = append(found, finding("plan", Blocks, key, "%s", text))

@@ -71,9 +71,13 @@ func TestChecks(t *testing.T) {
 		"M3: a source without an image, and no catalog": {
 			change: func(a *asked) { a.Sources[0].Spec.Image, a.exam.Offers = "", nil }, want: []string{"M3 blocks"}, texts: []string{"has no image"}, state: Ineligible,
 		},
-		"M4, G11: what it requires is there": {change: func(a *asked) { a.require() }, want: []string{"M4 note"}, texts: []string{"olm.gvk.required"}},
+		"M4, G11: what it requires is there": {change: func(a *asked) { a.require() }, want: []string{"M4 note"}, texts: []string{"olm.gvk.required", `">=1.0.0"`}},
 		"M4: what it requires is not there": {
-			change: func(a *asked) { a.require(); a.exam.Prospect = &Prospect{Refused: "no other", Unmet: true} }, want: []string{"M4 note", "M4 blocks"}, texts: []string{"no other", "that move in the same go"}, state: Ineligible,
+			change: func(a *asked) {
+				a.require()
+				a.exam.Prospect = &Prospect{Refused: "no other", Unmet: []string{"package other"}}
+			},
+			want: []string{"M4 note", "M4 blocks"}, texts: []string{"package other", "--all"}, state: Ineligible,
 		},
 		"M5: it serves an API": {
 			change: func(a *asked) {
@@ -192,6 +196,20 @@ func TestChecks(t *testing.T) {
 			},
 			want: []string{"G16 blocks"}, texts: []string{"elsewhere"}, state: Ineligible,
 		},
+		"G16: two Subscriptions of one package": {
+			change: func(a *asked) {
+				a.install("again", testPackage, "")
+				a.Subscriptions[1].Namespace, a.CSVs = "elsewhere", a.CSVs[:1]
+			},
+			want: []string{"G16 blocks"}, texts: []string{"again", "elsewhere", "same package"}, state: Ineligible,
+		},
+		"G17: a Subscription that was made again": {
+			change: func(a *asked) {
+				a.extend("sample", testPackage, testNamespace+"/sample")
+				a.Extensions[0].Annotations[AnnotationRecord] = `{"done":true,"subscription":{"name":"sample"},"csv":{"name":"sample.v1"}}`
+			},
+			want: []string{"G17 blocks"}, texts: []string{"git", "rollback"}, state: Conflict,
+		},
 		"G17: a move that has not ended": {
 			change: func(a *asked) { a.extend("sample", testPackage, testNamespace+"/sample") }, want: []string{"G17 blocks"}, texts: []string{"cleanup", "rollback"}, state: Conflict,
 		},
@@ -245,7 +263,8 @@ func (a *asked) makeDependency(moves bool) {
 }
 
 func (a *asked) require() {
-	a.csv().Annotations[annotationProperties] = `{"properties":[{"type":"olm.gvk.required","value":{"group":"example.org","kind":"Other","version":"v1"}}]}`
+	a.csv().Annotations[annotationProperties] = `{"properties":[{"type":"olm.gvk.required","value":{"group":"example.org","kind":"Other","version":"v1"}},
+		{"type":"olm.package.required","value":{"packageName":"other","versionRange":"\u003e=1.0.0"}}]}`
 }
 
 // annotate makes annotations of so many bytes for the ClusterServiceVersion, and for the pods.

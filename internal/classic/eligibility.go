@@ -72,9 +72,9 @@ type Offer struct {
 // Prospect is what the controller would do with the extension, as far as somebody has asked.
 type Prospect struct {
 	// Refused says why it would choose no bundle; empty if it would choose the installed one.
-	// Unmet says that it is for what the bundle requires.
+	// Unmet is what the bundle requires, if it is for that, a line each.
 	Refused string
-	Unmet   bool
+	Unmet   []string
 	// InTheWay are other reasons why it would do nothing, such as objects of others.
 	InTheWay []string
 
@@ -115,6 +115,11 @@ func (e *Examination) Verdict() Verdict {
 	op := e.Operator
 	switch {
 	case op.Extension != nil && (op.Subscription != nil || isMoving(op.Extension)):
+		if op.Subscription != nil && hasMoved(op.Extension) {
+			return Verdict{State: Conflict, Findings: []Finding{finding("G17", Blocks, op.subscriptionKey(),
+				"ClusterExtension %q has moved, and somebody has made its Subscription again, so that both have the operator: `kubectl extension migrate rollback %s` gives it to classic OLM; before you move it once more, take the Subscription out of where it comes from, such as git",
+				op.Extension.Name, op.Extension.Name)}}
+		}
 		text := fmt.Sprintf("ClusterExtension %q was made from it, and its move has not ended; `kubectl extension migrate cleanup %s` completes it, and `kubectl extension migrate rollback %s` takes it back",
 			op.Extension.Name, op.Extension.Name, op.Extension.Name)
 		return Verdict{State: Conflict, Findings: []Finding{finding("G17", Blocks, op.subscriptionKey(), "%s", text)}}
@@ -140,6 +145,12 @@ func (e *Examination) Verdict() Verdict {
 func isMoving(ext *ocv1.ClusterExtension) bool {
 	record, err := RecordOf(ext)
 	return err != nil || record != nil && !record.Done
+}
+
+// hasMoved says that a move of the extension has come to its end.
+func hasMoved(ext *ocv1.ClusterExtension) bool {
+	record, err := RecordOf(ext)
+	return err == nil && record != nil && record.Done
 }
 
 // finding makes one whose text is one line.

@@ -183,9 +183,12 @@ func (c *Cluster) foresee(ctx context.Context, cluster *classic.Cluster, checked
 	checked.Plan = plan
 	prospect := &classic.Prospect{}
 	if plan.Err != nil {
-		failure, isResolution := errors.AsType[*resolve.Error](plan.Err)
 		prospect.Refused = plan.Err.Error()
-		prospect.Unmet = isResolution && len(failure.Lacking()) > 0
+		if failure, isResolution := errors.AsType[*resolve.Error](plan.Err); isResolution {
+			for _, lacking := range failure.Lacking() {
+				prospect.Unmet = append(prospect.Unmet, lacking.Text)
+			}
+		}
 		return prospect, nil
 	}
 	facts, err := c.inspect.Foresee(ctx, plan)
