@@ -149,12 +149,21 @@ func (o *run) run(command *cobra.Command, args []string) error {
 		fmt.Fprintln(command.ErrOrStderr(), "there is nothing to move")
 		return left
 	}
-	if err := o.confirmed(command, fmt.Sprintf("Move %s?", cli.Counted(len(eligible), "operator"))); err != nil {
+	if err := o.confirmed(command, o.question(len(eligible))); err != nil {
 		return err
 	}
 	how := o.how(command)
 	how.Mode, how.Backup = classic.Mode(o.mode.String()), o.backup
 	return errors.Join(cluster.Move(command.Context(), eligible, how), left)
+}
+
+// question says what of the move is about more than the operators.
+func (o *run) question(operators int) string {
+	meanwhile := ""
+	if o.mode.String() == string(classic.Quiet) {
+		meanwhile = ", with classic OLM stopped meanwhile"
+	}
+	return fmt.Sprintf("Move %s%s?", cli.Counted(operators, "operator"), meanwhile)
 }
 
 // eligible are those that can be moved in the mode that was chosen.
@@ -207,6 +216,11 @@ func (o *ending) command(use, short, long string) *cobra.Command {
 	return command
 }
 
+// asks names what the question is about.
+func (o *ending) asks(extensions []string) string {
+	return fmt.Sprintf(o.question, strings.Join(extensions, ", "))
+}
+
 func (o *ending) run(command *cobra.Command, args []string) error {
 	for _, name := range args {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -217,7 +231,7 @@ func (o *ending) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.confirmed(command, fmt.Sprintf(o.question, cli.Counted(len(args), "operator"))); err != nil {
+	if err := o.confirmed(command, o.asks(args)); err != nil {
 		return err
 	}
 	return o.end(cluster, command.Context(), args, o.how(command))
