@@ -1,6 +1,9 @@
 package migration
 
 import (
+	"cmp"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 	"github.com/clusterextensions/operator-controller/internal/manifest"
@@ -73,13 +76,12 @@ func (r Result) Report() (Report, error) {
 
 func (c *Checked) report() (OperatorReport, error) {
 	op := c.Operator
+	pkg, installed := c.Installed()
 	report := OperatorReport{
-		Subscription: SubscriptionName{Namespace: op.Name.Namespace, Name: op.Name.Name}, Package: op.Package(), State: c.State,
+		Subscription: SubscriptionName{Namespace: op.Name.Namespace, Name: op.Name.Name}, State: c.State,
+		Package: pkg, Bundle: installed.Name, Version: installed.Version,
 		Adopted: referencesTo(c.Fates.Adopted), Deleted: referencesTo(c.Fates.Deleted), Stays: referencesTo(c.Fates.Stays),
 		Created: references(c.Created), Restarted: c.Restarted, Unmarked: references(c.Unmarked), Missing: c.Missing, Dropped: c.Translation.Dropped,
-	}
-	if identity, err := op.Identity(); err == nil {
-		report.Bundle, report.Version = identity.Name, identity.Version
 	}
 	for _, finding := range c.Findings {
 		report.Findings = append(report.Findings, FindingReport{
@@ -96,6 +98,22 @@ func (c *Checked) report() (OperatorReport, error) {
 	report.ExtensionName = c.Translation.Extension.Name
 	report.Extension, err = manifest.Written(c.Translation.Extension)
 	return report, err
+}
+
+// Installed is what classic OLM has installed, or the extension of an operator that has moved; empty for nothing.
+func (c *Checked) Installed() (pkg string, installed ocv1.BundleMetadata) {
+	op := c.Operator
+	pkg = op.Package()
+	if identity, err := op.Identity(); err == nil {
+		return pkg, ocv1.BundleMetadata{Name: identity.Name, Version: identity.Version}
+	}
+	if op.Extension == nil {
+		return pkg, ocv1.BundleMetadata{}
+	}
+	if op.Extension.Status.Install != nil {
+		installed = op.Extension.Status.Install.Bundle
+	}
+	return cmp.Or(pkg, op.Extension.Package()), installed
 }
 
 func references(keys []object.Key) []object.Reference {

@@ -204,10 +204,8 @@ func printResult(to io.Writer, result migration.Result, withObjects bool) error 
 }
 
 func cells(one *migration.Checked) []string {
-	version, extension := "-", "-"
-	if identity, err := one.Operator.Identity(); err == nil {
-		version = identity.Version
-	}
+	pkg, installed := one.Installed()
+	extension := "-"
 	switch {
 	case one.Translation.Extension != nil:
 		extension = one.Translation.Extension.Name
@@ -215,7 +213,7 @@ func cells(one *migration.Checked) []string {
 		extension = one.Operator.Extension.Name
 	}
 	// The API server lets none of these have anything in it that is not printable.
-	row := []string{one.Operator.Name.String(), cmp.Or(one.Operator.Package(), "-"), version, string(one.State), extension}
+	row := []string{one.Operator.Name.String(), cmp.Or(pkg, "-"), cmp.Or(installed.Version, "-"), string(one.State), extension}
 	for _, n := range []int{len(one.Fates.Adopted), len(one.Created), len(one.Fates.Deleted), len(one.Restarted)} {
 		text := "-"
 		if len(one.Rendered) > 0 {
