@@ -58,8 +58,10 @@ type Record struct {
 	Annotations  map[string]string `json:"annotations,omitempty"`
 	CSV          Ref               `json:"csv"`
 
-	// MakesAccount says that the ServiceAccount of the extension, with its rights, is made by the move.
-	MakesAccount bool `json:"makesAccount,omitempty"`
+	// MakesAccount says that the ServiceAccount of the extension, with its rights, is made by the move: those that the
+	// bundle of this image takes, and no other.
+	MakesAccount bool   `json:"makesAccount,omitempty"`
+	Image        string `json:"image,omitempty"`
 	// Done says that the move has ended: what there is left to do with it is to take it back.
 	Done bool `json:"done,omitempty"`
 
@@ -150,7 +152,7 @@ func (r Record) Finished() Record {
 func (r Ref) IsRights() bool { return r.Group == rbacv1.GroupName }
 
 // RecordOf is the record of an extension; nil if it has none. The error says that
-// somebody has damaged it.
+// somebody has damaged it, or has written one that no move writes.
 func RecordOf(ext *ocv1.ClusterExtension) (*Record, error) {
 	text := ext.Annotations[AnnotationRecord]
 	if text == "" {
@@ -159,6 +161,9 @@ func RecordOf(ext *ocv1.ClusterExtension) (*Record, error) {
 	record := &Record{}
 	if err := json.Unmarshal([]byte(text), record); err != nil || record.Subscription.Name == "" || record.CSV.Name == "" {
 		return nil, fmt.Errorf("annotation %s of ClusterExtension %q does not say which Subscription and ClusterServiceVersion it is about: put it back from the backup", AnnotationRecord, ext.Name)
+	}
+	if problem := record.problem(ext); problem != "" {
+		return nil, fmt.Errorf("annotation %s of ClusterExtension %q is about %s: no move has written it; see who has, and delete the extension or the annotation", AnnotationRecord, ext.Name, problem)
 	}
 	return record, nil
 }

@@ -49,6 +49,89 @@ func recorded(t *testing.T) Record {
 	return record
 }
 
+// extensionWith is the extension of the operator that was recorded, with such a record.
+func extensionWith(text string) *ocv1.ClusterExtension {
+	ext := &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: "garden", Annotations: map[string]string{
+		AnnotationRecord: text, ocv1.MigratedFromSubscriptionAnnotation: "ops/garden",
+	}}}
+	ext.Spec.Namespace = "ops"
+	ext.Spec.Source.Catalog = &ocv1.CatalogFilter{PackageName: "garden"}
+	return ext
+}
+
+// TestForgedRecords: who may edit an extension may write its record, and has nothing done by it to what is not of the
+// operator that the extension comes after.
+func TestForgedRecords(t *testing.T) {
+	t.Parallel()
+	for name, forge := range map[string]func(*Record){
+		"another Subscription":     func(r *Record) { r.Subscription.Name = "other" },
+		"a Subscription of others": func(r *Record) { r.Subscription.Namespace = "victim" },
+		"no Subscription":          func(r *Record) { r.Subscription.Group, r.Subscription.Kind = "apps", "Deployment" },
+		"a CSV of others":          func(r *Record) { r.CSV.Namespace = "victim" },
+		"no CSV":                   func(r *Record) { r.CSV.Kind = "OperatorGroup" },
+		"any label":                func(r *Record) { r.Label = "operators.coreos.com/other.ops" },
+		"no mode":                  func(r *Record) { r.Mode = "" },
+		"a Namespace is deleted": func(r *Record) {
+			r.Deleted = append(r.Deleted, Ref{Reference: object.Reference{Kind: "Namespace", Name: "victim"}, UID: "n"})
+		},
+		"a definition is deleted": func(r *Record) {
+			r.Deleted = append(r.Deleted, Ref{Reference: object.ReferenceTo(object.Key{GroupKind: object.DefinitionKind, Name: "gardens.test"})})
+		},
+		"a plan of others is deleted": func(r *Record) { r.Deleted[1].Namespace = "victim" },
+		"an Operator of others": func(r *Record) {
+			r.Deleted[1] = Ref{Reference: object.Reference{Group: object.ClassicGroup, Kind: "Operator", Name: "other.ops"}}
+		},
+		"a Subscription is deleted": func(r *Record) { r.Deleted[1].Kind = "Subscription" },
+		"an OperatorCondition of others": func(r *Record) {
+			r.Deleted[1] = Ref{Reference: object.Reference{Group: object.ClassicGroup, Kind: "OperatorCondition", Namespace: "ops", Name: "other.v1"}}
+		},
+	} {
+		record := recorded(t)
+		forge(&record)
+		text, err := record.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := RecordOf(extensionWith(text)); err == nil || !strings.Contains(err.Error(), "no move has written it") {
+			t.Errorf("%s: err = %v", name, err)
+		}
+	}
+}
+
+// TestDeletedAreTheOperators: names and UIDs are what somebody has written into a record. Only marks of the operator have
+// an object deleted, and those of another one keep it from being changed.
+func TestDeletedAreTheOperators(t *testing.T) {
+	t.Parallel()
+	record := recorded(t)
+	owned := func(csv, namespace string) map[string]string {
+		return map[string]string{object.LabelClassicManaged: "true", object.LabelClassicOwner: csv, object.LabelClassicOwnerNamespace: namespace, object.LabelClassicOwnerKind: "ClusterServiceVersion"}
+	}
+	for name, test := range map[string]struct {
+		object         Object
+		isIts, another bool
+	}{
+		"by its owner":             {thing(clusterRoleKind, "", "one", owned("garden.v1", "ops")), true, false},
+		"by the owner's name":      {thing(clusterRoleKind, "", "one", map[string]string{object.LabelClassicOwner: "garden.v1"}), true, false},
+		"a component":              {thing(clusterRoleKind, "", "one", map[string]string{record.Label: ""}), true, false},
+		"a copy":                   {thing(roleKind, "target", "one", map[string]string{object.LabelClassicOwner: "garden.v1", object.LabelClassicOwnerNamespace: "target", operatorsv1alpha1.CopiedLabelKey: "ops"}), true, false},
+		"of the condition":         {thing(roleKind, "ops", "garden.v1", nil), true, false},
+		"of its server":            {thing(bindingKind, "kube-system", "garden-service-auth-reader", map[string]string{object.LabelClassicManaged: "true"}), true, false},
+		"of nobody":                {thing(clusterRoleKind, "", "cluster-admin", nil), false, false},
+		"of the cluster":           {thing(bindingKind, "kube-system", "garden-service-auth-reader", nil), false, false},
+		"of another one":           {thing(clusterRoleKind, "", "one", owned("other.v1", "ops")), false, true},
+		"of another namespace":     {thing(clusterRoleKind, "", "one", owned("garden.v1", "victim")), false, true},
+		"a component of another":   {thing(clusterRoleKind, "", "one", map[string]string{componentOf("other"): ""}), false, true},
+		"in its namespace, anyone": {thing(roleKind, "ops", "one", nil), false, false},
+	} {
+		if got := record.Has(RefOf(test.object), &test.object.Meta); got != test.isIts {
+			t.Errorf("%s: is to be deleted: %t", name, got)
+		}
+		if got := record.IsOfAnother(&test.object.Meta); got != test.another {
+			t.Errorf("%s: is of another: %t", name, got)
+		}
+	}
+}
+
 // TestRecord: what manages the operator goes in steps of its own, and is not among what is deleted afterwards; copies are
 // as many as there are namespaces, and are found again by their label.
 func TestRecord(t *testing.T) {
@@ -72,7 +155,7 @@ func TestRecord(t *testing.T) {
 	if ref := `"csv":{"group":"operators.coreos.com","kind":"ClusterServiceVersion","namespace":"ops","name":"garden.v1","uid":"c"}`; !strings.Contains(text, ref) {
 		t.Errorf("%s does not have %s", text, ref)
 	}
-	read, err := RecordOf(&ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationRecord: text}}})
+	read, err := RecordOf(extensionWith(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +189,7 @@ func TestMoveThatHasNotEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]State{begun: Conflict, done: AlreadyMigrated, "": AlreadyMigrated, "damaged": Conflict} {
-		ext := &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: "garden", Annotations: map[string]string{AnnotationRecord: text}}}
+		ext := extensionWith(text)
 		exam := Examination{Operator: &Operator{Name: types.NamespacedName{Namespace: "ops", Name: "garden"}, Extension: ext}}
 		if got := exam.Verdict().State; got != want {
 			t.Errorf("%.20q: %s, want %s", text, got, want)

@@ -33,7 +33,7 @@ func isOther(ref classic.Ref) bool { return !isWebhooks(ref) && !isOperatorObjec
 func (m move) deleteLeftovers(ctx context.Context, selects func(classic.Ref) bool) error {
 	for _, ref := range m.record.Deleted {
 		if selects(ref) {
-			if err := m.delete(ctx, ref); err != nil {
+			if err := m.deleteIf(ctx, ref, m.record.Has); err != nil {
 				return err
 			}
 		}
@@ -62,12 +62,21 @@ func (c *Cluster) found(ctx context.Context, ref classic.Ref) (*metav1.PartialOb
 
 // delete deletes an object that was found before. Another one of its name is left alone.
 func (m move) delete(ctx context.Context, ref classic.Ref) error {
+	return m.deleteIf(ctx, ref, func(classic.Ref, *metav1.ObjectMeta) bool { return true })
+}
+
+// deleteIf does so if the object as it is now says that it is the operator's.
+func (m move) deleteIf(ctx context.Context, ref classic.Ref, isIts func(classic.Ref, *metav1.ObjectMeta) bool) error {
 	live, resource, err := m.found(ctx, ref)
 	if live == nil || err != nil {
 		return err
 	}
 	if live.UID != ref.UID {
 		m.say("%s stays: it is another one than the one that was found", ref.Key())
+		return nil
+	}
+	if !isIts(ref, &live.ObjectMeta) {
+		m.say("%s stays: its marks do not say that it is of %s", ref.Key(), m.record.CSV.Key())
 		return nil
 	}
 	m.say("deleting %s", ref.Key())
@@ -160,7 +169,7 @@ func (m move) label(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if live == nil || live.UID != ref.UID {
+		if live == nil || live.UID != ref.UID || m.record.IsOfAnother(&live.ObjectMeta) {
 			continue // the extension makes it, or says whose it is
 		}
 		_, isLabelled := live.Labels[m.record.Label]
@@ -176,13 +185,13 @@ func (m move) label(ctx context.Context) error {
 }
 
 // unlabel takes labels off an object that was found before, and with all marks the annotations that go with
-// them. Objects that are gone, or others by now, are none of it.
+// them. Objects that are gone, others by now or of another operator are none of it.
 func (m move) unlabel(ctx context.Context, ref classic.Ref, marks func(*metav1.ObjectMeta) []string) error {
 	live, resource, err := m.found(ctx, ref)
 	if err != nil {
 		return err
 	}
-	if live == nil || live.UID != ref.UID {
+	if live == nil || live.UID != ref.UID || m.record.IsOfAnother(&live.ObjectMeta) {
 		return nil
 	}
 	labels, annotations := map[string]any{}, map[string]any{}

@@ -17,6 +17,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/classic"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 )
 
@@ -131,6 +132,10 @@ func (m move) subscribe(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(m.ext.Annotations[classic.AnnotationSubscription]), &spec); err != nil || len(spec) == 0 {
 		return fmt.Errorf("annotation %s does not have the Subscription: apply it from the backup, with startingCSV %q", classic.AnnotationSubscription, m.bundle())
 	}
+	if pkg, _ := spec["name"].(string); pkg != m.ext.Package() {
+		return fmt.Errorf("annotation %s is about package %s, and the extension has %q: somebody has changed it; apply the Subscription from the backup, with startingCSV %q",
+			classic.AnnotationSubscription, excerpt.Quote(pkg), m.ext.Package(), m.bundle())
+	}
 	ref := m.record.Subscription
 	live, err := m.api.Resource(subscriptions).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
@@ -161,7 +166,7 @@ func (m move) subscribe(ctx context.Context) error {
 	made.SetName(ref.Name)
 	made.SetLabels(m.record.Labels)
 	made.SetAnnotations(m.record.Annotations)
-	m.say("creating %s, which begins with %s", ref.Key(), m.bundle())
+	m.say("creating %s, which begins with %s from CatalogSource %v in namespace %v", ref.Key(), m.bundle(), spec["source"], spec["sourceNamespace"])
 	_, err = m.api.Resource(subscriptions).Namespace(ref.Namespace).Create(ctx, made, metav1.CreateOptions{FieldManager: inspect.FieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating %s: %w", ref.Key(), err)

@@ -19,6 +19,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/manifest"
 	"github.com/clusterextensions/operator-controller/internal/overview"
@@ -82,6 +83,9 @@ func (c *Cluster) begin(ctx context.Context, checked *Checked, run Run) (name st
 		return "", err
 	}
 	record.MakesAccount = checked.NoAccount
+	if checked.Plan.Resolution != nil {
+		record.Image = checked.Plan.Resolution.Image
+	}
 	if ext.Annotations[classic.AnnotationRecord], err = record.Text(); err != nil {
 		return "", err
 	}
@@ -308,6 +312,9 @@ func (m move) ensureAccount(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("choosing the bundle once more: %w", err)
+	}
+	if plan.Resolution == nil || plan.Resolution.Image != m.record.Image {
+		return fmt.Errorf("the bundle that is chosen is not the one that was checked, of image %s: nobody has agreed to its rights; make the ServiceAccount yourself", excerpt.Quote(m.record.Image))
 	}
 	rights, err := plan.Rights()
 	if err != nil {
