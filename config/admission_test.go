@@ -14,6 +14,7 @@ var policies = map[string]map[string]string{
 	"admission": {
 		"operator-controller-approvals":              "[clusterextensions] [UPDATE]",
 		"operator-controller-named-bundles":          "[clusterextensions] [CREATE UPDATE]",
+		"operator-controller-moves":                  "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-use-of-serviceaccounts": "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-forbidden-namespaces":   "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-clustercatalogs":        "[clustercatalogs] [CREATE UPDATE]",
@@ -21,6 +22,7 @@ var policies = map[string]map[string]string{
 	"overlays/any-change": {
 		"operator-controller-approvals":              "[clusterextensions] [UPDATE]",
 		"operator-controller-named-bundles":          "[clusterextensions] [CREATE UPDATE]",
+		"operator-controller-moves":                  "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-use-of-serviceaccounts": "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-forbidden-namespaces":   "[clusterextensions] [CREATE UPDATE]",
 		"operator-controller-clustercatalogs":        "[clustercatalogs] [CREATE UPDATE]",

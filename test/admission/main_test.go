@@ -89,6 +89,8 @@ func prepareCluster(ctx context.Context) error {
 		bindGroup(ctx, publishers, publishers),
 		bindGroup(ctx, creators, creators),
 		bindGroup(ctx, bypassers, bypassers),
+		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: movers}, Rules: every("migrate")}),
+		bindGroup(ctx, movers, movers),
 	} {
 		if err != nil {
 			return err
@@ -98,6 +100,7 @@ func prepareCluster(ctx context.Context) error {
 		waitAllowed(ctx, "anybody", "create", []string{authors}, extensions),
 		waitAllowed(ctx, "anybody", "approve", []string{approvers}, extensions),
 		waitAllowed(ctx, "anybody", "bypass-catalogs", []string{bypassers}, extensions),
+		waitAllowed(ctx, "anybody", "migrate", []string{movers}, extensions),
 		waitAllowed(ctx, "anybody", "create", []string{publishers}, catalogs),
 		waitAllowed(ctx, "anybody", "create", []string{creators}, extensions),
 		waitAllowed(ctx, controllerUser, "patch", nil, extensions),

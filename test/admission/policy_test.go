@@ -25,6 +25,7 @@ const (
 	catalogsPolicy     = "operator-controller-clustercatalogs"
 	approvalsPolicy    = "operator-controller-approvals"
 	bundlesPolicy      = "operator-controller-named-bundles"
+	movesPolicy        = "operator-controller-moves"
 	createByNamePolicy = "operator-controller-create-by-name"
 
 	newNames     = "../../config/admission"
@@ -55,6 +56,9 @@ func probes(t *testing.T, dir string) []probe {
 		{approvalsPolicy, func(ctx context.Context) error {
 			target := &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: asking.Name}}
 			return approving.Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(approve)), client.DryRunAll)
+		}},
+		{movesPolicy, func(ctx context.Context) error {
+			return approving.Create(ctx, moved("moving-probe"), client.DryRunAll)
 		}},
 		{bundlesPolicy, func(ctx context.Context) error {
 			return approving.Create(ctx, naming("naming-probe"), client.DryRunAll)
@@ -257,6 +261,7 @@ func testChange(t *testing.T) {
 	t.Run("what the controller writes", testController)
 	t.Run("approvals", testApprovals)
 	t.Run("named bundles", testNamedBundles)
+	t.Run("moves", testMoves)
 }
 
 // testController makes the writes of the controller with its own role.
