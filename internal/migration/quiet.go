@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -129,12 +131,39 @@ func (c *Cluster) programs(ctx context.Context) ([]unstructured.Unstructured, er
 			return nil, fmt.Errorf("looking for the programs of classic OLM: %w", err)
 		}
 		for _, one := range page.Items {
-			if one.GetLabels()["app"] == name {
+			if one.GetLabels()["app"] != name {
+				continue
+			}
+			isOne, err := c.actsOnOperators(ctx, &one)
+			if err != nil {
+				return nil, err
+			}
+			if isOne {
 				found = append(found, one)
 			}
 		}
 	}
 	return found, nil
+}
+
+// actsOnOperators says that the pods of a Deployment may write the ClusterServiceVersions of all namespaces. Anybody can give a
+// Deployment of their own the name and the label, and could hold up all moves by it: one that does not stop, or that
+// says that it is stopped and cannot be started.
+func (c *Cluster) actsOnOperators(ctx context.Context, deployment *unstructured.Unstructured) (bool, error) {
+	namespace := deployment.GetNamespace()
+	account, _, _ := unstructured.NestedString(deployment.Object, "spec", "template", "spec", "serviceAccountName")
+	review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"user":               "system:serviceaccount:" + namespace + ":" + cmp.Or(account, "default"),
+		"groups":             []any{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+		"resourceAttributes": map[string]any{"group": csvs.Group, "resource": csvs.Resource, "verb": "update"},
+	}}}
+	review.SetGroupVersionKind(authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"))
+	answer, err := c.api.Resource(authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews")).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("asking whether %s is of classic OLM: %w", refOf(deployment).Key(), err)
+	}
+	isAllowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return isAllowed, nil
 }
 
 func refOf(live *unstructured.Unstructured) classic.Ref {

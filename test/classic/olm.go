@@ -15,6 +15,7 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -179,6 +180,17 @@ func (o *OLM) createNamespace(ctx context.Context, name string) error {
 // deploy makes the Deployments. Their pods are simulated, if there are nodes: what runs is
 // here.
 func (o *OLM) deploy(ctx context.Context) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "olm-operator-serviceaccount"}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "olm-operator-binding-" + Namespace},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+	}
+	for _, object := range []client.Object{account, binding} {
+		if err := client.IgnoreAlreadyExists(o.Admin.Create(ctx, object)); err != nil {
+			return fmt.Errorf("creating %q: %w", object.GetName(), err)
+		}
+	}
 	for name := range o.programs {
 		labels := map[string]string{"app": name}
 		none := int32(0)
@@ -189,7 +201,7 @@ func (o *OLM) deploy(ctx context.Context) error {
 				Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{
 					ObjectMeta: metav1.ObjectMeta{Labels: labels},
-					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: "registry.test/olm"}}},
+					Spec:       corev1.PodSpec{ServiceAccountName: account.Name, Containers: []corev1.Container{{Name: name, Image: "registry.test/olm"}}},
 				},
 			},
 		}
