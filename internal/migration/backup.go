@@ -2,8 +2,10 @@ package migration
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,29 +13,34 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 )
 
-// Files of a backup are for whoever runs the move alone: there are Secrets among them.
-const (
-	folderMode = 0o700
-	fileMode   = 0o600
-)
+// folderMode is for whoever runs the move alone: there are Secrets in a backup.
+const folderMode = 0o700
 
 // backUp writes every object that a move is going to touch to a file of its own, below a folder for the operator.
 func (c *Cluster) backUp(ctx context.Context, checked *Checked, run Run) error {
 	op := checked.Operator
-	folder := filepath.Join(run.Backup, op.Name.Namespace+"_"+op.Name.Name)
-	if err := os.MkdirAll(folder, folderMode); err != nil {
+	folder := filepath.Join(run.Backup, object.Shortened(op.Name.Namespace+"_"+op.Name.Name, maxFileName))
+	if err := makeFolder(run.Backup, folder); err != nil {
 		return fmt.Errorf("backing up: %w", err)
+	}
+	// Classic OLM makes the copies, one for each namespace, of what is backed up once.
+	isCopy := map[types.UID]bool{}
+	for _, one := range op.Copies {
+		isCopy[one.Meta.UID] = true
 	}
 	var refs []classic.Ref
 	for _, objects := range [][]classic.Object{checked.Fates.Adopted, checked.Fates.Deleted, checked.Fates.Stays} {
 		for _, one := range objects {
-			refs = append(refs, classic.RefOf(one))
+			if !isCopy[one.Meta.UID] {
+				refs = append(refs, classic.RefOf(one))
+			}
 		}
 	}
 	for _, group := range op.Groups {
@@ -70,16 +77,59 @@ func (c *Cluster) save(ctx context.Context, ref classic.Ref, folder string) erro
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, fileName(ref)), text, fileMode)
+	return writeFile(folder, fileName(ref), text)
 }
 
-// fileName has no character of the names of roles that a file system may not have, nor one that leads elsewhere.
+// makeFolder makes one that is for whoever runs the move alone, or sees to it that one of an earlier run is.
+func makeFolder(parent, folder string) error {
+	if err := os.MkdirAll(parent, folderMode); err != nil {
+		return err
+	}
+	err := os.Mkdir(folder, folderMode)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	switch is, err := os.Lstat(folder); {
+	case err != nil:
+		return err
+	case !is.IsDir():
+		return fmt.Errorf("%s is no folder: choose another one", folder)
+	}
+	return os.Chmod(folder, folderMode)
+}
+
+// writeFile puts a new file in the place of one that is there, which may be a link to another place, or open to
+// others. It is there as a whole or not at all.
+func writeFile(folder, name string, text []byte) error {
+	made, err := os.CreateTemp(folder, ".backup-*") // for its owner alone
+	if err != nil {
+		return err
+	}
+	_, err = made.Write(text)
+	if err = errors.Join(err, made.Close()); err == nil {
+		err = os.Rename(made.Name(), filepath.Join(folder, name))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(made.Name()))
+	}
+	return nil
+}
+
+// maxFileName is what file systems take, in bytes, less what is added.
+const maxFileName = 200
+
+// fileName has no character of the names of roles that a file system may not have, nor one that leads elsewhere. Where that
+// makes a difference, a digest tells the names apart.
 func fileName(ref classic.Ref) string {
 	name := strings.Join([]string{ref.Kind, ref.Group, ref.Namespace, ref.Name}, "_")
-	return strings.Map(func(r rune) rune {
+	written := strings.Map(func(r rune) rune {
 		if r == ':' || r == '/' || r == '\\' {
 			return '-'
 		}
 		return r
-	}, name) + ".yaml"
+	}, name)
+	if written != name {
+		written = fmt.Sprintf("%s_%x", written, sha256.Sum224([]byte(name)))
+	}
+	return object.Shortened(written, maxFileName) + ".yaml"
 }
