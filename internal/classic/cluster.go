@@ -134,7 +134,7 @@ func (c *Cluster) operator(name types.NamespacedName, subscription *operatorsv1a
 			op.Copies = append(op.Copies, one)
 		}
 	}
-	op.Content = op.collect(objects)
+	op.Content = op.collect(c, objects)
 	op.Deployments = all(c.Deployments, func(deployment *appsv1.Deployment) bool {
 		return slices.ContainsFunc(op.Content, func(one Object) bool { return one.Meta.UID == deployment.UID })
 	})
@@ -200,13 +200,13 @@ func (o *Operator) isPlanOf(plan *operatorsv1alpha1.InstallPlan) bool {
 
 // collect finds the objects of an operator by all that ties them to it: its object of the kind
 // Operator, labels, owner references and the steps of its plans. None of these alone knows of all.
-func (o *Operator) collect(objects map[object.Key]Object) []Object {
+func (o *Operator) collect(c *Cluster, objects map[object.Key]Object) []Object {
 	if o.CSV == nil {
 		return nil
 	}
 	found := map[object.Key]Object{}
 	add := func(key object.Key) {
-		if one, exists := objects[key]; exists {
+		if one, exists := objects[key]; exists && o.canHave(c, one) {
 			found[key] = one
 		}
 	}
@@ -232,6 +232,27 @@ func (o *Operator) collect(objects map[object.Key]Object) []Object {
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b Object) int { return a.Key.Compare(b.Key) })
+}
+
+// canHave says that an object is where classic OLM makes something for the operator: in no namespace, in that of the
+// operator, a copy of a role in one that it watches, or the right to be called by the API server. Anybody can mark
+// objects of theirs in other namespaces: many of them would hold up the move, and all would come into its backup.
+func (o *Operator) canHave(c *Cluster, one Object) bool {
+	switch namespace := one.Key.Namespace; {
+	case namespace == "" || namespace == o.CSV.Namespace:
+		return true
+	case one.Key.GroupKind == schema.GroupKind{Group: rbacv1.GroupName, Kind: kindRoleBinding} && namespace == metav1.NamespaceSystem && o.isOfServing(one):
+		return !c.isForOthers(one, o.CSV.Namespace)
+	}
+	isRole := one.Key.Group == rbacv1.GroupName && (one.Key.Kind == kindRole || one.Key.Kind == kindRoleBinding)
+	return isRole && one.Meta.Labels[operatorsv1alpha1.CopiedLabelKey] == o.CSV.Namespace && slices.Contains(o.Watched(), one.Key.Namespace)
+}
+
+// isForOthers says that a binding is for somebody who is not of a namespace: its name is that of a deployment, which
+// operators of several namespaces can have.
+func (c *Cluster) isForOthers(one Object, namespace string) bool {
+	binding := first(c.RoleBindings, func(binding *rbacv1.RoleBinding) bool { return binding.UID == one.Meta.UID })
+	return binding != nil && slices.ContainsFunc(binding.Subjects, func(subject rbacv1.Subject) bool { return subject.Namespace != namespace })
 }
 
 // Claim adds an object of its bundle to an operator of [Cluster.Operators], which has been called

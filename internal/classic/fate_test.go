@@ -1,6 +1,7 @@
 package classic
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
@@ -29,6 +31,7 @@ func TestFates(t *testing.T) {
 	c := newCluster()
 	c.csv().Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: testPackage}}
 	c.install("other", "other", "other.v1")
+	c.watch("target")
 	made := role(t, testNamespace)
 	c.Roles = []rbacv1.Role{made, role(t, "target", operatorsv1alpha1.CopiedLabelKey, testNamespace, object.LabelClassicOwnerNamespace, "target")}
 	component := map[string]string{object.LabelClassicManaged: "true", componentOf(testPackage): ""}
@@ -101,6 +104,44 @@ func TestFates(t *testing.T) {
 		if one.Meta.UID == "" && one.Key.Kind != "InstallPlan" {
 			t.Errorf("%s has no UID by which it could be deleted", one.Key)
 		}
+	}
+}
+
+// Anybody can put the marks of an operator on objects of theirs: none of them is the operator's, be they as many as they
+// like. Neither is what another operator has whose deployment has the same name.
+func TestMarksOfTenants(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	c.csv().Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, DeploymentName: testPackage}}
+	c.watch("target")
+	component := map[string]string{object.LabelClassicManaged: "true", componentOf(testPackage): ""}
+	owned := thing("Secret", "tenant", "owned", nil)
+	owned.Meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: testCSV, UID: c.csv().UID}}
+	c.Objects = []Object{
+		thing("ConfigMap", "tenant", "marked", component), owned,
+		thing("ConfigMap", "target", "marked", component),
+		thing("ConfigMap", testNamespace, "its-own", component),
+	}
+	c.Roles = []rbacv1.Role{role(t, "tenant", operatorsv1alpha1.CopiedLabelKey, testNamespace), role(t, "target", operatorsv1alpha1.CopiedLabelKey, testNamespace)}
+	reader := func(name, namespace string) rbacv1.RoleBinding {
+		return rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, UID: types.UID(name), Labels: map[string]string{object.LabelClassicManaged: "true"}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "manager"}},
+		}
+	}
+	c.RoleBindings = []rbacv1.RoleBinding{reader("sample-service-auth-reader", "elsewhere")}
+	c.Components[0].Status.Components = &operatorsv1.Components{Refs: []operatorsv1.RichReference{
+		{ObjectReference: &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "tenant", Name: "marked"}},
+	}}
+	want := []string{`ConfigMap "its-own" in namespace "team"`, `Role "` + c.Roles[1].Name + `" in namespace "target"`}
+	got := texts(operatorNamed(t, c, testPackage).Content)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	c.RoleBindings[0] = reader("sample-service-auth-reader", testNamespace)
+	if got := texts(operatorNamed(t, c, testPackage).Fates(nil).Deleted); !slices.Contains(got, `RoleBinding "sample-service-auth-reader" in namespace "kube-system"`) {
+		t.Errorf("deleted are %q, without what is its own", got)
 	}
 }
 
