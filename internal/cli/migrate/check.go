@@ -17,6 +17,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/migration"
 )
@@ -156,9 +157,7 @@ func (o *check) run(command *cobra.Command, args []string) error {
 		}
 		return verdict(result)
 	}
-	for _, text := range result.Unknown {
-		fmt.Fprintln(command.ErrOrStderr(), "not known: "+cli.Printable(text))
-	}
+	tellUnknown(command, result)
 	if len(result.Operators) == 0 {
 		fmt.Fprintln(command.ErrOrStderr(), "there are no Subscriptions")
 		return nil
@@ -167,6 +166,13 @@ func (o *check) run(command *cobra.Command, args []string) error {
 		return err
 	}
 	return verdict(result)
+}
+
+// tellUnknown says what could not be read, and what is decided without.
+func tellUnknown(command *cobra.Command, result migration.Result) {
+	for _, text := range result.Unknown {
+		fmt.Fprintln(command.ErrOrStderr(), "not known: "+cli.Printable(text))
+	}
 }
 
 // verdict is nil if all can be moved that were not.
@@ -203,6 +209,9 @@ func printResult(to io.Writer, result migration.Result, withObjects bool) error 
 	return nil
 }
 
+// maxPackage is more than the name of a package has, in bytes.
+const maxPackage = 64
+
 func cells(one *migration.Checked) []string {
 	pkg, installed := one.Installed()
 	extension := "-"
@@ -212,8 +221,8 @@ func cells(one *migration.Checked) []string {
 	case one.Operator.Extension != nil:
 		extension = one.Operator.Extension.Name
 	}
-	// The API server lets none of these have anything in it that is not printable.
-	row := []string{one.Operator.Name.String(), cmp.Or(pkg, "-"), cmp.Or(installed.Version, "-"), string(one.State), extension}
+	// The name of the package is whatever somebody has written into the Subscription: the API server does not look at it.
+	row := []string{one.Operator.Name.String(), cmp.Or(excerpt.Line(pkg, maxPackage), "-"), cmp.Or(installed.Version, "-"), string(one.State), extension}
 	for _, n := range []int{len(one.Fates.Adopted), len(one.Created), len(one.Fates.Deleted), len(one.Restarted)} {
 		text := "-"
 		if len(one.Rendered) > 0 {

@@ -130,6 +130,7 @@ func (o *run) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	tellUnknown(command, result)
 	if len(result.Operators) == 0 {
 		fmt.Fprintln(command.ErrOrStderr(), "there are no Subscriptions")
 		return nil
