@@ -73,12 +73,31 @@ func (c *Cluster) CatalogMoves() []CatalogMove {
 			name = source.Name + "-" + source.Namespace
 		}
 		move := planned.move(source, name)
+		if move.Fate == CatalogCreated && move.Catalog.Spec.Priority > localPriority && !c.isForAll(source) {
+			move.Catalog.Spec.Priority = localPriority
+			move.Notes = append(move.Notes, fmt.Sprintf("its priority is %d, and not %d: no Subscription of another namespace is said to know it, and who could offer packages to one namespace is not to decide for all; change it if you trust it",
+				localPriority, source.Spec.Priority))
+		}
 		move.IsUsed = slices.ContainsFunc(c.Subscriptions, func(one operatorsv1alpha1.Subscription) bool {
 			return refersTo(&one, source)
 		})
 		moves = append(moves, move)
 	}
 	return moves
+}
+
+// localPriority is below that of catalogs of which nobody says anything.
+const localPriority = -1
+
+// isForAll says that classic OLM offers the packages of a source to other namespaces, too: it notes in Subscriptions which
+// sources it knows for them.
+func (c *Cluster) isForAll(source *operatorsv1alpha1.CatalogSource) bool {
+	return slices.ContainsFunc(c.Subscriptions, func(one operatorsv1alpha1.Subscription) bool {
+		return one.Namespace != source.Namespace && slices.ContainsFunc(one.Status.CatalogHealth, func(health operatorsv1alpha1.SubscriptionCatalogHealth) bool {
+			ref := health.CatalogSourceRef
+			return ref != nil && ref.Namespace == source.Namespace && ref.Name == source.Name
+		})
+	})
 }
 
 // catalogPlan is which catalogs there are and will be.

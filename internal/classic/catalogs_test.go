@@ -2,12 +2,14 @@ package classic
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -111,26 +113,79 @@ func TestCatalogMade(t *testing.T) {
 	}
 }
 
-// An extension takes its catalog from what serves in the place of its CatalogSource.
+// An extension takes its catalog from what serves in the place of its CatalogSource, which is what has its image: anybody who may
+// edit a ClusterCatalog can have it say so.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	op := operatorNamed(t, newCluster(), testPackage)
-	in := func(catalog, from string, priority int32, channels ...string) Offer {
-		return Offer{Catalog: catalog, From: from, Priority: priority, Channels: channels, DefaultChannel: "stable"}
+	const image = "registry.test/community:v1"
+	in := func(catalog, image string, priority int32, channels ...string) Offer {
+		return Offer{Catalog: catalog, Image: image, Priority: priority, Channels: channels, DefaultChannel: "stable"}
 	}
 	for name, test := range map[string]struct {
 		offers []Offer
 		want   string
 	}{
 		"none":                      {},
-		"in its place":              {[]Offer{in("a", "", 10, "stable"), in("b", "olm/community", -1, "stable")}, "b"},
+		"in its place":              {[]Offer{in("a", "", 10, "stable"), in("b", image, -1, "stable")}, "b"},
 		"the higher priority":       {[]Offer{in("a", "", 0, "stable"), in("b", "", 1, "stable")}, "b"},
-		"one that has its channel":  {[]Offer{in("a", "olm/community", 0, "old"), in("b", "", 0, "stable")}, "b"},
-		"none with the bundle":      {[]Offer{in("a", "olm/community", 0)}, ""},
+		"one that has its channel":  {[]Offer{in("a", image, 0, "old"), in("b", "", 0, "stable")}, "b"},
+		"none with the bundle":      {[]Offer{in("a", image, 0)}, ""},
+		"another image":             {[]Offer{in("a", "registry.test/other:v1", 10, "stable"), in("b", image, -1, "stable")}, "b"},
 		"the first of equal offers": {[]Offer{in("b", "", 0, "stable"), in("a", "", 0, "stable")}, "a"},
 	} {
 		if got, isOffered := op.Choose(test.offers); got.Catalog != test.want || isOffered != (test.want != "") {
 			t.Errorf("%s: got %q", name, got.Catalog)
+		}
+	}
+}
+
+// Where nothing tells which catalog was meant, a person has to see which one is taken.
+func TestSeveralCatalogs(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	offer := func(catalog, image string) Offer {
+		return Offer{Catalog: catalog, Image: image, Channels: []string{"stable"}}
+	}
+	count := func(offers ...Offer) int {
+		exam := Examination{Cluster: c, Operator: operatorNamed(t, c, testPackage), Offers: offers}
+		found := 0
+		for _, one := range checkOffers(&exam) {
+			if one.Check != "M3" || one.Severity != Attention || !strings.Contains(one.Text, `"a" is taken, and b would do`) {
+				t.Errorf("finding %s", one)
+			}
+			found++
+		}
+		return found
+	}
+	if n := count(offer("a", "registry.test/other:v1"), offer("b", "")); n != 1 {
+		t.Errorf("%d findings, where two would do", n)
+	}
+	if n := count(offer("a", "registry.test/other:v1"), offer("b", "registry.test/community:v1")) + count(offer("a", "")); n != 0 {
+		t.Errorf("%d findings, where it is clear", n)
+	}
+}
+
+// What could offer packages to one namespace does not come before what is for all, nor beside it.
+func TestPriorityOfATenantsCatalog(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		known     string // by a Subscription of this namespace
+		set, want int
+	}{
+		"for one namespace":          {"tenant", 1 << 20, -1},
+		"by default":                 {"tenant", 0, -1},
+		"below that":                 {"tenant", -5, -5},
+		"known to another namespace": {"team", 1 << 20, 1 << 20},
+	} {
+		c := newCluster()
+		c.Sources = []operatorsv1alpha1.CatalogSource{source("tenant", "cs", "registry.test/catalog:v1", func(one *operatorsv1alpha1.CatalogSource) { one.Spec.Priority = test.set })}
+		c.subscription().Namespace = test.known
+		c.subscription().Status.CatalogHealth = []operatorsv1alpha1.SubscriptionCatalogHealth{{CatalogSourceRef: &corev1.ObjectReference{Namespace: "tenant", Name: "cs"}}}
+		move := c.CatalogMoves()[0]
+		isNoted := slices.ContainsFunc(move.Notes, func(note string) bool { return strings.HasPrefix(note, "its priority is -1") })
+		if got := move.Catalog.Spec.Priority; int(got) != test.want || isNoted != (test.set != test.want) {
+			t.Errorf("%s: %d, with %q", name, got, move.Notes)
 		}
 	}
 }

@@ -61,8 +61,8 @@ const maxFinding = 1000
 type Offer struct {
 	Catalog  string
 	Priority int32
-	// From is the CatalogSource that it serves in the place of, if it says so.
-	From string
+	// Image is what it serves, as it is written there.
+	Image string
 
 	DefaultChannel string
 	// Channels are those that have the installed bundle, sorted; none if the catalog has it not.

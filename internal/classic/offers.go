@@ -11,7 +11,7 @@ import (
 
 // Choose is the offer that the extension takes: of those that have the installed bundle in its
 // channel the one that serves in the place of the CatalogSource, or else what the controller
-// would take.
+// would take. That a ClusterCatalog says in whose place it is proves nothing, as long as it has not its image.
 func (o *Operator) Choose(offers []Offer) (Offer, bool) {
 	var fitting []Offer
 	for _, one := range offers {
@@ -34,10 +34,22 @@ func (o *Operator) channelIn(offer Offer) string {
 
 // distance is 0 for what serves in the place of the CatalogSource of the Subscription.
 func (o *Operator) distance(offer Offer) int {
-	if spec := o.Subscription.Spec; offer.From != "" && offer.From == spec.CatalogSourceNamespace+"/"+spec.CatalogSource {
+	if o.Source != nil && offer.Image != "" && offer.Image == imageOf(o.Source) {
 		return 0
 	}
 	return 1
+}
+
+// alternatives are the catalogs of other offers that fit, sorted.
+func (o *Operator) alternatives(chosen Offer, offers []Offer) []string {
+	var found []string
+	for _, one := range offers {
+		if one.Catalog != chosen.Catalog && slices.Contains(one.Channels, o.channelIn(one)) {
+			found = append(found, one.Catalog)
+		}
+	}
+	slices.Sort(found)
+	return found
 }
 
 // checkOffers is M3: a catalog has the installed bundle, or it could not stay.
@@ -53,6 +65,10 @@ func checkOffers(e *Examination) []Finding {
 	if chosen, isOffered := op.Choose(e.Offers); isOffered {
 		if why := unmovable(op.Source); why != "" {
 			found = append(found, finding("M3", Note, op.subscriptionKey(), "its CatalogSource %s, and ClusterCatalog %q has the package", why, chosen.Catalog))
+		}
+		if others := op.alternatives(chosen, e.Offers); op.distance(chosen) > 0 && len(others) > 0 {
+			found = append(found, finding("M3", Attention, op.subscriptionKey(), "none of the ClusterCatalogs that have the package has the image of its CatalogSource: %q is taken, and %s would do as well; serve that image, or see that they are to be trusted",
+				chosen.Catalog, excerpt.Of(others, maxNames)))
 		}
 		return found
 	}

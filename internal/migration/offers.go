@@ -48,7 +48,10 @@ func (o *offers) of(ctx context.Context, op *classic.Operator) (offered, error) 
 		}
 		offer := classic.Offer{
 			Catalog: one.catalog.Name, Priority: one.catalog.Spec.Priority,
-			From: one.catalog.Annotations[ocv1.MigratedFromCatalogSourceAnnotation], DefaultChannel: one.defaultChannel,
+			DefaultChannel: one.defaultChannel,
+		}
+		if image := one.catalog.Spec.Source.Image; image != nil {
+			offer.Image = image.Ref
 		}
 		if op.CSV != nil {
 			offer.Channels = channelsWith(one.pkg, op.CSV.Name)

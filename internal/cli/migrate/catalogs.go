@@ -125,18 +125,21 @@ func (o *catalogs) write(command *cobra.Command, cluster *migration.Cluster, mov
 	if o.dryRun {
 		done = "written (dry run)"
 	}
+	// One that the API server refuses, for an image that cannot be one, keeps no other from being written.
+	var errs []error
 	for i := range moves {
 		if !isWritten(&moves[i]) {
 			continue
 		}
 		if err := cluster.ApplyCatalog(command.Context(), moves[i], o.dryRun); err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("%s: %w", moves[i].Key(), err))
+			continue
 		}
 		if _, err := fmt.Fprintf(command.OutOrStdout(), "clustercatalog/%s %s\n", moves[i].Catalog.Name, done); err != nil {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // isWritten says that there is something to write.
