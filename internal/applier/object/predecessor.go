@@ -3,7 +3,6 @@ package object
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -148,8 +147,9 @@ func only(value any, fields map[string]any) any {
 		return kept
 	case []any:
 		var kept []any
+		of := itemFieldsIn(fields)
 		for _, item := range value {
-			if item = onlyItem(item, fields); item != nil {
+			if item = of.only(item); item != nil {
 				kept = append(kept, item)
 			}
 		}
@@ -161,48 +161,90 @@ func only(value any, fields map[string]any) any {
 	return nil
 }
 
-// onlyItem does the same with one item of a list, which is told by its key or by its value.
-func onlyItem(item any, fields map[string]any) any {
-	for name, inner := range fields {
-		inner, _ := inner.(map[string]any)
+// itemFields are the items of a list that a set of fields has, by their values or by their keys.
+type itemFields struct {
+	values map[string]struct{}
+	// names are the fields of a key, sorted, which all items of a list have in common.
+	names []string
+	byKey map[string]map[string]any
+}
+
+// itemFieldsIn reads each once: whoever may write an object makes its lists, and what is said to be set in it, as long as
+// they like.
+func itemFieldsIn(fields map[string]any) itemFields {
+	found := itemFields{values: map[string]struct{}{}, byKey: map[string]map[string]any{}}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if text, ok := strings.CutPrefix(name, "v:"); ok {
 			var value any
-			if json.Unmarshal([]byte(text), &value) == nil && reflect.DeepEqual(value, item) {
-				return item
+			if json.Unmarshal([]byte(text), &value) == nil {
+				found.values[textOf(value)] = struct{}{}
 			}
 			continue
 		}
 		text, ok := strings.CutPrefix(name, "k:")
 		var key map[string]any
-		if !ok || json.Unmarshal([]byte(text), &key) != nil || !hasKey(item, key) {
+		if !ok || json.Unmarshal([]byte(text), &key) != nil {
 			continue
 		}
-		kept, _ := only(item, inner).(map[string]any)
-		kept = maps.Clone(kept)
-		if kept == nil {
-			kept = map[string]any{}
+		if found.names == nil {
+			found.names = slices.Sorted(maps.Keys(key))
 		}
-		of, _ := item.(map[string]any)
-		for field := range key {
-			kept[field] = of[field]
+		if written, ok := keyOf(key, found.names); ok && len(key) == len(found.names) {
+			found.byKey[written], _ = fields[name].(map[string]any)
 		}
-		return kept
 	}
-	return nil
+	return found
 }
 
-// hasKey compares numbers as they are written, whatever type they were read into.
-func hasKey(item any, key map[string]any) bool {
-	fields, ok := item.(map[string]any)
-	if !ok {
-		return false
-	}
-	for name, value := range key {
-		wanted, err := json.Marshal(value)
-		found, other := json.Marshal(fields[name])
-		if err != nil || other != nil || string(wanted) != string(found) {
-			return false
+// only does the same with one item of a list.
+func (f itemFields) only(item any) any {
+	if len(f.values) > 0 {
+		if _, isSet := f.values[textOf(item)]; isSet {
+			return item
 		}
 	}
-	return true
+	of, _ := item.(map[string]any)
+	key, ok := keyOf(of, f.names)
+	if !ok {
+		return nil
+	}
+	inner, isSet := f.byKey[key]
+	if !isSet {
+		return nil
+	}
+	kept, _ := only(item, inner).(map[string]any)
+	kept = maps.Clone(kept)
+	if kept == nil {
+		kept = map[string]any{}
+	}
+	for _, field := range f.names {
+		kept[field] = of[field]
+	}
+	return kept
+}
+
+// keyOf is what an item has in such fields, as it is written: numbers are compared like that, whatever type they were read
+// into. One that lacks a field has no key.
+func keyOf(item map[string]any, names []string) (string, bool) {
+	if len(names) == 0 {
+		return "", false
+	}
+	values := make([]any, len(names))
+	for i, name := range names {
+		value, has := item[name]
+		if !has {
+			return "", false
+		}
+		values[i] = value
+	}
+	return textOf(values), true
+}
+
+// textOf is a value as JSON, which all that comes from the API server has.
+func textOf(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }

@@ -1,6 +1,8 @@
 package object
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -164,5 +166,37 @@ func TestPredecessorAppliedLeaves(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPredecessorAppliedTakesLinearly: whoever may write an object makes lists of it as long as they like, in the name of
+// classic OLM if they want, and the controller looks at them.
+func TestPredecessorAppliedTakesLinearly(t *testing.T) { //nolint:paralleltest // it measures memory
+	measure := func(count int) float64 {
+		finalizers, references := make([]any, count), make([]any, count)
+		set := map[string]any{}
+		for i := range count {
+			finalizers[i] = fmt.Sprintf("f/%d", i)
+			references[i] = map[string]any{"uid": fmt.Sprintf("u%d", i)}
+			set[fmt.Sprintf("v:%q", finalizers[i])], set[fmt.Sprintf(`k:{"uid":"u%d"}`, i)] = map[string]any{}, map[string]any{}
+		}
+		fields, err := json.Marshal(map[string]any{"f:metadata": map[string]any{"f:finalizers": set, "f:ownerReferences": set}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		live := fromYAML(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ops}}`)
+		metadata, _ := live.Object["metadata"].(map[string]any)
+		metadata["finalizers"], metadata["ownerReferences"] = finalizers, references
+		written := &metav1.FieldsV1{}
+		written.SetRawBytes(fields)
+		live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "olm", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: written}})
+		return testing.AllocsPerRun(1, func() {
+			if got := (Predecessor{}).Applied(live); len(got.GetFinalizers()) != count || len(got.Object["metadata"].(map[string]any)["ownerReferences"].([]any)) != count {
+				t.Errorf("of %d there are %d finalizers", count, len(got.GetFinalizers()))
+			}
+		})
+	}
+	if few, more := measure(100), measure(800); more > 16*few {
+		t.Errorf("8 times the items take %.0f allocations rather than %.0f", more, few)
 	}
 }
