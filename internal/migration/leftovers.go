@@ -112,32 +112,39 @@ func (m move) deleteCopies(ctx context.Context) error {
 
 // deletePlans deletes the InstallPlans of the operator that were for others as well, once those are gone, too.
 func (m move) deletePlans(ctx context.Context) error {
-	namespace := m.record.CSV.Namespace
-	plans := operatorsv1alpha1.SchemeGroupVersion.WithResource("installplans")
-	page, err := m.api.Resource(plans).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: planPageSize, LabelSelector: m.record.Label})
-	if err != nil {
-		return fmt.Errorf("listing InstallPlans: %w", err)
-	}
-	for i := range page.Items {
-		plan := &page.Items[i]
-		names, _, _ := unstructured.NestedStringSlice(plan.Object, "spec", "clusterServiceVersionNames")
-		isLeft := false
+	return m.eachPlan(ctx, m.record.Label, func(plan *unstructured.Unstructured, names []string) error {
 		for _, name := range names {
 			csv := m.record.CSV
 			csv.Name = name
-			live, _, err := m.found(ctx, csv)
-			if err != nil {
+			if live, _, err := m.found(ctx, csv); live != nil || err != nil {
 				return err
 			}
-			isLeft = isLeft || live != nil
 		}
-		if !isLeft {
-			if err := m.delete(ctx, refOf(plan)); err != nil {
+		return m.delete(ctx, refOf(plan))
+	})
+}
+
+var plans = operatorsv1alpha1.SchemeGroupVersion.WithResource("installplans")
+
+// eachPlan is given the InstallPlans of the namespace, with the names of the ClusterServiceVersions that they are about.
+func (m move) eachPlan(ctx context.Context, selector string, do func(plan *unstructured.Unstructured, names []string) error) error {
+	options := metav1.ListOptions{Limit: planPageSize, LabelSelector: selector}
+	for range maxPages {
+		page, err := m.api.Resource(plans).Namespace(m.record.CSV.Namespace).List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("listing InstallPlans: %w", err)
+		}
+		for i := range page.Items {
+			names, _, _ := unstructured.NestedStringSlice(page.Items[i].Object, "spec", "clusterServiceVersionNames")
+			if err := do(&page.Items[i], names); err != nil {
 				return err
 			}
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return nil
 		}
 	}
-	return nil
+	return fmt.Errorf("listing InstallPlans: there are more than %d pages of them", maxPages)
 }
 
 // clean takes the marks of classic OLM off what stays, and deletes what only they have kept.

@@ -37,6 +37,9 @@ func (m move) letGo(ctx context.Context) error {
 	if err := m.requireApproval(ctx); err != nil {
 		return err
 	}
+	if err := m.isUnchanged(ctx); err != nil {
+		return err
+	}
 	if m.record.Mode == classic.Strip {
 		if err := m.strip(ctx); err != nil {
 			return err
@@ -62,6 +65,29 @@ func (m move) requireApproval(ctx context.Context) error {
 	return m.patch(ctx, subscriptions, m.record.Subscription, map[string]any{
 		"spec": map[string]any{"installPlanApproval": string(operatorsv1alpha1.ApprovalManual)},
 	})
+}
+
+// isUnchanged fails if classic OLM has begun to upgrade the operator since it was checked: what the extension takes over
+// would be the successor's.
+func (m move) isUnchanged(ctx context.Context) error {
+	live, err := m.readSame(ctx, subscriptions, m.record.Subscription)
+	if live == nil || err != nil {
+		return err
+	}
+	if installed, _, _ := unstructured.NestedString(live.Object, "status", "installedCSV"); installed != "" && installed != m.record.CSV.Name {
+		return fmt.Errorf("classic OLM has installed ClusterServiceVersion %q meanwhile: take the move back, and begin again", installed)
+	}
+	options := metav1.ListOptions{LabelSelector: "!" + operatorsv1alpha1.CopiedLabelKey, Limit: pageSize}
+	page, err := m.api.Resource(csvs).Namespace(m.record.CSV.Namespace).List(ctx, options)
+	if err != nil {
+		return fmt.Errorf("listing ClusterServiceVersions: %w", err)
+	}
+	for i := range page.Items {
+		if replaced, _, _ := unstructured.NestedString(page.Items[i].Object, "spec", "replaces"); replaced == m.record.CSV.Name {
+			return fmt.Errorf("classic OLM is upgrading it to ClusterServiceVersion %q meanwhile: take the move back, and begin again", page.Items[i].GetName())
+		}
+	}
+	return nil
 }
 
 // strip takes labels off objects in no namespace. The finalizer of the ClusterServiceVersion deletes those that have all

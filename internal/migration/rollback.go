@@ -30,6 +30,7 @@ const rollbackFinalizer = "olm.operatorframework.io/migration-rollback"
 func (c *Cluster) Rollback(ctx context.Context, names []string, run Run) error {
 	var errs []error
 	var moves []move
+	run = run.oneLineAtATime()
 	for _, name := range names {
 		m, err := c.moveOf(ctx, name, run)
 		if err != nil {
@@ -44,20 +45,16 @@ func (c *Cluster) Rollback(ctx context.Context, names []string, run Run) error {
 	if err := c.loud(ctx, run); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	for i, m := range moves {
-		err := m.takeBack(ctx)
-		if err != nil && ctx.Err() != nil {
-			left := make([]string, 0, len(moves))
-			for _, one := range moves[i:] {
-				left = append(left, one.ext.Name)
-			}
-			return fmt.Errorf("interrupted: `kubectl extension migrate rollback %s` goes on from there", strings.Join(left, " "))
+	results := each(moves, func(m move) error {
+		if err := m.takeBack(ctx); err != nil {
+			return fmt.Errorf("ClusterExtension %q: %w; `kubectl extension migrate rollback %s` goes on from there", m.ext.Name, err, m.ext.Name)
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("ClusterExtension %q: %w; `kubectl extension migrate rollback %s` goes on from there", m.ext.Name, err, m.ext.Name))
-		}
+		return nil
+	})
+	if left := namesOf(moves, func(at int) bool { return results[at] != nil }); ctx.Err() != nil && len(left) > 0 {
+		return fmt.Errorf("interrupted: `kubectl extension migrate rollback %s` goes on from there", strings.Join(left, " "))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, results...)...)
 }
 
 func (m move) takeBack(ctx context.Context) error {
@@ -199,18 +196,22 @@ func (m move) awaitSucceeded(ctx context.Context) error {
 		}
 		state, _, _ := unstructured.NestedString(subscription.Object, "status", "state")
 		installed, _, _ := unstructured.NestedString(subscription.Object, "status", "installedCSV")
-		live, err := m.api.Resource(csvs).Namespace(csv.Namespace).Get(ctx, m.bundle(), metav1.GetOptions{})
+		wanted := m.bundle()
+		if subscription.GetUID() == ref.UID && installed != "" {
+			wanted = installed // classic OLM has never let go of it, and may have upgraded it
+		}
+		live, err := m.api.Resource(csvs).Namespace(csv.Namespace).Get(ctx, wanted, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			last = fmt.Sprintf("the Subscription is %q, and there is no ClusterServiceVersion", state)
 			return false, nil
 		}
 		if err != nil {
-			return false, fmt.Errorf("reading ClusterServiceVersion %q: %w", m.bundle(), err)
+			return false, fmt.Errorf("reading ClusterServiceVersion %q: %w", wanted, err)
 		}
 		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 		last = fmt.Sprintf("the Subscription is %q, the ClusterServiceVersion %q", state, phase)
 		isKnown := state == operatorsv1alpha1.SubscriptionStateAtLatest || state == operatorsv1alpha1.SubscriptionStateUpgradePending
-		return installed == m.bundle() && isKnown && phase == string(operatorsv1alpha1.CSVPhaseSucceeded), nil
+		return installed == wanted && isKnown && phase == string(operatorsv1alpha1.CSVPhaseSucceeded), nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("classic OLM has not got the operator back after %s: %s", m.run.Timeout, last)
@@ -248,26 +249,19 @@ func (m move) areRightsGiven(ctx context.Context) (bool, error) {
 
 // approve lets the plan go that installs nothing but what is there.
 func (m move) approve(ctx context.Context) error {
-	plans := m.api.Resource(operatorsv1alpha1.SchemeGroupVersion.WithResource("installplans")).Namespace(m.record.CSV.Namespace)
-	page, err := plans.List(ctx, metav1.ListOptions{Limit: pageSize})
-	if err != nil {
-		return fmt.Errorf("listing InstallPlans: %w", err)
-	}
-	for i := range page.Items {
-		plan := &page.Items[i]
+	return m.eachPlan(ctx, "", func(plan *unstructured.Unstructured, names []string) error {
 		approved, _, _ := unstructured.NestedBool(plan.Object, "spec", "approved")
-		names, _, _ := unstructured.NestedStringSlice(plan.Object, "spec", "clusterServiceVersionNames")
 		if approved || !slices.Equal(names, []string{m.bundle()}) {
-			continue
+			return nil
 		}
 		ref := refOf(plan)
 		m.say("approving %s", ref.Key())
-		err := m.patch(ctx, operatorsv1alpha1.SchemeGroupVersion.WithResource("installplans"), ref, map[string]any{"spec": map[string]any{"approved": true}})
+		err := m.patch(ctx, plans, ref, map[string]any{"spec": map[string]any{"approved": true}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("approving %s: %w", ref.Key(), err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // deleteCreated deletes what the extension has added, and left behind: rights under other names, and what would

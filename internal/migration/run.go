@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,6 +119,7 @@ func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBeg
 	var errs []error
 	var moves []move
 	var left []string
+	run = run.oneLineAtATime()
 	for _, name := range names {
 		m, err := c.moveOf(ctx, name, run)
 		switch {
@@ -154,31 +156,32 @@ func (c *Cluster) completeAll(ctx context.Context, moves []move, run Run, haveBe
 	}
 	if isQuiet {
 		if err := c.quiet(ctx, run); err != nil {
-			names := make([]string, 0, len(moves))
-			for _, m := range moves {
-				names = append(names, m.ext.Name)
-			}
-			return nil, fmt.Errorf("%w; %s", err, wayOn(names))
+			return nil, fmt.Errorf("%w; %s", err, wayOn(namesOf(moves, func(int) bool { return true })))
 		}
 	}
 	var errs []error
-	// All are handed over before any is waited for: one may require what another one brings.
-	var handed []move
-	for _, m := range moves {
-		if err := m.handOver(ctx, haveBegun); err != nil {
-			errs = append(errs, m.stopped(err))
-			continue
-		}
-		handed = append(handed, m)
+	if !haveBegun {
+		moves = slices.DeleteFunc(moves, func(m move) bool {
+			err := m.ensureAccount(ctx)
+			if err != nil {
+				errs = append(errs, m.stopped(err))
+			}
+			return err != nil
+		})
 	}
-	for _, m := range handed {
-		if err := m.conclude(ctx); err != nil {
-			errs = append(errs, m.stopped(err))
-			continue
+	// None waits for another one: that would be for as long as somebody likes who keeps a Subscription of theirs
+	// by a finalizer, or pods from starting. One may require what another one brings, and all are handed over at once.
+	results := each(moves, func(m move) error {
+		err := m.handOver(ctx)
+		if err == nil {
+			err = m.conclude(ctx)
 		}
-		moved = append(moved, m.ext.Name)
-	}
-	return moved, errors.Join(errs...)
+		if err != nil {
+			return m.stopped(err)
+		}
+		return nil
+	})
+	return namesOf(moves, func(at int) bool { return results[at] == nil }), errors.Join(append(errs, results...)...)
 }
 
 // move is one operator on its way.
@@ -258,14 +261,42 @@ func wayOn(names []string) string {
 	return fmt.Sprintf("`kubectl extension migrate cleanup %s` goes on from there, and `kubectl extension migrate rollback %s` takes it back", all, all)
 }
 
-// handOver has classic OLM let go of the operator, and the extension take it over. It makes the ServiceAccount, unless
-// that was made just now.
-func (m move) handOver(ctx context.Context, haveBegun bool) error {
-	if m.record.MakesAccount && !haveBegun {
-		if err := m.ensureAccount(ctx); err != nil {
-			return err
+// each does something about all moves at a time, and gives the errors in their order.
+func each(moves []move, do func(move) error) []error {
+	errs := make([]error, len(moves))
+	var going sync.WaitGroup
+	for i, m := range moves {
+		going.Go(func() { errs[i] = do(m) })
+	}
+	going.Wait()
+	return errs
+}
+
+// namesOf are those of the extensions of some moves.
+func namesOf(moves []move, isOne func(at int) bool) []string {
+	var names []string
+	for i, m := range moves {
+		if isOne(i) {
+			names = append(names, m.ext.Name)
 		}
 	}
+	return names
+}
+
+// oneLineAtATime is told by many moves at a time.
+func (r Run) oneLineAtATime() Run {
+	var mu sync.Mutex
+	say := r.Say
+	r.Say = func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		say(line)
+	}
+	return r
+}
+
+// handOver has classic OLM let go of the operator, and the extension take it over.
+func (m move) handOver(ctx context.Context) error {
 	if err := m.letGo(ctx); err != nil {
 		return err
 	}
@@ -302,6 +333,9 @@ func (m move) say(format string, args ...any) { m.run.Say(fmt.Sprintf(format, ar
 
 // ensureAccount makes what a run may have been killed before it made.
 func (m move) ensureAccount(ctx context.Context) error {
+	if !m.record.MakesAccount {
+		return nil
+	}
 	ext := m.ext.DeepCopy()
 	ext.Spec.Suspend = false
 	request := m.run.Bundle
@@ -352,7 +386,7 @@ func (m move) await(ctx context.Context, what string, is func(*ocv1.ClusterExten
 		}
 		if row := overview.RowOf(ext); row.Health != last.Health || row.Message != last.Message {
 			last = row
-			m.say("  %s: %s", row.Health, row.Message)
+			m.say("  ClusterExtension %q is %s: %s", m.ext.Name, row.Health, row.Message)
 		}
 		switch {
 		case is(ext):
