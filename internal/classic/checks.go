@@ -402,7 +402,11 @@ func checkName(e *Examination) []Finding {
 	for i := range e.Cluster.Subscriptions {
 		other := nameOf(&e.Cluster.Subscriptions[i])
 		if spec := e.Cluster.Subscriptions[i].Spec; other != e.Operator.Name && spec != nil && spec.Package == e.Operator.Package() {
-			return one(finding("G16", Blocks, e.Operator.subscriptionKey(), "Subscription %q in namespace %q is for the same package, which can be on a cluster once, and classic OLM would install it there: delete one of the two", other.Name, other.Namespace))
+			if e.Moves != nil && e.Moves(other) {
+				return one(finding("G16", Blocks, e.Operator.subscriptionKey(), "Subscription %q in namespace %q is for the same package, which can be on a cluster once: move one of the two, and delete the other", other.Name, other.Namespace))
+			}
+			// Whoever makes a Subscription in a namespace of theirs is not to keep others from moving.
+			return one(finding("G16", Attention, e.Operator.subscriptionKey(), "Subscription %q in namespace %q is for the same package, and classic OLM may install it there once this one has moved: delete it, as a package can be on a cluster once", other.Name, other.Namespace))
 		}
 		if other != e.Operator.Name && e.Choice.Name == "" && ExtensionName(other) == name {
 			return one(finding("G16", Blocks, e.Operator.subscriptionKey(), "the Subscription in namespace %q has the same name, and extensions have no namespace: give a name with --name", other.Namespace))

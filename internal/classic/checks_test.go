@@ -1,6 +1,7 @@
 package classic
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -201,12 +202,18 @@ func TestChecks(t *testing.T) {
 				a.install("again", testPackage, "")
 				a.Subscriptions[1].Namespace, a.CSVs = "elsewhere", a.CSVs[:1]
 			},
-			want: []string{"G16 blocks"}, texts: []string{"again", "elsewhere", "same package"}, state: Ineligible,
+			want: []string{"G16 needs attention"}, texts: []string{"again", "elsewhere", "same package"},
 		},
 		"G17: a Subscription that was made again": {
 			change: func(a *asked) {
+				record, err := operatorNamed(t, a.Cluster, testPackage).Record("once", Quiet, Fates{}, nil)
+				record.Done = true
 				a.extend("sample", testPackage, testNamespace+"/sample")
-				a.Extensions[0].Annotations[AnnotationRecord] = `{"done":true,"subscription":{"name":"sample"},"csv":{"name":"sample.v1"}}`
+				text, encodingErr := json.Marshal(record)
+				if err != nil || encodingErr != nil {
+					t.Fatal(err, encodingErr)
+				}
+				a.Extensions[0].Spec.Namespace, a.Extensions[0].Annotations[AnnotationRecord] = testNamespace, string(text)
 			},
 			want: []string{"G17 blocks"}, texts: []string{"git", "rollback"}, state: Conflict,
 		},
@@ -327,5 +334,25 @@ func TestChangedRights(t *testing.T) {
 	a.ClusterRoleBindings[0].Subjects = []rbacv1.Subject{{Kind: "User", Name: "somebody"}}
 	if n := count(); n != 2 {
 		t.Errorf("%d findings where a role and a binding were changed", n)
+	}
+}
+
+// Of two operators of one package, one can become an extension: the other would have been let go of, and be nobody's.
+func TestPackageMovesOnce(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	c.install("twin", testPackage, "sample.v9")
+	c.CSVs[1].Spec.CustomResourceDefinitions.Owned = nil
+	for _, bothMove := range []bool{true, false} {
+		exam := Examination{Cluster: c, Operator: operatorNamed(t, c, testPackage), Offers: []Offer{fits("community")}, Moves: func(name types.NamespacedName) bool {
+			return bothMove || name.Name == testPackage
+		}}
+		verdict := exam.Verdict()
+		isBlocked := slices.ContainsFunc(verdict.Findings, func(one Finding) bool {
+			return one.Check == "G16" && one.Severity == Blocks && strings.Contains(one.Text, `"twin"`)
+		})
+		if isBlocked != bothMove {
+			t.Errorf("where both move is %t: %v", bothMove, verdict.Findings)
+		}
 	}
 }

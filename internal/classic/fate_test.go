@@ -130,7 +130,7 @@ func TestMarksOfTenants(t *testing.T) {
 		}
 	}
 	c.RoleBindings = []rbacv1.RoleBinding{reader("sample-service-auth-reader", "elsewhere")}
-	c.Components[0].Status.Components = &operatorsv1.Components{Refs: []operatorsv1.RichReference{
+	c.OperatorObjects[0].Status.Components = &operatorsv1.Components{Refs: []operatorsv1.RichReference{
 		{ObjectReference: &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "tenant", Name: "marked"}},
 	}}
 	want := []string{`ConfigMap "its-own" in namespace "team"`, `Role "` + c.Roles[1].Name + `" in namespace "target"`}

@@ -53,7 +53,7 @@ func (r *Record) mayDelete(ref Ref, pkg string) bool {
 		switch ref.Kind {
 		case "Operator":
 			return ref.Namespace == "" && ref.Name == operatorObjectName(pkg, r.CSV.Namespace)
-		case conditionKind.Kind:
+		case object.OperatorConditionKind.Kind:
 			return ref.Namespace == r.CSV.Namespace && ref.Name == r.CSV.Name
 		}
 		return ref.Kind == operatorsv1alpha1.InstallPlanKind && ref.Namespace == r.CSV.Namespace
