@@ -52,6 +52,20 @@ func (o Owner) Stamp(object *unstructured.Unstructured) {
 	}))
 }
 
+// MarksOf are the labels and annotations by which an object says that it is of an extension, as [Owner.Own] and
+// [Owner.Stamp] write them: without an owner, the next extension of the name takes it for its own. There are none on
+// what is of another one.
+func MarksOf(live *metav1.ObjectMeta, extension string) (labels, annotations []string) {
+	if live.Labels[LabelOwnerName] != extension {
+		return nil, nil
+	}
+	labels = []string{LabelOwnerKind, LabelOwnerName}
+	if live.Labels[labelManagedBy] == managedByHelm {
+		labels = append(labels, labelManagedBy)
+	}
+	return labels, []string{annotationReleaseName, annotationReleaseNamespace}
+}
+
 // textsIn are the labels or the annotations of a manifest. One that is null is empty, as for
 // the API server. There are none if another one is no text, which it refuses.
 func textsIn(manifest *unstructured.Unstructured, field string) map[string]string {
