@@ -39,6 +39,10 @@ func checkInstalled(e *Examination) []Finding {
 	default:
 		found = append(found, finding("M1", Blocks, op.csvKey(), "its phase is %q, so that classic OLM is amid changing it: wait until it has Succeeded", phase))
 	}
+	if plan := op.planUnderWay(); plan != nil {
+		key := op.keyOf(operatorsv1alpha1.InstallPlanKind, plan.Name)
+		found = append(found, finding("M1", Blocks, key, "classic OLM is carrying it out, and would make again what has gone: wait until it is complete"))
+	}
 	if _, err := op.Identity(); err != nil {
 		found = append(found, finding("M1", Blocks, op.csvKey(), "%v", err))
 	}
@@ -50,6 +54,22 @@ func checkInstalled(e *Examination) []Finding {
 		found = append(found, finding("M1", Attention, op.subscriptionKey(), "its state is %q and neither AtLatestKnown nor UpgradePending: see its conditions, and wait if classic OLM is upgrading", state))
 	}
 	return found
+}
+
+// planUnderWay is an InstallPlan that brings what is installed, and is being carried out; nil for none.
+func (o *Operator) planUnderWay() *operatorsv1alpha1.InstallPlan {
+	for _, plan := range o.allPlans {
+		if plan.Spec.Approved && IsUnderWay(plan.Status.Phase) && slices.Contains(plan.Spec.ClusterServiceVersionNames, o.CSV.Name) {
+			return plan
+		}
+	}
+	return nil
+}
+
+// IsUnderWay says of an InstallPlan that is approved that classic OLM has not done with it: it carries out all steps
+// again until it has.
+func IsUnderWay(phase operatorsv1alpha1.InstallPlanPhase) bool {
+	return phase != operatorsv1alpha1.InstallPlanPhaseComplete && phase != operatorsv1alpha1.InstallPlanPhaseFailed
 }
 
 // checkDependency is M2: classic OLM has installed it for others.

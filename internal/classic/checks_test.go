@@ -52,6 +52,10 @@ func TestChecks(t *testing.T) {
 			},
 			want: []string{"M1 note"}, texts: []string{`"sample.v1.3.0" is pending`, `"sample.v1.2.0" is what moves`},
 		},
+		"M1: a plan is being carried out": {
+			change: func(a *asked) { a.plan(operatorsv1alpha1.InstallPlanPhaseInstalling) }, want: []string{"M1 blocks"}, texts: []string{`InstallPlan "install-abc12"`}, state: Ineligible,
+		},
+		"M1: its plan is complete": {change: func(a *asked) { a.plan(operatorsv1alpha1.InstallPlanPhaseComplete) }},
 		"M1: it has no such version": {change: func(a *asked) {
 			a.csv().Annotations[annotationProperties] = `{"properties":[{"type":"olm.package","value":{"version":"one"}}]}`
 		}, want: []string{"M1 blocks"}, texts: []string{"version of"}, state: Ineligible},
@@ -262,6 +266,14 @@ func TestChecks(t *testing.T) {
 }
 
 // makeDependency makes the operator one that classic OLM has installed for another one.
+func (a *asked) plan(phase operatorsv1alpha1.InstallPlanPhase) {
+	a.Plans = []operatorsv1alpha1.InstallPlan{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "install-abc12"},
+		Spec:       operatorsv1alpha1.InstallPlanSpec{Approved: true, ClusterServiceVersionNames: []string{testCSV}},
+		Status:     operatorsv1alpha1.InstallPlanStatus{Phase: phase},
+	}}
+}
+
 func (a *asked) makeDependency(moves bool) {
 	a.subscription().Annotations = map[string]string{annotationGenerated: "install-1"}
 	a.install("needs-it", "needs-it", "needs-it.v1")

@@ -46,7 +46,7 @@ func TestFates(t *testing.T) {
 		thing(clusterRoleKind, "", "not-in-the-bundle", map[string]string{object.LabelClassicManaged: "true", object.LabelClassicOwner: testCSV}),
 		thing(validating, "", "sample.kb.io-x1y2z", labels(labelWebhookName, "sample.kb.io")),
 		thing(roleKind, testNamespace, "sample-service-cert", component),
-		thing(bindingKind, testNamespace, "sample-service-cert", component),
+		thing(bindingKind, testNamespace, "sample-service-cert", map[string]string{object.LabelClassicManaged: "true"}), // as a rollback leaves it
 		thing(bindingKind, "kube-system", "sample-service-auth-reader", map[string]string{object.LabelClassicManaged: "true"}),
 		thing(clusterBinding, "", "sample-service-system:auth-delegator", labels()),
 		thing("ConfigMap", testNamespace, "of-nobody", nil),

@@ -110,7 +110,8 @@ func (o *Operator) hasMarked(one Object) bool {
 	if _, isComponent := labels[o.ComponentLabel()]; isComponent {
 		return true
 	}
-	if o.isOwnerIn(labels) {
+	// The right to a certificate that has outlived an earlier ClusterServiceVersion has nothing but its name.
+	if o.isOwnerIn(labels) || one.Key.Namespace == o.CSV.Namespace && o.isOfServing(one) {
 		return true
 	}
 	return slices.ContainsFunc(one.Meta.OwnerReferences, func(owner metav1.OwnerReference) bool {
