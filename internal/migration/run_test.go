@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 )
 
