@@ -201,3 +201,23 @@ func TestMarks(t *testing.T) {
 		t.Errorf("annotations (-want +got)\n%s", diff)
 	}
 }
+
+// What names another operator is not taken over, also if it names this one.
+func TestMarksOfOthers(t *testing.T) {
+	t.Parallel()
+	op := operatorNamed(t, newCluster(), testPackage)
+	for name, test := range map[string]struct {
+		labels map[string]string
+		want   []string
+	}{
+		"its own":                {labels: labels(componentOf(testPackage), "")},
+		"nobody's":               {labels: map[string]string{object.LabelClassicManaged: "true", object.LabelClassicOwner: ""}},
+		"a component of another": {labels: labels(componentOf(testPackage), "", componentOf("other"), ""), want: []string{componentOf("other")}},
+		"of another version":     {labels: map[string]string{object.LabelClassicOwner: "sample.v1.1.0", componentOf(testPackage): ""}, want: []string{object.LabelClassicOwner}},
+		"of another namespace":   {labels: labels(object.LabelClassicOwnerNamespace, "elsewhere"), want: []string{object.LabelClassicOwner}},
+	} {
+		if diff := cmp.Diff(test.want, op.MarksOfOthers(test.labels)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}

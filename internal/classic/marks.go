@@ -136,3 +136,16 @@ func (o *Operator) isOwnerIn(labels map[string]string) bool {
 	}
 	return from == "" || from == o.CSV.Namespace
 }
+
+// MarksOfOthers are the labels that name another operator, sorted. The controller leaves what has one to that operator,
+// whatever else the object says: [object.Predecessor.Had].
+func (o *Operator) MarksOfOthers(labels map[string]string) []string {
+	var found []string
+	for _, label := range slices.Sorted(maps.Keys(labels)) {
+		isOthersComponent := strings.HasPrefix(label, object.PrefixClassicComponent) && label != o.ComponentLabel()
+		if isOthersComponent || label == object.LabelClassicOwner && labels[label] != "" && !o.isOwnerIn(labels) {
+			found = append(found, label)
+		}
+	}
+	return found
+}

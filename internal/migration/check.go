@@ -222,7 +222,11 @@ func (c *Checked) takeFacts(cluster *classic.Cluster, facts preview.Facts, prosp
 		case trial.Change == object.Created:
 			c.Created = append(c.Created, trial.Key)
 		case trial.Holder != nil && own[trial.Key]:
-			c.Unmarked = append(c.Unmarked, trial.Key)
+			if marks := c.Operator.MarksOfOthers(trial.Live.GetLabels()); len(marks) > 0 {
+				prospect.InTheWay = append(prospect.InTheWay, fmt.Sprintf("%s has marks of another operator of classic OLM besides, which the controller leaves it to: take off %s, if that operator is gone", trial.Key, strings.Join(marks, ", ")))
+			} else {
+				c.Unmarked = append(c.Unmarked, trial.Key)
+			}
 		case trial.Holder != nil:
 			prospect.InTheWay = append(prospect.InTheWay, fmt.Sprintf("%s belongs to %s, and not to the operator", trial.Key, trial.Holder))
 		}

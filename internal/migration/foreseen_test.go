@@ -39,9 +39,13 @@ func TestForeseenObjects(t *testing.T) {
 		Key:  trialOf("component", nil, nil).Key,
 		Meta: metav1.ObjectMeta{Namespace: "team", Name: "component", Labels: map[string]string{object.PrefixClassicComponent + "sample.team": ""}},
 	}
+	// The operator was in another namespace before: what was left there has that label still.
+	shared := component
+	shared.Key.Name, shared.Meta.Name = "shared", "shared"
+	shared.Meta.Labels = map[string]string{object.PrefixClassicComponent + "sample.team": "", object.PrefixClassicComponent + "sample.before": ""}
 	cluster := &classic.Cluster{
 		Subscriptions: []operatorsv1alpha1.Subscription{subscription}, CSVs: []operatorsv1alpha1.ClusterServiceVersion{csv},
-		Objects: []classic.Object{component},
+		Objects: []classic.Object{component, shared},
 	}
 	checked := Checked{Operator: &cluster.Operators()[0]}
 	broken := trialOf("broken", nil, nil)
@@ -53,6 +57,7 @@ func TestForeseenObjects(t *testing.T) {
 		Trials: []object.Trial{
 			trialOf("component", component.Meta.Labels, nil), broken, made,
 			trialOf("of-classic", map[string]string{object.LabelClassicManaged: "true"}, &object.Holder{}),
+			trialOf("shared", shared.Meta.Labels, &object.Holder{Kind: "Operator", Name: "sample.before"}),
 			trialOf("of-others", map[string]string{object.PrefixClassicComponent + "other.team": ""}, &object.Holder{Kind: "Operator", Name: "other.team"}),
 		},
 		Obstacles: []string{"something else"}, NoAccount: true,
@@ -70,7 +75,7 @@ func TestForeseenObjects(t *testing.T) {
 		adopted = append(adopted, one.Key)
 	}
 	got := map[string]string{"rendered": names(checked.Rendered), "adopted": names(adopted), "created": names(checked.Created), "unmarked": names(checked.Unmarked)}
-	want := map[string]string{"rendered": "component broken made of-classic of-others", "adopted": "component of-classic", "created": "made", "unmarked": "of-classic"}
+	want := map[string]string{"rendered": "component broken made of-classic shared of-others", "adopted": "component of-classic shared", "created": "made", "unmarked": "of-classic"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -78,6 +83,7 @@ func TestForeseenObjects(t *testing.T) {
 	inTheWay := []string{
 		`ConfigMap "broken" in namespace "team": it cannot be`,
 		`ConfigMap "of-others" in namespace "team" belongs to Operator "other.team", and not to the operator`,
+		`ConfigMap "shared" in namespace "team" has marks of another operator of classic OLM besides, which the controller leaves it to: take off operators.coreos.com/sample.before, if that operator is gone`,
 		"something else",
 	}
 	if diff := cmp.Diff(inTheWay, prospect.InTheWay); diff != "" {
