@@ -67,7 +67,7 @@ func (o *OLM) Subscribe(ctx context.Context, group *operatorsv1.OperatorGroup, s
 }
 
 // AwaitSucceeded waits, as long as the context lasts, until what a Subscription has
-// installed is Succeeded, and gives its CSV. A Subscription with a configuration has its
+// installed is Succeeded and its InstallPlan complete, and gives its CSV. A Subscription with a configuration has its
 // Deployment changed once more after that.
 func (o *OLM) AwaitSucceeded(ctx context.Context, of client.ObjectKey) (*v1alpha1.ClusterServiceVersion, error) {
 	csv := &v1alpha1.ClusterServiceVersion{}
@@ -89,9 +89,24 @@ func (o *OLM) AwaitSucceeded(ctx context.Context, of client.ObjectKey) (*v1alpha
 		if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
 			return fmt.Errorf("CSV %s is %s: %s", csv.Name, cmp.Or(csv.Status.Phase, "new"), csv.Status.Message)
 		}
-		return nil
+		return o.checkComplete(ctx, csv)
 	})
 	return csv, err
+}
+
+// checkComplete is an error while an InstallPlan is being carried out that has a CSV.
+func (o *OLM) checkComplete(ctx context.Context, csv *v1alpha1.ClusterServiceVersion) error {
+	plans := &v1alpha1.InstallPlanList{}
+	if err := o.Admin.List(ctx, plans, client.InNamespace(csv.Namespace)); err != nil {
+		return err
+	}
+	for i := range plans.Items {
+		plan := &plans.Items[i]
+		if plan.Spec.Approved && plan.Status.Phase != v1alpha1.InstallPlanPhaseComplete && slices.Contains(plan.Spec.ClusterServiceVersionNames, csv.Name) {
+			return fmt.Errorf("InstallPlan %s of CSV %s is %s", plan.Name, csv.Name, cmp.Or(plan.Status.Phase, "new"))
+		}
+	}
+	return nil
 }
 
 func conditions(all []v1alpha1.SubscriptionCondition) string {
