@@ -141,10 +141,11 @@ func (r Record) Text() (string, error) {
 }
 
 // Finished is the record of a move that has ended. Of what was deleted it has the rights: who takes the move
-// back waits until classic OLM has given them again.
+// back waits until classic OLM has given them again. It has what was taken over, too, which loses the marks of the
+// extension then.
 func (r Record) Finished() Record {
 	rights := slices.DeleteFunc(slices.Clone(r.Deleted), func(ref Ref) bool { return !ref.IsRights() })
-	r.Done, r.Deleted, r.Stays, r.Adopted = true, rights, nil, nil
+	r.Done, r.Deleted, r.Stays = true, rights, nil
 	return r
 }
 

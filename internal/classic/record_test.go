@@ -163,7 +163,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("read again: -want +got\n%s", diff)
 	}
 	finished := record.Finished()
-	if diff := cmp.Diff([]Ref{rights}, finished.Deleted); diff != "" || !finished.Done || len(finished.Created) != 1 || len(finished.Adopted) > 0 {
+	if diff := cmp.Diff([]Ref{rights}, finished.Deleted); diff != "" || !finished.Done || len(finished.Created) != 1 || len(finished.Adopted) != 1 || len(finished.Stays) > 0 {
 		t.Errorf("finished: %+v", finished)
 	}
 }

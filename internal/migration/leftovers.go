@@ -191,9 +191,16 @@ func (m move) label(ctx context.Context) error {
 	return nil
 }
 
-// unlabel takes labels off an object that was found before, and with all marks the annotations that go with
-// them. Objects that are gone, others by now or of another operator are none of it.
+// unlabel takes labels off an object, and with all marks the annotations that go with them.
 func (m move) unlabel(ctx context.Context, ref classic.Ref, marks func(*metav1.ObjectMeta) []string) error {
+	return m.unmark(ctx, ref, func(meta *metav1.ObjectMeta) (labels, annotations []string) {
+		return marks(meta), classic.AnnotationMarks(meta)
+	})
+}
+
+// unmark takes labels off an object that was found before, and annotations with them. Objects that are gone, or
+// others by now or of another operator, are none of it.
+func (m move) unmark(ctx context.Context, ref classic.Ref, marks func(*metav1.ObjectMeta) (labels, annotations []string)) error {
 	live, resource, err := m.found(ctx, ref)
 	if err != nil {
 		return err
@@ -201,19 +208,22 @@ func (m move) unlabel(ctx context.Context, ref classic.Ref, marks func(*metav1.O
 	if live == nil || live.UID != ref.UID || m.record.IsOfAnother(&live.ObjectMeta) {
 		return nil
 	}
-	labels, annotations := map[string]any{}, map[string]any{}
-	for _, label := range marks(&live.ObjectMeta) {
-		labels[label] = nil
-	}
+	labels, annotations := marks(&live.ObjectMeta)
 	if len(labels) == 0 {
 		return nil
 	}
-	for _, annotation := range classic.AnnotationMarks(&live.ObjectMeta) {
-		annotations[annotation] = nil
-	}
-	err = m.patch(ctx, resource, ref, map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}})
+	err = m.patch(ctx, resource, ref, map[string]any{"metadata": map[string]any{"labels": without(labels), "annotations": without(annotations)}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("taking the marks of classic OLM off %s: %w", ref.Key(), err)
+		return fmt.Errorf("taking marks off %s: %w", ref.Key(), err)
 	}
 	return nil
+}
+
+// without is the part of a patch that takes names away.
+func without(names []string) map[string]any {
+	fields := map[string]any{}
+	for _, name := range names {
+		fields[name] = nil
+	}
+	return fields
 }

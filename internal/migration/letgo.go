@@ -23,6 +23,8 @@ import (
 var (
 	subscriptions = operatorsv1alpha1.SchemeGroupVersion.WithResource("subscriptions")
 	csvs          = operatorsv1alpha1.SchemeGroupVersion.WithResource("clusterserviceversions")
+
+	subscriptionKind = operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind).GroupKind()
 )
 
 // maxTries is how often a ClusterServiceVersion is tried to be deleted without its finalizer. Classic OLM

@@ -13,9 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
@@ -33,11 +36,14 @@ func (c *Cluster) Rollback(ctx context.Context, names []string, run Run) error {
 	run = run.oneLineAtATime()
 	for _, name := range names {
 		m, err := c.moveOf(ctx, name, run)
-		if err != nil {
+		switch {
+		case err == nil:
+			moves = append(moves, m)
+		case apierrors.IsNotFound(err):
+			errs = append(errs, c.isBack(ctx, name, run))
+		default:
 			errs = append(errs, err)
-			continue
 		}
-		moves = append(moves, m)
 	}
 	if len(moves) == 0 {
 		return errors.Join(errs...)
@@ -57,6 +63,25 @@ func (c *Cluster) Rollback(ctx context.Context, names []string, run Run) error {
 	return errors.Join(append(errs, results...)...)
 }
 
+// isBack is told of an extension that there is not: there is nothing to take back, be it that nothing was begun or
+// that an earlier call has ended, as long as the Subscription is there that the extension would be named after.
+func (c *Cluster) isBack(ctx context.Context, name string, run Run) error {
+	var found classic.Ref
+	err := reading{cluster: c}.metadata(ctx, subscriptions, "", subscriptionKind, func(one classic.Object) {
+		if classic.ExtensionName(types.NamespacedName{Namespace: one.Key.Namespace, Name: one.Key.Name}) == name {
+			found = classic.RefOf(one)
+		}
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("there is no ClusterExtension %q, and whether its Subscription is back is not known: %w", name, err)
+	case found.Name == "":
+		return fmt.Errorf("there is no ClusterExtension %q, and no Subscription that it would be named after: `kubectl extension migrate check --all` says what there is; a Subscription that is lost is in the backup", name)
+	}
+	run.Say(fmt.Sprintf("there is no ClusterExtension %q, and %s is there: there is nothing to take back", name, found.Key()))
+	return nil
+}
+
 func (m move) takeBack(ctx context.Context) error {
 	if err := m.orphan(ctx); err != nil {
 		return err
@@ -73,6 +98,12 @@ func (m move) takeBack(ctx context.Context) error {
 	}
 	if err := m.deleteCreated(ctx, given); err != nil {
 		return err
+	}
+	for _, ref := range m.record.Adopted {
+		err := m.unmark(ctx, ref, func(meta *metav1.ObjectMeta) (labels, annotations []string) { return object.MarksOf(meta, m.ext.Name) })
+		if err != nil {
+			return err
+		}
 	}
 	m.say("deleting what the controller has recorded of ClusterExtension %q", m.ext.Name)
 	if err := m.inspect.ForgetRecords(ctx, m.ext); err != nil {
@@ -94,14 +125,10 @@ func (m move) bundle() string {
 
 // orphan has the controller let go of the content. The extension itself is kept.
 func (m move) orphan(ctx context.Context) error {
-	if !slices.Contains(m.ext.Finalizers, rollbackFinalizer) && m.ext.DeletionTimestamp == nil {
-		finalizers := append(slices.Clone(m.ext.Finalizers), rollbackFinalizer)
-		err := m.patchExtension(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": m.ext.ResourceVersion}})
-		if err != nil {
+	if m.ext.DeletionTimestamp == nil {
+		if err := m.retain(ctx, true); err != nil {
 			return err
 		}
-	}
-	if m.ext.DeletionTimestamp == nil {
 		m.say("deleting ClusterExtension %q, and nothing of what it owns", m.ext.Name)
 		err := m.api.Resource(extensions).Delete(ctx, m.ext.Name, metav1.DeleteOptions{
 			PropagationPolicy: new(metav1.DeletePropagationOrphan), Preconditions: &metav1.Preconditions{UID: &m.ext.UID},
@@ -123,11 +150,19 @@ func (m move) orphan(ctx context.Context) error {
 	return err
 }
 
-// subscribe makes the Subscription what it was before.
-func (m move) subscribe(ctx context.Context) error {
+func (m move) subscriptionSpec() (map[string]any, error) {
 	var spec map[string]any
 	if err := json.Unmarshal([]byte(m.ext.Annotations[classic.AnnotationSubscription]), &spec); err != nil || len(spec) == 0 {
-		return fmt.Errorf("annotation %s does not have the Subscription: apply it from the backup, with startingCSV %q", classic.AnnotationSubscription, m.bundle())
+		return nil, fmt.Errorf("annotation %s does not have the Subscription: apply it from the backup, with startingCSV %q", classic.AnnotationSubscription, m.bundle())
+	}
+	return spec, nil
+}
+
+// subscribe makes the Subscription what it was before.
+func (m move) subscribe(ctx context.Context) error {
+	spec, err := m.subscriptionSpec()
+	if err != nil {
+		return err
 	}
 	if pkg, _ := spec["name"].(string); pkg != m.ext.Package() {
 		return fmt.Errorf("annotation %s is about package %s, and the extension has %q: somebody has changed it; apply the Subscription from the backup, with startingCSV %q",
@@ -142,13 +177,11 @@ func (m move) subscribe(ctx context.Context) error {
 	case live.GetUID() != ref.UID:
 		return nil // an earlier call has made it
 	default:
-		csv := m.record.CSV
-		csv.Name = m.bundle()
-		isThere, _, err := m.found(ctx, csv)
-		switch {
-		case err != nil:
+		isInstalled, err := m.isStillInstalled(ctx)
+		if err != nil {
 			return err
-		case isThere != nil:
+		}
+		if isInstalled {
 			return m.releaseSubscription(ctx, live, spec["installPlanApproval"])
 		}
 		// Its status has the ClusterServiceVersion as installed, so that classic OLM would never make that again.
@@ -156,6 +189,11 @@ func (m move) subscribe(ctx context.Context) error {
 			return err
 		}
 	}
+	return m.createSubscription(ctx, spec)
+}
+
+func (m move) createSubscription(ctx context.Context, spec map[string]any) error {
+	ref := m.record.Subscription
 	spec["startingCSV"] = m.bundle()
 	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	made.SetGroupVersionKind(operatorsv1alpha1.SchemeGroupVersion.WithKind(operatorsv1alpha1.SubscriptionKind))
@@ -164,30 +202,48 @@ func (m move) subscribe(ctx context.Context) error {
 	made.SetLabels(m.record.Labels)
 	made.SetAnnotations(m.record.Annotations)
 	m.say("creating %s, which begins with %s from CatalogSource %v in namespace %v", ref.Key(), m.bundle(), spec["source"], spec["sourceNamespace"])
-	_, err = m.api.Resource(subscriptions).Namespace(ref.Namespace).Create(ctx, made, metav1.CreateOptions{FieldManager: inspect.FieldManager})
+	_, err := m.api.Resource(subscriptions).Namespace(ref.Namespace).Create(ctx, made, metav1.CreateOptions{FieldManager: inspect.FieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating %s: %w", ref.Key(), err)
 	}
 	return nil
 }
 
+// isStillInstalled says that the ClusterServiceVersion is there. One that is being deleted is waited for.
+func (m move) isStillInstalled(ctx context.Context) (bool, error) {
+	live, _, err := m.found(ctx, m.record.CSV)
+	if err != nil || live == nil {
+		return false, err
+	}
+	if live.UID == m.record.CSV.UID && live.DeletionTimestamp != nil {
+		return false, m.awaitGone(ctx, csvs, m.record.CSV)
+	}
+	return true, nil
+}
+
 // releaseSubscription has it approved as before, which it is not any more since the move began.
 func (m move) releaseSubscription(ctx context.Context, live *unstructured.Unstructured, approval any) error {
-	ref := m.record.Subscription
 	if is, _, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "installPlanApproval"); is == approval {
 		return nil
 	}
-	m.say("%s is approved as before", ref.Key())
-	return m.patch(ctx, subscriptions, ref, map[string]any{"spec": map[string]any{"installPlanApproval": approval}})
+	m.say("%s is approved as before", m.record.Subscription.Key())
+	return m.patch(ctx, subscriptions, m.record.Subscription, map[string]any{"spec": map[string]any{"installPlanApproval": approval}})
 }
 
-// awaitSucceeded waits until classic OLM has the operator again, and approves what it was told to begin with.
+// renewPatience is how long a Subscription may be there, and classic OLM not begin to install what it says: one that
+// it has seen before the last one was forgotten is taken for that, and waits for ever.
+const renewPatience = 30 * time.Second
+
+// awaitSucceeded waits until classic OLM has the operator again and no plan is under way, which would bring it back
+// at the next move. It approves what classic OLM was told to begin with.
 func (m move) awaitSucceeded(ctx context.Context) error {
 	m.say("waiting until classic OLM has %s again", m.bundle())
 	ref, csv := m.record.Subscription, m.record.CSV
 	last := "nothing was said"
+	idle := m.run.Now()
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, m.run.Timeout, true, func(ctx context.Context) (bool, error) {
-		if err := m.approve(ctx); err != nil {
+		isUnderWay, err := m.approve(ctx)
+		if err != nil {
 			return false, err
 		}
 		subscription, err := m.api.Resource(subscriptions).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
@@ -203,20 +259,45 @@ func (m move) awaitSucceeded(ctx context.Context) error {
 		live, err := m.api.Resource(csvs).Namespace(csv.Namespace).Get(ctx, wanted, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			last = fmt.Sprintf("the Subscription is %q, and there is no ClusterServiceVersion", state)
-			return false, nil
+			if isUnderWay {
+				idle = m.run.Now()
+			}
+			if m.run.Now().Sub(idle) < renewPatience {
+				return false, nil
+			}
+			idle = m.run.Now()
+			return false, m.renew(ctx, subscription)
 		}
 		if err != nil {
 			return false, fmt.Errorf("reading ClusterServiceVersion %q: %w", wanted, err)
 		}
+		idle = m.run.Now()
 		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 		last = fmt.Sprintf("the Subscription is %q, the ClusterServiceVersion %q", state, phase)
 		isKnown := state == operatorsv1alpha1.SubscriptionStateAtLatest || state == operatorsv1alpha1.SubscriptionStateUpgradePending
-		return installed == wanted && isKnown && phase == string(operatorsv1alpha1.CSVPhaseSucceeded), nil
+		return installed == wanted && isKnown && phase == string(operatorsv1alpha1.CSVPhaseSucceeded) && !isUnderWay, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("classic OLM has not got the operator back after %s: %s", m.run.Timeout, last)
 	}
 	return err
+}
+
+// renew makes the Subscription once more, if it is such as is made here.
+func (m move) renew(ctx context.Context, live *unstructured.Unstructured) error {
+	if begins, _, _ := unstructured.NestedString(live.Object, "spec", "startingCSV"); begins != m.bundle() {
+		return nil
+	}
+	spec, err := m.subscriptionSpec()
+	if err != nil {
+		return err
+	}
+	made := m
+	made.record.Subscription.UID = live.GetUID()
+	if err := made.removeSubscription(ctx); err != nil {
+		return err
+	}
+	return m.createSubscription(ctx, spec)
 }
 
 // rightsPatience is how long classic OLM may take to give rights that it gives: it is done with the
@@ -247,13 +328,19 @@ func (m move) areRightsGiven(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// approve lets the plan go that installs nothing but what is there.
-func (m move) approve(ctx context.Context) error {
-	return m.eachPlan(ctx, "", func(plan *unstructured.Unstructured, names []string) error {
+// approve lets the plan go that installs nothing but what is there. It says whether one is being carried out that
+// has it.
+func (m move) approve(ctx context.Context) (isUnderWay bool, err error) {
+	err = m.eachPlan(ctx, "", func(plan *unstructured.Unstructured, names []string) error {
 		approved, _, _ := unstructured.NestedBool(plan.Object, "spec", "approved")
+		phase, _, _ := unstructured.NestedString(plan.Object, "status", "phase")
+		if approved && slices.Contains(names, m.bundle()) && classic.IsUnderWay(operatorsv1alpha1.InstallPlanPhase(phase)) {
+			isUnderWay = true
+		}
 		if approved || !slices.Equal(names, []string{m.bundle()}) {
 			return nil
 		}
+		isUnderWay = true
 		ref := refOf(plan)
 		m.say("approving %s", ref.Key())
 		err := m.patch(ctx, plans, ref, map[string]any{"spec": map[string]any{"approved": true}})
@@ -262,6 +349,7 @@ func (m move) approve(ctx context.Context) error {
 		}
 		return nil
 	})
+	return isUnderWay, err
 }
 
 // deleteCreated deletes what the extension has added, and left behind: rights under other names, and what would
@@ -293,14 +381,25 @@ func (m move) deleteCreated(ctx context.Context, areRightsGiven bool) error {
 
 // forget lets the extension go.
 func (m move) forget(ctx context.Context) error {
-	ext, err := m.extension(ctx, m.ext.Name)
-	if apierrors.IsNotFound(err) {
+	err := m.retain(ctx, false)
+	if err == nil || apierrors.IsNotFound(err) {
+		m.say("ClusterExtension %q is gone, and %s is back", m.ext.Name, m.record.Subscription.Key())
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	finalizers := slices.DeleteFunc(ext.Finalizers, func(one string) bool { return one == rollbackFinalizer })
-	m.say("ClusterExtension %q is gone, and %s is back", m.ext.Name, m.record.Subscription.Key())
-	return m.patchExtension(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": ext.ResourceVersion}})
+	return err
+}
+
+// retain puts the finalizer on the extension, or takes it off. The controller may write at the same time.
+func (m move) retain(ctx context.Context, retains bool) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		ext, err := m.extension(ctx, m.ext.Name)
+		if err != nil || slices.Contains(ext.Finalizers, rollbackFinalizer) == retains {
+			return err
+		}
+		finalizers := append(slices.Clone(ext.Finalizers), rollbackFinalizer)
+		if !retains {
+			finalizers = slices.DeleteFunc(finalizers, func(one string) bool { return one == rollbackFinalizer })
+		}
+		return m.patchExtension(ctx, map[string]any{"metadata": map[string]any{"finalizers": finalizers, "resourceVersion": ext.ResourceVersion}})
+	})
 }
