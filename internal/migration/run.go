@@ -120,6 +120,7 @@ func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBeg
 	var moves []move
 	var left []string
 	run = run.oneLineAtATime()
+	haveEnded := false
 	for _, name := range names {
 		m, err := c.moveOf(ctx, name, run)
 		switch {
@@ -131,6 +132,7 @@ func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBeg
 			moves, left = append(moves, m), append(left, name)
 		default:
 			run.Say(fmt.Sprintf("ClusterExtension %q has moved", name))
+			haveEnded = true // and classic OLM may still be stopped
 		}
 	}
 	if len(moves) > 0 {
@@ -141,7 +143,7 @@ func (c *Cluster) complete(ctx context.Context, names []string, run Run, haveBeg
 	if ctx.Err() != nil && len(left) > 0 {
 		errs = []error{fmt.Errorf("interrupted: %s", wayOn(left))}
 	}
-	if len(moves) > 0 || ctx.Err() != nil {
+	if len(moves) > 0 || haveEnded || ctx.Err() != nil {
 		errs = append(errs, c.loud(ctx, run))
 	}
 	return errors.Join(errs...)
@@ -416,6 +418,9 @@ func isReady(ext *ocv1.ClusterExtension) bool { return overview.RowOf(ext).Healt
 func (m move) finish(ctx context.Context) error {
 	text, err := m.record.Finished().Text()
 	if err != nil {
+		return err
+	}
+	if err := m.retain(ctx, false); err != nil {
 		return err
 	}
 	m.say("ClusterExtension %q goes on as Subscription %q did", m.ext.Name, m.record.Subscription.Name)
