@@ -233,6 +233,11 @@ test-classic: ## Have classic OLM install operators beside a cluster, and move t
 	$(CLUSTER) build --classic
 	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/classic -classic
 
+.PHONY: test-kills
+test-kills: ## Kill the tool that moves operators from classic OLM at each of its writes.
+	$(CLUSTER) build --classic
+	go test -count=1 -timeout 120m $(TESTFLAGS) ./test/classic -run TestKilled -classic -every-write
+
 PICTURES ?=
 
 # By this, pages are held against rules of accessibility. Its license is another one than ours, so

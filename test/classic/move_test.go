@@ -31,6 +31,14 @@ import (
 // offer has our controller run, and serve the catalog of the samples.
 func (s *site) offer(t *testing.T) {
 	t.Helper()
+	s.startController(t)
+	catalog, err := classic.NewSampleCatalog(t.Context())
+	must(t, err)
+	s.serve(t, classic.SampleCatalog, catalog)
+}
+
+func (s *site) startController(t *testing.T) {
+	t.Helper()
 	controller, err := s.StartController(t.Context(), filepath.Join(s.logs, "controller.log"))
 	must(t, err)
 	t.Cleanup(func() {
@@ -38,9 +46,6 @@ func (s *site) offer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	catalog, err := classic.NewSampleCatalog(t.Context())
-	must(t, err)
-	s.serve(t, classic.SampleCatalog, catalog)
 }
 
 // serve makes a ClusterCatalog of a catalog, and waits until it is served.

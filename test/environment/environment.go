@@ -248,11 +248,17 @@ func (e *Environment) CommandOutput(ctx context.Context, args ...string) (string
 	return e.LocalOutput(ctx, append(args, "--kubeconfig", e.Cluster.Kubeconfig())...)
 }
 
+// Command is one of the tool for people, which is still to be started.
+func (e *Environment) Command(ctx context.Context, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, filepath.Join(e.programs, "kubectl-extension"), args...) //nolint:gosec // our own binary
+	command.Env = e.environ()
+	return command
+}
+
 // LocalOutput runs a command of the tool for people that needs no cluster, and gives
 // what it prints.
 func (e *Environment) LocalOutput(ctx context.Context, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, filepath.Join(e.programs, "kubectl-extension"), args...) //nolint:gosec // our own binary
-	command.Env = e.environ()
+	command := e.Command(ctx, args...)
 	var errors strings.Builder
 	command.Stderr = &errors
 	output, err := command.Output()
@@ -266,8 +272,7 @@ func (e *Environment) LocalOutput(ctx context.Context, args ...string) (string, 
 // in bytes, as far as looks at it show. The kernel's own answer at the end counts the process
 // that has started the command.
 func (e *Environment) LocalUsage(ctx context.Context, args ...string) (output string, usage int64, err error) {
-	command := exec.CommandContext(ctx, filepath.Join(e.programs, "kubectl-extension"), args...) //nolint:gosec // our own binary
-	command.Env = e.environ()
+	command := e.Command(ctx, args...)
 	var text strings.Builder
 	command.Stdout = &text
 	if err := command.Start(); err != nil {
