@@ -136,7 +136,7 @@ func TestCheckOfAll(t *testing.T) {
 		"mongodb-atlas-kubernetes": {9, 1, 4, 11, 20, 1},
 		"my-grafana":               {25, 16, 4, 11, 0, 1},
 		"kepler-operator":          {21, 12, 6, 31, 0, 1},
-		// It has a custom resource of a kind that is called Secret, and no bundle of an extension may.
+		// It has samples of a kind of its own that is called Secret, and no bundle of an extension may.
 		"ecr-secret-operator":                            {},
 		"rabbitmq-cluster-operator-stable-community-olm": {9, 4, 6, 29, 0, 1},
 		"rabbitmq-messaging-topology-operator":           {69, 52, 17, 40, 0, 1},
