@@ -238,6 +238,11 @@ test-kills: ## Kill the tool that moves operators from classic OLM at each of it
 	$(CLUSTER) build --classic
 	go test -count=1 -timeout 120m $(TESTFLAGS) ./test/classic -run TestKilled -classic -every-write
 
+.PHONY: test-classic-corpus
+test-classic-corpus: ## Have classic OLM install each package of the corpus, and move it: half an hour.
+	$(CLUSTER) build --classic
+	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/classic -run 'TestCorpus$$' -corpus
+
 PICTURES ?=
 
 # By this, pages are held against rules of accessibility. Its license is another one than ours, so

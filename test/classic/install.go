@@ -10,6 +10,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -69,29 +70,36 @@ func (o *OLM) Subscribe(ctx context.Context, group *operatorsv1.OperatorGroup, s
 // AwaitSucceeded waits, as long as the context lasts, until what a Subscription has
 // installed is Succeeded and its InstallPlan complete, and gives its CSV. A Subscription with a configuration has its
 // Deployment changed once more after that.
-func (o *OLM) AwaitSucceeded(ctx context.Context, of client.ObjectKey) (*v1alpha1.ClusterServiceVersion, error) {
-	csv := &v1alpha1.ClusterServiceVersion{}
-	err := o.until(ctx, fmt.Sprintf("Subscription %s to be installed", of), func(ctx context.Context) error {
-		if err := o.Running(); err != nil {
-			return err
-		}
-		subscription := &v1alpha1.Subscription{}
-		if err := o.Admin.Get(ctx, of, subscription); err != nil {
-			return err
-		}
-		status := subscription.Status
-		if status.InstalledCSV == "" {
-			return fmt.Errorf("nothing is installed, state %q: %s", status.State, conditions(status.Conditions))
-		}
-		if err := o.Admin.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: status.InstalledCSV}, csv); err != nil {
-			return err
-		}
-		if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
-			return fmt.Errorf("CSV %s is %s: %s", csv.Name, cmp.Or(csv.Status.Phase, "new"), csv.Status.Message)
-		}
-		return o.checkComplete(ctx, csv)
+func (o *OLM) AwaitSucceeded(ctx context.Context, of client.ObjectKey) (csv *v1alpha1.ClusterServiceVersion, err error) {
+	err = o.until(ctx, fmt.Sprintf("Subscription %s to be installed", of), func(ctx context.Context) (err error) {
+		csv, err = o.Succeeded(ctx, of)
+		return err
 	})
 	return csv, err
+}
+
+// Succeeded is the CSV of a Subscription, if it is Succeeded and its InstallPlan complete. The error says what there is in
+// its place, with all that classic OLM has to say about it.
+func (o *OLM) Succeeded(ctx context.Context, of client.ObjectKey) (*v1alpha1.ClusterServiceVersion, error) {
+	if err := o.Running(); err != nil {
+		return nil, err
+	}
+	subscription := &v1alpha1.Subscription{}
+	if err := o.Admin.Get(ctx, of, subscription); err != nil {
+		return nil, err
+	}
+	status := subscription.Status
+	if status.InstalledCSV == "" {
+		return nil, fmt.Errorf("nothing is installed, state %q: %s%s", status.State, conditions(status.Conditions), o.plan(ctx, of.Namespace, status.InstallPlanRef))
+	}
+	csv := &v1alpha1.ClusterServiceVersion{}
+	if err := o.Admin.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: status.InstalledCSV}, csv); err != nil {
+		return nil, err
+	}
+	if csv.Status.Phase != v1alpha1.CSVPhaseSucceeded {
+		return nil, fmt.Errorf("CSV %s is %s: %s%s", csv.Name, cmp.Or(csv.Status.Phase, "new"), csv.Status.Message, unmet(csv))
+	}
+	return csv, o.checkComplete(ctx, csv)
 }
 
 // checkComplete is an error while an InstallPlan is being carried out that has a CSV.
@@ -107,6 +115,30 @@ func (o *OLM) checkComplete(ctx context.Context, csv *v1alpha1.ClusterServiceVer
 		}
 	}
 	return nil
+}
+
+// plan is what an InstallPlan says about what it has come to.
+func (o *OLM) plan(ctx context.Context, namespace string, ref *corev1.ObjectReference) string {
+	plan := &v1alpha1.InstallPlan{}
+	if ref == nil || o.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, plan) != nil {
+		return ""
+	}
+	text := fmt.Sprintf("; InstallPlan %s is %s: %s", plan.Name, plan.Status.Phase, plan.Status.Message)
+	for _, one := range plan.Status.Conditions {
+		text += fmt.Sprintf("; %s=%s %s", one.Type, one.Status, one.Message)
+	}
+	return text
+}
+
+// unmet lists what a CSV waits for.
+func unmet(csv *v1alpha1.ClusterServiceVersion) string {
+	var text strings.Builder
+	for _, one := range csv.Status.RequirementStatus {
+		if one.Status != v1alpha1.RequirementStatusReasonPresent {
+			fmt.Fprintf(&text, "; %s %s %s: %s", one.Kind, one.Name, one.Status, one.Message)
+		}
+	}
+	return text.String()
 }
 
 func conditions(all []v1alpha1.SubscriptionCondition) string {

@@ -49,16 +49,21 @@ type site struct {
 	services *webhook.Services
 }
 
-func newSite(t *testing.T, snapshot string) *site {
+// newSite makes one, after any changes that the caller wants.
+func newSite(t *testing.T, snapshot string, changes ...func(*environment.Options)) *site {
 	t.Helper()
 	logs, err := os.MkdirTemp("", "operator-controller-classic-") //nolint:usetesting // kept when the test fails
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &site{logs: logs, audit: filepath.Join(logs, "audit.log"), services: &webhook.Services{}}
-	s.Environment, err = environment.Start(t.Context(), environment.Options{
+	options := environment.Options{
 		Snapshot: snapshot, AuditLog: s.audit, Registries: []string{classic.Registry}, Dial: s.services.Dial, Progress: t.Output(),
-	})
+	}
+	for _, change := range changes {
+		change(&options)
+	}
+	s.Environment, err = environment.Start(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,10 @@ type Options struct {
 	// empty.
 	AuditLog string
 
+	// AuditPolicy says which requests those are, in YAML, see [cluster.Audit]. Default: all but
+	// those of the cluster's components.
+	AuditPolicy string
+
 	// ClusterLogs is a directory for the logs of the cluster's components; they
 	// go with the cluster if empty.
 	ClusterLogs string
@@ -160,7 +164,7 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 		Snapshot:         options.Snapshot,
 	}
 	if options.AuditLog != "" {
-		clusterOptions.Audit = &cluster.Audit{Log: options.AuditLog}
+		clusterOptions.Audit = &cluster.Audit{Log: options.AuditLog, Policy: options.AuditPolicy}
 	}
 	started, err := cluster.Start(ctx, clusterOptions)
 	if err != nil {
