@@ -51,7 +51,7 @@ func TestInterrupted(t *testing.T) {
 // An extension that is not there is most likely a Subscription of that name.
 func TestUnknownExtension(t *testing.T) {
 	t.Parallel()
-	s := &site{}
+	s := &site{lists: map[string]string{"subscriptions": ""}}
 	err := s.cluster(t).Rollback(t.Context(), []string{"one"}, Run{Say: func(string) {}})
 	if err == nil || !strings.Contains(err.Error(), `there is no ClusterExtension "one"`) || !strings.Contains(err.Error(), "migrate check --all") {
 		t.Errorf("it says %v", err)
