@@ -17,9 +17,13 @@ func TestBackupFileNames(t *testing.T) {
 	long := strings.Repeat("a", 253)
 	names := map[string]string{}
 	for _, one := range []object.Reference{
-		{Group: rbac, Kind: "ClusterRole", Name: "a:b"}, {Group: rbac, Kind: "ClusterRole", Name: "a-b"}, {Group: rbac, Kind: "ClusterRole", Name: `a\b`},
-		{Kind: "ConfigMap", Namespace: "team", Name: long}, {Kind: "ConfigMap", Namespace: "team", Name: long[1:] + "b"},
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: long}, {Kind: "../../x", Name: "../../y"},
+		{Group: rbac, Kind: "ClusterRole", Name: "a:b"},
+		{Group: rbac, Kind: "ClusterRole", Name: "a-b"},
+		{Group: rbac, Kind: "ClusterRole", Name: `a\b`},
+		{Kind: "ConfigMap", Namespace: "team", Name: long},
+		{Kind: "ConfigMap", Namespace: "team", Name: long[1:] + "b"},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: long},
+		{Kind: "../../x", Name: "../../y"},
 	} {
 		ref := classic.Ref{Reference: one}
 		name := fileName(ref)
@@ -41,13 +45,13 @@ func TestBackupsAreForOneAlone(t *testing.T) {
 	if err := os.WriteFile(elsewhere, []byte("theirs"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // it is what must not stay so
+	if err := os.Mkdir(folder, 0o755); err != nil { // it is what must not stay so
 		t.Fatal(err)
 	}
 	if err := os.Symlink(elsewhere, filepath.Join(folder, "link.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "open.yaml"), nil, 0o644); err != nil { //nolint:gosec // likewise
+	if err := os.WriteFile(filepath.Join(folder, "open.yaml"), nil, 0o644); err != nil { // likewise
 		t.Fatal(err)
 	}
 	if err := makeFolder(parent, folder); err != nil {
@@ -64,7 +68,7 @@ func TestBackupsAreForOneAlone(t *testing.T) {
 	if is, err := os.Stat(folder); err != nil || is.Mode().Perm() != folderMode {
 		t.Errorf("folder: %v, %v", is.Mode(), err)
 	}
-	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "theirs" { //nolint:gosec // of the test
+	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "theirs" {
 		t.Errorf("elsewhere there is %q, %v", text, err)
 	}
 	if files, err := os.ReadDir(folder); err != nil || len(files) != 3 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -34,16 +35,11 @@ func impostors(t *testing.T, deployments ...string) (cluster *Cluster, patched f
 		}
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
-			var review struct {
-				Spec struct {
-					User               string
-					ResourceAttributes struct{ Group, Resource, Verb, Namespace string }
-				}
-			}
+			review := authorizationv1.SubjectAccessReview{}
 			if err := json.Unmarshal(body, &review); err != nil {
 				t.Error(err)
 			}
-			asked := review.Spec.ResourceAttributes
+			asked := *review.Spec.ResourceAttributes
 			isAllowed := review.Spec.User == "system:serviceaccount:olm:olm-operator-serviceaccount" &&
 				asked.Group == "operators.coreos.com" && asked.Resource == "clusterserviceversions" && asked.Verb == "update" && asked.Namespace == ""
 			w.WriteHeader(http.StatusCreated)

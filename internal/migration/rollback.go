@@ -238,49 +238,90 @@ const renewPatience = 30 * time.Second
 // at the next move. It approves what classic OLM was told to begin with.
 func (m move) awaitSucceeded(ctx context.Context) error {
 	m.say("waiting until classic OLM has %s again", m.bundle())
-	ref, csv := m.record.Subscription, m.record.CSV
-	last := "nothing was said"
-	idle := m.run.Now()
+	var last comeback
+	active := m.run.Now()
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, m.run.Timeout, true, func(ctx context.Context) (bool, error) {
-		isUnderWay, err := m.approve(ctx)
+		seen, err := m.comeback(ctx)
 		if err != nil {
 			return false, err
 		}
-		subscription, err := m.api.Resource(subscriptions).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if err != nil {
-			return false, fmt.Errorf("reading %s: %w", ref.Key(), err)
+		last = seen
+		if seen.csv != nil || seen.isUnderWay {
+			active = m.run.Now()
 		}
-		state, _, _ := unstructured.NestedString(subscription.Object, "status", "state")
-		installed, _, _ := unstructured.NestedString(subscription.Object, "status", "installedCSV")
-		wanted := m.bundle()
-		if subscription.GetUID() == ref.UID && installed != "" {
-			wanted = installed // classic OLM has never let go of it, and may have upgraded it
+		if m.run.Now().Sub(active) >= renewPatience {
+			active = m.run.Now()
+			return false, m.renew(ctx, seen.subscription)
 		}
-		live, err := m.api.Resource(csvs).Namespace(csv.Namespace).Get(ctx, wanted, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			last = fmt.Sprintf("the Subscription is %q, and there is no ClusterServiceVersion", state)
-			if isUnderWay {
-				idle = m.run.Now()
-			}
-			if m.run.Now().Sub(idle) < renewPatience {
-				return false, nil
-			}
-			idle = m.run.Now()
-			return false, m.renew(ctx, subscription)
-		}
-		if err != nil {
-			return false, fmt.Errorf("reading ClusterServiceVersion %q: %w", wanted, err)
-		}
-		idle = m.run.Now()
-		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
-		last = fmt.Sprintf("the Subscription is %q, the ClusterServiceVersion %q", state, phase)
-		isKnown := state == operatorsv1alpha1.SubscriptionStateAtLatest || state == operatorsv1alpha1.SubscriptionStateUpgradePending
-		return installed == wanted && isKnown && phase == string(operatorsv1alpha1.CSVPhaseSucceeded) && !isUnderWay, nil
+		return seen.isDone(), nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("classic OLM has not got the operator back after %s: %s", m.run.Timeout, last)
 	}
 	return err
+}
+
+// comeback is how far classic OLM has come with an operator that it gets back.
+type comeback struct {
+	subscription *unstructured.Unstructured
+	csv          *unstructured.Unstructured // the one that is wanted; nil if it is not there
+	wanted       string                     // name of that
+	isUnderWay   bool                       // an InstallPlan that has it is being carried out
+}
+
+func (m move) comeback(ctx context.Context) (seen comeback, err error) {
+	if seen.isUnderWay, err = m.approve(ctx); err != nil {
+		return comeback{}, err
+	}
+	ref := m.record.Subscription
+	seen.subscription, err = m.api.Resource(subscriptions).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if err != nil {
+		return comeback{}, fmt.Errorf("reading %s: %w", ref.Key(), err)
+	}
+	seen.wanted = m.bundle()
+	if installed := seen.status("installedCSV"); seen.subscription.GetUID() == ref.UID && installed != "" {
+		seen.wanted = installed // classic OLM has never let go of it, and may have upgraded it
+	}
+	live, err := m.api.Resource(csvs).Namespace(m.record.CSV.Namespace).Get(ctx, seen.wanted, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return seen, nil
+	}
+	if err != nil {
+		return comeback{}, fmt.Errorf("reading ClusterServiceVersion %q: %w", seen.wanted, err)
+	}
+	seen.csv = live
+	return seen, nil
+}
+
+// status is a text of the status of the Subscription.
+func (c comeback) status(field string) string {
+	text, _, _ := unstructured.NestedString(c.subscription.Object, "status", field)
+	return text
+}
+
+// phase is that of the ClusterServiceVersion.
+func (c comeback) phase() string {
+	text, _, _ := unstructured.NestedString(c.csv.Object, "status", "phase")
+	return text
+}
+
+func (c comeback) isDone() bool {
+	state := c.status("state")
+	isKnown := state == operatorsv1alpha1.SubscriptionStateAtLatest || state == operatorsv1alpha1.SubscriptionStateUpgradePending
+	return isKnown && c.status("installedCSV") == c.wanted && !c.isUnderWay &&
+		c.csv != nil && c.phase() == string(operatorsv1alpha1.CSVPhaseSucceeded)
+}
+
+// String says it to whoever has waited for more.
+func (c comeback) String() string {
+	switch {
+	case c.subscription == nil:
+		return "nothing was said"
+	case c.csv == nil:
+		return fmt.Sprintf("the Subscription is %q, and there is no ClusterServiceVersion", c.status("state"))
+	default:
+		return fmt.Sprintf("the Subscription is %q, the ClusterServiceVersion %q", c.status("state"), c.phase())
+	}
 }
 
 // renew makes the Subscription once more, if it is such as is made here.

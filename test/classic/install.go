@@ -123,11 +123,12 @@ func (o *OLM) plan(ctx context.Context, namespace string, ref *corev1.ObjectRefe
 	if ref == nil || o.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, plan) != nil {
 		return ""
 	}
-	text := fmt.Sprintf("; InstallPlan %s is %s: %s", plan.Name, plan.Status.Phase, plan.Status.Message)
+	var text strings.Builder
+	fmt.Fprintf(&text, "; InstallPlan %s is %s: %s", plan.Name, plan.Status.Phase, plan.Status.Message)
 	for _, one := range plan.Status.Conditions {
-		text += fmt.Sprintf("; %s=%s %s", one.Type, one.Status, one.Message)
+		fmt.Fprintf(&text, "; %s=%s %s", one.Type, one.Status, one.Message)
 	}
-	return text
+	return text.String()
 }
 
 // unmet lists what a CSV waits for.

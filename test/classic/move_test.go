@@ -281,7 +281,9 @@ func (s *site) extension(t *testing.T, name string) *ocv1.ClusterExtension {
 func (s *site) watchesOne(t *testing.T, name, namespace string) {
 	t.Helper()
 	ext := s.extension(t, name)
-	var config struct{ WatchNamespace string }
+	var config struct {
+		WatchNamespace string `json:"watchNamespace"`
+	}
 	must(t, json.Unmarshal(ext.Spec.Config.Inline.Raw, &config))
 	if config.WatchNamespace != namespace {
 		t.Errorf("configuration is %s, and %q was watched", ext.Spec.Config.Inline.Raw, namespace)

@@ -32,10 +32,16 @@ type Objects map[Name]metav1.ObjectMeta
 
 // fleeting are resources whose objects come and go without anybody who installs something.
 var fleeting = []schema.GroupResource{
-	{Resource: "pods"}, {Resource: "events"}, {Resource: "endpoints"}, {Resource: "nodes"},
-	{Group: "events.k8s.io", Resource: "events"}, {Group: "apps", Resource: "replicasets"},
-	{Group: "discovery.k8s.io", Resource: "endpointslices"}, {Group: "coordination.k8s.io", Resource: "leases"},
-	{Group: "networking.k8s.io", Resource: "ipaddresses"}, {Group: "apps", Resource: "controllerrevisions"},
+	{Resource: "pods"},
+	{Resource: "events"},
+	{Resource: "endpoints"},
+	{Resource: "nodes"},
+	{Group: "events.k8s.io", Resource: "events"},
+	{Group: "apps", Resource: "replicasets"},
+	{Group: "discovery.k8s.io", Resource: "endpointslices"},
+	{Group: "coordination.k8s.io", Resource: "leases"},
+	{Group: "networking.k8s.io", Resource: "ipaddresses"},
+	{Group: "apps", Resource: "controllerrevisions"},
 }
 
 // ReadObjects reads what there is of every kind, by its preferred version, but for what comes

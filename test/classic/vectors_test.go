@@ -57,7 +57,7 @@ const copies = 50
 // TestVectors has classic OLM install operators of different shapes on one cluster, and checks and
 // moves single ones of them, in this order. What is refused has written nothing.
 //
-//nolint:tparallel // each goes on from what the one before has left
+//nolint:paralleltest,tparallel // each goes on from what the one before has left
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	needClassic(t)
