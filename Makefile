@@ -233,10 +233,12 @@ test-classic: ## Have classic OLM install operators beside a cluster, and move t
 	$(CLUSTER) build --classic
 	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/classic -classic
 
+EVERY ?= 1
+
 .PHONY: test-kills
-test-kills: ## Kill the tool that moves operators from classic OLM at each of its writes.
+test-kills: ## Kill the tool that moves operators from classic OLM at each of its writes, or at EVERY (1) such one.
 	$(CLUSTER) build --classic
-	go test -count=1 -timeout 120m $(TESTFLAGS) ./test/classic -run TestKilled -classic -every-write
+	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/classic -run TestKilled -kills=$(EVERY)
 
 .PHONY: test-classic-corpus
 test-classic-corpus: ## Have classic OLM install each package of the corpus, and move it: half an hour.

@@ -42,12 +42,12 @@ import (
 	"github.com/clusterextensions/operator-controller/test/operator"
 )
 
-var everyWrite = flag.Bool("every-write", false, "kill the tool at each of its writes, and not at some of them")
+var killEvery = flag.Int("kills", 0, "kill the tool at each n-th of its writes; 0 for none")
 
 // TestKilledLive kills the tool at its writes while classic OLM runs.
 func TestKilledLive(t *testing.T) {
 	t.Parallel()
-	needClassic(t)
+	needKills(t)
 	killed(t, "live", []string{"narrow-a", "narrow-b", "narrow-c", "narrow-d"}, []string{"hooked-a", "hooked-b"})
 }
 
@@ -55,8 +55,15 @@ func TestKilledLive(t *testing.T) {
 // is the same classic OLM for all of them.
 func TestKilledQuiet(t *testing.T) {
 	t.Parallel()
-	needClassic(t)
+	needKills(t)
 	killed(t, "quiet", []string{"narrow-q"}, nil)
+}
+
+func needKills(t *testing.T) {
+	t.Helper()
+	if *killEvery == 0 {
+		t.Skip("takes an hour: make test-kills runs it")
+	}
 }
 
 func killed(t *testing.T, mode string, narrow, hooked []string) {
@@ -177,9 +184,6 @@ var fates = []struct {
 	}},
 }
 
-// sampled is one in how many writes the tool is killed at, unless it is at every one.
-const sampled = 7
-
 // points are the writes at which operators of one shape have still to see the tool killed, by fate.
 type points struct {
 	mu    sync.Mutex
@@ -190,13 +194,9 @@ type points struct {
 func (p *points) take(fate int) (n int, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	step := sampled
-	if *everyWrite {
-		step = 1
-	}
 	n = p.next[fate]
-	p.next[fate] = n + step
-	if n == 0 && step > 1 {
+	p.next[fate] = n + *killEvery
+	if n == 0 && *killEvery > 1 {
 		p.next[fate] = 1 + fate // others in each
 	}
 	return n, !p.ended[fate]
