@@ -189,9 +189,8 @@ RACE := -race -shuffle=on -vet=off -ldflags='-s -w'
 
 .PHONY: test
 test: cluster-build monitoring-build ## Run all tests; builds the local cluster the first time.
-	@# What takes longest is first, and waits most: as many others as there are processors run
-	@# beside it.
-	go test $(RACE) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 60m $(TESTFLAGS) ./test/e2e ./...
+	@# What takes longest is first, and waits most: the others run beside it.
+	go test $(RACE) -timeout 60m $(TESTFLAGS) ./test/e2e ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.

@@ -31,7 +31,7 @@ const (
 	bound = 2*time.Minute + 30*time.Second
 
 	// patience is how long anything else may take, most of it on a busy machine.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 )
 
 // scene is one object on its way through a situation. All its captures are judged,
