@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 )
 
@@ -77,7 +78,8 @@ func (c *Cluster) save(ctx context.Context, ref classic.Ref, folder string) erro
 	if err != nil {
 		return err
 	}
-	return writeFile(folder, fileName(ref), text)
+	// What somebody has put there, such as a link to another place, is replaced, and not written to.
+	return atomicfile.Replace(filepath.Join(folder, fileName(ref)), ".backup-", text)
 }
 
 // makeFolder makes one that is for whoever runs the move alone, or sees to it that one of an earlier run is.
@@ -96,23 +98,6 @@ func makeFolder(parent, folder string) error {
 		return fmt.Errorf("%s is no folder: choose another one", folder)
 	}
 	return os.Chmod(folder, folderMode)
-}
-
-// writeFile puts a new file in the place of one that is there, which may be a link to another place, or open to
-// others. It is there as a whole or not at all.
-func writeFile(folder, name string, text []byte) error {
-	made, err := os.CreateTemp(folder, ".backup-*") // for its owner alone
-	if err != nil {
-		return err
-	}
-	_, err = made.Write(text)
-	if err = errors.Join(err, made.Close()); err == nil {
-		err = os.Rename(made.Name(), filepath.Join(folder, name))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(made.Name()))
-	}
-	return nil
 }
 
 // maxFileName is what file systems take, in bytes, less what is added.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 	"github.com/clusterextensions/operator-controller/internal/classic"
 )
 
@@ -58,7 +59,7 @@ func TestBackupsAreForOneAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"link.yaml", "open.yaml", "new.yaml"} {
-		if err := writeFile(folder, name, []byte("secret")); err != nil {
+		if err := atomicfile.Replace(filepath.Join(folder, name), ".backup-", []byte("secret")); err != nil {
 			t.Fatal(err)
 		}
 		if is, err := os.Lstat(filepath.Join(folder, name)); err != nil || is.Mode() != 0o600 {
