@@ -344,6 +344,12 @@ func (s *site) makeThings(t *testing.T) *maker {
 // areStored looks at all things that were made, in both versions.
 func (m *maker) areStored(t *testing.T, s *site) {
 	t.Helper()
+	m.mu.Lock()
+	all := slices.Clone(m.made) // what is made from now on need not be among what is listed
+	m.mu.Unlock()
+	if len(all) == 0 {
+		t.Error("nobody has made anything")
+	}
 	stored := map[string]*unstructured.Unstructured{}
 	for _, version := range []string{"v1", "v2"} {
 		list := &unstructured.UnstructuredList{}
@@ -354,12 +360,7 @@ func (m *maker) areStored(t *testing.T, s *site) {
 			stored[version+list.Items[i].GetName()] = &list.Items[i]
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.made) == 0 {
-		t.Error("nobody has made anything")
-	}
-	for _, made := range m.made {
+	for _, made := range all {
 		read := stored[made.GroupVersionKind().Version+made.GetName()]
 		switch {
 		case read == nil || read.GetUID() != made.GetUID():
