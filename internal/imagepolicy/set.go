@@ -1,0 +1,164 @@
+package imagepolicy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+	"strings"
+
+	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
+)
+
+// judgedSince is part of what a verdict follows from: it is another one whenever the same
+// signatures and the same policy are to be judged anew.
+const judgedSince = "1"
+
+// Secrets gives the data of a Secret in the namespace of the controller; nil if there is none.
+type Secrets func(name string) map[string][]byte
+
+// Set is all policies that there are. The zero Set has none. It does not change.
+type Set struct {
+	byPrefix map[string][]*policy
+	problems map[string][]string
+}
+
+// policy is an ImagePolicy, ready to judge by.
+type policy struct {
+	name         string
+	digest       string // of all that it demands, keys and certificates included
+	enforces     bool
+	authorities  []authority
+	attestations []string // the types of the predicates that are demanded
+}
+
+// Compile makes the policies ready. An authority that cannot be used is one that has signed
+// nothing; see [Set.Problems].
+func Compile(policies []policyv1alpha1.ImagePolicy, secrets Secrets) *Set {
+	set := &Set{byPrefix: map[string][]*policy{}, problems: map[string][]string{}}
+	policies = slices.SortedFunc(slices.Values(policies), func(a, b policyv1alpha1.ImagePolicy) int { return strings.Compare(a.Name, b.Name) })
+	for i := range policies {
+		compiled, problems := compile(&policies[i], secrets)
+		set.problems[compiled.name] = problems
+		prefixes := map[string]bool{}
+		for _, match := range policies[i].Spec.Match {
+			prefixes[strings.TrimSuffix(match.Prefix, "/")] = true
+		}
+		for prefix := range maps.Keys(prefixes) {
+			set.byPrefix[prefix] = append(set.byPrefix[prefix], compiled)
+		}
+	}
+	return set
+}
+
+func compile(from *policyv1alpha1.ImagePolicy, secrets Secrets) (*policy, []string) {
+	compiled := &policy{name: from.Name, enforces: from.Spec.Mode != policyv1alpha1.ModeWarn}
+	content := sha256.New()
+	fmt.Fprintf(content, "%s %q\n", judgedSince, from.Name)
+	addJSON(content, from.Spec)
+	var problems []string
+	for _, wanted := range from.Spec.Authorities {
+		made := newAuthority(wanted, func(ref policyv1alpha1.SecretReference, usual string) ([]byte, error) {
+			data, err := valueOf(secrets, ref, usual)
+			fmt.Fprintf(content, "%t %d\n%s\n", err == nil, len(data), data)
+			return data, err
+		})
+		if made.unusable != nil {
+			problems = append(problems, fmt.Sprintf("authority %q cannot be used: %v", wanted.Name, made.unusable))
+		}
+		compiled.authorities = append(compiled.authorities, made)
+	}
+	for _, demanded := range from.Spec.Attestations {
+		compiled.attestations = append(compiled.attestations, demanded.PredicateType)
+	}
+	compiled.digest = hex.EncodeToString(content.Sum(nil))
+	return compiled, problems
+}
+
+// addJSON adds a part of the API, which can always be written as JSON.
+func addJSON(to hash.Hash, part any) {
+	data, err := json.Marshal(part)
+	fmt.Fprintf(to, "%s %v\n", data, err)
+}
+
+func valueOf(secrets Secrets, ref policyv1alpha1.SecretReference, usual string) ([]byte, error) {
+	key := ref.Key
+	if key == "" {
+		key = usual
+	}
+	data := secrets(ref.Name)
+	if data == nil {
+		return nil, fmt.Errorf("there is no Secret %q in the namespace of the controller", ref.Name)
+	}
+	value, ok := data[key]
+	if !ok {
+		return nil, fmt.Errorf("the Secret %q has no key %q", ref.Name, key)
+	}
+	return value, nil
+}
+
+// Problems says of a policy which of its authorities cannot be used, and why, in their order;
+// known is false for a policy that is not in the set.
+func (s *Set) Problems(name string) (problems []string, known bool) {
+	problems, known = s.problems[name]
+	return problems, known
+}
+
+// For gives what is demanded of the images of a repository, by its name with the registry and
+// without a tag. The longest prefix decides; if several policies have it, all of them do.
+func (s *Set) For(repository string) Rule {
+	if s == nil {
+		return Rule{}
+	}
+	for prefix := repository; ; {
+		if found := s.byPrefix[prefix]; len(found) > 0 {
+			return Rule{policies: found}
+		}
+		if prefix == "" {
+			return Rule{}
+		}
+		prefix = prefix[:max(0, strings.LastIndexByte(prefix, '/'))]
+	}
+}
+
+// Rule is what is demanded of an image. The zero Rule demands nothing.
+type Rule struct{ policies []*policy }
+
+// IsZero says that nothing is demanded.
+func (r Rule) IsZero() bool { return len(r.policies) == 0 }
+
+// Digest is another one whenever the verdict on the same image could be another one: it covers
+// the policies and the keys and certificates that they name. It is empty for the zero Rule.
+func (r Rule) Digest() string {
+	if r.IsZero() {
+		return ""
+	}
+	var all strings.Builder
+	for _, policy := range r.policies {
+		all.WriteString(policy.digest)
+	}
+	sum := sha256.Sum256([]byte(all.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// Policies are the names of the policies, sorted.
+func (r Rule) Policies() []string {
+	names := make([]string, len(r.policies))
+	for i, policy := range r.policies {
+		names[i] = policy.name
+	}
+	return names
+}
+
+// WantsAttestation says whether attestations of that type are of any use.
+func (r Rule) WantsAttestation(predicateType string) bool {
+	return slices.ContainsFunc(r.policies, func(p *policy) bool { return slices.Contains(p.attestations, predicateType) })
+}
+
+// WantsAttestations says whether any is demanded.
+func (r Rule) WantsAttestations() bool {
+	return slices.ContainsFunc(r.policies, func(p *policy) bool { return len(p.attestations) > 0 })
+}
