@@ -16,6 +16,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
 // The layout of the cache:
@@ -140,6 +141,9 @@ type lease struct {
 
 	// provenance says that what was downloaded has a file of that kind besides.
 	provenance bool
+
+	// verdict is what ImagePolicies say of it under the reference that was asked for.
+	verdict imagepolicy.Verdict
 }
 
 // release ends the use. It may be called more than once.
@@ -231,10 +235,10 @@ type filler func(tree *os.Root, take func(bytes int64) error) (string, error)
 // be at it at a time; the first that is done makes the entry of all. For want of space,
 // entries that nobody uses make place, those first that nobody has used for longest; the
 // error is a *diskspace.FullError if that is not enough.
-func (c *cache) create(ctx context.Context, key entryKey, approval string, fill filler) (*lease, error) {
+func (c *cache) create(ctx context.Context, key entryKey, by approval, fill filler) (*lease, error) {
 	temp := tempPrefix + rand.Text()
 	room := c.rooms.space.Hold()
-	rec, err := c.build(temp, key, approval, func(tree *os.Root) (string, error) {
+	rec, err := c.build(temp, key, by, func(tree *os.Root) (string, error) {
 		if err := c.take(room, entryBytes); err != nil {
 			return "", err
 		}
@@ -243,7 +247,7 @@ func (c *cache) create(ctx context.Context, key entryKey, approval string, fill 
 	var held *lease
 	if err == nil {
 		var inPlace bool
-		if held, inPlace, err = c.commit(ctx, temp, key, approval, rec, room); inPlace {
+		if held, inPlace, err = c.commit(ctx, temp, key, by, rec, room); inPlace {
 			return held, nil
 		}
 	}
@@ -260,7 +264,7 @@ func (c *cache) create(ctx context.Context, key entryKey, approval string, fill 
 
 // commit puts an entry in place, with its room, or takes the one that is there.
 func (c *cache) commit(
-	ctx context.Context, temp string, key entryKey, approval string, rec record, room *diskspace.Holding,
+	ctx context.Context, temp string, key entryKey, by approval, rec record, room *diskspace.Holding,
 ) (held *lease, inPlace bool, err error) {
 	unlock, err := c.entries.lock(ctx, key.dir())
 	if err != nil {
@@ -271,7 +275,7 @@ func (c *cache) commit(
 		return nil, false, err
 	}
 	if held != nil {
-		if err := c.approve(key, approval); err != nil {
+		if err := c.approve(key, by); err != nil {
 			held.release()
 			return nil, false, err
 		}
@@ -288,7 +292,7 @@ func (c *cache) commit(
 	return &lease{cache: c, key: key, record: rec}, true, nil
 }
 
-func (c *cache) build(temp string, key entryKey, approval string, fill func(*os.Root) (string, error)) (record, error) {
+func (c *cache) build(temp string, key entryKey, by approval, fill func(*os.Root) (string, error)) (record, error) {
 	for _, dir := range []string{temp, path.Join(temp, treeDir), path.Join(temp, approvalsDir)} {
 		if err := c.root.Mkdir(dir, dirMode); err != nil {
 			return record{}, diskError(err)
@@ -313,21 +317,46 @@ func (c *cache) build(temp string, key entryKey, approval string, fill func(*os.
 	if err := c.root.WriteFile(path.Join(temp, recordFile), data, fileMode); err != nil {
 		return record{}, diskError(err)
 	}
-	return rec, diskError(c.root.WriteFile(path.Join(temp, approvalsDir, approval), nil, fileMode))
+	return rec, c.writeApproval(path.Join(temp, approvalsDir), by)
 }
 
-// approved reports whether the entry was accepted by that decision before.
-func (c *cache) approved(key entryKey, approval string) bool {
-	_, err := c.root.Lstat(path.Join(key.dir(), approvalsDir, approval))
-	return err == nil
+// approval is a decision to accept an image: all that it follows from, as the name of a file,
+// and what ImagePolicies have said, if there were any.
+type approval struct {
+	name    string
+	verdict imagepolicy.Verdict
+}
+
+func (c *cache) writeApproval(dir string, by approval) error {
+	var data []byte
+	if len(by.verdict.Policies) > 0 {
+		var err error
+		if data, err = json.Marshal(by.verdict); err != nil {
+			return fmt.Errorf("encoding a verdict: %w", err)
+		}
+	}
+	return diskError(c.root.WriteFile(path.Join(dir, by.name), data, fileMode))
+}
+
+// approved reports whether the entry was accepted by the decision of that name before, and what
+// ImagePolicies said then.
+func (c *cache) approved(key entryKey, name string) (verdict imagepolicy.Verdict, ok bool) {
+	data, err := c.root.ReadFile(path.Join(key.dir(), approvalsDir, name))
+	if err != nil {
+		return imagepolicy.Verdict{}, false
+	}
+	if len(data) > 0 && json.Unmarshal(data, &verdict) != nil {
+		return imagepolicy.Verdict{}, false
+	}
+	return verdict, true
 }
 
 // approve notes that the entry, which is in use, was accepted by that decision. The
 // oldest of too many goes.
-func (c *cache) approve(key entryKey, approval string) error {
+func (c *cache) approve(key entryKey, by approval) error {
 	dir := path.Join(key.dir(), approvalsDir)
-	if err := c.root.WriteFile(path.Join(dir, approval), nil, fileMode); err != nil {
-		return diskError(err)
+	if err := c.writeApproval(dir, by); err != nil {
+		return err
 	}
 	entries, err := fs.ReadDir(c.root.FS(), dir)
 	if err != nil {

@@ -3,10 +3,12 @@ package image
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/opencontainers/go-digest"
 
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
 var (
@@ -150,13 +152,18 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("registry sent %s with digest %s instead of %s", e.Object, e.Got, e.Want)
 }
 
-// PolicyError says that the signature policy rejects the image.
+// PolicyError says that a policy refuses the image: the signature policy (Err), or ImagePolicies
+// (Verdict).
 type PolicyError struct {
-	Ref string
-	Err error
+	Ref     string
+	Verdict imagepolicy.Verdict
+	Err     error
 }
 
 func (e *PolicyError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("image %q is refused: %s", e.Ref, excerpt.Line(strings.Join(e.Verdict.Refusals, "; "), maxTextBytes))
+	}
 	return fmt.Sprintf("image %q is rejected by the signature policy: %s", e.Ref, excerpt.Line(e.Err.Error(), maxTextBytes))
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
 // Image is a pulled image. It stays in the cache at least until it is closed.
@@ -29,6 +31,9 @@ type Image struct {
 	// Provenance says that what was downloaded is a chart with a provenance file, which
 	// nobody looks at: the signatures that count are those of the image.
 	Provenance bool
+	// Verdict is what ImagePolicies say of the image; zero if none is about it. It is not refused,
+	// but may have refusals of policies that only warn.
+	Verdict imagepolicy.Verdict
 	// ModTime is when the image was unpacked, in whole seconds.
 	ModTime time.Time
 
@@ -51,6 +56,7 @@ func newImage(ref imageRef, held *lease) (*Image, error) {
 		Root:       held.record.Root,
 		Downloaded: held.downloaded,
 		Provenance: held.provenance,
+		Verdict:    held.verdict,
 		dir:        dir,
 		lease:      held,
 	}

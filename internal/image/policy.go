@@ -18,6 +18,8 @@ import (
 	"go.podman.io/image/v5/types"
 	"go.podman.io/storage/pkg/configfile"
 	"go.podman.io/storage/pkg/unshare"
+
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
 // policy is a signature policy as it was when a pull began.
@@ -53,8 +55,8 @@ func loadPolicy(file string) (policy, error) {
 // reference. It covers all that the decision follows from: other references and
 // other policies have to decide anew, and so have other keys in the files that a
 // policy names, and other places to look for signatures in registriesDir, where
-// empty means those of the system.
-func (p policy) approval(ref types.ImageReference, registriesDir string) (string, error) {
+// empty means those of the system. The rule is what ImagePolicies demand.
+func (p policy) approval(ref types.ImageReference, registriesDir string, rule imagepolicy.Rule) (string, error) {
 	rules, err := json.Marshal(p.rules)
 	if err != nil {
 		return "", fmt.Errorf("encoding signature policy: %w", err)
@@ -64,7 +66,7 @@ func (p policy) approval(ref types.ImageReference, registriesDir string) (string
 		return "", err
 	}
 	all := digest.Canonical.Digester()
-	fmt.Fprintf(all.Hash(), "%s\n%s\n", ref.PolicyConfigurationIdentity(), rules)
+	fmt.Fprintf(all.Hash(), "%s\n%s\n%s\n", ref.PolicyConfigurationIdentity(), rules, rule.Digest())
 	for _, file := range files {
 		// A file that cannot be read is one without keys: whom it concerns the check
 		// tells, and it is not the concern of others.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"go.podman.io/image/v5/types"
+
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
 // pull is one way from a reference to a leased cache entry.
@@ -17,8 +19,10 @@ type pull struct {
 	req      Request
 	limits   Limits
 	policy   policy
+	rule     imagepolicy.Rule
 	approval string
-	src      *source // nil until the registry is needed
+	verdict  imagepolicy.Verdict // once it has been checked
+	src      *source             // nil until the registry is needed
 }
 
 func (p *Puller) newPull(ref imageRef, req Request) (*pull, error) {
@@ -30,13 +34,17 @@ func (p *Puller) newPull(ref imageRef, req Request) (*pull, error) {
 	if err != nil {
 		return nil, err
 	}
-	approval, err := policy.approval(transport, p.config.RegistriesDir)
+	rule, err := p.rule(ref)
+	if err != nil {
+		return nil, err
+	}
+	approval, err := policy.approval(transport, p.config.RegistriesDir, rule)
 	if err != nil {
 		return nil, err
 	}
 	return &pull{
 		puller: p, ref: ref, req: req, limits: p.config.Limits.or(DefaultLimits(req.Select)),
-		policy: policy, approval: approval,
+		policy: policy, rule: rule, approval: approval,
 	}, nil
 }
 
@@ -74,7 +82,7 @@ func (j *pull) run(ctx context.Context) (*lease, error) {
 	if held == nil {
 		return j.download(ctx, key)
 	}
-	if err := j.approve(ctx, key); err != nil {
+	if held.verdict, err = j.approve(ctx, key); err != nil {
 		held.release()
 		return nil, err
 	}
@@ -89,10 +97,12 @@ func (j *pull) cached(ctx context.Context, key entryKey) (*lease, error) {
 		return nil, err
 	}
 	// While it is held it stays the entry that was accepted.
-	if !j.puller.cache.approved(key, j.approval) {
+	verdict, ok := j.puller.cache.approved(key, j.approval)
+	if !ok {
 		held.release()
 		return nil, nil //nolint:nilnil // nothing cached is not an error
 	}
+	held.verdict = verdict
 	return held, nil
 }
 
@@ -109,10 +119,19 @@ func (j *pull) open(ctx context.Context) error {
 // approve makes sure that the policy accepts cached content under this
 // reference too: the content is the same, but what is known of its origin is
 // not.
-func (j *pull) approve(ctx context.Context, key entryKey) error {
-	if j.puller.cache.approved(key, j.approval) {
-		return nil
+func (j *pull) approve(ctx context.Context, key entryKey) (imagepolicy.Verdict, error) {
+	if verdict, ok := j.puller.cache.approved(key, j.approval); ok {
+		return verdict, nil
 	}
+	if err := j.judge(ctx); err != nil {
+		return imagepolicy.Verdict{}, err
+	}
+	return j.verdict, j.puller.cache.approve(key, approval{name: j.approval, verdict: j.verdict})
+}
+
+// judge asks the registry for the signatures of an image, and the policies for what they make of
+// them.
+func (j *pull) judge(ctx context.Context) error {
 	if err := j.open(ctx); err != nil {
 		return err
 	}
@@ -120,16 +139,29 @@ func (j *pull) approve(ctx context.Context, key entryKey) error {
 	if err != nil {
 		return err
 	}
-	if err := j.check(ctx, instance); err != nil {
-		return err
-	}
-	return j.puller.cache.approve(key, j.approval)
+	return j.check(ctx, instance)
 }
 
+// check asks both policies. The error is a *PolicyError if one of them says no.
 func (j *pull) check(ctx context.Context, instance *digest.Digest) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.limits.NetworkTimeout, errSilent)
 	defer cancel()
-	return j.policy.check(ctx, j.ref.asked, j.src.unparsed(instance))
+	if err := j.policy.check(ctx, j.ref.asked, j.src.unparsed(instance)); err != nil || j.rule.IsZero() {
+		return err
+	}
+	image := imagepolicy.Subject{j.src.top.digest}
+	if instance != nil {
+		image = append(image, *instance)
+	}
+	var err error
+	if j.verdict, err = (evidence{source: j.src, rule: j.rule, image: image}).judge(ctx); err != nil {
+		return err
+	}
+	j.puller.verdicts.Add(verdictKey(j.approval, j.src.top.digest), j.verdict)
+	if j.verdict.Refused {
+		return &PolicyError{Ref: j.ref.asked, Verdict: j.verdict}
+	}
+	return nil
 }
 
 // download stores the image in the cache, once the policy accepts it.
@@ -148,14 +180,14 @@ func (j *pull) download(ctx context.Context, key entryKey) (*lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := j.puller.cache.create(ctx, key, j.approval, func(tree *os.Root, take func(int64) error) (string, error) {
+	held, err := j.puller.cache.create(ctx, key, approval{name: j.approval, verdict: j.verdict}, func(tree *os.Root, take func(int64) error) (string, error) {
 		return j.unpack(ctx, parts, tree, take)
 	})
 	if errors.Is(err, ErrContent) {
 		return nil, fmt.Errorf("error applying image: %w", err)
 	}
 	if held != nil {
-		held.downloaded, held.provenance = parts.bytes(), parts.provenance
+		held.downloaded, held.provenance, held.verdict = parts.bytes(), parts.provenance, j.verdict
 	}
 	return held, err
 }

@@ -11,9 +11,15 @@ import (
 	"github.com/opencontainers/go-digest"
 	"go.podman.io/image/v5/pkg/sysregistriesv2"
 	"go.podman.io/image/v5/types"
+	"k8s.io/utils/lru"
 
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
+
+// maxVerdicts is how many verdicts of ImagePolicies are remembered besides those on disk: about
+// images that were refused, or are not kept.
+const maxVerdicts = 4096
 
 // userAgent tells registries who asks.
 const userAgent = "operator-controller"
@@ -37,6 +43,10 @@ type Config struct {
 	PolicyFile string
 	// RequirePolicy makes the absence of a policy an error.
 	RequirePolicy bool
+	// Policies gives the ImagePolicies as they are now. All of them have to accept an image, and
+	// so has the policy of the file. The error says why they are not known: no image is accepted
+	// then. Nil means that there are none.
+	Policies func() (*imagepolicy.Set, error)
 	// RegistriesConf is the main registries.conf file, with others in a directory
 	// of the same name and .d. Empty means those of the system
 	// (CONTAINERS_REGISTRIES_CONF, then the usual places).
@@ -58,6 +68,9 @@ type Puller struct {
 	cache           *cache
 	pulls           keyedLock // by image and selection
 	acceptsAnything bool
+
+	// verdicts are those of this process, by verdictKey.
+	verdicts *lru.Cache
 }
 
 // Request names an image and the part of it that is wanted.
@@ -81,7 +94,7 @@ func New(config Config) (*Puller, error) {
 	if config.Dir == "" {
 		return nil, errors.New("image cache directory is required")
 	}
-	p := &Puller{config: config}
+	p := &Puller{config: config, verdicts: lru.New(maxVerdicts)}
 	policy, err := p.policy()
 	if err != nil {
 		return nil, err
@@ -212,6 +225,18 @@ func (p *Puller) policy() (policy, error) {
 		return policy{}, errors.New("signature policy is required but there is none: --signature-policy names its file; without that it is looked for where the system has it")
 	}
 	return loaded, nil
+}
+
+// rule is what the ImagePolicies demand of the images of a reference.
+func (p *Puller) rule(ref imageRef) (imagepolicy.Rule, error) {
+	if p.config.Policies == nil {
+		return imagepolicy.Rule{}, nil
+	}
+	policies, err := p.config.Policies()
+	if err != nil {
+		return imagepolicy.Rule{}, fmt.Errorf("reading ImagePolicies: %w", err)
+	}
+	return policies.For(ref.named.Name()), nil
 }
 
 // open reaches the registry of a reference with the configuration as it is now.

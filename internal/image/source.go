@@ -20,6 +20,7 @@ var errSilent = fmt.Errorf("the registry did not answer in time: %w", os.ErrDead
 // and its digest verified.
 type source struct {
 	raw    types.ImageSource
+	guard  *guard
 	sys    *types.SystemContext
 	limits Limits
 	pace   *pace
@@ -45,7 +46,7 @@ func openSource(ctx context.Context, sys *types.SystemContext, ref imageRef, lim
 		return nil, registryError(opening, "creating image source", err)
 	}
 	s := &source{
-		raw: raw, sys: sys, limits: limits,
+		raw: raw, guard: guard, sys: sys, limits: limits,
 		pace: &pace{window: limits.RateWindow, bytes: limits.RateBytes},
 	}
 	want, _ := ref.digest()

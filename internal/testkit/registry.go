@@ -34,13 +34,14 @@ type RegistryRequest struct {
 	Path   string
 }
 
-// StartRegistry starts an empty registry. The caller closes it.
-func StartRegistry() (*Registry, error) {
+// StartRegistry starts an empty registry. The caller closes it. Without an option for that, it
+// does not have the API for referrers.
+func StartRegistry(options ...registry.Option) (*Registry, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting registry: %w", err)
 	}
-	store := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	store := registry.New(append(options, registry.Logger(log.New(io.Discard, "", 0)))...)
 	r := &Registry{store: store, served: store, host: listener.Addr().String()}
 	r.server = &http.Server{Handler: http.HandlerFunc(r.serve), ReadHeaderTimeout: time.Minute}
 	go func() {

@@ -23,6 +23,12 @@ func Start(tb testing.TB, prefixes ...string) (*testkit.Registry, image.Config) 
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return registry, Configure(tb, registry, prefixes...)
+}
+
+// Configure is [Start] for a registry that runs, and closes it at the end.
+func Configure(tb testing.TB, registry *testkit.Registry, prefixes ...string) image.Config {
+	tb.Helper()
 	tb.Cleanup(func() {
 		if err := registry.Close(); err != nil {
 			tb.Error(err)
@@ -44,5 +50,5 @@ func Start(tb testing.TB, prefixes ...string) (*testkit.Registry, image.Config) 
 	if err := registry.WriteRegistriesConf(config.RegistriesConf, prefixes...); err != nil {
 		tb.Fatal(err)
 	}
-	return registry, config
+	return config
 }

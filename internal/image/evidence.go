@@ -1,0 +1,294 @@
+package image
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	ggcrv1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/opencontainers/go-digest"
+	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
+	"go.podman.io/image/v5/pkg/docker/config"
+	"go.podman.io/image/v5/pkg/tlsclientconfig"
+
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+)
+
+// Bounds of what is read of signatures and attestations: of one, and of all that one registry
+// has of an image, in bytes and in number. What is beyond the first two is not looked at.
+const (
+	maxEvidence         = 64
+	maxEvidenceBytes    = 4 << 20
+	maxAllEvidenceBytes = 8 << 20
+)
+
+// Annotations by which attestations can be told apart without being read.
+const (
+	annotationPredicate       = "predicateType"                      // of a layer, before cosign 3
+	annotationBundlePredicate = "dev.sigstore.bundle.predicateType" // of a referrer
+)
+
+// errTooMuchEvidence ends the reading of signatures.
+var errTooMuchEvidence = fmt.Errorf("its signatures have more than %d bytes", maxAllEvidenceBytes)
+
+// evidence reads what registries have of signatures and attestations of an image. It comes
+// by way of an image source, and goes to the same registries: the mirrors, then the registry of
+// the reference.
+type evidence struct {
+	source *source
+	rule   imagepolicy.Rule
+	image  imagepolicy.Subject
+}
+
+// judge says what the policies make of an image. Mirrors are asked in their order until one has
+// what all policies accept. The error is a *RegistryError: as long as one of those who may have
+// the signature that is missing cannot be asked, nobody can say that there is none.
+func (e evidence) judge(ctx context.Context) (imagepolicy.Verdict, error) {
+	var all []imagepolicy.Evidence
+	var verdict imagepolicy.Verdict
+	var failed error
+	for i, at := range e.source.guard.endpoints {
+		found, err := e.at(ctx, at)
+		if err != nil && failed == nil {
+			failed = registryError(ctx, "getting signatures", err)
+		}
+		if all = append(all, found...); i > 0 && len(found) == 0 {
+			continue
+		}
+		if verdict = e.rule.Judge(e.image, all); len(verdict.Refusals) == 0 {
+			return verdict, nil
+		}
+	}
+	return verdict, failed
+}
+
+// at reads what one registry has. An error comes together with what there was before it.
+func (e evidence) at(ctx context.Context, where endpoint) ([]imagepolicy.Evidence, error) {
+	client, err := e.client(ctx, where)
+	if err != nil {
+		return nil, err
+	}
+	var all []imagepolicy.Evidence
+	for _, subject := range e.image {
+		tag := strings.ReplaceAll(subject.String(), ":", "-")
+		suffixes := []string{".sig"}
+		if e.rule.WantsAttestations() {
+			suffixes = append(suffixes, ".att")
+		}
+		for _, suffix := range suffixes {
+			found, err := client.layers(client.repository.Tag(tag+suffix), maxEvidence-len(all))
+			if all = append(all, found...); err != nil {
+				return all, err
+			}
+		}
+		found, err := client.referrers(subject, maxEvidence-len(all))
+		if all = append(all, found...); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// evidenceClient asks one repository of one registry.
+type evidenceClient struct {
+	repository name.Repository
+	options    []remote.Option
+	wants      func(predicateType string) bool
+}
+
+func (e evidence) client(ctx context.Context, where endpoint) (*evidenceClient, error) {
+	var options []name.Option
+	if where.insecure {
+		options = append(options, name.Insecure)
+	}
+	repository, err := name.NewRepository(where.ref.Name(), options...)
+	if err != nil {
+		return nil, err
+	}
+	own, err := config.GetCredentialsForRef(e.source.sys, where.ref)
+	if err != nil {
+		return nil, fmt.Errorf("reading the credentials for %q: %w", where.ref, err)
+	}
+	through, err := e.transport(where)
+	if err != nil {
+		return nil, err
+	}
+	return &evidenceClient{
+		repository: repository,
+		options: []remote.Option{
+			remote.WithContext(ctx),
+			remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: own.Username, Password: own.Password, IdentityToken: own.IdentityToken})),
+			remote.WithTransport(&boundedTransport{next: through}),
+			remote.WithUserAgent(userAgent),
+			remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
+		},
+		wants: func(predicateType string) bool {
+			return predicateType == "" || predicateType == imagepolicy.PredicateSignature || e.rule.WantsAttestation(predicateType)
+		},
+	}, nil
+}
+
+// transport trusts whom the image itself is read from, and follows the same leads.
+func (e evidence) transport(where endpoint) (http.RoundTripper, error) {
+	trusted := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: where.insecure} //nolint:gosec // as registries.conf says
+	dirs := []string{e.source.sys.DockerCertPath}
+	if dirs[0] == "" {
+		dirs = []string{filepath.Join("/etc/containers/certs.d", where.host), filepath.Join("/etc/docker/certs.d", where.host)}
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); err != nil {
+			continue
+		}
+		if err := tlsclientconfig.SetupCertificates(dir, trusted); err != nil {
+			return nil, fmt.Errorf("reading the certificates of registries: %w", err)
+		}
+	}
+	guarded := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one, and no library here replaces it
+	guarded.TLSClientConfig, guarded.DisableKeepAlives = trusted, true
+	guarded.Proxy = func(request *http.Request) (*url.URL, error) { return e.source.guard.admit(request.URL) }
+	return guarded, nil
+}
+
+// layers reads signatures of cosign before version 3, which are the layers of an image.
+func (c *evidenceClient) layers(tag name.Tag, most int) ([]imagepolicy.Evidence, error) {
+	found, err := remote.Image(tag, c.options...)
+	if err != nil {
+		return nil, unlessMissing(err)
+	}
+	return c.read(found, most)
+}
+
+// referrers reads what refers to an image: by the API for that, or by an index under a tag.
+func (c *evidenceClient) referrers(subject digest.Digest, most int) ([]imagepolicy.Evidence, error) {
+	index, err := remote.Referrers(c.repository.Digest(subject.String()), c.options...)
+	if err != nil {
+		return nil, unlessMissing(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, fmt.Errorf("reading what refers to %s: %w", subject, err)
+	}
+	var all []imagepolicy.Evidence
+	for _, referrer := range manifest.Manifests {
+		if len(all) >= most {
+			break
+		}
+		if !mayBeSignature(referrer.ArtifactType) || !c.wants(referrer.Annotations[annotationBundlePredicate]) {
+			continue
+		}
+		found, err := remote.Image(c.repository.Digest(referrer.Digest.String()), c.options...)
+		if unlessMissing(err) != nil {
+			return all, err
+		}
+		if err != nil {
+			continue
+		}
+		read, err := c.read(found, most-len(all))
+		if all = append(all, read...); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// mayBeSignature says so of what a registry says of a referrer. Some know the type of its
+// configuration only, which is empty.
+func mayBeSignature(artifactType string) bool {
+	switch artifactType {
+	case "", imagespec.MediaTypeEmptyJSON, imagespec.MediaTypeImageConfig:
+		return true
+	default:
+		return strings.HasPrefix(artifactType, imagepolicy.MediaTypeBundle)
+	}
+}
+
+// read reads the layers that are signatures or attestations. Those that are too large are none.
+func (c *evidenceClient) read(from ggcrv1.Image, most int) ([]imagepolicy.Evidence, error) {
+	manifest, err := from.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("reading a signature: %w", err)
+	}
+	var all []imagepolicy.Evidence
+	for _, layer := range manifest.Layers {
+		mediaType := string(layer.MediaType)
+		isEvidence := mediaType == imagepolicy.MediaTypeSimpleSigning || mediaType == imagepolicy.MediaTypeEnvelope ||
+			strings.HasPrefix(mediaType, imagepolicy.MediaTypeBundle)
+		if len(all) >= most || !isEvidence || layer.Size > maxEvidenceBytes || !c.wants(layer.Annotations[annotationPredicate]) {
+			continue
+		}
+		data, err := c.blob(from, layer)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, imagepolicy.Evidence{MediaType: mediaType, Data: data, Annotations: layer.Annotations})
+	}
+	return all, nil
+}
+
+// blob reads a layer; its digest is verified on the way.
+func (c *evidenceClient) blob(from ggcrv1.Image, of ggcrv1.Descriptor) ([]byte, error) {
+	layer, err := from.LayerByDigest(of.Digest)
+	if err != nil {
+		return nil, fmt.Errorf("reading a signature: %w", err)
+	}
+	blob, err := layer.Compressed()
+	if err != nil {
+		return nil, fmt.Errorf("reading a signature: %w", err)
+	}
+	defer blob.Close() //nolint:errcheck // it is only read
+	data, err := io.ReadAll(io.LimitReader(blob, maxEvidenceBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading a signature: %w", err)
+	}
+	return data, nil
+}
+
+// unlessMissing is nil for the error of a registry that says that it does not have something.
+func unlessMissing(err error) error {
+	var answered *transport.Error
+	if errors.As(err, &answered) && answered.StatusCode == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// boundedTransport bounds the bytes of all answers together.
+type boundedTransport struct {
+	next http.RoundTripper
+	read atomic.Int64
+}
+
+// RoundTrip sends a request.
+func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request)
+	if err == nil {
+		response.Body = &boundedBody{ReadCloser: response.Body, read: &t.read}
+	}
+	return response, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	read *atomic.Int64
+}
+
+// Read fails once there was too much.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.read.Add(int64(n)) > maxAllEvidenceBytes {
+		return n, errTooMuchEvidence
+	}
+	return n, err
+}
