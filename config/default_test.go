@@ -29,6 +29,7 @@ func TestDefaultObjects(t *testing.T) {
 		"Namespace/olmv1-system",
 		"CustomResourceDefinition/clustercatalogs.olm.operatorframework.io",
 		"CustomResourceDefinition/clusterextensions.olm.operatorframework.io",
+		"CustomResourceDefinition/imagepolicies.policy.clusterextensions.dev",
 		"ServiceAccount/olmv1-system/operator-controller-controller-manager",
 		"ClusterRoleBinding/operator-controller-manager-rolebinding",
 		"RoleBinding/olmv1-system/operator-controller-manager-rolebinding",
@@ -67,6 +68,7 @@ func TestTheControllerCanBeRemovedAlone(t *testing.T) {
 	want := []string{
 		"CustomResourceDefinition/clustercatalogs.olm.operatorframework.io",
 		"CustomResourceDefinition/clusterextensions.olm.operatorframework.io",
+		"CustomResourceDefinition/imagepolicies.policy.clusterextensions.dev",
 		"Namespace/olmv1-system",
 		"ValidatingAdmissionPolicy/operator-controller-deletion-guard",
 		"ValidatingAdmissionPolicy/operator-controller-uninstall-guard",

@@ -30,7 +30,9 @@ func allowed() map[string]string {
 			rbac.authorization.k8s.io/clusterroles: list watch
 			rbac.authorization.k8s.io/rolebindings: list watch
 			rbac.authorization.k8s.io/roles: list watch
-			config.openshift.io/clusterversions[version]: get`,
+			config.openshift.io/clusterversions[version]: get
+			policy.clusterextensions.dev/imagepolicies: list watch
+			policy.clusterextensions.dev/imagepolicies/status: patch`,
 		"Role/olmv1-system/operator-controller-manager-role": `
 			/secrets: get list watch create update delete
 			coordination.k8s.io/leases: get create update
@@ -52,6 +54,12 @@ func allowed() map[string]string {
 		"ClusterRole/operator-controller-clustercatalog-editor-role": `
 			olm.operatorframework.io/clustercatalogs: get list watch create update patch delete promote
 			olm.operatorframework.io/clustercatalogs/status: get`,
+		"ClusterRole/operator-controller-imagepolicy-viewer-role": `
+			policy.clusterextensions.dev/imagepolicies: get list watch
+			policy.clusterextensions.dev/imagepolicies/status: get`,
+		"ClusterRole/operator-controller-imagepolicy-editor-role": `
+			policy.clusterextensions.dev/imagepolicies: get list watch create update patch delete
+			policy.clusterextensions.dev/imagepolicies/status: get`,
 		"ClusterRole/operator-controller-metrics-reader": `
 			URL /metrics: get`,
 		"ClusterRole/catalogd-metrics-reader": `

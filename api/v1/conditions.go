@@ -82,6 +82,11 @@ const (
 	// success, and untouched by later failures as the last good content stays
 	// served. Reasons: Available, Unavailable, UserSpecifiedUnavailable.
 	TypeServing = "Serving"
+
+	// TypeVerified says whether the ImagePolicies accept the image of what is served, and who has
+	// signed it. It is absent if no policy is about the image. Reasons: Signed, Unsigned, Refused,
+	// VerificationFailed. It is an addition to the API of the reference implementation.
+	TypeVerified = "Verified"
 )
 
 // Reasons. Each says on which condition, with which status, and when it is
@@ -192,6 +197,19 @@ const (
 	// when a workload does not say whether it serves.
 	ReasonAvailabilityUnknown = "AvailabilityUnknown"
 
+	// ReasonSigned is set on Verified=True when all policies that are about the image accept it.
+	ReasonSigned = "Signed"
+
+	// ReasonUnsigned is set on Verified=False when one does not accept it that only warns.
+	ReasonUnsigned = "Unsigned"
+
+	// ReasonRefused is set on Verified=False when one does not accept it that enforces what it
+	// says: what is served was accepted before, and stays until there is other content.
+	ReasonRefused = "Refused"
+
+	// ReasonVerificationFailed is set on Verified=Unknown while the signatures cannot be read.
+	ReasonVerificationFailed = "VerificationFailed"
+
 	// ReasonUserSpecifiedUnavailable is set on Serving=False, and on Ready=True of
 	// a catalog, when spec.availabilityMode is Unavailable.
 	ReasonUserSpecifiedUnavailable = "UserSpecifiedUnavailable"
@@ -221,8 +239,8 @@ func ClusterExtensionPassingConditionTypes() []string {
 }
 
 // ClusterCatalogConditionTypes lists the condition types the catalog
-// reconciler owns, in the order status shows them. TypeReconciling and TypeStalled
+// reconciler owns, in the order status shows them. TypeReconciling, TypeStalled and TypeVerified
 // are there as long as they apply.
 func ClusterCatalogConditionTypes() []string {
-	return []string{TypeServing, TypeProgressing, TypeReady, TypeReconciling, TypeStalled}
+	return []string{TypeServing, TypeProgressing, TypeReady, TypeReconciling, TypeStalled, TypeVerified}
 }

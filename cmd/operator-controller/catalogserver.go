@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogpeer"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/policykeeper"
+	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
 
 // ownCatalogs are the catalogs that this process serves, in all of its sessions.
@@ -78,31 +81,40 @@ func (c *ownCatalogs) connect(o *options) error {
 
 // follow has a session pull and check what is served. Stored is told of content that is
 // new here.
-func (p *process) follow(s *session, api kubernetes.Interface, authFile string, told catalogserver.Events, stored func(catalog string)) error {
+// What it returns has what is served judged anew.
+func (p *process) follow(
+	s *session, api kubernetes.Interface, authFile string, policies *policykeeper.Keeper,
+	told catalogserver.Events, stored func(catalog string),
+) (rejudge func(), err error) {
 	c := p.catalogs
 	if err := c.tls.keep(s.manager, api, p.options); err != nil {
-		return err
+		return nil, err
 	}
 	space := newPulledSpace()
-	puller, err := p.newPuller("catalog-images", authFile, space)
+	puller, err := p.newPuller("catalog-images", authFile, policies, space)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	peers, err := catalogpeer.New(catalogpeer.Config{
 		HTTPClient: c.peers,
 		External:   c.external,
 		Dir:        filepath.Join(p.options.cachePath, "catalogs-of-peers"),
 		Space:      space,
-		Judged:     !puller.AcceptsAnything(),
+		IsJudged:   func(ref string) bool { return !puller.AcceptsAnything() || puller.IsJudged(ref) },
 	})
 	if err != nil {
-		return fmt.Errorf("setting up the catalog server: %w", err)
+		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}
+	var verdicts *verdict.Verdicts
 	reconciler, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
-		Client:      s.manager.GetClient(),
-		Store:       c.store,
-		Puller:      catalogserver.ImagePuller(puller),
-		Peers:       peers,
+		Client: s.manager.GetClient(),
+		Store:  c.store,
+		Puller: catalogserver.ImagePuller(puller),
+		Peers:  peers,
+		Signatures: func(wake func(string)) catalogserver.Signatures {
+			verdicts = verdict.New(puller, wake, time.Now)
+			return verdicts
+		},
 		ExternalURL: p.options.catalogExternalURL,
 		Events:      told,
 		Stored:      stored,
@@ -110,12 +122,12 @@ func (p *process) follow(s *session, api kubernetes.Interface, authFile string, 
 		Random:      rand.Float64,
 	})
 	if err == nil {
-		err = reconciler.SetupWithManager(s.manager)
+		err = errors.Join(reconciler.SetupWithManager(s.manager), s.manager.Add(verdicts.Looks))
 	}
 	if err != nil {
-		return fmt.Errorf("setting up the catalog server: %w", err)
+		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}
-	return nil
+	return reconciler.Rejudge, nil
 }
 
 // catalogServerConfig is how catalogs are served; without a certificate over plain HTTP.

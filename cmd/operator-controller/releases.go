@@ -14,7 +14,7 @@ import (
 type releases struct {
 	*applier.Applier
 
-	kept *bundleimage.Kept
+	images *bundleimage.Images
 }
 
 var (
@@ -26,7 +26,7 @@ var (
 func (r releases) Observe(ctx context.Context, owner object.Owner) (installation.State, error) {
 	state, err := r.Applier.Observe(ctx, owner)
 	if err == nil {
-		r.kept.Observed(ctx, owner.Name, state.Installed)
+		r.images.Kept.Observed(ctx, owner.Name, state.Installed)
 	}
 	return state, err
 }
@@ -34,7 +34,7 @@ func (r releases) Observe(ctx context.Context, owner object.Owner) (installation
 func (r releases) Apply(ctx context.Context, owner object.Owner, desired installation.Desired) (installation.Result, error) {
 	result, err := r.Applier.Apply(ctx, owner, desired)
 	if err == nil {
-		r.kept.Observed(ctx, owner.Name, &desired.Revision)
+		r.images.Kept.Observed(ctx, owner.Name, &desired.Revision)
 	}
 	return result, err
 }
@@ -42,5 +42,5 @@ func (r releases) Apply(ctx context.Context, owner object.Owner, desired install
 // forget drops what the process holds for an extension that is gone.
 func (r releases) forget(ctx context.Context, extension string) {
 	r.Forget(extension)
-	r.kept.Forget(ctx, extension)
+	r.images.Forget(ctx, extension)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
 	"github.com/clusterextensions/operator-controller/internal/helmchart"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/policykeeper"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
@@ -44,7 +45,24 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 	if err != nil {
 		return err
 	}
-	bundles, err := p.newBundles(mgr, authFile, sources.Wakeups.Wake)
+	// Whoever judges images is told of other policies.
+	var judges []func()
+	policies, err := policykeeper.New(policykeeper.Config{
+		API: api, Client: mgr.GetClient(), Namespace: o.systemNamespace,
+		Changed: func() {
+			for _, tell := range judges {
+				tell()
+			}
+		},
+	})
+	if err == nil {
+		err = policies.SetupWithManager(mgr)
+	}
+	if err != nil {
+		return fmt.Errorf("setting up ImagePolicies: %w", err)
+	}
+	judges = append(judges, sources.Policies.Send)
+	bundles, err := p.newBundles(mgr, authFile, policies, sources.Wakeups.Wake)
 	if err != nil {
 		return err
 	}
@@ -53,10 +71,12 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		Client: mgr.GetClient(), Catalogs: p.packages, Neighbours: neighbours, Wakeups: sources.Wakeups,
 		Metrics: p.metrics.catalogs, Stock: p.packages.Stock,
 	}
-	if err := p.addCatalogsTo(s, api, authFile, told, catalogs); err != nil {
+	rejudge, err := p.addCatalogsTo(s, api, authFile, policies, told, catalogs)
+	if err != nil {
 		return err
 	}
-	content := releases{applier, bundles.Kept}
+	judges = append(judges, rejudge)
+	content := releases{applier, bundles}
 	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
 		Releases:     content,
@@ -85,19 +105,20 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 }
 
 // addCatalogsTo has a session read catalogs and, unless something else does, hold what is
-// served.
+// served. What it returns has all that is served judged anew.
 func (p *process) addCatalogsTo(
-	s *session, api kubernetes.Interface, authFile string, told record.EventRecorder, catalogs *controller.CatalogReconciler,
-) error {
+	s *session, api kubernetes.Interface, authFile string, policies *policykeeper.Keeper,
+	told record.EventRecorder, catalogs *controller.CatalogReconciler,
+) (rejudge func(), err error) {
 	if err := s.manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return p.packages.ForgetGone(ctx, s.manager.GetClient())
 	})); err != nil {
-		return fmt.Errorf("setting up the catalog client: %w", err)
+		return nil, fmt.Errorf("setting up the catalog client: %w", err)
 	}
 	if err := controller.SetupCatalogs(s.manager, catalogs); err != nil || p.catalogs == nil {
-		return err
+		return func() {}, err
 	}
-	return p.follow(s, api, authFile, told, catalogs.Stored)
+	return p.follow(s, api, authFile, policies, told, catalogs.Stored)
 }
 
 // largePasses is how many extensions with much content are worked on at a time: the
@@ -105,8 +126,8 @@ func (p *process) addCatalogsTo(
 func largePasses(workers int) int { return max(1, workers/4) }
 
 // newBundles makes what pulls bundles; wake tells an extension that its own has come.
-func (p *process) newBundles(mgr ctrl.Manager, authFile string, wake func(string)) (*bundleimage.Images, error) {
-	puller, err := p.newPuller("bundles", authFile, newBundleSpace())
+func (p *process) newBundles(mgr ctrl.Manager, authFile string, policies *policykeeper.Keeper, wake func(string)) (*bundleimage.Images, error) {
+	puller, err := p.newPuller("bundles", authFile, policies, newBundleSpace())
 	if err != nil {
 		return nil, err
 	}
@@ -117,13 +138,15 @@ func (p *process) newBundles(mgr ctrl.Manager, authFile string, wake func(string
 	images := bundleimage.New(bundleimage.Config{
 		Puller: puller, Accounts: accounts, Extensions: bundleimage.StayingExtensions(mgr.GetClient()), Wake: wake, Now: time.Now,
 	})
-	if err := mgr.Add(images.Fetches); err != nil {
-		return nil, fmt.Errorf("setting up the pulls of bundles: %w", err)
+	for _, workers := range []manager.Runnable{images.Fetches, images.Verdicts.Looks} {
+		if err := mgr.Add(workers); err != nil {
+			return nil, fmt.Errorf("setting up the pulls of bundles: %w", err)
+		}
 	}
 	return images, nil
 }
 
-func (p *process) newPuller(dir, authFile string, space *diskspace.Space) (*image.Puller, error) {
+func (p *process) newPuller(dir, authFile string, policies *policykeeper.Keeper, space *diskspace.Space) (*image.Puller, error) {
 	o := p.options
 	puller, err := image.New(image.Config{
 		Dir:           filepath.Join(o.cachePath, dir),
@@ -131,6 +154,7 @@ func (p *process) newPuller(dir, authFile string, space *diskspace.Space) (*imag
 		AuthFile:      authFile,
 		PolicyFile:    o.signaturePolicy,
 		RequirePolicy: o.requirePolicy,
+		Policies:      policies.Policies,
 		Space:         space,
 	})
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/pullsecret"
+	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
 
 // moveTimeout bounds the question whether a tag has moved, which nothing waits
@@ -60,6 +61,9 @@ type Images struct {
 	Fetches *fetch.Pool[fetchedBundle]
 	Kept    *Kept
 
+	// Verdicts are what ImagePolicies say of what is installed.
+	Verdicts *verdict.Verdicts
+
 	puller *image.Puller
 	now    func() time.Time
 
@@ -72,6 +76,7 @@ func New(cfg Config) *Images {
 	kept := newKept(cfg.Puller.Sweep, cfg.Extensions)
 	return &Images{
 		Fetches:     newFetches(cfg.Wake, kept),
+		Verdicts:    verdict.New(cfg.Puller, cfg.Wake, cfg.Now),
 		Kept:        kept,
 		puller:      cfg.Puller,
 		now:         cfg.Now,
@@ -127,12 +132,21 @@ func (i *Images) Fetch(ctx context.Context, owner object.Owner, wanted controlle
 		return controller.Files{}, controller.ErrFetching
 	case err != nil:
 		return controller.Files{}, err
+	case !i.puller.IsCurrent(fetched.image):
+		fetched.image.Close()
+		return i.Fetch(ctx, owner, wanted) // which is a new wish, and not there yet
 	}
 	return i.files(ctx, owner, fetched), nil
 }
 
 // Abandon ends the pull for an extension that needs it no more.
 func (i *Images) Abandon(extension string) { i.Fetches.Abandon(extension) }
+
+// Forget lets go of what is held for an extension that is gone.
+func (i *Images) Forget(ctx context.Context, extension string) {
+	i.Verdicts.Forget(extension)
+	i.Kept.Forget(ctx, extension)
+}
 
 func (i *Images) files(ctx context.Context, owner object.Owner, fetched fetchedBundle) controller.Files {
 	i.Kept.fetched(ctx, owner.Name, fetched.image.Digest)
@@ -188,7 +202,10 @@ func (i *Images) moved(ctx context.Context, request image.Request) *controller.M
 // stays wrong; a tag can be moved to a better one.
 func (i *Images) fetchError(ctx context.Context, request image.Request, err error) error {
 	var unusable *image.ReferenceError
+	var refused *image.PolicyError
 	switch {
+	case errors.As(err, &refused) && refused.Err == nil:
+		return &controller.RefusedImageError{Image: request.Ref, Err: err}
 	case errors.As(err, &unusable):
 		return &controller.UnusableImageError{Image: request.Ref, Err: err}
 	case errors.Is(err, image.ErrContent):

@@ -25,9 +25,9 @@ const contentFile = "catalog.json"
 // ErrNoPeers says that no replica could prove who it is, as catalogs are served without TLS.
 var ErrNoPeers = errors.New("catalogs are served without TLS, so nothing is read from other replicas")
 
-// ErrJudged says that images are held against a signature policy. What another replica has
+// ErrJudged says that an image is held against a policy, by its signatures. What another replica has
 // may be from before there was one.
-var ErrJudged = errors.New("there is a signature policy, so nothing is read from other replicas")
+var ErrJudged = errors.New("its signatures are looked at, so it is not read from other replicas")
 
 // OtherContentError says that a replica has other content than what is wanted.
 type OtherContentError struct {
@@ -45,7 +45,7 @@ func (e *OtherContentError) Error() string {
 // errDamaged says that content is not what the replica has.
 var errDamaged = errors.New("the content is not of the digest that the replica says it has")
 
-// Config is what [Peers] are made from. Every field but Judged is required.
+// Config is what [Peers] are made from. Every field is required.
 type Config struct {
 	// HTTPClient trusts the replicas, and reaches the others than this one.
 	HTTPClient *http.Client
@@ -56,8 +56,8 @@ type Config struct {
 	Dir string
 	// Space is what such content may take on disk.
 	Space *diskspace.Space
-	// Judged says that images are held against a signature policy.
-	Judged bool
+	// IsJudged says that an image is held against a policy, by its signatures.
+	IsJudged func(canonical string) bool
 }
 
 // Peers are the other replicas. It is safe for concurrent use.
@@ -67,8 +67,8 @@ var _ catalogserver.Peers = &Peers{}
 
 // New returns the Peers, or what is wrong with cfg.
 func New(cfg Config) (*Peers, error) {
-	if cfg.HTTPClient == nil || cfg.External == nil || cfg.Dir == "" || cfg.Space == nil {
-		return nil, errors.New("an HTTP client, a URL, a folder and space on disk are required")
+	if cfg.HTTPClient == nil || cfg.External == nil || cfg.Dir == "" || cfg.Space == nil || cfg.IsJudged == nil {
+		return nil, errors.New("an HTTP client, a URL, a folder, space on disk and what says which images are judged are required")
 	}
 	if err := os.RemoveAll(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("removing what was left of other replicas: %w", err)
@@ -85,7 +85,7 @@ func New(cfg Config) (*Peers, error) {
 // file system.
 func (p *Peers) Pull(ctx context.Context, catalog, canonical string) (_ *catalogserver.PulledCatalog, err error) {
 	switch {
-	case p.cfg.Judged:
+	case p.cfg.IsJudged(canonical):
 		return nil, ErrJudged
 	case p.cfg.External.Scheme != "https":
 		return nil, ErrNoPeers

@@ -51,6 +51,7 @@ func configOf(t *testing.T, through *http.Client, address, dir string, bytes int
 	}
 	return catalogpeer.Config{
 		HTTPClient: through, External: external, Dir: dir, Space: diskspace.New(diskspace.Config{What: "peers", Bytes: bytes}),
+		IsJudged: func(string) bool { return false },
 	}
 }
 
@@ -173,7 +174,7 @@ func TestRefusals(t *testing.T) {
 				bytes = tt.bytes
 			}
 			config := configOf(t, through, address, dir, bytes)
-			config.Judged = tt.judged
+			config.IsJudged = func(image string) bool { return tt.judged && image == canonical }
 			_, err := peersOf(t, config).Pull(t.Context(), catalog, canonical)
 			if !tt.want(err) {
 				t.Errorf("got error %v", err)

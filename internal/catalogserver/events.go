@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // maxNoteBytes bounds the text of Ready, which is also that of an event; the API allows
@@ -21,11 +22,25 @@ type Events interface {
 	Event(object runtime.Object, kind, reason, note string)
 }
 
+// Events of what ImagePolicies make of what is served, by the status of the condition.
+var (
+	verifiedKinds = map[metav1.ConditionStatus]string{
+		metav1.ConditionTrue: corev1.EventTypeNormal, metav1.ConditionFalse: corev1.EventTypeWarning, metav1.ConditionUnknown: corev1.EventTypeWarning,
+	}
+	verifiedReasons = map[metav1.ConditionStatus]string{
+		metav1.ConditionTrue: "ImageVerified", metav1.ConditionFalse: "ImageRefused", metav1.ConditionUnknown: ocv1.ReasonVerificationFailed,
+	}
+)
+
 // transition returns what the condition Ready says in after, unless it says so in
 // before already.
 func transition(before, after ocv1.ClusterCatalogStatus) (metav1.Condition, bool) {
-	was := meta.FindStatusCondition(before.Conditions, ocv1.TypeReady)
-	is := meta.FindStatusCondition(after.Conditions, ocv1.TypeReady)
+	return changedCondition(before, after, ocv1.TypeReady)
+}
+
+func changedCondition(before, after ocv1.ClusterCatalogStatus, kind string) (metav1.Condition, bool) {
+	was := meta.FindStatusCondition(before.Conditions, kind)
+	is := meta.FindStatusCondition(after.Conditions, kind)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return metav1.Condition{}, false
 	}
@@ -48,6 +63,9 @@ func isLogged(before ocv1.ClusterCatalogStatus, ready metav1.Condition) bool {
 // emit sends an event, and logs a line, about each change of Ready, after it was
 // written.
 func (r *Reconciler) emit(ctx context.Context, catalog *ocv1.ClusterCatalog, before ocv1.ClusterCatalogStatus) {
+	if verified, changed := changedCondition(before, catalog.Status, ocv1.TypeVerified); changed {
+		r.cfg.Events.Event(catalog, verifiedKinds[verified.Status], verifiedReasons[verified.Status], excerpt.Line(verified.Message, maxNoteBytes))
+	}
 	ready, changed := transition(before, catalog.Status)
 	if !changed {
 		return

@@ -7,16 +7,28 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
 
 // Puller finds and gets the images of catalogs. Errors about the reference are
 // an *image.ReferenceError, and errors about the image match image.ErrContent:
 // neither gets better by trying again.
 type Puller interface {
-	// Resolve returns the reference with the digest that ref stands for now.
+	// Resolve returns the reference with the digest that ref stands for now. An image that
+	// ImagePolicies have not accepted may have been signed since: that is found out, too.
 	Resolve(ctx context.Context, ref string) (string, error)
 	// Pull returns the catalog in the image that ref stands for now.
 	Pull(ctx context.Context, ref string) (*PulledCatalog, error)
+}
+
+// Signatures say what ImagePolicies make of what is served.
+type Signatures interface {
+	// Of waits for no registry: known is false while one is asked, and the catalog is woken
+	// afterwards. The error is why it could not be asked, which is not tried again at once.
+	Of(ctx context.Context, subject verdict.Subject) (made imagepolicy.Verdict, known bool, err error)
+	// Forget is for a catalog that is not served any more.
+	Forget(catalog string)
 }
 
 // Peers are the other replicas, which may have what this one lacks.
@@ -44,7 +56,16 @@ func ImagePuller(p *image.Puller) Puller { return imagePuller{p} }
 type imagePuller struct{ images *image.Puller }
 
 func (p imagePuller) Resolve(ctx context.Context, ref string) (string, error) {
-	return p.images.Resolve(ctx, image.Request{Ref: ref, Select: image.CatalogContent})
+	canonical, err := p.images.Resolve(ctx, image.Request{Ref: ref, Select: image.CatalogContent})
+	if err != nil {
+		return "", err
+	}
+	request := image.Request{Ref: canonical, Select: image.CatalogContent}
+	verdict, known, err := p.images.Verified(request)
+	if err == nil && known && len(verdict.Refusals) > 0 {
+		_, err = p.images.VerifyAnew(ctx, request)
+	}
+	return canonical, err
 }
 
 func (p imagePuller) Pull(ctx context.Context, ref string) (*PulledCatalog, error) {

@@ -20,7 +20,9 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/fetch"
+	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
+	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
 
 const (
@@ -56,6 +58,9 @@ type ReconcilerConfig struct {
 	Puller Puller
 	// Peers are the other replicas.
 	Peers Peers
+	// Signatures makes what says what ImagePolicies make of what is served, and calls wake with a
+	// catalog of which there is something to know.
+	Signatures func(wake func(catalog string)) Signatures
 	// ExternalURL is the URL at which the cluster reaches Server.
 	ExternalURL string
 	// Events tells of changes.
@@ -70,8 +75,8 @@ type ReconcilerConfig struct {
 }
 
 func (c ReconcilerConfig) validate() (*url.URL, error) {
-	if c.Client == nil || c.Store == nil || c.Puller == nil || c.Peers == nil || c.Events == nil || c.Stored == nil || c.Now == nil || c.Random == nil {
-		return nil, errors.New("client, store, puller, peers, events, a function to call, clock and source of random numbers are required")
+	if c.Client == nil || c.Store == nil || c.Puller == nil || c.Peers == nil || c.Signatures == nil || c.Events == nil || c.Stored == nil || c.Now == nil || c.Random == nil {
+		return nil, errors.New("client, store, puller, peers, signatures, events, a function to call, clock and source of random numbers are required")
 	}
 	external, err := url.Parse(c.ExternalURL)
 	if err != nil {
@@ -93,6 +98,8 @@ type Reconciler struct {
 	contents contents
 	writer   writer
 	answers  answers
+	// signatures are those of what is served.
+	signatures Signatures
 	// retries are the waits after tries that failed, which is no failure of a pass.
 	retries workqueue.TypedRateLimiter[string]
 	// leads never ends: a replica that is no longer the leader has another Reconciler.
@@ -117,7 +124,15 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 	r.contents = contents{
 		store: cfg.Store, puller: cfg.Puller, peers: cfg.Peers, fetches: newFetches(r.wakeups.Wake), now: cfg.Now, stored: cfg.Stored,
 	}
+	r.signatures = cfg.Signatures(r.wakeups.Wake)
 	return r, nil
+}
+
+// Rejudge has all catalogs looked at, because there are other ImagePolicies than before.
+func (r *Reconciler) Rejudge() {
+	for _, name := range r.cfg.Store.Names() {
+		r.wakeups.Wake(name)
+	}
 }
 
 // SetupWithManager adds the Reconciler to mgr, to run on every replica.
@@ -194,7 +209,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	catalog := &ocv1.ClusterCatalog{}
 	if err := r.cfg.Client.Get(ctx, req.NamespacedName, catalog); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.settled(req.Name)
+			r.gone(req.Name)
 			return reconcile.Result{}, r.cfg.Store.Delete(req.Name)
 		}
 		return reconcile.Result{}, err
@@ -203,11 +218,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return r.followed(ctx, catalog.Name, r.follow(ctx, catalog))
 	}
 	if !catalog.DeletionTimestamp.IsZero() {
-		r.settled(catalog.Name)
+		r.gone(catalog.Name)
 		return reconcile.Result{}, r.remove(ctx, catalog)
 	}
 	if catalog.Spec.AvailabilityMode == ocv1.AvailabilityModeUnavailable {
-		r.settled(catalog.Name)
+		r.gone(catalog.Name)
 		return reconcile.Result{}, r.withdraw(ctx, catalog)
 	}
 	// The write comes back as an event, which brings the next pass.
@@ -222,6 +237,12 @@ func (r *Reconciler) settled(catalog string) {
 	r.contents.fetches.Abandon(catalog)
 	r.retries.Forget(catalog)
 	r.answers.forget(catalog)
+}
+
+// gone is for a catalog that is not served any more.
+func (r *Reconciler) gone(catalog string) {
+	r.settled(catalog)
+	r.signatures.Forget(catalog)
 }
 
 // followed is when to follow again after a try that ended with err. The leader tells
@@ -318,6 +339,7 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 	now = r.cfg.Now()
 	held, ok := r.cfg.Store.Record(catalog.Name)
 	status, base := newStatus(catalog, now), r.external.JoinPath("catalogs", catalog.Name).String()
+	r.judge(ctx, catalog.Name, held.Canonical, ok, status)
 	if err == nil {
 		r.settled(catalog.Name)
 		status.served(held, base)
@@ -355,6 +377,25 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 		wait = min(wait, where.remaining)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// judge has the status say what ImagePolicies make of what is held. While that is not known, it says
+// what it did.
+func (r *Reconciler) judge(ctx context.Context, catalog, canonical string, held bool, status *statusWriter) {
+	if !held {
+		r.signatures.Forget(catalog)
+		status.unjudged()
+		return
+	}
+	made, known, err := r.signatures.Of(ctx, verdict.Subject{
+		Who: catalog, Author: catalog, Image: image.Request{Ref: canonical, Select: image.CatalogContent},
+	})
+	switch {
+	case err != nil:
+		status.judgementFailed(err)
+	case known:
+		status.judged(made)
+	}
 }
 
 // retryIn is how long to wait after another failure: not longer than if there had been none,

@@ -27,7 +27,9 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
+	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
 
 const (
@@ -83,13 +85,31 @@ func (p *fakePuller) Pull(ctx context.Context, ref string) (*catalogserver.Pulle
 	return &catalogserver.PulledCatalog{Canonical: p.canonical(ref), Files: p.files, Close: func() { p.closed++ }}, nil
 }
 
+// fakeSignatures say the same of every image.
+type fakeSignatures struct {
+	verdict imagepolicy.Verdict
+	unknown bool
+	err     error
+
+	of, forgotten []string
+}
+
+func (s *fakeSignatures) Of(_ context.Context, subject verdict.Subject) (imagepolicy.Verdict, bool, error) {
+	s.of = append(s.of, subject.Image.Ref)
+	return s.verdict, !s.unknown && s.err == nil, s.err
+}
+
+func (s *fakeSignatures) Forget(catalog string) { s.forgotten = append(s.forgotten, catalog) }
+
 // cluster is a Reconciler in a world of its own.
 type cluster struct {
 	t      *testing.T
 	client client.Client
 	puller *fakePuller
 	peers  fakePeers
-	dir    string
+	// signatures are of what is served.
+	signatures fakeSignatures
+	dir        string
 	// stored are the catalogs of which others were told that they have new content here.
 	stored []string
 	store  *catalogserver.Store
@@ -169,7 +189,7 @@ func (c *cluster) restartAsFollower() {
 	c.t.Helper()
 	c.store = openStore(c.t, catalogserver.StoreConfig{Dir: c.dir})
 	rec, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
-		Client: c.client, Store: c.store, Puller: c.puller, Peers: &c.peers, ExternalURL: "https://catalogs.test",
+		Client: c.client, Store: c.store, Puller: c.puller, Peers: &c.peers, Signatures: func(func(string)) catalogserver.Signatures { return &c.signatures }, ExternalURL: "https://catalogs.test",
 		Events: c, Stored: func(name string) { c.stored = append(c.stored, name) }, Now: func() time.Time { return c.now }, Random: func() float64 { return c.random },
 	})
 	if err != nil {
@@ -835,7 +855,7 @@ func TestLongMessagesAreCut(t *testing.T) {
 func TestNewReconcilerRefusesConfigs(t *testing.T) {
 	t.Parallel()
 	good := catalogserver.ReconcilerConfig{
-		Client: newCluster(t).client, Store: newCluster(t).store, Puller: &fakePuller{}, Peers: &fakePeers{}, Events: newCluster(t), Stored: func(string) {},
+		Client: newCluster(t).client, Store: newCluster(t).store, Puller: &fakePuller{}, Peers: &fakePeers{}, Signatures: func(func(string)) catalogserver.Signatures { return &fakeSignatures{} }, Events: newCluster(t), Stored: func(string) {},
 		Now: time.Now, Random: func() float64 { return 0 },
 	}
 	for _, external := range []string{"", "catalogs.test", "ftp://catalogs.test", "https://", "http://[::1"} {

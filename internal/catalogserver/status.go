@@ -3,6 +3,7 @@ package catalogserver
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,6 +11,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
 const (
@@ -62,6 +64,41 @@ func (s *statusWriter) failed(err error, blocked bool, where phase) {
 	s.setPhase(where)
 }
 
+// judged says what ImagePolicies make of what is served. Content that they refuse was accepted
+// when it came: it stays until there is other content.
+func (s *statusWriter) judged(made imagepolicy.Verdict) {
+	switch {
+	case len(made.Policies) == 0:
+		s.unjudged()
+	case len(made.Refusals) == 0:
+		s.condition(ocv1.TypeVerified, metav1.ConditionTrue, ocv1.ReasonSigned, message(signedText(made)))
+	case made.Refused:
+		s.condition(ocv1.TypeVerified, metav1.ConditionFalse, ocv1.ReasonRefused, message(strings.Join(made.Refusals, "; ")+
+			": what is served was accepted before, and stays until there is other content"))
+	default:
+		s.condition(ocv1.TypeVerified, metav1.ConditionFalse, ocv1.ReasonUnsigned, message(strings.Join(made.Refusals, "; ")+": it only warns"))
+	}
+}
+
+// signedText names the policies with who has signed for each.
+func signedText(made imagepolicy.Verdict) string {
+	texts := make([]string, len(made.Signers))
+	for i, signer := range made.Signers {
+		texts[i] = fmt.Sprintf("ImagePolicy %q: signed by %s", made.Policies[i], signer)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// judgementFailed says that nobody knows what ImagePolicies make of what is served.
+func (s *statusWriter) judgementFailed(err error) {
+	s.condition(ocv1.TypeVerified, metav1.ConditionUnknown, ocv1.ReasonVerificationFailed, message(err.Error()+"; it is tried again"))
+}
+
+// unjudged is for what no ImagePolicy is about.
+func (s *statusWriter) unjudged() {
+	meta.RemoveStatusCondition(&s.status.Conditions, ocv1.TypeVerified)
+}
+
 // stillServed says that other content than the wanted is served at base. A
 // condition that says so already is left as it is: it tells of the generation
 // that the content is of.
@@ -74,6 +111,7 @@ func (s *statusWriter) stillServed(rec Record, base string) {
 
 // notServed says that nothing is served, unless nothing ever was.
 func (s *statusWriter) notServed() {
+	s.unjudged()
 	if meta.FindStatusCondition(s.status.Conditions, ocv1.TypeServing) != nil {
 		s.condition(ocv1.TypeServing, metav1.ConditionFalse, ocv1.ReasonUnavailable, "")
 	}
@@ -90,6 +128,7 @@ func (s *statusWriter) removed() {
 func (s *statusWriter) withdrawn() {
 	s.condition(ocv1.TypeProgressing, metav1.ConditionTrue, ocv1.ReasonSucceeded, messageUnavailable)
 	s.condition(ocv1.TypeServing, metav1.ConditionFalse, ocv1.ReasonUserSpecifiedUnavailable, messageUnavailable)
+	s.unjudged()
 	s.noContent()
 	s.setPhase(phase{
 		ready: metav1.ConditionTrue, reason: ocv1.ReasonUserSpecifiedUnavailable, message: messageUnavailable,

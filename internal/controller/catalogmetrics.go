@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,7 +33,7 @@ type CatalogMetrics struct {
 func NewCatalogMetrics(registry prometheus.Registerer) (*CatalogMetrics, error) {
 	m := &CatalogMetrics{
 		conditions: newConditionGauges("catalog_condition",
-			"Conditions of catalogs: 1 for True, 0 for False or absent, -1 for Unknown.", labelCatalog, ocv1.ClusterCatalogConditionTypes()),
+			"Conditions of catalogs: 1 for True, 0 for False or absent, -1 for Unknown.", labelCatalog, measuredConditions()),
 		content: gauge("catalog_content_timestamp_seconds",
 			"When the content was stored that is served.", labelCatalog),
 		pollInterval: gauge("catalog_poll_interval_seconds",
@@ -108,4 +109,10 @@ func pollIntervalOf(catalog *ocv1.ClusterCatalog) time.Duration {
 		return time.Duration(*image.PollIntervalMinutes) * time.Minute
 	}
 	return 0
+}
+
+// measuredConditions are those of a catalog of which 0 says that they do not hold. Without
+// Verified, nobody has asked for signatures.
+func measuredConditions() []string {
+	return slices.DeleteFunc(ocv1.ClusterCatalogConditionTypes(), func(kind string) bool { return kind == ocv1.TypeVerified })
 }

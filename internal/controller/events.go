@@ -46,6 +46,11 @@ const (
 	// eventImageMoved tells of an installed bundle whose tag now stands for
 	// other content.
 	eventImageMoved = "ImageMoved"
+
+	// eventImageVerified tells who has signed the image of what is installed, and
+	// eventImageRefused that ImagePolicies do not accept it, or that of what was to be installed.
+	eventImageVerified = "ImageVerified"
+	eventImageRefused  = "ImageRefused"
 )
 
 // transition is something that happened to an extension, for an event.

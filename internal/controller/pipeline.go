@@ -109,6 +109,9 @@ type Outcome struct {
 	// now, as far as the registry was asked.
 	Moved *Moved
 
+	// Signatures are those of the installed bundle.
+	Signatures Signatures
+
 	// Remains are those of an unfinished revision.
 	Remains Remains
 
@@ -240,6 +243,7 @@ func (r *Reconciler) pass(ctx context.Context, wanted Wanted, invalid error, ann
 	}
 	r.diagnose(ctx, wanted, &outcome)
 	r.observeWorkloads(wanted, &outcome)
+	r.judge(ctx, wanted, &outcome)
 	outcome.Onward = onward(wanted, outcome)
 	if outcome.Pending == nil && !outcome.Onward.isWithheld() {
 		outcome.Pending = outcome.Onward.Pending

@@ -14,6 +14,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/hook"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
 )
@@ -184,6 +185,11 @@ type Bundles interface {
 
 	// Abandon is for an extension that wants no image, or has what it wanted.
 	Abandon(extension string)
+
+	// Verdict says what ImagePolicies make of an image that is installed, by its digest. It waits
+	// for no registry: known is false while one is asked, and the extension is woken
+	// afterwards. The error is why it could not be asked, which is not tried again at once.
+	Verdict(ctx context.Context, owner object.Owner, image BundleImage) (verdict imagepolicy.Verdict, known bool, err error)
 }
 
 // Files of a bundle. Close is always set and may be called once.
@@ -199,6 +205,18 @@ type Files struct {
 
 	Close func()
 }
+
+// RefusedImageError says that ImagePolicies refuse an image. They are watched, but nobody tells of
+// a signature that is added.
+type RefusedImageError struct {
+	Image string
+	Err   error
+}
+
+func (e *RefusedImageError) Error() string { return e.Err.Error() }
+
+// Unwrap is for those who look at what is below.
+func (e *RefusedImageError) Unwrap() error { return e.Err }
 
 // UnusableImageError says that no image that can be used can be had under a reference,
 // whenever it is tried.

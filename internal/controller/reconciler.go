@@ -73,6 +73,9 @@ type Reconciler struct {
 	// After calls do when some time has passed, unless it is stopped before.
 	After func(wait time.Duration, do func()) (stop func() bool)
 
+	// signatures has what was told last of each image, in an event.
+	signatures sync.Map
+
 	// reasons has why the last pass over each extension left the world as it is, as it
 	// was logged. cohorts has whom that is common to.
 	reasons sync.Map
@@ -246,6 +249,7 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
 	r.emit(ext, transitionOf(&ext.Status, status))
 	r.emit(ext, moveOf(outcome.Moved))
+	r.emit(ext, r.verdictOf(ext, outcome))
 	r.logReason(ctx, ext.Name, outcome, member)
 	result, err := resultOf(outcome, verdict, phase)
 	if written == ext && r.wasBehind(ctx, ext) {
@@ -326,6 +330,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.holds.forget(extension)
 	r.prospects.Delete(extension)
 	r.named.Delete(extension)
+	r.signatures.Delete(extension)
 	r.Metrics.forget(extension)
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/hook"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
@@ -53,6 +54,9 @@ type world struct {
 	files        fs.FS                        // of the bundle; nil for one without webhooks
 	digest       string                       // what images are found to be; empty for one that no image has
 	fetchErr     error
+	judged       map[string]imagepolicy.Verdict // by digest
+	judging      bool                           // nobody knows yet
+	judgeErr     error
 	fetching     bool               // the image is on its way
 	abandoned    int                // images that are
 	during       func(stage string) // of what takes its time
@@ -347,6 +351,10 @@ func (w *world) Repair(context.Context, object.Owner) (installation.Result, erro
 func (w *world) Renew(context.Context, object.Owner) (installation.Result, error) {
 	w.did = append(w.did, "renew")
 	return w.repair, w.repairErr
+}
+
+func (w *world) Verdict(_ context.Context, _ object.Owner, image BundleImage) (imagepolicy.Verdict, bool, error) {
+	return w.judged[image.Digest], !w.judging, w.judgeErr
 }
 
 func (w *world) Abandon(string) {

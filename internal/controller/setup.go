@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
@@ -31,7 +32,7 @@ const DefaultSystemNamespace = "olmv1-system"
 // NewScheme has the kinds that are read and written.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(ocv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(ocv1.AddToScheme(scheme), policyv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering types: %w", err)
 	}
 	return scheme, nil
@@ -53,6 +54,7 @@ func Setup(mgr ctrl.Manager, r *Reconciler, sources Sources, workers int) error 
 		WatchesRawSource(requeue.Telling(r.holds.notice, sources.Content)).
 		WatchesRawSource(source.TypedChannel(sources.APIs, r.wakesAt(r.toldOtherwise))).
 		WatchesRawSource(source.TypedChannel(sources.Rights, r.toThoseDenied())).
+		WatchesRawSource(source.TypedChannel(sources.Policies, r.wakesAt(r.everybody))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             newQueueBackoff(),

@@ -18,12 +18,15 @@ type Sources struct {
 
 	// Rights signals that somebody has more or fewer rights than before.
 	Rights Signal
+
+	// Policies signals that images are judged by other ImagePolicies than before.
+	Policies Signal
 }
 
 // NewSources makes sources that nobody has written to.
 func NewSources() Sources {
 	// A second signal before the first was received would say no more.
-	return Sources{Wakeups: &requeue.Wakeups{}, Content: &requeue.Wakeups{}, APIs: make(Signal, 1), Rights: make(Signal, 1)}
+	return Sources{Wakeups: &requeue.Wakeups{}, Content: &requeue.Wakeups{}, APIs: make(Signal, 1), Rights: make(Signal, 1), Policies: make(Signal, 1)}
 }
 
 // Signal says that something has changed, and not what.

@@ -92,7 +92,7 @@ func obstacleOf(outcome Outcome) obstacle {
 		}
 	}
 	for _, known := range []func(Outcome) (obstacle, bool){
-		inSpec, inServiceAccount, inImpersonation, inCatalogs, inBundle, inRights, inDefinitions, inHooks, inObjects,
+		inSpec, inServiceAccount, inImpersonation, inCatalogs, inSignatures, inBundle, inRights, inDefinitions, inHooks, inObjects,
 	} {
 		if found, ok := known(outcome); ok {
 			return found

@@ -75,6 +75,11 @@ func (r *Reconciler) wakesAt(concerned func(context.Context) match) handler.Type
 	}
 }
 
+// everybody matches all extensions.
+func (r *Reconciler) everybody(context.Context) match {
+	return func(*ocv1.ClusterExtension) bool { return true }
+}
+
 // lookAgain has passes made over the extensions that match.
 func (r *Reconciler) lookAgain(
 	ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], matches match, priority func(*ocv1.ClusterExtension) int,

@@ -41,6 +41,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if text := deprecatedText(ext, outcome); text != "" {
 		parts = append(parts, text)
 	}
+	if text := signaturesText(outcome); text != "" {
+		parts = append(parts, text)
+	}
 	if _, told := errors.AsType[*resolve.Error](outcome.Err); !told {
 		parts = append(parts, supplyOf(outcome)...)
 	}

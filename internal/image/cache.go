@@ -144,6 +144,9 @@ type lease struct {
 
 	// verdict is what ImagePolicies say of it under the reference that was asked for.
 	verdict imagepolicy.Verdict
+
+	// rule is what they demanded then.
+	rule string
 }
 
 // release ends the use. It may be called more than once.

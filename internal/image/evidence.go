@@ -36,7 +36,7 @@ const (
 
 // Annotations by which attestations can be told apart without being read.
 const (
-	annotationPredicate       = "predicateType"                      // of a layer, before cosign 3
+	annotationPredicate       = "predicateType"                     // of a layer, before cosign 3
 	annotationBundlePredicate = "dev.sigstore.bundle.predicateType" // of a referrer
 )
 

@@ -34,6 +34,8 @@ type Image struct {
 	// Verdict is what ImagePolicies say of the image; zero if none is about it. It is not refused,
 	// but may have refusals of policies that only warn.
 	Verdict imagepolicy.Verdict
+	// rule is what ImagePolicies demanded when it was accepted.
+	rule string
 	// ModTime is when the image was unpacked, in whole seconds.
 	ModTime time.Time
 
@@ -57,6 +59,7 @@ func newImage(ref imageRef, held *lease) (*Image, error) {
 		Downloaded: held.downloaded,
 		Provenance: held.provenance,
 		Verdict:    held.verdict,
+		rule:       held.rule,
 		dir:        dir,
 		lease:      held,
 	}

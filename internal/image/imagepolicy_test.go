@@ -122,13 +122,19 @@ func TestImagePolicyChanges(t *testing.T) {
 	d := s.push(t, mapFS(bundleFiles), nil)
 	ref := "registry.test/pkg@" + d
 	s.attach(t, s.registry, s.signer.Old, d)
-	s.mustPull(t, ref, image.BundleContent)
+	pulled := s.mustPull(t, ref, image.BundleContent)
+	if !s.puller.IsCurrent(pulled) {
+		t.Error("what was just pulled was pulled under other policies")
+	}
 	ours := s.key
 	_, theirs, err := signing.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.key = theirs
+	if s.puller.IsCurrent(pulled) {
+		t.Error("what was pulled before is taken for pulled now")
+	}
 	request := image.Request{Ref: ref, Select: image.BundleContent}
 	if cached, err := s.puller.Cached(t.Context(), request); err != nil || cached != nil {
 		t.Fatalf("cached is %v, %v although its key is not trusted any more", cached, err)

@@ -86,6 +86,7 @@ func (j *pull) run(ctx context.Context) (*lease, error) {
 		held.release()
 		return nil, err
 	}
+	held.rule = j.rule.Digest()
 	return held, nil
 }
 
@@ -102,7 +103,7 @@ func (j *pull) cached(ctx context.Context, key entryKey) (*lease, error) {
 		held.release()
 		return nil, nil //nolint:nilnil // nothing cached is not an error
 	}
-	held.verdict = verdict
+	held.verdict, held.rule = verdict, j.rule.Digest()
 	return held, nil
 }
 
@@ -157,7 +158,7 @@ func (j *pull) check(ctx context.Context, instance *digest.Digest) error {
 	if j.verdict, err = (evidence{source: j.src, rule: j.rule, image: image}).judge(ctx); err != nil {
 		return err
 	}
-	j.puller.verdicts.Add(verdictKey(j.approval, j.src.top.digest), j.verdict)
+	j.puller.verdicts.Add(j.verdictKey(j.src.top.digest), j.verdict)
 	if j.verdict.Refused {
 		return &PolicyError{Ref: j.ref.asked, Verdict: j.verdict}
 	}
@@ -187,7 +188,8 @@ func (j *pull) download(ctx context.Context, key entryKey) (*lease, error) {
 		return nil, fmt.Errorf("error applying image: %w", err)
 	}
 	if held != nil {
-		held.downloaded, held.provenance, held.verdict = parts.bytes(), parts.provenance, j.verdict
+		held.downloaded, held.provenance = parts.bytes(), parts.provenance
+		held.verdict, held.rule = j.verdict, j.rule.Digest()
 	}
 	return held, err
 }

@@ -9,8 +9,29 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
-// verdictKey tells verdicts apart: by the digest, and by all that they follow from.
-func verdictKey(approval string, d digest.Digest) string { return approval + " " + d.String() }
+// verdictKey tells verdicts apart: by the image, and by what is demanded of it.
+func (j *pull) verdictKey(d digest.Digest) string { return j.ref.canonical(d) + " " + j.rule.Digest() }
+
+// IsJudged says that ImagePolicies are about an image, or that it is not known whether they are.
+func (p *Puller) IsJudged(text string) bool {
+	ref, err := parseReference(text)
+	if err != nil {
+		return true
+	}
+	rule, err := p.rule(ref)
+	return err != nil || !rule.IsZero()
+}
+
+// IsCurrent says that ImagePolicies demand the same of an image as when it was pulled: there may be
+// others since, while it has waited to be used.
+func (p *Puller) IsCurrent(img *Image) bool {
+	ref, err := parseReference(img.Canonical)
+	if err != nil {
+		return false
+	}
+	rule, err := p.rule(ref)
+	return err == nil && rule.Digest() == img.rule
+}
 
 // Verified says what the ImagePolicies make of an image, by a reference with a digest or by
 // [Request.Digest], as far as that is known without asking its registry. It is the zero Verdict
@@ -89,11 +110,11 @@ func (p *Puller) verification(req Request) (*verification, error) {
 }
 
 func (v *verification) known() (imagepolicy.Verdict, bool) {
+	if found, ok := v.puller.verdicts.Get(v.verdictKey(v.key.digest)); ok {
+		verdict, isVerdict := found.(imagepolicy.Verdict)
+		return verdict, isVerdict
+	}
 	for _, approval := range v.under {
-		if found, ok := v.puller.verdicts.Get(verdictKey(approval, v.key.digest)); ok {
-			verdict, isVerdict := found.(imagepolicy.Verdict)
-			return verdict, isVerdict
-		}
 		if verdict, ok := v.puller.cache.approved(v.key, approval); ok {
 			return verdict, true
 		}

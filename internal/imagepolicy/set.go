@@ -24,6 +24,7 @@ type Secrets func(name string) map[string][]byte
 type Set struct {
 	byPrefix map[string][]*policy
 	problems map[string][]string
+	digest   string
 }
 
 // policy is an ImagePolicy, ready to judge by.
@@ -40,8 +41,10 @@ type policy struct {
 func Compile(policies []policyv1alpha1.ImagePolicy, secrets Secrets) *Set {
 	set := &Set{byPrefix: map[string][]*policy{}, problems: map[string][]string{}}
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b policyv1alpha1.ImagePolicy) int { return strings.Compare(a.Name, b.Name) })
+	content := sha256.New()
 	for i := range policies {
 		compiled, problems := compile(&policies[i], secrets)
+		fmt.Fprintln(content, compiled.digest)
 		set.problems[compiled.name] = problems
 		prefixes := map[string]bool{}
 		for _, match := range policies[i].Spec.Match {
@@ -51,8 +54,12 @@ func Compile(policies []policyv1alpha1.ImagePolicy, secrets Secrets) *Set {
 			set.byPrefix[prefix] = append(set.byPrefix[prefix], compiled)
 		}
 	}
+	set.digest = hex.EncodeToString(content.Sum(nil))
 	return set
 }
+
+// Digest is another one whenever some image could be judged otherwise.
+func (s *Set) Digest() string { return s.digest }
 
 func compile(from *policyv1alpha1.ImagePolicy, secrets Secrets) (*policy, []string) {
 	compiled := &policy{name: from.Name, enforces: from.Spec.Mode != policyv1alpha1.ModeWarn}

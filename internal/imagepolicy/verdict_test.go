@@ -308,3 +308,66 @@ func TestDigest(t *testing.T) {
 		}
 	}
 }
+
+// TestManyKeys: there are so many keys and certificates in a Secret as there may be, and with one
+// more the authority cannot be used.
+func TestManyKeys(t *testing.T) {
+	t.Parallel()
+	s := newSigners(t)
+	key, certificates := s.secrets["key"]["cosign.pub"], s.secrets["authority"]["ca.crt"]
+	for name, tc := range map[string]struct {
+		authority policyv1alpha1.Authority
+		one       []byte
+		most      int
+	}{
+		"keys":         {byKey("many", "x"), key, 16},
+		"certificates": {policyv1alpha1.Authority{Name: "ca", Certificate: &policyv1alpha1.CertificateAuthority{SecretRef: policyv1alpha1.SecretReference{Name: "many", Key: "x"}}}, certificates[:strings.Index(string(certificates), "-----END")+len("-----END CERTIFICATE-----\n")], 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, more := range []int{0, 1} {
+				secret := map[string][]byte{"x": []byte(strings.Repeat(string(tc.one), tc.most+more))}
+				set := imagepolicy.Compile([]policyv1alpha1.ImagePolicy{policyOf("p", policyv1alpha1.ImagePolicySpec{Authorities: []policyv1alpha1.Authority{tc.authority}})},
+					func(string) map[string][]byte { return secret })
+				if problems, known := set.Problems("p"); !known || len(problems) != more {
+					t.Errorf("with %d of them, problems are %q", tc.most+more, problems)
+				}
+			}
+		})
+	}
+}
+
+// TestLongNames: what whoever signs can choose is cut.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	sigstore, err := signing.NewSigstore(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted, err := sigstore.TrustedRoot(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := sigstore.NewSigner("https://example.com/"+strings.Repeat("x", 10_000), "https://"+strings.Repeat("y", 10_000), now, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := imagepolicy.Compile([]policyv1alpha1.ImagePolicy{policyOf("p", policyv1alpha1.ImagePolicySpec{Authorities: []policyv1alpha1.Authority{byIdentity("root", acme)}})},
+		func(string) map[string][]byte { return map[string][]byte{"trusted_root.json": trusted} })
+	judge := func(all ...imagepolicy.Evidence) string {
+		t.Helper()
+		got := set.For("registry.test/acme").Judge(imagepolicy.Subject{image}, all)
+		if len(got.Refusals) != 1 {
+			t.Fatalf("verdict = %+v", got)
+		}
+		return got.Refusals[0]
+	}
+	if got := judge(evidence(t)(signer.Old(image))); len(got) > 800 || !strings.Contains(got, "xxx") {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+	long := imagepolicy.Evidence{MediaType: imagepolicy.MediaTypeBundle + ".v0.3+json", Data: []byte(`{"mediaType":"` + strings.Repeat("z", 10_000) + `"}`)}
+	if got := judge(long); len(got) > 400 || !strings.Contains(got, "no signature that can be read") {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/controller"
 	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 	"github.com/clusterextensions/operator-controller/internal/imageref"
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -216,6 +217,11 @@ func (b onceBundles) Fetch(ctx context.Context, _ object.Owner, wanted controlle
 
 // Abandon has nothing to do: there is somebody who waits for what is fetched.
 func (onceBundles) Abandon(string) {}
+
+// Verdict says nothing of signatures: policies and keys are the controller's to read.
+func (onceBundles) Verdict(context.Context, object.Owner, controller.BundleImage) (imagepolicy.Verdict, bool, error) {
+	return imagepolicy.Verdict{}, true, nil
+}
 
 // extensions are an extension as somebody asks about it, and as the cluster has it.
 type extensions struct {

@@ -91,7 +91,7 @@ func (r Request) IsRefusedIdentity() bool {
 
 // ownResources are what the controller may write in its own name, besides the
 // Secrets of its namespace.
-var ownResources = []string{"clusterextensions", "clustercatalogs", "leases", "events"}
+var ownResources = []string{"imagepolicies", "clusterextensions", "clustercatalogs", "leases", "events"}
 
 // IsOwn says that a request is about what belongs to the controller itself. All
 // else is content of extensions.

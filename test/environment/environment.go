@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/cluster"
@@ -171,7 +172,7 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 		return err
 	}
 	e.Cluster = started
-	e.Admin, err = started.Client(ocv1.AddToScheme)
+	e.Admin, err = started.Client(ocv1.AddToScheme, policyv1alpha1.AddToScheme)
 	return err
 }
 
@@ -210,7 +211,7 @@ func (e *Environment) install(ctx context.Context, options Options) error {
 		}
 	}
 	if err := e.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s",
-		"crd/clusterextensions.olm.operatorframework.io", "crd/clustercatalogs.olm.operatorframework.io"); err != nil {
+		"crd/clusterextensions.olm.operatorframework.io", "crd/clustercatalogs.olm.operatorframework.io", "crd/imagepolicies.policy.clusterextensions.dev"); err != nil {
 		return err
 	}
 	return e.RenewToken(ctx)

@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+	"github.com/clusterextensions/operator-controller/internal/imageref"
+)
+
+// maxSigned is for who has signed an image.
+const maxSigned = 240
+
+// Signatures are what ImagePolicies say of the image of the installed bundle.
+type Signatures struct {
+	// Verdict is zero if no policy is about the image, or while it is not known.
+	Verdict imagepolicy.Verdict
+
+	// Err is why it cannot be known; nil if it is, or will be soon.
+	Err error
+}
+
+// judge finds out what ImagePolicies say of what is installed. Whatever they say, it stays: they
+// decide about what is to be installed.
+func (r *Reconciler) judge(ctx context.Context, wanted Wanted, outcome *Outcome) {
+	installed := outcome.Installed
+	if installed == nil || installed.Digest == "" && imageref.Digest(installed.Image) == "" {
+		return // a record that does not say, as the reference implementation leaves them
+	}
+	verdict, known, err := r.Bundles.Verdict(ctx, wanted.Owner, BundleImage{Ref: installed.Image, Digest: installed.Digest})
+	switch {
+	case err != nil:
+		outcome.Signatures.Err = err
+		outcome.RecheckAfter = sooner(outcome.RecheckAfter, untoldInterval)
+	case known:
+		outcome.Signatures.Verdict = verdict
+	}
+}
+
+// signaturesText says who has signed what is installed, or that it would not be installed now. It
+// is empty if no policy is about it.
+func signaturesText(outcome Outcome) string {
+	found := outcome.Signatures
+	switch {
+	case found.Err != nil:
+		return "whether its image may be used is not known: " + found.Err.Error()
+	case len(found.Verdict.Refusals) > 0:
+		text := "its image is not accepted: " + strings.Join(found.Verdict.Refusals, "; ")
+		if found.Verdict.Refused {
+			text += ": what is installed stays, and is not installed anew"
+		}
+		return text
+	case len(found.Verdict.Signers) > 0:
+		return "signed by " + excerpt.Of(found.Verdict.Signers, maxSigned)
+	}
+	return ""
+}
+
+// inSignatures is about images that ImagePolicies refuse.
+func inSignatures(outcome Outcome) (obstacle, bool) {
+	refused, ok := errors.AsType[*RefusedImageError](outcome.Err)
+	if !ok {
+		return obstacle{}, false
+	}
+	return obstacle{
+		what: refused.Error(),
+		next: fmt.Sprintf("have it signed, or have the policy accept it: `kubectl extension verify %s` says what would; it is tried again", refused.Image),
+	}, true
+}
+
+// verdictOf tells of signatures and refusals that nobody was told of; nil if there is nothing
+// new. A process that has just begun knows from the status what was told before.
+func (r *Reconciler) verdictOf(ext *ocv1.ClusterExtension, outcome Outcome) *transition {
+	told := &transition{kind: corev1.EventTypeNormal, reason: eventImageVerified, note: signaturesText(outcome)}
+	if refused, ok := errors.AsType[*RefusedImageError](outcome.Err); ok {
+		told.kind, told.reason, told.note = corev1.EventTypeWarning, eventImageRefused, refused.Error()
+	} else if len(outcome.Signatures.Verdict.Refusals) > 0 {
+		told.kind, told.reason = corev1.EventTypeWarning, eventImageRefused
+	}
+	if told.note == "" || outcome.Signatures.Err != nil {
+		r.signatures.Delete(ext.Name)
+		return nil
+	}
+	before, had := r.signatures.Swap(ext.Name, told.note)
+	if had && before == told.note {
+		return nil
+	}
+	ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
+	if !had && ready != nil && strings.Contains(ready.Message, excerpt.Line(told.note, maxPart)) {
+		return nil
+	}
+	return told
+}

@@ -1,0 +1,104 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+)
+
+// TestSignaturesOfWhatIsInstalled: Ready and events say what ImagePolicies make of it, each thing
+// once, and it stays whatever that is.
+func TestSignaturesOfWhatIsInstalled(t *testing.T) {
+	t.Parallel()
+	const image = "sha256:registry.test/p:v1.0.0"
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	w.judged = map[string]imagepolicy.Verdict{}
+	w.take()
+	says := func(what, ready, event string) {
+		t.Helper()
+		w.events = nil
+		w.mustReconcile(t)
+		w.mustReconcile(t)
+		found := meta.FindStatusCondition(w.extension(t).Status.Conditions, ocv1.TypeReady)
+		if found == nil || found.Status != metav1.ConditionTrue || ready == "" != !strings.Contains(found.Message, "sign") || !strings.Contains(found.Message, ready) {
+			t.Errorf("%s: Ready is %+v, want %q", what, found, ready)
+		}
+		told := 0
+		for _, have := range w.events {
+			if !strings.HasPrefix(have, "Normal Image") && !strings.HasPrefix(have, "Warning Image") {
+				continue
+			}
+			if told++; event == "" || !strings.HasPrefix(have, event) {
+				t.Errorf("%s: told %q, want %q", what, have, event)
+			}
+		}
+		if told > 1 || event != "" && told == 0 {
+			t.Errorf("%s: told %d times: %q", what, told, w.events)
+		}
+		for _, did := range w.take() {
+			if strings.HasPrefix(did, "apply") || strings.HasPrefix(did, "fetch") {
+				t.Errorf("%s: did %s", what, did)
+			}
+		}
+	}
+	says("no policy", "", "")
+	w.judged[image] = imagepolicy.Verdict{Policies: []string{"p"}, Signers: []string{`authority "key"`}}
+	says("signed", `signed by authority "key"`, `Normal ImageVerified: signed by authority "key"`)
+	w.reconciler.signatures.Clear()
+	says("signed, after a restart", `signed by authority "key"`, "")
+	w.judged[image] = imagepolicy.Verdict{Policies: []string{"p"}, Refusals: []string{`ImagePolicy "p": it has no signature`}}
+	says("only warned of", `its image is not accepted: ImagePolicy "p": it has no signature`, "Warning ImageRefused")
+	w.judged[image] = imagepolicy.Verdict{Policies: []string{"p"}, Refusals: []string{`ImagePolicy "p": it has no signature`}, Refused: true}
+	says("V5: refused", "it has no signature: what is installed stays, and is not installed anew", "Warning ImageRefused")
+	w.judgeErr = errors.New("no signature can be read")
+	says("out of reach", "whether its image may be used is not known: no signature can be read", "")
+	w.judgeErr, w.judging = nil, true
+	says("not known yet", "", "")
+}
+
+// TestRefusedImage: what is refused is not installed, and what to do is said.
+func TestRefusedImage(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.fetchErr = &RefusedImageError{Image: "registry.test/p:v1.0.0", Err: errors.New(`image "registry.test/p:v1.0.0" is refused: ImagePolicy "p": it has no signature`)}
+	for range 3 {
+		_, _ = w.reconcile(t) // it is tried again
+	}
+	status := w.extension(t).Status
+	if progressing := meta.FindStatusCondition(status.Conditions, ocv1.TypeProgressing); progressing.Reason != ocv1.ReasonRetrying || !strings.Contains(progressing.Message, "it has no signature") {
+		t.Errorf("Progressing is %+v", progressing)
+	}
+	ready := meta.FindStatusCondition(status.Conditions, ocv1.TypeReady)
+	if want := "have it signed, or have the policy accept it: `kubectl extension verify registry.test/p:v1.0.0` says what would; it is tried again"; ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, want) {
+		t.Errorf("Ready is %+v, want %q", ready, want)
+	}
+	told := 0
+	for _, event := range w.events {
+		if strings.HasPrefix(event, "Warning ImageRefused") {
+			told++
+		}
+	}
+	if told != 1 || status.Install != nil {
+		t.Errorf("told %d times: %q; installed is %+v", told, w.events, status.Install)
+	}
+}
+
+// TestManySigners: they are counted when they do not fit.
+func TestManySigners(t *testing.T) {
+	t.Parallel()
+	signers := make([]string, 100)
+	for i := range signers {
+		signers[i] = `authority "release"`
+	}
+	text := signaturesText(Outcome{Signatures: Signatures{Verdict: imagepolicy.Verdict{Policies: []string{"p"}, Signers: signers}}})
+	if len(text) > 300 || !strings.Contains(text, "more") {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}

@@ -1,0 +1,134 @@
+// Package verdict has found out what ImagePolicies make of images that are in use, beside the
+// work on what they are used for.
+//
+//	image -> what is known of its signatures, or that its registry is being asked
+//
+// Nothing waits for it but a report: what is used stays in use, whatever policies say of it now.
+package verdict
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterextensions/operator-controller/internal/fetch"
+	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+)
+
+// Bounds of looks at signatures: how many there are at a time, of those how many at one registry
+// and for one author, and how long one takes.
+const (
+	maxLooks         = 8
+	maxRegistryLooks = 4
+	maxAuthorLooks   = 2
+	lookTimeout      = 2 * time.Minute
+)
+
+// Retry is when a look that has failed is made again.
+const Retry = 5 * time.Minute
+
+// Verdicts are what is known. They are safe for concurrent use.
+type Verdicts struct {
+	// Looks are the workers that ask registries, which have to be started.
+	Looks *fetch.Pool[struct{}]
+
+	puller *image.Puller
+	now    func() time.Time
+	failed sync.Map // failure, by who has asked
+}
+
+// failure is a look that came to nothing.
+type failure struct {
+	key   string
+	err   error
+	until time.Time
+}
+
+// New asks nobody yet. Wake tells who has asked that there is something to know.
+func New(puller *image.Puller, wake func(who string), now func() time.Time) *Verdicts {
+	return &Verdicts{
+		puller: puller,
+		now:    now,
+		Looks: fetch.New(fetch.Config[struct{}]{
+			Limits:  fetch.Limits{Total: maxLooks, PerRegistry: maxRegistryLooks, PerAuthor: maxAuthorLooks},
+			Timeout: lookTimeout,
+			Wake:    wake,
+			Discard: func(struct{}) {},
+		}),
+	}
+}
+
+// Subject is an image that somebody uses.
+type Subject struct {
+	// Who uses it, and Author is whose work is not to keep up that of others.
+	Who, Author string
+
+	// Image is by a digest.
+	Image image.Request
+
+	// Verify asks the registry, with the credentials of who uses the image. Nil is
+	// [image.Puller.Verify].
+	Verify func(context.Context) error
+}
+
+// Of says what is made of an image. While its registry is asked, known is false, and who uses it is
+// woken afterwards. An error is why it could not be asked; it is asked again after [Retry].
+func (v *Verdicts) Of(ctx context.Context, subject Subject) (verdict imagepolicy.Verdict, known bool, err error) {
+	verdict, known, err = v.puller.Verified(subject.Image)
+	if known || err != nil {
+		v.Forget(subject.Who)
+		return verdict, known, err
+	}
+	registry, err := image.Registry(subject.Image.Ref)
+	if err != nil {
+		return imagepolicy.Verdict{}, false, err
+	}
+	key := strings.Join([]string{subject.Author, subject.Image.Ref, subject.Image.Digest.String()}, "\n")
+	if err := v.failedLately(subject.Who, key); err != nil {
+		return imagepolicy.Verdict{}, false, err
+	}
+	logger := ctrl.LoggerFrom(ctx)
+	_, err = v.Looks.Get(subject.Who, fetch.Wish[struct{}]{
+		Key:   key,
+		Party: fetch.Party{Registry: registry, Author: subject.Author},
+		Fetch: func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, v.look(ctrl.LoggerInto(ctx, logger), subject)
+		},
+	})
+	switch {
+	case errors.Is(err, fetch.ErrPending):
+		return imagepolicy.Verdict{}, false, nil
+	case err != nil:
+		v.failed.Store(subject.Who, failure{key: key, err: err, until: v.now().Add(Retry)})
+		return imagepolicy.Verdict{}, false, err
+	}
+	return v.puller.Verified(subject.Image)
+}
+
+func (v *Verdicts) look(ctx context.Context, subject Subject) error {
+	if subject.Verify != nil {
+		return subject.Verify(ctx)
+	}
+	_, err := v.puller.Verify(ctx, subject.Image)
+	return err
+}
+
+func (v *Verdicts) failedLately(who, key string) error {
+	before, _ := v.failed.Load(who)
+	failed, ok := before.(failure)
+	if !ok || failed.key != key || !v.now().Before(failed.until) {
+		return nil
+	}
+	return failed.err
+}
+
+// Forget is for one who does not use an image any more.
+func (v *Verdicts) Forget(who string) {
+	v.Looks.Abandon(who)
+	v.failed.Delete(who)
+}

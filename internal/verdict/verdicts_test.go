@@ -1,0 +1,108 @@
+package verdict_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
+	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
+	"github.com/clusterextensions/operator-controller/internal/verdict"
+)
+
+const digested = "@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+// newVerdicts are about images of which nobody knows anything yet.
+func newVerdicts(t *testing.T, wake func(string), now func() time.Time) *verdict.Verdicts {
+	t.Helper()
+	_, config := imagetest.Start(t, "registry.test")
+	policies := imagepolicy.Compile([]policyv1alpha1.ImagePolicy{{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec:       policyv1alpha1.ImagePolicySpec{Match: []policyv1alpha1.ImageMatch{{Prefix: ""}}},
+	}}, func(string) map[string][]byte { return nil })
+	config.Policies = func() (*imagepolicy.Set, error) { return policies, nil }
+	puller, err := image.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdict.New(puller, wake, now)
+}
+
+// TestLooksAreBounded: at a time, so many registries are asked, and the others wait.
+func TestLooksAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		registries, authors int
+		want                int32
+	}{"all": {20, 20, 8}, "one registry": {1, 20, 4}, "one author": {20, 1, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verdicts := newVerdicts(t, func(string) {}, time.Now)
+			var running atomic.Int32
+			begun, release := make(chan struct{}, 20), make(chan struct{})
+			for i := range 20 {
+				_, known, err := verdicts.Of(t.Context(), verdict.Subject{
+					Who: fmt.Sprint(i), Author: fmt.Sprint(i % tc.authors),
+					Image: image.Request{Ref: fmt.Sprintf("registry%d.test/p%s", i%tc.registries, digested), Select: image.BundleContent},
+					Verify: func(context.Context) error {
+						running.Add(1)
+						begun <- struct{}{}
+						<-release
+						return nil
+					},
+				})
+				if known || err != nil {
+					t.Fatalf("known %t, %v", known, err)
+				}
+			}
+			for range tc.want {
+				<-begun
+			}
+			if got := running.Load(); got != tc.want {
+				t.Errorf("%d run at a time, want %d", got, tc.want)
+			}
+			close(release)
+		})
+	}
+}
+
+// TestFailedLook: what could not be found out is said, and is asked for again after a while.
+func TestFailedLook(t *testing.T) {
+	t.Parallel()
+	woken := make(chan string, 1)
+	now := time.Unix(1000, 0)
+	verdicts := newVerdicts(t, func(who string) { woken <- who }, func() time.Time { return now })
+	failed := errors.New("no answer")
+	var asked atomic.Int32
+	subject := verdict.Subject{
+		Who: "x", Author: "ns", Image: image.Request{Ref: "registry.test/p" + digested, Select: image.BundleContent},
+		Verify: func(context.Context) error { asked.Add(1); return failed },
+	}
+	of := func(want error, asks int32) {
+		t.Helper()
+		before := asked.Load()
+		if _, known, err := verdicts.Of(t.Context(), subject); known || !errors.Is(err, want) || before != asks {
+			t.Errorf("known %t, %v after %d looks, want %v after %d", known, err, before, want, asks)
+		}
+	}
+	of(nil, 0)
+	if who := <-woken; who != "x" {
+		t.Errorf("woken is %s", who)
+	}
+	of(failed, 1)
+	of(failed, 1)
+	now = now.Add(verdict.Retry)
+	of(nil, 1)
+	<-woken
+	of(failed, 2)
+	verdicts.Forget("x")
+	of(nil, 2)
+	<-woken
+}
