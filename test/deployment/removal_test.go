@@ -27,13 +27,20 @@ import (
 // settleTime is how long the cluster is given to delete what it should not.
 const settleTime = 3 * time.Second
 
-const extensionsCRD, catalogsCRD = "clusterextensions.olm.operatorframework.io", "clustercatalogs.olm.operatorframework.io"
+const (
+	extensionsCRD = "clusterextensions.olm.operatorframework.io"
+	catalogsCRD   = "clustercatalogs.olm.operatorframework.io"
+	policiesCRD   = "imagepolicies.policy.clusterextensions.dev"
+)
 
 // confirm is the annotation by which somebody says that a deletion is meant.
 const confirm = "olm.operatorframework.io/confirm-deletion"
 
 // guarded are the objects that are not deleted by accident.
-var guarded = []string{"namespace/" + environment.SystemNamespace, "customresourcedefinition/" + extensionsCRD, "customresourcedefinition/" + catalogsCRD}
+var guarded = []string{
+	"namespace/" + environment.SystemNamespace,
+	"customresourcedefinition/" + extensionsCRD, "customresourcedefinition/" + catalogsCRD, "customresourcedefinition/" + policiesCRD,
+}
 
 // TestRemovals removes the controller in every way that there is, with an extension
 // installed: only where the deletion of all was confirmed does anything else go.
