@@ -185,20 +185,38 @@ vuln-db:
 # Test
 
 # Lint vets more, and nobody debugs these binaries: with neither, they are built in less time.
-RACE := -race -shuffle=on -vet=off -ldflags='-s -w'
+TEST := -shuffle=on -vet=off -ldflags='-s -w' -timeout 60m
+
+# The race detector takes several times as long, and finds nothing in other processes, or in
+# what one goroutine computes alone. Tests of programs do without, and those of e2e have a
+# controller with it; so do single tests of other packages, which then run a second time. What
+# is built without is what is released.
+RACE := go test -race $(TEST)
+PLAIN := env CGO_ENABLED=0 go test -trimpath $(TEST)
+PLAIN_TOO = $$(grep -rl --include='*_test.go' 'testkit\.WithoutRace(' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: test
 test: cluster-build monitoring-build ## Run all tests; builds the local cluster the first time.
-	@# What takes longest is first, and waits most: the others run beside it.
-	go test $(RACE) -timeout 60m $(TESTFLAGS) ./test/e2e ./...
+	@# What takes longest waits most, and for what has its time: the others run beside it.
+	@$(MAKE) --no-print-directory --jobs=2 test-scenes test-beside
+
+.PHONY: test-scenes
+test-scenes:
+	$(PLAIN) $(TESTFLAGS) ./test/e2e
+
+.PHONY: test-beside
+test-beside:
+	$(RACE) $(TESTFLAGS) $$(go list ./... | grep -v /test/); raced=$$?; \
+	$(PLAIN) $(TESTFLAGS) $$(go list ./test/... | grep -v /test/e2e$$) $(PLAIN_TOO) && exit $$raced
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	go test $(RACE) $(TESTFLAGS) $(UNIT)
+	$(RACE) $(TESTFLAGS) $$(go list $(UNIT) | grep -v /test/)
+	$(PLAIN) $(TESTFLAGS) $$(go list $(UNIT) | grep /test/) $(PLAIN_TOO)
 
 .PHONY: test-e2e
 test-e2e: cluster-build monitoring-build ## Run the tests against a local cluster.
-	go test $(RACE) -timeout 60m $(TESTFLAGS) ./test/...
+	$(PLAIN) $(TESTFLAGS) ./test/...
 
 SEQUENCES ?= 20
 

@@ -21,6 +21,7 @@ import (
 // it, or refused with the file and the object that is at fault.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	dir := testkit.Corpus(t)
 	s := openStore(t, catalogserver.StoreConfig{Dir: t.TempDir()})
 	server := httptest.NewServer(catalogserver.Handler(s))

@@ -35,6 +35,7 @@ func storeBig(tb testing.TB, dir string) *catalogserver.Store {
 
 // A catalog costs no memory while nobody asks, and little while somebody does.
 func TestServingCostsLittleMemory(t *testing.T) { //nolint:paralleltest // memory is measured of the whole process
+	testkit.WithoutRace(t)
 	used := func() uint64 {
 		runtime.GC()
 		runtime.GC()
@@ -75,6 +76,7 @@ func TestServingCostsLittleMemory(t *testing.T) { //nolint:paralleltest // memor
 //
 //nolint:paralleltest // memory is measured of the whole process
 func TestSelectionsAreNotHeld(t *testing.T) {
+	testkit.WithoutRace(t)
 	const objects = 100_000
 	var text bytes.Buffer
 	for i := range objects {

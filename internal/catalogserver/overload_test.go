@@ -121,6 +121,7 @@ func overloaded(t *testing.T, dir string) (base *url.URL, end func() int64) {
 // again.
 func TestSlowReadersCostLittle(t *testing.T) { //nolint:tparallel // thousands of connections at a time will do
 	t.Parallel()
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	storeBig(t, dir)
 	for name, tt := range map[string]struct { //nolint:paralleltest // see above

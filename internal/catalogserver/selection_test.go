@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // filter returns the lines that q is for, by looking at all of them.
@@ -58,6 +59,7 @@ func query(t testing.TB, s *catalogserver.Store, name string, q catalogserver.Qu
 // than one page of everything in the index.
 func TestSelectFindsWhatLookingAtAllFinds(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(values ...string) string { return values[random.IntN(len(values))] }
 	var text strings.Builder

@@ -42,6 +42,7 @@ func TestSummary(t *testing.T) {
 // A summary that would be too large is left out, and its catalog is stored all the same.
 func TestNoSummaryIsTooLarge(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	var text strings.Builder
 	for i := range 40_000 {
 		fmt.Fprintf(&text, `{"schema":"olm.package","name":"p%d"}`, i)
@@ -59,6 +60,7 @@ func TestNoSummaryIsTooLarge(t *testing.T) {
 
 // The summary of the largest public catalog is small, and sent at once; after a restart too.
 func TestSummaryOfALargeCatalog(t *testing.T) { //nolint:paralleltest // time is measured
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	s := openStore(t, catalogserver.StoreConfig{Dir: dir})
 	big := testkit.PublicCatalog(1)

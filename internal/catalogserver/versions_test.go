@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // TestAThousandVersionsLeaveNothing replaces the content of a catalog again and
@@ -16,6 +17,7 @@ import (
 //
 //nolint:paralleltest // what other tests hold would count
 func TestAThousandVersionsLeaveNothing(t *testing.T) {
+	testkit.WithoutRace(t)
 	dir := t.TempDir()
 	store := openStore(t, catalogserver.StoreConfig{Dir: dir})
 	base := serveStore(t, store)

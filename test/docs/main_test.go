@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 	s.controllerLog = filepath.Join(logs, "controller.log")
 	ctx := context.Background()
-	s.Environment, err = environment.Start(ctx, environment.Options{Race: raceEnabled, Registries: registries, Progress: os.Stderr})
+	s.Environment, err = environment.Start(ctx, environment.Options{Registries: registries, Progress: os.Stderr})
 	if err != nil {
 		return 1, err
 	}

@@ -257,16 +257,16 @@ func remove(t *testing.T, object client.Object) {
 func replaceController(t *testing.T, race bool, arguments ...string) {
 	t.Helper()
 	start := theSuite.start
-	if err := errors.Join(theSuite.controller.Stop(), theSuite.BuildController(t.Context(), race)); err != nil {
+	if err := theSuite.controller.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	theSuite.WatchForRaces(race)
 	theSuite.start = slices.Concat(start, []string{"--leader-elect=false"}, arguments)
 	t.Cleanup(func() {
 		theSuite.start = start
-		ctx := context.WithoutCancel(t.Context())
-		if err := errors.Join(
-			theSuite.controller.Stop(), theSuite.BuildController(ctx, raceEnabled), theSuite.startController(ctx),
-		); err != nil {
+		err := theSuite.controller.Stop()
+		theSuite.WatchForRaces(true)
+		if err := errors.Join(err, theSuite.startController(context.WithoutCancel(t.Context()))); err != nil {
 			t.Error(err)
 		}
 	})

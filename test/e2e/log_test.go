@@ -30,7 +30,7 @@ import (
 func TestLogOfALife(t *testing.T) {
 	const name, broken = "logged", "logged-broken"
 	began := time.Now()
-	said := logOf(t, raceEnabled, func() { liveLogged(t, name, broken) })
+	said := logOf(t, true, func() { liveLogged(t, name, broken) })
 	if diff := cmp.Diff(contentWritten(t, name, began), contentTold(said)); diff != "" {
 		t.Errorf("writes of content (-sent +told):\n%s", diff)
 	}

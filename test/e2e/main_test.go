@@ -57,7 +57,7 @@ func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 
 	ctx := context.Background()
 	s.Environment, err = environment.Start(ctx, environment.Options{
-		Race:             raceEnabled,
+		Race:             true,
 		AuditLog:         s.audit.Path,
 		ClusterLogs:      filepath.Join(logs, "cluster"),
 		AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},

@@ -378,7 +378,7 @@ func costs(t *testing.T, extension *ocv1.ClusterExtension) preview.Preview {
 		t.Fatalf("%v, %v", err, decodeErr)
 	}
 	t.Logf("%d objects in %s, %d MiB, %d KiB of output", len(made.Objects), took.Round(time.Millisecond), usage>>20, len(output)>>10)
-	if usage > most && !raceEnabled {
+	if usage > most {
 		t.Errorf("it took %d MiB, want at most %d", usage>>20, most>>20)
 	}
 	return made

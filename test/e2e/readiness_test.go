@@ -196,7 +196,7 @@ func availableSince(t *testing.T, name string, after time.Time) time.Time {
 //nolint:paralleltest // it replaces the controller of all tests
 func TestReadyWaitsForWorkloadsToStay(t *testing.T) {
 	const name, window = "staying", 8 * time.Second
-	replaceController(t, raceEnabled, "--min-ready-seconds=8")
+	replaceController(t, true, "--min-ready-seconds=8")
 	publish(t, operators(name, "1.0.0")...)
 	serving(t, name)
 	ready := followReady(t, name)

@@ -166,7 +166,7 @@ func passesSince(t *testing.T, since time.Time) map[string]int {
 //
 //nolint:paralleltest // it kills the controller of all tests
 func TestDeathInTheMiddle(t *testing.T) {
-	replaceController(t, raceEnabled)
+	replaceController(t, true)
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 2 {
 		name := fmt.Sprintf("death-%d", round)

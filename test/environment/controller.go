@@ -42,7 +42,7 @@ func (e *Environment) LaunchController(logFile string, args ...string) (*Control
 	if err != nil {
 		return nil, err
 	}
-	command := e.Memory.command(filepath.Join(e.programs, "operator-controller"), append([]string{
+	command := e.Memory.command(e.controller, append([]string{
 		"--leader-elect",
 		"--min-ready-seconds=0", // pods are simulated: those who test the time give it
 		"--kubeconfig=" + e.kubeconfig,

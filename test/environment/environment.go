@@ -26,6 +26,9 @@ import (
 // SystemNamespace is where the controller and its records live.
 const SystemNamespace = "olmv1-system"
 
+// controllerProgram is the file that the build of the controller makes.
+const controllerProgram = "operator-controller"
+
 // controllerAccount is the ServiceAccount of config/rbac.
 const controllerAccount = "operator-controller-controller-manager"
 
@@ -34,7 +37,8 @@ const ControllerUser = "system:serviceaccount:" + SystemNamespace + ":" + contro
 
 // Options says what to start.
 type Options struct {
-	// Race builds the controller with the race detector.
+	// Race builds the controller with the race detector too, and has those that are started
+	// watch for races, see [Environment.WatchForRaces].
 	Race bool
 
 	// AuditLog is a file for the requests that the API server gets; none if
@@ -84,7 +88,9 @@ type Environment struct {
 
 	root           string
 	dir            string
-	programs       string
+	programs       string // folder of them, as they are released
+	watching       string // folder of the controller that watches for races
+	controller     string // the program that is started
 	kubeconfig     string
 	registriesConf string
 	statuses       *statuses // nil if nobody judges
@@ -109,14 +115,19 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if env.dir, err = os.MkdirTemp("", "operator-controller-"); err != nil {
 		return nil, fmt.Errorf("making a directory: %w", err)
 	}
+	env.programs, env.watching = filepath.Join(env.dir, "released"), filepath.Join(env.dir, "watching")
+	env.WatchForRaces(options.Race)
 	if err := env.startRegistry(options); err != nil {
 		return nil, err
 	}
 	fmt.Fprintln(options.Progress, "starting a cluster and building the controller")
-	var both errgroup.Group
-	both.Go(func() error { return env.startCluster(ctx, options) })
-	both.Go(func() error { return env.BuildController(ctx, options.Race) })
-	if err := both.Wait(); err != nil {
+	var all errgroup.Group
+	all.Go(func() error { return env.startCluster(ctx, options) })
+	all.Go(func() error { return env.buildPrograms(ctx) })
+	if options.Race {
+		all.Go(func() error { return env.buildWatching(ctx) })
+	}
+	if err := all.Wait(); err != nil {
 		return nil, err
 	}
 	if err := env.install(ctx, options); err != nil {
@@ -176,24 +187,33 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 	return err
 }
 
-// BuildController builds the controller that is started from now on, and the tool for
-// people: with the race detector, or as they are released. What has been built is built
-// anew in a moment.
-func (e *Environment) BuildController(ctx context.Context, race bool) error {
-	e.programs = filepath.Join(e.dir, "released")
-	kind := []string{"-trimpath", "-ldflags=-s -w"}
-	environ := append(os.Environ(), "CGO_ENABLED=0")
-	if race {
-		e.programs = filepath.Join(e.dir, "race")
-		kind, environ = []string{"-race"}, os.Environ()
-	}
-	args := append([]string{"build", "-tags=containers_image_openpgp", "-o", e.programs + "/"}, kind...)
-	build := exec.CommandContext(ctx, "go", append(args, "./cmd/...")...) //nolint:gosec // our own arguments
+// buildPrograms builds the controller and the tool for people as they are released.
+func (e *Environment) buildPrograms(ctx context.Context) error {
+	return e.build(ctx, e.programs, "./cmd/...", append(os.Environ(), "CGO_ENABLED=0"), "-trimpath", "-ldflags=-s -w")
+}
+
+// buildWatching builds the controller with the race detector.
+func (e *Environment) buildWatching(ctx context.Context) error {
+	return e.build(ctx, e.watching, "./cmd/operator-controller", os.Environ(), "-race", "-ldflags=-s -w")
+}
+
+func (e *Environment) build(ctx context.Context, folder, packages string, environ []string, kind ...string) error {
+	args := append([]string{"build", "-tags=containers_image_openpgp", "-o", folder + "/"}, kind...)
+	build := exec.CommandContext(ctx, "go", append(args, packages)...) //nolint:gosec // our own arguments
 	build.Dir, build.Env = e.root, environ
 	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the programs: %w\n%s", err, output)
+		return fmt.Errorf("building %s: %w\n%s", packages, err, output)
 	}
 	return nil
+}
+
+// WatchForRaces has the controllers that are started from now on watch for races, for which
+// there has to be such a one, see [Options.Race], or be as they are released.
+func (e *Environment) WatchForRaces(watch bool) {
+	e.controller = filepath.Join(e.programs, controllerProgram)
+	if watch {
+		e.controller = filepath.Join(e.watching, controllerProgram)
+	}
 }
 
 // install applies what config/default has, except for the Deployment: the
@@ -228,8 +248,7 @@ func (e *Environment) RenewToken(ctx context.Context) error {
 // Root is the folder of the checkout.
 func (e *Environment) Root() string { return e.root }
 
-// Programs is the folder with the controller and the tool for people, as they were built
-// last.
+// Programs is the folder with the controller and the tool for people, as they are released.
 func (e *Environment) Programs() string { return e.programs }
 
 // environ is that of who pulls images as this environment has them, with the settings and

@@ -58,7 +58,7 @@ func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 	starting, started := context.WithTimeout(ctx, startTimeout)
 	defer started()
 	s.Environment, err = environment.Start(starting, environment.Options{
-		Race: raceEnabled, ClusterLogs: filepath.Join(logs, "cluster"), Registries: []string{registryHost}, Progress: os.Stderr,
+		ClusterLogs: filepath.Join(logs, "cluster"), Registries: []string{registryHost}, Progress: os.Stderr,
 	})
 	if err != nil {
 		cancel()

@@ -1,6 +1,0 @@
-//go:build race
-
-package docs_test
-
-// raceEnabled makes the controller under test watch for races if the tests do.
-const raceEnabled = true

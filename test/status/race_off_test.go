@@ -1,5 +1,0 @@
-//go:build !race
-
-package status_test
-
-const raceEnabled = false
