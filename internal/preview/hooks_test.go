@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clusterextensions/operator-controller/internal/hook"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // TestHooksThatWouldRun: those of the operation, in their order.
@@ -86,6 +87,7 @@ func TestHooksOfWhatWasBegun(t *testing.T) {
 // TestHooksInAPreviewAreBounded: charts have many.
 func TestHooksInAPreviewAreBounded(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	var hooks []hook.Hook
 	for i := range 2 * maxLines {
 		read, err := hook.Of(parse(t, fmt.Sprintf(`{kind: Job, metadata: {name: "j%d", annotations: {helm.sh/hook: pre-install}}}`, i)))

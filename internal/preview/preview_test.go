@@ -19,6 +19,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
@@ -307,6 +308,7 @@ func TestWithoutTheServer(t *testing.T) {
 // What is said is bounded, and what is left out is said.
 func TestBounds(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	trials := make([]object.Trial, 0, maxObjects+1)
 	for i := range maxObjects + 1 {
 		trials = append(trials, trial(t, "", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: "%06d"}}`, i)))

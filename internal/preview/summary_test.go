@@ -8,6 +8,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/hook"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 func TestSummarize(t *testing.T) {
@@ -64,6 +65,7 @@ func read(t *testing.T, text string) hook.Hook {
 
 func TestSummaryIsBounded(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	trials := make([]object.Trial, 0, 500)
 	long := make([]string, 500)
 	for i := range 500 {

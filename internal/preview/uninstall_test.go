@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 func keyOf(kind schema.GroupKind, namespace, name string) object.Key {
@@ -116,6 +117,7 @@ func TestUninstallDefinitions(t *testing.T) {
 // TestUninstallBounds has more of everything than is listed.
 func TestUninstallBounds(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	facts := UninstallFacts{}
 	for i := range maxObjects + 3 {
 		facts.Objects = append(facts.Objects, InstalledObject{Key: keyOf(schema.GroupKind{Kind: "ConfigMap"}, "ns", fmt.Sprintf("c%05d", i))})
