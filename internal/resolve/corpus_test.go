@@ -49,6 +49,7 @@ func (q question) request(t testing.TB) resolve.Request {
 // implementation's. Its answers do not hold requirements against a bundle.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	packages, questions := loadCorpus(t)
 	texts := 0
 	for i, q := range questions {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/requirement"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 const needsAPI = `{"group":"example.com","version":"v1","kind":"Thing"}`
@@ -150,6 +151,7 @@ func statingMuch(bundles, requirements int) resolve.Package {
 //
 //nolint:paralleltest // allocations of other tests would count
 func TestHostileRequirementsTakeLittleMemory(t *testing.T) {
+	testkit.WithoutRace(t)
 	const limit = 192 << 20
 	for name, p := range map[string]resolve.Package{
 		"each bundle too many": statingMuch(1000, 5000),

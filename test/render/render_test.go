@@ -71,11 +71,13 @@ func TestRenderEqualsReference(t *testing.T) {
 	}
 }
 
-// build makes the command that people run.
+// build makes the command that people run, as it is released.
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "kubectl-extension")
-	command := exec.CommandContext(t.Context(), "go", "build", "-tags=containers_image_openpgp", "-o", binary, "../../cmd/kubectl-extension")
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=containers_image_openpgp",
+		"-o", binary, "../../cmd/kubectl-extension")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
