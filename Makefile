@@ -195,14 +195,22 @@ RACE := go test -race $(TEST)
 PLAIN := env CGO_ENABLED=0 go test -trimpath $(TEST)
 PLAIN_TOO = $$(grep -rl --include='*_test.go' 'testkit\.WithoutRace(' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
+# Half of the time of e2e goes into waiting for a controller or an API server that is away,
+# each of which a cluster has one of.
+AWAY := APIServer|ColdStart|Death|NobodyIsWoken|RandomDeletions|RollingRestart|StolenLease
+
 .PHONY: test
 test: cluster-build monitoring-build ## Run all tests; builds the local cluster the first time.
 	@# What takes longest waits most, and for what has its time: the others run beside it.
-	@$(MAKE) --no-print-directory --jobs=2 test-scenes test-beside
+	@$(MAKE) --no-print-directory --jobs=3 test-scenes test-away test-beside
 
 .PHONY: test-scenes
 test-scenes:
-	$(PLAIN) $(TESTFLAGS) ./test/e2e
+	$(PLAIN) ./test/e2e -skip '$(AWAY)' $(TESTFLAGS)
+
+.PHONY: test-away
+test-away:
+	$(PLAIN) ./test/e2e -run '$(AWAY)' $(TESTFLAGS)
 
 .PHONY: test-beside
 test-beside:
