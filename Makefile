@@ -193,7 +193,7 @@ TEST := -shuffle=on -vet=off -ldflags='-s -w' -timeout 60m
 # is built without is what is released.
 RACE := go test -race $(TEST)
 PLAIN := env CGO_ENABLED=0 go test -trimpath $(TEST)
-PLAIN_TOO = $$(grep -rl --include='*_test.go' 'testkit\.WithoutRace(' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+PLAIN_TOO = $$(grep -rl --include='*_test.go' 'testkit\.\(WithoutRace\|Sample\)(' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 # Half of the time of e2e goes into waiting for a controller or an API server that is away,
 # each of which a cluster has one of.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // TestFieldsOfAChange: paths are told, and no values.
@@ -68,6 +70,7 @@ func (w ThreeWay) difference(t *testing.T) Difference {
 // more memory than another one.
 func TestDifferenceIsBounded(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	const depth, leaves = 180, 4000
 	spec := map[string]any{}
 	for i := range leaves {
