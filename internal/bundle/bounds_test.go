@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
@@ -95,6 +96,7 @@ func TestTolerationsTakeLinearly(t *testing.T) { //nolint:paralleltest // it mea
 
 // TestCopiesOfAConfigurationAreBounded: each container has one.
 func TestCopiesOfAConfigurationAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	inline := "deploymentConfig: {env: [{name: a, value: " + strings.Repeat("x", 100_000) + "}]}"
 	tests := map[string]struct {
 		deployments, containers int
@@ -171,6 +173,7 @@ func TestCopiesOfRolesAreBounded(t *testing.T) {
 
 // TestDeploymentsAreBounded: each of them gets the annotations of the bundle.
 func TestDeploymentsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	annotations := map[string]string{}
 	for i := range 1000 {
 		annotations[fmt.Sprintf("key-%d", i)] = "value"

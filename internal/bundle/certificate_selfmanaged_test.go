@@ -21,6 +21,7 @@ import (
 // but what has a certificate issued and its authority injected.
 func TestSelfManagedCorpus(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	versions, err := filepath.Glob(filepath.Join(testkit.Corpus(t), "bundles", "*", "*"))
 	if err != nil {
 		t.Fatal(err)

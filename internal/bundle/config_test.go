@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/internal/testkit/rendering"
 )
 
@@ -168,6 +169,7 @@ func TestWatchNamespaces(t *testing.T) {
 // TestHugeListOfNamespaces: what is wrong with each of very many names is told in part, and soon.
 func TestHugeListOfNamespaces(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	inline := "watchNamespaces: [" + strings.Repeat(`"?",`, 100_000) + "]"
 	begin := time.Now()
 	_, err := bundle.ParseConfig(bundleSupporting("M"), testNamespace, []byte(inline))

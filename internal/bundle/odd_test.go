@@ -74,6 +74,7 @@ func TestOddBundles(t *testing.T) {
 // objects are there once.
 func TestSeveralNamespacesOfRealBundles(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	dirs, err := filepath.Glob(filepath.Join(testkit.Corpus(t), "bundles", "*", "*"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,11 +12,14 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // TestRecordsThatGrow has records that are small as they are stored, and large when they
 // are expanded or decoded.
 func TestRecordsThatGrow(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	const rest = `],"info":{"status":"deployed"}}`
 	tests := map[string]struct {
 		reason string
@@ -90,6 +93,7 @@ func compressed(t *testing.T, head, part string, size int, tail string) []byte {
 
 func TestReleasesThatExpandTooFarAreRefused(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	rel := &release.Release{Name: "x", Info: &release.Info{}, Chart: &chart.Chart{
 		Files: []*chart.File{{Name: "x", Data: make([]byte, maxRecord/4*3)}}, // as base64 it has that and a third
 	}}

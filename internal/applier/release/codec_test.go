@@ -108,6 +108,7 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 
 func TestExpandedRecordsAreBounded(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	const limit = 1 << 16
 	for _, size := range []int{limit, limit + 1, 1000 * limit} {
 		plain, err := expand(testkit.Gzip(make([]byte, size)), limit)
