@@ -39,6 +39,7 @@ func packagesFound(t *testing.T, args ...string) []string {
 // a name that is the text comes first. Each package can be shown.
 func TestL1L2PublishedCatalogs(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	catalog := filepath.Join(testkit.Corpus(t), "catalog")
 	folders, err := os.ReadDir(catalog)
 	if err != nil {

@@ -51,6 +51,7 @@ func (q question) args(catalog string) []string {
 // command as well, messages word for word.
 func TestExplainCorpus(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	const sample = 200
 	dir := testkit.Corpus(t)
 	questions := testkit.CorpusLines[question](t, filepath.Join(dir, "resolve.jsonl"))

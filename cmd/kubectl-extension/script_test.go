@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 //	waitlog TEXT FILE      waits until TEXT is in FILE
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,

@@ -25,6 +25,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/impersonation"
 	"github.com/clusterextensions/operator-controller/internal/objectlist"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // TestListsAreReadInPages: however many objects there are, a page of them is asked for,
@@ -191,6 +192,7 @@ func TestWhatAServerDoesNotKnowIsNotAskedForAgain(t *testing.T) {
 
 // TestEventsAreBounded has an event that does not end.
 func TestEventsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	object := func(size int) string {
 		return `{"type":"ADDED","object":{"metadata":{"name":"c","resourceVersion":"7","annotations":{"a":"` + strings.Repeat("x", size) + `"}}}}`
 	}
