@@ -13,6 +13,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/overview"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // active is what would make something happen in a browser, or load something.
@@ -69,6 +70,7 @@ func TestHostileDescriptionsAreHarmless(t *testing.T) {
 // come to an end.
 func TestLargeDescriptionsAreCut(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	for _, piece := range []string{"x", "[", "![", "*a_", "`", "> ", "- ", "<a ", "&", "|a|b\n|-|-\n", "\n#", "[a](", "\\", "http://a", "~~"} {
 		html := string(markdown(strings.Repeat(piece, 10<<20/len(piece))))
 		if len(html) > 40*maxMarkdownBytes {

@@ -86,6 +86,7 @@ func zeros(n int) (files []testkit.TarEntry) {
 // is large by what is around its files.
 func TestArchivesAreBounded(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	entries := make([]testkit.TarEntry, 0, bundle.MaxChartFiles+1)
 	entries = append(entries, testkit.File("web/Chart.yaml", ""))
 	for i := range bundle.MaxChartFiles - 1 {

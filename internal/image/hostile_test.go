@@ -36,6 +36,7 @@ type hostile struct {
 // without much memory, and leaves nothing on disk; what is refused only once it
 // is parsed leaves the files that were asked for.
 func TestHostileImages(t *testing.T) { //nolint:paralleltest // it measures what is allocated
+	testkit.WithoutRace(t)
 	for name, tc := range hostileImages() {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, nil)
