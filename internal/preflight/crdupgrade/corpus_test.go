@@ -118,6 +118,7 @@ var refused = map[string]string{
 // whatever is stored.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 
 	dir := testkit.Corpus(t)
 	read := bundles{dir: dir, read: map[string]map[string]*apiextensionsv1.CustomResourceDefinition{}}

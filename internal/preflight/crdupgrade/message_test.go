@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 func TestMessage(t *testing.T) {
@@ -138,6 +139,7 @@ type schema = apiextensionsv1.JSONSchemaProps
 // TestComparisonsTakeLinearly: all versions are compared with each other, and each field
 // has a path of names that may be long.
 func TestComparisonsTakeLinearly(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	fields := func(count int) *schema {
 		all := &schema{Type: "object", Properties: map[string]schema{}}
 		for i := range count {
