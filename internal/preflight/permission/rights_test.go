@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // words are as many texts, none of which is another one.
@@ -164,6 +166,7 @@ func TestRightsThatAreHeldTakeLittle(t *testing.T) { //nolint:paralleltest // it
 // against the comparison of RBAC.
 func TestCoversAsTheAPIServerDoes(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	some := func(from ...string) []string {
 		var list []string
