@@ -195,27 +195,20 @@ RACE := go test -race $(TEST)
 PLAIN := env CGO_ENABLED=0 go test -trimpath $(TEST)
 PLAIN_TOO = $$(grep -rl --include='*_test.go' 'testkit\.\(WithoutRace\|Sample\)(' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
-# Half of the time of e2e goes into waiting for a controller or an API server that is away,
-# each of which a cluster has one of.
-AWAY := APIServer|ColdStart|Death|NobodyIsWoken|RandomDeletions|RollingRestart|StolenLease
-
 .PHONY: test
 test: cluster-build monitoring-build ## Run all tests; builds the local cluster the first time.
-	@# What takes longest waits most, and for what has its time: the others run beside it.
-	@$(MAKE) --no-print-directory --jobs=3 test-scenes test-away test-beside
+	@$(MAKE) --no-print-directory --jobs=2 test-scenes test-beside
 
 .PHONY: test-scenes
 test-scenes:
-	$(PLAIN) ./test/e2e -skip '$(AWAY)' $(TESTFLAGS)
+	$(PLAIN) $(TESTFLAGS) ./test/e2e
 
-.PHONY: test-away
-test-away:
-	$(PLAIN) ./test/e2e -run '$(AWAY)' $(TESTFLAGS)
-
+# While e2e waits, which it does most of the time, all others run. Some of e2e ask how soon
+# something is done, and none of these.
 .PHONY: test-beside
 test-beside:
-	$(RACE) $(TESTFLAGS) $$(go list ./... | grep -v /test/); raced=$$?; \
-	$(PLAIN) $(TESTFLAGS) $$(go list ./test/... | grep -v /test/e2e$$) $(PLAIN_TOO) && exit $$raced
+	nice -n 5 $(RACE) $(TESTFLAGS) $$(go list ./... | grep -v /test/); raced=$$?; \
+	nice -n 5 $(PLAIN) $(TESTFLAGS) $$(go list ./test/... | grep -v /test/e2e$$) $(PLAIN_TOO) && exit $$raced
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,9 +188,26 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 	return err
 }
 
-// buildPrograms builds the controller and the tool for people as they are released.
-func (e *Environment) buildPrograms(ctx context.Context) error {
-	return e.build(ctx, e.programs, "./cmd/...", append(os.Environ(), "CGO_ENABLED=0"), "-trimpath", "-ldflags=-s -w")
+// buildPrograms builds the controller and the tool for people as they are released. All
+// environments of a checkout share what is built, as linking takes longer than a start, and
+// each has its copy, which stays as it is.
+func (e *Environment) buildPrograms(ctx context.Context) (err error) {
+	built := filepath.Join(e.root, "bin", "test")
+	if err := os.MkdirAll(built, 0o750); err != nil {
+		return fmt.Errorf("making the folder of the programs: %w", err)
+	}
+	folder, err := os.Open(built)
+	if err != nil {
+		return fmt.Errorf("opening the folder of the programs: %w", err)
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }() // which also unlocks it
+	if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("locking the folder of the programs: %w", err)
+	}
+	if err := e.build(ctx, built, "./cmd/...", append(os.Environ(), "CGO_ENABLED=0"), "-trimpath", "-ldflags=-s -w"); err != nil {
+		return err
+	}
+	return os.CopyFS(e.programs, os.DirFS(built))
 }
 
 // buildWatching builds the controller with the race detector.
