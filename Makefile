@@ -193,7 +193,7 @@ TEST := -shuffle=on -vet=off -ldflags='-s -w' -timeout 60m
 # is built without is what is released.
 RACE := go test -race $(TEST)
 PLAIN := env CGO_ENABLED=0 go test -trimpath $(TEST)
-PLAIN_TOO = $$(grep -rl --include='*_test.go' 'testkit\.\(WithoutRace\|Sample\)(' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+PLAIN_TOO = $$(grep -rl --include='*_test.go' --exclude-dir=test 'testkit\.\(WithoutRace\|Sample\)(' . | xargs -n 1 dirname | sort -u)
 
 .PHONY: test
 test: cluster-build monitoring-build ## Run all tests; builds the local cluster the first time.
@@ -213,7 +213,9 @@ test-beside:
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
 	$(RACE) $(TESTFLAGS) $$(go list $(UNIT) | grep -v /test/)
-	$(PLAIN) $(TESTFLAGS) $$(go list $(UNIT) | grep /test/) $(PLAIN_TOO)
+	@# What is there twice needs no cluster, and is to run without the race detector too.
+	$(PLAIN) $(TESTFLAGS) $$(go list $(UNIT) | grep /test/) \
+		$$(printf '%s\n' $(UNIT) $$(go list $(PLAIN_TOO)) | sort | uniq -d)
 
 .PHONY: test-e2e
 test-e2e: cluster-build monitoring-build ## Run the tests against a local cluster.

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // added is what a component adds to the pod: arguments, where its ConfigMap is mounted,
@@ -47,6 +49,7 @@ var components = map[string]added{
 // of them go together.
 func TestComponents(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	folders, err := filepath.Glob("components/*")
 	if err != nil {
 		t.Fatal(err)

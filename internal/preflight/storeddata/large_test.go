@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 )
 
@@ -86,6 +87,7 @@ func anythingUntilNow(t *testing.T) *storeddata.Validator {
 // TestLargeObjectsCostOneAtATime: a tenant who stores as much as they can delays an
 // upgrade, and takes no memory for it.
 func TestLargeObjectsCostOneAtATime(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	const mebibyte = 1 << 20
 	tests := map[string]struct {
 		reason string
