@@ -212,7 +212,7 @@ func (e *Environment) buildPrograms(ctx context.Context) (err error) {
 
 // buildWatching builds the controller with the race detector.
 func (e *Environment) buildWatching(ctx context.Context) error {
-	return e.build(ctx, e.watching, "./cmd/operator-controller", os.Environ(), "-race", "-ldflags=-s -w")
+	return e.build(ctx, e.watching, "./cmd/operator-controller", append(os.Environ(), "CGO_ENABLED=1"), "-race", "-ldflags=-s -w")
 }
 
 func (e *Environment) build(ctx context.Context, folder, packages string, environ []string, kind ...string) error {
