@@ -26,6 +26,7 @@ func allocated(do func()) uint64 {
 // TestRepeatedManifestsTakeLittle: a manifest that comes again is held against the first
 // one, which may be much larger.
 func TestRepeatedManifestsTakeLittle(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	large := configMap("{" + many(20_000, "k%05d: {}, ") + "}")
 	measure := func(repeats int) uint64 {
 		files := minimalBundle(map[string]string{"manifests/a.yaml": large, "manifests/b.yaml": strings.Repeat("---\n"+configMap("{}"), repeats)})

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 func objectFrom(t *testing.T, text string) *unstructured.Unstructured {
@@ -181,6 +182,7 @@ func TestTriedObjects(t *testing.T) {
 // TestTriedRevisionsAreReadOneAtATime: of what has failed, no more than one revision is
 // held, and it is read once.
 func TestTriedRevisionsAreReadOneAtATime(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	const tried, size = 9, 1 << 20
 	var manifests []string
 	for revision := range tried + 1 {
