@@ -76,6 +76,7 @@ func render(t *testing.T, b *bundle.Bundle, inline string) error {
 
 // TestTolerationsTakeLinearly: each is held against those that are there.
 func TestTolerationsTakeLinearly(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	b := withContainers(1, 1)
 	measure := func(count int) uint64 {
 		inline := "deploymentConfig: {tolerations: [" + many(count, "{key: k%d}, ") + "]}"
@@ -231,6 +232,7 @@ func TestAPIServicesAreBounded(t *testing.T) {
 
 // TestInstallModesAreToldInPart: each webhook that converts says which there are.
 func TestInstallModesAreToldInPart(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	b := bundleSupporting("A")
 	for i := range 2000 {
 		b.CSV.Spec.InstallModes = append(b.CSV.Spec.InstallModes,

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // TestIndexIsAsLargeAsItIsCounted: what an index takes in memory, with the table that is
 // made of it, is not more than what its bound counts, whatever objects there are.
 func TestIndexIsAsLargeAsItIsCounted(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	const objects = 60_000
 	for name, object := range map[string]func(i int) fbc.Object{ //nolint:paralleltest // as above
 		"each with a name and a package": func(i int) fbc.Object {

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // TestPredecessorLeft has the marks of classic OLM as they are on real objects: section 2.2 of what
@@ -172,6 +174,7 @@ func TestPredecessorAppliedLeaves(t *testing.T) {
 // TestPredecessorAppliedTakesLinearly: whoever may write an object makes lists of it as long as they like, in the name of
 // classic OLM if they want, and the controller looks at them.
 func TestPredecessorAppliedTakesLinearly(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	measure := func(count int) float64 {
 		finalizers, references := make([]any, count), make([]any, count)
 		set := map[string]any{}

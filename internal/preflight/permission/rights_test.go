@@ -78,6 +78,7 @@ func allocated(do func()) uint64 {
 // TestRightsOfABundleAreBounded: lists multiply, so that a short rule can stand for any
 // number of rights.
 func TestRightsOfABundleAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	const next = "; write fewer groups, resources, verbs and names, or a wildcard"
 	tests := map[string]struct {
 		wanted []*unstructured.Unstructured
@@ -127,6 +128,7 @@ func TestRightsOfABundleAreBounded(t *testing.T) { //nolint:paralleltest // it m
 // TestRightsThatAreHeldTakeLittle: what a ServiceAccount holds is not the bundle's to
 // bound, and counts however it is written.
 func TestRightsThatAreHeldTakeLittle(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	wide := rbacv1.PolicyRule{
 		APIGroups: append(words("g", 100), ""), Resources: append(words("r", 100), "configmaps", "*/scale"),
 		Verbs: append(words("v", 100), "get", "patch", "create"), NonResourceURLs: append(words("/u", 100), "/all*"),
@@ -312,6 +314,7 @@ func TestGrowthOfWideRoles(t *testing.T) {
 // TestWildRightsTakeLinearly: twice the rights take about twice the memory, whichever
 // of them include others.
 func TestWildRightsTakeLinearly(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	tests := map[string]func(count int) rbacv1.PolicyRule{
 		"verbs": func(count int) rbacv1.PolicyRule {
 			return rbacv1.PolicyRule{APIGroups: []string{"g"}, Resources: words("r", count), Verbs: []string{"*"}}
@@ -347,6 +350,7 @@ func TestWildRightsTakeLinearly(t *testing.T) { //nolint:paralleltest // it meas
 
 // TestGrantsTakeLinearly is about names that are joined in one rule.
 func TestGrantsTakeLinearly(t *testing.T) { //nolint:paralleltest // it measures memory
+	testkit.WithoutRace(t)
 	measure := func(count int) uint64 {
 		named := rule("ns1", "|configmaps", "get")
 		named.ResourceNames = words("n", count)
