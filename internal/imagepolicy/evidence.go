@@ -247,13 +247,13 @@ func (e Evidence) logEntries() ([]*protorekor.TransparencyLogEntry, error) {
 		return nil, nil
 	}
 	var entry struct {
-		SignedEntryTimestamp []byte
+		SignedEntryTimestamp []byte `json:"SignedEntryTimestamp"` //nolint:tagliatelle // as cosign writes it
 		Payload              struct {
 			Body           []byte `json:"body"`
 			IntegratedTime int64  `json:"integratedTime"`
 			LogIndex       int64  `json:"logIndex"`
 			LogID          string `json:"logID"` //nolint:tagliatelle // as cosign writes it
-		}
+		} `json:"Payload"` //nolint:tagliatelle // as cosign writes it
 	}
 	if err := json.Unmarshal([]byte(text), &entry); err != nil {
 		return nil, fmt.Errorf("its entry of a log is malformed: %w", err)
@@ -285,7 +285,9 @@ func (e Evidence) timestamps() (*protobundle.TimestampVerificationData, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // there need not be one
 	}
-	var stamp struct{ SignedRFC3161Timestamp []byte }
+	var stamp struct {
+		SignedRFC3161Timestamp []byte `json:"SignedRFC3161Timestamp"` //nolint:tagliatelle // as cosign writes it
+	}
 	if err := json.Unmarshal([]byte(text), &stamp); err != nil {
 		return nil, fmt.Errorf("its timestamp is malformed: %w", err)
 	}

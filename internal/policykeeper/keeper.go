@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,18 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
-	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/follow"
 	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
 const controllerName = "image-policies"
 
-// Bounds: of Secrets that are followed, each of which is a watch, and of the text of a condition.
-const (
-	maxSecrets      = 256
-	maxMessageBytes = 1000
-)
+// maxSecrets is how many Secrets are followed, each of which is a watch.
+const maxSecrets = 256
 
 // ErrUnknown says that the policies of the cluster have not been read yet.
 var ErrUnknown = errors.New("they have not been read yet")
@@ -175,36 +167,4 @@ func (k *Keeper) read(keys []types.NamespacedName) (found map[string]map[string]
 		}
 	}
 	return found, true
-}
-
-// write says of each policy whether it can be used, unless it says so already.
-func (k *Keeper) write(ctx context.Context, policies []policyv1alpha1.ImagePolicy, set *imagepolicy.Set) error {
-	var failed []error
-	for i := range policies {
-		policy := policies[i].DeepCopy()
-		if !meta.SetStatusCondition(&policy.Status.Conditions, ready(policy, set)) {
-			continue
-		}
-		// Another version than the one that was judged is judged in the next pass.
-		patch := client.MergeFromWithOptions(&policies[i], client.MergeFromWithOptimisticLock{})
-		err := k.cfg.Client.Status().Patch(ctx, policy, patch)
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			failed = append(failed, fmt.Errorf("writing the status of ImagePolicy %q: %w", policy.Name, err))
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// ready is the condition of a policy.
-func ready(policy *policyv1alpha1.ImagePolicy, set *imagepolicy.Set) metav1.Condition {
-	problems, _ := set.Problems(policy.Name)
-	made := metav1.Condition{
-		Type: policyv1alpha1.TypeReady, Status: metav1.ConditionTrue, Reason: policyv1alpha1.ReasonUsable,
-		Message: "all authorities can be used", ObservedGeneration: policy.Generation,
-	}
-	if len(problems) > 0 {
-		made.Status, made.Reason = metav1.ConditionFalse, policyv1alpha1.ReasonUnusable
-		made.Message = excerpt.Message(excerpt.Line(strings.Join(problems, "; "), maxMessageBytes))
-	}
-	return made
 }
