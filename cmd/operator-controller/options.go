@@ -16,6 +16,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/realm"
 	"github.com/clusterextensions/operator-controller/internal/tlsprofile"
 )
 
@@ -49,6 +50,7 @@ type options struct {
 	pullSecret       types.NamespacedName // parsed from globalPullSecret
 	ownAccount       string
 	serviceAccount   types.NamespacedName // parsed from ownAccount
+	realms           realm.Realms
 	signaturePolicy  string
 	requirePolicy    bool
 
@@ -104,6 +106,7 @@ func (o *options) bind(flags *pflag.FlagSet) {
 		"Secret with registry credentials for every pull, as <namespace>/<name>.")
 	flags.StringVar(&o.ownAccount, "service-account", o.ownAccount,
 		"ServiceAccount whose pull secrets are used too, and win, as <namespace>/<name>; by default that of the pod.")
+	flags.Var(&o.realms, realm.Flag, realm.Usage)
 	flags.StringVar(&o.signaturePolicy, "signature-policy", o.signaturePolicy,
 		"Signature policy file for images; by default that of the system.")
 	flags.BoolVar(&o.requirePolicy, "require-signature-policy", o.requirePolicy,

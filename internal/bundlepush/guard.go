@@ -10,17 +10,23 @@ import (
 
 // guard refuses requests without TLS to other machines, but for the registry if that is said to
 // speak none. The library sends them, with credentials, to private addresses and to names under
-// .local whenever there is no answer over TLS, which whoever is in between can see to.
+// .local whenever there is no answer over TLS, which whoever is in between can see to. Where
+// credentials may go is for the realms, beside that.
 func (t Target) guard(repository name.Repository, next http.RoundTripper) http.RoundTripper {
-	plain := ""
+	registry, plain := repository.RegistryStr(), ""
 	if t.PlainHTTP {
-		plain = hostOf(repository.RegistryStr())
+		plain = hostOf(registry)
 	}
+	guarded := t.Realms.Guard(registry, next)
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if host := req.URL.Hostname(); req.URL.Scheme != "https" && host != plain && !isThisMachine(host) {
+		host := req.URL.Hostname()
+		if host == plain {
+			return next.RoundTrip(req)
+		}
+		if req.URL.Scheme != "https" && !isThisMachine(host) && !t.Realms.Trusts(registry, req.URL) {
 			return nil, fmt.Errorf("%s is not asked without TLS; if the registry speaks none, say --plain-http", req.URL.Host)
 		}
-		return next.RoundTrip(req)
+		return guarded.RoundTrip(req)
 	})
 }
 

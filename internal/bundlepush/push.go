@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/realm"
 )
 
 // Target is where images go.
@@ -30,6 +31,8 @@ type Target struct {
 	Repository string
 	// PlainHTTP says that the registry speaks no TLS. It need not for one on this machine.
 	PlainHTTP bool
+	// Realms are where the credentials of the registry may go besides its own host.
+	Realms realm.Realms
 }
 
 // parse checks what can be checked without the registry.

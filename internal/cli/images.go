@@ -12,6 +12,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/realm"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
 
@@ -23,6 +24,7 @@ func (i *Images) Bind(flags *pflag.FlagSet) {
 	flags.Var(&path{to: &i.config.CertsDir, check: checkFolder}, "pull-cas-dir", "Directory of certificates for pulling images.")
 	flags.Var(&path{to: &i.config.PolicyFile, check: image.CheckPolicy}, "signature-policy",
 		"Signature policy file for images; by default that of the system, and without one any image is read.")
+	flags.Var(&i.config.Realms, realm.Flag, realm.Usage)
 }
 
 func checkFolder(name string) error {
@@ -54,6 +56,9 @@ func (p *path) Set(value string) error {
 	}
 	return p.check(value)
 }
+
+// Realms are where credentials of registries may go.
+func (i *Images) Realms() realm.Realms { return i.config.Realms }
 
 // Bundles reads bundles.
 func (i *Images) Bundles() bundlesource.Reader { return bundlesource.Reader{Images: i.config} }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 	"go.podman.io/image/v5/pkg/docker/config"
 	"go.podman.io/image/v5/pkg/sysregistriesv2"
 	"go.podman.io/image/v5/types"
+
+	"github.com/clusterextensions/operator-controller/internal/realm"
 )
 
 // pingPath is what the transport asks a registry first, without credentials, to learn
@@ -62,31 +65,44 @@ func requestHost(ref reference.Named) string {
 
 // guard sees every request for one image before it is sent, those that follow a
 // redirect too, and stops leads that are not to be followed. The transport, which
-// makes its own HTTP client, asks it for the proxy of each. The requests for one image
-// are made one after the other.
+// makes its own HTTP client, asks it for the proxy of each, and tells it nothing but the
+// URL: whether there are credentials in a request follows from those before. The requests
+// for one image are made one after the other.
+//
+// After a ping of an endpoint the transport asks for a token where the answer said, unless
+// none is needed, and then for content. When the token has expired, it asks there again.
+// So what comes between a ping and the first request for content is where tokens are, or
+// where that leads. When layers cannot be had, it goes on to the next endpoint, and comes
+// back for signatures without another ping.
 type guard struct {
 	ctx       context.Context //nolint:containedctx // the transport gives none
 	sys       *types.SystemContext
+	realms    realm.Realms
 	logical   types.ImageReference
 	endpoints []endpoint
 	proxy     func(*url.URL) (*url.URL, error)
 	lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
 
 	mu sync.Mutex
-	// asked are the endpoints at the host that was asked last, of which there may be
-	// several with a path each. greeted says that it was a ping, after which a lead is
-	// to where tokens are.
-	asked   []endpoint
+	// asked are the endpoints at the host whose turn it is, of which there may be several
+	// with a path each, and pinged all such hosts so far.
+	asked  []endpoint
+	pinged map[string]bool
+	// greeted says that there was no request for content since the ping, or since a token
+	// was asked for anew. Tokens are the URLs where they were asked for, with the host of
+	// the endpoint.
 	greeted bool
+	tokens  map[string]string
 }
 
-func newGuard(ctx context.Context, sys *types.SystemContext, ref imageRef, logical types.ImageReference) (*guard, error) {
+func newGuard(ctx context.Context, sys *types.SystemContext, realms realm.Realms, ref imageRef, logical types.ImageReference) (*guard, error) {
 	endpoints, err := endpointsOf(sys, ref.named)
 	if err != nil {
 		return nil, err
 	}
 	return &guard{
-		ctx: ctx, sys: sys, logical: logical, endpoints: endpoints, asked: endpoints[:1],
+		ctx: ctx, sys: sys, realms: realms, logical: logical, endpoints: endpoints, asked: endpoints[:1],
+		pinged: map[string]bool{}, tokens: map[string]string{},
 		proxy: func(to *url.URL) (*url.URL, error) { return http.ProxyFromEnvironment(&http.Request{URL: to}) },
 		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
@@ -103,11 +119,11 @@ func (g *guard) admit(to *url.URL) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at := endpointsAt(g.endpoints, to.Host); len(at) > 0 {
-		g.asked, g.greeted = at, to.Path == pingPath
+	if at := endpointsAt(g.endpoints, to.Host); len(at) > 0 && to.Path == pingPath && to.RawQuery == "" {
+		g.asked, g.greeted, g.pinged[to.Host] = at, true, true
 		return proxy, g.newLead(to).check()
 	}
-	if g.isConfigured(to) {
+	if !g.follow(to) && !g.greeted && g.isConfigured(to) {
 		return proxy, nil
 	}
 	found, err := g.leadTo(to, proxy != nil)
@@ -125,6 +141,34 @@ func endpointsAt(all []endpoint, host string) []endpoint {
 		}
 	}
 	return at
+}
+
+// follow takes in a request that is no ping, and reports whether it is for content.
+func (g *guard) follow(to *url.URL) (isContent bool) {
+	if g.isContent(to) {
+		g.asked, g.greeted = endpointsAt(g.endpoints, to.Host), false
+		return true
+	}
+	at := to.Scheme + "://" + to.Host + to.Path
+	if g.greeted {
+		g.tokens[at] = g.asked[0].host
+	} else if registry, known := g.tokens[at]; known {
+		g.asked, g.greeted = endpointsAt(g.endpoints, registry), true
+	}
+	return false
+}
+
+// isContent reports whether this is a request for what an endpoint has of the image. An
+// endpoint whose turn it is not yet, or that is not asked again before a token of another
+// was, is somewhere to lead to.
+func (g *guard) isContent(to *url.URL) bool {
+	if to.Host != g.asked[0].host && (g.greeted || !g.pinged[to.Host]) {
+		return false
+	}
+	return slices.ContainsFunc(endpointsAt(g.endpoints, to.Host), func(e endpoint) bool {
+		repository := reference.Path(e.ref) + "/"
+		return strings.HasPrefix(to.Path, "/v2/"+repository) || strings.HasPrefix(to.Path, "/extensions/v2/"+repository)
+	})
 }
 
 // newLead is one from where was asked last, with what needs no look at anything.
@@ -148,7 +192,10 @@ func (g *guard) leadTo(to *url.URL, proxied bool) (lead, error) {
 	if err := g.findReach(&l, proxied); err != nil {
 		return lead{}, err
 	}
-	if !g.greeted {
+	// The HTTP client takes credentials along to the host of the registry. To others it
+	// takes none from a request for content, but to those below.
+	isSent := g.greeted || l.isToItself()
+	if l.trusted = g.realms.Trusts(l.registry, to); l.trusted || !isSent {
 		return l, nil
 	}
 	for _, e := range g.asked {
@@ -158,11 +205,6 @@ func (g *guard) leadTo(to *url.URL, proxied bool) (lead, error) {
 		}
 		l.entrusts = l.entrusts || own != (types.DockerAuthConfig{})
 	}
-	theirs, err := config.GetCredentials(g.sys, to.Host)
-	if err != nil {
-		return lead{}, fmt.Errorf("reading the credentials for %q: %w", to.Host, err)
-	}
-	l.invited = theirs != (types.DockerAuthConfig{})
 	return l, nil
 }
 
@@ -170,7 +212,7 @@ func (g *guard) leadTo(to *url.URL, proxied bool) (lead, error) {
 // asked for again, by the connection: that is why there has to be https, whose
 // certificate an inner address does not have.
 func (g *guard) findReach(l *lead, proxied bool) error {
-	if hostOf(l.registry) == l.to.Hostname() {
+	if l.isToItself() {
 		return nil // what the registry is itself
 	}
 	target, err := g.addresses(l.to.Hostname(), proxied)

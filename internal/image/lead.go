@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"golang.org/x/net/publicsuffix"
+	"github.com/clusterextensions/operator-controller/internal/realm"
 )
 
 // A registry leads elsewhere with a redirect, or with the realm of a challenge, where
@@ -64,10 +64,13 @@ type lead struct {
 	// from and target are who can reach the registry, and where it leads.
 	from, target reach
 
-	// entrusts says that credentials of the registry are sent, and invited that there
-	// are some for the target itself.
-	entrusts, invited bool
+	// entrusts says that credentials of the registry may be sent along, and trusted that
+	// they may go there.
+	entrusts, trusted bool
 }
+
+// isToItself reports whether it is to the host of the registry.
+func (l lead) isToItself() bool { return hostOf(l.registry) == l.to.Hostname() }
 
 // check returns why a lead is not followed, or nil. What a registry has in store for
 // itself is its own: any port of its host, and any address that is as public.
@@ -78,37 +81,12 @@ func (l lead) check() error {
 		problem = "it is not https, and registries.conf does not say that the registry is insecure"
 	case l.target < l.from:
 		problem = "it is an address of an inner network, which that of the registry is not"
-	case l.entrusts && !l.invited && !sameSite(hostOf(l.registry), l.to.Hostname()):
-		problem = fmt.Sprintf("the credentials for %q would be sent there; if they are to, there must be credentials for %q, too", l.registry, l.to.Host)
+	case l.entrusts && !l.trusted:
+		problem = fmt.Sprintf("the credentials for the registry would be sent there, which takes %s", realm.Remedy(l.registry, l.to))
 	default:
 		return nil
 	}
 	return &LeadError{Registry: l.registry, To: l.to.Scheme + "://" + l.to.Host, Problem: problem}
-}
-
-// sameSite reports whether two hosts are the same one, or have the same owner as far
-// as names tell: that of the domain below a public suffix, or of domains that differ
-// in their public suffix alone, as redhat.io and redhat.com do.
-func sameSite(a, b string) bool {
-	a, b = strings.ToLower(strings.TrimSuffix(a, ".")), strings.ToLower(strings.TrimSuffix(b, "."))
-	if a == b {
-		return true
-	}
-	nameOfA, nameOfB := siteName(a), siteName(b)
-	return nameOfA != "" && nameOfA == nameOfB
-}
-
-// siteName is the label of a host just above its public suffix; empty if there is none.
-func siteName(host string) string {
-	if _, err := netip.ParseAddr(host); err == nil {
-		return ""
-	}
-	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
-	if err != nil {
-		return ""
-	}
-	name, _, _ := strings.Cut(domain, ".")
-	return name
 }
 
 // hostOf is host[:port] without its port.

@@ -14,6 +14,8 @@ import (
 
 	"go.podman.io/image/v5/docker"
 	"go.podman.io/image/v5/types"
+
+	"github.com/clusterextensions/operator-controller/internal/realm"
 )
 
 func TestLeads(t *testing.T) {
@@ -26,7 +28,7 @@ func TestLeads(t *testing.T) {
 		from     reach // reachPublic unless set
 		target   reach
 		entrusts bool
-		invited  bool
+		trusted  bool
 		want     string // in the problem; empty if it is followed
 	}{
 		"object store":             {registry: "quay.io", to: "https://cdn.example/layer", target: reachPublic},
@@ -39,16 +41,12 @@ func TestLeads(t *testing.T) {
 		"a service":                {registry: "quay.io", to: "https://10.96.0.1/api", target: reachPrivate, want: "inner network"},
 		"both inside":              {registry: "registry.corp", to: "https://minio.corp/layer", from: reachPrivate, target: reachPrivate},
 		"out of the inside":        {registry: "registry.corp", to: "https://auth.example/token", from: reachPrivate, target: reachPublic},
-		"both on this machine":     {registry: "127.0.0.1:5000", to: "https://127.0.0.1:5001/token", from: reachLocal, target: reachLocal, entrusts: true},
+		"both on this machine":     {registry: "127.0.0.1:5000", to: "https://127.0.0.1:5001/token", from: reachLocal, target: reachLocal},
 
-		"Docker Hub":            {registry: "registry-1.docker.io", to: "https://auth.docker.io/token", target: reachPublic, entrusts: true},
-		"Quay":                  {registry: "quay.io", to: "https://quay.io/v2/auth", target: reachPublic, entrusts: true},
-		"GitHub":                {registry: "ghcr.io", to: "https://ghcr.io/token", target: reachPublic, entrusts: true},
-		"Red Hat":               {registry: "registry.redhat.io", to: "https://sso.redhat.com/auth", target: reachPublic, entrusts: true},
-		"GitLab, of one's own":  {registry: "registry.corp.example:5050", to: "https://gitlab.corp.example/jwt/auth", from: reachPrivate, target: reachPrivate, entrusts: true},
-		"somebody else":         {registry: "quay.io", to: "https://collect.example/token", target: reachPublic, entrusts: true, want: `credentials for "collect.example"`},
-		"somebody else, known":  {registry: "quay.io", to: "https://collect.example/token", target: reachPublic, entrusts: true, invited: true},
-		"somebody else, public": {reason: "there is nothing to lose", registry: "quay.io", to: "https://collect.example/token", target: reachPublic},
+		"credentials":          {registry: "quay.io", to: "https://collect.example/token", target: reachPublic, entrusts: true, want: "--registry-realm=quay.io=collect.example"},
+		"credentials, http":    {registry: "r.corp", insecure: true, to: "http://r.corp/token", target: reachPublic, entrusts: true, want: "--registry-realm=r.corp=http://r.corp"},
+		"credentials, trusted": {registry: "quay.io", to: "https://auth.example/token", target: reachPublic, entrusts: true, trusted: true},
+		"no credentials":       {reason: "there is nothing to lose", registry: "quay.io", to: "https://collect.example/token", target: reachPublic},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +57,7 @@ func TestLeads(t *testing.T) {
 			}
 			err := lead{
 				registry: tt.registry, to: parsed(t, tt.to), insecure: tt.insecure,
-				from: from, target: tt.target, entrusts: tt.entrusts, invited: tt.invited,
+				from: from, target: tt.target, entrusts: tt.entrusts, trusted: tt.trusted,
 			}.check()
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error = %v, want %q (%s)", err, tt.want, tt.reason)
@@ -75,33 +73,6 @@ func parsed(t *testing.T, text string) *url.URL {
 		t.Fatal(err)
 	}
 	return to
-}
-
-func TestSameSite(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		a, b string
-		want bool
-	}{
-		"the same":                      {a: "quay.io", b: "QUAY.io.", want: true},
-		"one domain":                    {a: "registry-1.docker.io", b: "auth.docker.io", want: true},
-		"one name":                      {a: "registry.redhat.io", b: "sso.redhat.com", want: true},
-		"one public suffix":             {a: "a.github.io", b: "b.github.io"},
-		"two-part suffix":               {a: "a.co.uk", b: "b.co.uk"},
-		"the name is that of a part":    {a: "registry.redhat.io", b: "redhat.evil.example"},
-		"addresses":                     {a: "10.0.0.1", b: "10.0.0.2"},
-		"an address, and a name":        {a: "10.0.0.1", b: "registry.corp"},
-		"one label, as in a namespace":  {a: "registry", b: "auth"},
-		"no name but the public suffix": {a: "com", b: "io"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := sameSite(tt.a, tt.b); got != tt.want {
-				t.Errorf("sameSite(%q, %q) = %t", tt.a, tt.b, got)
-			}
-		})
-	}
 }
 
 func TestReach(t *testing.T) {
@@ -137,9 +108,9 @@ func TestGuardLooksUpNames(t *testing.T) {
 		want         string // in the error; empty if it is followed
 		lookups      int
 	}{
-		"itself":                         {registry: "registry.example", to: "https://registry.example/v2/pkg/blobs/x"},
+		"itself":                         {registry: "registry.example", to: "https://registry.example/v2/library/pkg/blobs/x"},
 		"itself, another port":           {registry: "registry.example", to: "https://registry.example:8443/token"},
-		"itself, over http":              {registry: "registry.example", to: "http://registry.example/v2/pkg/blobs/x", want: "not https"},
+		"itself, over http":              {registry: "registry.example", to: "http://registry.example/v2/library/pkg/blobs/x", want: "not https"},
 		"a store":                        {registry: "registry.example", to: "https://cdn.example/x", lookups: 1},
 		"a name of this machine":         {registry: "registry.example", to: "https://rebound.example/x", want: "inner network", lookups: 2},
 		"from inside to inside":          {registry: "registry.corp", to: "https://minio.corp/x", lookups: 2},
@@ -239,16 +210,103 @@ insecure = true
 		{to: "https://registry-1.docker.io/v2/"},
 		{to: "https://auth.docker.io/token"},
 		{to: "https://tokens.example/token", want: "credentials"},
-		{to: "http://registry-1.docker.io/v2/pkg/manifests/v1", want: "not https"},
-		{to: "https://registry-1.docker.io/v2/pkg/blobs/x"},
+		{to: "http://registry-1.docker.io/v2/library/pkg/manifests/v1", want: "not https"},
+		{to: "https://registry-1.docker.io/v2/library/pkg/blobs/x"},
 		{to: "https://store.example/x"}, // no place for tokens: credentials do not follow
 		{to: "http://store.example/x", want: "not https"},
-		{to: "http://127.0.0.1:5000/v2/pkg/blobs/x"},
+		{to: "http://127.0.0.1:5000/v2/library/pkg/blobs/x"},
 	} {
 		_, err := g.admit(parsed(t, step.to))
 		if (err == nil) != (step.want == "") || err != nil && !strings.Contains(err.Error(), step.want) {
 			t.Errorf("%s: error = %v, want %q", step.to, err, step.want)
 		}
+	}
+}
+
+// TestGuardKeepsCredentials: what a registry says of where its tokens are is no reason to send
+// its credentials there, however it says so.
+func TestGuardKeepsCredentials(t *testing.T) {
+	t.Parallel()
+	const (
+		ping    = "https://registry.example/v2/"
+		content = "https://registry.example/v2/library/pkg/blobs/x"
+		refused = "the credentials for the registry would be sent there, which takes --registry-realm=registry.example="
+	)
+	type step struct{ to, want string }
+	tests := map[string]struct {
+		realms  []string
+		without bool // there are no credentials
+		steps   []step
+	}{
+		"on its own host":                {steps: []step{{to: ping}, {to: "https://registry.example:8443/token"}, {to: content}, {to: "https://store.example/x"}, {to: "https://registry.example:8443/token"}}},
+		"elsewhere":                      {steps: []step{{to: ping}, {to: "https://collect.example/token", want: refused + "collect.example"}}},
+		"on a host beside":               {steps: []step{{to: ping}, {to: "https://auth.registry.example/token", want: refused + "auth.registry.example"}}},
+		"elsewhere, named":               {realms: []string{"registry.example=auth.example"}, steps: []step{{to: ping}, {to: "https://auth.example/token"}, {to: content}}},
+		"elsewhere, without credentials": {without: true, steps: []step{{to: ping}, {to: "https://collect.example/token"}, {to: content}}},
+		"where the ping leads":           {steps: []step{{to: ping}, {to: "https://collect.example/v2/", want: refused + "collect.example"}}},
+		"where a realm leads": {realms: []string{"registry.example=auth.example"}, steps: []step{
+			{to: ping}, {to: "https://auth.example/token"}, {to: "https://below.auth.example/token", want: refused + "below.auth.example"},
+		}},
+		"where a realm leads, asked for another token": {realms: []string{"registry.example=auth.example"}, steps: []step{
+			{to: ping}, {to: "https://auth.example/token?scope=x"}, {to: content}, {to: "https://auth.example/token?scope=x"},
+			{to: "https://below.auth.example/token", want: refused + "below.auth.example"},
+		}},
+		"at a mirror":                      {steps: []step{{to: ping}, {to: "https://mirror.example/token", want: refused + "mirror.example"}}},
+		"at a mirror, like a ping":         {steps: []step{{to: ping}, {to: "https://mirror.example/v2/?scope=x", want: refused + "mirror.example"}}},
+		"at a mirror, like content":        {steps: []step{{to: ping}, {to: "https://mirror.example/v2/library/pkg/blobs/x", want: refused + "mirror.example"}}},
+		"at where signatures are":          {steps: []step{{to: ping}, {to: "https://signatures.example/token", want: refused + "signatures.example"}}},
+		"signatures, where they are":       {steps: []step{{to: ping}, {to: content}, {to: "https://signatures.example/all/x"}}},
+		"without TLS, content":             {steps: []step{{to: ping}, {to: "http://registry.example/v2/"}, {to: "http://registry.example/v2/library/pkg/blobs/x", want: refused + "http://registry.example"}}},
+		"without TLS, token":               {steps: []step{{to: ping}, {to: "http://registry.example/v2/"}, {to: "http://registry.example/token", want: refused + "http://registry.example"}}},
+		"without TLS, named":               {realms: []string{"registry.example=http://registry.example"}, steps: []step{{to: "http://registry.example/v2/"}, {to: "http://registry.example/token"}, {to: "http://registry.example/v2/library/pkg/blobs/x"}}},
+		"without TLS, nor credentials":     {without: true, steps: []step{{to: "http://registry.example/v2/"}, {to: "http://registry.example/token"}, {to: "http://registry.example/v2/library/pkg/blobs/x"}}},
+		"without TLS, where content leads": {steps: []step{{to: ping}, {to: content}, {to: "http://registry.example/elsewhere", want: refused + "http://registry.example"}}},
+		"without TLS, where no token goes": {steps: []step{{to: ping}, {to: content}, {to: "http://store.example/x"}}},
+		"back from the mirror": {realms: []string{"registry.example=auth.example"}, steps: []step{
+			{to: ping}, {to: "https://auth.example/token"}, {to: content}, {to: "https://mirror.example/v2/"},
+			{to: "https://mirror.example/token"}, {to: "https://mirror.example/v2/library/pkg/blobs/x"},
+			{to: "https://auth.example/token"}, {to: "https://collect.example/token", want: refused + "collect.example"}, {to: content},
+		}},
+		"at the mirror, when it is the next": {steps: []step{{to: ping}, {to: "https://mirror.example/v2/"}, {to: "https://mirror.example/v2/library/pkg/blobs/x"}}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			auth := `{"auths":{"registry.example":{"auth":"YTpi"},"collect.example":{"auth":"YTpi"},"mirror.example":{"auth":"YTpi"}}}`
+			if tt.without {
+				auth = "{}"
+			}
+			sys := &types.SystemContext{
+				SystemRegistriesConfDirPath: t.TempDir(),
+				SystemRegistriesConfPath: written(t, "registries.conf", `
+[[registry]]
+prefix = "registry.example"
+location = "mirror.example"
+[[registry.mirror]]
+location = "registry.example"
+insecure = true
+`),
+				AuthFilePath:      written(t, "auth.json", auth),
+				RegistriesDirPath: t.TempDir(),
+			}
+			writeAt(t, filepath.Join(sys.RegistriesDirPath, "here.yaml"), "default-docker:\n  lookaside: https://signatures.example/all\n")
+			g := newTestGuard(t, sys, "registry.example")
+			for _, pair := range tt.realms {
+				if err := g.realms.Set(pair); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g.proxy = func(*url.URL) (*url.URL, error) { return nil, nil }
+			g.lookup = func(context.Context, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("1.1.1.1")}, nil
+			}
+			for _, step := range tt.steps {
+				_, err := g.admit(parsed(t, step.to))
+				if (err == nil) != (step.want == "") || err != nil && !strings.HasSuffix(err.Error(), step.want) {
+					t.Errorf("%s: error = %v, want %q", step.to, err, step.want)
+				}
+			}
+		})
 	}
 }
 
@@ -262,7 +320,7 @@ func newTestGuard(t *testing.T, sys *types.SystemContext, registry string) *guar
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := newGuard(t.Context(), sys, ref, logical)
+	g, err := newGuard(t.Context(), sys, realm.Realms{}, ref, logical)
 	if err != nil {
 		t.Fatal(err)
 	}

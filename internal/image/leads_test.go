@@ -52,6 +52,8 @@ func newLeading(t *testing.T) *leading {
 
 	l.registry = serveTLS(t, certificate, func(w http.ResponseWriter, req *http.Request) {
 		switch {
+		case req.URL.Path == "/elsewhere":
+			http.Redirect(w, req, req.FormValue("to"), http.StatusTemporaryRedirect)
 		case l.challenge != "" && req.Header.Get("Authorization") != "Bearer the-token":
 			w.Header().Set("WWW-Authenticate", l.challenge)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -63,7 +65,7 @@ func newLeading(t *testing.T) *leading {
 	})
 	other := func(w http.ResponseWriter, req *http.Request) {
 		l.asked.Add(1)
-		if _, _, ok := req.BasicAuth(); ok {
+		if _, _, ok := req.BasicAuth(); ok || req.FormValue("refresh_token") != "" {
 			l.entrusted.Add(1)
 		}
 		if strings.Contains(req.URL.Path, "/blobs/") {
@@ -132,13 +134,23 @@ func as(t *testing.T, host string, server *httptest.Server) string {
 
 func (l *leading) ref() string { return strings.TrimPrefix(l.registry.URL, "https://") + "/pkg:v1" }
 
-// entrust writes credentials for hosts.
-func (l *leading) entrust(t *testing.T, urls ...string) {
+// pair is what names the host of one URL as that of the tokens of another.
+func pair(t *testing.T, registry, realm string) string {
+	t.Helper()
+	return strings.TrimPrefix(registry, "https://") + "=" + strings.TrimPrefix(realm, "https://")
+}
+
+// entrust writes credentials for hosts: passwords, or tokens to get others for.
+func (l *leading) entrust(t *testing.T, refresh bool, urls ...string) {
 	t.Helper()
 	entries := make([]string, 0, len(urls))
 	for _, at := range urls {
 		_, host, _ := strings.Cut(at, "://")
-		entries = append(entries, fmt.Sprintf(`%q:{"auth":%q}`, host, base64.StdEncoding.EncodeToString([]byte("robot:pa55word"))))
+		entry := fmt.Sprintf(`%q:{"auth":%q}`, host, base64.StdEncoding.EncodeToString([]byte("robot:pa55word")))
+		if refresh {
+			entry = fmt.Sprintf(`%q:{"auth":%q,"identitytoken":"t0ken"}`, host, base64.StdEncoding.EncodeToString([]byte("<token>:")))
+		}
+		entries = append(entries, entry)
 	}
 	writeFile(t, l.authFile, `{"auths":{`+strings.Join(entries, ",")+`}}`)
 }
@@ -148,7 +160,9 @@ func TestRealms(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		realm   func(*testing.T, *leading) string
+		named   func(*testing.T, *leading) string // for the flag
 		entrust func(*testing.T, *leading) []string
+		refresh bool   // what is entrusted is a token, and no password
 		want    string // in the error; empty for success
 		trusted bool   // credentials arrive at the realm
 	}{
@@ -164,12 +178,50 @@ func TestRealms(t *testing.T) {
 			entrust: func(_ *testing.T, l *leading) []string { return []string{l.registry.URL} },
 			want:    "would be sent there",
 		},
-		"of another site that is to have them": {
+		"of another site, with a token": {
+			realm:   func(t *testing.T, l *leading) string { t.Helper(); return as(t, "localhost", l.elsewhere) + "/token" },
+			entrust: func(_ *testing.T, l *leading) []string { return []string{l.registry.URL} }, refresh: true,
+			want: "would be sent there",
+		},
+		"of another site with credentials of its own": {
 			realm: func(t *testing.T, l *leading) string { t.Helper(); return as(t, "localhost", l.elsewhere) + "/token" },
 			entrust: func(t *testing.T, l *leading) []string {
 				t.Helper()
 				return []string{l.registry.URL, as(t, "localhost", l.elsewhere)}
-			}, trusted: true,
+			},
+			want: "would be sent there",
+		},
+		"of another site that is named": {
+			realm: func(t *testing.T, l *leading) string { t.Helper(); return as(t, "localhost", l.elsewhere) + "/token" },
+			named: func(t *testing.T, l *leading) string {
+				t.Helper()
+				return pair(t, l.registry.URL, as(t, "localhost", l.elsewhere))
+			},
+			entrust: func(_ *testing.T, l *leading) []string { return []string{l.registry.URL} }, trusted: true,
+		},
+		"of another site that is named, with a token": {
+			realm: func(t *testing.T, l *leading) string { t.Helper(); return as(t, "localhost", l.elsewhere) + "/token" },
+			named: func(t *testing.T, l *leading) string {
+				t.Helper()
+				return pair(t, l.registry.URL, as(t, "localhost", l.elsewhere))
+			},
+			entrust: func(_ *testing.T, l *leading) []string { return []string{l.registry.URL} }, refresh: true, trusted: true,
+		},
+		"of a host that leads to another": {
+			realm: func(t *testing.T, l *leading) string {
+				t.Helper()
+				return l.registry.URL + "/elsewhere?to=" + url.QueryEscape(as(t, "localhost", l.elsewhere)+"/token")
+			},
+			entrust: func(_ *testing.T, l *leading) []string { return []string{l.registry.URL} },
+			want:    "would be sent there",
+		},
+		"of a host that leads to another, with a token": {
+			realm: func(t *testing.T, l *leading) string {
+				t.Helper()
+				return l.registry.URL + "/elsewhere?to=" + url.QueryEscape(as(t, "localhost", l.elsewhere)+"/token")
+			},
+			entrust: func(_ *testing.T, l *leading) []string { return []string{l.registry.URL} }, refresh: true,
+			want: "307", // the body is not sent again
 		},
 		"not https": {
 			realm: func(_ *testing.T, l *leading) string { return l.plain.URL + "/latest/meta-data" },
@@ -181,8 +233,14 @@ func TestRealms(t *testing.T) {
 			t.Parallel()
 			l := newLeading(t)
 			l.challenge = fmt.Sprintf(`Bearer realm=%q,service="s"`, tt.realm(t, l))
+			if tt.named != nil {
+				if err := l.config.Realms.Set(tt.named(t, l)); err != nil {
+					t.Fatal(err)
+				}
+				l.restart(t)
+			}
 			if tt.entrust != nil {
-				l.entrust(t, tt.entrust(t, l)...)
+				l.entrust(t, tt.refresh, tt.entrust(t, l)...)
 			}
 			_, err := l.pull(t, l.ref(), image.BundleContent)
 			asked, entrusted := l.asked.Load(), l.entrusted.Load()
@@ -218,7 +276,7 @@ func TestRedirects(t *testing.T) {
 			t.Parallel()
 			l := newLeading(t)
 			l.redirect = tt.to(t, l)
-			l.entrust(t, l.registry.URL)
+			l.entrust(t, false, l.registry.URL)
 			img, err := l.pull(t, l.ref(), image.BundleContent)
 			if tt.want == "" {
 				if err != nil || l.asked.Load() == 0 || l.entrusted.Load() != 0 {

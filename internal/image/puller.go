@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
 	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+	"github.com/clusterextensions/operator-controller/internal/realm"
 )
 
 // maxVerdicts is how many verdicts of ImagePolicies are remembered besides those on disk: about
@@ -36,6 +37,8 @@ type Config struct {
 	// AuthFile holds registry credentials in Docker's format. While it does
 	// not exist, the system's own files are used.
 	AuthFile string
+	// Realms are where the credentials of a registry may go besides its own host.
+	Realms realm.Realms
 	// PolicyFile is the signature policy. Empty means that of the system
 	// (CONTAINERS_POLICY_JSON, then the usual places); where the system has
 	// none, every image is accepted, see [Puller.AcceptsAnything]. A policy
@@ -247,7 +250,7 @@ func (p *Puller) open(ctx context.Context, ref imageRef, req Request) (*source, 
 		authFile = req.AuthFile(ctx)
 	}
 	limits := p.config.Limits.or(DefaultLimits(req.Select))
-	return openSource(ctx, p.systemContext(cmp.Or(authFile, p.config.AuthFile)), ref, limits)
+	return openSource(ctx, p.systemContext(cmp.Or(authFile, p.config.AuthFile)), p.config.Realms, ref, limits)
 }
 
 func (p *Puller) systemContext(authFile string) *types.SystemContext {

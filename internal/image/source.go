@@ -11,6 +11,8 @@ import (
 	"go.podman.io/image/v5/image"
 	"go.podman.io/image/v5/pkg/blobinfocache/none"
 	"go.podman.io/image/v5/types"
+
+	"github.com/clusterextensions/operator-controller/internal/realm"
 )
 
 // errSilent is what ends a network call that took or stalled too long.
@@ -29,14 +31,14 @@ type source struct {
 
 // openSource reaches the registry of ref, or the first of its mirrors that has
 // the image. The caller closes the source.
-func openSource(ctx context.Context, sys *types.SystemContext, ref imageRef, limits Limits) (*source, error) {
+func openSource(ctx context.Context, sys *types.SystemContext, realms realm.Realms, ref imageRef, limits Limits) (*source, error) {
 	transport, err := ref.transport()
 	if err != nil {
 		return nil, err
 	}
 	opening, cancel := context.WithTimeoutCause(ctx, limits.NetworkTimeout, errSilent)
 	defer cancel()
-	guard, err := newGuard(ctx, sys, ref, transport)
+	guard, err := newGuard(ctx, sys, realms, ref, transport)
 	if err != nil {
 		return nil, registryError(opening, "creating image source", err)
 	}
