@@ -160,6 +160,34 @@ type ImageSource struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	PollIntervalMinutes *int `json:"pollIntervalMinutes,omitempty"`
+
+	// pullSecrets are Secrets with credentials to pull this image with, in the
+	// namespace of the controller and of type kubernetes.io/dockerconfigjson or
+	// kubernetes.io/dockercfg. They are used for this catalog alone, and win over
+	// those of the controller; of several that have some for a registry, the last
+	// wins. While one of them cannot be used, Progressing says why, nothing is
+	// pulled, and what is served stays served. An addition to the API of the
+	// reference implementation.
+	//
+	// At most 8.
+	// Example: [{name: "team-registry"}]
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	PullSecrets []PullSecret `json:"pullSecrets,omitempty"`
+}
+
+// PullSecret names a Secret with credentials for registries.
+type PullSecret struct {
+	// name is that of the Secret.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")`,message="must be the name of a Secret: lower case letters, digits, '-' and '.'"
+	// +required
+	Name string `json:"name"`
 }
 
 // ClusterCatalogStatus is what the controller found and did.

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogpeer"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/policykeeper"
+	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
 
@@ -105,12 +106,17 @@ func (p *process) follow(
 	if err != nil {
 		return nil, fmt.Errorf("setting up the catalog server: %w", err)
 	}
+	secrets, err := pullsecret.NewCatalogs(pullsecret.CatalogsConfig{API: api, Namespace: p.options.systemNamespace, File: authFile})
+	if err != nil {
+		return nil, fmt.Errorf("setting up pull secrets of catalogs: %w", err)
+	}
 	var verdicts *verdict.Verdicts
 	reconciler, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
-		Client: s.manager.GetClient(),
-		Store:  c.store,
-		Puller: catalogserver.ImagePuller(puller),
-		Peers:  peers,
+		Client:  s.manager.GetClient(),
+		Store:   c.store,
+		Puller:  catalogserver.ImagePuller(puller),
+		Secrets: secrets,
+		Peers:   peers,
 		Signatures: func(wake func(string)) catalogserver.Signatures {
 			verdicts = verdict.New(puller, wake, time.Now)
 			return verdicts
@@ -122,7 +128,7 @@ func (p *process) follow(
 		Random:      rand.Float64,
 	})
 	if err == nil {
-		err = errors.Join(reconciler.SetupWithManager(s.manager), s.manager.Add(verdicts.Looks))
+		err = errors.Join(secrets.SetupWithManager(s.manager, reconciler.Wake), reconciler.SetupWithManager(s.manager), s.manager.Add(verdicts.Looks))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("setting up the catalog server: %w", err)

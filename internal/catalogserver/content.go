@@ -13,6 +13,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/imageref"
+	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 )
 
 // wanted is the content that a catalog should have.
@@ -22,6 +23,8 @@ type wanted struct {
 	// interval is how often the digest that ref stands for is looked up; zero
 	// means once.
 	interval time.Duration
+	// catalog is which one it is, with the Secrets that it names.
+	catalog pullsecret.Catalog
 }
 
 // pinned reports whether the content can never change.
@@ -71,6 +74,7 @@ type contents struct {
 	store   *Store
 	puller  Puller
 	peers   Peers
+	secrets PullSecrets
 	fetches *fetch.Pool[fetched]
 	now     func() time.Time
 	// stored is told of a catalog with content that is new here.
@@ -86,6 +90,11 @@ type sought struct {
 	// published is the reference by digest of what the status says is served, if that is to
 	// be had rather than what ref stands for; empty otherwise.
 	published string
+	// catalog is which one it is for.
+	catalog pullsecret.Catalog
+	// credentials are those of the catalog when the search began, or why there are none,
+	// which matters if a registry is asked.
+	credentials func() (pullsecret.Credentials, error)
 }
 
 // fetched is what a registry, or another replica, has of a catalog.
@@ -116,24 +125,41 @@ func newFetches(wake func(catalog string)) *fetch.Pool[fetched] {
 	})
 }
 
+// check says which pull secret of a catalog cannot be used, also when none is needed at the
+// moment. The error is fetch.ErrPending as long as they are not known, or a *SourceError.
+func (c contents) check(catalog pullsecret.Catalog) error {
+	_, err := c.secrets.Credentials(catalog)
+	return sourceError(err)
+}
+
+// sourceError is the error of what was asked for.
+func sourceError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fetch.ErrPending), errors.Is(err, pullsecret.ErrUnknown):
+		return fetch.ErrPending
+	}
+	return &SourceError{Err: err}
+}
+
 // fetch finds out what is sought and, unless that is held, gets it. It fails with
-// fetch.ErrPending as long as it is on its way, and the catalog is woken then; otherwise
-// the error is a *SourceError.
+// fetch.ErrPending as long as it is on its way, or the pull secrets are not known, and the
+// catalog is woken then; otherwise the error is a *SourceError.
 func (c contents) fetch(ctx context.Context, name string, s sought) (fetched, error) {
 	registry, err := image.Registry(s.ref)
 	if err != nil {
 		return fetched{}, &SourceError{Err: err}
 	}
+	credentials, unusable := c.secrets.Credentials(s.catalog)
+	s.credentials = func() (pullsecret.Credentials, error) { return credentials, unusable }
 	logger := log.FromContext(ctx)
 	got, err := c.fetches.Get(name, fetch.Wish[fetched]{
-		Key:   s.ref + "\n" + s.held + "\n" + s.published,
+		Key:   s.ref + "\n" + s.held + "\n" + s.published + "\n" + credentials.Version + "\n" + fmt.Sprint(unusable),
 		Party: fetch.Party{Registry: registry, Author: name},
 		Fetch: func(ctx context.Context) (fetched, error) { return c.ask(log.IntoContext(ctx, logger), name, s) },
 	})
-	if err != nil && !errors.Is(err, fetch.ErrPending) {
-		err = &SourceError{Err: err}
-	}
-	return got, err
+	return got, sourceError(err)
 }
 
 // ask is the work of a fetch. What is published is asked of other replicas first: they are
@@ -141,13 +167,17 @@ func (c contents) fetch(ctx context.Context, name string, s sought) (fetched, er
 // reference stands for now takes its place.
 func (c contents) ask(ctx context.Context, name string, s sought) (fetched, error) {
 	if s.published != "" {
-		got, err := c.askForPublished(ctx, name, s.published)
+		got, err := c.askForPublished(ctx, name, s)
 		if err == nil || s.ref == s.published {
 			return got, err
 		}
 	}
 	if s.held != "" {
-		canonical, err := c.puller.Resolve(ctx, s.ref)
+		credentials, err := s.credentials()
+		if err != nil {
+			return fetched{}, err
+		}
+		canonical, err := c.puller.Resolve(ctx, s.ref, credentials)
 		if err != nil || canonical == s.held {
 			return fetched{canonical: canonical}, err
 		}
@@ -155,19 +185,23 @@ func (c contents) ask(ctx context.Context, name string, s sought) (fetched, erro
 	return c.pull(ctx, s)
 }
 
-func (c contents) askForPublished(ctx context.Context, name, canonical string) (fetched, error) {
-	began := c.now()
+func (c contents) askForPublished(ctx context.Context, name string, s sought) (fetched, error) {
+	began, canonical := c.now(), s.published
 	pulled, err := c.peers.Pull(ctx, name, canonical)
 	if err == nil {
 		return fetched{canonical: canonical, catalog: pulled, took: c.now().Sub(began), fromPeer: true}, nil
 	}
 	log.FromContext(ctx).V(1).Info("no other replica gives the content", "image", canonical, "reason", err.Error())
-	return c.pull(ctx, sought{ref: canonical})
+	return c.pull(ctx, sought{ref: canonical, credentials: s.credentials})
 }
 
 func (c contents) pull(ctx context.Context, s sought) (fetched, error) {
+	credentials, err := s.credentials()
+	if err != nil {
+		return fetched{}, err
+	}
 	began := c.now()
-	pulled, err := c.puller.Pull(ctx, s.ref)
+	pulled, err := c.puller.Pull(ctx, s.ref, credentials)
 	if err != nil {
 		return fetched{}, err
 	}
@@ -187,7 +221,7 @@ func (c contents) ensure(ctx context.Context, name string, want wanted, now time
 	if ok && !want.due(held, now) {
 		return nil
 	}
-	got, err := c.fetch(ctx, name, sought{ref: want.ref, held: held.Canonical})
+	got, err := c.fetch(ctx, name, sought{ref: want.ref, held: held.Canonical, catalog: want.catalog})
 	if err != nil {
 		return err
 	}
@@ -215,7 +249,8 @@ func (c contents) put(ctx context.Context, name string, origin Origin, got fetch
 // mirror makes the store hold the content that origin names by digest. It looks
 // up no tag, and pulls nothing that is held already. On error, which is as with
 // ensure, the store holds what it held before.
-func (c contents) mirror(ctx context.Context, name string, origin Origin) error {
+func (c contents) mirror(ctx context.Context, catalog pullsecret.Catalog, origin Origin) error {
+	name := catalog.Name
 	held, ok := c.store.Record(name)
 	if ok && held.Canonical == origin.Canonical {
 		// A source by digest may only mean that the tag is not known.
@@ -225,7 +260,7 @@ func (c contents) mirror(ctx context.Context, name string, origin Origin) error 
 		origin.CheckedAt = held.CheckedAt
 		return c.confirm(name, origin)
 	}
-	got, err := c.fetch(ctx, name, sought{ref: origin.Canonical, published: origin.Canonical})
+	got, err := c.fetch(ctx, name, sought{ref: origin.Canonical, published: origin.Canonical, catalog: catalog})
 	if err != nil {
 		return err
 	}
@@ -233,15 +268,15 @@ func (c contents) mirror(ctx context.Context, name string, origin Origin) error 
 }
 
 // restore makes a store without content of the catalog hold what origin names by digest,
-// which the status says is served, or if nobody has that what ref stands for now. The error
+// which the status says is served, or if nobody has that what is wanted. The error
 // is as with ensure.
-func (c contents) restore(ctx context.Context, name string, origin Origin, ref string, now time.Time) error {
-	got, err := c.fetch(ctx, name, sought{ref: ref, published: origin.Canonical})
+func (c contents) restore(ctx context.Context, name string, origin Origin, want wanted, now time.Time) error {
+	got, err := c.fetch(ctx, name, sought{ref: want.ref, published: origin.Canonical, catalog: want.catalog})
 	if err != nil {
 		return err
 	}
 	if got.canonical != origin.Canonical {
-		origin = Origin{Source: ref, Canonical: got.canonical, CheckedAt: now}
+		origin = Origin{Source: want.ref, Canonical: got.canonical, CheckedAt: now}
 	}
 	return c.put(ctx, name, origin, got)
 }

@@ -26,7 +26,7 @@ func (r *Reconciler) follow(ctx context.Context, catalog *ocv1.ClusterCatalog) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return r.contents.mirror(ctx, catalog.Name, origin)
+	return r.contents.mirror(ctx, pullsOf(catalog), origin)
 }
 
 // published returns what the status of a catalog says of its content. All that

@@ -3,11 +3,14 @@ package catalogserver
 import (
 	"context"
 	"io/fs"
+	"os"
 
 	"github.com/opencontainers/go-digest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
 
@@ -17,9 +20,19 @@ import (
 type Puller interface {
 	// Resolve returns the reference with the digest that ref stands for now. An image that
 	// ImagePolicies have not accepted may have been signed since: that is found out, too.
-	Resolve(ctx context.Context, ref string) (string, error)
-	// Pull returns the catalog in the image that ref stands for now.
-	Pull(ctx context.Context, ref string) (*PulledCatalog, error)
+	Resolve(ctx context.Context, ref string, with pullsecret.Credentials) (string, error)
+	// Pull returns the catalog in the image that ref stands for now, to whom these
+	// credentials give it: it may be at hand for others.
+	Pull(ctx context.Context, ref string, with pullsecret.Credentials) (*PulledCatalog, error)
+}
+
+// PullSecrets have the credentials of catalogs that name Secrets.
+type PullSecrets interface {
+	// Credentials returns those that a catalog has now. The error is pullsecret.ErrUnknown or
+	// a *pullsecret.SecretError. The catalog is looked at again when that changes.
+	Credentials(catalog pullsecret.Catalog) (pullsecret.Credentials, error)
+	// Forget is for a catalog that pulls no more.
+	Forget(catalog string)
 }
 
 // Signatures say what ImagePolicies make of what is served.
@@ -55,21 +68,46 @@ func ImagePuller(p *image.Puller) Puller { return imagePuller{p} }
 
 type imagePuller struct{ images *image.Puller }
 
-func (p imagePuller) Resolve(ctx context.Context, ref string) (string, error) {
-	canonical, err := p.images.Resolve(ctx, image.Request{Ref: ref, Select: image.CatalogContent})
-	if err != nil {
-		return "", err
-	}
-	request := image.Request{Ref: canonical, Select: image.CatalogContent}
-	verdict, known, err := p.images.Verified(request)
-	if err == nil && known && len(verdict.Refusals) > 0 {
-		_, err = p.images.VerifyAnew(ctx, request)
-	}
+func (p imagePuller) Resolve(ctx context.Context, ref string, with pullsecret.Credentials) (canonical string, err error) {
+	err = request(ctx, ref, with, func(request image.Request) error {
+		if canonical, err = p.images.Resolve(ctx, request); err != nil {
+			return err
+		}
+		request.Ref = canonical
+		verdict, known, err := p.images.Verified(request)
+		if err == nil && known && len(verdict.Refusals) > 0 {
+			_, err = p.images.VerifyAnew(ctx, request)
+		}
+		return err
+	})
 	return canonical, err
 }
 
-func (p imagePuller) Pull(ctx context.Context, ref string) (*PulledCatalog, error) {
-	img, err := p.images.Pull(ctx, image.Request{Ref: ref, Select: image.CatalogContent})
+// request has a request made with credentials in a file, which is there for as long as that takes.
+func request(ctx context.Context, ref string, with pullsecret.Credentials, do func(image.Request) error) error {
+	file, err := with.Write()
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		defer func() {
+			if err := os.Remove(file); err != nil {
+				log.FromContext(ctx).Error(err, "registry credentials could not be removed")
+			}
+		}()
+	}
+	return do(image.Request{
+		Ref: ref, Select: image.CatalogContent, Audience: with.Version,
+		AuthFile: func(context.Context) string { return file },
+	})
+}
+
+func (p imagePuller) Pull(ctx context.Context, ref string, with pullsecret.Credentials) (*PulledCatalog, error) {
+	var img *image.Image
+	err := request(ctx, ref, with, func(request image.Request) (err error) {
+		img, err = p.images.Pull(ctx, request)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

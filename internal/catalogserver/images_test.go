@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
 )
 
@@ -34,10 +35,10 @@ func TestImagePuller(t *testing.T) {
 
 	puller := catalogserver.ImagePuller(images)
 	want := "registry.test/catalog@" + digest
-	if got, err := puller.Resolve(t.Context(), "registry.test/catalog:latest"); err != nil || got != want {
+	if got, err := puller.Resolve(t.Context(), "registry.test/catalog:latest", pullsecret.Credentials{}); err != nil || got != want {
 		t.Errorf("resolve: got %q, %v, want %q", got, err, want)
 	}
-	pulled, err := puller.Pull(t.Context(), "registry.test/catalog:latest")
+	pulled, err := puller.Pull(t.Context(), "registry.test/catalog:latest", pullsecret.Credentials{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +51,11 @@ func TestImagePuller(t *testing.T) {
 		t.Errorf("got %q, %v", data, err)
 	}
 	var label *image.LabelError
-	if _, err := puller.Pull(t.Context(), "registry.test/other:latest"); !errors.As(err, &label) {
+	if _, err := puller.Pull(t.Context(), "registry.test/other:latest", pullsecret.Credentials{}); !errors.As(err, &label) {
 		t.Errorf("got %v for an image without a catalog, want an *image.LabelError", err)
 	}
 	var reference *image.ReferenceError
-	if _, err := puller.Pull(t.Context(), "ubuntu/foo:latest"); !errors.As(err, &reference) {
+	if _, err := puller.Pull(t.Context(), "ubuntu/foo:latest", pullsecret.Credentials{}); !errors.As(err, &reference) {
 		t.Errorf("got %v, want an *image.ReferenceError", err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/fetch"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
@@ -56,6 +57,8 @@ type ReconcilerConfig struct {
 	Store *Store
 	// Puller gets the images.
 	Puller Puller
+	// Secrets have the credentials of catalogs that name some. They call [Reconciler.Wake].
+	Secrets PullSecrets
 	// Peers are the other replicas.
 	Peers Peers
 	// Signatures makes what says what ImagePolicies make of what is served, and calls wake with a
@@ -75,8 +78,8 @@ type ReconcilerConfig struct {
 }
 
 func (c ReconcilerConfig) validate() (*url.URL, error) {
-	if c.Client == nil || c.Store == nil || c.Puller == nil || c.Peers == nil || c.Signatures == nil || c.Events == nil || c.Stored == nil || c.Now == nil || c.Random == nil {
-		return nil, errors.New("client, store, puller, peers, signatures, events, a function to call, clock and source of random numbers are required")
+	if c.Client == nil || c.Store == nil || c.Puller == nil || c.Secrets == nil || c.Peers == nil || c.Signatures == nil || c.Events == nil || c.Stored == nil || c.Now == nil || c.Random == nil {
+		return nil, errors.New("client, store, puller, pull secrets, peers, signatures, events, a function to call, clock and source of random numbers are required")
 	}
 	external, err := url.Parse(c.ExternalURL)
 	if err != nil {
@@ -122,7 +125,7 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 		retries:  workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetryDelay, maxRetryDelay),
 	}
 	r.contents = contents{
-		store: cfg.Store, puller: cfg.Puller, peers: cfg.Peers, fetches: newFetches(r.wakeups.Wake), now: cfg.Now, stored: cfg.Stored,
+		store: cfg.Store, puller: cfg.Puller, secrets: cfg.Secrets, peers: cfg.Peers, fetches: newFetches(r.wakeups.Wake), now: cfg.Now, stored: cfg.Stored,
 	}
 	r.signatures = cfg.Signatures(r.wakeups.Wake)
 	return r, nil
@@ -156,6 +159,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func waits() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, maxRetryDelay)
 }
+
+// Wake has a catalog looked at again. It does not block.
+func (r *Reconciler) Wake(catalog string) { r.wakeups.Wake(catalog) }
 
 // everyReplica is run without waiting to lead.
 type everyReplica func(context.Context) error
@@ -243,6 +249,7 @@ func (r *Reconciler) settled(catalog string) {
 func (r *Reconciler) gone(catalog string) {
 	r.settled(catalog)
 	r.signatures.Forget(catalog)
+	r.cfg.Secrets.Forget(catalog)
 }
 
 // followed is when to follow again after a try that ended with err. The leader tells
@@ -372,6 +379,11 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 	if why.blocked {
 		return reconcile.Result{}, nil
 	}
+	if _, ok := errors.AsType[*pullsecret.SecretError](err); ok && why.published == "" {
+		// Its next change brings the next try; until then there is only the time to tell of.
+		// What other replicas may have takes none of it.
+		return reconcile.Result{RequeueAfter: where.remaining}, nil
+	}
 	wait := r.retryIn(catalog.Name, want, ok)
 	if where.remaining > 0 {
 		wait = min(wait, where.remaining)
@@ -422,12 +434,19 @@ func (r *Reconciler) obtain(ctx context.Context, catalog *ocv1.ClusterCatalog, w
 	defer cancel()
 	origin, isPublished := published(catalog)
 	if _, held := r.cfg.Store.Record(catalog.Name); !held && isPublished {
-		if err := r.contents.restore(ctx, catalog.Name, origin, want.ref, now); err != nil {
+		if err := r.contents.restore(ctx, catalog.Name, origin, want, now); err != nil {
 			return err
 		}
 	}
+	secrets := r.contents.check(want.catalog)
+	if secrets != nil && !errors.Is(secrets, fetch.ErrPending) {
+		return secrets
+	}
 	if err := r.announce(ctx, catalog, want, now); err != nil {
 		return fmt.Errorf("%w: %w", errAnnouncement, err)
+	}
+	if secrets != nil {
+		return secrets
 	}
 	return r.contents.ensure(ctx, catalog.Name, want, now)
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
@@ -46,6 +47,8 @@ type fakePuller struct {
 	err             error
 	resolves, pulls int
 	closed          int
+	// with is the version of the credentials of the last pull.
+	with string
 	// gone is an image that is no longer there.
 	gone string
 
@@ -61,13 +64,14 @@ func (p *fakePuller) canonical(ref string) string {
 	return digestRef(p.digest)
 }
 
-func (p *fakePuller) Resolve(_ context.Context, ref string) (string, error) {
+func (p *fakePuller) Resolve(_ context.Context, ref string, _ pullsecret.Credentials) (string, error) {
 	p.resolves++
 	return p.canonical(ref), p.err
 }
 
-func (p *fakePuller) Pull(ctx context.Context, ref string) (*catalogserver.PulledCatalog, error) {
+func (p *fakePuller) Pull(ctx context.Context, ref string, with pullsecret.Credentials) (*catalogserver.PulledCatalog, error) {
 	p.pulls++
+	p.with = with.Version
 	if p.hold != nil {
 		select {
 		case <-p.hold:
@@ -101,6 +105,16 @@ func (s *fakeSignatures) Of(_ context.Context, subject verdict.Subject) (imagepo
 
 func (s *fakeSignatures) Forget(catalog string) { s.forgotten = append(s.forgotten, catalog) }
 
+// Credentials are those of each catalog that names Secrets, unless they are unusable.
+func (c *cluster) Credentials(catalog pullsecret.Catalog) (pullsecret.Credentials, error) {
+	if len(catalog.Secrets) == 0 {
+		return pullsecret.Credentials{}, nil
+	}
+	return pullsecret.Credentials{Version: strings.Join(catalog.Secrets, " ")}, c.unusable
+}
+
+func (c *cluster) Forget(name string) { c.forgotten = append(c.forgotten, name) }
+
 // cluster is a Reconciler in a world of its own.
 type cluster struct {
 	t      *testing.T
@@ -122,6 +136,9 @@ type cluster struct {
 	writes []string
 	// refuse makes such a write fail.
 	refuse error
+	// unusable is why pull secrets cannot be used, and forgotten are catalogs without any.
+	unusable  error
+	forgotten []string
 	// told are the events, and statuses every status that was ever written.
 	told     []string
 	statuses []*ocv1.ClusterCatalog
@@ -189,7 +206,7 @@ func (c *cluster) restartAsFollower() {
 	c.t.Helper()
 	c.store = openStore(c.t, catalogserver.StoreConfig{Dir: c.dir})
 	rec, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
-		Client: c.client, Store: c.store, Puller: c.puller, Peers: &c.peers, Signatures: func(func(string)) catalogserver.Signatures { return &c.signatures }, ExternalURL: "https://catalogs.test",
+		Client: c.client, Store: c.store, Puller: c.puller, Secrets: c, Peers: &c.peers, Signatures: func(func(string)) catalogserver.Signatures { return &c.signatures }, ExternalURL: "https://catalogs.test",
 		Events: c, Stored: func(name string) { c.stored = append(c.stored, name) }, Now: func() time.Time { return c.now }, Random: func() float64 { return c.random },
 	})
 	if err != nil {
@@ -855,7 +872,7 @@ func TestLongMessagesAreCut(t *testing.T) {
 func TestNewReconcilerRefusesConfigs(t *testing.T) {
 	t.Parallel()
 	good := catalogserver.ReconcilerConfig{
-		Client: newCluster(t).client, Store: newCluster(t).store, Puller: &fakePuller{}, Peers: &fakePeers{}, Signatures: func(func(string)) catalogserver.Signatures { return &fakeSignatures{} }, Events: newCluster(t), Stored: func(string) {},
+		Client: newCluster(t).client, Store: newCluster(t).store, Puller: &fakePuller{}, Secrets: newCluster(t), Peers: &fakePeers{}, Signatures: func(func(string)) catalogserver.Signatures { return &fakeSignatures{} }, Events: newCluster(t), Stored: func(string) {},
 		Now: time.Now, Random: func() float64 { return 0 },
 	}
 	for _, external := range []string{"", "catalogs.test", "ftp://catalogs.test", "https://", "http://[::1"} {

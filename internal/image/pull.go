@@ -42,6 +42,9 @@ func (p *Puller) newPull(ref imageRef, req Request) (*pull, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req.Audience != "" {
+		approval = digest.FromString(approval + "\n" + req.Audience).Encoded()
+	}
 	return &pull{
 		puller: p, ref: ref, req: req, limits: p.config.Limits.or(DefaultLimits(req.Select)),
 		policy: policy, rule: rule, approval: approval,

@@ -88,6 +88,10 @@ type Request struct {
 	// [Config.AuthFile], or nothing. It is called once the registry is needed
 	// and not before. Nil means that there is none.
 	AuthFile func(context.Context) string
+	// Audience tells whose credentials these are. What is cached for one is asked of the
+	// registry for another before it is theirs. Empty is for all who share what the
+	// credentials of the controller, or those of one of them, have brought.
+	Audience string
 }
 
 // New opens the cache and deletes what an earlier process left unfinished. It

@@ -72,22 +72,28 @@ func (a *Accounts) Write(ctx context.Context, account types.NamespacedName) (fil
 	if len(own) == 0 {
 		return "", unusable
 	}
-	base, err := a.base()
+	base, err := readCredentials(a.cfg.File)
 	if err != nil {
 		return "", err
 	}
-	data, err := merge([]credentials{base, own}).encode()
+	file, err = writeTemporary(filepath.Dir(a.cfg.File), merge([]credentials{base, own}))
+	return file, errors.Join(unusable, err)
+}
+
+// writeTemporary makes a file that whoever has asked for it removes.
+func writeTemporary(dir string, all credentials) (string, error) {
+	data, err := all.encode()
 	if err != nil {
 		return "", err
 	}
-	file, err = atomicfile.Create(filepath.Dir(a.cfg.File), temporaryFiles, func(file *os.File) error {
+	file, err := atomicfile.Create(dir, temporaryFiles, func(file *os.File) error {
 		_, err := file.Write(data)
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("writing registry credentials: %w", err)
+		return "", fmt.Errorf("writing registry credentials: %w", err)
 	}
-	return file, errors.Join(unusable, err)
+	return file, nil
 }
 
 // credentials reads what a ServiceAccount has, of which later Secrets win.
@@ -113,7 +119,7 @@ func (a *Accounts) credentials(ctx context.Context, account types.NamespacedName
 			unusable = append(unusable, err)
 			continue
 		}
-		if left -= len(secret.Data[corev1.DockerConfigKey]) + len(secret.Data[corev1.DockerConfigJsonKey]); left < 0 {
+		if left -= sizeOf(secret); left < 0 {
 			unusable = append(unusable, fmt.Errorf("secrets %q: it and those after it have more than %d bytes, and none before it is used", name, maxCredentials))
 			break
 		}
@@ -128,9 +134,9 @@ func (a *Accounts) credentials(ctx context.Context, account types.NamespacedName
 	return merge(all), errors.Join(unusable...)
 }
 
-// base is what the controller itself has, if anything.
-func (a *Accounts) base() (credentials, error) {
-	data, err := os.ReadFile(a.cfg.File)
+// readCredentials is what the controller itself has, if anything.
+func readCredentials(file string) (credentials, error) {
+	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -138,4 +144,9 @@ func (a *Accounts) base() (credentials, error) {
 		return nil, fmt.Errorf("reading registry credentials: %w", err)
 	}
 	return decode(data)
+}
+
+// sizeOf is how much of a Secret counts.
+func sizeOf(secret *corev1.Secret) int {
+	return len(secret.Data[corev1.DockerConfigKey]) + len(secret.Data[corev1.DockerConfigJsonKey])
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -70,6 +71,39 @@ func merge(all []credentials) credentials {
 		maps.Copy(merged, each)
 	}
 	return merged
+}
+
+// under returns the entries of both, of which others win: where they have some for a
+// registry or a part of it, those for what is below it go, too, though the image puller
+// would prefer them for being more specific.
+func (c credentials) under(others credentials) credentials {
+	merged := maps.Clone(others)
+	for key, entry := range c {
+		covered := false
+		for other := range others {
+			covered = covered || strings.HasPrefix(canonicalKey(key)+"/", canonicalKey(other)+"/")
+		}
+		if !covered {
+			merged[key] = entry
+		}
+	}
+	return merged
+}
+
+// canonicalKey is the registry or repository that the image puller takes a key for.
+func canonicalKey(key string) string {
+	name := strings.TrimPrefix(strings.TrimPrefix(key, "http://"), "https://")
+	if name != key {
+		name, _, _ = strings.Cut(name, "/")
+	}
+	registry, rest, hasRest := strings.Cut(name, "/")
+	if registry == "index.docker.io" || registry == "registry-1.docker.io" {
+		registry = "docker.io"
+	}
+	if !hasRest {
+		return registry
+	}
+	return registry + "/" + rest
 }
 
 // encode returns the content of a Docker configuration file.
