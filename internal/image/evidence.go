@@ -130,7 +130,7 @@ func (e evidence) client(ctx context.Context, where endpoint) (*evidenceClient, 
 		options: []remote.Option{
 			remote.WithContext(ctx),
 			remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: own.Username, Password: own.Password, IdentityToken: own.IdentityToken})),
-			remote.WithTransport(&boundedTransport{next: through}),
+			remote.WithTransport(&boundedTransport{next: e.source.guard.realms.Guard(where.host, through)}),
 			remote.WithUserAgent(userAgent),
 			remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 		},
