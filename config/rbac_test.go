@@ -32,7 +32,9 @@ func allowed() map[string]string {
 			rbac.authorization.k8s.io/roles: list watch
 			config.openshift.io/clusterversions[version]: get
 			policy.clusterextensions.dev/imagepolicies: list watch
-			policy.clusterextensions.dev/imagepolicies/status: patch`,
+			policy.clusterextensions.dev/imagepolicies/status: patch
+			config.openshift.io/imagedigestmirrorsets: list watch
+			config.openshift.io/imagetagmirrorsets: list watch`,
 		"Role/olmv1-system/operator-controller-manager-role": `
 			/secrets: get list watch create update delete
 			coordination.k8s.io/leases: get create update

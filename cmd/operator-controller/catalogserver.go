@@ -16,6 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogpeer"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
+	"github.com/clusterextensions/operator-controller/internal/mirrorset"
 	"github.com/clusterextensions/operator-controller/internal/policykeeper"
 	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/verdict"
@@ -84,7 +85,7 @@ func (c *ownCatalogs) connect(o *options) error {
 // new here.
 // What it returns has what is served judged anew.
 func (p *process) follow(
-	s *session, api kubernetes.Interface, authFile string, policies *policykeeper.Keeper,
+	s *session, api kubernetes.Interface, authFile string, mirrors *mirrorset.Layers, policies *policykeeper.Keeper,
 	told catalogserver.Events, stored func(catalog string),
 ) (rejudge func(), err error) {
 	c := p.catalogs
@@ -92,7 +93,7 @@ func (p *process) follow(
 		return nil, err
 	}
 	space := newPulledSpace()
-	puller, err := p.newPuller("catalog-images", authFile, policies, space)
+	puller, err := p.newPuller("catalog-images", authFile, mirrors, policies, space)
 	if err != nil {
 		return nil, err
 	}

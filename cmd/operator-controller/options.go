@@ -16,6 +16,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/realm"
 	"github.com/clusterextensions/operator-controller/internal/tlsprofile"
 )
@@ -51,6 +52,7 @@ type options struct {
 	ownAccount       string
 	serviceAccount   types.NamespacedName // parsed from ownAccount
 	realms           realm.Realms
+	registriesConf   string
 	signaturePolicy  string
 	requirePolicy    bool
 
@@ -107,6 +109,8 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ownAccount, "service-account", o.ownAccount,
 		"ServiceAccount whose pull secrets are used too, and win, as <namespace>/<name>; by default that of the pod.")
 	flags.Var(&o.realms, realm.Flag, realm.Usage)
+	flags.StringVar(&o.registriesConf, "registries-conf", o.registriesConf,
+		"File with mirrors and blocked registries, with others in a directory of the same name and .d; by default those of the system. It wins over mirror sets of the cluster.")
 	flags.StringVar(&o.signaturePolicy, "signature-policy", o.signaturePolicy,
 		"Signature policy file for images; by default that of the system.")
 	flags.BoolVar(&o.requirePolicy, "require-signature-policy", o.requirePolicy,
@@ -165,6 +169,7 @@ func (o *options) complete() error {
 		checkAddress("catalog-server-bind-address", o.catalogAddress),
 		checkFolder("catalogd-cas-dir", o.catalogCAs),
 		checkFolder("pull-cas-dir", o.pullCAs),
+		checkRegistries("registries-conf", o.registriesConf),
 		parseName("global-pull-secret", o.globalPullSecret, &o.pullSecret),
 		parseName("service-account", o.ownAccount, &o.serviceAccount),
 		o.completeTLS(),
@@ -215,6 +220,18 @@ func checkFolder(flag, path string) error {
 		return nil
 	}
 	if _, err := os.ReadDir(path); err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return nil
+}
+
+// checkRegistries refuses a file that no image could be pulled with; empty is for that of the
+// system.
+func checkRegistries(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := image.CheckRegistries(path); err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
 	return nil

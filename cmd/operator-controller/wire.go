@@ -18,6 +18,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/diskspace"
 	"github.com/clusterextensions/operator-controller/internal/helmchart"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/mirrorset"
 	"github.com/clusterextensions/operator-controller/internal/policykeeper"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
@@ -62,7 +63,11 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		return fmt.Errorf("setting up ImagePolicies: %w", err)
 	}
 	judges = append(judges, sources.Policies.Send)
-	bundles, err := p.newBundles(mgr, authFile, policies, sources.Wakeups.Wake)
+	mirrors, err := p.newMirrors(mgr, told)
+	if err != nil {
+		return err
+	}
+	bundles, err := p.newBundles(mgr, authFile, mirrors, policies, sources.Wakeups.Wake)
 	if err != nil {
 		return err
 	}
@@ -71,7 +76,7 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		Client: mgr.GetClient(), Catalogs: p.packages, Neighbours: neighbours, Wakeups: sources.Wakeups,
 		Metrics: p.metrics.catalogs, Stock: p.packages.Stock,
 	}
-	rejudge, err := p.addCatalogsTo(s, api, authFile, policies, told, catalogs)
+	rejudge, err := p.addCatalogsTo(s, api, authFile, mirrors, policies, told, catalogs)
 	if err != nil {
 		return err
 	}
@@ -107,7 +112,7 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 // addCatalogsTo has a session read catalogs and, unless something else does, hold what is
 // served. What it returns has all that is served judged anew.
 func (p *process) addCatalogsTo(
-	s *session, api kubernetes.Interface, authFile string, policies *policykeeper.Keeper,
+	s *session, api kubernetes.Interface, authFile string, mirrors *mirrorset.Layers, policies *policykeeper.Keeper,
 	told record.EventRecorder, catalogs *controller.CatalogReconciler,
 ) (rejudge func(), err error) {
 	if err := s.manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -118,7 +123,7 @@ func (p *process) addCatalogsTo(
 	if err := controller.SetupCatalogs(s.manager, catalogs); err != nil || p.catalogs == nil {
 		return func() {}, err
 	}
-	return p.follow(s, api, authFile, policies, told, catalogs.Stored)
+	return p.follow(s, api, authFile, mirrors, policies, told, catalogs.Stored)
 }
 
 // largePasses is how many extensions with much content are worked on at a time: the
@@ -126,8 +131,8 @@ func (p *process) addCatalogsTo(
 func largePasses(workers int) int { return max(1, workers/4) }
 
 // newBundles makes what pulls bundles; wake tells an extension that its own has come.
-func (p *process) newBundles(mgr ctrl.Manager, authFile string, policies *policykeeper.Keeper, wake func(string)) (*bundleimage.Images, error) {
-	puller, err := p.newPuller("bundles", authFile, policies, newBundleSpace())
+func (p *process) newBundles(mgr ctrl.Manager, authFile string, mirrors *mirrorset.Layers, policies *policykeeper.Keeper, wake func(string)) (*bundleimage.Images, error) {
+	puller, err := p.newPuller("bundles", authFile, mirrors, policies, newBundleSpace())
 	if err != nil {
 		return nil, err
 	}
@@ -146,13 +151,14 @@ func (p *process) newBundles(mgr ctrl.Manager, authFile string, policies *policy
 	return images, nil
 }
 
-func (p *process) newPuller(dir, authFile string, policies *policykeeper.Keeper, space *diskspace.Space) (*image.Puller, error) {
+func (p *process) newPuller(dir, authFile string, mirrors *mirrorset.Layers, policies *policykeeper.Keeper, space *diskspace.Space) (*image.Puller, error) {
 	o := p.options
 	puller, err := image.New(image.Config{
 		Dir:           filepath.Join(o.cachePath, dir),
 		CertsDir:      o.pullCAs,
 		AuthFile:      authFile,
 		Realms:        o.realms,
+		Registries:    mirrors.RegistriesConf,
 		PolicyFile:    o.signaturePolicy,
 		RequirePolicy: o.requirePolicy,
 		Policies:      policies.Policies,

@@ -60,6 +60,9 @@ func (e evidence) judge(ctx context.Context) (imagepolicy.Verdict, error) {
 	var verdict imagepolicy.Verdict
 	var failed error
 	for i, at := range e.source.guard.endpoints {
+		if at.blocked {
+			continue
+		}
 		found, err := e.at(ctx, at)
 		if err != nil && failed == nil {
 			failed = registryError(ctx, "getting signatures", err)

@@ -32,7 +32,9 @@ const lookupTimeout = 10 * time.Second
 type endpoint struct {
 	host     string // host[:port] as in requests
 	insecure bool
-	ref      reference.Named
+	// blocked says that the transport does not ask it, because of registries.conf.
+	blocked bool
+	ref     reference.Named
 }
 
 // endpointsOf returns those that the transport goes through, in its order.
@@ -52,6 +54,7 @@ func endpointsOf(sys *types.SystemContext, ref reference.Named) ([]endpoint, err
 	for _, source := range sources {
 		endpoints = append(endpoints, endpoint{host: requestHost(source.Reference), insecure: source.Endpoint.Insecure, ref: source.Reference})
 	}
+	endpoints[len(endpoints)-1].blocked = registry.Blocked // mirrors come before it
 	return endpoints, nil
 }
 
@@ -119,7 +122,11 @@ func (g *guard) admit(to *url.URL) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at := endpointsAt(g.endpoints, to.Host); len(at) > 0 && to.Path == pingPath && to.RawQuery == "" {
+	at := endpointsAt(g.endpoints, to.Host)
+	if len(at) > 0 && !slices.ContainsFunc(at, func(e endpoint) bool { return !e.blocked }) {
+		return nil, &LeadError{Registry: g.asked[0].host, To: to.Scheme + "://" + to.Host, Problem: "registries.conf, or a mirror set, says that it is not to be asked"}
+	}
+	if len(at) > 0 && to.Path == pingPath && to.RawQuery == "" {
 		g.asked, g.greeted, g.pinged[to.Host] = at, true, true
 		return proxy, g.newLead(to).check()
 	}

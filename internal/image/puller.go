@@ -54,6 +54,10 @@ type Config struct {
 	// of the same name and .d. Empty means those of the system
 	// (CONTAINERS_REGISTRIES_CONF, then the usual places).
 	RegistriesConf string
+	// Registries gives the main file in the place of RegistriesConf, for each time that a
+	// registry is asked: what it gave before may have been replaced. Nil means that there is
+	// no more than RegistriesConf.
+	Registries func(context.Context) (string, error)
 	// RegistriesDir is the registries.d directory, which says where signatures
 	// are. Empty means those of the system.
 	RegistriesDir string
@@ -253,22 +257,29 @@ func (p *Puller) open(ctx context.Context, ref imageRef, req Request) (*source, 
 	if req.AuthFile != nil {
 		authFile = req.AuthFile(ctx)
 	}
+	registries := p.config.RegistriesConf
+	if p.config.Registries != nil {
+		var err error
+		if registries, err = p.config.Registries(ctx); err != nil {
+			return nil, registryError(ctx, "finding mirrors", err)
+		}
+	}
 	limits := p.config.Limits.or(DefaultLimits(req.Select))
-	return openSource(ctx, p.systemContext(cmp.Or(authFile, p.config.AuthFile)), p.config.Realms, ref, limits)
+	return openSource(ctx, p.systemContext(cmp.Or(authFile, p.config.AuthFile), registries), p.config.Realms, ref, limits)
 }
 
-func (p *Puller) systemContext(authFile string) *types.SystemContext {
+func (p *Puller) systemContext(authFile, registriesConf string) *types.SystemContext {
 	sys := &types.SystemContext{
 		DockerCertPath:           p.config.CertsDir,
-		SystemRegistriesConfPath: p.config.RegistriesConf,
+		SystemRegistriesConfPath: registriesConf,
 		RegistriesDirPath:        p.config.RegistriesDir,
 		DockerRegistryUserAgent:  userAgent,
 		// Bundles and catalogs are data: they are published for Linux
 		// wherever this process runs.
 		OSChoice: "linux",
 	}
-	if p.config.RegistriesConf != "" {
-		sys.SystemRegistriesConfDirPath = p.config.RegistriesConf + ".d"
+	if registriesConf != "" {
+		sys.SystemRegistriesConfDirPath = registriesConf + ".d"
 	}
 	if _, err := os.Stat(authFile); authFile != "" && !errors.Is(err, fs.ErrNotExist) {
 		sys.AuthFilePath = authFile
