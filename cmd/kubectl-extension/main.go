@@ -18,6 +18,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/graph"
 	"github.com/clusterextensions/operator-controller/internal/cli/install"
 	"github.com/clusterextensions/operator-controller/internal/cli/migrate"
+	"github.com/clusterextensions/operator-controller/internal/cli/mirror"
 	"github.com/clusterextensions/operator-controller/internal/cli/plan"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/cli/rollback"
@@ -63,6 +64,7 @@ func newCommand() *cobra.Command {
 		catalog.NewCommand(), bundles, explain.NewCommand(), graph.NewCommand(), crd.NewCommand(),
 		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
 		plan.NewCommand(), rollback.NewCommand(), migrate.NewCommand(), console.NewCommand(),
+		mirror.NewCommand(),
 	)
 	return program.New(command, program.Version(version))
 }

@@ -60,6 +60,9 @@ func (p *path) Set(value string) error {
 // Realms are where credentials of registries may go.
 func (i *Images) Realms() realm.Realms { return i.config.Realms }
 
+// Config is how images are pulled. Dir is not set.
+func (i *Images) Config() image.Config { return i.config }
+
 // Bundles reads bundles.
 func (i *Images) Bundles() bundlesource.Reader { return bundlesource.Reader{Images: i.config} }
 
