@@ -74,6 +74,9 @@ func TestOptions(t *testing.T) {
 		"another folder that there is not": {
 			args: []string{"--pull-cas-dir=/nope"}, err: "--pull-cas-dir: open /nope: no such file or directory",
 		},
+		"mirrors that there are not": {
+			args: []string{"--registries-conf=/nope"}, err: "--registries-conf: reading registries.conf: open /nope: no such file or directory",
+		},
 		"a namespace that there cannot be": {
 			args: []string{"--system-namespace=A_B"}, err: `--system-namespace: no namespace can have the name "A_B": ` + validation.IsDNS1123Label("A_B")[0],
 		},

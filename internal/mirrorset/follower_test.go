@@ -93,6 +93,24 @@ func (w *world) await(t *testing.T, want ...string) {
 	})
 }
 
+// watching waits until so many watches of a resource have begun: the fake API server tells
+// nothing of what was before.
+func (w *world) watching(t *testing.T, resource string, count int) {
+	t.Helper()
+	testkit.Eventually(t, patience, "watches", func(context.Context) error {
+		begun := 0
+		for _, action := range w.client.Actions() {
+			if action.Matches("watch", resource) {
+				begun++
+			}
+		}
+		if begun < count {
+			return errors.New("they have not begun")
+		}
+		return nil
+	})
+}
+
 // onlyOwn has the fake API server select the definition of one name, as a real one does.
 func (w *world) onlyOwn() {
 	w.client.PrependReactor("list", definitions.Resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -128,6 +146,7 @@ func TestSetsAreFollowed(t *testing.T) {
 	w.onlyOwn()
 	w.start(t)
 	w.await(t, "a")
+	w.watching(t, resources[Digests], 1)
 	sets := w.client.Resource(group.WithResource(resources[Digests]))
 	if _, err := sets.Create(t.Context(), object("b", "quay.io"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -137,6 +156,25 @@ func TestSetsAreFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await(t, "b")
+}
+
+// A kind that comes later is found, and one that goes takes its sets with it.
+func TestKindsComeAndGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, object("a", "quay.io"))
+	w.onlyOwn()
+	w.start(t)
+	w.await(t)
+	w.watching(t, definitions.Resource, len(resources))
+	kinds := w.client.Resource(definitions)
+	if _, err := kinds.Create(t.Context(), crd(Digests, true), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, "a")
+	if _, err := kinds.Update(t.Context(), crd(Digests, false), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t)
 }
 
 // A pull waits until the sets are known, and no longer than it may take.
@@ -169,6 +207,7 @@ func TestProblemsAreEvents(t *testing.T) {
 	w.onlyOwn()
 	w.start(t)
 	w.await(t, "a", "b")
+	w.watching(t, resources[Digests], 1)
 	select {
 	case event := <-w.events.Events:
 		t.Errorf("a replica that does not lead tells %q", event)
