@@ -73,6 +73,7 @@ func startRegistry(env *testscript.Env) error {
 	}
 	env.Setenv("CONTAINERS_REGISTRIES_CONF", conf)
 	env.Setenv("POLICY", policy)
+	env.Setenv("REGISTRY", registry.Host())
 	complete, err := filepath.Abs("kubectl_complete-extension")
 	if err != nil {
 		return err
