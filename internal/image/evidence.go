@@ -52,12 +52,10 @@ type evidence struct {
 	image  imagepolicy.Subject
 }
 
-// judge says what the policies make of an image. Mirrors are asked in their order until one has
-// what all policies accept. The error is a *RegistryError: as long as one of those who may have
-// the signature that is missing cannot be asked, nobody can say that there is none.
-func (e evidence) judge(ctx context.Context) (imagepolicy.Verdict, error) {
-	var all []imagepolicy.Evidence
-	var verdict imagepolicy.Verdict
+// judge says what the policies make of an image, and from what. Mirrors are asked in their order
+// until one has what all policies accept. The error is a *RegistryError: as long as one of those
+// who may have the signature that is missing cannot be asked, nobody can say that there is none.
+func (e evidence) judge(ctx context.Context) (verdict imagepolicy.Verdict, all []imagepolicy.Evidence, err error) {
 	var failed error
 	for i, at := range e.source.guard.endpoints {
 		if at.blocked {
@@ -71,10 +69,10 @@ func (e evidence) judge(ctx context.Context) (imagepolicy.Verdict, error) {
 			continue
 		}
 		if verdict = e.rule.Judge(e.image, all); len(verdict.Refusals) == 0 {
-			return verdict, nil
+			return verdict, all, nil
 		}
 	}
-	return verdict, failed
+	return verdict, all, failed
 }
 
 // at reads what one registry has. An error comes together with what there was before it.
@@ -170,7 +168,7 @@ func (c *evidenceClient) layers(tag name.Tag, most int) ([]imagepolicy.Evidence,
 	if err != nil {
 		return nil, unlessMissing(err)
 	}
-	return c.read(found, most)
+	return c.read(found, tag.String(), most)
 }
 
 // referrers reads what refers to an image: by the API for that, or by an index under a tag.
@@ -191,14 +189,15 @@ func (c *evidenceClient) referrers(subject digest.Digest, most int) ([]imagepoli
 		if !mayBeSignature(referrer.ArtifactType) || !c.wants(referrer.Annotations[annotationBundlePredicate]) {
 			continue
 		}
-		found, err := remote.Image(c.repository.Digest(referrer.Digest.String()), c.options...)
+		place := c.repository.Digest(referrer.Digest.String())
+		found, err := remote.Image(place, c.options...)
 		if unlessMissing(err) != nil {
 			return all, err
 		}
 		if err != nil {
 			continue
 		}
-		read, err := c.read(found, most-len(all))
+		read, err := c.read(found, place.String(), most-len(all))
 		if all = append(all, read...); err != nil {
 			return all, err
 		}
@@ -218,7 +217,7 @@ func mayBeSignature(artifactType string) bool {
 }
 
 // read reads the layers that are signatures or attestations. Those that are too large are none.
-func (c *evidenceClient) read(from ggcrv1.Image, most int) ([]imagepolicy.Evidence, error) {
+func (c *evidenceClient) read(from ggcrv1.Image, place string, most int) ([]imagepolicy.Evidence, error) {
 	manifest, err := from.Manifest()
 	if err != nil {
 		return nil, fmt.Errorf("reading a signature: %w", err)
@@ -235,7 +234,7 @@ func (c *evidenceClient) read(from ggcrv1.Image, most int) ([]imagepolicy.Eviden
 		if err != nil {
 			return all, err
 		}
-		all = append(all, imagepolicy.Evidence{MediaType: mediaType, Data: data, Annotations: layer.Annotations})
+		all = append(all, imagepolicy.Evidence{MediaType: mediaType, Data: data, Annotations: layer.Annotations, Place: place})
 	}
 	return all, nil
 }

@@ -153,12 +153,8 @@ func (j *pull) check(ctx context.Context, instance *digest.Digest) error {
 	if err := j.policy.check(ctx, j.ref.asked, j.src.unparsed(instance)); err != nil || j.rule.IsZero() {
 		return err
 	}
-	image := imagepolicy.Subject{j.src.top.digest}
-	if instance != nil {
-		image = append(image, *instance)
-	}
 	var err error
-	if j.verdict, err = (evidence{source: j.src, rule: j.rule, image: image}).judge(ctx); err != nil {
+	if j.verdict, _, err = (evidence{source: j.src, rule: j.rule, image: j.subject(instance)}).judge(ctx); err != nil {
 		return err
 	}
 	j.puller.verdicts.Add(j.verdictKey(j.src.top.digest), j.verdict)
@@ -166,6 +162,14 @@ func (j *pull) check(ctx context.Context, instance *digest.Digest) error {
 		return &PolicyError{Ref: j.ref.asked, Verdict: j.verdict}
 	}
 	return nil
+}
+
+// subject are the digests by which the image may be signed.
+func (j *pull) subject(instance *digest.Digest) imagepolicy.Subject {
+	if instance == nil {
+		return imagepolicy.Subject{j.src.top.digest}
+	}
+	return imagepolicy.Subject{j.src.top.digest, *instance}
 }
 
 // download stores the image in the cache, once the policy accepts it.

@@ -35,6 +35,16 @@ func Registry(text string) (string, error) {
 	return reference.Domain(ref.named), nil
 }
 
+// Repository returns the name of the repository that a reference names, with its registry and
+// without a tag, which is what ImagePolicies go by. The error is a *ReferenceError.
+func Repository(text string) (string, error) {
+	ref, err := parseReference(text)
+	if err != nil {
+		return "", err
+	}
+	return ref.named.Name(), nil
+}
+
 // parseReference parses a reference in canonical form. A reference with both a
 // tag and a digest means the digest: the tag is only a note for people.
 // The error is a *ReferenceError.

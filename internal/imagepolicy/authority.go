@@ -40,8 +40,26 @@ type authority struct {
 	// signers are whose certificates are accepted; nil for an authority with keys.
 	signers []signer
 
+	// certificates are those at the top that are trusted; nil for an authority with keys.
+	certificates []TrustedCertificate
+
 	// unusable says why there are no verifiers.
 	unusable error
+}
+
+// TrustedCertificate is one of an authority for certificates that a policy trusts.
+type TrustedCertificate struct {
+	// Authority is the one of the policy.
+	Authority string
+
+	// Subject is whose certificate it is.
+	Subject string
+
+	// End is when it is not trusted any more.
+	End time.Time
+
+	// CountsThen says that what was signed before the end still counts after it.
+	CountsThen bool
 }
 
 // signer matches the name in a certificate, and who vouches for it.
@@ -164,6 +182,7 @@ func (a *authority) useCertificates(data []byte, err error) error {
 			return fmt.Errorf("block %d of its Secret is not a certificate", i+1)
 		case isRoot(parsed):
 			roots = append(roots, parsed)
+			a.certificates = append(a.certificates, TrustedCertificate{Authority: a.name, Subject: parsed.Subject.String(), End: parsed.NotAfter})
 		default:
 			between = append(between, parsed)
 		}
@@ -205,6 +224,15 @@ func (a *authority) useTrustedRoot(data []byte, err error) error {
 	}
 	if len(material.FulcioCertificateAuthorities()) == 0 {
 		return errors.New("its trusted root has no certificate authority")
+	}
+	for _, trusted := range material.FulcioCertificateAuthorities() {
+		if fulcio, ok := trusted.(*root.FulcioCertificateAuthority); ok && fulcio.Root != nil {
+			end := fulcio.Root.NotAfter
+			if until := fulcio.ValidityPeriodEnd; !until.IsZero() && until.Before(end) {
+				end = until
+			}
+			a.certificates = append(a.certificates, TrustedCertificate{Authority: a.name, Subject: fulcio.Root.Subject.String(), End: end, CountsThen: true})
+		}
 	}
 	if len(material.RekorLogs())+len(material.TimestampingAuthorities()) == 0 {
 		return errors.New("its trusted root has neither a log of signatures nor an authority for timestamps, so that nobody knows when something was signed")

@@ -52,6 +52,9 @@ type Evidence struct {
 
 	// Annotations are those of the layer.
 	Annotations map[string]string
+
+	// Place says for people where a registry has it. Nothing is decided by it.
+	Place string
 }
 
 // claim is what a piece of evidence says. It is not verified yet.

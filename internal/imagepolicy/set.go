@@ -25,6 +25,9 @@ type Set struct {
 	byPrefix map[string][]*policy
 	problems map[string][]string
 	digest   string
+
+	// certificates are those that are trusted, by policy.
+	certificates map[string][]TrustedCertificate
 }
 
 // policy is an ImagePolicy, ready to judge by.
@@ -39,13 +42,16 @@ type policy struct {
 // Compile makes the policies ready. An authority that cannot be used is one that has signed
 // nothing; see [Set.Problems].
 func Compile(policies []policyv1alpha1.ImagePolicy, secrets Secrets) *Set {
-	set := &Set{byPrefix: map[string][]*policy{}, problems: map[string][]string{}}
+	set := &Set{byPrefix: map[string][]*policy{}, problems: map[string][]string{}, certificates: map[string][]TrustedCertificate{}}
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b policyv1alpha1.ImagePolicy) int { return strings.Compare(a.Name, b.Name) })
 	content := sha256.New()
 	for i := range policies {
 		compiled, problems := compile(&policies[i], secrets)
 		fmt.Fprintln(content, compiled.digest)
 		set.problems[compiled.name] = problems
+		for _, authority := range compiled.authorities {
+			set.certificates[compiled.name] = append(set.certificates[compiled.name], authority.certificates...)
+		}
 		prefixes := map[string]bool{}
 		for _, match := range policies[i].Spec.Match {
 			prefixes[strings.TrimSuffix(match.Prefix, "/")] = true
@@ -85,6 +91,30 @@ func compile(from *policyv1alpha1.ImagePolicy, secrets Secrets) (*policy, []stri
 	return compiled, problems
 }
 
+// SecretsOf names the Secrets of the authorities of a policy, in their order.
+func SecretsOf(policy *policyv1alpha1.ImagePolicy) []string {
+	var names []string
+	for _, authority := range policy.Spec.Authorities {
+		if name := SecretOf(authority); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// SecretOf names the Secret of an authority.
+func SecretOf(authority policyv1alpha1.Authority) string {
+	switch {
+	case authority.Key != nil:
+		return authority.Key.SecretRef.Name
+	case authority.Certificate != nil:
+		return authority.Certificate.SecretRef.Name
+	case authority.Keyless != nil:
+		return authority.Keyless.TrustedRoot.SecretRef.Name
+	}
+	return ""
+}
+
 // addJSON adds a part of the API, which can always be written as JSON.
 func addJSON(to hash.Hash, part any) {
 	data, err := json.Marshal(part)
@@ -114,6 +144,9 @@ func (s *Set) Problems(name string) (problems []string, known bool) {
 	return problems, known
 }
 
+// Certificates are those that the authorities of a policy trust others by, in their order.
+func (s *Set) Certificates(name string) []TrustedCertificate { return s.certificates[name] }
+
 // For gives what is demanded of the images of a repository, by its name with the registry and
 // without a tag. The longest prefix decides; if several policies have it, all of them do.
 func (s *Set) For(repository string) Rule {
@@ -122,7 +155,7 @@ func (s *Set) For(repository string) Rule {
 	}
 	for prefix := repository; ; {
 		if found := s.byPrefix[prefix]; len(found) > 0 {
-			return Rule{policies: found}
+			return Rule{policies: found, prefix: prefix}
 		}
 		if prefix == "" {
 			return Rule{}
@@ -132,7 +165,12 @@ func (s *Set) For(repository string) Rule {
 }
 
 // Rule is what is demanded of an image. The zero Rule demands nothing.
-type Rule struct{ policies []*policy }
+type Rule struct {
+	policies []*policy
+
+	// prefix is the one that all of them have.
+	prefix string
+}
 
 // IsZero says that nothing is demanded.
 func (r Rule) IsZero() bool { return len(r.policies) == 0 }

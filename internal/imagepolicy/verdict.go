@@ -84,43 +84,61 @@ func (p *policy) judge(image Subject, claims []claim) (signer string, err error)
 	return signer, nil
 }
 
-// errUnsigned is for an image of which there is nothing of the kind that is wanted.
-var errUnsigned = errors.New("it has no signature")
+// Why there is nothing to verify.
+var (
+	errUnsigned   = errors.New("it has no signature")
+	errUnattested = errors.New("there is none")
+)
+
+// missing is the error for an image of which there is no claim of a type.
+func missing(predicateType string) error {
+	if predicateType == "" {
+		return errUnsigned
+	}
+	return errUnattested
+}
 
 // find looks for a claim of a type that one of the authorities has signed. The error says of
 // each authority why none is.
 func (p *policy) find(image Subject, claims []claim, predicateType string) (signer string, err error) {
+	if !slices.ContainsFunc(claims, func(c claim) bool { return c.predicateType == predicateType }) {
+		return "", missing(predicateType)
+	}
 	reasons := make([]string, len(p.authorities))
-	missing := errUnsigned
-	if predicateType != "" {
-		missing = errors.New("there is none")
-	}
-	for _, claimed := range claims {
-		if claimed.predicateType != predicateType {
-			continue
+	for i, authority := range p.authorities {
+		signer, err := authority.find(image, claims, predicateType)
+		if err == nil {
+			return authority.signedBy(signer), nil
 		}
-		missing = nil
-		for i, authority := range p.authorities {
-			name, err := authority.verify(image, claimed)
-			if err == nil {
-				return name, nil
-			}
-			reasons[i] = fmt.Sprintf("authority %q: %v", authority.name, err)
-		}
-	}
-	if missing != nil {
-		return "", missing
+		reasons[i] = fmt.Sprintf("authority %q: %v", authority.name, err)
 	}
 	slices.Sort(reasons)
 	return "", errors.New(strings.Join(reasons, "; "))
 }
 
-// verify says who has made a claim about an image, if that is somebody whom the authority
-// stands for.
-func (a authority) verify(image Subject, claimed claim) (string, error) {
+// find looks for a claim of a type that somebody has signed for whom the authority stands. The
+// signer is empty for a key, which has no name. The error is about the last of the claims.
+func (a authority) find(image Subject, claims []claim, predicateType string) (signer string, err error) {
 	if a.unusable != nil {
 		return "", a.unusable
 	}
+	failed := missing(predicateType)
+	for _, claimed := range claims {
+		if claimed.predicateType != predicateType {
+			continue
+		}
+		signer, err := a.verify(image, claimed)
+		if err == nil {
+			return signer, nil
+		}
+		failed = err
+	}
+	return "", failed
+}
+
+// verify says who has made a claim about an image, if that is somebody whom the authority
+// stands for.
+func (a authority) verify(image Subject, claimed claim) (string, error) {
 	if claimed.about != nil && !slices.ContainsFunc(claimed.about, func(d digest.Digest) bool { return slices.Contains(image, d) }) {
 		return "", errors.New("what is signed is another image")
 	}
@@ -163,13 +181,13 @@ func (a authority) accept(result *verify.VerificationResult) (string, error) {
 		if found != nil {
 			return "", errors.New("it is not signed with its key")
 		}
-		return fmt.Sprintf("authority %q", a.name), nil
+		return "", nil
 	}
 	if found == nil {
 		return "", errors.New("it is signed with a key and not with a certificate")
 	}
 	if slices.ContainsFunc(a.signers, func(s signer) bool { return s.subject(found.SubjectAlternativeName) && s.issuer(found.Issuer) }) {
-		return fmt.Sprintf("authority %q: %s", a.name, describe(found)), nil
+		return describe(found), nil
 	}
 	return "", fmt.Errorf("it is signed by %s, who is none of its identities", describe(found))
 }

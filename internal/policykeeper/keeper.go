@@ -135,16 +135,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 // secretsOf names the Secrets that policies name, sorted, as many as there may be.
 func secretsOf(policies []policyv1alpha1.ImagePolicy) (names []string, tooMany bool) {
 	for i := range policies {
-		for _, authority := range policies[i].Spec.Authorities {
-			switch {
-			case authority.Key != nil:
-				names = append(names, authority.Key.SecretRef.Name)
-			case authority.Certificate != nil:
-				names = append(names, authority.Certificate.SecretRef.Name)
-			case authority.Keyless != nil:
-				names = append(names, authority.Keyless.TrustedRoot.SecretRef.Name)
-			}
-		}
+		names = append(names, imagepolicy.SecretsOf(&policies[i])...)
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
