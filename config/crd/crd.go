@@ -7,3 +7,8 @@ import _ "embed" // for the definitions
 //
 //go:embed bases/olm.operatorframework.io_clusterextensions.yaml
 var ClusterExtension []byte
+
+// ImagePolicy is the CustomResourceDefinition of ImagePolicy, as YAML.
+//
+//go:embed bases/policy.clusterextensions.dev_imagepolicies.yaml
+var ImagePolicy []byte
