@@ -20,10 +20,12 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/cli/migrate"
 	"github.com/clusterextensions/operator-controller/internal/cli/mirror"
 	"github.com/clusterextensions/operator-controller/internal/cli/plan"
+	"github.com/clusterextensions/operator-controller/internal/cli/policy"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/cli/rollback"
 	"github.com/clusterextensions/operator-controller/internal/cli/suspend"
 	"github.com/clusterextensions/operator-controller/internal/cli/tree"
+	"github.com/clusterextensions/operator-controller/internal/cli/verify"
 )
 
 // version is stamped by the linker, and empty where that was not done.
@@ -65,6 +67,7 @@ func newCommand() *cobra.Command {
 		approve.NewCommand(), suspend.NewCommand(), suspend.NewResumeCommand(),
 		plan.NewCommand(), rollback.NewCommand(), migrate.NewCommand(), console.NewCommand(),
 		mirror.NewCommand(),
+		verify.NewCommand(), policy.NewCommand(),
 	)
 	return program.New(command, program.Version(version))
 }

@@ -15,11 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/clusterextensions/operator-controller/internal/helmchart"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/signing"
 )
 
 // scriptTimeout is how long a script waits for what has to happen.
@@ -36,6 +38,7 @@ func TestMain(m *testing.M) {
 //	exits CODE COMMAND...  runs a command that has to exit with the code
 //	push DIR TARGET        pushes a catalog to the registry, which is registry.test
 //	pushbundle DIR TARGET  pushes a bundle there
+//	pushsigned DIR TARGET FILE  pushes a bundle, signs it, and writes a Secret with the key to FILE
 //	pushchart DIR TARGET   pushes a Helm chart there
 //	fetch FILE PATH        gets PATH below the URL in FILE, waiting for both
 //	until TEXT FILE PATH   likewise, and repeats it until TEXT is in the reply
@@ -49,7 +52,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               startRegistry,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "push": push, "pushbundle": pushBundle, "pushchart": pushChart, "fetch": runFetch, "until": until, "waitlog": waitlog,
+			"exits": exits, "push": push, "pushbundle": pushBundle, "pushsigned": pushSigned, "pushchart": pushChart, "fetch": runFetch, "until": until, "waitlog": waitlog,
 		},
 	})
 }
@@ -114,6 +117,23 @@ func pushBundle(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: pushbundle dir target")
 	}
 	pushFiles(ts, os.DirFS(ts.MkAbs(args[0])), args[1], nil)
+}
+
+func pushSigned(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: pushsigned dir target file")
+	}
+	ctx := context.Background()
+	signer, key, err := signing.NewKey()
+	ts.Check(err)
+	pushed, err := registryOf(ts).Push(ctx, args[1], os.DirFS(ts.MkAbs(args[0])), nil)
+	ts.Check(err)
+	signature, err := signer.Old(digest.Digest(pushed))
+	ts.Check(err)
+	repository, _, _ := strings.Cut(args[1], ":")
+	ts.Check(signing.Attach(ctx, registryOf(ts), repository, pushed, signature))
+	secret := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: acme-key}\nstringData: {cosign.pub: %q}\n", key)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(secret), 0o600))
 }
 
 func pushChart(ts *testscript.TestScript, neg bool, args []string) {

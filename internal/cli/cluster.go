@@ -103,18 +103,27 @@ func NoFiles(command *cobra.Command, flags ...string) {
 // CompleteNames completes the names of ClusterExtensions, each behind the prefix, or as
 // the kind before them asks for. Behind a name there is nothing to complete.
 func (c *Cluster) CompleteNames(prefix string, otherwise cobra.ShellCompDirective) cobra.CompletionFunc {
+	return c.completeNames(extensionKind, prefix, otherwise)
+}
+
+// CompleteCatalogs completes the names of ClusterCatalogs as the kind before them asks for.
+func (c *Cluster) CompleteCatalogs(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.completeNames(catalogKind, catalogKind.words[0]+"/", cobra.ShellCompDirectiveNoFileComp)(command, args, begun)
+}
+
+func (c *Cluster) completeNames(of namedKind, prefix string, otherwise cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		prefix := prefix
 		kind, _, slash := strings.Cut(begun, "/")
 		switch {
-		case len(args) == 1 && IsExtensionKind(args[0]):
+		case len(args) == 1 && of.is(args[0]):
 			prefix = ""
 		case len(args) > 0:
 			return nil, otherwise
-		case slash && IsExtensionKind(kind):
+		case slash && of.is(kind):
 			prefix = kind + "/"
 		}
-		names, err := c.extensionNames(command.Context())
+		names, err := c.namesOf(command.Context(), of)
 		if err != nil {
 			return nil, otherwise
 		}
@@ -125,7 +134,7 @@ func (c *Cluster) CompleteNames(prefix string, otherwise cobra.ShellCompDirectiv
 	}
 }
 
-func (c *Cluster) extensionNames(ctx context.Context) ([]string, error) {
+func (c *Cluster) namesOf(ctx context.Context, kind namedKind) ([]string, error) {
 	config, err := c.Config()
 	if err != nil {
 		return nil, err
@@ -135,7 +144,7 @@ func (c *Cluster) extensionNames(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := api.Resource(ocv1.GroupVersion.WithResource("clusterextensions")).List(ctx, metav1.ListOptions{})
+	list, err := api.Resource(ocv1.GroupVersion.WithResource(strings.ToLower(kind.kind)+"s")).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

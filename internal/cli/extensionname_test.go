@@ -39,3 +39,22 @@ func TestNamesOfExtensions(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesOfCatalogs(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args []string
+		want string // empty for none
+	}{
+		{[]string{"clustercatalog/x"}, "x"},
+		{[]string{"ccat", "x"}, "x"},
+		{[]string{"clustercatalogs.olm.operatorframework.io/x"}, "x"},
+		{[]string{"clusterextension/x"}, ""},
+		{[]string{"clustercatalog/"}, ""},
+	} {
+		got, err := CatalogName(test.args)
+		if got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%q: %q, %v, want %q", test.args, got, err, test.want)
+		}
+	}
+}

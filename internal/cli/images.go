@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 	"github.com/clusterextensions/operator-controller/internal/realm"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
@@ -65,6 +67,14 @@ func (i *Images) Config() image.Config { return i.config }
 
 // Bundles reads bundles.
 func (i *Images) Bundles() bundlesource.Reader { return bundlesource.Reader{Images: i.config} }
+
+// Explain judges an image by ImagePolicies, and by the signature policy, and says why. The error
+// is that of [image.Explain].
+func (i *Images) Explain(ctx context.Context, policies *imagepolicy.Set, request image.Request) (image.Explanation, error) {
+	config := i.config
+	config.Policies = func() (*imagepolicy.Set, error) { return policies, nil }
+	return image.Explain(ctx, config, request)
+}
 
 // BundleError makes an error of [bundlesource] about what the command line names one of
 // usage.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/controller"
@@ -114,6 +115,7 @@ func ownKinds() meta.RESTMapper {
 	kinds := meta.NewDefaultRESTMapper(nil)
 	kinds.Add(ocv1.GroupVersion.WithKind("ClusterExtension"), meta.RESTScopeRoot)
 	kinds.Add(ocv1.GroupVersion.WithKind("ClusterCatalog"), meta.RESTScopeRoot)
+	kinds.Add(policyv1alpha1.GroupVersion.WithKind("ImagePolicy"), meta.RESTScopeRoot)
 	kinds.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	kinds.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	return kinds
