@@ -27,6 +27,7 @@ type CatalogMetrics struct {
 	pollInterval *prometheus.GaugeVec
 	packages     *prometheus.GaugeVec
 	problems     *prometheus.GaugeVec
+	signatures   *verdictGauges
 }
 
 // NewCatalogMetrics registers the metrics. It fails when they are registered already.
@@ -42,6 +43,8 @@ func NewCatalogMetrics(registry prometheus.Registerer) (*CatalogMetrics, error) 
 			"Packages in the content that extensions are chosen from.", labelCatalog),
 		problems: gauge("catalog_problems",
 			"Packages that cannot be used, and 1 while newer content cannot be read.", labelCatalog, labelKind),
+		signatures: newVerdictGauges("catalog_image_verdict",
+			"What ImagePolicies make of the image of what is served; always 1.", labelCatalog),
 	}
 	var errs []error
 	for _, vector := range m.all() {
@@ -54,7 +57,7 @@ func NewCatalogMetrics(registry prometheus.Registerer) (*CatalogMetrics, error) 
 }
 
 func (m *CatalogMetrics) all() []vector {
-	return []vector{m.conditions, m.content, m.pollInterval, m.packages, m.problems}
+	return []vector{m.conditions, m.content, m.pollInterval, m.packages, m.problems, m.signatures}
 }
 
 // Reset drops what is told of all catalogs, for when another process acts.
@@ -68,6 +71,7 @@ func (m *CatalogMetrics) Reset() {
 // what it serves now could not be read.
 func (m *CatalogMetrics) passed(catalog *ocv1.ClusterCatalog, stock CatalogStock, unreadable bool) {
 	m.conditions.set(catalog.Name, catalog.Status.Conditions)
+	m.signatures.set(catalog.Name, verdictLabelOf(catalog.Status.Conditions))
 	setOrDelete(m.content, catalog.Name, unixSeconds(catalog))
 	setOrDelete(m.pollInterval, catalog.Name, pollIntervalOf(catalog).Seconds())
 	m.packages.WithLabelValues(catalog.Name).Set(float64(stock.Packages))

@@ -21,6 +21,7 @@ func TestMetricsOfACatalog(t *testing.T) {
 	catalog.Status.LastUnpacked = &unpacked
 	catalog.Status.Conditions = []metav1.Condition{
 		{Type: ocv1.TypeServing, Status: metav1.ConditionTrue}, {Type: ocv1.TypeProgressing, Status: metav1.ConditionUnknown},
+		{Type: ocv1.TypeVerified, Status: metav1.ConditionUnknown, Reason: ocv1.ReasonVerificationFailed},
 	}
 	held := &content{stock: CatalogStock{Packages: 7, Malformed: 2}}
 	api := catalogWorld(t, catalog)
@@ -36,6 +37,7 @@ func TestMetricsOfACatalog(t *testing.T) {
 		"catalog_condition c,Ready":           0,
 		"catalog_condition c,Reconciling":     0,
 		"catalog_condition c,Stalled":         0,
+		"catalog_image_verdict c,unknown":     1,
 		"catalog_content_timestamp_seconds c": 5000,
 		"catalog_poll_interval_seconds c":     600,
 		"catalog_packages c":                  7,
@@ -81,5 +83,21 @@ func TestMetricsOfACatalog(t *testing.T) {
 	}
 	if _, err := NewCatalogMetrics(registry); err == nil {
 		t.Error("they are registered twice")
+	}
+}
+
+// TestVerdictOfACatalog: each reason of the condition has a verdict, and without one there is none.
+func TestVerdictOfACatalog(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{
+		"": "", ocv1.ReasonSigned: "accepted", ocv1.ReasonUnsigned: "warned", ocv1.ReasonRefused: "refused", ocv1.ReasonVerificationFailed: "unknown",
+	} {
+		var conditions []metav1.Condition
+		if reason != "" {
+			conditions = append(conditions, metav1.Condition{Type: ocv1.TypeVerified, Reason: reason})
+		}
+		if got := verdictLabelOf(conditions); got != want {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
 	}
 }

@@ -37,6 +37,7 @@ type Metrics struct {
 	pending    *prometheus.GaugeVec
 	held       *prometheus.GaugeVec
 	expiration *prometheus.GaugeVec
+	signatures *verdictGauges
 	durations  *prometheus.HistogramVec
 
 	mu sync.Mutex
@@ -70,6 +71,8 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			"1 while an upgrade is held because the installed operator says that it cannot be upgraded.", labelExtension),
 		expiration: gauge("extension_certificate_expiration_timestamp_seconds",
 			"When the first of the certificates ends that the controller has issued to webhooks of the extension.", labelExtension),
+		signatures: newVerdictGauges("extension_image_verdict",
+			"What ImagePolicies make of the image of what is installed; always 1.", labelExtension),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: metricsNamespace,
 			Name:      "stage_duration_seconds",
@@ -98,7 +101,7 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 
 // ofExtensions are the metrics that have series of each extension.
 func (m *Metrics) ofExtensions() []vector {
-	return []vector{m.installed, m.sizes, m.conditions, m.passes, m.repairs, m.operations, m.warnings, m.pending, m.held, m.expiration}
+	return []vector{m.installed, m.sizes, m.conditions, m.passes, m.repairs, m.operations, m.warnings, m.pending, m.held, m.expiration, m.signatures}
 }
 
 type vector interface {
@@ -127,6 +130,7 @@ func (m *Metrics) passed(extension string, outcome Outcome, v verdict, status *o
 	}
 	m.pending.WithLabelValues(extension).Set(truth(outcome.Pending != nil))
 	setOrDelete(m.held, extension, truth(outcome.Veto != nil)) // few operators ever object
+	m.signatures.set(extension, verdictLabel(outcome.Signatures))
 	m.conditions.set(extension, status.Conditions)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
 // gather gives the series of metrics by name and labels, of those whose names
@@ -132,6 +133,36 @@ func TestMetricsOfAnExtension(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, gather(t, w.registry, "extension_installed", "extension_operations", "extension_certificate")); diff != "" {
 		t.Errorf("after an upgrade (-want +got):\n%s", diff)
+	}
+}
+
+// TestMetricsOfSignatures: there is one series at most, for what holds.
+func TestMetricsOfSignatures(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.mustReconcile(t)
+	w.judged = map[string]imagepolicy.Verdict{}
+	for _, step := range []struct {
+		verdict imagepolicy.Verdict
+		err     error
+		want    string // empty for no series
+	}{
+		{},
+		{verdict: imagepolicy.Verdict{Policies: []string{"p"}, Signers: []string{"s"}}, want: "accepted"},
+		{verdict: imagepolicy.Verdict{Policies: []string{"p"}, Refusals: []string{"r"}}, want: "warned"},
+		{verdict: imagepolicy.Verdict{Policies: []string{"p"}, Refusals: []string{"r"}, Refused: true}, want: "refused"},
+		{err: errors.New("no answer"), want: "unknown"},
+		{},
+	} {
+		w.judged["sha256:registry.test/p:v1.0.0"], w.judgeErr = step.verdict, step.err
+		w.mustReconcile(t)
+		want := map[string]float64{}
+		if step.want != "" {
+			want["extension_image_verdict x,"+step.want] = 1
+		}
+		if diff := cmp.Diff(want, gather(t, w.registry, "extension_image_verdict")); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", step, diff)
+		}
 	}
 }
 
