@@ -92,6 +92,30 @@ func TestCatalogShowOfACluster(t *testing.T) {
 	}
 }
 
+// What the condition on signatures says of a catalog stands beside its name.
+func TestCatalogShowTellsOfSignatures(t *testing.T) {
+	t.Parallel()
+	pack, rest, _ := strings.Cut(shownContent, "\n")
+	catalogs := "/apis/olm.operatorframework.io/v1/clustercatalogs"
+	more := map[string]string{
+		"/catalogs/c/api/v1/metas?name=p&schema=olm.package": pack,
+		"/catalogs/c/api/v1/metas?package=p":                 rest,
+		catalogs: `{"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalogList", "metadata": {}, "items": [
+			{"metadata": {"name": "c"}, "status": {"urls": {"base": "URL/catalogs/c"}, "conditions": [
+				{"type": "Serving", "status": "True", "reason": "Available", "message": ""},
+				{"type": "Verified", "status": "False", "reason": "Refused", "message": "it has no signature"}],
+				"resolvedSource": {"type": "Image", "image": {"ref": "registry.test/c@sha256:1"}}}}]}`,
+	}
+	stdout, stderr, err := invoke(t, "catalog", "show", "p", "--kubeconfig", fewRights(t, more))
+	if err != nil || !strings.Contains(stdout, "Verified:      False, Refused: it has no signature\n") {
+		t.Errorf("%v\n%s%s", err, stdout, stderr)
+	}
+	stdout, _, err = invoke(t, "catalog", "show", "p", "--kubeconfig", fewRights(t, more), "-o", "json")
+	if err != nil || !strings.Contains(stdout, `"reason": "Refused"`) {
+		t.Errorf("%v\n%s", err, stdout)
+	}
+}
+
 // For programs, a key of a package means the same in the answers of list and show.
 func TestKeysOfAPackageAgree(t *testing.T) {
 	t.Parallel()

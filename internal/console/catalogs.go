@@ -30,6 +30,8 @@ type catalogRow struct {
 	Image    string
 	Digest   string
 	Priority int32
+	// Signed is what ImagePolicies make of the image; without a word if none is about it.
+	Signed health
 	// Packages is how many there are; negative if it is not known.
 	Packages int
 	Problem  string
@@ -61,10 +63,18 @@ func newCatalogRow(catalog *ocv1.ClusterCatalog, now time.Time) catalogRow {
 		_, digest, _ := strings.Cut(source.Image.Ref, "@")
 		row.Digest = line(digest)
 	}
+	row.Signed = signedOf(catalog.Status.Conditions)
 	if progressing := condition(catalog.Status.Conditions, ocv1.TypeProgressing); progressing.Reason != "" && progressing.Reason != ocv1.ReasonSucceeded {
 		row.Problem = line(progressing.Message)
 	}
 	return row
+}
+
+// signedOf is what the condition on signatures says of a catalog.
+func signedOf(conditions []metav1.Condition) health {
+	verified := condition(conditions, ocv1.TypeVerified)
+	class := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "good", metav1.ConditionFalse: "bad"}[verified.Status]
+	return health{Class: cmp.Or(class, "unknown"), Word: line(verified.Reason), Detail: line(verified.Message)}
 }
 
 // summary is what could be read of a catalog.

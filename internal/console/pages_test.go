@@ -439,10 +439,16 @@ func TestThePageOfCatalogs(t *testing.T) {
 		{Type: ocv1.TypeReady, Status: metav1.ConditionFalse, Reason: "Retrying"},
 	}
 	broken.Status.URLs = nil
-	w.catalogs.Items = []*ocv1.ClusterCatalog{served("good"), broken}
+	good := served("good")
+	good.Status.Conditions = append(good.Status.Conditions, metav1.Condition{
+		Type: ocv1.TypeVerified, Status: metav1.ConditionTrue, Reason: ocv1.ReasonSigned, Message: "signed by the key",
+	})
+	w.catalogs.Items = []*ocv1.ClusterCatalog{good, broken}
 	w.packages = []catalogsummary.Package{{Name: "a"}, {Name: "b"}}
 	body := w.get(t, "/catalogs")
-	for _, want := range []string{"yes, for 2 h", "sha256:0123", "registry.test/good:latest", `data-label="Packages">2<`, `data-label="Packages">—<`, "no such image"} {
+	for _, want := range []string{"yes, for 2 h", "sha256:0123", "registry.test/good:latest", `data-label="Packages">2<`, `data-label="Packages">—<`, "no such image",
+		`data-label="Signatures"><span class="health good">Signed</span><span class="minor">signed by the key</span><`, `data-label="Signatures">—<`,
+	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing in\n%s", want, body)
 		}

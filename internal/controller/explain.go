@@ -44,6 +44,9 @@ type Explanation struct {
 	// lines; empty if nothing does.
 	Reported string
 
+	// Signatures are what conditions say of signatures, a line each.
+	Signatures []string
+
 	// MayLookUp says that the spec lets the templates of a chart look at the cluster.
 	MayLookUp bool
 
@@ -189,6 +192,12 @@ func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (W
 		Dependents: outcome.Dependents,
 		Reported:   reported(ext, outcome.Err),
 		MayLookUp:  bundle.AllowsLookup(wanted.Config),
+	}
+	var list ocv1.ClusterCatalogList
+	if chosen := outcome.Onward.Resolution; chosen != nil && r.Client.List(ctx, &list) == nil {
+		explanation.Signatures = reportedSignatures(ext, list.Items, chosen.Catalog)
+	} else {
+		explanation.Signatures = reportedSignatures(ext, nil, "")
 	}
 	for _, err := range []error{unread, observed.Surroundings.NeighboursErr} {
 		if err != nil {

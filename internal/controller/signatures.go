@@ -44,21 +44,59 @@ func (r *Reconciler) judge(ctx context.Context, wanted Wanted, outcome *Outcome)
 	}
 }
 
+// How signaturesText begins.
+const (
+	textSigned      = "signed by "
+	textNotAccepted = "its image is not accepted: "
+	textNotKnown    = "whether its image may be used is not known: "
+)
+
 // signaturesText says who has signed what is installed, or that it would not be installed now. It
 // is empty if no policy is about it.
 func signaturesText(outcome Outcome) string {
 	found := outcome.Signatures
 	switch {
 	case found.Err != nil:
-		return "whether its image may be used is not known: " + found.Err.Error()
+		return textNotKnown + found.Err.Error()
 	case len(found.Verdict.Refusals) > 0:
-		text := "its image is not accepted: " + strings.Join(found.Verdict.Refusals, "; ")
+		text := textNotAccepted + strings.Join(found.Verdict.Refusals, "; ")
 		if found.Verdict.Refused {
 			text += ": what is installed stays, and is not installed anew"
 		}
 		return text
 	case len(found.Verdict.Signers) > 0:
-		return "signed by " + excerpt.Of(found.Verdict.Signers, maxSigned)
+		return textSigned + excerpt.Of(found.Verdict.Signers, maxSigned)
+	}
+	return ""
+}
+
+// reportedSignatures is what conditions say of signatures, a line each: of the image of what is
+// installed, and of the image of the catalog that the choice is from.
+func reportedSignatures(ext *ocv1.ClusterExtension, catalogs []ocv1.ClusterCatalog, catalog string) []string {
+	var lines []string
+	if ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady); ready != nil {
+		if text := signaturesIn(ready.Message); text != "" {
+			lines = append(lines, "what is installed: "+text)
+		}
+	}
+	for i := range catalogs {
+		verified := meta.FindStatusCondition(catalogs[i].Status.Conditions, ocv1.TypeVerified)
+		if catalogs[i].Name == catalog && verified != nil {
+			lines = append(lines, fmt.Sprintf("catalog %q: %s: %s", catalog, verified.Reason, verified.Message))
+		}
+	}
+	return lines
+}
+
+// signaturesIn is what signaturesText has said in a message of [whyOf]; empty if nothing.
+func signaturesIn(message string) string {
+	for _, opening := range []string{textSigned, textNotAccepted, textNotKnown} {
+		_, text, ok := strings.Cut(message, "; "+opening)
+		if !ok {
+			continue
+		}
+		text, _, _ = strings.Cut(text, "; "+textAffected)
+		return opening + text
 	}
 	return ""
 }

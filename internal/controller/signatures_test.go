@@ -102,3 +102,31 @@ func TestManySigners(t *testing.T) {
 		t.Errorf("%d bytes: %s", len(text), text)
 	}
 }
+
+// TestReportedSignatures: what conditions say is found again in the messages that tell it.
+func TestReportedSignatures(t *testing.T) {
+	t.Parallel()
+	const refused = `its image is not accepted: ImagePolicy "p": it has no signature: what is installed stays, and is not installed anew`
+	for name, tc := range map[string]struct{ message, want string }{
+		"nothing":        {`"p.v1.0.0" version "1.0.0" is installed, from catalog "c"`, ""},
+		"signed":         {`"p.v1.0.0" is installed; signed by authority "key"`, `signed by authority "key"`},
+		"and dependents": {`"p.v1.0.0" is installed; signed by authority "key"; others are affected: y`, `signed by authority "key"`},
+		"refused":        {`"p.v1.0.0" is installed; ` + refused, refused},
+		"not known":      {`"p.v1.0.0" is installed; whether its image may be used is not known: boom`, "whether its image may be used is not known: boom"},
+	} {
+		if got := signaturesIn(tc.message); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+	ext := &ocv1.ClusterExtension{}
+	ext.Status.Conditions = []metav1.Condition{{Type: ocv1.TypeReady, Message: `it is installed; signed by authority "key"`}}
+	catalogs := make([]ocv1.ClusterCatalog, 2)
+	for i, name := range []string{"c", "other"} {
+		catalogs[i].Name = name
+		catalogs[i].Status.Conditions = []metav1.Condition{{Type: ocv1.TypeVerified, Reason: ocv1.ReasonSigned, Message: "by " + name}}
+	}
+	got := strings.Join(reportedSignatures(ext, catalogs, "c"), "\n")
+	if want := "what is installed: signed by authority \"key\"\ncatalog \"c\": Signed: by c"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}

@@ -48,10 +48,13 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 		parts = append(parts, supplyOf(outcome)...)
 	}
 	if len(outcome.Dependents) > 0 {
-		parts = append(parts, "others are affected: "+excerpt.Of(outcome.Dependents, maxList))
+		parts = append(parts, textAffected+excerpt.Of(outcome.Dependents, maxList))
 	}
 	return within(first, parts, explain(outcome.Owner))
 }
+
+// textAffected is followed by extensions that the choice affects.
+const textAffected = "others are affected: "
 
 // openingOf is what is installed or what stands in the way, with what holds it up.
 func openingOf(outcome Outcome, v verdict) string {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -45,6 +46,8 @@ type offer struct {
 	priority int32
 	content  []byte // its objects as JSON
 	pkg      resolve.Package
+	// verified is what ImagePolicies make of the image of the catalog; nil if none is about it.
+	verified *metav1.Condition
 	// explained is for an offer of a cluster: what is known of the cluster besides. It is nil
 	// for others.
 	explained func(context.Context) (*requirement.Cluster, []string)
@@ -94,6 +97,7 @@ func (o *lookup) offers(command *cobra.Command, name string) ([]offer, error) {
 		}
 		offers = append(offers, offer{
 			catalog: catalog.Name, priority: catalog.Spec.Priority, content: pkg.Content, pkg: pkg.Resolved,
+			verified: meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeVerified),
 			explained: func(ctx context.Context) (*requirement.Cluster, []string) {
 				found, err := cluster.ExplainPackage(ctx, pkg, anyOf(catalog.Name, name))
 				if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlesource"
@@ -31,6 +32,8 @@ type shown struct {
 	Provider    string `json:"provider,omitempty"`
 	Catalog     string `json:"catalog"`
 	Priority    int32  `json:"priority"`
+	// Verified is what ImagePolicies make of the image of the catalog; absent if none is about it.
+	Verified *verified `json:"verified,omitempty"`
 	// AlsoIn are catalogs of lower priority that have it too.
 	AlsoIn []string `json:"alsoIn,omitempty"`
 	// Preferred says that no other catalog has it with the same priority.
@@ -53,6 +56,13 @@ type shown struct {
 	Rights *packagecard.Rights `json:"rights,omitempty"`
 	// Description is Markdown.
 	Description string `json:"description,omitempty"`
+}
+
+// verified is a condition Verified.
+type verified struct {
+	Status  metav1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message"`
 }
 
 // shownList is the answer as programs read it.
@@ -144,6 +154,9 @@ func shownOf(one offer, details *packagecard.Details, others []string, cluster *
 		Maturity: details.Maturity, Maintainers: details.Maintainers,
 		Description: details.Description,
 	}
+	if found := one.verified; found != nil {
+		row.Verified = &verified{Status: found.Status, Reason: found.Reason, Message: found.Message}
+	}
 	if versions := packagecard.Versions(one.pkg, cluster); len(versions) > 0 {
 		row.Newest = &versions[0]
 	}
@@ -172,6 +185,9 @@ func (s shown) print(to *strings.Builder) {
 	line("Display name:", s.DisplayName)
 	line("Provider:", s.Provider)
 	line("Catalog:", fmt.Sprintf("%s, priority %d", s.Catalog, s.Priority))
+	if found := s.Verified; found != nil {
+		line("Verified:", fmt.Sprintf("%s, %s: %s", found.Status, found.Reason, found.Message))
+	}
 	line("Also in:", strings.Join(s.AlsoIn, ", "))
 	line("Deprecated:", s.Deprecation)
 	s.printChannels(to)

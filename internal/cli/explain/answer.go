@@ -38,6 +38,8 @@ type answer struct {
 	// Unchecked is what the chosen bundle requires, if there was nothing to hold
 	// it against.
 	Unchecked []string `json:"unchecked,omitempty"`
+	// Signatures are what conditions say of signatures.
+	Signatures []string `json:"signatures,omitempty"`
 	// MayLookUp says that the templates of a chart may look at the cluster.
 	MayLookUp bool `json:"mayLookUp,omitempty"`
 	// Unknown is what of the cluster could not be read.
@@ -108,7 +110,7 @@ func answerOf(found controller.Explanation) *answer {
 	a := newAnswer(found.Request, found.Catalogs, resolution, found.Err)
 	a.Providers, a.Unprovided = found.Supply.Providers, found.Supply.Gaps
 	a.Dependents, a.Unknown, a.Reported = found.Dependents, found.Unknown, found.Reported
-	a.MayLookUp = found.MayLookUp
+	a.MayLookUp, a.Signatures = found.MayLookUp, found.Signatures
 	installed := found.Request.Installed
 	switch {
 	case found.Resolution != nil || found.Err != nil:
@@ -170,6 +172,9 @@ func (a *answer) summary() []string {
 	}
 	if a.MayLookUp {
 		lines = append(lines, "templates may look at the cluster, by spec.config.inline.allowLookup: what the chart consists of depends on that too")
+	}
+	for _, text := range a.Signatures {
+		lines = append(lines, "signatures of "+text)
 	}
 	for _, unknown := range a.Unknown {
 		lines = append(lines, "not known: "+unknown)
