@@ -217,6 +217,10 @@ type ClusterCatalogStatus struct {
 	//   - Stalled is True when a person has to act (Blocked), or when every try of
 	//     two minutes or more has ended in the same way (Retrying); the tries go on
 	//     then. It is absent otherwise.
+	//   - Verified is True when the ImagePolicies accept the image of what is served
+	//     (Signed), False when one does not (Unsigned if it only warns, Refused
+	//     otherwise: what is served stays), Unknown while its signatures cannot be
+	//     read (VerificationFailed). It is absent if no policy is about the image.
 	//
 	// An error leaves Serving as it is: the last good content stays served.
 	//

@@ -16,8 +16,6 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogclient"
 	"github.com/clusterextensions/operator-controller/internal/catalogpeer"
 	"github.com/clusterextensions/operator-controller/internal/catalogserver"
-	"github.com/clusterextensions/operator-controller/internal/mirrorset"
-	"github.com/clusterextensions/operator-controller/internal/policykeeper"
 	"github.com/clusterextensions/operator-controller/internal/pullsecret"
 	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
@@ -83,19 +81,17 @@ func (c *ownCatalogs) connect(o *options) error {
 
 // follow has a session pull and check what is served. Stored is told of content that is
 // new here.
-// What it returns has what is served judged anew.
 func (p *process) follow(
-	s *session, api kubernetes.Interface, authFile string, mirrors *mirrorset.Layers, policies *policykeeper.Keeper,
-	told catalogserver.Events, stored func(catalog string),
-) (rejudge func(), err error) {
+	s *session, api kubernetes.Interface, pulls *imageSources, told catalogserver.Events, stored func(catalog string),
+) error {
 	c := p.catalogs
 	if err := c.tls.keep(s.manager, api, p.options); err != nil {
-		return nil, err
+		return err
 	}
 	space := newPulledSpace()
-	puller, err := p.newPuller("catalog-images", authFile, mirrors, policies, space)
+	puller, err := p.newPuller("catalog-images", pulls, space)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	peers, err := catalogpeer.New(catalogpeer.Config{
 		HTTPClient: c.peers,
@@ -105,11 +101,11 @@ func (p *process) follow(
 		IsJudged:   func(ref string) bool { return !puller.AcceptsAnything() || puller.IsJudged(ref) },
 	})
 	if err != nil {
-		return nil, fmt.Errorf("setting up the catalog server: %w", err)
+		return fmt.Errorf("setting up the catalog server: %w", err)
 	}
-	secrets, err := pullsecret.NewCatalogs(pullsecret.CatalogsConfig{API: api, Namespace: p.options.systemNamespace, File: authFile})
+	secrets, err := pullsecret.NewCatalogs(pullsecret.CatalogsConfig{API: api, Namespace: p.options.systemNamespace, File: pulls.authFile})
 	if err != nil {
-		return nil, fmt.Errorf("setting up pull secrets of catalogs: %w", err)
+		return fmt.Errorf("setting up pull secrets of catalogs: %w", err)
 	}
 	var verdicts *verdict.Verdicts
 	reconciler, err := catalogserver.NewReconciler(catalogserver.ReconcilerConfig{
@@ -132,9 +128,10 @@ func (p *process) follow(
 		err = errors.Join(secrets.SetupWithManager(s.manager, reconciler.Wake), reconciler.SetupWithManager(s.manager), s.manager.Add(verdicts.Looks))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("setting up the catalog server: %w", err)
+		return fmt.Errorf("setting up the catalog server: %w", err)
 	}
-	return reconciler.Rejudge, nil
+	pulls.judges = append(pulls.judges, reconciler.Rejudge)
+	return nil
 }
 
 // catalogServerConfig is how catalogs are served; without a certificate over plain HTTP.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -15,11 +14,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundleimage"
 	"github.com/clusterextensions/operator-controller/internal/controller"
-	"github.com/clusterextensions/operator-controller/internal/diskspace"
 	"github.com/clusterextensions/operator-controller/internal/helmchart"
-	"github.com/clusterextensions/operator-controller/internal/image"
-	"github.com/clusterextensions/operator-controller/internal/mirrorset"
-	"github.com/clusterextensions/operator-controller/internal/policykeeper"
 	"github.com/clusterextensions/operator-controller/internal/turn"
 	"github.com/clusterextensions/operator-controller/internal/webhookcert"
 )
@@ -42,32 +37,12 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		return err
 	}
 	s.close = append(s.close, applier.Close)
-	authFile, err := addPullSecrets(mgr, api, o)
+	pulls, err := p.newImageSources(mgr, api, told)
 	if err != nil {
 		return err
 	}
-	// Whoever judges images is told of other policies.
-	var judges []func()
-	policies, err := policykeeper.New(policykeeper.Config{
-		API: api, Client: mgr.GetClient(), Namespace: o.systemNamespace,
-		Changed: func() {
-			for _, tell := range judges {
-				tell()
-			}
-		},
-	})
-	if err == nil {
-		err = policies.SetupWithManager(mgr)
-	}
-	if err != nil {
-		return fmt.Errorf("setting up ImagePolicies: %w", err)
-	}
-	judges = append(judges, sources.Policies.Send)
-	mirrors, err := p.newMirrors(mgr, told)
-	if err != nil {
-		return err
-	}
-	bundles, err := p.newBundles(mgr, authFile, mirrors, policies, sources.Wakeups.Wake)
+	pulls.judges = append(pulls.judges, sources.Policies.Send)
+	bundles, err := p.newBundles(mgr, pulls, sources.Wakeups.Wake)
 	if err != nil {
 		return err
 	}
@@ -76,11 +51,9 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 		Client: mgr.GetClient(), Catalogs: p.packages, Neighbours: neighbours, Wakeups: sources.Wakeups,
 		Metrics: p.metrics.catalogs, Stock: p.packages.Stock,
 	}
-	rejudge, err := p.addCatalogsTo(s, api, authFile, mirrors, policies, told, catalogs)
-	if err != nil {
+	if err := p.addCatalogsTo(s, api, pulls, told, catalogs); err != nil {
 		return err
 	}
-	judges = append(judges, rejudge)
 	content := releases{applier, bundles}
 	return controller.Setup(mgr, &controller.Reconciler{
 		Client:       mgr.GetClient(),
@@ -110,20 +83,19 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 }
 
 // addCatalogsTo has a session read catalogs and, unless something else does, hold what is
-// served. What it returns has all that is served judged anew.
+// served.
 func (p *process) addCatalogsTo(
-	s *session, api kubernetes.Interface, authFile string, mirrors *mirrorset.Layers, policies *policykeeper.Keeper,
-	told record.EventRecorder, catalogs *controller.CatalogReconciler,
-) (rejudge func(), err error) {
+	s *session, api kubernetes.Interface, pulls *imageSources, told record.EventRecorder, catalogs *controller.CatalogReconciler,
+) error {
 	if err := s.manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return p.packages.ForgetGone(ctx, s.manager.GetClient())
 	})); err != nil {
-		return nil, fmt.Errorf("setting up the catalog client: %w", err)
+		return fmt.Errorf("setting up the catalog client: %w", err)
 	}
 	if err := controller.SetupCatalogs(s.manager, catalogs); err != nil || p.catalogs == nil {
-		return func() {}, err
+		return err
 	}
-	return p.follow(s, api, authFile, mirrors, policies, told, catalogs.Stored)
+	return p.follow(s, api, pulls, told, catalogs.Stored)
 }
 
 // largePasses is how many extensions with much content are worked on at a time: the
@@ -131,12 +103,12 @@ func (p *process) addCatalogsTo(
 func largePasses(workers int) int { return max(1, workers/4) }
 
 // newBundles makes what pulls bundles; wake tells an extension that its own has come.
-func (p *process) newBundles(mgr ctrl.Manager, authFile string, mirrors *mirrorset.Layers, policies *policykeeper.Keeper, wake func(string)) (*bundleimage.Images, error) {
-	puller, err := p.newPuller("bundles", authFile, mirrors, policies, newBundleSpace())
+func (p *process) newBundles(mgr ctrl.Manager, pulls *imageSources, wake func(string)) (*bundleimage.Images, error) {
+	puller, err := p.newPuller("bundles", pulls, newBundleSpace())
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := newAccounts(mgr.GetConfig(), mgr.GetClient(), authFile)
+	accounts, err := newAccounts(mgr.GetConfig(), mgr.GetClient(), pulls.authFile)
 	if err != nil {
 		return nil, err
 	}
@@ -149,26 +121,4 @@ func (p *process) newBundles(mgr ctrl.Manager, authFile string, mirrors *mirrors
 		}
 	}
 	return images, nil
-}
-
-func (p *process) newPuller(dir, authFile string, mirrors *mirrorset.Layers, policies *policykeeper.Keeper, space *diskspace.Space) (*image.Puller, error) {
-	o := p.options
-	puller, err := image.New(image.Config{
-		Dir:           filepath.Join(o.cachePath, dir),
-		CertsDir:      o.pullCAs,
-		AuthFile:      authFile,
-		Realms:        o.realms,
-		Registries:    mirrors.RegistriesConf,
-		PolicyFile:    o.signaturePolicy,
-		RequirePolicy: o.requirePolicy,
-		Policies:      policies.Policies,
-		Space:         space,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if _, told := p.unsigned.LoadOrStore(dir, true); puller.AcceptsAnything() && !told {
-		ctrl.Log.Info("there is no signature policy: images are accepted from anyone", "images", dir)
-	}
-	return puller, nil
 }

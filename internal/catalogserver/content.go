@@ -212,6 +212,17 @@ func (c contents) pull(ctx context.Context, s sought) (fetched, error) {
 	return fetched{canonical: pulled.Canonical, catalog: pulled, took: c.now().Sub(began)}, nil
 }
 
+// verify asks for the signatures of an image with the credentials of a catalog.
+func (c contents) verify(catalog pullsecret.Catalog, canonical string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		with, err := c.secrets.Credentials(catalog)
+		if err != nil {
+			return err
+		}
+		return c.puller.Verify(ctx, canonical, with)
+	}
+}
+
 // ensure makes the store hold what is wanted of a catalog. It does nothing when
 // that is not due, and stores nothing that is held already. On error the store
 // holds what it held before. The error is fetch.ErrPending, a *SourceError or one of

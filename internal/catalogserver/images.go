@@ -24,6 +24,9 @@ type Puller interface {
 	// Pull returns the catalog in the image that ref stands for now, to whom these
 	// credentials give it: it may be at hand for others.
 	Pull(ctx context.Context, ref string, with pullsecret.Credentials) (*PulledCatalog, error)
+	// Verify finds out what ImagePolicies make of an image by digest, which [Signatures] know
+	// afterwards.
+	Verify(ctx context.Context, canonical string, with pullsecret.Credentials) error
 }
 
 // PullSecrets have the credentials of catalogs that name Secrets.
@@ -99,6 +102,13 @@ func request(ctx context.Context, ref string, with pullsecret.Credentials, do fu
 	return do(image.Request{
 		Ref: ref, Select: image.CatalogContent, Audience: with.Version,
 		AuthFile: func(context.Context) string { return file },
+	})
+}
+
+func (p imagePuller) Verify(ctx context.Context, canonical string, with pullsecret.Credentials) error {
+	return request(ctx, canonical, with, func(request image.Request) error {
+		_, err := p.images.Verify(ctx, request)
+		return err
 	})
 }
 

@@ -346,7 +346,7 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 	now = r.cfg.Now()
 	held, ok := r.cfg.Store.Record(catalog.Name)
 	status, base := newStatus(catalog, now), r.external.JoinPath("catalogs", catalog.Name).String()
-	r.judge(ctx, catalog.Name, held.Canonical, ok, status)
+	r.judge(ctx, catalog, held.Canonical, ok, status)
 	if err == nil {
 		r.settled(catalog.Name)
 		status.served(held, base)
@@ -393,14 +393,15 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 
 // judge has the status say what ImagePolicies make of what is held. While that is not known, it says
 // what it did.
-func (r *Reconciler) judge(ctx context.Context, catalog, canonical string, held bool, status *statusWriter) {
+func (r *Reconciler) judge(ctx context.Context, catalog *ocv1.ClusterCatalog, canonical string, held bool, status *statusWriter) {
 	if !held {
-		r.signatures.Forget(catalog)
+		r.signatures.Forget(catalog.Name)
 		status.unjudged()
 		return
 	}
 	made, known, err := r.signatures.Of(ctx, verdict.Subject{
-		Who: catalog, Author: catalog, Image: image.Request{Ref: canonical, Select: image.CatalogContent},
+		Who: catalog.Name, Author: catalog.Name, Image: image.Request{Ref: canonical, Select: image.CatalogContent},
+		Verify: r.contents.verify(pullsOf(catalog), canonical),
 	})
 	switch {
 	case err != nil:

@@ -69,6 +69,8 @@ func (p *fakePuller) Resolve(_ context.Context, ref string, _ pullsecret.Credent
 	return p.canonical(ref), p.err
 }
 
+func (p *fakePuller) Verify(context.Context, string, pullsecret.Credentials) error { return p.err }
+
 func (p *fakePuller) Pull(ctx context.Context, ref string, with pullsecret.Credentials) (*catalogserver.PulledCatalog, error) {
 	p.pulls++
 	p.with = with.Version

@@ -156,9 +156,11 @@ func (e evidence) transport(where endpoint) (http.RoundTripper, error) {
 			return nil, fmt.Errorf("reading the certificates of registries: %w", err)
 		}
 	}
-	guarded := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one, and no library here replaces it
+	guarded := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // it is one, and no library here replaces it
 	guarded.TLSClientConfig, guarded.DisableKeepAlives = trusted, true
-	guarded.Proxy = func(request *http.Request) (*url.URL, error) { return e.source.guard.admit(request.URL) }
+	guarded.Proxy = func(request *http.Request) (*url.URL, error) { //nolint:contextcheck // the guard has that of the pull
+		return e.source.guard.admit(request.URL)
+	}
 	return guarded, nil
 }
 
@@ -249,7 +251,7 @@ func (c *evidenceClient) blob(from ggcrv1.Image, of ggcrv1.Descriptor) ([]byte, 
 	if err != nil {
 		return nil, fmt.Errorf("reading a signature: %w", err)
 	}
-	defer blob.Close() //nolint:errcheck // it is only read
+	defer blob.Close()
 	data, err := io.ReadAll(io.LimitReader(blob, maxEvidenceBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading a signature: %w", err)

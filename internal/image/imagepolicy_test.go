@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ func TestImagePolicyChanges(t *testing.T) {
 	if verdict, known, err := s.puller.Verified(request); err != nil || !known || !verdict.Refused {
 		t.Errorf("verdict = %+v, %t, %v", verdict, known, err)
 	}
-	s.key = append(ours, theirs...)
+	s.key = slices.Concat(ours, theirs)
 	if got := s.mustPull(t, ref, image.BundleContent).Verdict; len(got.Signers) != 1 {
 		t.Errorf("verdict = %+v", got)
 	}
@@ -295,7 +296,7 @@ func TestHostileSignatures(t *testing.T) {
 	for i := range thousand {
 		thousand[i] = imagepolicy.Evidence{MediaType: imagepolicy.MediaTypeSimpleSigning, Data: []byte{byte(i), byte(i >> 8)}}
 	}
-	attach(append(thousand, good)...)
+	attach(slices.Concat(thousand, []imagepolicy.Evidence{good})...)
 	s.registry.ResetRequests()
 	s.refused(t, "registry.test/pkg@"+d, "it has no signature that can be read")
 	if asked := s.registry.Count("/blobs/"); asked > 64 {

@@ -14,6 +14,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/clusterextensions/operator-controller/internal/realm"
 )
 
 const (
@@ -29,6 +31,8 @@ type Config struct {
 	// CertsDir has certificates for all registries: *.crt are authorities, *.cert and *.key
 	// client pairs. Empty means the directories of the system for each host.
 	CertsDir string
+	// Realms are where credentials may go besides the registries that they are for.
+	Realms realm.Realms
 	// PlainHTTP says that the target speaks no TLS. It need not for one on this machine.
 	PlainHTTP bool
 	// silence is [silenceTimeout], unless a test is in a hurry.
@@ -77,7 +81,7 @@ type Copier struct {
 
 // New returns a Copier.
 func New(config Config) *Copier {
-	w := newWire(config.CertsDir)
+	w := newWire(config.CertsDir, config.Realms)
 	w.silence = cmp.Or(config.silence, silenceTimeout)
 	return &Copier{config: config, wire: w}
 }

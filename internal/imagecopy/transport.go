@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.podman.io/image/v5/pkg/tlsclientconfig"
+
+	"github.com/clusterextensions/operator-controller/internal/realm"
 )
 
 // silenceTimeout is how long a registry may neither send nor take anything.
@@ -29,6 +31,7 @@ var (
 // wire is how registries are reached. It gives each host a transport of its own.
 type wire struct {
 	certsDir string
+	realms   realm.Realms
 	silence  time.Duration
 
 	mu         sync.Mutex
@@ -42,8 +45,8 @@ type endpoint struct {
 	insecure bool
 }
 
-func newWire(certsDir string) *wire {
-	return &wire{certsDir: certsDir, silence: silenceTimeout, transports: map[endpoint]*http.Transport{}}
+func newWire(certsDir string, realms realm.Realms) *wire {
+	return &wire{certsDir: certsDir, realms: realms, silence: silenceTimeout, transports: map[endpoint]*http.Transport{}}
 }
 
 // to sends requests that begin at a registry.
@@ -65,7 +68,7 @@ func (w *wire) to(at endpoint) (http.RoundTripper, error) {
 		}
 		w.transports[at] = transport
 	}
-	return &watched{at: at, next: transport, silence: w.silence}, nil
+	return w.realms.Guard(at.host, &watched{at: at, next: transport, silence: w.silence}), nil
 }
 
 // close drops the connections that nobody uses.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/opencontainers/go-digest"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +51,7 @@ func requireSignatures(t *testing.T, name string, key []byte, mode policyv1alpha
 func sign(t *testing.T, signer *signing.Signer, ref string) {
 	t.Helper()
 	d := imageref.Digest(ref)
-	evidence, err := signer.New(digest.Digest(d), imagepolicy.PredicateSignature)
+	evidence, err := signer.New(d, imagepolicy.PredicateSignature)
 	if err == nil {
 		repository, _, _ := strings.Cut(strings.TrimPrefix(ref, registryHost+"/"), "@")
 		err = signing.Attach(t.Context(), theSuite.Registry, repository, d.String(), evidence)

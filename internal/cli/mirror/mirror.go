@@ -134,7 +134,7 @@ func (o *command) run(made *cobra.Command, packages []string) error {
 
 // copy copies the images, or looks at what there would be to copy.
 func (o *command) copy(made *cobra.Command, jobs []imagecopy.Job) []imagecopy.Result {
-	copier := imagecopy.New(imagecopy.Config{CertsDir: o.images.Config().CertsDir, PlainHTTP: o.plainHTTP})
+	copier := imagecopy.New(imagecopy.Config{CertsDir: o.images.Config().CertsDir, Realms: o.images.Realms(), PlainHTTP: o.plainHTTP})
 	tell := func(r imagecopy.Result) { fmt.Fprintln(made.ErrOrStderr(), cli.Printable(progress(r, o.dryRun))) }
 	if o.dryRun {
 		return copier.List(made.Context(), jobs, tell)
