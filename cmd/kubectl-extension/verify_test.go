@@ -26,7 +26,9 @@ const (
 
 // TestVerifyOfACluster judges the images of a catalog and of an extension by the policies of a
 // cluster, of which only those are read that matter.
-func TestVerifyOfACluster(t *testing.T) { //nolint:paralleltest // mirrors are found by the environment
+//
+//nolint:paralleltest // mirrors are found by the environment
+func TestVerifyOfACluster(t *testing.T) {
 	registry, err := testkit.StartRegistry()
 	if err != nil {
 		t.Fatal(err)
@@ -82,23 +84,33 @@ func TestVerifyOfACluster(t *testing.T) { //nolint:paralleltest // mirrors are f
 		err  string
 	}{
 		"image": {
-			[]string{"registry.test/package:v1"}, map[string]string{pathPolicies: policyList, pathSecret: secret},
-			[]string{"Digest:       " + bundled, "Policy:       acme, Enforce", "Verdict:      accepted"}, "",
+			[]string{"registry.test/package:v1"},
+			map[string]string{pathPolicies: policyList, pathSecret: secret},
+			[]string{"Digest:       " + bundled, "Policy:       acme, Enforce", "Verdict:      accepted"},
+			"",
 		},
 		"catalog that is up to date": {
-			[]string{"clustercatalog/c"}, map[string]string{pathPolicies: policyList, pathSecret: secret, pathCatalog: catalog("v1")},
-			[]string{"What:         served, named by the spec", "Verdict:      accepted"}, "",
+			[]string{"clustercatalog/c"},
+			map[string]string{pathPolicies: policyList, pathSecret: secret, pathCatalog: catalog("v1")},
+			[]string{"What:         served, named by the spec", "Verdict:      accepted"},
+			"",
 		},
 		"catalog with a newer image": {
-			[]string{"clustercatalog", "c"}, map[string]string{pathPolicies: policyList, pathSecret: secret, pathCatalog: catalog("v2")},
-			[]string{"What:         served\n", "Verdict:      accepted", "What:         named by the spec", `Verdict:      refused: ImagePolicy "acme": it has no signature`}, "1 image refused",
+			[]string{"clustercatalog", "c"},
+			map[string]string{pathPolicies: policyList, pathSecret: secret, pathCatalog: catalog("v2")},
+			[]string{"What:         served\n", "Verdict:      accepted", "What:         named by the spec", `Verdict:      refused: ImagePolicy "acme": it has no signature`},
+			"1 image refused",
 		},
 		"extension": {
-			[]string{"clusterextension/x"}, map[string]string{pathPolicies: policyList, pathSecret: secret, "/catalogs/c/api/v1/all": content("v2")},
-			[]string{"Image:        registry.test/package:v2", "What:         installed next", "Verdict:      refused"}, "1 image refused",
+			[]string{"clusterextension/x"},
+			map[string]string{pathPolicies: policyList, pathSecret: secret, "/catalogs/c/api/v1/all": content("v2")},
+			[]string{"Image:        registry.test/package:v2", "What:         installed next", "Verdict:      refused"},
+			"1 image refused",
 		},
 		"Secret that may not be read": {
-			[]string{"registry.test/package:v1"}, map[string]string{pathPolicies: policyList}, nil,
+			[]string{"registry.test/package:v1"},
+			map[string]string{pathPolicies: policyList},
+			nil,
 			`reading the Secret olmv1-system/acme-key, which ImagePolicy "acme" names: no ` + pathSecret + " for you\nYou may not read what is trusted. Ask for the right to get that Secret, or give the policies with their Secrets by --policy FILE",
 		},
 		"policies that may not be read":    {[]string{"registry.test/package:v1"}, nil, nil, "listing ImagePolicies: no " + pathPolicies + " for you"},
@@ -106,7 +118,7 @@ func TestVerifyOfACluster(t *testing.T) { //nolint:paralleltest // mirrors are f
 		"policies of a file for a catalog": {[]string{"clustercatalog/c", "--policy", file}, map[string]string{pathCatalog: catalog("v2")}, []string{"mine, Warn", "Verdict:      warned"}, ""},
 		"no such catalog":                  {[]string{"clustercatalog/c"}, nil, nil, `reading ClusterCatalog "c": no ` + pathCatalog + " for you"},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above
+		t.Run(name, func(t *testing.T) {
 			args := append([]string{"verify"}, tc.args...)
 			stdout, _, err := invoke(t, append(args, "--signature-policy", anything, "--kubeconfig", fewRights(t, tc.has))...)
 			if got := errorText(err); got != tc.err {

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/operator-framework/operator-registry/pkg/api"
-
 	"github.com/operator-framework/operator-registry/pkg/cache"
 	"github.com/operator-framework/operator-registry/pkg/server"
 	"google.golang.org/grpc"

@@ -329,12 +329,11 @@ func (r *Reconciler) withdraw(ctx context.Context, catalog *ocv1.ClusterCatalog)
 // serve makes the store hold the wanted content, and the status tell what it
 // holds.
 func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (reconcile.Result, error) {
-	now := r.cfg.Now()
 	want, err := wantedOf(catalog)
 	if err != nil {
 		r.contents.fetches.Abandon(catalog.Name)
 	} else {
-		err = r.obtain(ctx, catalog, want, now)
+		err = r.obtain(ctx, catalog, want, r.cfg.Now())
 	}
 	switch {
 	case errors.Is(err, fetch.ErrPending):
@@ -342,8 +341,7 @@ func (r *Reconciler) serve(ctx context.Context, catalog *ocv1.ClusterCatalog) (r
 	case errors.Is(err, errAnnouncement):
 		return reconcile.Result{}, err
 	}
-	// To store it takes its time.
-	now = r.cfg.Now()
+	now := r.cfg.Now() // to store it takes its time
 	held, ok := r.cfg.Store.Record(catalog.Name)
 	status, base := newStatus(catalog, now), r.external.JoinPath("catalogs", catalog.Name).String()
 	r.judge(ctx, catalog, held.Canonical, ok, status)

@@ -446,7 +446,8 @@ func TestThePageOfCatalogs(t *testing.T) {
 	w.catalogs.Items = []*ocv1.ClusterCatalog{good, broken}
 	w.packages = []catalogsummary.Package{{Name: "a"}, {Name: "b"}}
 	body := w.get(t, "/catalogs")
-	for _, want := range []string{"yes, for 2 h", "sha256:0123", "registry.test/good:latest", `data-label="Packages">2<`, `data-label="Packages">—<`, "no such image",
+	for _, want := range []string{
+		"yes, for 2 h", "sha256:0123", "registry.test/good:latest", `data-label="Packages">2<`, `data-label="Packages">—<`, "no such image",
 		`data-label="Signatures"><span class="health good">Signed</span><span class="minor">signed by the key</span><`, `data-label="Signatures">—<`,
 	} {
 		if !strings.Contains(body, want) {

@@ -20,7 +20,8 @@ func TestMetricsOfACatalog(t *testing.T) {
 	catalog.Spec.Source.Image = &ocv1.ImageSource{Ref: "example.com/c:v1", PollIntervalMinutes: &minutes}
 	catalog.Status.LastUnpacked = &unpacked
 	catalog.Status.Conditions = []metav1.Condition{
-		{Type: ocv1.TypeServing, Status: metav1.ConditionTrue}, {Type: ocv1.TypeProgressing, Status: metav1.ConditionUnknown},
+		{Type: ocv1.TypeServing, Status: metav1.ConditionTrue},
+		{Type: ocv1.TypeProgressing, Status: metav1.ConditionUnknown},
 		{Type: ocv1.TypeVerified, Status: metav1.ConditionUnknown, Reason: ocv1.ReasonVerificationFailed},
 	}
 	held := &content{stock: CatalogStock{Packages: 7, Malformed: 2}}

@@ -122,7 +122,7 @@ func (e evidence) client(ctx context.Context, where endpoint) (*evidenceClient, 
 	if err != nil {
 		return nil, fmt.Errorf("reading the credentials for %q: %w", where.ref, err)
 	}
-	through, err := e.transport(where)
+	through, err := e.transport(where) //nolint:contextcheck // the guard has that of the pull
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (e evidence) transport(where endpoint) (http.RoundTripper, error) {
 	}
 	guarded := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // it is one, and no library here replaces it
 	guarded.TLSClientConfig, guarded.DisableKeepAlives = trusted, true
-	guarded.Proxy = func(request *http.Request) (*url.URL, error) { //nolint:contextcheck // the guard has that of the pull
+	guarded.Proxy = func(request *http.Request) (*url.URL, error) {
 		return e.source.guard.admit(request.URL)
 	}
 	return guarded, nil

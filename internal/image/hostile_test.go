@@ -35,7 +35,9 @@ type hostile struct {
 // images that are made to do harm. Each ends in an error of the promised type,
 // without much memory, and leaves nothing on disk; what is refused only once it
 // is parsed leaves the files that were asked for.
-func TestHostileImages(t *testing.T) { //nolint:paralleltest // it measures what is allocated
+//
+//nolint:paralleltest // it measures what is allocated
+func TestHostileImages(t *testing.T) {
 	testkit.WithoutRace(t)
 	for name, tc := range hostileImages() {
 		t.Run(name, func(t *testing.T) {

@@ -46,16 +46,19 @@ func TestExplain(t *testing.T) {
 		"unsigned":             {spec, nil, imagepolicy.Refused, policyv1alpha1.ModeEnforce, []string{"key: it has no signature", "ci: it has no signature"}, nil},
 		"attested": {
 			demands, list(signed, attestation), imagepolicy.Accepted, policyv1alpha1.ModeEnforce,
-			[]string{"key: " + noKey, "ci: " + accepted, "key: signed by its key", "ci: error"}, []string{"old signature", "new " + provenance},
+			[]string{"key: " + noKey, "ci: " + accepted, "key: signed by its key", "ci: error"},
+			[]string{"old signature", "new " + provenance},
 		},
 		"V12: not attested": {
 			demands, list(signed), imagepolicy.Refused, policyv1alpha1.ModeEnforce,
-			[]string{"key: " + noKey, "ci: " + accepted, "key: there is none", "ci: there is none"}, []string{"old signature"},
+			[]string{"key: " + noKey, "ci: " + accepted, "key: there is none", "ci: there is none"},
+			[]string{"old signature"},
 		},
 		"cannot be used": {gone, list(signed), imagepolicy.Refused, policyv1alpha1.ModeEnforce, []string{`key: there is no Secret "gone"`}, []string{"old signature"}},
 		"cannot be read": {
 			only, list(imagepolicy.Evidence{MediaType: imagepolicy.MediaTypeSimpleSigning, Data: []byte("{"), Place: "bad"}), imagepolicy.Warned, policyv1alpha1.ModeWarn,
-			[]string{"key: it has no signature"}, []string{"bad its payload is malformed"},
+			[]string{"key: it has no signature"},
+			[]string{"bad its payload is malformed"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

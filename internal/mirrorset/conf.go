@@ -46,27 +46,7 @@ func Registries(sets []Set, explicit Explicit) ([]sysregistriesv2.Registry, []Pr
 	found := map[string]*sysregistriesv2.Registry{}
 	var problems []Problem
 	for _, set := range sets {
-		said := slices.Clone(set.Problems)
-		beyond := 0
-		for _, entry := range set.Entries {
-			registry := found[entry.Source]
-			if registry == nil {
-				if len(found) == maxSources {
-					beyond++
-					continue
-				}
-				registry = registryOf(entry.Source)
-				found[entry.Source] = registry
-			}
-			registry.Blocked = registry.Blocked || entry.Never
-			if left := addMirrors(registry, set.Kind, entry.Mirrors); left > 0 {
-				said = append(said, fmt.Sprintf("source %s has %d mirrors beyond the %d that are used", excerpt.Quote(entry.Source), left, maxMirrors))
-			}
-		}
-		if beyond > 0 {
-			said = append(said, fmt.Sprintf("%d of its entries are beyond the %d sources of all sets that are used", beyond, maxSources))
-		}
-		if len(said) > 0 {
+		if said := slices.Concat(set.Problems, addEntries(found, set)); len(said) > 0 {
 			problems = append(problems, Problem{Set: set, Text: excerpt.Of(said, maxText)})
 		}
 	}
@@ -82,6 +62,31 @@ func Registries(sets []Set, explicit Explicit) ([]sysregistriesv2.Registry, []Pr
 	}
 	slices.SortFunc(registries, func(a, b sysregistriesv2.Registry) int { return cmp.Compare(a.Prefix, b.Prefix) })
 	return registries, problems, nil
+}
+
+// addEntries adds those of a set to what was found before, by source, and says what there is no
+// place for.
+func addEntries(found map[string]*sysregistriesv2.Registry, set Set) (said []string) {
+	beyond := 0
+	for _, entry := range set.Entries {
+		registry := found[entry.Source]
+		if registry == nil {
+			if len(found) == maxSources {
+				beyond++
+				continue
+			}
+			registry = registryOf(entry.Source)
+			found[entry.Source] = registry
+		}
+		registry.Blocked = registry.Blocked || entry.Never
+		if left := addMirrors(registry, set.Kind, entry.Mirrors); left > 0 {
+			said = append(said, fmt.Sprintf("source %s has %d mirrors beyond the %d that are used", excerpt.Quote(entry.Source), left, maxMirrors))
+		}
+	}
+	if beyond > 0 {
+		said = append(said, fmt.Sprintf("%d of its entries are beyond the %d sources of all sets that are used", beyond, maxSources))
+	}
+	return said
 }
 
 func registryOf(source string) *sysregistriesv2.Registry {

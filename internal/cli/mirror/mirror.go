@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -163,9 +164,9 @@ func missing(results []imagecopy.Result) error {
 	if len(left) == 0 {
 		return nil
 	}
-	text := cli.Counted(len(left), "image") + " missing:"
+	lines := []string{cli.Counted(len(left), "image") + " missing:"}
 	for _, one := range left {
-		text += "\n  " + one.Name + ": " + cli.Printable(one.Err.Error())
+		lines = append(lines, "  "+one.Name+": "+cli.Printable(one.Err.Error()))
 	}
-	return errors.New(text)
+	return errors.New(strings.Join(lines, "\n"))
 }

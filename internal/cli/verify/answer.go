@@ -167,7 +167,7 @@ func (j judged) lines() []string {
 
 // verdict is the outcome with what speaks against the image.
 func (j judged) verdict() string {
-	reasons := j.Explanation.Verdict.Refusals
+	reasons := j.Verdict.Refusals
 	if j.SignaturePolicy != "" {
 		reasons = append([]string{j.SignaturePolicy}, reasons...)
 	}
