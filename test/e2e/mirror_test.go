@@ -2,14 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,14 +11,17 @@ import (
 	"testing"
 	"testing/fstest"
 
-	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/opencontainers/go-digest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/signing"
 )
 
 // sourceHost is a registry that no cluster reaches: no name server knows it.
@@ -58,17 +53,18 @@ spec:
 func TestMirrorOfACatalog(t *testing.T) {
 	source := newSource(t)
 	signed, byDigest, unsigned := operators("mirror-signed", "1.0.0")[0], operators("mirror-digest", "1.0.0")[0], operators("mirror-unsigned", "1.0.0")[0]
-	source.push(t, signed, true)
-	digest := source.push(t, byDigest, true)
-	source.push(t, unsigned, false)
+	source.sign(t, signed.Package, source.push(t, signed), source.bundle)
+	byWhich := source.push(t, byDigest)
+	source.sign(t, byDigest.Package, byWhich, source.signer.Old)
+	source.push(t, unsigned)
 	catalog := fstest.MapFS{}
 	for _, operator := range []testkit.Operator{signed, byDigest, unsigned} {
 		maps.Copy(catalog, testkit.Catalog(sourceHost, operator))
 	}
 	// A catalog may name bundles by digest as well.
 	file := catalog[byDigest.Package+"/catalog.yaml"]
-	file.Data = []byte(strings.ReplaceAll(string(file.Data), byDigest.Image(sourceHost), sourceHost+"/"+byDigest.Package+"@"+digest))
-	source.pushCatalog(t, catalog)
+	file.Data = []byte(strings.ReplaceAll(string(file.Data), byDigest.Image(sourceHost), sourceHost+"/"+byDigest.Package+"@"+byWhich))
+	source.sign(t, "catalog", source.pushCatalog(t, catalog), source.bundle)
 
 	target, err := testkit.StartRegistry()
 	if err != nil {
@@ -80,7 +76,8 @@ func TestMirrorOfACatalog(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	restartWithPolicy(t, source, target)
+	restartWithMirror(t, target)
+	requireSignatures(t, "mirrored", source.key, policyv1alpha1.ModeEnforce, sourceHost)
 	for singular, kind := range map[string]string{"imagedigestmirrorset": "ImageDigestMirrorSet", "imagetagmirrorset": "ImageTagMirrorSet"} {
 		definition := fmt.Sprintf(mirrorSets, singular, kind)
 		if _, err := theSuite.KubectlOutput(t.Context(), definition, "apply", "-f", "-"); err != nil {
@@ -136,41 +133,29 @@ func TestMirrorOfACatalog(t *testing.T) {
 	}
 	installed(t, signed.Package, "1.0.0")
 	installed(t, byDigest.Package, "1.0.0")
-	conditionContains(t, unsigned.Package, ocv1.TypeProgressing, "A signature was required, but no signature exists")
+	// The source could have the signature that is missing: as long as it may be asked, nobody knows.
+	conditionContains(t, unsigned.Package, ocv1.TypeProgressing, "error getting signatures: ")
+	conditionContains(t, unsigned.Package, ocv1.TypeInstalled, "False")
+	verified(t, name, `True Signed: ImagePolicy "mirrored": signed by authority "release"`)
 }
 
-// restartWithPolicy has a controller in the place of that of all tests that takes what the key
-// of the source has signed, and knows no more of the target than that it speaks no TLS.
-func restartWithPolicy(t *testing.T, source *source, target *testkit.Registry) {
+// restartWithMirror has a controller in the place of that of all tests that knows no more of the
+// target than that it speaks no TLS.
+func restartWithMirror(t *testing.T, target *testkit.Registry) {
 	t.Helper()
 	dir := t.TempDir()
-	write := func(path, text string) string {
-		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	der, err := x509.MarshalPKIXPublicKey(source.key.Public())
-	if err != nil {
+	conf := filepath.Join(dir, "registries.conf")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, "[[registry]]\nlocation = %q\ninsecure = true\n", target.Host()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	key := write(filepath.Join(dir, "key.pub"), string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
-	policy := write(filepath.Join(dir, "policy.json"), fmt.Sprintf(
-		`{"default":[{"type":"sigstoreSigned","keyPath":%q,"signedIdentity":{"type":"matchRepository"}}]}`, key))
-	conf := write(filepath.Join(dir, "registries.conf"), fmt.Sprintf("[[registry]]\nlocation = %q\ninsecure = true\n", target.Host()))
-	// The home of programs of this environment is where its registries.conf is.
-	lookup := write(filepath.Join(filepath.Dir(theSuite.RegistriesConf()), ".config", "containers", "registries.d", "mirror.yaml"),
-		"default-docker:\n  use-sigstore-attachments: true\n")
 	if err := theSuite.controller.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	with, err := theSuite.StartController(ctx, theSuite.controllerLog, "--v=1", "--cache-path="+filepath.Join(dir, "cache"),
-		"--registries-conf="+conf, "--signature-policy="+policy, "--require-signature-policy")
+	with, err := theSuite.StartController(ctx, theSuite.controllerLog, "--v=1", "--cache-path="+filepath.Join(dir, "cache"), "--registries-conf="+conf)
 	t.Cleanup(func() {
-		errs := []error{os.Remove(lookup)}
+		var errs []error
 		if with != nil {
 			errs = append(errs, with.Stop())
 		}
@@ -183,10 +168,11 @@ func restartWithPolicy(t *testing.T, source *source, target *testkit.Registry) {
 	}
 }
 
-// source is a registry with what its key has signed.
+// source is a registry, and who signs what is in it.
 type source struct {
 	registry *testkit.Registry
-	key      *ecdsa.PrivateKey
+	signer   *signing.Signer
+	key      []byte
 }
 
 func newSource(t *testing.T) *source {
@@ -196,26 +182,23 @@ func newSource(t *testing.T) *source {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = registry.Close() }) // it is closed by then
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	signer, key, err := signing.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &source{registry: registry, key: key}
+	return &source{registry: registry, signer: signer, key: key}
 }
 
-func (s *source) push(t *testing.T, operator testkit.Operator, signed bool) (digest string) {
+func (s *source) push(t *testing.T, operator testkit.Operator) (digest string) {
 	t.Helper()
 	digest, err := s.registry.Push(t.Context(), operator.Package+":v"+operator.Version, operator.Bundle(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if signed {
-		s.sign(t, operator.Package, digest)
-	}
 	return digest
 }
 
-func (s *source) pushCatalog(t *testing.T, content fstest.MapFS) {
+func (s *source) pushCatalog(t *testing.T, content fstest.MapFS) (digest string) {
 	t.Helper()
 	files := fstest.MapFS{}
 	for name, file := range content {
@@ -225,34 +208,24 @@ func (s *source) pushCatalog(t *testing.T, content fstest.MapFS) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.sign(t, "catalog", digest)
+	return digest
 }
 
-// sign attaches a signature as cosign does.
-func (s *source) sign(t *testing.T, repository, digest string) {
+// sign attaches a signature of one of the forms that there are.
+func (s *source) sign(t *testing.T, repository, image string, form func(digest.Digest) (imagepolicy.Evidence, error)) {
 	t.Helper()
-	payload := fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},`+
-		`"type":"cosign container image signature"},"optional":{}}`, sourceHost+"/"+repository, digest)
-	sum := sha256.Sum256(payload)
-	signature, err := s.key.Sign(rand.Reader, sum[:], crypto.SHA256)
+	evidence, err := form(digest.Digest(image))
+	if err == nil {
+		err = signing.Attach(t.Context(), s.registry, repository, image, evidence)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	tag := repository + ":" + strings.ReplaceAll(digest, ":", "-") + ".sig"
-	manifest := imagespec.Manifest{MediaType: imagespec.MediaTypeImageManifest}
-	manifest.SchemaVersion = 2
-	if manifest.Config, err = s.registry.PushBlob(t.Context(), tag, imagespec.MediaTypeImageConfig, []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	layer, err := s.registry.PushBlob(t.Context(), tag, "application/vnd.dev.cosign.simplesigning.v1+json", payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	layer.Annotations = map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signature)}
-	manifest.Layers = []imagespec.Descriptor{layer}
-	if _, err := s.registry.PushManifest(t.Context(), tag, manifest.MediaType, manifest); err != nil {
-		t.Fatal(err)
-	}
+}
+
+// bundle is the form since cosign 3.
+func (s *source) bundle(image digest.Digest) (imagepolicy.Evidence, error) {
+	return s.signer.New(image, imagepolicy.PredicateSignature)
 }
 
 // mirror copies all packages of the catalog, twice: the second time nothing is left to do. It
