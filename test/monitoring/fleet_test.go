@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/environment"
@@ -122,6 +123,12 @@ func (f *fleet) publish(t *testing.T) {
 // third one held by its operator.
 func (f *fleet) live(t *testing.T) {
 	t.Helper()
+	// Nothing here is signed, which a policy only warns of.
+	must(t, f.Admin.Create(t.Context(), &policyv1alpha1.ImagePolicy{ObjectMeta: metav1.ObjectMeta{Name: "warns"}, Spec: policyv1alpha1.ImagePolicySpec{
+		Match:       []policyv1alpha1.ImageMatch{{Prefix: registryHost}},
+		Authorities: []policyv1alpha1.Authority{{Name: "release", Key: &policyv1alpha1.KeyAuthority{SecretRef: policyv1alpha1.SecretReference{Name: "release"}}}},
+		Mode:        policyv1alpha1.ModeWarn,
+	}}))
 	must(t, f.Kubectl(t.Context(), "apply", "-k", filepath.Join(f.Root(), "config", "operatorconditions")))
 	must(t, f.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd/operatorconditions.operators.coreos.com"))
 	for name, change := range map[string]func(*ocv1.ClusterExtension){

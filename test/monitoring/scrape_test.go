@@ -99,7 +99,7 @@ func checkTargets(t *testing.T, prometheus *monitoring.Prometheus) {
 		"count(up == 1)":                                                 "2",
 		"count(leader_election_master_status)":                           "2",
 		"sum(leader_election_master_status)":                             "1",
-		"count(scrape_samples_scraped < 1000)":                           "2",
+		"count(scrape_samples_scraped < 1200)":                           "2", // each controller of the manager has some of its own
 		"count(operator_controller_extension_condition{type=\"Ready\"})": "3",
 	} {
 		value, _, err := prometheus.Query(t.Context(), query, time.Now())
