@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +28,9 @@ const controllerName = "image-policies"
 
 // maxSecrets is how many Secrets are followed, each of which is a watch.
 const maxSecrets = 256
+
+// firstReadTimeout is how long whoever asks waits for the first look at the policies.
+const firstReadTimeout = 3 * time.Second
 
 // ErrUnknown says that the policies of the cluster have not been read yet.
 var ErrUnknown = errors.New("they have not been read yet")
@@ -50,6 +54,9 @@ type Keeper struct {
 	leads   <-chan struct{}
 	current atomic.Pointer[imagepolicy.Set]
 
+	// known is closed with the first set.
+	known chan struct{}
+
 	// missed says that somebody was told that the policies are not known.
 	missed atomic.Bool
 }
@@ -59,7 +66,7 @@ func New(cfg Config) (*Keeper, error) {
 	if cfg.API == nil || cfg.Client == nil || cfg.Namespace == "" || cfg.Changed == nil {
 		return nil, errors.New("clients, a namespace and a function to call are required")
 	}
-	return &Keeper{cfg: cfg, secrets: follow.Secrets(cfg.API)}, nil
+	return &Keeper{cfg: cfg, secrets: follow.Secrets(cfg.API), known: make(chan struct{})}, nil
 }
 
 // Policies are those of the cluster, or [ErrUnknown].
@@ -67,8 +74,15 @@ func (k *Keeper) Policies() (*imagepolicy.Set, error) {
 	if set := k.current.Load(); set != nil {
 		return set, nil
 	}
+	// Whoever began with the process waits for a moment, and need not say that nothing is known.
+	began := time.NewTimer(firstReadTimeout)
+	defer began.Stop()
+	select {
+	case <-k.known:
+	case <-began.C:
+	}
 	k.missed.Store(true)
-	if set := k.current.Load(); set != nil { // it has come meanwhile
+	if set := k.current.Load(); set != nil {
 		return set, nil
 	}
 	return nil, ErrUnknown
@@ -121,7 +135,11 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 		ctrl.LoggerFrom(ctx).Info("ImagePolicies name too many Secrets: of the last ones in the order of their names nothing is accepted", "limit", maxSecrets)
 	}
 	set := imagepolicy.Compile(list.Items, func(name string) map[string][]byte { return found[name] })
-	if before := k.current.Swap(set); before == nil && k.missed.Load() || before != nil && before.Digest() != set.Digest() {
+	before := k.current.Swap(set)
+	if before == nil {
+		close(k.known)
+	}
+	if before == nil && k.missed.Load() || before != nil && before.Digest() != set.Digest() {
 		k.cfg.Changed()
 	}
 	select {
