@@ -2,14 +2,11 @@ package image
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 
@@ -21,9 +18,9 @@ import (
 	"github.com/opencontainers/go-digest"
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 	"go.podman.io/image/v5/pkg/docker/config"
-	"go.podman.io/image/v5/pkg/tlsclientconfig"
 
 	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+	"github.com/clusterextensions/operator-controller/internal/registrytls"
 )
 
 // Bounds of what is read of signatures and attestations: of one, and of all that one registry
@@ -56,8 +53,9 @@ type evidence struct {
 // until one has what all policies accept. The error is a *RegistryError: as long as one of those
 // who may have the signature that is missing cannot be asked, nobody can say that there is none.
 func (e evidence) judge(ctx context.Context) (verdict imagepolicy.Verdict, all []imagepolicy.Evidence, err error) {
+	verdict = e.rule.Judge(e.image, nil)
 	var failed error
-	for i, at := range e.source.guard.endpoints {
+	for _, at := range e.source.guard.endpoints {
 		if at.blocked {
 			continue
 		}
@@ -65,9 +63,10 @@ func (e evidence) judge(ctx context.Context) (verdict imagepolicy.Verdict, all [
 		if err != nil && failed == nil {
 			failed = registryError(ctx, "getting signatures", err)
 		}
-		if all = append(all, found...); i > 0 && len(found) == 0 {
+		if len(found) == 0 {
 			continue
 		}
+		all = append(all, found...)
 		if verdict = e.rule.Judge(e.image, all); len(verdict.Refusals) == 0 {
 			return verdict, all, nil
 		}
@@ -143,18 +142,9 @@ func (e evidence) client(ctx context.Context, where endpoint) (*evidenceClient, 
 
 // transport trusts whom the image itself is read from, and follows the same leads.
 func (e evidence) transport(where endpoint) (http.RoundTripper, error) {
-	trusted := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: where.insecure} //nolint:gosec // as registries.conf says
-	dirs := []string{e.source.sys.DockerCertPath}
-	if dirs[0] == "" {
-		dirs = []string{filepath.Join("/etc/containers/certs.d", where.host), filepath.Join("/etc/docker/certs.d", where.host)}
-	}
-	for _, dir := range dirs {
-		if _, err := os.Stat(dir); err != nil {
-			continue
-		}
-		if err := tlsclientconfig.SetupCertificates(dir, trusted); err != nil {
-			return nil, fmt.Errorf("reading the certificates of registries: %w", err)
-		}
+	trusted, err := registrytls.Config(e.source.sys.DockerCertPath, where.host, where.insecure)
+	if err != nil {
+		return nil, err
 	}
 	guarded := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // it is one, and no library here replaces it
 	guarded.TLSClientConfig, guarded.DisableKeepAlives = trusted, true

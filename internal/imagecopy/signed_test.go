@@ -1,28 +1,20 @@
 package imagecopy_test
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/opencontainers/go-digest"
 
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/imagecopy"
 	"github.com/clusterextensions/operator-controller/internal/mirror"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/signing"
 )
 
 // What is copied is pulled where the source is gone, by the registries.conf that is printed, and
@@ -30,15 +22,21 @@ import (
 func TestSignaturesHoldInAMirror(t *testing.T) {
 	t.Parallel()
 	from, to := start(t), start(t)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	signer, key, err := signing.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, unsigned := push(t, from, "signed:v1"), push(t, from, "unsigned:v1")
-	sign(t, from, key, "registry.test/signed", signed)
+	signed, unsigned := push(t, from, "pkg:v1"), push(t, from, "unsigned:v1")
+	signature, err := signer.Old(digest.Digest(signed)) // which names registry.test/pkg
+	if err == nil {
+		err = signing.Attach(t.Context(), from, "pkg", signed, signature)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	place := mirror.Place(to.Host() + "/olm")
-	refs := []string{"registry.test/signed:v1", "registry.test/signed@" + signed, "registry.test/unsigned@" + unsigned}
+	refs := []string{"registry.test/pkg:v1", "registry.test/pkg@" + signed, "registry.test/unsigned@" + unsigned}
 	var jobs []imagecopy.Job
 	for _, ref := range refs {
 		job := imagecopy.Job{Name: ref, Sources: []imagecopy.Source{{Ref: strings.Replace(ref, "registry.test", from.Host(), 1)}}}
@@ -63,10 +61,6 @@ func TestSignaturesHoldInAMirror(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := image.Config{
 		AuthFile: filepath.Join(dir, "auth.json"), PolicyFile: filepath.Join(dir, "policy.json"),
 		RegistriesConf: filepath.Join(dir, "registries.conf"), RegistriesDir: dir,
@@ -74,7 +68,7 @@ func TestSignaturesHoldInAMirror(t *testing.T) {
 	for path, text := range map[string]string{
 		config.AuthFile:                   "{}",
 		config.RegistriesConf:             conf,
-		filepath.Join(dir, "key.pub"):     string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
+		filepath.Join(dir, "key.pub"):     string(key),
 		filepath.Join(dir, "lookup.yaml"): "default-docker:\n  use-sigstore-attachments: true\n",
 		config.PolicyFile: `{"default":[{"type":"sigstoreSigned","keyPath":"` + filepath.Join(dir, "key.pub") + `",
 			"signedIdentity":{"type":"matchRepository"}}]}`,
@@ -117,32 +111,4 @@ func push(t *testing.T, at *testkit.Registry, target string) string {
 		t.Fatal(err)
 	}
 	return digest
-}
-
-// sign attaches a signature to an image of a repository, as cosign does.
-func sign(t *testing.T, at *testkit.Registry, key *ecdsa.PrivateKey, name, digest string) {
-	t.Helper()
-	payload := fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},`+
-		`"type":"cosign container image signature"},"optional":{}}`, name, digest)
-	sum := sha256.Sum256(payload)
-	signature, err := key.Sign(rand.Reader, sum[:], crypto.SHA256)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, repository, _ := strings.Cut(name, "/")
-	tag := repository + ":" + strings.ReplaceAll(digest, ":", "-") + ".sig"
-	manifest := imagespec.Manifest{MediaType: imagespec.MediaTypeImageManifest}
-	manifest.SchemaVersion = 2
-	if manifest.Config, err = at.PushBlob(t.Context(), tag, imagespec.MediaTypeImageConfig, []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	layer, err := at.PushBlob(t.Context(), tag, "application/vnd.dev.cosign.simplesigning.v1+json", payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	layer.Annotations = map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signature)}
-	manifest.Layers = []imagespec.Descriptor{layer}
-	if _, err := at.PushManifest(t.Context(), tag, manifest.MediaType, manifest); err != nil {
-		t.Fatal(err)
-	}
 }

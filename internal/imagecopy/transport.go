@@ -2,21 +2,17 @@ package imagecopy
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"go.podman.io/image/v5/pkg/tlsclientconfig"
-
 	"github.com/clusterextensions/operator-controller/internal/realm"
+	"github.com/clusterextensions/operator-controller/internal/registrytls"
 )
 
 // silenceTimeout is how long a registry may neither send nor take anything.
@@ -55,11 +51,9 @@ func (w *wire) to(at endpoint) (http.RoundTripper, error) {
 	defer w.mu.Unlock()
 	transport := w.transports[at]
 	if transport == nil {
-		config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: at.insecure} //nolint:gosec // where a flag or registries.conf says so
-		for _, dir := range certificateDirs(w.certsDir, at.host) {
-			if err := tlsclientconfig.SetupCertificates(dir, config); err != nil {
-				return nil, fmt.Errorf("certificates for %s: %w", at.host, err)
-			}
+		config, err := registrytls.Config(w.certsDir, at.host, at.insecure)
+		if err != nil {
+			return nil, err
 		}
 		transport = &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
@@ -78,23 +72,6 @@ func (w *wire) close() {
 	for _, transport := range w.transports {
 		transport.CloseIdleConnections()
 	}
-}
-
-// certificateDirs are the one of the flag, or those of the system for the host that exist.
-func certificateDirs(flag, host string) []string {
-	if flag != "" {
-		return []string{flag}
-	}
-	candidates := []string{"/etc/containers/certs.d", "/etc/docker/certs.d"}
-	if home, err := os.UserHomeDir(); err == nil {
-		candidates = append([]string{filepath.Join(home, ".config", "containers", "certs.d")}, candidates...)
-	}
-	for _, dir := range candidates {
-		if info, err := os.Stat(filepath.Join(dir, host)); err == nil && info.IsDir() {
-			return []string{filepath.Join(dir, host)}
-		}
-	}
-	return nil
 }
 
 // watched refuses what is not to be sent, and ends what takes too long or is too large.

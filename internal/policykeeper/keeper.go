@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +54,9 @@ type Keeper struct {
 	secrets *follow.Set[*corev1.Secret]
 	leads   <-chan struct{}
 	current atomic.Pointer[imagepolicy.Set]
+
+	// passing is held by a pass: of two, the one that has seen less must not come last.
+	passing sync.Mutex
 
 	// known is closed with the first set.
 	known chan struct{}
@@ -117,6 +121,8 @@ func (l leading) Start(ctx context.Context) error {
 
 // Reconcile makes the policies those of the cluster.
 func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	k.passing.Lock()
+	defer k.passing.Unlock()
 	var list policyv1alpha1.ImagePolicyList
 	if err := k.cfg.Client.List(ctx, &list); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing ImagePolicies: %w", err)
