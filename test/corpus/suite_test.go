@@ -32,8 +32,9 @@ const (
 
 	catalogName = "public-catalog"
 
-	// patience is how long one thing may take while all others are going on.
-	patience = time.Minute
+	// patience is how long one thing may take while all others are going on, and tests of
+	// other packages beside them.
+	patience = 3 * time.Minute
 
 	// restarting is how long a controller may take to look at all packages.
 	restarting = 2 * time.Minute

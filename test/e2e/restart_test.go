@@ -10,7 +10,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
@@ -31,7 +34,12 @@ func TestUnchangedExtensionCostsNothing(t *testing.T) {
 	extend(t, name)
 	installed(t, name, "1.0.0")
 	awaitSilence(t)
+	wakeByCatalog(t, name)
+}
 
+// wakeByCatalog has the controller look at an extension some times, and finds what that costs.
+func wakeByCatalog(t *testing.T, name string) {
+	t.Helper()
 	catalog := &ocv1.ClusterCatalog{}
 	exists(t, catalog, "", name)
 	start := time.Now()
@@ -53,6 +61,31 @@ func TestUnchangedExtensionCostsNothing(t *testing.T) {
 	for _, request := range requestsSince(t, start) {
 		t.Errorf("an unchanged extension cost a request: %s", request)
 	}
+}
+
+// TestBundleWithoutObjects: a publisher may leave all manifests out of a version. It is
+// installed as any other and costs no more, and the version after it has them again.
+//
+//nolint:paralleltest // it looks at all requests
+func TestBundleWithoutObjects(t *testing.T) {
+	const name = "hollow"
+	versions := operators(name, "1.0.0", "1.1.0")
+	hollow := versions[0].Bundle()
+	maps.DeleteFunc(hollow, func(file string, _ *fstest.MapFile) bool {
+		return strings.HasPrefix(file, "manifests/") && file != "manifests/csv.yaml"
+	})
+	hollow["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(`{"apiVersion":"operators.coreos.com/v1alpha1",
+		"kind":"ClusterServiceVersion","metadata":{"name":"hollow.v1.0.0"},"spec":{"version":"1.0.0",
+		"installModes":[{"type":"AllNamespaces","supported":true}],"install":{"strategy":"deployment","spec":{}}}}`)}
+	pushBundle(t, versions[0], hollow)
+	pushBundle(t, versions[1], versions[1].Bundle())
+	publishCatalog(t, name, testkit.Catalog(registryHost, versions...))
+	extend(t, name, version("1.0.0"))
+	installed(t, name, "1.0.0")
+	awaitSilence(t)
+	wakeByCatalog(t, name)
+	update(t, name, version("1.1.0"))
+	installed(t, name, "1.1.0")
 }
 
 // TestNobodyIsWokenForNothing: definitions come and go with another extension, which leave

@@ -38,6 +38,9 @@ type entry struct {
 
 	index   *corev1.Secret
 	release *release.Release
+
+	// unreadable says that the release stands for one that cannot be read.
+	unreadable bool
 }
 
 // entryOf leaves out the chunks, which metadata do not tell.
@@ -133,7 +136,8 @@ func (h *History) read(ctx context.Context, e *entry) (*release.Release, error) 
 		return nil, err
 	}
 	rel, size, err := h.records.read(ctx, index)
-	if unreadable, ok := errors.AsType[*UnreadableRecordError](err); ok {
+	unreadable, isUnreadable := errors.AsType[*UnreadableRecordError](err)
+	if isUnreadable {
 		rel, err = &release.Release{
 			Name:      object.ReleaseName(h.records.owner.Name),
 			Namespace: h.records.owner.Namespace,
@@ -144,7 +148,7 @@ func (h *History) read(ctx context.Context, e *entry) (*release.Release, error) 
 	if err != nil {
 		return nil, err
 	}
-	e.release, e.size = rel, size
+	e.release, e.size, e.unreadable = rel, size, isUnreadable
 	return rel, nil
 }
 
@@ -162,7 +166,7 @@ func (h *History) installedRelease(ctx context.Context) (*release.Release, error
 			if err != nil {
 				return nil, err
 			}
-			if rel.Manifest != "" {
+			if !h.entries[i].unreadable {
 				return rel, nil
 			}
 		}

@@ -306,3 +306,14 @@ func TestBegun(t *testing.T) {
 		t.Errorf("begun is %+v although the record cannot be read", begun)
 	}
 }
+
+// TestStateOfABundleWithoutObjects: a catalog may have one by mistake, and its next version has
+// them again. It is installed as any other, not begun for ever.
+func TestStateOfABundleWithoutObjects(t *testing.T) {
+	t.Parallel()
+	h := historyOf(t, fake.NewClientset(), "")
+	state, err := h.State(t.Context())
+	if err != nil || state.Installed == nil || state.Unfinished {
+		t.Errorf("state = %+v, %v; want it installed and finished", state, err)
+	}
+}

@@ -137,10 +137,10 @@ func Recordings(ctx context.Context, config *rest.Config, through *http.Client, 
 		if err != nil {
 			return nil, err
 		}
-		status := history.entries[i].status
+		status, readable := history.entries[i].status, !history.entries[i].unreadable
 		recordings = append(recordings, Recording{
 			Revision: revisionFrom(found),
-			Written:  found.Manifest != "" && (status == release.StatusDeployed || status == release.StatusSuperseded),
+			Written:  readable && (status == release.StatusDeployed || status == release.StatusSuperseded),
 		})
 		history.Trim() // each may be as large as a record can be
 	}
