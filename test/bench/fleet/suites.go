@@ -34,6 +34,7 @@ var suites = []suite{
 	sharedSuite,
 	failingSuite,
 	waitingSuite,
+	policiesSuite,
 	releasesSuite(10),
 	releasesSuite(2),
 	releasesSuite(1),
@@ -56,6 +57,8 @@ func sharedSuite(b *bench) []part {
 func failingSuite(b *bench) []part { return []part{{"failing", b.failing}} }
 
 func waitingSuite(b *bench) []part { return []part{{"waiting", b.waiting}} }
+
+func policiesSuite(b *bench) []part { return []part{{"policies", b.policies}} }
 
 // releasesSuite installs a part of the thousand.
 func releasesSuite(divisor int) suite {
