@@ -20,6 +20,7 @@ import (
 	"go.podman.io/image/v5/pkg/docker/config"
 
 	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+	"github.com/clusterextensions/operator-controller/internal/referrers"
 	"github.com/clusterextensions/operator-controller/internal/registrytls"
 )
 
@@ -130,7 +131,7 @@ func (e evidence) client(ctx context.Context, where endpoint) (*evidenceClient, 
 		options: []remote.Option{
 			remote.WithContext(ctx),
 			remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: own.Username, Password: own.Password, IdentityToken: own.IdentityToken})),
-			remote.WithTransport(&boundedTransport{next: e.source.guard.realms.Guard(where.host, through)}),
+			remote.WithTransport(referrers.Whole(&boundedTransport{next: e.source.guard.realms.Guard(where.host, through)})),
 			remote.WithUserAgent(userAgent),
 			remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 		},

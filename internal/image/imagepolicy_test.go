@@ -268,6 +268,31 @@ func TestVerify(t *testing.T) {
 	s.wantCached(t, 0)
 }
 
+// TestSignatureOnALaterPage: registries list what refers to an image in pages.
+func TestSignatureOnALaterPage(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t, registry.WithReferrersSupport(true))
+	d := s.push(t, mapFS(bundleFiles), nil)
+	for range 3 {
+		other, _, err := signing.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.attach(t, s.registry, func(d digest.Digest) (imagepolicy.Evidence, error) {
+			return other.New(d, imagepolicy.PredicateSignature)
+		}, d)
+	}
+	s.registry.Use(testkit.Paged(1))
+	s.refused(t, "registry.test/pkg@"+d, "it is not signed with its key")
+	s.attach(t, s.registry, s.newSignature, d)
+	s.config.Dir = t.TempDir()
+	s.restart(t)
+	s.mustPull(t, "registry.test/pkg@"+d, image.BundleContent)
+	if asked := s.registry.Count("/referrers/"); asked != 4+3 {
+		t.Errorf("%d pages of 3 and 4 were asked for", asked)
+	}
+}
+
 // TestHostileSignatures: what is attached to an image by whoever may write to its repository is
 // bounded, and does not hide a signature that counts.
 func TestHostileSignatures(t *testing.T) {

@@ -294,7 +294,7 @@ func (w *writer) has(ctx context.Context, ref name.Reference, digest v1.Hash) (b
 // lists tells whether the target says of a manifest that it refers to its subject. A copy that
 // was interrupted can have come to the manifest, and not to the list.
 func (w *writer) lists(ctx context.Context, m *manifest) (bool, error) {
-	list, err := referrers(ctx, w.there, w.to, *m.subject)
+	list, err := listReferrers(ctx, w.there, w.to, *m.subject)
 	return slices.ContainsFunc(list, func(d v1.Descriptor) bool { return d.Digest == m.digest }), err
 }
 

@@ -214,6 +214,23 @@ func exists(t *testing.T, text string) *remote.Descriptor {
 	return found
 }
 
+// TestPagesOfReferrers: a registry lists what refers to an image in pages.
+func TestPagesOfReferrers(t *testing.T) {
+	t.Parallel()
+	from, to := startRegistry(t, registry.WithReferrersSupport(true)), startRegistry(t)
+	pushed := image(t, from, "team/app:v1", "one")
+	var attached []string
+	for _, content := range []string{"one", "another", "a third"} {
+		attached = append(attached, artifact(t, from, "team/app", "application/vnd.dev.sigstore.bundle.v0.3+json", content,
+			subjectOf(imagespec.MediaTypeImageManifest, pushed)).Digest.String())
+	}
+	from.Use(testkit.Paged(1))
+	copied(t, job(from, to, "team/app:v1"))
+	for _, one := range attached {
+		hasReferrer(t, to.Host()+"/mirror/registry.test/team/app@"+pushed, one)
+	}
+}
+
 func hasReferrer(t *testing.T, text, want string) {
 	t.Helper()
 	ref, err := name.NewDigest(text)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/clusterextensions/operator-controller/internal/realm"
+	"github.com/clusterextensions/operator-controller/internal/referrers"
 	"github.com/clusterextensions/operator-controller/internal/registrytls"
 )
 
@@ -62,7 +63,7 @@ func (w *wire) to(at endpoint) (http.RoundTripper, error) {
 		}
 		w.transports[at] = transport
 	}
-	return w.realms.Guard(at.host, &watched{at: at, next: transport, silence: w.silence}), nil
+	return referrers.Whole(w.realms.Guard(at.host, &watched{at: at, next: transport, silence: w.silence})), nil
 }
 
 // close drops the connections that nobody uses.

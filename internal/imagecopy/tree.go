@@ -154,7 +154,7 @@ func (l *loader) attachedBelow(ctx context.Context, to *tree, m *manifest, depth
 	if err := l.tags(ctx, to, m); err != nil {
 		return err
 	}
-	refers, err := referrers(ctx, l.puller, l.repo, m.digest)
+	refers, err := listReferrers(ctx, l.puller, l.repo, m.digest)
 	if err != nil {
 		return fmt.Errorf("what refers to %s: %w", m.digest, err)
 	}
@@ -197,9 +197,9 @@ func (l *loader) tags(ctx context.Context, to *tree, m *manifest) error {
 
 func attachedTag(digest v1.Hash) string { return digest.Algorithm + "-" + digest.Hex }
 
-// referrers asks a registry for what refers to a digest, or where it does not know how to
+// listReferrers asks a registry for what refers to a digest, or where it does not know how to
 // answer that, the tag that stands for the answer.
-func referrers(ctx context.Context, puller *remote.Puller, repo name.Repository, digest v1.Hash) ([]v1.Descriptor, error) {
+func listReferrers(ctx context.Context, puller *remote.Puller, repo name.Repository, digest v1.Hash) ([]v1.Descriptor, error) {
 	index, err := remote.Referrers(repo.Digest(digest.String()), remote.WithContext(ctx), remote.Reuse(puller))
 	if isUnknownRequest(err) {
 		read, err := puller.Get(ctx, repo.Tag(attachedTag(digest)))

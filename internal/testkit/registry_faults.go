@@ -2,12 +2,16 @@ package testkit
 
 import (
 	"crypto/subtle"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"time"
+
+	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 // FailPath answers requests whose path contains part with a bare status.
@@ -113,4 +117,28 @@ func (c *cuttingWriter) Write(p []byte) (int, error) {
 		flusher.Flush()
 	}
 	panic(http.ErrAbortHandler)
+}
+
+// Paged lists the referrers of an image in pages of the given size, as some registries do.
+func Paged(size int) func(http.Handler) http.Handler {
+	return onPath("/referrers/", func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		whole := httptest.NewRecorder()
+		next.ServeHTTP(whole, req)
+		var index imagespec.Index
+		if err := json.Unmarshal(whole.Body.Bytes(), &index); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		last, _ := strconv.Atoi(req.URL.Query().Get("last")) // without it, it is the first page
+		first := min(last, len(index.Manifests))
+		end := min(first+size, len(index.Manifests))
+		maps.Copy(w.Header(), whole.Header())
+		w.Header().Del("Content-Length")
+		if end < len(index.Manifests) {
+			w.Header().Set("Link", fmt.Sprintf(`<%s?last=%d>; rel="next"`, req.URL.Path, end))
+		}
+		index.Manifests = index.Manifests[first:end]
+		w.WriteHeader(whole.Code)
+		_ = json.NewEncoder(w).Encode(index) // a client that hangs up has seen enough
+	})
 }
