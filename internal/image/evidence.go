@@ -1,12 +1,14 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -56,13 +58,16 @@ type evidence struct {
 func (e evidence) judge(ctx context.Context) (verdict imagepolicy.Verdict, all []imagepolicy.Evidence, err error) {
 	verdict = e.rule.Judge(e.image, nil)
 	var failed error
+	var without []string
 	for _, at := range e.source.guard.endpoints {
 		if at.blocked {
 			continue
 		}
 		found, err := e.at(ctx, at)
-		if err != nil && failed == nil {
-			failed = registryError(ctx, "getting signatures", err)
+		if err != nil {
+			failed = cmp.Or(failed, err)
+		} else {
+			without = append(without, strconv.Quote(at.host))
 		}
 		if len(found) == 0 {
 			continue
@@ -72,7 +77,15 @@ func (e evidence) judge(ctx context.Context) (verdict imagepolicy.Verdict, all [
 			return verdict, all, nil
 		}
 	}
-	return verdict, all, failed
+	if failed == nil {
+		return verdict, all, nil
+	}
+	op := "getting signatures"
+	if len(without) > 0 {
+		// In a cluster without network, that is all there is to be known.
+		op += ", of which there is none that is accepted in " + strings.Join(without, " and ")
+	}
+	return verdict, all, registryError(ctx, op, failed)
 }
 
 // at reads what one registry has. An error comes together with what there was before it.

@@ -208,6 +208,17 @@ func TestSignatureInMirror(t *testing.T) {
 	if _, err := s.pull(t, "registry.test/pkg@"+d, image.BundleContent); !isRegistryError(err) {
 		t.Errorf("the mirror that has the signature is out of reach: %v", err)
 	}
+	unsigned := map[string]string{"manifests/x": "x"}
+	d = s.push(t, mapFS(unsigned), nil)
+	mirror.Heal()
+	if _, err := mirror.Push(t.Context(), "pkg:v1", mapFS(unsigned), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.registry.Use(testkit.FailPath("/", http.StatusBadGateway))
+	want := `error getting signatures, of which there is none that is accepted in "` + mirror.Host() + `": `
+	if _, err := s.pull(t, "registry.test/pkg@"+d, image.BundleContent); !isRegistryError(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("the source is out of reach, and the mirror has no signature: %v, want %s", err, want)
+	}
 }
 
 func isRegistryError(err error) bool {
