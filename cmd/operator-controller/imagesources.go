@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
@@ -22,7 +23,7 @@ type imageSources struct {
 	policies *policykeeper.Keeper
 
 	// judges are told when images are judged by other policies than before.
-	judges []func()
+	judges []func(context.Context)
 }
 
 func (p *process) newImageSources(mgr ctrl.Manager, api kubernetes.Interface, told record.EventRecorder) (*imageSources, error) {
@@ -46,9 +47,9 @@ func (p *process) newImageSources(mgr ctrl.Manager, api kubernetes.Interface, to
 	return sources, nil
 }
 
-func (s *imageSources) rejudge() {
+func (s *imageSources) rejudge(ctx context.Context) {
 	for _, tell := range s.judges {
-		tell()
+		tell(ctx)
 	}
 }
 

@@ -41,7 +41,7 @@ func (p *process) wire(s *session, api kubernetes.Interface, told record.EventRe
 	if err != nil {
 		return err
 	}
-	pulls.judges = append(pulls.judges, sources.Policies.Send)
+	pulls.judges = append(pulls.judges, func(context.Context) { sources.Policies.Send() })
 	bundles, err := p.newBundles(mgr, pulls, sources.Wakeups.Wake)
 	if err != nil {
 		return err

@@ -131,11 +131,23 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 	return r, nil
 }
 
-// Rejudge has all catalogs looked at, because there are other ImagePolicies than before.
-func (r *Reconciler) Rejudge() {
-	for _, name := range r.cfg.Store.Names() {
-		r.wakeups.Wake(name)
+// Rejudge has all catalogs looked at, because there are other ImagePolicies than before: also those
+// without content, which may have been refused.
+func (r *Reconciler) Rejudge(ctx context.Context) {
+	if err := r.wakeAll(ctx); err != nil {
+		log.FromContext(ctx).Error(err, "catalogs are not judged by other ImagePolicies before their next pass")
 	}
+}
+
+func (r *Reconciler) wakeAll(ctx context.Context) error {
+	var catalogs ocv1.ClusterCatalogList
+	if err := r.cfg.Client.List(ctx, &catalogs); err != nil {
+		return fmt.Errorf("listing catalogs: %w", err)
+	}
+	for i := range catalogs.Items {
+		r.wakeups.Wake(catalogs.Items[i].Name)
+	}
+	return nil
 }
 
 // SetupWithManager adds the Reconciler to mgr, to run on every replica.
@@ -174,14 +186,7 @@ func (everyReplica) NeedLeaderElection() bool { return false }
 // pass over each catalog that there is.
 func (r *Reconciler) Lead(ctx context.Context) error {
 	r.leads.Store(true)
-	var catalogs ocv1.ClusterCatalogList
-	if err := r.cfg.Client.List(ctx, &catalogs); err != nil {
-		return fmt.Errorf("listing catalogs: %w", err)
-	}
-	for i := range catalogs.Items {
-		r.wakeups.Wake(catalogs.Items[i].Name)
-	}
-	return nil
+	return r.wakeAll(ctx)
 }
 
 // Collect removes the content of catalogs that are gone. Their deletion is

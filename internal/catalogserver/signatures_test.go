@@ -59,8 +59,32 @@ func TestVerified(t *testing.T) {
 	if woken := c.queue.Len(); woken != 0 {
 		t.Fatalf("%d catalogs wait for a pass", woken)
 	}
-	c.rec.Rejudge()
+	c.rejudge()
+}
+
+// rejudge tells of other policies, and expects that the catalog is woken.
+func (c *cluster) rejudge() {
+	c.t.Helper()
+	c.rec.Rejudge(c.t.Context())
+	if c.queue.Len() == 0 {
+		c.t.Fatal("other policies wake nobody")
+	}
 	if woken := c.awaitWakeup(); woken != "c" {
-		t.Errorf("other policies wake %q", woken)
+		c.t.Errorf("other policies wake %q", woken)
+	}
+}
+
+// TestRefusedFromTheStart: a catalog that was never served is looked at as soon as there are other
+// policies, too.
+func TestRefusedFromTheStart(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 0))
+	c.puller.err = errors.New("refused")
+	c.mustSettle()
+	c.puller.err = nil
+	c.rejudge()
+	c.mustSettle()
+	if !meta.IsStatusConditionTrue(c.catalog().Status.Conditions, ocv1.TypeServing) {
+		t.Errorf("conditions are %+v", c.catalog().Status.Conditions)
 	}
 }

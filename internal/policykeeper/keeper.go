@@ -45,7 +45,7 @@ type Config struct {
 	// Namespace is where the Secrets are.
 	Namespace string
 	// Changed is told of policies that decide otherwise than those before. It must not block.
-	Changed func()
+	Changed func(context.Context)
 }
 
 // Keeper keeps the policies. It runs on every replica; the one that leads writes statuses.
@@ -146,7 +146,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 		close(k.known)
 	}
 	if before == nil && k.missed.Load() || before != nil && before.Digest() != set.Digest() {
-		k.cfg.Changed()
+		k.cfg.Changed(ctx)
 	}
 	select {
 	case <-k.leads:

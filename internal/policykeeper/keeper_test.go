@@ -53,7 +53,7 @@ func startWorld(t *testing.T, leads bool, objects ...client.Object) *world {
 			return c.SubResource(name).Patch(ctx, object, patch, options...)
 		}})
 	var err error
-	w.keeper, err = policykeeper.New(policykeeper.Config{API: w.secrets, Client: w.client, Namespace: system, Changed: func() { w.changed.Add(1) }})
+	w.keeper, err = policykeeper.New(policykeeper.Config{API: w.secrets, Client: w.client, Namespace: system, Changed: func(context.Context) { w.changed.Add(1) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func (w *world) digest() string {
 // TestUnknown: who asks before anything is known is told when it is.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
-	keeper, err := policykeeper.New(policykeeper.Config{API: fake.NewClientset(), Client: startWorld(t, true).client, Namespace: system, Changed: func() {}})
+	keeper, err := policykeeper.New(policykeeper.Config{API: fake.NewClientset(), Client: startWorld(t, true).client, Namespace: system, Changed: func(context.Context) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	told := 0
-	keeper, err = policykeeper.New(policykeeper.Config{API: fake.NewClientset(), Client: startWorld(t, true).client, Namespace: system, Changed: func() { told++ }})
+	keeper, err = policykeeper.New(policykeeper.Config{API: fake.NewClientset(), Client: startWorld(t, true).client, Namespace: system, Changed: func(context.Context) { told++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
