@@ -188,12 +188,13 @@ func (c *evidenceClient) referrers(subject digest.Digest, most int) ([]imagepoli
 		return nil, fmt.Errorf("reading what refers to %s: %w", subject, err)
 	}
 	var all []imagepolicy.Evidence
+	looks := 0
 	for _, referrer := range manifest.Manifests {
-		if len(all) >= most {
-			break
-		}
 		if !mayBeSignature(referrer.ArtifactType) || !c.wants(referrer.Annotations[annotationBundlePredicate]) {
 			continue
+		}
+		if looks++; looks > most || len(all) >= most {
+			break // one that turns out to be none counts as well: it takes a request
 		}
 		place := c.repository.Digest(referrer.Digest.String())
 		found, err := remote.Image(place, c.options...)

@@ -356,3 +356,31 @@ func TestHostileSignatures(t *testing.T) {
 		t.Errorf("silent: %v", err)
 	}
 }
+
+// TestReferrersThatAreNoSignatures: what refers to an image takes a request each, and is bounded
+// whatever it turns out to be.
+func TestReferrersThatAreNoSignatures(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	d := s.push(t, mapFS(bundleFiles), nil)
+	good, err := s.newSignature(digest.Digest(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := make([]imagepolicy.Evidence, 200) // of which a registry does not say of what type they are
+	for i := range others {
+		others[i].Data = []byte{byte(i)}
+	}
+	if err := signing.Attach(t.Context(), s.registry, "pkg", d, append(others, good)...); err != nil {
+		t.Fatal(err)
+	}
+	s.registry.ResetRequests()
+	s.refused(t, "registry.test/pkg@"+d, "it has no signature")
+	if asked := s.registry.Count("/manifests/sha256:"); asked > 64+1 { // one for the image
+		t.Errorf("%d of them were read", asked)
+	}
+	if err := signing.Attach(t.Context(), s.registry, "pkg", d, append(others[:63:63], good)...); err != nil {
+		t.Fatal(err)
+	}
+	s.mustPull(t, "registry.test/pkg@"+d, image.BundleContent)
+}
