@@ -103,7 +103,8 @@ func (p *Peers) Pull(ctx context.Context, catalog, canonical string) (_ *catalog
 		end()
 		return nil, err
 	}
-	return &catalogserver.PulledCatalog{Canonical: canonical, Files: os.DirFS(dir), Close: end}, nil
+	isCurrent := func() bool { return !p.cfg.IsJudged(canonical) }
+	return &catalogserver.PulledCatalog{Canonical: canonical, Files: os.DirFS(dir), IsCurrent: isCurrent, Close: end}, nil
 }
 
 func (p *Peers) download(ctx context.Context, catalog, canonical, dir string, room *diskspace.Holding) (err error) {

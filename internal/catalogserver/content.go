@@ -159,6 +159,10 @@ func (c contents) fetch(ctx context.Context, name string, s sought) (fetched, er
 		Party: fetch.Party{Registry: registry, Author: name},
 		Fetch: func(ctx context.Context) (fetched, error) { return c.ask(log.IntoContext(ctx, logger), name, s) },
 	})
+	if err == nil && got.catalog != nil && !got.catalog.IsCurrent() {
+		got.close()
+		return c.fetch(ctx, name, s) // which is a new wish, and not there yet
+	}
 	return got, sourceError(err)
 }
 

@@ -60,6 +60,8 @@ type PulledCatalog struct {
 	Canonical string
 	// Files is the folder of the catalog.
 	Files fs.FS
+	// IsCurrent says that policies demand the same of the image as when it was pulled.
+	IsCurrent func() bool
 	// Close ends the use of Files.
 	Close func()
 }
@@ -126,7 +128,8 @@ func (p imagePuller) Pull(ctx context.Context, ref string, with pullsecret.Crede
 		img.Close()
 		return nil, err
 	}
-	return &PulledCatalog{Canonical: img.Canonical, Files: files, Close: func() {
+	isCurrent := func() bool { return p.images.IsCurrent(img) }
+	return &PulledCatalog{Canonical: img.Canonical, Files: files, IsCurrent: isCurrent, Close: func() {
 		img.Close()
 		// What cannot be deleted now is tried again with the next image.
 		_, _ = p.images.Sweep(func(digest.Digest) bool { return false })

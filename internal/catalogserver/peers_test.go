@@ -28,7 +28,7 @@ func (p *fakePeers) Pull(_ context.Context, _, canonical string) (*catalogserver
 	if p.canonical != canonical {
 		return nil, errors.New("no replica has it")
 	}
-	return &catalogserver.PulledCatalog{Canonical: canonical, Files: p.files, Close: func() {}}, nil
+	return &catalogserver.PulledCatalog{Canonical: canonical, Files: p.files, IsCurrent: func() bool { return true }, Close: func() {}}, nil
 }
 
 // newColdLeader returns a replica that takes over from leader and has nothing.

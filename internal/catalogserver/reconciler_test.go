@@ -51,6 +51,8 @@ type fakePuller struct {
 	with string
 	// gone is an image that is no longer there.
 	gone string
+	// outdated are so many of the next images: there are other policies by the time that they come.
+	outdated int
 
 	// hold keeps pulls until it is closed. ended are those that were given up before.
 	hold  chan struct{}
@@ -88,7 +90,11 @@ func (p *fakePuller) Pull(ctx context.Context, ref string, with pullsecret.Crede
 	if ref == p.gone {
 		return nil, errors.New("no such image")
 	}
-	return &catalogserver.PulledCatalog{Canonical: p.canonical(ref), Files: p.files, Close: func() { p.closed++ }}, nil
+	isCurrent := p.outdated == 0
+	p.outdated = max(0, p.outdated-1)
+	return &catalogserver.PulledCatalog{
+		Canonical: p.canonical(ref), Files: p.files, IsCurrent: func() bool { return isCurrent }, Close: func() { p.closed++ },
+	}, nil
 }
 
 // fakeSignatures say the same of every image.

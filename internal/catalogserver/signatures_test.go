@@ -88,3 +88,18 @@ func TestRefusedFromTheStart(t *testing.T) {
 		t.Errorf("conditions are %+v", c.catalog().Status.Conditions)
 	}
 }
+
+// TestPulledUnderOtherPolicies: what was accepted before there were other policies is not stored, but
+// pulled, and so judged, once more.
+func TestPulledUnderOtherPolicies(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, newCatalog(tagRef, 0))
+	c.puller.outdated = 1
+	c.mustSettle()
+	if c.puller.pulls != 2 || c.puller.closed != 2 {
+		t.Errorf("%d pulls, %d of them closed, want 2", c.puller.pulls, c.puller.closed)
+	}
+	if !meta.IsStatusConditionTrue(c.catalog().Status.Conditions, ocv1.TypeServing) {
+		t.Errorf("conditions are %+v", c.catalog().Status.Conditions)
+	}
+}
