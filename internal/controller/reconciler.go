@@ -73,8 +73,9 @@ type Reconciler struct {
 	// After calls do when some time has passed, unless it is stopped before.
 	After func(wait time.Duration, do func()) (stop func() bool)
 
-	// signatures has what was told last of each image, in an event.
-	signatures sync.Map
+	// judgements has the last verdict of ImagePolicies on what each extension has installed, and
+	// signatures what was told last of that in an event.
+	judgements, signatures sync.Map
 
 	// reasons has why the last pass over each extension left the world as it is, as it
 	// was logged. cohorts has whom that is common to.
@@ -249,7 +250,7 @@ func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, o
 	r.Metrics.passed(ext.Name, outcome, verdict, status)
 	r.emit(ext, transitionOf(&ext.Status, status))
 	r.emit(ext, moveOf(outcome.Moved))
-	r.emit(ext, r.verdictOf(ext, outcome))
+	r.emit(ext, r.signaturesTransition(ext, outcome))
 	r.logReason(ctx, ext.Name, outcome, member)
 	result, err := resultOf(outcome, verdict, phase)
 	if written == ext && r.wasBehind(ctx, ext) {
@@ -330,6 +331,7 @@ func (r *Reconciler) forget(ctx context.Context, extension string) {
 	r.holds.forget(extension)
 	r.prospects.Delete(extension)
 	r.named.Delete(extension)
+	r.judgements.Delete(extension)
 	r.signatures.Delete(extension)
 	r.Metrics.forget(extension)
 }

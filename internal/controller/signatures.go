@@ -20,11 +20,18 @@ const maxSigned = 240
 
 // Signatures are what ImagePolicies say of the image of the installed bundle.
 type Signatures struct {
-	// Verdict is zero if no policy is about the image, or while it is not known.
+	// Verdict is zero if no policy is about the image, or as long as nothing was ever known. While
+	// it is found out anew, it is what it was.
 	Verdict imagepolicy.Verdict
 
 	// Err is why it cannot be known; nil if it is, or will be soon.
 	Err error
+}
+
+// judgement is a verdict with the image that it is on.
+type judgement struct {
+	image   BundleImage
+	verdict imagepolicy.Verdict
 }
 
 // judge finds out what ImagePolicies say of what is installed. Whatever they say, it stays: they
@@ -34,14 +41,28 @@ func (r *Reconciler) judge(ctx context.Context, wanted Wanted, outcome *Outcome)
 	if installed == nil || installed.Digest == "" && imageref.Digest(installed.Image) == "" {
 		return // a record that does not say, as the reference implementation leaves them
 	}
-	verdict, known, err := r.Bundles.Verdict(ctx, wanted.Owner, BundleImage{Ref: installed.Image, Digest: installed.Digest})
+	image := BundleImage{Ref: installed.Image, Digest: installed.Digest}
+	verdict, known, err := r.Bundles.Verdict(ctx, wanted.Owner, image)
 	switch {
 	case err != nil:
+		r.judgements.Delete(wanted.Owner.Name)
 		outcome.Signatures.Err = err
 		outcome.RecheckAfter = sooner(outcome.RecheckAfter, untoldInterval)
 	case known:
+		r.judgements.Store(wanted.Owner.Name, judgement{image, verdict})
 		outcome.Signatures.Verdict = verdict
+	default:
+		outcome.Signatures.Verdict = r.judgedBefore(wanted.Owner.Name, image)
 	}
+}
+
+// judgedBefore is the last verdict on an image; zero if there is none.
+func (r *Reconciler) judgedBefore(extension string, image BundleImage) imagepolicy.Verdict {
+	known, _ := r.judgements.Load(extension)
+	if last, ok := known.(judgement); ok && last.image == image {
+		return last.verdict
+	}
+	return imagepolicy.Verdict{}
 }
 
 // How signaturesText begins.
@@ -113,9 +134,9 @@ func inSignatures(outcome Outcome) (obstacle, bool) {
 	}, true
 }
 
-// verdictOf tells of signatures and refusals that nobody was told of; nil if there is nothing
-// new. A process that has just begun knows from the status what was told before.
-func (r *Reconciler) verdictOf(ext *ocv1.ClusterExtension, outcome Outcome) *transition {
+// signaturesTransition tells of signatures and refusals that nobody was told of; nil if there is
+// nothing new. A process that has just begun knows from the status what was told before.
+func (r *Reconciler) signaturesTransition(ext *ocv1.ClusterExtension, outcome Outcome) *transition {
 	told := &transition{kind: corev1.EventTypeNormal, reason: eventImageVerified, note: signaturesText(outcome)}
 	if refused, ok := errors.AsType[*RefusedImageError](outcome.Err); ok {
 		told.kind, told.reason, told.note = corev1.EventTypeWarning, eventImageRefused, refused.Error()

@@ -53,6 +53,10 @@ func TestSignaturesOfWhatIsInstalled(t *testing.T) {
 	says("signed", `signed by authority "key"`, `Normal ImageVerified: signed by authority "key"`)
 	w.reconciler.signatures.Clear()
 	says("signed, after a restart", `signed by authority "key"`, "")
+	w.judging = true
+	says("asked anew, as there are other policies", `signed by authority "key"`, "")
+	w.judging = false
+	says("signed as before", `signed by authority "key"`, "")
 	w.judged[image] = imagepolicy.Verdict{Policies: []string{"p"}, Refusals: []string{`ImagePolicy "p": it has no signature`}}
 	says("only warned of", `its image is not accepted: ImagePolicy "p": it has no signature`, "Warning ImageRefused")
 	w.judged[image] = imagepolicy.Verdict{Policies: []string{"p"}, Refusals: []string{`ImagePolicy "p": it has no signature`}, Refused: true}
