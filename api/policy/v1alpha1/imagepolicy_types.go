@@ -190,7 +190,7 @@ type Subject struct {
 type KeylessAuthority struct {
 	// identities are those of which the signer has to be one.
 	//
-	// Example: [{issuer: "https://token.actions.githubusercontent.com", subjectRegExp: "^https://github.com/acme/[^@]+@refs/tags/v"}]
+	// Example: [{issuer: "https://token.actions.githubusercontent.com", subjectRegExp: '^https://github\.com/acme/[^@]+@refs/tags/v'}]
 	//
 	// +required
 	// +listType=atomic
