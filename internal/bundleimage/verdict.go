@@ -15,7 +15,7 @@ import (
 // Verdict implements [controller.Bundles].
 func (i *Images) Verdict(ctx context.Context, owner object.Owner, wanted controller.BundleImage) (imagepolicy.Verdict, bool, error) {
 	request := image.Request{Ref: wanted.Ref, Select: image.BundleContent, Digest: digest.Digest(wanted.Digest)}
-	return i.Verdicts.Of(ctx, verdict.Subject{
+	return i.Verdicts.Of(ctx, verdict.InUse{
 		Who: owner.Name, Author: owner.Namespace, Image: request,
 		Verify: func(ctx context.Context) error { return i.verify(ctx, owner, request) },
 	})

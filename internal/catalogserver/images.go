@@ -42,7 +42,7 @@ type PullSecrets interface {
 type Signatures interface {
 	// Of waits for no registry: known is false while one is asked, and the catalog is woken
 	// afterwards. The error is why it could not be asked, which is not tried again at once.
-	Of(ctx context.Context, subject verdict.Subject) (made imagepolicy.Verdict, known bool, err error)
+	Of(ctx context.Context, used verdict.InUse) (made imagepolicy.Verdict, known bool, err error)
 	// Forget is for a catalog that is not served any more.
 	Forget(catalog string)
 }

@@ -402,7 +402,7 @@ func (r *Reconciler) judge(ctx context.Context, catalog *ocv1.ClusterCatalog, ca
 		status.unjudged()
 		return
 	}
-	made, known, err := r.signatures.Of(ctx, verdict.Subject{
+	made, known, err := r.signatures.Of(ctx, verdict.InUse{
 		Who: catalog.Name, Author: catalog.Name, Image: image.Request{Ref: canonical, Select: image.CatalogContent},
 		Verify: r.contents.verify(pullsOf(catalog), canonical),
 	})

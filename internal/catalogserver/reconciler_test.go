@@ -106,8 +106,8 @@ type fakeSignatures struct {
 	of, forgotten []string
 }
 
-func (s *fakeSignatures) Of(_ context.Context, subject verdict.Subject) (imagepolicy.Verdict, bool, error) {
-	s.of = append(s.of, subject.Image.Ref)
+func (s *fakeSignatures) Of(_ context.Context, used verdict.InUse) (imagepolicy.Verdict, bool, error) {
+	s.of = append(s.of, used.Image.Ref)
 	return s.verdict, !s.unknown && s.err == nil, s.err
 }
 

@@ -13,9 +13,9 @@ import (
 	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
 )
 
-// judgedSince is part of what a verdict follows from: it is another one whenever the same
-// signatures and the same policy are to be judged anew.
-const judgedSince = "1"
+// rulesVersion is another one when this program has come to judge the same signatures by the same
+// policy otherwise: verdicts of before do not count any more.
+const rulesVersion = "1"
 
 // Secrets gives the data of a Secret in the namespace of the controller; nil if there is none.
 type Secrets func(name string) map[string][]byte
@@ -70,7 +70,7 @@ func (s *Set) Digest() string { return s.digest }
 func compile(from *policyv1alpha1.ImagePolicy, secrets Secrets) (*policy, []string) {
 	compiled := &policy{name: from.Name, enforces: from.Spec.Mode != policyv1alpha1.ModeWarn}
 	content := sha256.New()
-	fmt.Fprintf(content, "%s %q\n", judgedSince, from.Name)
+	fmt.Fprintf(content, "%s %q\n", rulesVersion, from.Name)
 	addJSON(content, from.Spec)
 	var problems []string
 	for _, wanted := range from.Spec.Authorities {

@@ -55,13 +55,14 @@ type Keeper struct {
 	leads   <-chan struct{}
 	current atomic.Pointer[imagepolicy.Set]
 
-	// passing is held by a pass: of two, the one that has seen less must not come last.
+	// passing is held by a pass. The queue has one at a time, and the begin of leading is another:
+	// what a slower one has seen before must not take the place of what a later one has.
 	passing sync.Mutex
 
 	// known is closed with the first set.
 	known chan struct{}
 
-	// missed says that somebody was told that the policies are not known.
+	// missed says that somebody may have been told that the policies are not known.
 	missed atomic.Bool
 }
 
@@ -78,7 +79,7 @@ func (k *Keeper) Policies() (*imagepolicy.Set, error) {
 	if set := k.current.Load(); set != nil {
 		return set, nil
 	}
-	// Whoever began with the process waits for a moment, and need not say that nothing is known.
+	// A process that has just begun will know in a moment: nobody has to fail until then.
 	began := time.NewTimer(firstReadTimeout)
 	defer began.Stop()
 	select {

@@ -1,9 +1,9 @@
-// Package verdict has found out what ImagePolicies make of images that are in use, beside the
-// work on what they are used for.
+// Package verdict finds out what ImagePolicies make of images that are in use, by workers of its
+// own, so that nobody who uses an image waits for its registry.
 //
 //	image -> what is known of its signatures, or that its registry is being asked
 //
-// Nothing waits for it but a report: what is used stays in use, whatever policies say of it now.
+// The answer is only reported: what is in use stays in use, whatever policies say of it now.
 package verdict
 
 import (
@@ -49,7 +49,8 @@ type failure struct {
 	until time.Time
 }
 
-// New asks nobody yet. Wake tells who has asked that there is something to know.
+// New returns Verdicts that have asked nobody yet. Wake tells who has asked that there is an
+// answer.
 func New(puller *image.Puller, wake func(who string), now func() time.Time) *Verdicts {
 	return &Verdicts{
 		puller: puller,
@@ -63,59 +64,52 @@ func New(puller *image.Puller, wake func(who string), now func() time.Time) *Ver
 	}
 }
 
-// Subject is an image that somebody uses.
-type Subject struct {
-	// Who uses it, and Author is whose work is not to keep up that of others.
+// InUse is an image that somebody uses.
+type InUse struct {
+	// Who uses it, and Author is who has caused that: what one author causes is bounded, and does
+	// not keep others waiting.
 	Who, Author string
 
 	// Image is by a digest.
 	Image image.Request
 
-	// Verify asks the registry, with the credentials of who uses the image. Nil is
-	// [image.Puller.Verify].
+	// Verify asks the registry, with the credentials of who uses the image. The puller knows the
+	// verdict afterwards.
 	Verify func(context.Context) error
 }
 
 // Of says what is made of an image. While its registry is asked, known is false, and who uses it is
 // woken afterwards. An error is why it could not be asked; it is asked again after [Retry].
-func (v *Verdicts) Of(ctx context.Context, subject Subject) (verdict imagepolicy.Verdict, known bool, err error) {
-	verdict, known, err = v.puller.Verified(subject.Image)
+func (v *Verdicts) Of(ctx context.Context, used InUse) (verdict imagepolicy.Verdict, known bool, err error) {
+	verdict, known, err = v.puller.Verified(used.Image)
 	if known || err != nil {
-		v.Forget(subject.Who)
+		v.Forget(used.Who)
 		return verdict, known, err
 	}
-	registry, err := image.Registry(subject.Image.Ref)
+	registry, err := image.Registry(used.Image.Ref)
 	if err != nil {
 		return imagepolicy.Verdict{}, false, err
 	}
-	key := strings.Join([]string{subject.Author, subject.Image.Ref, subject.Image.Digest.String()}, "\n")
-	if err := v.failedLately(subject.Who, key); err != nil {
+	key := strings.Join([]string{used.Author, used.Image.Ref, used.Image.Digest.String()}, "\n")
+	if err := v.failedLately(used.Who, key); err != nil {
 		return imagepolicy.Verdict{}, false, err
 	}
 	logger := ctrl.LoggerFrom(ctx)
-	_, err = v.Looks.Get(subject.Who, fetch.Wish[struct{}]{
+	_, err = v.Looks.Get(used.Who, fetch.Wish[struct{}]{
 		Key:   key,
-		Party: fetch.Party{Registry: registry, Author: subject.Author},
+		Party: fetch.Party{Registry: registry, Author: used.Author},
 		Fetch: func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, v.look(ctrl.LoggerInto(ctx, logger), subject)
+			return struct{}{}, used.Verify(ctrl.LoggerInto(ctx, logger))
 		},
 	})
 	switch {
 	case errors.Is(err, fetch.ErrPending):
 		return imagepolicy.Verdict{}, false, nil
 	case err != nil:
-		v.failed.Store(subject.Who, failure{key: key, err: err, until: v.now().Add(Retry)})
+		v.failed.Store(used.Who, failure{key: key, err: err, until: v.now().Add(Retry)})
 		return imagepolicy.Verdict{}, false, err
 	}
-	return v.puller.Verified(subject.Image)
-}
-
-func (v *Verdicts) look(ctx context.Context, subject Subject) error {
-	if subject.Verify != nil {
-		return subject.Verify(ctx)
-	}
-	_, err := v.puller.Verify(ctx, subject.Image)
-	return err
+	return v.puller.Verified(used.Image)
 }
 
 func (v *Verdicts) failedLately(who, key string) error {

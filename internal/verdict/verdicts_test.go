@@ -48,7 +48,7 @@ func TestLooksAreBounded(t *testing.T) {
 			var running atomic.Int32
 			begun, release := make(chan struct{}, 20), make(chan struct{})
 			for i := range 20 {
-				_, known, err := verdicts.Of(t.Context(), verdict.Subject{
+				_, known, err := verdicts.Of(t.Context(), verdict.InUse{
 					Who: fmt.Sprint(i), Author: fmt.Sprint(i % tc.authors),
 					Image: image.Request{Ref: fmt.Sprintf("registry%d.test/p%s", i%tc.registries, digested), Select: image.BundleContent},
 					Verify: func(context.Context) error {
@@ -81,14 +81,14 @@ func TestFailedLook(t *testing.T) {
 	verdicts := newVerdicts(t, func(who string) { woken <- who }, func() time.Time { return now })
 	failed := errors.New("no answer")
 	var asked atomic.Int32
-	subject := verdict.Subject{
+	used := verdict.InUse{
 		Who: "x", Author: "ns", Image: image.Request{Ref: "registry.test/p" + digested, Select: image.BundleContent},
 		Verify: func(context.Context) error { asked.Add(1); return failed },
 	}
 	of := func(want error, asks int32) {
 		t.Helper()
 		before := asked.Load()
-		if _, known, err := verdicts.Of(t.Context(), subject); known || !errors.Is(err, want) || before != asks {
+		if _, known, err := verdicts.Of(t.Context(), used); known || !errors.Is(err, want) || before != asks {
 			t.Errorf("known %t, %v after %d looks, want %v after %d", known, err, before, want, asks)
 		}
 	}
