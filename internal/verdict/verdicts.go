@@ -109,7 +109,7 @@ func (v *Verdicts) Of(ctx context.Context, used InUse) (verdict imagepolicy.Verd
 		v.failed.Store(used.Who, failure{key: key, err: err, until: v.now().Add(Retry)})
 		return imagepolicy.Verdict{}, false, err
 	}
-	return v.puller.Verified(used.Image)
+	return v.Of(ctx, used) // known by now, or there are other policies, and it is asked once more
 }
 
 func (v *Verdicts) failedLately(who, key string) error {

@@ -106,3 +106,26 @@ func TestFailedLook(t *testing.T) {
 	of(nil, 2)
 	<-woken
 }
+
+// TestLookUnderOtherPolicies: a look that has found out nothing for the policies that there are by
+// then is followed by another one.
+func TestLookUnderOtherPolicies(t *testing.T) {
+	t.Parallel()
+	const patience = 30 * time.Second
+	woken := make(chan string, 1)
+	verdicts := newVerdicts(t, func(who string) { woken <- who }, time.Now)
+	for range 3 {
+		_, known, err := verdicts.Of(t.Context(), verdict.InUse{
+			Who: "x", Author: "ns", Image: image.Request{Ref: "registry.test/p" + digested, Select: image.BundleContent},
+			Verify: func(context.Context) error { return nil },
+		})
+		if known || err != nil {
+			t.Fatalf("known %t, %v", known, err)
+		}
+		select {
+		case <-woken:
+		case <-time.After(patience):
+			t.Fatal("nobody is asked any more, and nothing is known")
+		}
+	}
+}
