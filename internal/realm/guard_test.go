@@ -58,14 +58,14 @@ func start(t *testing.T) *hosts {
 	return h
 }
 
-// transport reaches all hosts, by whatever name.
-func (h *hosts) transport() http.RoundTripper {
+// transport reaches all hosts, by whatever name; that of the registry is given.
+func (h *hosts) transport(registry string) http.RoundTripper {
 	server, _ := h.registry.Client().Transport.(*http.Transport)
 	transport := server.Clone()
 	transport.TLSClientConfig.ServerName = "example.com"
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		to := h.elsewhere
-		if address == "registry.test:443" {
+		if address == registry+":443" {
 			to = h.registry
 		}
 		return new(net.Dialer).DialContext(ctx, network, to.Listener.Addr().String())
@@ -99,7 +99,7 @@ func TestGuard(t *testing.T) {
 			t.Parallel()
 			h := start(t)
 			h.realm = tt.realm
-			err := push(t, h, tt.as, added(t, tt.added...))
+			err := push(t, "registry.test/team/p:v1", tt.as, added(t, tt.added...).Guard("registry.test", h.transport("registry.test")))
 			refusal, isRefused := errors.AsType[*realm.Error](err)
 			if isRefused != tt.refused || err != nil && !isRefused {
 				t.Fatalf("error %v, want a refusal: %t", err, tt.refused)
@@ -114,11 +114,24 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-func push(t *testing.T, h *hosts, as authn.Authenticator, realms realm.Realms) error {
+// TestGuardOfDockerHub: the library asks another host than the one that credentials are kept for.
+func TestGuardOfDockerHub(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.realm = "https://auth.docker.io/token"
+	password := authn.FromConfig(authn.AuthConfig{Username: "robot", Password: "pa55word"})
+	for _, registry := range []string{"registry-1.docker.io", "index.docker.io"} {
+		if err := push(t, "docker.io/team/p:v1", password, (realm.Realms{}).Guard(registry, h.transport("index.docker.io"))); err != nil {
+			t.Errorf("%s: %v", registry, err)
+		}
+	}
+}
+
+func push(t *testing.T, image string, as authn.Authenticator, through http.RoundTripper) error {
 	t.Helper()
-	tag, err := name.NewTag("registry.test/team/p:v1")
+	tag, err := name.NewTag(image)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return remote.Write(tag, empty.Image, remote.WithContext(t.Context()), remote.WithAuth(as), remote.WithTransport(realms.Guard("registry.test", h.transport())))
+	return remote.Write(tag, empty.Image, remote.WithContext(t.Context()), remote.WithAuth(as), remote.WithTransport(through))
 }

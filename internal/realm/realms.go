@@ -71,7 +71,7 @@ func (r Realms) Trusts(registry string, to *url.URL) bool {
 
 func (h host) is(to *url.URL) bool {
 	name := strings.ToLower(strings.TrimSuffix(to.Hostname(), "."))
-	return name == h.name && (h.port == "" || h.port == portOf(to)) &&
+	return (name == h.name || canonical(name) == h.name) && (h.port == "" || h.port == portOf(to)) &&
 		(to.Scheme == "https" || to.Scheme == "http" && h.plain)
 }
 
@@ -150,7 +150,7 @@ func (r *Realms) String() string {
 // Type is what help texts show for a value.
 func (*Realms) Type() string { return "pair" }
 
-// canonical is the one name of a registry that has several.
+// canonical is the one name of a registry that has several: clients differ in which of them they ask.
 func canonical(registry string) string {
 	registry = strings.ToLower(registry)
 	if registry == "docker.io" || registry == "index.docker.io" {

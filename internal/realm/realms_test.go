@@ -31,6 +31,10 @@ func TestTrusts(t *testing.T) {
 
 		"Docker Hub":                   {registry: "registry-1.docker.io", to: "https://auth.docker.io/token", want: true},
 		"Docker Hub, by another name":  {registry: "docker.io", to: "https://auth.docker.io/token", want: true},
+		"Docker Hub, as clients ask":   {registry: "index.docker.io", to: "https://index.docker.io/v2/library/p/manifests/v1", want: true},
+		"Docker Hub, by either name":   {registry: "registry-1.docker.io", to: "https://index.docker.io/v2/library/p/manifests/v1", want: true},
+		"Docker Hub, of others":        {registry: "quay.io", to: "https://index.docker.io/v2/library/p/manifests/v1"},
+		"Docker Hub, named as a realm": {registry: "registry.corp", to: "https://index.docker.io/token", added: []string{"registry.corp=index.docker.io"}, want: true},
 		"Docker Hub, without TLS":      {registry: "docker.io", to: "http://auth.docker.io/token"},
 		"Docker Hub, another of its":   {registry: "docker.io", to: "https://hub.docker.io/token"},
 		"GitLab":                       {registry: "registry.gitlab.com", to: "https://gitlab.com/jwt/auth", want: true},
