@@ -126,7 +126,7 @@ type Authority struct {
 	Key *KeyAuthority `json:"key,omitempty"`
 
 	// certificate accepts what has been signed with the key of a certificate that an authority of
-	// one's own has issued. The certificate has to be valid now.
+	// one's own has issued. The certificate has to be valid when the image is judged.
 	//
 	// +optional
 	Certificate *CertificateAuthority `json:"certificate,omitempty"`
@@ -156,7 +156,8 @@ type CertificateAuthority struct {
 	// +required
 	SecretRef SecretReference `json:"secretRef"`
 
-	// subjects are the names of which the certificate of the signer has to have one.
+	// subjects are those of which the signer has to be one, by the name in the certificate: its
+	// first URI or, without any, its first e-mail address. A host is no such name.
 	//
 	// +required
 	// +listType=atomic
@@ -165,8 +166,8 @@ type CertificateAuthority struct {
 	Subjects []Subject `json:"subjects"`
 }
 
-// Subject is the name in the certificate of a signer: an e-mail address, a URI or a host among
-// its subject alternative names.
+// Subject is the name in the certificate of a signer: among its subject alternative names the first
+// URI or, without any, the first e-mail address.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.subject) != has(self.subjectRegExp)",message="exactly one of subject and subjectRegExp is required"
 type Subject struct {
