@@ -27,6 +27,10 @@ const (
 type signers struct {
 	key, otherKey, ours, theirs, expired, private, unlogged *signing.Signer
 
+	// uncertified has a certificate that is in no log, elsewhere in another one, and forged in
+	// one that says that it is the one that is trusted.
+	uncertified, elsewhere, forged *signing.Signer
+
 	secrets map[string]map[string][]byte
 }
 
@@ -58,14 +62,23 @@ func newSigners(t *testing.T) signers {
 	made.expired, err = sigstore.NewSigner(workflow, issuer, now.Add(-90*time.Second), 20*time.Second)
 	must(err)
 	made.unlogged = made.ours.WithoutLog()
-	trusted, err := sigstore.TrustedRoot(false)
+	another, err := signing.NewCertificateLog()
 	must(err)
-	strict, err := sigstore.TrustedRoot(true)
+	impostor, err := sigstore.CertificateLog().Impostor()
 	must(err)
-	made.secrets["root"] = map[string][]byte{"trusted_root.json": trusted}
-	made.secrets["strict"] = map[string][]byte{"trusted_root.json": strict}
+	made.uncertified, err = sigstore.LoggingTo(nil).NewSigner(workflow, issuer, now, time.Hour)
+	must(err)
+	made.elsewhere, err = sigstore.LoggingTo(another).NewSigner(workflow, issuer, now, time.Hour)
+	must(err)
+	made.forged, err = sigstore.LoggingTo(impostor).NewSigner(workflow, issuer, now, time.Hour)
+	must(err)
+	for name, of := range map[string]*signing.Sigstore{"root": sigstore, "another log": sigstore.LoggingTo(another), "no log": sigstore.LoggingTo(nil)} {
+		trusted, err := of.TrustedRoot()
+		must(err)
+		made.secrets[name] = map[string][]byte{"trusted_root.json": trusted}
+	}
 	made.secrets["authority"] = map[string][]byte{"ca.crt": sigstore.Certificates()}
-	made.private, err = sigstore.NewSigner(workflow, "", now, time.Hour)
+	made.private, err = sigstore.LoggingTo(nil).NewSigner(workflow, "", now, time.Hour)
 	must(err)
 	made.private = made.private.WithoutLog()
 	made.secrets["broken"] = map[string][]byte{"cosign.pub": []byte("no key"), "ca.crt": public, "trusted_root.json": []byte("{}")}
@@ -145,7 +158,12 @@ func TestJudge(t *testing.T) {
 		"V8: certificate expired, signed before that":   {spec: authorities(byIdentity("root", acme)), has: list(old(s.expired, image)), signer: workflow},
 		"V8: the same in a bundle":                      {spec: authorities(byIdentity("root", acme)), has: list(bundle(s.expired, image, signature)), signer: workflow},
 		"in no log":                                     {spec: authorities(byIdentity("root", acme)), has: list(old(s.unlogged, image), bundle(s.unlogged, image, signature)), refusal: "log"},
-		"certificate in no log":                         {spec: authorities(byIdentity("strict", acme)), has: list(old(s.ours, image)), refusal: "signed certificate timestamp"},
+		"certificate in no log":                         {spec: authorities(byIdentity("root", acme)), has: list(old(s.uncertified, image)), refusal: "signed certificate timestamp"},
+		"certificate in no log, a bundle":               {spec: authorities(byIdentity("root", acme)), has: list(bundle(s.uncertified, image, signature)), refusal: "signed certificate timestamp"},
+		"certificate in another log":                    {spec: authorities(byIdentity("root", acme)), has: list(bundle(s.elsewhere, image, signature)), refusal: "signed certificate timestamp"},
+		"certificate in the log, by another key":        {spec: authorities(byIdentity("root", acme)), has: list(bundle(s.forged, image, signature)), refusal: "signed certificate timestamp"},
+		"another log of certificates is trusted":        {spec: authorities(byIdentity("another log", acme)), has: list(old(s.ours, image)), refusal: "signed certificate timestamp"},
+		"no log of certificates is trusted":             {spec: authorities(byIdentity("no log", acme)), has: list(old(s.uncertified, image)), signer: workflow},
 		"V11: the index is signed":                      {spec: authorities(byKey("key", "")), has: list(bundle(s.key, other, signature)), subject: imagepolicy.Subject{image, other}, signer: `authority "key"`},
 		"V12: no attestation":                           {spec: attested, has: list(old(s.key, image)), refusal: `the attestation "` + provenance + `" is demanded: there is none`},
 		"V12: an attestation is no signature":           {spec: attested, has: list(bundle(s.key, image, provenance)), refusal: "it has no signature"},
@@ -300,7 +318,7 @@ func TestDigest(t *testing.T) {
 		"authorities":  digestOf(policyOf("p", fewer), s.secrets),
 		"name":         digestOf(policyOf("q", spec), s.secrets),
 		"key":          digestOf(policyOf("p", spec), map[string]map[string][]byte{"key": s.secrets["other"], "root": s.secrets["root"]}),
-		"trusted root": digestOf(policyOf("p", spec), map[string]map[string][]byte{"key": s.secrets["key"], "root": s.secrets["strict"]}),
+		"trusted root": digestOf(policyOf("p", spec), map[string]map[string][]byte{"key": s.secrets["key"], "root": s.secrets["no log"]}),
 		"Secret gone":  digestOf(policyOf("p", spec), map[string]map[string][]byte{"root": s.secrets["root"]}),
 	} {
 		if got == base || got == "" {
@@ -345,7 +363,7 @@ func TestLongNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trusted, err := sigstore.TrustedRoot(false)
+	trusted, err := sigstore.TrustedRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := sigstore.TrustedRoot(false)
+	root, err := sigstore.TrustedRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,9 +61,11 @@ func NewKey() (*Signer, []byte, error) {
 	return &Signer{key: key}, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
 }
 
-// Sigstore is an instance of Sigstore: an authority for certificates, and a log of signatures.
+// Sigstore is an instance of Sigstore: an authority for certificates, a log of these, and a log of
+// signatures.
 type Sigstore struct {
 	log                           *ca.VirtualSigstore
+	certificates                  *CertificateLog
 	root, intermediate            *x509.Certificate
 	intermediateKey               crypto.Signer
 	certificatesFrom, signedUntil time.Time
@@ -72,6 +74,10 @@ type Sigstore struct {
 // NewSigstore makes an instance.
 func NewSigstore(now time.Time) (*Sigstore, error) {
 	log, err := ca.NewVirtualSigstore()
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := NewCertificateLog()
 	if err != nil {
 		return nil, err
 	}
@@ -84,23 +90,32 @@ func NewSigstore(now time.Time) (*Sigstore, error) {
 		return nil, err
 	}
 	return &Sigstore{
-		log: log, root: trusted, intermediate: intermediate, intermediateKey: intermediateKey,
+		log: log, certificates: certificates, root: trusted, intermediate: intermediate, intermediateKey: intermediateKey,
 		certificatesFrom: now.Add(-time.Hour), signedUntil: now.Add(time.Hour),
 	}, nil
 }
 
-// TrustedRoot is what has to be trusted of it, as in trusted_root.json. With a log of
-// certificates, it demands what no certificate of this instance has.
-func (s *Sigstore) TrustedRoot(withLogOfCertificates bool) ([]byte, error) {
+// CertificateLog is where its certificates are entered.
+func (s *Sigstore) CertificateLog() *CertificateLog { return s.certificates }
+
+// LoggingTo is the same instance with another log of certificates; nil for none.
+func (s *Sigstore) LoggingTo(certificates *CertificateLog) *Sigstore {
+	other := *s
+	other.certificates = certificates
+	return &other
+}
+
+// TrustedRoot is what has to be trusted of it, as in trusted_root.json.
+func (s *Sigstore) TrustedRoot() ([]byte, error) {
 	authority := &root.FulcioCertificateAuthority{
 		Root: s.root, Intermediates: []*x509.Certificate{s.intermediate},
 		ValidityPeriodStart: s.certificatesFrom, ValidityPeriodEnd: s.signedUntil, URI: "https://fulcio.test",
 	}
-	logs := map[string]*root.TransparencyLog{}
-	if withLogOfCertificates {
-		logs = binaryIDs(s.log.CTLogs())
+	certificates := map[string]*root.TransparencyLog{}
+	if s.certificates != nil {
+		certificates = s.certificates.trusted(s.certificatesFrom, s.signedUntil)
 	}
-	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, []root.CertificateAuthority{authority}, logs, nil, binaryIDs(s.log.RekorLogs()))
+	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, []root.CertificateAuthority{authority}, certificates, nil, binaryIDs(s.log.RekorLogs()))
 	if err != nil {
 		return nil, err
 	}
@@ -133,9 +148,18 @@ func (s *Sigstore) NewSigner(subject, issuer string, at time.Time, valid time.Du
 	if err != nil {
 		return nil, err
 	}
+	certificate, err := s.issue(key.Public(), name, issuer, at, valid)
+	if err != nil {
+		return nil, err
+	}
+	return &Signer{key: key, chain: []*x509.Certificate{certificate, s.intermediate}, log: s.log, at: at}, nil
+}
+
+// issue makes a certificate, and enters it in the log of certificates.
+func (s *Sigstore) issue(key crypto.PublicKey, subject *url.URL, issuer string, at time.Time, valid time.Duration) (*x509.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
-		URIs:         []*url.URL{name},
+		URIs:         []*url.URL{subject},
 		NotBefore:    at.Add(-time.Second),
 		NotAfter:     at.Add(valid),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
@@ -144,15 +168,24 @@ func (s *Sigstore) NewSigner(subject, issuer string, at time.Time, valid time.Du
 	if issuer != "" {
 		template.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte(issuer)}}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, s.intermediate, key.Public(), s.intermediateKey)
+	certificate, err := s.create(template, key)
+	if err != nil || s.certificates == nil {
+		return certificate, err
+	}
+	timestamp, err := s.certificates.timestamp(certificate, s.intermediate, at)
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := x509.ParseCertificate(der)
+	template.ExtraExtensions = append(template.ExtraExtensions, timestamp)
+	return s.create(template, key)
+}
+
+func (s *Sigstore) create(template *x509.Certificate, key crypto.PublicKey) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, s.intermediate, key, s.intermediateKey)
 	if err != nil {
 		return nil, err
 	}
-	return &Signer{key: key, chain: []*x509.Certificate{certificate, s.intermediate}, log: s.log, at: at}, nil
+	return x509.ParseCertificate(der)
 }
 
 // WithoutLog enters its signatures nowhere.
