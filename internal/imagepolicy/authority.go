@@ -2,6 +2,9 @@ package imagepolicy
 
 import (
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -12,6 +15,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
+	"github.com/sigstore/sigstore/pkg/signature/options"
 
 	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
 )
@@ -148,21 +152,49 @@ func (a *authority) useKeys(data []byte, err error) error {
 		if err != nil {
 			return fmt.Errorf("block %d of its Secret is not a public key", i+1)
 		}
-		// Whatever the key, cosign signs a SHA-256 sum unless it is told otherwise.
-		verifier, err := signature.LoadVerifier(key, crypto.SHA256)
+		verifiers, err := verifiersOf(key)
 		if err != nil {
 			return fmt.Errorf("public key %d of its Secret is of a kind that is not supported", i+1)
 		}
-		material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
-			return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
-		})
-		made, err := verify.NewVerifier(material, verify.WithNoObserverTimestamps(), verify.WithoutStatementPredicate())
-		if err != nil {
-			return fmt.Errorf("public key %d of its Secret cannot be used: %w", i+1, err)
+		for _, verifier := range verifiers {
+			material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
+				return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
+			})
+			made, err := verify.NewVerifier(material, verify.WithNoObserverTimestamps(), verify.WithoutStatementPredicate())
+			if err != nil {
+				return fmt.Errorf("public key %d of its Secret cannot be used: %w", i+1, err)
+			}
+			a.verifiers = append(a.verifiers, made)
 		}
-		a.verifiers = append(a.verifiers, made)
 	}
 	return nil
+}
+
+// verifiersOf are the ways in which cosign signs with a key. It began with a SHA-256 sum whatever the
+// curve, and with the text itself for Ed25519. By now it takes the sum that fits the curve, and a
+// SHA-512 sum for Ed25519. A signature does not say which it is.
+func verifiersOf(key crypto.PublicKey) ([]signature.Verifier, error) {
+	first, err := signature.LoadVerifier(key, crypto.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	var by signature.LoadOption
+	switch key := key.(type) {
+	case ed25519.PublicKey:
+		by = options.WithED25519ph()
+	case *ecdsa.PublicKey:
+		switch key.Curve {
+		case elliptic.P384():
+			by = options.WithHash(crypto.SHA384)
+		case elliptic.P521():
+			by = options.WithHash(crypto.SHA512)
+		}
+	}
+	if by == nil {
+		return []signature.Verifier{first}, nil
+	}
+	second, err := signature.LoadVerifierWithOpts(key, by)
+	return []signature.Verifier{first, second}, err
 }
 
 // useCertificates takes certificates in PEM: those that have signed themselves are trusted.
@@ -238,20 +270,37 @@ func (a *authority) useTrustedRoot(data []byte, err error) error {
 		return errors.New("its trusted root has neither a log of signatures nor an authority for timestamps, so that nobody knows when something was signed")
 	}
 	// When it was signed is known from a log or from an authority for timestamps.
-	options := []verify.VerifierOption{verify.WithObserverTimestamps(1), verify.WithoutStatementPredicate()}
+	demanded := []verify.VerifierOption{verify.WithObserverTimestamps(1), verify.WithoutStatementPredicate()}
 	if len(material.RekorLogs()) > 0 {
-		options = append(options, verify.WithTransparencyLog(1))
+		demanded = append(demanded, verify.WithTransparencyLog(1))
 	}
 	if len(material.CTLogs()) > 0 {
-		options = append(options, verify.WithSignedCertificateTimestamps(1))
+		demanded = append(demanded, verify.WithSignedCertificateTimestamps(1))
 	}
-	made, err := verify.NewVerifier(material, options...)
+	made, err := verify.NewVerifier(rootMaterial{material}, demanded...)
 	if err != nil {
 		return fmt.Errorf("its trusted root cannot be used: %w", err)
 	}
 	a.verifiers = append(a.verifiers, made)
 	return nil
 }
+
+// rootMaterial is a trusted root whose authorities take no certificates from a signature: what
+// lies between them and a signer is in the trusted root.
+type rootMaterial struct{ *root.TrustedRoot }
+
+// FulcioCertificateAuthorities are trusted to issue certificates.
+func (m rootMaterial) FulcioCertificateAuthorities() []root.CertificateAuthority {
+	all := m.TrustedRoot.FulcioCertificateAuthorities()
+	made := make([]root.CertificateAuthority, len(all))
+	for i, trusted := range all {
+		made[i] = closedAuthority{trusted}
+	}
+	return made
+}
+
+// closedAuthority hides from the library that it could add certificates.
+type closedAuthority struct{ root.CertificateAuthority }
 
 // blocksOf reads blocks of PEM: at least one, and no more than most.
 func blocksOf(data []byte, most int, what string) ([]*pem.Block, error) {

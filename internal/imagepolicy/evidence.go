@@ -16,6 +16,7 @@ import (
 	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
 	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"google.golang.org/protobuf/encoding/protojson"
 )
 
 // Media types of what registries have of an image. The first two are those of cosign before
@@ -87,15 +88,33 @@ func (e Evidence) read() (claim, error) {
 
 // readBundle reads what Sigstore's own tools make.
 func (e Evidence) readBundle() (claim, error) {
-	entity := &bundle.Bundle{}
-	if err := entity.UnmarshalJSON(e.Data); err != nil {
+	made := &protobundle.Bundle{}
+	if err := protojson.Unmarshal(e.Data, made); err != nil {
 		return claim{}, fmt.Errorf("its bundle is malformed: %w", err)
+	}
+	entity, err := bundle.NewBundle(made, chainOptions(made)...)
+	if err != nil {
+		return claim{}, fmt.Errorf("its bundle is malformed: %w", err)
+	}
+	if count := len(made.GetVerificationMaterial().GetX509CertificateChain().GetCertificates()); count > maxCertificates {
+		return claim{}, fmt.Errorf("its bundle has more than %d certificates", maxCertificates)
 	}
 	envelope := entity.GetDsseEnvelope()
 	if envelope == nil {
 		return claim{entity: entity}, nil
 	}
 	return newStatement(entity, envelope)
+}
+
+// chainOptions let a bundle have the certificates between an authority of one's own and the signer.
+// Cosign writes them, although the format has but one certificate since version 0.3; before that,
+// what is there besides the first one is not looked at.
+func chainOptions(made *protobundle.Bundle) []bundle.Option {
+	version, err := (&bundle.Bundle{Bundle: made}).Version()
+	if err != nil || version == "v0.1" || version == "v0.2" {
+		return nil
+	}
+	return []bundle.Option{bundle.AllowCertificateChain()}
 }
 
 // readEnvelope reads an attestation of cosign before version 3.

@@ -15,7 +15,7 @@ import (
 
 // rulesVersion is another one when this program has come to judge the same signatures by the same
 // policy otherwise: verdicts of before do not count any more.
-const rulesVersion = "1"
+const rulesVersion = "2"
 
 // Secrets gives the data of a Secret in the namespace of the controller; nil if there is none.
 type Secrets func(name string) map[string][]byte

@@ -117,7 +117,8 @@ func (p *policy) find(image Subject, claims []claim, predicateType string) (sign
 }
 
 // find looks for a claim of a type that somebody has signed for whom the authority stands. The
-// signer is empty for a key, which has no name. The error is about the last of the claims.
+// signer is empty for a key, which has no name. The error is about the last of the claims, unless
+// one of them is verified and its signer is not wanted: that says more than why another one fails.
 func (a authority) find(image Subject, claims []claim, predicateType string) (signer string, err error) {
 	if a.unusable != nil {
 		return "", a.unusable
@@ -131,9 +132,19 @@ func (a authority) find(image Subject, claims []claim, predicateType string) (si
 		if err == nil {
 			return signer, nil
 		}
-		failed = err
+		if _, named := errors.AsType[strangerError](failed); !named {
+			failed = err
+		}
 	}
 	return "", failed
+}
+
+// strangerError says who has signed, when that is nobody for whom the authority stands.
+type strangerError string
+
+// Error names the signer.
+func (e strangerError) Error() string {
+	return fmt.Sprintf("it is signed by %s, who is none of its identities", string(e))
 }
 
 // verify says who has made a claim about an image, if that is somebody whom the authority
@@ -189,7 +200,7 @@ func (a authority) accept(result *verify.VerificationResult) (string, error) {
 	if slices.ContainsFunc(a.signers, func(s signer) bool { return s.subject(found.SubjectAlternativeName) && s.issuer(found.Issuer) }) {
 		return describe(found), nil
 	}
-	return "", fmt.Errorf("it is signed by %s, who is none of its identities", describe(found))
+	return "", strangerError(describe(found))
 }
 
 func describe(found *certificate.Summary) string {

@@ -150,6 +150,7 @@ func TestJudge(t *testing.T) {
 		"V3: a workflow, since cosign 3":                {spec: authorities(byIdentity("root", acme)), has: list(bundle(s.ours, image, signature)), signer: workflow},
 		"V3: another repository, before cosign 3":       {spec: authorities(byIdentity("root", acme)), has: list(old(s.theirs, image)), refusal: `authority "ci": it is signed by "` + stranger + `" of "` + issuer + `", who is none of its identities`},
 		"V3: another repository, since cosign 3":        {spec: authorities(byIdentity("root", acme)), has: list(bundle(s.theirs, image, signature)), refusal: stranger},
+		"V3: another repository, and a key":             {spec: authorities(byIdentity("root", acme)), has: list(old(s.theirs, image), old(s.key, image)), refusal: stranger},
 		"another issuer":                                {spec: authorities(byIdentity("root", policyv1alpha1.Identity{Issuer: "https://issuer.test", Subject: workflow})), has: list(old(s.ours, image)), refusal: "who is none of its identities"},
 		"issuer by an expression":                       {spec: authorities(byIdentity("root", policyv1alpha1.Identity{IssuerRegExp: `^https://token\.actions\.`, Subject: workflow})), has: list(old(s.ours, image)), signer: workflow},
 		"V7: of another image, before cosign 3":         {spec: authorities(byKey("key", "")), has: list(old(s.key, other)), refusal: "what is signed is another image"},
