@@ -241,6 +241,11 @@ test-plans: cluster-build ## Plan each upgrade of the corpus, and hold the plan 
 test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
 	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks
 
+.PHONY: test-signatures
+test-signatures: ## Have cosign itself sign images, and verify them; TESTFLAGS=-update writes the test data of internal/image anew.
+	go build -modfile=hack/release/go.mod -ldflags='-s -w' -o bin/tools/cosign github.com/sigstore/cosign/v3/cmd/cosign
+	go test -count=1 -timeout 30m ./test/signatures -cosign=$(CURDIR)/bin/tools/cosign $(TESTFLAGS)
+
 IDLE ?= 5m
 
 .PHONY: test-gitops
