@@ -27,9 +27,11 @@ import (
 )
 
 // Bounds of what is read of signatures and attestations: of one, and of all that one registry
-// has of an image, in bytes and in number. What is beyond the first two is not looked at.
+// has of an image, in bytes and in number. What is beyond the first three is not looked at: a
+// referrer need not be a signature, and takes a request all the same.
 const (
 	maxEvidence         = 64
+	maxReferrers        = 128
 	maxEvidenceBytes    = 4 << 20
 	maxAllEvidenceBytes = 8 << 20
 )
@@ -170,11 +172,21 @@ func (e evidence) transport(where endpoint) (http.RoundTripper, error) {
 
 // layers reads signatures of cosign before version 3, which are the layers of an image.
 func (c *evidenceClient) layers(tag name.Tag, most int) ([]imagepolicy.Evidence, error) {
-	found, err := remote.Image(tag, c.options...)
-	if err != nil {
-		return nil, unlessMissing(err)
+	found, err := c.image(tag)
+	if err != nil || found == nil {
+		return nil, err
 	}
 	return c.read(found, tag.String(), most)
+}
+
+// image reads a manifest. It is nil for one that is missing, and for an index, which would be
+// followed from one to the next: no signature is one.
+func (c *evidenceClient) image(ref name.Reference) (ggcrv1.Image, error) {
+	found, err := remote.Get(ref, c.options...)
+	if err != nil || !found.MediaType.IsImage() {
+		return nil, unlessMissing(err)
+	}
+	return found.Image()
 }
 
 // referrers reads what refers to an image: by the API for that, or by an index under a tag.
@@ -190,18 +202,19 @@ func (c *evidenceClient) referrers(subject digest.Digest, most int) ([]imagepoli
 	var all []imagepolicy.Evidence
 	looks := 0
 	for _, referrer := range manifest.Manifests {
+		if len(all) >= most || looks >= maxReferrers {
+			break
+		}
 		if !mayBeSignature(referrer.ArtifactType) || !c.wants(referrer.Annotations[annotationBundlePredicate]) {
 			continue
 		}
-		if looks++; looks > most || len(all) >= most {
-			break // one that turns out to be none counts as well: it takes a request
-		}
+		looks++
 		place := c.repository.Digest(referrer.Digest.String())
-		found, err := remote.Image(place, c.options...)
-		if unlessMissing(err) != nil {
+		found, err := c.image(place)
+		if err != nil {
 			return all, err
 		}
-		if err != nil {
+		if found == nil {
 			continue
 		}
 		read, err := c.read(found, place.String(), most-len(all))

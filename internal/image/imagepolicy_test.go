@@ -9,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
@@ -376,11 +380,112 @@ func TestReferrersThatAreNoSignatures(t *testing.T) {
 	}
 	s.registry.ResetRequests()
 	s.refused(t, "registry.test/pkg@"+d, "it has no signature")
-	if asked := s.registry.Count("/manifests/sha256:"); asked > 64+1 { // one for the image
+	if asked := s.registry.Count("/manifests/sha256:"); asked > 128+1 { // one for the image
 		t.Errorf("%d of them were read", asked)
 	}
-	if err := signing.Attach(t.Context(), s.registry, "pkg", d, append(others[:63:63], good)...); err != nil {
+	if err := signing.Attach(t.Context(), s.registry, "pkg", d, append(others[:127:127], good)...); err != nil {
 		t.Fatal(err)
 	}
 	s.mustPull(t, "registry.test/pkg@"+d, image.BundleContent)
+}
+
+// TestHostileReferrers: what whoever may write to a repository says that it refers to an image is
+// looked at so often and no more, is not followed further, and is passed over if it is no signature.
+func TestHostileReferrers(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	d := s.push(t, mapFS(bundleFiles), nil)
+	tag := "pkg:" + strings.ReplaceAll(d, ":", "-")
+	refer := func(target string, all ...imagespec.Descriptor) string {
+		t.Helper()
+		pushed, err := s.registry.PushManifest(t.Context(), target, imagespec.MediaTypeImageIndex, imagespec.Index{
+			Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: imagespec.MediaTypeImageIndex, Manifests: all,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.config.Dir = t.TempDir()
+		s.restart(t)
+		s.registry.ResetRequests()
+		return pushed
+	}
+	of := func(mediaType, d string) imagespec.Descriptor {
+		return imagespec.Descriptor{MediaType: mediaType, Digest: digest.Digest(d), Size: 1}
+	}
+	manifest := func(d string) imagespec.Descriptor { return of(imagespec.MediaTypeImageManifest, d) }
+	ref := "registry.test/pkg@" + d
+
+	// An index that names an index that names an index, down to the image itself.
+	nested := refer("pkg:nested", imagespec.Descriptor{
+		MediaType: imagespec.MediaTypeImageManifest, Digest: digest.Digest(d), Size: 1, Platform: &imagespec.Platform{OS: "linux", Architecture: "amd64"},
+	})
+	for range 10 {
+		nested = refer("pkg:nested", of(imagespec.MediaTypeImageIndex, nested))
+	}
+	refer(tag, of(imagespec.MediaTypeImageIndex, nested), manifest(nested), manifest(d))
+	s.refused(t, ref, "it has no signature")
+	if asked := s.registry.Count("/manifests/"); asked > 8 {
+		t.Errorf("indexes are followed: %d manifests were read", asked)
+	}
+
+	// The image itself, again and again.
+	refer(tag, slices.Repeat([]imagespec.Descriptor{manifest(d)}, 1000)...)
+	s.refused(t, ref, "it has no signature")
+	if asked := s.registry.Count("/manifests/"); asked > 128+8 {
+		t.Errorf("%d manifests were read for a thousand that refer to the image", asked)
+	}
+
+	// Where signatures are, there is an index.
+	refer(tag+".sig", manifest(d))
+	s.refused(t, ref, "it has no signature")
+
+	// The signature is signed with the key, and the image is not.
+	stranger, _, err := signing.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.attach(t, s.registry, stranger.Old, d)
+	signature, err := remote.Head(s.tag(t, strings.TrimPrefix(tag, "pkg:")+".sig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.attach(t, s.registry, s.signer.Old, signature.Digest.String())
+	s.registry.ResetRequests()
+	s.restart(t)
+	s.refused(t, ref, "it is not signed with its key")
+	if asked := s.registry.Count(signature.Digest.Hex); asked > 0 {
+		t.Error("signatures of a signature are looked for")
+	}
+
+	// It names itself, which only a registry can say that lies.
+	index, err := s.registry.PushManifest(t.Context(), "pkg:itself", imagespec.MediaTypeImageIndex, imagespec.Index{Versioned: specs.Versioned{SchemaVersion: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.registry.Use(testkit.ReplaceBody("/referrers/", imagespec.MediaTypeImageIndex, []byte(`{"schemaVersion": 2, "manifests": [{"mediaType": "`+
+		imagespec.MediaTypeImageIndex+`", "digest": "`+index+`", "size": 1}]}`)))
+	s.config.Dir = t.TempDir()
+	s.restart(t)
+	s.refused(t, ref, "it is not signed with its key")
+
+	// And all of it does not hide a signature that counts.
+	s.registry.Heal()
+	good, err := s.signer.Old(digest.Digest(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := signing.Attach(t.Context(), s.registry, "pkg", d, good); err != nil {
+		t.Fatal(err)
+	}
+	refer(tag, slices.Repeat([]imagespec.Descriptor{manifest(d), of(imagespec.MediaTypeImageIndex, nested)}, 500)...)
+	s.mustPull(t, ref, image.BundleContent)
+}
+
+func (s *signed) tag(t *testing.T, tag string) name.Tag {
+	t.Helper()
+	repository, err := name.NewRepository(s.registry.Host() + "/pkg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return repository.Tag(tag)
 }
