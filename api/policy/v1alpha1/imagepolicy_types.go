@@ -11,7 +11,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
-// +kubebuilder:printcolumn:name="Prefixes",type=string,JSONPath=`.spec.match[*].prefix`
+// +kubebuilder:printcolumn:name="Match",type=string,JSONPath=`.spec.match`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ImagePolicy struct {
@@ -105,7 +105,7 @@ type ImageMatch struct {
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-zA-Z0-9.-]+(:[0-9]{1,5})?(/[a-z0-9._-]+)*/?$')",message="prefix must be a registry, such as quay.io, or a registry and the beginning of a path without a tag, such as quay.io/acme"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(localhost|[a-zA-Z0-9.-]+[.][a-zA-Z0-9.-]+|[a-zA-Z0-9.-]+:[0-9]{1,5})(/[a-z0-9._-]+)*/?$')",message="prefix must be a registry, such as quay.io or registry:5000, or a registry and the beginning of a path without a tag, such as quay.io/acme"
 	Prefix string `json:"prefix"`
 }
 
