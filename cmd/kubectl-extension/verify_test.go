@@ -115,7 +115,7 @@ func TestVerifyOfACluster(t *testing.T) {
 		},
 		"policies that may not be read":    {[]string{"registry.test/package:v1"}, nil, nil, "listing ImagePolicies: no " + pathPolicies + " for you"},
 		"policies that do not matter":      {[]string{"registry.test/package:v1"}, map[string]string{pathPolicies: strings.Replace(policyList, "registry.test", "quay.io", 1)}, []string{"none is about it"}, ""},
-		"policies of a file for a catalog": {[]string{"clustercatalog/c", "--policy", file}, map[string]string{pathCatalog: catalog("v2")}, []string{"mine, Warn", "Verdict:      warned"}, ""},
+		"policies of a file for a catalog": {[]string{"clustercatalog/c", "--policy", file}, map[string]string{pathCatalog: catalog("v2")}, []string{"mine, Warn", `authority "k": no: no file has the Secret "none"`, "Verdict:      warned"}, ""},
 		"no such catalog":                  {[]string{"clustercatalog/c"}, nil, nil, `reading ClusterCatalog "c": no ` + pathCatalog + " for you"},
 	} {
 		t.Run(name, func(t *testing.T) {

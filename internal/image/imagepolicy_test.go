@@ -49,7 +49,7 @@ func newSigned(t *testing.T, options ...registry.Option) *signed {
 	}
 	config := imagetest.Configure(t, started, "registry.test")
 	config.Policies = func() (*imagepolicy.Set, error) {
-		return imagepolicy.Compile([]policyv1alpha1.ImagePolicy{s.policy}, func(string) map[string][]byte { return map[string][]byte{"cosign.pub": s.key} }), nil
+		return imagepolicy.Compile([]policyv1alpha1.ImagePolicy{s.policy}, func(string) (map[string][]byte, error) { return map[string][]byte{"cosign.pub": s.key}, nil }), nil
 	}
 	s.fixture = &fixture{registry: started, config: config}
 	s.restart(t)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/root"
@@ -18,6 +19,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/options"
 
 	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // The keys in Secrets that are looked at if a policy names none: as cosign, cert-manager and
@@ -150,7 +152,7 @@ func (a *authority) useKeys(data []byte, err error) error {
 	for i, block := range blocks {
 		key, err := x509.ParsePKIXPublicKey(block.Bytes)
 		if err != nil {
-			return fmt.Errorf("block %d of its Secret is not a public key", i+1)
+			return notPublicKey(i+1, block.Type)
 		}
 		verifiers, err := verifiersOf(key)
 		if err != nil {
@@ -195,6 +197,18 @@ func verifiersOf(key crypto.PublicKey) ([]signature.Verifier, error) {
 	}
 	second, err := signature.LoadVerifierWithOpts(key, by)
 	return []signature.Verifier{first, second}, err
+}
+
+// notPublicKey says what is there in place of a public key, by the type that PEM gives it.
+func notPublicKey(number int, found string) error {
+	switch {
+	case strings.HasSuffix(found, "PRIVATE KEY"):
+		return fmt.Errorf("block %d of its Secret is a private key: put the public one in its place, such as cosign.pub, and keep the private one off the cluster", number)
+	case found == "CERTIFICATE":
+		return fmt.Errorf("block %d of its Secret is a certificate and not a public key", number)
+	default:
+		return fmt.Errorf("block %d of its Secret, %s in PEM, is not a public key as cosign writes it", number, excerpt.Quote(found))
+	}
 }
 
 // useCertificates takes certificates in PEM: those that have signed themselves are trusted.

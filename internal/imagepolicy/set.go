@@ -17,8 +17,19 @@ import (
 // policy otherwise: verdicts of before do not count any more.
 const rulesVersion = "2"
 
-// Secrets gives the data of a Secret in the namespace of the controller; nil if there is none.
-type Secrets func(name string) map[string][]byte
+// Secrets gives the data of a Secret. The error names the Secret and says why it cannot be had,
+// which differs: those of a cluster are looked for elsewhere than those of files.
+type Secrets func(name string) (map[string][]byte, error)
+
+// InNamespace are the Secrets that a namespace was found to have, by their names.
+func InNamespace(namespace string, found map[string]map[string][]byte) Secrets {
+	return func(name string) (map[string][]byte, error) {
+		if data := found[name]; data != nil {
+			return data, nil
+		}
+		return nil, fmt.Errorf("there is no Secret %q in namespace %q", name, namespace)
+	}
+}
 
 // Set is all policies that there are. The zero Set has none. It does not change.
 type Set struct {
@@ -54,7 +65,7 @@ func Compile(policies []policyv1alpha1.ImagePolicy, secrets Secrets) *Set {
 		}
 		prefixes := map[string]bool{}
 		for _, match := range policies[i].Spec.Match {
-			prefixes[strings.TrimSuffix(match.Prefix, "/")] = true
+			prefixes[CanonicalPrefix(match.Prefix)] = true
 		}
 		for prefix := range maps.Keys(prefixes) {
 			set.byPrefix[prefix] = append(set.byPrefix[prefix], compiled)
@@ -126,9 +137,9 @@ func valueOf(secrets Secrets, ref policyv1alpha1.SecretReference, usual string) 
 	if key == "" {
 		key = usual
 	}
-	data := secrets(ref.Name)
-	if data == nil {
-		return nil, fmt.Errorf("there is no Secret %q in the namespace of the controller", ref.Name)
+	data, err := secrets(ref.Name)
+	if err != nil {
+		return nil, err
 	}
 	value, ok := data[key]
 	if !ok {
@@ -153,7 +164,7 @@ func (s *Set) For(repository string) Rule {
 	if s == nil {
 		return Rule{}
 	}
-	for prefix := repository; ; {
+	for prefix := lowerRegistry(repository); ; {
 		if found := s.byPrefix[prefix]; len(found) > 0 {
 			return Rule{policies: found, prefix: prefix}
 		}
@@ -162,6 +173,18 @@ func (s *Set) For(repository string) Rule {
 		}
 		prefix = prefix[:max(0, strings.LastIndexByte(prefix, '/'))]
 	}
+}
+
+// CanonicalPrefix is a prefix as it is compared with others: without a slash at its end, and with
+// the registry in lower case, as names of hosts mean the same in either.
+func CanonicalPrefix(prefix string) string { return lowerRegistry(strings.TrimSuffix(prefix, "/")) }
+
+func lowerRegistry(name string) string {
+	registry, path, below := strings.Cut(name, "/")
+	if !below {
+		return strings.ToLower(registry)
+	}
+	return strings.ToLower(registry) + "/" + path
 }
 
 // Rule is what is demanded of an image. The zero Rule demands nothing.

@@ -1,6 +1,7 @@
 package imagepolicy_test
 
 import (
+	"encoding/pem"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func newSigners(t *testing.T) signers {
 }
 
 func (s signers) compile(policies ...policyv1alpha1.ImagePolicy) *imagepolicy.Set {
-	return imagepolicy.Compile(policies, func(name string) map[string][]byte { return s.secrets[name] })
+	return imagepolicy.Compile(policies, imagepolicy.InNamespace("system", s.secrets))
 }
 
 func policyOf(name string, spec policyv1alpha1.ImagePolicySpec) policyv1alpha1.ImagePolicy {
@@ -180,7 +181,7 @@ func TestJudge(t *testing.T) {
 		"certificate that is not valid any more":        {spec: authorities(byCertificate("authority", policyv1alpha1.Subject{Subject: workflow})), has: list(old(s.expired.WithoutLog(), image)), refusal: "leaf certificate verification failed"},
 		"key where a certificate is wanted":             {spec: authorities(byIdentity("root", acme)), has: list(bundle(s.key, image, signature)), refusal: `authority "ci"`},
 		"certificate where a key is wanted":             {spec: authorities(byKey("key", "")), has: list(old(s.ours, image)), refusal: "it is not signed with its key"},
-		"no Secret":                                     {spec: authorities(byKey("gone", "")), has: list(old(s.key, image)), refusal: `authority "key": there is no Secret "gone" in the namespace of the controller`},
+		"no Secret":                                     {spec: authorities(byKey("gone", "")), has: list(old(s.key, image)), refusal: `authority "key": there is no Secret "gone" in namespace "system"`},
 		"no such key in it":                             {spec: authorities(byKey("key", "gone")), has: list(old(s.key, image)), refusal: `the Secret "key" has no key "gone"`},
 		"no public key":                                 {spec: authorities(byKey("broken", "")), has: list(old(s.key, image)), refusal: "its Secret has no public key in PEM"},
 		"no certificate":                                {spec: authorities(byCertificate("broken", policyv1alpha1.Subject{Subject: workflow})), has: list(old(s.private, image)), refusal: "is not a certificate"},
@@ -252,6 +253,8 @@ func TestFor(t *testing.T) {
 		"whole elements":        {some, "registry.test/acme-labs/pkg", []string{"host"}},
 		"the repository":        {some, "registry.test/acme/labs", []string{"labs"}},
 		"port":                  {some, "other.test:5000/x", []string{"labs"}},
+		"in upper case":         {some, "Registry.TEST/acme/pkg", []string{"acme", "twin"}},
+		"host in upper case":    {s.compile(match("host", "Registry.TEST")), "registry.test/acme/pkg", []string{"host"}},
 		"another port":          {some, "other.test:50001/x", []string{}},
 		"none":                  {some, "example.com/acme/pkg", []string{}},
 		"a host that begins so": {some, "registry.test.example.com/acme", []string{}},
@@ -299,7 +302,7 @@ func TestDigest(t *testing.T) {
 	s := newSigners(t)
 	spec := policyv1alpha1.ImagePolicySpec{Authorities: []policyv1alpha1.Authority{byKey("key", ""), byIdentity("root", acme)}}
 	digestOf := func(p policyv1alpha1.ImagePolicy, secrets map[string]map[string][]byte) string {
-		return imagepolicy.Compile([]policyv1alpha1.ImagePolicy{p}, func(name string) map[string][]byte { return secrets[name] }).For("registry.test/acme").Digest()
+		return imagepolicy.Compile([]policyv1alpha1.ImagePolicy{p}, imagepolicy.InNamespace("system", secrets)).For("registry.test/acme").Digest()
 	}
 	base := digestOf(policyOf("p", spec), s.secrets)
 	if again := digestOf(policyOf("p", spec), s.secrets); again != base {
@@ -347,12 +350,30 @@ func TestManyKeys(t *testing.T) {
 			for _, more := range []int{0, 1} {
 				secret := map[string][]byte{"x": []byte(strings.Repeat(string(tc.one), tc.most+more))}
 				set := imagepolicy.Compile([]policyv1alpha1.ImagePolicy{policyOf("p", policyv1alpha1.ImagePolicySpec{Authorities: []policyv1alpha1.Authority{tc.authority}})},
-					func(string) map[string][]byte { return secret })
+					imagepolicy.InNamespace("system", map[string]map[string][]byte{"many": secret}))
 				if problems, known := set.Problems("p"); !known || len(problems) != more {
 					t.Errorf("with %d of them, problems are %q", tc.most+more, problems)
 				}
 			}
 		})
+	}
+}
+
+// TestNoPublicKey: what is there in place of a public key is said by its kind, and nothing of its content.
+func TestNoPublicKey(t *testing.T) {
+	t.Parallel()
+	for found, want := range map[string]string{
+		"ENCRYPTED SIGSTORE PRIVATE KEY": "block 1 of its Secret is a private key: put the public one in its place",
+		"EC PRIVATE KEY":                 "block 1 of its Secret is a private key: put the public one in its place",
+		"CERTIFICATE":                    "block 1 of its Secret is a certificate and not a public key",
+		"RSA PUBLIC KEY":                 `block 1 of its Secret, "RSA PUBLIC KEY" in PEM, is not a public key as cosign writes it`,
+	} {
+		content := pem.EncodeToMemory(&pem.Block{Type: found, Bytes: []byte("content")})
+		set := imagepolicy.Compile([]policyv1alpha1.ImagePolicy{policyOf("p", policyv1alpha1.ImagePolicySpec{Authorities: []policyv1alpha1.Authority{byKey("key", "")}})},
+			imagepolicy.InNamespace("system", map[string]map[string][]byte{"key": {"cosign.pub": content}}))
+		if problems, _ := set.Problems("p"); len(problems) != 1 || !strings.Contains(problems[0], want) || strings.Contains(problems[0], "content") {
+			t.Errorf("%s: problems = %q, want %q", found, problems, want)
+		}
 	}
 }
 
@@ -373,7 +394,7 @@ func TestLongNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := imagepolicy.Compile([]policyv1alpha1.ImagePolicy{policyOf("p", policyv1alpha1.ImagePolicySpec{Authorities: []policyv1alpha1.Authority{byIdentity("root", acme)}})},
-		func(string) map[string][]byte { return map[string][]byte{"trusted_root.json": trusted} })
+		imagepolicy.InNamespace("system", map[string]map[string][]byte{"root": {"trusted_root.json": trusted}}))
 	judge := func(all ...imagepolicy.Evidence) string {
 		t.Helper()
 		got := set.For("registry.test/acme").Judge(imagepolicy.Subject{image}, all)

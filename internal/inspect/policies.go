@@ -73,7 +73,7 @@ func (r *PolicyReader) PoliciesFor(ctx context.Context, repositories []string) (
 	if err := r.api.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing ImagePolicies: %w", err)
 	}
-	all := imagepolicy.Compile(list.Items, func(string) map[string][]byte { return nil })
+	all := imagepolicy.Compile(list.Items, imagepolicy.InNamespace(r.namespace, nil))
 	var deciding []string
 	for _, repository := range repositories {
 		deciding = append(deciding, all.For(repository).Policies()...)
@@ -92,7 +92,7 @@ func (r *PolicyReader) PoliciesFor(ctx context.Context, repositories []string) (
 			found[name] = data
 		}
 	}
-	return imagepolicy.Compile(policies, func(name string) map[string][]byte { return found[name] }), nil
+	return imagepolicy.Compile(policies, imagepolicy.InNamespace(r.namespace, found)), nil
 }
 
 // secret gives the data of one; nil if there is none.

@@ -36,7 +36,7 @@ func (c *checker) report(policy *policyv1alpha1.ImagePolicy, severity Severity, 
 
 func (c *checker) checkPolicy(policy *policyv1alpha1.ImagePolicy) {
 	for _, match := range policy.Spec.Match {
-		c.checkPrefix(policy, strings.TrimSuffix(match.Prefix, "/"))
+		c.checkPrefix(policy, imagepolicy.CanonicalPrefix(match.Prefix))
 	}
 	// Those that are left have nothing that can be wrong but the content of their Secrets.
 	checkable := policy.DeepCopy()
@@ -99,7 +99,7 @@ func (c *checker) checkPrefix(policy *policyv1alpha1.ImagePolicy, prefix string)
 			continue
 		}
 		for _, match := range other.Spec.Match {
-			wider := strings.TrimSuffix(match.Prefix, "/")
+			wider := imagepolicy.CanonicalPrefix(match.Prefix)
 			switch {
 			case wider == prefix:
 				if policy.Name < other.Name {

@@ -97,6 +97,7 @@ func TestCheck(t *testing.T) {
 		"without a registry":  {[]string{policy("p", strings.Replace(byKey, "quay.io/acme", "acme/operators", 1)), keyed}, now, []string{`ImagePolicy "p": error: spec.match[0].prefix: prefix must be a registry`}},
 		"on this machine":     {[]string{policy("p", strings.Replace(byKey, "quay.io/acme", "localhost/acme", 1)), keyed}, now, nil},
 		"a port":              {[]string{policy("p", strings.Replace(byKey, "quay.io/acme", "registry:5000", 1)), keyed}, now, nil},
+		"in upper case":       {[]string{policy("p", byKey), policy("q", strings.Replace(byKey, "quay.io", "Quay.io", 1)), keyed}, now, []string{`ImagePolicy "p": warning: the prefix "quay.io/acme" is that of ImagePolicy "q" too: both have to accept`}},
 		"twice in a list":     {[]string{policy("p", strings.Replace(byKey, "[{prefix: quay.io/acme}", "[{prefix: quay.io/acme}, {prefix: quay.io/acme}", 1)), keyed}, now, []string{`ImagePolicy "p": error: spec.match[1]: Duplicate value`}},
 		"no authority":        {[]string{policy("p", `{match: [{prefix: quay.io}], authorities: []}`)}, now, []string{`ImagePolicy "p": error: spec.authorities: spec.authorities in body should have at least 1 items`}},
 		"two kinds of them":   {[]string{policy("p", strings.Replace(byKey, "key: {", "certificate: {secretRef: {name: s}, subjects: [{subject: a}]}, key: {", 1)), keyed}, now, []string{`ImagePolicy "p": error: spec.authorities[0]: exactly one of key, certificate and keyless is required`}},

@@ -73,7 +73,12 @@ func (f *File) Refused() []Problem { return f.problems }
 // Set has the policies, to judge by.
 func (f *File) Set() *imagepolicy.Set { return imagepolicy.Compile(f.policies, f.secret) }
 
-func (f *File) secret(name string) map[string][]byte { return f.secrets[name] }
+func (f *File) secret(name string) (map[string][]byte, error) {
+	if data := f.secrets[name]; data != nil {
+		return data, nil
+	}
+	return nil, fmt.Errorf("no file has the Secret %q", name)
+}
 
 func (f *File) report(object string, severity Severity, format string, args ...any) {
 	f.problems = append(f.problems, newProblem(object, severity, fmt.Sprintf(format, args...)))

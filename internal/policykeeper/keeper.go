@@ -141,7 +141,13 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	if tooMany {
 		ctrl.LoggerFrom(ctx).Info("ImagePolicies name too many Secrets: of the last ones in the order of their names nothing is accepted", "limit", maxSecrets)
 	}
-	set := imagepolicy.Compile(list.Items, func(name string) map[string][]byte { return found[name] })
+	inNamespace := imagepolicy.InNamespace(k.cfg.Namespace, found)
+	set := imagepolicy.Compile(list.Items, func(name string) (map[string][]byte, error) {
+		if _, followed := slices.BinarySearch(names, name); !followed {
+			return nil, fmt.Errorf("the Secret %q is not read: ImagePolicies name more than %d Secrets", name, maxSecrets)
+		}
+		return inNamespace(name)
+	})
 	before := k.current.Swap(set)
 	if before == nil {
 		close(k.known)

@@ -142,7 +142,7 @@ func newKey(t *testing.T) []byte {
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	w := startWorld(t, true, policy("p", "key"))
-	w.awaitReady("p", metav1.ConditionFalse, `authority "key" cannot be used: there is no Secret "key" in the namespace of the controller`)
+	w.awaitReady("p", metav1.ConditionFalse, `authority "key" cannot be used: there is no Secret "key" in namespace "`+system+`"`)
 	if changed := w.changed.Load(); changed != 0 {
 		t.Errorf("the first policies are told %d times, and nobody has asked for them", changed)
 	}
@@ -228,7 +228,7 @@ func TestManySecrets(t *testing.T) {
 		objects = append(objects, policy(fmt.Sprintf("p%03d", i), fmt.Sprintf("key%03d", i)))
 	}
 	w := startWorld(t, true, objects...)
-	w.awaitReady(fmt.Sprintf("p%03d", most), metav1.ConditionFalse, "there is no Secret")
+	w.awaitReady(fmt.Sprintf("p%03d", most), metav1.ConditionFalse, `the Secret "key256" is not read: ImagePolicies name more than 256 Secrets`)
 	watched := 0
 	for _, action := range w.secrets.Actions() {
 		if action.GetVerb() == "watch" {
