@@ -98,6 +98,9 @@ func (f failure) phase() phase {
 // next is what to do about a failure, if that is known.
 func (f failure) next() string {
 	const check = "; only who makes the image can mend it, and `kubectl extension catalog check` tells all that is wrong; "
+	if refused, ok := errors.AsType[*image.PolicyError](f.err); ok && refused.Err == nil {
+		return fmt.Sprintf("; have it signed, or have the policy accept it: `kubectl extension verify %s` says what would; it is tried again", refused.Ref)
+	}
 	switch isBroken := saysBroken(f.err); {
 	case f.blocked && isBroken:
 		return check + "nothing is tried until the spec names another image"

@@ -633,6 +633,12 @@ func TestFailures(t *testing.T) {
 			ref:    tagRef, err: errors.New("error getting manifest: read tcp 10.0.0.8:4675->10.0.0.10:443: i/o timeout"),
 			message: "source catalog content: error getting manifest: i/o timeout",
 		},
+		"Refused": {
+			reason: "it may be signed later, or the policy may change",
+			ref:    tagRef, err: &image.PolicyError{Ref: tagRef, Verdict: imagepolicy.Verdict{Refused: true, Refusals: []string{`ImagePolicy "p": it has no signature`}}},
+			message: `source catalog content: image "` + tagRef + `" is refused: ImagePolicy "p": it has no signature`,
+			next:    "; have it signed, or have the policy accept it: `kubectl extension verify " + tagRef + "` says what would; it is tried again",
+		},
 		"Reference": {
 			reason: "a reference that does not parse never will",
 			ref:    "ubuntu/foo:latest", err: &image.ReferenceError{Ref: "ubuntu/foo:latest", Err: errors.New("repository name must be canonical")},
