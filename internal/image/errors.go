@@ -169,6 +169,19 @@ func (e *PolicyError) Error() string {
 
 func (e *PolicyError) Unwrap() error { return e.Err }
 
+// mirrorsError is the error of a registry that was asked by files that the program has written. What
+// to edit is what they were made of, and not these.
+type mirrorsError struct {
+	files string // as the error has them
+	err   error
+}
+
+func (e *mirrorsError) Error() string {
+	return strings.ReplaceAll(e.err.Error(), "in one of "+e.files, "by registries.conf or by a mirror set of the cluster (mirrorSourcePolicy)")
+}
+
+func (e *mirrorsError) Unwrap() error { return e.err }
+
 // DiskError says that the cache could not be written or read.
 type DiskError struct {
 	Op  string

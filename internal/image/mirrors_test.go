@@ -84,8 +84,14 @@ func TestRegistriesAreGiven(t *testing.T) {
 	}
 	problem = nil
 	file = writeFile(t, filepath.Join(t.TempDir(), "given.conf"), f.mirrored("blocked = true", "/elsewhere"))
-	if _, err := f.pull(t, "registry.test/pkg:v1", image.BundleContent); err == nil || !strings.Contains(err.Error(), "/elsewhere/pkg:v1") {
+	_, err := f.pull(t, "registry.test/pkg:v1", image.BundleContent)
+	if err == nil || !strings.Contains(err.Error(), "/elsewhere/pkg:v1") {
 		t.Errorf("error is %v", err)
+	}
+	// Nobody has written that file, so that its name says nothing about what to edit.
+	const want = "registry.test is blocked by registries.conf or by a mirror set of the cluster (mirrorSourcePolicy)"
+	if strings.Contains(err.Error(), file) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("error is %v, want the end %q", err, want)
 	}
 	file = writeFile(t, filepath.Join(t.TempDir(), "given.conf"), f.mirrored("blocked = true", ""))
 	f.mustPull(t, "registry.test/pkg:v1", image.BundleContent)

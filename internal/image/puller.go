@@ -265,7 +265,12 @@ func (p *Puller) open(ctx context.Context, ref imageRef, req Request) (*source, 
 		}
 	}
 	limits := p.config.Limits.or(DefaultLimits(req.Select))
-	return openSource(ctx, p.systemContext(cmp.Or(authFile, p.config.AuthFile), registries), p.config.Realms, ref, limits)
+	sys := p.systemContext(cmp.Or(authFile, p.config.AuthFile), registries)
+	opened, err := openSource(ctx, sys, p.config.Realms, ref, limits)
+	if failed, ok := errors.AsType[*RegistryError](err); ok && registries != p.config.RegistriesConf {
+		failed.Err = &mirrorsError{files: sysregistriesv2.ConfigurationSourceDescription(sys), err: failed.Err}
+	}
+	return opened, err
 }
 
 func (p *Puller) systemContext(authFile, registriesConf string) *types.SystemContext {
