@@ -96,7 +96,7 @@ func (o *command) wish(packages []string) (mirror.Wish, error) {
 	}
 	// Any name below it will do: the place itself need not be a repository.
 	if err := imagecopy.CheckRepository(o.to + "/catalog"); err != nil {
-		return wish, fmt.Errorf("--to takes a registry and a path, without a tag: %w", err)
+		return wish, fmt.Errorf("--to takes a registry and a path such as mirror.example/olm, without https:// and without a tag, and not %q", o.to)
 	}
 	if o.versions != "" {
 		versions, err := resolve.ParseRange(o.versions)

@@ -185,7 +185,7 @@ func (o *verify) imagesOf(command *cobra.Command, args []string, offline bool) (
 		return nil, nil, &program.UsageError{Err: fmt.Errorf("%q is one image too many", args[1])}
 	}
 	if err := image.CheckReference(args[0]); err != nil {
-		return nil, nil, &program.UsageError{Err: err}
+		return nil, nil, &program.UsageError{Err: fmt.Errorf("%w: an image has a registry in its name, and an object is clustercatalog/NAME or clusterextension/NAME", err)}
 	}
 	if offline {
 		if err := o.cluster.CheckUnused(command); err != nil {
