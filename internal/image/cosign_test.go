@@ -71,12 +71,12 @@ func TestCosign(t *testing.T) {
 func (s *signed) wants(t *testing.T, what string, policy policyv1alpha1.ImagePolicy, secret map[string]string, ref, reason string) {
 	t.Helper()
 	s.config.Policies = func() (*imagepolicy.Set, error) {
-		return imagepolicy.Compile([]policyv1alpha1.ImagePolicy{policy}, func(string) map[string][]byte {
+		return imagepolicy.Compile([]policyv1alpha1.ImagePolicy{policy}, func(string) (map[string][]byte, error) {
 			data := map[string][]byte{}
 			for key, value := range secret {
 				data[key] = []byte(value)
 			}
-			return data
+			return data, nil
 		}), nil
 	}
 	s.restart(t)

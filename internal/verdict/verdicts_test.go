@@ -26,7 +26,7 @@ func newVerdicts(t *testing.T, wake func(string), now func() time.Time) *verdict
 	policies := imagepolicy.Compile([]policyv1alpha1.ImagePolicy{{
 		ObjectMeta: metav1.ObjectMeta{Name: "p"},
 		Spec:       policyv1alpha1.ImagePolicySpec{Match: []policyv1alpha1.ImageMatch{{Prefix: ""}}},
-	}}, func(string) map[string][]byte { return nil })
+	}}, func(string) (map[string][]byte, error) { return nil, nil })
 	config.Policies = func() (*imagepolicy.Set, error) { return policies, nil }
 	puller, err := image.New(config)
 	if err != nil {
