@@ -8,6 +8,7 @@ import (
 	"hash"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
@@ -164,7 +165,7 @@ func (s *Set) For(repository string) Rule {
 	if s == nil {
 		return Rule{}
 	}
-	for prefix := lowerRegistry(repository); ; {
+	for prefix := canonical(repository); ; {
 		if found := s.byPrefix[prefix]; len(found) > 0 {
 			return Rule{policies: found, prefix: prefix}
 		}
@@ -176,15 +177,32 @@ func (s *Set) For(repository string) Rule {
 }
 
 // CanonicalPrefix is a prefix as it is compared with others: without a slash at its end, and with
-// the registry in lower case, as names of hosts mean the same in either.
-func CanonicalPrefix(prefix string) string { return lowerRegistry(strings.TrimSuffix(prefix, "/")) }
+// the one name of a registry that can be written in several ways.
+func CanonicalPrefix(prefix string) string { return canonical(strings.TrimSuffix(prefix, "/")) }
 
-func lowerRegistry(name string) string {
+func canonical(name string) string {
 	registry, path, below := strings.Cut(name, "/")
 	if !below {
-		return strings.ToLower(registry)
+		return canonicalRegistry(registry)
 	}
-	return strings.ToLower(registry) + "/" + path
+	return canonicalRegistry(registry) + "/" + path
+}
+
+// dockerHub is docker.io in the names of images, and the other hosts where it has the same.
+var dockerHub = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
+
+// canonicalRegistry is the same for a host in upper and in lower case, and with and without the
+// port that it has anyway: whoever names an image would get around a policy otherwise.
+func canonicalRegistry(registry string) string {
+	host, text, hasPort := strings.Cut(strings.ToLower(registry), ":")
+	port, err := strconv.ParseUint(text, 10, 32)
+	if hasPort && (err != nil || port != 443 && port != 80) {
+		return host + ":" + strings.TrimLeft(text, "0")
+	}
+	if slices.Contains(dockerHub, host) {
+		return dockerHub[0]
+	}
+	return host
 }
 
 // Rule is what is demanded of an image. The zero Rule demands nothing.

@@ -242,6 +242,7 @@ func TestFor(t *testing.T) {
 		return policyOf(name, spec)
 	}
 	some := s.compile(match("host", "registry.test"), match("acme", "registry.test/acme/"), match("labs", "registry.test/acme/labs", "other.test:5000"), match("twin", "registry.test/acme"))
+	names := s.compile(match("tls", "tls.test:443"), match("hub", "docker.io/library"), match("index", "index.docker.io/acme"))
 	all := s.compile(match("all", ""), match("host", "registry.test"))
 	for name, tc := range map[string]struct {
 		set        *imagepolicy.Set
@@ -260,6 +261,12 @@ func TestFor(t *testing.T) {
 		"a host that begins so": {some, "registry.test.example.com/acme", []string{}},
 		"all":                   {all, "example.com/acme/pkg", []string{"all"}},
 		"all but":               {all, "registry.test/acme/pkg", []string{"host"}},
+		"port of TLS":           {some, "registry.test:443/acme/labs/pkg", []string{"labs"}},
+		"port, in other digits": {some, "other.test:05000/x", []string{"labs"}},
+		"prefix with its port":  {names, "tls.test/x", []string{"tls"}},
+		"Docker Hub's own host": {names, "registry-1.docker.io/library/x", []string{"hub"}},
+		"Docker Hub's old host": {names, "INDEX.docker.io/library/x", []string{"hub"}},
+		"prefix of that host":   {names, "docker.io/acme/x", []string{"index"}},
 		"no policies":           {s.compile(), "registry.test/acme/pkg", []string{}},
 		"nil":                   {nil, "registry.test/acme/pkg", []string{}},
 	} {
