@@ -58,7 +58,7 @@ type evidence struct {
 // until one has what all policies accept. The error is a *RegistryError: as long as one of those
 // who may have the signature that is missing cannot be asked, nobody can say that there is none.
 func (e evidence) judge(ctx context.Context) (verdict imagepolicy.Verdict, all []imagepolicy.Evidence, err error) {
-	verdict = e.rule.Judge(e.image, nil)
+	verdict = e.rule.Judge(ctx, e.image, nil)
 	var failed error
 	var without []string
 	for _, at := range e.source.guard.endpoints {
@@ -75,8 +75,11 @@ func (e evidence) judge(ctx context.Context) (verdict imagepolicy.Verdict, all [
 			continue
 		}
 		all = append(all, found...)
-		if verdict = e.rule.Judge(e.image, all); len(verdict.Refusals) == 0 {
+		if verdict = e.rule.Judge(ctx, e.image, all); len(verdict.Refusals) == 0 {
 			return verdict, all, nil
+		}
+		if ctx.Err() != nil {
+			return verdict, all, registryError(ctx, "verifying signatures", ctx.Err())
 		}
 	}
 	if failed == nil {

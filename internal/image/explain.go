@@ -81,6 +81,9 @@ func (j *pull) explain(ctx context.Context) (Explanation, error) {
 	if err != nil {
 		return explained, err
 	}
-	explained.Explanation = j.rule.Explain(image, all)
+	explained.Explanation = j.rule.Explain(ctx, image, all)
+	if ctx.Err() != nil {
+		return explained, registryError(ctx, "verifying signatures", ctx.Err())
+	}
 	return explained, nil
 }

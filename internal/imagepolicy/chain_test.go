@@ -45,7 +45,7 @@ func TestChains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec := policyv1alpha1.ImagePolicySpec{Authorities: []policyv1alpha1.Authority{tc.by}}
-			got := s.compile(policyOf("p", spec)).For("registry.test/acme/pkg").Judge(imagepolicy.Subject{image}, list(tc.has))
+			got := s.compile(policyOf("p", spec)).For("registry.test/acme/pkg").Judge(t.Context(), imagepolicy.Subject{image}, list(tc.has))
 			if got.Refused != (tc.refusal != "") || got.Refused && !strings.Contains(got.Refusals[0], tc.refusal) {
 				t.Errorf("verdict = %+v, want %q", got, tc.refusal)
 			}

@@ -1,6 +1,7 @@
 package imagepolicy
 
 import (
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
@@ -17,6 +18,7 @@ import (
 	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 // Media types of what registries have of an image. The first two are those of cosign before
@@ -38,6 +40,18 @@ const (
 	annotationChain       = "dev.sigstore.cosign/chain"
 	annotationLogEntry    = "dev.sigstore.cosign/bundle"
 	annotationTimestamp   = "dev.sigstore.cosign/rfc3161timestamp"
+)
+
+// Bounds of what a signature is to be verified by: all of it together, and a key of RSA among it.
+// How long a try of such a key takes grows with the square of its size, and nothing can end it.
+const (
+	maxMaterialBytes = 32 << 10
+	maxKeyBytes      = 1 << 10
+)
+
+var (
+	errMaterial = fmt.Errorf("what it is to be verified by has more than %d bytes", maxMaterialBytes)
+	errKey      = fmt.Errorf("a certificate with it has a key of more than %d bits", 8*maxKeyBytes)
 )
 
 // payloadInToto is the type of what an envelope has if it is a statement.
@@ -92,7 +106,7 @@ func (e Evidence) readBundle() (claim, error) {
 	if err := protojson.Unmarshal(e.Data, made); err != nil {
 		return claim{}, fmt.Errorf("its bundle is malformed: %w", err)
 	}
-	entity, err := bundle.NewBundle(made, chainOptions(made)...)
+	entity, err := entityOf(made, chainOptions(made)...)
 	if err != nil {
 		return claim{}, fmt.Errorf("its bundle is malformed: %w", err)
 	}
@@ -228,11 +242,31 @@ func (e Evidence) newBundle(made *protobundle.Bundle) (*bundle.Bundle, error) {
 	if made.MediaType, err = bundle.MediaTypeString(version); err != nil {
 		return nil, fmt.Errorf("naming a bundle: %w", err)
 	}
-	entity, err := bundle.NewBundle(made, options...)
+	entity, err := entityOf(made, options...)
 	if err != nil {
 		return nil, fmt.Errorf("it is malformed: %w", err)
 	}
 	return entity, nil
+}
+
+// entityOf takes what is not verified yet. Certificates, timestamps and entries of logs bring keys
+// that the libraries try before they ask whether anybody trusts them.
+func entityOf(made *protobundle.Bundle, options ...bundle.Option) (*bundle.Bundle, error) {
+	material := made.GetVerificationMaterial()
+	if proto.Size(material) > maxMaterialBytes {
+		return nil, errMaterial
+	}
+	for _, raw := range material.GetX509CertificateChain().GetCertificates() {
+		if parsed, err := x509.ParseCertificate(raw.GetRawBytes()); err == nil && hasLargeKey(parsed) {
+			return nil, errKey
+		}
+	}
+	return bundle.NewBundle(made, options...)
+}
+
+func hasLargeKey(certificate *x509.Certificate) bool {
+	key, ok := certificate.PublicKey.(*rsa.PublicKey)
+	return ok && key.Size() > maxKeyBytes
 }
 
 // certificates are that of the signer and those that lie between it and an authority, if any.
@@ -249,6 +283,9 @@ func (e Evidence) certificates() ([]*protocommon.X509Certificate, error) {
 		parsed, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, errors.New("its certificate is malformed")
+		}
+		if hasLargeKey(parsed) {
+			return nil, errKey
 		}
 		if i == 0 || !isRoot(parsed) {
 			all = append(all, &protocommon.X509Certificate{RawBytes: block.Bytes})

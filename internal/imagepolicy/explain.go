@@ -1,6 +1,7 @@
 package imagepolicy
 
 import (
+	"context"
 	"fmt"
 
 	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
@@ -92,8 +93,8 @@ type FoundEvidence struct {
 }
 
 // Explain is [Rule.Judge] with what each authority says.
-func (r Rule) Explain(image Subject, all []Evidence) Explanation {
-	explained := Explanation{Verdict: r.Judge(image, all), Prefix: r.prefix}
+func (r Rule) Explain(ctx context.Context, image Subject, all []Evidence) Explanation {
+	explained := Explanation{Verdict: r.Judge(ctx, image, all), Prefix: r.prefix}
 	var claims []claim
 	for _, evidence := range all {
 		found := FoundEvidence{Place: evidence.Place}
@@ -107,32 +108,32 @@ func (r Rule) Explain(image Subject, all []Evidence) Explanation {
 		explained.Found = append(explained.Found, found)
 	}
 	for _, policy := range r.policies {
-		explained.Policies = append(explained.Policies, policy.explain(image, claims))
+		explained.Policies = append(explained.Policies, policy.explain(ctx, image, claims))
 	}
 	return explained
 }
 
-func (p *policy) explain(image Subject, claims []claim) PolicyExplanation {
-	explained := PolicyExplanation{Name: p.name, Mode: policyv1alpha1.ModeWarn, Signatures: p.findings(image, claims, "")}
+func (p *policy) explain(ctx context.Context, image Subject, claims []claim) PolicyExplanation {
+	explained := PolicyExplanation{Name: p.name, Mode: policyv1alpha1.ModeWarn, Signatures: p.findings(ctx, image, claims, "")}
 	if p.enforces {
 		explained.Mode = policyv1alpha1.ModeEnforce
 	}
-	_, err := p.judge(image, claims)
+	_, err := p.judge(ctx, image, claims)
 	explained.Accepted = err == nil
 	for _, demanded := range p.attestations {
 		explained.Attestations = append(explained.Attestations, AttestationFindings{
-			PredicateType: demanded, Findings: p.findings(image, claims, demanded),
+			PredicateType: demanded, Findings: p.findings(ctx, image, claims, demanded),
 		})
 	}
 	return explained
 }
 
 // findings are what each authority says of the claims of a type.
-func (p *policy) findings(image Subject, claims []claim, predicateType string) []Finding {
+func (p *policy) findings(ctx context.Context, image Subject, claims []claim, predicateType string) []Finding {
 	all := make([]Finding, len(p.authorities))
 	for i, authority := range p.authorities {
 		all[i].Authority = authority.name
-		signer, err := authority.find(image, claims, predicateType)
+		signer, err := authority.find(ctx, image, claims, predicateType)
 		switch {
 		case err != nil:
 			all[i].Reason = err.Error()

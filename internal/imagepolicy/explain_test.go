@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rule := s.compile(policyOf("p", tc.spec)).For("registry.test/acme/pkg")
-			got, judged := rule.Explain(imagepolicy.Subject{image}, tc.has), rule.Judge(imagepolicy.Subject{image}, tc.has)
+			got, judged := rule.Explain(t.Context(), imagepolicy.Subject{image}, tc.has), rule.Judge(t.Context(), imagepolicy.Subject{image}, tc.has)
 			if got.Verdict.Outcome() != tc.outcome || !slices.Equal(got.Verdict.Refusals, judged.Refusals) || !slices.Equal(got.Verdict.Signers, judged.Signers) {
 				t.Errorf("verdict = %+v, that of Judge is %+v", got.Verdict, judged)
 			}
@@ -118,7 +118,7 @@ func wantPrefixes(t *testing.T, what string, got, want []string) {
 // TestExplainNothing: an image that no policy is about is accepted.
 func TestExplainNothing(t *testing.T) {
 	t.Parallel()
-	got := (imagepolicy.Rule{}).Explain(imagepolicy.Subject{image}, nil)
+	got := (imagepolicy.Rule{}).Explain(t.Context(), imagepolicy.Subject{image}, nil)
 	if got.Verdict.Outcome() != imagepolicy.Accepted || len(got.Policies) != 0 {
 		t.Errorf("got %+v", got)
 	}

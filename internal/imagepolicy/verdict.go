@@ -2,6 +2,7 @@ package imagepolicy
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -42,12 +43,16 @@ type Verdict struct {
 // which it was named.
 type Subject []digest.Digest
 
-// Judge says whether an image is accepted, from all that registries have of it.
-func (r Rule) Judge(image Subject, all []Evidence) Verdict {
+// Judge says whether an image is accepted, from all that registries have of it. That may be made
+// to take long: when ctx has ended, what was not looked at yet does not count.
+func (r Rule) Judge(ctx context.Context, image Subject, all []Evidence) Verdict {
 	verdict := Verdict{Policies: r.Policies()}
 	var claims []claim
 	var malformed error
 	for _, evidence := range all {
+		if ctx.Err() != nil {
+			break
+		}
 		read, err := evidence.read()
 		if err != nil {
 			malformed = err
@@ -56,7 +61,7 @@ func (r Rule) Judge(image Subject, all []Evidence) Verdict {
 		claims = append(claims, read)
 	}
 	for _, policy := range r.policies {
-		signer, err := policy.judge(image, claims)
+		signer, err := policy.judge(ctx, image, claims)
 		switch {
 		case err == nil:
 			verdict.Signers = append(verdict.Signers, signer)
@@ -71,13 +76,13 @@ func (r Rule) Judge(image Subject, all []Evidence) Verdict {
 }
 
 // judge says who has signed an image, or why that is not enough.
-func (p *policy) judge(image Subject, claims []claim) (signer string, err error) {
-	signer, err = p.find(image, claims, "")
+func (p *policy) judge(ctx context.Context, image Subject, claims []claim) (signer string, err error) {
+	signer, err = p.find(ctx, image, claims, "")
 	if err != nil {
 		return "", err
 	}
 	for _, demanded := range p.attestations {
-		if _, err := p.find(image, claims, demanded); err != nil {
+		if _, err := p.find(ctx, image, claims, demanded); err != nil {
 			return "", fmt.Errorf("the attestation %s is demanded: %w", excerpt.Quote(demanded), err)
 		}
 	}
@@ -100,13 +105,13 @@ func missing(predicateType string) error {
 
 // find looks for a claim of a type that one of the authorities has signed. The error says of
 // each authority why none is.
-func (p *policy) find(image Subject, claims []claim, predicateType string) (signer string, err error) {
+func (p *policy) find(ctx context.Context, image Subject, claims []claim, predicateType string) (signer string, err error) {
 	if !slices.ContainsFunc(claims, func(c claim) bool { return c.predicateType == predicateType }) {
 		return "", missing(predicateType)
 	}
 	reasons := make([]string, len(p.authorities))
 	for i, authority := range p.authorities {
-		signer, err := authority.find(image, claims, predicateType)
+		signer, err := authority.find(ctx, image, claims, predicateType)
 		if err == nil {
 			return authority.signedBy(signer), nil
 		}
@@ -119,7 +124,7 @@ func (p *policy) find(image Subject, claims []claim, predicateType string) (sign
 // find looks for a claim of a type that somebody has signed for whom the authority stands. The
 // signer is empty for a key, which has no name. The error is about the last of the claims, unless
 // one of them is verified and its signer is not wanted: that says more than why another one fails.
-func (a authority) find(image Subject, claims []claim, predicateType string) (signer string, err error) {
+func (a authority) find(ctx context.Context, image Subject, claims []claim, predicateType string) (signer string, err error) {
 	if a.unusable != nil {
 		return "", a.unusable
 	}
@@ -127,6 +132,9 @@ func (a authority) find(image Subject, claims []claim, predicateType string) (si
 	for _, claimed := range claims {
 		if claimed.predicateType != predicateType {
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return "", err
 		}
 		signer, err := a.verify(image, claimed)
 		if err == nil {

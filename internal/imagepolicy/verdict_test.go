@@ -1,7 +1,14 @@
 package imagepolicy_test
 
 import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -189,6 +196,9 @@ func TestJudge(t *testing.T) {
 		"no expression":                                 {spec: authorities(byIdentity("root", policyv1alpha1.Identity{Issuer: issuer, SubjectRegExp: "("})), has: list(old(s.ours, image)), refusal: `"(" is not a regular expression`},
 		"an authority that cannot be used, and another": {spec: authorities(byIdentity("gone", acme), byKey("key", "")), has: list(old(s.key, image)), signer: `authority "key"`},
 		"nothing that can be read":                      {spec: authorities(byKey("key", "")), has: list(imagepolicy.Evidence{MediaType: imagepolicy.MediaTypeBundle + ".v0.3+json", Data: []byte("{")}), refusal: "it has no signature that can be read"},
+		"a key that takes hours to try":                 {spec: authorities(byKey("key", "")), has: list(withLargeKey(t, old(s.private, image))), refusal: "a certificate with it has a key of more than 8192 bits"},
+		"much to verify it by, before cosign 3":         {spec: authorities(byKey("key", "")), has: list(stamped(old(s.key, image))), refusal: "what it is to be verified by has more than 32768 bytes"},
+		"much to verify it by, since cosign 3":          {spec: authorities(byKey("key", "")), has: list(stamped(bundle(s.key, image, signature))), refusal: "what it is to be verified by has more than 32768 bytes"},
 		"something that cannot be read":                 {spec: authorities(byKey("key", "")), has: list(imagepolicy.Evidence{MediaType: imagepolicy.MediaTypeSimpleSigning, Data: []byte("{}")}, old(s.key, image)), signer: `authority "key"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +207,7 @@ func TestJudge(t *testing.T) {
 			if subject == nil {
 				subject = imagepolicy.Subject{image}
 			}
-			got := s.compile(policyOf("p", tc.spec)).For("registry.test/acme/pkg").Judge(subject, tc.has)
+			got := s.compile(policyOf("p", tc.spec)).For("registry.test/acme/pkg").Judge(t.Context(), subject, tc.has)
 			if !slices.Equal(got.Policies, []string{"p"}) || got.Refused == (tc.signer != "") {
 				t.Fatalf("verdict = %+v", got)
 			}
@@ -224,10 +234,51 @@ func evidence(t *testing.T) func(imagepolicy.Evidence, error) imagepolicy.Eviden
 	}
 }
 
+// withLargeKey comes with the certificate of an authority that has one.
+func withLargeKey(t *testing.T, signed imagepolicy.Evidence) imagepolicy.Evidence {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16_384, 1), E: 1<<31 - 1}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(nil, template, template, large, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed.Annotations["dev.sigstore.cosign/chain"] = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return signed
+}
+
+// stamped comes with a timestamp that has large keys of its own.
+func stamped(signed imagepolicy.Evidence) imagepolicy.Evidence {
+	stamp := base64.StdEncoding.EncodeToString(make([]byte, 32<<10))
+	if signed.MediaType == imagepolicy.MediaTypeSimpleSigning {
+		signed.Annotations["dev.sigstore.cosign/rfc3161timestamp"] = `{"SignedRFC3161Timestamp":"` + stamp + `"}`
+		return signed
+	}
+	signed.Data = bytes.Replace(signed.Data, []byte(`"verificationMaterial":{`),
+		[]byte(`"verificationMaterial":{"timestampVerificationData":{"rfc3161Timestamps":[{"signedTimestamp":"`+stamp+`"}]},`), 1)
+	return signed
+}
+
 // relabelled says that it is about the image, whatever was signed.
 func relabelled(signed imagepolicy.Evidence) imagepolicy.Evidence {
 	signed.Data = []byte(strings.ReplaceAll(string(signed.Data), string(other), string(image)))
 	return signed
+}
+
+// TestJudgeEnds: what there was no time to look at does not count, whoever has signed it.
+func TestJudgeEnds(t *testing.T) {
+	t.Parallel()
+	s := newSigners(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	rule := s.compile(policyOf("p", policyv1alpha1.ImagePolicySpec{Authorities: []policyv1alpha1.Authority{byKey("key", "")}})).For("registry.test/acme/pkg")
+	if got := rule.Judge(ctx, imagepolicy.Subject{image}, list(evidence(t)(s.key.Old(image)))); !got.Refused || len(got.Signers) > 0 {
+		t.Errorf("verdict = %+v", got)
+	}
 }
 
 // TestFor has V9: of policies that match, the longest prefix decides.
@@ -296,7 +347,7 @@ func TestSeveralPoliciesOfOnePrefix(t *testing.T) {
 	}{
 		"both enforce": {second, true}, "V4: one warns": {warns, false},
 	} {
-		got := s.compile(key, tc.second).For("registry.test/acme/pkg").Judge(imagepolicy.Subject{image}, has)
+		got := s.compile(key, tc.second).For("registry.test/acme/pkg").Judge(t.Context(), imagepolicy.Subject{image}, has)
 		if got.Refused != tc.refused || len(got.Signers) != 1 || len(got.Refusals) != 1 || !strings.HasPrefix(got.Refusals[0], `ImagePolicy "other": `) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -396,7 +447,7 @@ func TestLongNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := sigstore.NewSigner("https://example.com/"+strings.Repeat("x", 10_000), "https://"+strings.Repeat("y", 10_000), now, time.Hour)
+	signer, err := sigstore.NewSigner("https://example.com/"+strings.Repeat("x", 1_000), "https://"+strings.Repeat("y", 1_000), now, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +455,7 @@ func TestLongNames(t *testing.T) {
 		imagepolicy.InNamespace("system", map[string]map[string][]byte{"root": {"trusted_root.json": trusted}}))
 	judge := func(all ...imagepolicy.Evidence) string {
 		t.Helper()
-		got := set.For("registry.test/acme").Judge(imagepolicy.Subject{image}, all)
+		got := set.For("registry.test/acme").Judge(t.Context(), imagepolicy.Subject{image}, all)
 		if len(got.Refusals) != 1 {
 			t.Fatalf("verdict = %+v", got)
 		}
