@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/opencontainers/go-digest"
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
+	"go.podman.io/image/v5/docker/reference"
 	"go.podman.io/image/v5/pkg/docker/config"
 
 	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
@@ -132,7 +133,8 @@ func (e evidence) client(ctx context.Context, where endpoint) (*evidenceClient, 
 	if where.insecure {
 		options = append(options, name.Insecure)
 	}
-	repository, err := name.NewRepository(where.ref.Name(), options...)
+	// The library would ask another host for what is at docker.io.
+	repository, err := name.NewRepository(where.host+"/"+reference.Path(where.ref), options...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,15 +146,19 @@ func (e evidence) client(ctx context.Context, where endpoint) (*evidenceClient, 
 	if err != nil {
 		return nil, err
 	}
+	puller, err := remote.NewPuller(
+		remote.WithContext(ctx),
+		remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: own.Username, Password: own.Password, IdentityToken: own.IdentityToken})),
+		remote.WithTransport(referrers.Whole(&boundedTransport{next: e.source.guard.realms.Guard(where.host, through)})),
+		remote.WithUserAgent(userAgent),
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
+	)
+	if err != nil {
+		return nil, err
+	}
 	return &evidenceClient{
 		repository: repository,
-		options: []remote.Option{
-			remote.WithContext(ctx),
-			remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: own.Username, Password: own.Password, IdentityToken: own.IdentityToken})),
-			remote.WithTransport(referrers.Whole(&boundedTransport{next: e.source.guard.realms.Guard(where.host, through)})),
-			remote.WithUserAgent(userAgent),
-			remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
-		},
+		options:    []remote.Option{remote.WithContext(ctx), remote.Reuse(puller)},
 		wants: func(predicateType string) bool {
 			return predicateType == "" || predicateType == imagepolicy.PredicateSignature || e.rule.WantsAttestation(predicateType)
 		},
@@ -253,7 +259,7 @@ func (c *evidenceClient) read(from ggcrv1.Image, place string, most int) ([]imag
 		if len(all) >= most || !isEvidence || layer.Size > maxEvidenceBytes || !c.wants(layer.Annotations[annotationPredicate]) {
 			continue
 		}
-		data, err := c.blob(from, layer)
+		data, err := c.blob(layer.Digest)
 		if err != nil {
 			return all, err
 		}
@@ -262,9 +268,10 @@ func (c *evidenceClient) read(from ggcrv1.Image, place string, most int) ([]imag
 	return all, nil
 }
 
-// blob reads a layer; its digest is verified on the way.
-func (c *evidenceClient) blob(from ggcrv1.Image, of ggcrv1.Descriptor) ([]byte, error) {
-	layer, err := from.LayerByDigest(of.Digest)
+// blob reads a layer; its digest is verified on the way. The URLs of its descriptor, which come
+// from whoever has put it there, are not asked.
+func (c *evidenceClient) blob(of ggcrv1.Hash) ([]byte, error) {
+	layer, err := remote.Layer(c.repository.Digest(of.String()), c.options...)
 	if err != nil {
 		return nil, fmt.Errorf("reading a signature: %w", err)
 	}

@@ -3,9 +3,11 @@ package image_test
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -305,6 +307,32 @@ func TestSignatureOnALaterPage(t *testing.T) {
 	s.mustPull(t, "registry.test/pkg@"+d, image.BundleContent)
 	if asked := s.registry.Count("/referrers/"); asked != 4+3 {
 		t.Errorf("%d pages of 3 and 4 were asked for", asked)
+	}
+}
+
+// TestSignaturesElsewhere: a signature is read from the registry, and not from where whoever has
+// put it there says.
+func TestSignaturesElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	d := s.push(t, mapFS(bundleFiles), nil)
+	var asked atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(elsewhere.Close)
+	layer, err := s.registry.PushBlob(t.Context(), "pkg", imagepolicy.MediaTypeSimpleSigning, []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer.URLs = []string{strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)}
+	manifest := imagespec.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: imagespec.MediaTypeImageManifest, Config: layer, Layers: []imagespec.Descriptor{layer},
+	}
+	if _, err := s.registry.PushManifest(t.Context(), "pkg:"+strings.ReplaceAll(d, ":", "-")+".sig", imagespec.MediaTypeImageManifest, manifest); err != nil {
+		t.Fatal(err)
+	}
+	s.registry.Use(testkit.FailPath("/blobs/"+layer.Digest.String(), http.StatusNotFound))
+	if _, err := s.pull(t, "registry.test/pkg@"+d, image.BundleContent); !isRegistryError(err) || asked.Load() > 0 {
+		t.Errorf("asked %d times elsewhere: %v", asked.Load(), err)
 	}
 }
 

@@ -223,6 +223,24 @@ insecure = true
 	}
 }
 
+// TestSignaturesOfDockerHub: signatures are asked for where the image itself is, which is where
+// credentials may go.
+func TestSignaturesOfDockerHub(t *testing.T) {
+	t.Parallel()
+	sys := &types.SystemContext{
+		SystemRegistriesConfPath: written(t, "registries.conf", ""), SystemRegistriesConfDirPath: t.TempDir(),
+		AuthFilePath: written(t, "auth.json", "{}"),
+	}
+	g := newTestGuard(t, sys, "docker.io")
+	client, err := evidence{source: &source{guard: g, sys: sys}}.client(t.Context(), g.endpoints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := client.repository.Name(); got != "registry-1.docker.io/library/pkg" {
+		t.Errorf("asks %s", got)
+	}
+}
+
 // TestGuardKeepsCredentials: what a registry says of where its tokens are is no reason to send
 // its credentials there, however it says so.
 func TestGuardKeepsCredentials(t *testing.T) {
