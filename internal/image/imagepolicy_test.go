@@ -403,7 +403,7 @@ func TestReferrersThatAreNoSignatures(t *testing.T) {
 	for i := range others {
 		others[i].Data = []byte{byte(i)}
 	}
-	if err := signing.Attach(t.Context(), s.registry, "pkg", d, append(others, good)...); err != nil {
+	if err := signing.Attach(t.Context(), s.registry, "pkg", d, slices.Concat(others, []imagepolicy.Evidence{good})...); err != nil {
 		t.Fatal(err)
 	}
 	s.registry.ResetRequests()

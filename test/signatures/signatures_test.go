@@ -108,7 +108,7 @@ func (b *bench) cosign(t *testing.T, args ...string) { cosign(t, b.home, append(
 // cosign runs cosign with nothing of this machine.
 func cosign(t *testing.T, home string, args ...string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), *cosignProgram, args...) //nolint:gosec // it is named by whoever runs the test
+	command := exec.CommandContext(t.Context(), *cosignProgram, args...)
 	command.Dir = home
 	command.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "DOCKER_CONFIG=" + home, "TUF_ROOT=" + home, "COSIGN_PASSWORD="}
 	if output, err := command.CombinedOutput(); err != nil {
@@ -131,7 +131,7 @@ func (b *bench) verify(t *testing.T, image, policy string) verdict {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, file, policy)
-	command := exec.CommandContext(t.Context(), b.verifier, "verify", "registry.test/pkg@"+image, //nolint:gosec // built here
+	command := exec.CommandContext(t.Context(), b.verifier, "verify", "registry.test/pkg@"+image,
 		"--policy", file, "--signature-policy", filepath.Join(b.home, "policy.json"), "-o", "json")
 	command.Env = []string{"HOME=" + b.home, "CONTAINERS_REGISTRIES_CONF=" + b.conf, "DOCKER_CONFIG=" + b.home}
 	output, err := command.Output()

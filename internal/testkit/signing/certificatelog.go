@@ -58,14 +58,14 @@ func (l *CertificateLog) trusted(from, until time.Time) map[string]*root.Transpa
 // the certificate without that extension, which has to be its last.
 func (l *CertificateLog) timestamp(without, issuer *x509.Certificate, at time.Time) (pkix.Extension, error) {
 	const version, certificateTimestamp, precertificate = 0, 0, 1
-	millis := uint64(at.UnixMilli()) //nolint:gosec // it is after 1970
+	millis := uint64(at.UnixMilli())
 	issuerKey := sha256.Sum256(issuer.RawSubjectPublicKeyInfo)
 	size := len(without.RawTBSCertificate)
 
 	signed := binary.BigEndian.AppendUint64([]byte{version, certificateTimestamp}, millis)
 	signed = append(signed, 0, precertificate)
 	signed = append(signed, issuerKey[:]...)
-	signed = append(signed, byte(size>>16), byte(size>>8), byte(size)) //nolint:gosec // bytes of a number
+	signed = append(signed, byte(size>>16), byte(size>>8), byte(size))
 	signed = append(signed, without.RawTBSCertificate...)
 	signed = append(signed, 0, 0) // no extensions
 	sum := sha256.Sum256(signed)
@@ -86,5 +86,5 @@ func (l *CertificateLog) timestamp(without, issuer *x509.Certificate, at time.Ti
 
 // prefixed has the size before the data.
 func prefixed(data []byte) []byte {
-	return append(binary.BigEndian.AppendUint16(nil, uint16(len(data))), data...) //nolint:gosec // it is short
+	return append(binary.BigEndian.AppendUint16(nil, uint16(len(data))), data...)
 }

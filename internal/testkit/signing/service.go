@@ -49,7 +49,7 @@ func answer(status int, serve func(http.Header, *http.Request) (any, error)) htt
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_, _ = w.Write(data) //nolint:gosec // JSON for a program
+		_, _ = w.Write(data)
 	}
 }
 
