@@ -81,7 +81,7 @@ func (p imagePuller) Resolve(ctx context.Context, ref string, with pullsecret.Cr
 		request.Ref = canonical
 		verdict, known, err := p.images.Verified(request)
 		if err == nil && known && len(verdict.Refusals) > 0 {
-			_, err = p.images.VerifyAnew(ctx, request)
+			_, err = p.images.Verify(ctx, request)
 		}
 		return err
 	})

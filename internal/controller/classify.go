@@ -58,11 +58,13 @@ func (v verdict) isRetried() bool { return v.disposition == Retry || v.again > 0
 // How long after a look at what nobody tells of the next one is worth it. untoldInterval is
 // for what a tag stands for, and for objects that the ServiceAccount may not watch;
 // upgradeInterval for what only an upgrade of the cluster brings; hookInterval for whether
-// somebody has deleted a hook that has failed.
+// somebody has deleted a hook that has failed; signedInterval for whether somebody has signed what is
+// installed.
 const (
 	untoldInterval  = maxBackoff
 	upgradeInterval = maxCohortBackoff
 	hookInterval    = time.Minute
+	signedInterval  = maxCohortBackoff
 )
 
 // classify decides between retry, wait and blocked. A repair that failed is tried again in

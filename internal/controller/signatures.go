@@ -51,6 +51,9 @@ func (r *Reconciler) judge(ctx context.Context, wanted Wanted, outcome *Outcome)
 	case known:
 		r.judgements.Store(wanted.Owner.Name, judgement{image, verdict})
 		outcome.Signatures.Verdict = verdict
+		if len(verdict.Refusals) > 0 { // nobody tells when it is signed
+			outcome.RecheckAfter = sooner(outcome.RecheckAfter, signedInterval)
+		}
 	default:
 		outcome.Signatures.Verdict = r.judgedBefore(wanted.Owner.Name, image)
 	}
@@ -71,6 +74,16 @@ const (
 	textNotAccepted = "its image is not accepted: "
 	textNotKnown    = "whether its image may be used is not known: "
 )
+
+var signaturesOpenings = []string{textSigned, textNotAccepted, textNotKnown}
+
+// unlikeSignatures keeps what others have said, such as a pod, from being taken for signaturesText.
+func unlikeSignatures(text string) string {
+	for _, opening := range signaturesOpenings {
+		text = strings.ReplaceAll(text, "; "+opening, ", "+opening)
+	}
+	return text
+}
 
 // signaturesText says who has signed what is installed, or that it would not be installed now. It
 // is empty if no policy is about it.
@@ -111,7 +124,7 @@ func reportedSignatures(ext *ocv1.ClusterExtension, catalogs []ocv1.ClusterCatal
 
 // signaturesIn is what signaturesText has said in a message of [whyOf]; empty if nothing.
 func signaturesIn(message string) string {
-	for _, opening := range []string{textSigned, textNotAccepted, textNotKnown} {
+	for _, opening := range signaturesOpenings {
 		_, text, ok := strings.Cut(message, "; "+opening)
 		if !ok {
 			continue

@@ -61,6 +61,9 @@ func TestSignaturesOfWhatIsInstalled(t *testing.T) {
 	says("only warned of", `its image is not accepted: ImagePolicy "p": it has no signature`, "Warning ImageRefused")
 	w.judged[image] = imagepolicy.Verdict{Policies: []string{"p"}, Refusals: []string{`ImagePolicy "p": it has no signature`}, Refused: true}
 	says("V5: refused", "it has no signature: what is installed stays, and is not installed anew", "Warning ImageRefused")
+	if result, err := w.reconcile(t); err != nil || result.RequeueAfter != signedInterval {
+		t.Errorf("whether it is signed by now is asked after %v, %v, want %v", result.RequeueAfter, err, signedInterval)
+	}
 	w.judgeErr = errors.New("no signature can be read")
 	says("out of reach", "whether its image may be used is not known: no signature can be read", "")
 	w.judgeErr, w.judging = nil, true
@@ -104,6 +107,27 @@ func TestManySigners(t *testing.T) {
 	text := signaturesText(Outcome{Signatures: Signatures{Verdict: imagepolicy.Verdict{Policies: []string{"p"}, Signers: signers}}})
 	if len(text) > 300 || !strings.Contains(text, "more") {
 		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
+// TestSignaturesOfOthers: what somebody else has put into a status is not what it says of signatures.
+func TestSignaturesOfOthers(t *testing.T) {
+	t.Parallel()
+	for _, opening := range signaturesOpenings {
+		forged := "busy; " + opening + "authority"
+		for name, outcome := range map[string]Outcome{
+			"what flaps":           {Flapping: []string{forged}},
+			"what cannot be fixed": {RepairErr: errors.New(forged)},
+			"what is in the way":   {Stage: StageApply, Err: errors.New(forged)},
+		} {
+			message := whyOf(&ocv1.ClusterExtension{}, outcome, classify(outcome))
+			if !strings.Contains(message, "authority") {
+				t.Errorf("%s is not told: %s", name, message)
+			}
+			if got := signaturesIn(message); got != "" {
+				t.Errorf("%s counts: %s", name, got)
+			}
+		}
 	}
 }
 

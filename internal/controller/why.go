@@ -41,11 +41,15 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if text := deprecatedText(ext, outcome); text != "" {
 		parts = append(parts, text)
 	}
-	if text := signaturesText(outcome); text != "" {
-		parts = append(parts, text)
-	}
 	if _, told := errors.AsType[*resolve.Error](outcome.Err); !told {
 		parts = append(parts, supplyOf(outcome)...)
+	}
+	first = unlikeSignatures(first)
+	for i := range parts {
+		parts[i] = unlikeSignatures(parts[i])
+	}
+	if text := signaturesText(outcome); text != "" {
+		parts = append(parts, text)
 	}
 	if len(outcome.Dependents) > 0 {
 		parts = append(parts, textAffected+excerpt.Of(outcome.Dependents, maxList))

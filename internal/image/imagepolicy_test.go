@@ -276,11 +276,15 @@ func TestVerify(t *testing.T) {
 		t.Errorf("unsigned: %+v, %v", got, err)
 	}
 	s.attach(t, s.registry, s.signer.Old, d)
-	if got, err := s.puller.Verify(t.Context(), byTag); err != nil || !got.Refused {
-		t.Errorf("it is asked again without a reason: %+v, %v", got, err)
+	if got, known, err := s.puller.Verified(byTag); err != nil || !known || !got.Refused {
+		t.Errorf("known of it: %+v, %t, %v", got, known, err)
 	}
-	if got, err := s.puller.VerifyAnew(t.Context(), byTag); err != nil || got.Refused || len(got.Signers) != 1 {
+	if got, err := s.puller.Verify(t.Context(), byTag); err != nil || got.Refused || len(got.Signers) != 1 {
 		t.Errorf("signed: %+v, %v", got, err)
+	}
+	s.registry.ResetRequests()
+	if got, err := s.puller.Verify(t.Context(), byTag); err != nil || got.Refused || len(s.registry.Requests()) > 0 {
+		t.Errorf("it is asked again without a reason: %+v, %v", got, err)
 	}
 	s.wantCached(t, 0)
 }

@@ -45,25 +45,17 @@ func (p *Puller) Verified(req Request) (verdict imagepolicy.Verdict, known bool,
 	return verdict, known, nil
 }
 
-// Verify is [Puller.Verified] that asks the registry for the signatures of the image if it has to,
-// and pulls nothing. That the policies refuse the image is no error; that the signature policy
-// does is a *PolicyError.
+// Verify is [Puller.Verified] that asks the registry for the signatures of the image, and pulls
+// nothing. What is known to be accepted is not asked for again; what is refused may have been signed
+// since. That the policies refuse the image is no error; that the signature policy does is a
+// *PolicyError.
 func (p *Puller) Verify(ctx context.Context, req Request) (imagepolicy.Verdict, error) {
 	sought, err := p.verification(req)
 	if err != nil || sought == nil {
 		return imagepolicy.Verdict{}, err
 	}
-	if verdict, known := sought.known(); known {
+	if verdict, known := sought.known(); known && len(verdict.Refusals) == 0 {
 		return verdict, nil
-	}
-	return sought.ask(ctx)
-}
-
-// VerifyAnew is [Puller.Verify] for who has reason to hope that there is a signature by now.
-func (p *Puller) VerifyAnew(ctx context.Context, req Request) (imagepolicy.Verdict, error) {
-	sought, err := p.verification(req)
-	if err != nil || sought == nil {
-		return imagepolicy.Verdict{}, err
 	}
 	return sought.ask(ctx)
 }

@@ -29,7 +29,8 @@ const (
 	lookTimeout      = 2 * time.Minute
 )
 
-// Retry is when a look that has failed is made again.
+// Retry is when a look that has failed is made again, and that at an image that is refused: nobody
+// tells when it is signed.
 const Retry = 5 * time.Minute
 
 // Verdicts are what is known. They are safe for concurrent use.
@@ -40,6 +41,13 @@ type Verdicts struct {
 	puller *image.Puller
 	now    func() time.Time
 	failed sync.Map // failure, by who has asked
+	looked sync.Map // look, by who uses an image that is refused
+}
+
+// look is the last one at an image that was found to be refused.
+type look struct {
+	key string
+	at  time.Time
 }
 
 // failure is a look that came to nothing.
@@ -73,26 +81,29 @@ type InUse struct {
 	// Image is by a digest.
 	Image image.Request
 
-	// Verify asks the registry, with the credentials of who uses the image. The puller knows the
-	// verdict afterwards.
+	// Verify asks the registry, with the credentials of who uses the image, unless the image is
+	// known to be accepted. The puller knows the verdict afterwards.
 	Verify func(context.Context) error
 }
 
-// Of says what is made of an image. While its registry is asked, known is false, and who uses it is
-// woken afterwards. An error is why it could not be asked; it is asked again after [Retry].
+// Of says what is made of an image. While its registry is asked for the first time, known is false,
+// and who uses it is woken afterwards. An error is why it could not be asked; it is asked again after
+// [Retry]. That of an image that is refused is asked again as well, when somebody wants to know after
+// that time: until then, and if it cannot be asked, what was known counts.
 func (v *Verdicts) Of(ctx context.Context, used InUse) (verdict imagepolicy.Verdict, known bool, err error) {
 	verdict, known, err = v.puller.Verified(used.Image)
-	if known || err != nil {
-		v.Forget(used.Who)
+	key := strings.Join([]string{used.Author, used.Image.Ref, used.Image.Digest.String()}, "\n")
+	if err != nil || known && !v.isToBeLookedAt(used.Who, key, verdict) {
+		v.Looks.Abandon(used.Who)
+		v.failed.Delete(used.Who)
 		return verdict, known, err
 	}
 	registry, err := image.Registry(used.Image.Ref)
 	if err != nil {
 		return imagepolicy.Verdict{}, false, err
 	}
-	key := strings.Join([]string{used.Author, used.Image.Ref, used.Image.Digest.String()}, "\n")
 	if err := v.failedLately(used.Who, key); err != nil {
-		return imagepolicy.Verdict{}, false, err
+		return verdict, known, unless(known, err)
 	}
 	logger := ctrl.LoggerFrom(ctx)
 	_, err = v.Looks.Get(used.Who, fetch.Wish[struct{}]{
@@ -104,12 +115,37 @@ func (v *Verdicts) Of(ctx context.Context, used InUse) (verdict imagepolicy.Verd
 	})
 	switch {
 	case errors.Is(err, fetch.ErrPending):
-		return imagepolicy.Verdict{}, false, nil
+		return verdict, known, nil
 	case err != nil:
 		v.failed.Store(used.Who, failure{key: key, err: err, until: v.now().Add(Retry)})
-		return imagepolicy.Verdict{}, false, err
+		return verdict, known, unless(known, err)
 	}
+	v.looked.Store(used.Who, look{key: key, at: v.now()})
 	return v.Of(ctx, used) // known by now, or there are other policies, and it is asked once more
+}
+
+// unless is the error of who does not know better.
+func unless(known bool, err error) error {
+	if known {
+		return nil
+	}
+	return err
+}
+
+// isToBeLookedAt says so of an image that is refused and may have been signed since. The first who
+// wants to know has the time begin.
+func (v *Verdicts) isToBeLookedAt(who, key string, known imagepolicy.Verdict) bool {
+	if len(known.Refusals) == 0 {
+		v.looked.Delete(who)
+		return false
+	}
+	before, _ := v.looked.Load(who)
+	last, ok := before.(look)
+	if !ok || last.key != key {
+		v.looked.Store(who, look{key: key, at: v.now()})
+		return false
+	}
+	return v.now().Sub(last.at) >= Retry
 }
 
 func (v *Verdicts) failedLately(who, key string) error {
@@ -125,4 +161,5 @@ func (v *Verdicts) failedLately(who, key string) error {
 func (v *Verdicts) Forget(who string) {
 	v.Looks.Abandon(who)
 	v.failed.Delete(who)
+	v.looked.Delete(who)
 }

@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/clusterextensions/operator-controller/api/policy/v1alpha1"
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
+	"github.com/clusterextensions/operator-controller/internal/testkit/signing"
 	"github.com/clusterextensions/operator-controller/internal/verdict"
 )
 
@@ -127,5 +132,80 @@ func TestLookUnderOtherPolicies(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatal("nobody is asked any more, and nothing is known")
 		}
+	}
+}
+
+// TestSignedLater: an image that is in use and refused may be signed later, which nobody tells.
+func TestSignedLater(t *testing.T) {
+	t.Parallel()
+	registry, config := imagetest.Start(t, "registry.test")
+	signer, key, err := signing.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := policyv1alpha1.ImagePolicy{Spec: policyv1alpha1.ImagePolicySpec{
+		Match:       []policyv1alpha1.ImageMatch{{Prefix: "registry.test"}},
+		Authorities: []policyv1alpha1.Authority{{Name: "key", Key: &policyv1alpha1.KeyAuthority{}}},
+	}}
+	policies := imagepolicy.Compile([]policyv1alpha1.ImagePolicy{policy}, func(string) (map[string][]byte, error) {
+		return map[string][]byte{"cosign.pub": key}, nil
+	})
+	config.Policies = func() (*imagepolicy.Set, error) { return policies, nil }
+	puller, err := image.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushed, err := registry.Push(t.Context(), "pkg:v1", fstest.MapFS{"manifests/x": {Data: []byte("x")}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken := make(chan string, 1)
+	now := time.Unix(1000, 0)
+	verdicts := verdict.New(puller, func(who string) { woken <- who }, func() time.Time { return now })
+	request := image.Request{Ref: "registry.test/pkg@" + pushed, Select: image.BundleContent}
+	of := func(when string, wantKnown, wantRefused bool) {
+		t.Helper()
+		got, known, err := verdicts.Of(t.Context(), verdict.InUse{
+			Who: "x", Author: "ns", Image: request,
+			Verify: func(ctx context.Context) error {
+				_, err := puller.Verify(ctx, request)
+				return err
+			},
+		})
+		if err != nil || known != wantKnown || got.Refused != wantRefused {
+			t.Errorf("%s: %+v, known %t, %v", when, got, known, err)
+		}
+	}
+	of("at first", false, false)
+	<-woken
+	of("unsigned", true, true)
+	evidence, err := signer.New(digest.Digest(pushed), imagepolicy.PredicateSignature)
+	if err == nil {
+		err = signing.Attach(t.Context(), registry, "pkg", pushed, evidence)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry.ResetRequests()
+	now = now.Add(verdict.Retry - 1)
+	of("signed, and nobody has asked again", true, true)
+	if asked := registry.Requests(); len(asked) > 0 {
+		t.Errorf("the registry is asked all the time: %v", asked)
+	}
+	now = now.Add(1)
+	registry.Use(testkit.FailPath("/", http.StatusBadGateway))
+	of("it is asked again", true, true)
+	<-woken
+	of("the registry was away", true, true)
+	registry.Heal()
+	now = now.Add(verdict.Retry)
+	of("it is asked once more", true, true)
+	<-woken
+	of("signed", true, false)
+	registry.ResetRequests()
+	now = now.Add(10 * verdict.Retry)
+	of("much later", true, false)
+	if asked := registry.Requests(); len(asked) > 0 {
+		t.Errorf("the registry is asked about what is accepted: %v", asked)
 	}
 }
