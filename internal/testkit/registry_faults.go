@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,6 +130,8 @@ func Paged(size int) func(http.Handler) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
+		// The registry has them in another order each time.
+		slices.SortFunc(index.Manifests, func(a, b imagespec.Descriptor) int { return strings.Compare(string(a.Digest), string(b.Digest)) })
 		last, _ := strconv.Atoi(req.URL.Query().Get("last")) // without it, it is the first page
 		first := min(last, len(index.Manifests))
 		end := min(first+size, len(index.Manifests))

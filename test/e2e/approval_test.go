@@ -246,7 +246,9 @@ func TestA4AnotherImageIsRefused(t *testing.T) {
 	moved := all[1]
 	moved.ConfigMaps = append(moved.ConfigMaps, "added")
 	pushBundle(t, moved, moved.Bundle())
-	update(t, name, approved("1.1.0", was.Digest))
+	// What was pulled before may still come to be used, and is what was approved: that it is another
+	// one has to be known first.
+	update(t, name, approved("1.1.0", strings.ReplaceAll(nobodys, "1", "2")))
 	var is ocv1.PendingUpgrade
 	eventually(t, "another digest", func(context.Context) error {
 		if is = pending(t, name, "1.1.0"); is.Digest == was.Digest || is.Digest == "" {
@@ -254,6 +256,7 @@ func TestA4AnotherImageIsRefused(t *testing.T) {
 		}
 		return nil
 	})
+	update(t, name, approved("1.1.0", was.Digest))
 	conditionContains(t, name, ocv1.TypeReady, fmt.Sprintf(`version "1.1.0" is approved with the image %s, and its image is %s`, was.Digest, is.Digest))
 	settingsAre(t, name, "1.0.0")
 

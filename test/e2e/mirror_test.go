@@ -134,7 +134,7 @@ func TestMirrorOfACatalog(t *testing.T) {
 	installed(t, signed.Package, "1.0.0")
 	installed(t, byDigest.Package, "1.0.0")
 	// The source could have the signature that is missing: as long as it may be asked, nobody knows.
-	conditionContains(t, unsigned.Package, ocv1.TypeProgressing, "error getting signatures: ")
+	conditionContains(t, unsigned.Package, ocv1.TypeProgressing, "error getting signatures, of which there is none that is accepted in ")
 	conditionContains(t, unsigned.Package, ocv1.TypeInstalled, "False")
 	verified(t, name, `True Signed: ImagePolicy "mirrored": signed by authority "release"`)
 }
