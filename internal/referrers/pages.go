@@ -50,16 +50,13 @@ func (w whole) RoundTrip(req *http.Request) (*http.Response, error) {
 func (w whole) read(req *http.Request, page *http.Response) (all imagespec.Index, err error) {
 	left := int64(maxPageBytes)
 	for range maxPages {
-		manifests, size, err := readPage(page, left)
+		read, size, err := readPage(page, left)
 		if err != nil {
 			return all, err
 		}
 		left -= size
-		if all.SchemaVersion == 0 {
-			all = manifests
-		} else {
-			all.Manifests = append(all.Manifests, manifests.Manifests...)
-		}
+		read.Manifests = append(all.Manifests, read.Manifests...)
+		all = read
 		to := nextPage(req.URL, page)
 		if to == nil {
 			return all, nil

@@ -18,10 +18,11 @@ import (
 
 // page is an answer about referrers, and the link in its header.
 type page struct {
-	referrers int
-	link      string
-	padding   int // bytes of an annotation
-	status    int // 200 if it is 0
+	referrers   int
+	link        string
+	padding     int // bytes of an annotation
+	status      int // 200 if it is 0
+	unversioned bool
 }
 
 // TestWhole asks as who looks for signatures does.
@@ -37,6 +38,7 @@ func TestWhole(t *testing.T) {
 		"one":                  {answer: of(page{referrers: 2}), want: 2},
 		"none":                 {answer: of(page{}), want: 0},
 		"three":                {answer: of(page{referrers: 2, link: next}, page{referrers: 3, link: next}, page{referrers: 1}), want: 6},
+		"without a version":    {answer: of(page{referrers: 2, link: next, unversioned: true}, page{referrers: 1}), want: 3},
 		"the first is empty":   {answer: of(page{link: next}, page{referrers: 3}), want: 3},
 		"a link to itself":     {answer: of(page{referrers: 2, link: `</v2/pkg/referrers/%s>; rel="self"`}), want: 2},
 		"without a link":       {answer: of(page{referrers: 2, link: `next%.0s%.0d`}), want: 2},
@@ -78,7 +80,9 @@ func ask(t *testing.T, answer func(int) page) (int, error) {
 		_, _ = fmt.Sscan(req.URL.Query().Get("page"), &number) // without it, it is the first
 		p := answer(number)
 		index := imagespec.Index{MediaType: imagespec.MediaTypeImageIndex, Annotations: map[string]string{"p": strings.Repeat("p", p.padding)}}
-		index.SchemaVersion = 2
+		if !p.unversioned {
+			index.SchemaVersion = 2
+		}
 		for i := range p.referrers {
 			index.Manifests = append(index.Manifests, imagespec.Descriptor{
 				MediaType: imagespec.MediaTypeImageManifest, Digest: digestOf(number, i), Size: 1,
