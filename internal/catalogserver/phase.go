@@ -13,6 +13,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/imagepolicy"
 )
 
 // stallAfter is for how long the same answer to every try is taken for trouble that
@@ -99,7 +100,7 @@ func (f failure) phase() phase {
 func (f failure) next() string {
 	const check = "; only who makes the image can mend it, and `kubectl extension catalog check` tells all that is wrong; "
 	if refused, ok := errors.AsType[*image.PolicyError](f.err); ok && refused.Err == nil {
-		return fmt.Sprintf("; have it signed, or have the policy accept it: `kubectl extension verify %s` says what would; it is tried again", refused.Ref)
+		return "; " + imagepolicy.Remedy(refused.Ref)
 	}
 	switch isBroken := saysBroken(f.err); {
 	case f.blocked && isBroken:

@@ -143,7 +143,7 @@ func inSignatures(outcome Outcome) (obstacle, bool) {
 	}
 	return obstacle{
 		what: refused.Error(),
-		next: fmt.Sprintf("have it signed, or have the policy accept it: `kubectl extension verify %s` says what would; it is tried again", refused.Image),
+		next: imagepolicy.Remedy(refused.Image),
 	}, true
 }
 

@@ -43,6 +43,11 @@ type Verdict struct {
 // which it was named.
 type Subject []digest.Digest
 
+// Remedy is what to do about an image that is refused.
+func Remedy(image string) string {
+	return fmt.Sprintf("have it signed, or have the policy accept it: `kubectl extension verify %s` says what would; it is tried again", image)
+}
+
 // Judge says whether an image is accepted, from all that registries have of it. That may be made
 // to take long: when ctx has ended, what was not looked at yet does not count.
 func (r Rule) Judge(ctx context.Context, image Subject, all []Evidence) Verdict {

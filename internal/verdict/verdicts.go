@@ -98,12 +98,26 @@ func (v *Verdicts) Of(ctx context.Context, used InUse) (verdict imagepolicy.Verd
 		v.failed.Delete(used.Who)
 		return verdict, known, err
 	}
+	err = v.ask(ctx, used, key)
+	switch {
+	case err == nil:
+		v.looked.Store(used.Who, look{key: key, at: v.now()})
+		return v.Of(ctx, used) // known by now, or there are other policies, and it is asked once more
+	case known, errors.Is(err, fetch.ErrPending):
+		return verdict, known, nil
+	}
+	return imagepolicy.Verdict{}, false, err
+}
+
+// ask has the registry asked, unless that has failed lately. While it is, the error is
+// [fetch.ErrPending].
+func (v *Verdicts) ask(ctx context.Context, used InUse, key string) error {
 	registry, err := image.Registry(used.Image.Ref)
 	if err != nil {
-		return imagepolicy.Verdict{}, false, err
+		return err
 	}
 	if err := v.failedLately(used.Who, key); err != nil {
-		return verdict, known, unless(known, err)
+		return err
 	}
 	logger := ctrl.LoggerFrom(ctx)
 	_, err = v.Looks.Get(used.Who, fetch.Wish[struct{}]{
@@ -113,21 +127,8 @@ func (v *Verdicts) Of(ctx context.Context, used InUse) (verdict imagepolicy.Verd
 			return struct{}{}, used.Verify(ctrl.LoggerInto(ctx, logger))
 		},
 	})
-	switch {
-	case errors.Is(err, fetch.ErrPending):
-		return verdict, known, nil
-	case err != nil:
+	if err != nil && !errors.Is(err, fetch.ErrPending) {
 		v.failed.Store(used.Who, failure{key: key, err: err, until: v.now().Add(Retry)})
-		return verdict, known, unless(known, err)
-	}
-	v.looked.Store(used.Who, look{key: key, at: v.now()})
-	return v.Of(ctx, used) // known by now, or there are other policies, and it is asked once more
-}
-
-// unless is the error of who does not know better.
-func unless(known bool, err error) error {
-	if known {
-		return nil
 	}
 	return err
 }

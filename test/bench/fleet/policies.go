@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/opencontainers/go-digest"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -92,32 +93,20 @@ func (s *signed) furnishPolicies(ctx context.Context) (err error) {
 }
 
 // sign puts a signature beside the image of a bundle, as cosign does since version 3.
-func (s *signed) sign(ctx context.Context, name string) error {
-	image, err := s.digestOf(ctx, name, "v"+firstVersion)
+func (s *signed) sign(ctx context.Context, extension string) error {
+	tag, err := name.NewTag(s.Registry.Host() + "/" + extension + ":v" + firstVersion)
 	if err != nil {
 		return err
 	}
-	evidence, err := s.signer.New(image, imagepolicy.PredicateSignature)
+	image, err := remote.Head(tag, remote.WithContext(ctx))
 	if err != nil {
 		return err
 	}
-	return signing.Attach(ctx, s.Registry, name, image.String(), evidence)
-}
-
-// digestOf asks the registry.
-func (s *signed) digestOf(ctx context.Context, repository, tag string) (digest.Digest, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, fmt.Sprintf("http://%s/v2/%s/manifests/%s", s.Registry.Host(), repository, tag), http.NoBody)
+	evidence, err := s.signer.New(digest.Digest(image.Digest.String()), imagepolicy.PredicateSignature)
 	if err != nil {
-		return "", err
+		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	if err := response.Body.Close(); err != nil {
-		return "", err
-	}
-	return digest.Parse(response.Header.Get("Docker-Content-Digest"))
+	return signing.Attach(ctx, s.Registry, extension, image.Digest.String(), evidence)
 }
 
 func (s *signed) createPolicies(ctx context.Context) error {
@@ -177,6 +166,7 @@ func (s *signed) restartPolicies(ctx context.Context) (over, err error) {
 	return errors.Join(
 		s.report.Tell(name, "cpu-seconds", used.CPUSeconds),
 		s.report.Check(name, "writes", float64(writes(requests)), crowdRestartWritesLimit),
+		// What the tag of the catalog stands for is asked, under another path.
 		s.report.Check(name, "requests-of-the-registry", float64(s.Registry.Count("/crowd-")), 0),
 	), nil
 }
