@@ -22,8 +22,11 @@ RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 MODULES := . hack/actionlint hack/argocd hack/classic hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/opm hack/plot hack/prometheus hack/release hack/tools
 TIDY = $(filter-out hack/flux hack/release,$(MODULES))
 
-# The programs of the local cluster, and the program that runs one.
-CLUSTER := go run ./test/cluster/cmd/cluster
+# Builds the programs of the local cluster and of tests, and runs such a cluster. All builds
+# without the race detector have the same flags, so that each package is compiled once.
+export GOFLAGS += -trimpath
+PROGRAMS := @env CGO_ENABLED=0 go run ./test/programs/cmd/build
+CLUSTER := @env CGO_ENABLED=0 go run ./test/cluster/cmd/cluster
 
 # Packages that neither run a cluster nor have tests that do.
 UNIT = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
@@ -250,24 +253,24 @@ IDLE ?= 5m
 
 .PHONY: test-gitops
 test-gitops: ## Run Flux and the engine of Argo CD with examples, at rest for IDLE (5m) with each way to compare.
-	$(CLUSTER) build --gitops
+	$(PROGRAMS) cluster own gitops
 	go test -count=1 -timeout 60m $(TESTFLAGS) ./test/gitops -gitops -idle=$(IDLE)
 
 .PHONY: test-classic
 test-classic: ## Have classic OLM install operators beside a cluster, and move them; TESTFLAGS=-settle=10m watches it longer.
-	$(CLUSTER) build --classic
+	$(PROGRAMS) cluster own classic
 	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/classic -classic
 
 EVERY ?= 1
 
 .PHONY: test-kills
 test-kills: ## Kill the tool that moves operators from classic OLM at each of its writes, or at EVERY (1) such one.
-	$(CLUSTER) build --classic
+	$(PROGRAMS) cluster own classic
 	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/classic -run TestKilled -kills=$(EVERY)
 
 .PHONY: test-classic-corpus
 test-classic-corpus: ## Have classic OLM install each package of the corpus, and move it: half an hour.
-	$(CLUSTER) build --classic
+	$(PROGRAMS) cluster own classic
 	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/classic -run 'TestCorpus$$' -corpus
 
 PICTURES ?=
@@ -352,11 +355,11 @@ undeploy: ## Remove the controller from the cluster of kubectl; extensions and a
 
 .PHONY: cluster-build
 cluster-build: ## Build the programs of the local cluster, unless that is done.
-	$(CLUSTER) build
+	$(PROGRAMS) cluster own
 
 .PHONY: monitoring-build
 monitoring-build: ## Build Prometheus and kube-state-metrics for the tests, unless that is done.
-	$(CLUSTER) build --monitoring
+	$(PROGRAMS) monitoring
 
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster and leave it running.
@@ -372,4 +375,5 @@ classic-up: ## Have classic OLM install five operators on a local cluster, to co
 
 .PHONY: demo
 demo: ## Install and upgrade an operator on a local cluster; DEMO_EXIT=1 ends it.
-	go run ./hack/demo
+	$(PROGRAMS) cluster own demo
+	@bin/demo

@@ -19,13 +19,13 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
-	"github.com/clusterextensions/operator-controller/test/cluster"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 // opm runs it as somebody with the files of a home, and gives what it prints; false if it fails.
 func opm(t *testing.T, home string, args ...string) (string, bool) {
 	t.Helper()
-	program, err := cluster.BuildOPM(t.Context(), os.Stderr)
+	program, err := programs.BuildOPM(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}

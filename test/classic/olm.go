@@ -23,6 +23,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/environment"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 const (
@@ -89,7 +90,7 @@ func Install(ctx context.Context, on *cluster.Cluster, options Options) (_ *OLM,
 	if options.Progress == nil {
 		options.Progress = io.Discard
 	}
-	built, err := cluster.BuildClassic(ctx, options.Progress)
+	built, err := programs.BuildClassic(ctx, options.Progress)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/test/internal/child"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 // stopGrace is how long components may take to end in order. What they hold is
@@ -22,7 +23,7 @@ const stopGrace = 3 * time.Second
 // Cluster is a running control plane.
 type Cluster struct {
 	options   Options
-	binaries  Binaries
+	binaries  programs.Binaries
 	dir       *workDir
 	logs      string
 	authority *authority
@@ -68,7 +69,7 @@ func (e *StartError) Unwrap() error {
 // context bounds the start, not the life of the cluster, which ends with Stop.
 //
 // The error is ErrInvalidOptions or ErrDirInUse for a mistake of the caller, a
-// *BuildError if a program cannot be built, and a *StartError if the cluster
+// *programs.BuildError if a program cannot be built, and a *StartError if the cluster
 // does not start; then nothing is left but its logs.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	options, err := options.completed()
@@ -76,7 +77,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, err
 	}
 	if options.Binaries == nil {
-		if options.Binaries, err = Build(ctx, options.Progress); err != nil {
+		if options.Binaries, err = programs.Build(ctx, options.Progress); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +114,7 @@ func newCluster(options Options) (*Cluster, error) {
 }
 
 // Binaries are the programs that the cluster runs, and kubectl.
-func (c *Cluster) Binaries() Binaries {
+func (c *Cluster) Binaries() programs.Binaries {
 	return c.binaries
 }
 

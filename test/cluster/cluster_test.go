@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/cluster"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 // patience bounds the wait for what a controller does within a second, on a
@@ -109,7 +110,7 @@ func TestStartFailsAtOnceWithTheReason(t *testing.T) {
 func TestStartEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	needClusters(t)
-	binaries, err := cluster.Build(t.Context(), os.Stderr)
+	binaries, err := programs.Build(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,11 +182,11 @@ func TestStartRefusesOptions(t *testing.T) {
 			want:    cluster.ErrInvalidOptions,
 		},
 		"a directory with content": {
-			options: cluster.Options{Dir: full, Binaries: &cluster.Binaries{}},
+			options: cluster.Options{Dir: full, Binaries: &programs.Binaries{}},
 			want:    cluster.ErrDirInUse,
 		},
 		"programs that do not exist": {
-			options: cluster.Options{Dir: t.TempDir(), Binaries: &cluster.Binaries{Etcd: filepath.Join(full, "etcd")}},
+			options: cluster.Options{Dir: t.TempDir(), Binaries: &programs.Binaries{Etcd: filepath.Join(full, "etcd")}},
 			want:    os.ErrNotExist,
 		},
 	}
@@ -208,11 +209,11 @@ func TestStartRefusesOptions(t *testing.T) {
 func TestBuildSaysNothingWhenThereIsNothingToDo(t *testing.T) {
 	t.Parallel()
 	needClusters(t)
-	if _, err := cluster.Build(t.Context(), io.Discard); err != nil {
+	if _, err := programs.Build(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var progress strings.Builder
-	binaries, err := cluster.Build(t.Context(), &progress)
+	binaries, err := programs.Build(t.Context(), &progress)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,18 +9,10 @@ import (
 // files.
 const (
 	etcdName              = "etcd"
-	etcdUtilityName       = "etcdutl"
 	apiServerName         = "kube-apiserver"
 	controllerManagerName = "kube-controller-manager"
 	schedulerName         = "kube-scheduler"
 	kwokName              = "kwok"
-	kubectlName           = "kubectl"
-	kubeletName           = "kubelet"
-	kubeProxyName         = "kube-proxy"
-	coreDNSName           = "coredns"
-	prometheusName        = "prometheus"
-	promtoolName          = "promtool"
-	kubeStateMetricsName  = "kube-state-metrics"
 )
 
 // Names of the sockets of etcd, relative to the working directory of all

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 // NoNodes asks for a cluster without nodes and without KWOK.
@@ -30,8 +32,8 @@ type Options struct {
 	LogDir string
 	// Nodes is the number of simulated nodes. Default: 1; NoNodes for none.
 	Nodes int
-	// Binaries are the programs to run. Default: what Build returns.
-	Binaries *Binaries
+	// Binaries are the programs to run. Default: what [programs.Build] returns.
+	Binaries *programs.Binaries
 	// Progress is told what is being built. Default: nobody.
 	Progress io.Writer
 	// Snapshot is a file with a snapshot of etcd, whose content the cluster begins

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/clusterextensions/operator-controller/test/cluster/internal/filelock"
+	"github.com/clusterextensions/operator-controller/test/internal/filelock"
 )
 
 const (

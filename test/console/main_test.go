@@ -22,7 +22,7 @@ import (
 // patience is how long a test waits for what takes seconds on an idle machine.
 const patience = 2 * time.Minute
 
-// startTimeout bounds the start of everything, if programs have to be built first.
+// startTimeout bounds a start on a busy machine, without the builds before it.
 const startTimeout = 30 * time.Minute
 
 var (
@@ -79,7 +79,7 @@ func needBrowser(t testing.TB) {
 func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	s.Environment, err = environment.Start(ctx, environment.Options{Registries: []string{operator.Registry}, Progress: os.Stderr})
+	s.Environment, err = environment.Start(context.Background(), environment.Options{Registries: []string{operator.Registry}, Progress: os.Stderr})
 	if err != nil {
 		return 1, err
 	}

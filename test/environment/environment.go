@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,10 +20,15 @@ import (
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/cluster"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 // SystemNamespace is where the controller and its records live.
 const SystemNamespace = "olmv1-system"
+
+// installTimeout bounds the installation of CRDs and RBAC on a busy machine; it takes a second
+// otherwise.
+const installTimeout = 3 * time.Minute
 
 // controllerProgram is the file that the build of the controller makes.
 const controllerProgram = "operator-controller"
@@ -89,6 +92,7 @@ type Environment struct {
 
 	root           string
 	dir            string
+	binaries       *programs.Binaries
 	programs       string // folder of them, as they are released
 	watching       string // folder of the controller that watches for races
 	controller     string // the program that is started
@@ -97,9 +101,12 @@ type Environment struct {
 	statuses       *statuses // nil if nobody judges
 }
 
-// Start starts cluster and registry, builds the controller and the tool for people, and
-// installs CRDs and RBAC. From then on, every status that the controller writes is judged by
-// package judge. The context bounds the start; Stop ends everything.
+// Start builds all programs, starts cluster and registry, and installs CRDs and RBAC. From
+// then on, package judge checks every status that the controller writes.
+//
+// Start bounds the time of each part itself, except for builds: how long these take depends on
+// the machine and on what it has compiled before. So callers pass a context that ends when the
+// user interrupts, and not one with a limit. Stop ends everything.
 func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if options.Progress == nil {
 		options.Progress = io.Discard
@@ -121,14 +128,10 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if err := env.startRegistry(options); err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(options.Progress, "starting a cluster and building the controller")
-	var all errgroup.Group
-	all.Go(func() error { return env.startCluster(ctx, options) })
-	all.Go(func() error { return env.buildPrograms(ctx) })
-	if options.Race {
-		all.Go(func() error { return env.buildWatching(ctx) })
+	if err := env.build(ctx, options); err != nil {
+		return nil, err
 	}
-	if err := all.Wait(); err != nil {
+	if err := env.startCluster(ctx, options); err != nil {
 		return nil, err
 	}
 	if err := env.install(ctx, options); err != nil {
@@ -158,6 +161,14 @@ func (e *Environment) Stop() error {
 	return errors.Join(errs...)
 }
 
+// build builds the programs before anything starts that could time out for want of processors.
+func (e *Environment) build(ctx context.Context, options Options) (err error) {
+	if e.binaries, err = programs.Build(ctx, options.Progress); err != nil {
+		return err
+	}
+	return e.buildPrograms(ctx, options)
+}
+
 func (e *Environment) startRegistry(options Options) error {
 	registry, err := testkit.StartRegistry()
 	if err != nil {
@@ -169,7 +180,9 @@ func (e *Environment) startRegistry(options Options) error {
 }
 
 func (e *Environment) startCluster(ctx context.Context, options Options) error {
+	fmt.Fprintln(options.Progress, "starting a cluster")
 	clusterOptions := cluster.Options{
+		Binaries:         e.binaries,
 		Progress:         options.Progress,
 		AdmissionPlugins: options.AdmissionPlugins,
 		LogDir:           options.ClusterLogs,
@@ -188,41 +201,18 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 	return err
 }
 
-// buildPrograms builds the controller and the tool for people as they are released. All
-// environments of a checkout share what is built, as linking takes longer than a start, and
-// each has its copy, which stays as it is.
-func (e *Environment) buildPrograms(ctx context.Context) (err error) {
-	built := filepath.Join(e.root, "bin", "test")
-	if err := os.MkdirAll(built, 0o750); err != nil {
-		return fmt.Errorf("making the folder of the programs: %w", err)
-	}
-	folder, err := os.Open(built)
-	if err != nil {
-		return fmt.Errorf("opening the folder of the programs: %w", err)
-	}
-	defer func() { err = errors.Join(err, folder.Close()) }() // which also unlocks it
-	if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); err != nil {
-		return fmt.Errorf("locking the folder of the programs: %w", err)
-	}
-	if err := e.build(ctx, built, "./cmd/...", append(os.Environ(), "CGO_ENABLED=0"), "-trimpath", "-ldflags=-s -w"); err != nil {
-		return err
-	}
-	return os.CopyFS(e.programs, os.DirFS(built))
-}
-
-// buildWatching builds the controller with the race detector.
-func (e *Environment) buildWatching(ctx context.Context) error {
-	return e.build(ctx, e.watching, "./cmd/operator-controller", append(os.Environ(), "CGO_ENABLED=1"), "-race", "-ldflags=-s -w")
-}
-
-func (e *Environment) build(ctx context.Context, folder, packages string, environ []string, kind ...string) error {
-	args := append([]string{"build", "-tags=containers_image_openpgp", "-o", folder + "/"}, kind...)
-	build := exec.CommandContext(ctx, "go", append(args, packages)...) //nolint:gosec // our own arguments
-	build.Dir, build.Env = e.root, environ
-	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w\n%s", packages, err, output)
-	}
-	return nil
+// buildPrograms builds the programs of the checkout. All environments of a checkout share
+// these, because linking takes longer than a start, and each gets a copy that stays as it is.
+func (e *Environment) buildPrograms(ctx context.Context, options Options) error {
+	return programs.BuildOwn(ctx, options.Progress, options.Race, func(own programs.Own) error {
+		if err := os.CopyFS(e.programs, os.DirFS(own.Released)); err != nil {
+			return err
+		}
+		if own.Watching == "" {
+			return nil
+		}
+		return os.CopyFS(e.watching, os.DirFS(own.Watching))
+	})
 }
 
 // WatchForRaces has the controllers that are started from now on watch for races, for which
@@ -237,6 +227,8 @@ func (e *Environment) WatchForRaces(watch bool) {
 // install applies what config/default has, except for the Deployment: the
 // controller runs beside the cluster, as its own ServiceAccount.
 func (e *Environment) install(ctx context.Context, options Options) error {
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
 	fmt.Fprintln(options.Progress, "installing CRDs and RBAC")
 	namespace := &corev1.Namespace{}
 	namespace.Name = SystemNamespace

@@ -18,15 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/testkit"
-	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/environment"
 	"github.com/clusterextensions/operator-controller/test/operator"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 // patience is how long a test waits for what takes seconds on an idle machine.
 const patience = 3 * time.Minute
 
-// startTimeout bounds the start of everything, if programs have to be built first.
+// startTimeout bounds a start on a busy machine, without the builds before it.
 const startTimeout = 30 * time.Minute
 
 // exampleRegistry is where examples have their images.
@@ -48,7 +48,7 @@ type suite struct {
 	logs   string
 	audit  string
 	watch  client.WithWatch
-	gitops *cluster.GitOps
+	gitops *programs.GitOps
 }
 
 var theSuite suite
@@ -77,10 +77,10 @@ func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 	s.logs, s.audit = logs, filepath.Join(logs, "audit.log")
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	if s.gitops, err = cluster.BuildGitOps(ctx, os.Stderr); err != nil {
+	if s.gitops, err = programs.BuildGitOps(context.Background(), os.Stderr); err != nil {
 		return 1, err
 	}
-	s.Environment, err = environment.Start(ctx, environment.Options{
+	s.Environment, err = environment.Start(context.Background(), environment.Options{
 		AuditLog: s.audit, Registries: []string{operator.Registry, exampleRegistry}, Progress: os.Stderr,
 	})
 	if err != nil {

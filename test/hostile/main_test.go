@@ -72,7 +72,7 @@ func (s *suite) run(m *testing.M) (code int, err error) {
 func (s *suite) runIn(m *testing.M, memory *environment.MemoryGroup, logs string) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	s.Environment, err = environment.Start(ctx, environment.Options{
+	s.Environment, err = environment.Start(context.Background(), environment.Options{
 		ClusterLogs: filepath.Join(logs, "cluster"), Registries: []string{registryHost}, Progress: os.Stderr,
 	})
 	if err != nil {

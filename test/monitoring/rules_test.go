@@ -17,17 +17,17 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/testkit"
-	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/monitoring"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 // runbooks is where the pages of alerts are read.
 const runbooks = "https://github.com/clusterextensions/operator-controller/blob/main/docs/alerts/"
 
-// programs are those that watch a cluster.
-func programs(t *testing.T) *cluster.Binaries {
+// tools returns the programs that watch a cluster.
+func tools(t *testing.T) *programs.Monitoring {
 	t.Helper()
-	binaries, err := cluster.BuildMonitoring(t.Context(), os.Stderr)
+	binaries, err := programs.BuildMonitoring(t.Context(), os.Stderr)
 	must(t, err)
 	return binaries
 }
@@ -49,7 +49,7 @@ func rulesFile(t *testing.T) []byte {
 // TestRules has promtool check the rules and carry out their tests.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	promtool, folder := programs(t).Promtool, t.TempDir()
+	promtool, folder := tools(t).Promtool, t.TempDir()
 	tests, err := os.ReadFile("testdata/alerts.yaml")
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(folder, "rules.yaml"), rulesFile(t), 0o600))
@@ -186,7 +186,7 @@ func wantOfPage(alert monitoringv1.Rule) []string {
 func TestPrometheusUnderstandsAllQueries(t *testing.T) {
 	t.Parallel()
 	prometheus, err := monitoring.Start(t.Context(), monitoring.Options{
-		Program: programs(t).Prometheus, Folder: t.TempDir(), Rules: rulesFile(t), Interval: time.Minute,
+		Program: tools(t).Prometheus, Folder: t.TempDir(), Rules: rulesFile(t), Interval: time.Minute,
 	})
 	must(t, err)
 	t.Cleanup(prometheus.Stop)

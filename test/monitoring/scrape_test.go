@@ -50,7 +50,7 @@ func (f *fleet) startPrometheus(t *testing.T) *monitoring.Prometheus {
 	endpoint := manifests(t).Monitor.Spec.Endpoints[0]
 	credentials, ca := endpoint.Authorization.Credentials, endpoint.TLSConfig.CA.Secret
 	prometheus, err := monitoring.Start(t.Context(), monitoring.Options{
-		Program: programs(t).Prometheus, Folder: t.TempDir(), Rules: rulesFile(t), Interval: scrapeInterval,
+		Program: tools(t).Prometheus, Folder: t.TempDir(), Rules: rulesFile(t), Interval: scrapeInterval,
 		Scrape: &monitoring.Scrape{
 			Endpoint: endpoint, Job: "operator-controller-service", Addresses: f.metrics, CA: f.secret(t, ca), Token: f.secret(t, credentials),
 		},

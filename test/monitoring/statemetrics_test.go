@@ -87,7 +87,7 @@ func (f *fleet) startStateMetrics(t *testing.T, kubeconfig string) (address stri
 	group := child.NewGroup()
 	t.Cleanup(group.Close)
 	process, err := group.Start(child.Command{
-		Name: "kube-state-metrics", Path: programs(t).KubeStateMetrics, Dir: t.TempDir(), Log: filepath.Join(theLogs, "kube-state-metrics.log"),
+		Name: "kube-state-metrics", Path: tools(t).KubeStateMetrics, Dir: t.TempDir(), Log: filepath.Join(theLogs, "kube-state-metrics.log"),
 		Args: []string{
 			"--kubeconfig=" + kubeconfig, "--custom-resource-state-only",
 			"--custom-resource-state-config-file=" + filepath.Join(f.Root(), "config", "kube-state-metrics", "custom_resource_state.yaml"),

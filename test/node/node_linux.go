@@ -20,6 +20,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/internal/child"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 // Names of the programs that can be stopped and started again.
@@ -96,7 +97,7 @@ func (n *Node) Root() string { return n.root }
 
 // startCluster has the API server where pods reach it.
 func (n *Node) startCluster(ctx context.Context) error {
-	binaries, err := cluster.BuildNode(ctx, io.Discard) // from the cache
+	binaries, err := programs.BuildNode(ctx, io.Discard) // from the cache
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/clusterextensions/operator-controller/internal/testkit"
-	"github.com/clusterextensions/operator-controller/test/cluster"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 // Names of the programs that are built from this checkout.
@@ -22,7 +22,7 @@ const (
 // Prepare builds all programs into the directory of a run, or makes sure that they
 // are in the cache. Modules may have to be downloaded for that.
 func Prepare(ctx context.Context, dir string, progress io.Writer) error {
-	if _, err := cluster.BuildNode(ctx, progress); err != nil {
+	if _, err := programs.BuildNode(ctx, progress); err != nil {
 		return err
 	}
 	root, err := testkit.ModuleRoot()

@@ -57,7 +57,7 @@ func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	starting, started := context.WithTimeout(ctx, startTimeout)
 	defer started()
-	s.Environment, err = environment.Start(starting, environment.Options{
+	s.Environment, err = environment.Start(ctx, environment.Options{
 		ClusterLogs: filepath.Join(logs, "cluster"), Registries: []string{registryHost}, Progress: os.Stderr,
 	})
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/test/classic"
 	"github.com/clusterextensions/operator-controller/test/environment"
+	"github.com/clusterextensions/operator-controller/test/programs"
 	"github.com/clusterextensions/operator-controller/test/webhook"
 )
 
@@ -42,8 +43,6 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	starting, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	logs, err := os.MkdirTemp("", "operator-controller-classic-")
 	if err != nil {
 		return err
@@ -56,7 +55,10 @@ func run(ctx context.Context) (err error) {
 		}
 	}()
 
-	say("Preparing (the first time, the programs of the cluster and classic OLM are built: some minutes)")
+	say("Preparing")
+	if _, err := programs.BuildClassic(ctx, os.Stdout); err != nil {
+		return err
+	}
 	answering, err := webhook.Start()
 	if err != nil {
 		return err
@@ -64,7 +66,7 @@ func run(ctx context.Context) (err error) {
 	defer answering.Close()
 	services := &webhook.Services{}
 	services.Lead(types.NamespacedName{Namespace: classic.Webhooks, Name: classic.WebhookSample.WebhookService()}, answering.Address())
-	env, err := environment.Start(starting, environment.Options{
+	env, err := environment.Start(ctx, environment.Options{
 		Registries: []string{classic.Registry}, Dial: services.Dial, Progress: os.Stdout,
 	})
 	if err != nil {
@@ -74,6 +76,8 @@ func run(ctx context.Context) (err error) {
 	services.Use(env.Admin)
 	go answering.Follow(ctx, env.Admin, types.NamespacedName{Namespace: classic.Webhooks, Name: classic.WebhookSample.WebhookSecret()}, volumeDelay)
 
+	starting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	old, err := install(starting, env, logs)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterextensions/operator-controller/test/cluster"
-	"github.com/clusterextensions/operator-controller/test/cluster/internal/filelock"
+	"github.com/clusterextensions/operator-controller/test/internal/filelock"
 )
 
 // TestMain is the supervisor when up starts this program again.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterextensions/operator-controller/test/cluster/internal/filelock"
+	"github.com/clusterextensions/operator-controller/test/internal/filelock"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/atomicfile"
 	"github.com/clusterextensions/operator-controller/test/cluster"
-	"github.com/clusterextensions/operator-controller/test/cluster/internal/filelock"
+	"github.com/clusterextensions/operator-controller/test/internal/filelock"
 )
 
 // nextState is how the name of a state begins that is not complete.

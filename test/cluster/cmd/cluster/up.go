@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterextensions/operator-controller/test/cluster"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 func newUpCommand(dir *string) *cobra.Command {
@@ -61,7 +61,7 @@ func shellQuote(text string) string {
 // none.
 func up(cmd *cobra.Command, s site, nodes int) (state, error) {
 	// Here and not in the background, so that the progress is seen.
-	if _, err := cluster.Build(cmd.Context(), cmd.ErrOrStderr()); err != nil {
+	if _, err := programs.Build(cmd.Context(), cmd.ErrOrStderr()); err != nil {
 		return state{}, err
 	}
 	current, running, err := s.running()

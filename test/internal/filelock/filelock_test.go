@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterextensions/operator-controller/test/cluster/internal/filelock"
+	"github.com/clusterextensions/operator-controller/test/internal/filelock"
 )
 
 func TestTryExcludesASecondHolder(t *testing.T) {
