@@ -43,6 +43,10 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(parallelism) // is a number
 	}
+	if err := chooseJourneys(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code, err := environment.KeepLogs("e2e", func(logs string) (int, error) { return theSuite.run(m, logs) })
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// jobTimeout ends a job that hangs.
+	jobTimeout = 60 * time.Minute
+	// stopGrace is the time a job gets to stop its cluster after an interrupt.
+	stopGrace = 30 * time.Second
+)
+
+// job is one process with tests of a suite.
+type job struct {
+	suite   suite
+	name    string
+	folder  string
+	program string
+	args    []string
+}
+
+// compile compiles the test binary of each package once, and returns the jobs, the longest
+// first.
+func compile(ctx context.Context, folder string, chosen []suite, scale string) ([]job, error) {
+	root, err := testFolder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	binaries := map[string]string{}
+	var jobs []job
+	for _, s := range chosen {
+		binary := binaries[s.pkg]
+		if binary == "" {
+			binary = filepath.Join(folder, strings.ReplaceAll(s.pkg, "/", "-")+".test")
+			command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", binary, "./"+s.pkg) //nolint:gosec // our own arguments
+			command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+			if output, err := command.CombinedOutput(); err != nil {
+				return nil, fmt.Errorf("compiling the tests of %s: %w\n%s", s.pkg, err, output)
+			}
+			binaries[s.pkg] = binary
+		}
+		of, err := s.jobs(ctx, filepath.Join(root, s.pkg), binary, scale)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, of...)
+	}
+	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(b.suite.expect, a.suite.expect) })
+	return jobs, nil
+}
+
+// testFolder returns the folder of the module that this command is part of.
+func testFolder(ctx context.Context) (string, error) {
+	output, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/clusterextensions/operator-controller/test/suites").Output()
+	if err != nil {
+		return "", fmt.Errorf("locating the tests: %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(output))), nil
+}
+
+// jobs returns one job for each shard of the suite that has tests.
+func (s suite) jobs(ctx context.Context, folder, binary, scale string) ([]job, error) {
+	args := slices.Concat(s.args, s.ci)
+	if scale == scaleFull {
+		args = slices.Concat(s.args, s.full)
+	}
+	if s.shards < 2 {
+		if s.run != "" {
+			args = append(args, "-test.run="+s.run)
+		}
+		if s.skip != "" {
+			args = append(args, "-test.skip="+s.skip)
+		}
+		return []job{{s, s.name, folder, binary, args}}, nil
+	}
+	list := exec.CommandContext(ctx, binary, append(s.args, "-test.list=.")...) //nolint:gosec // compiled above
+	list.Dir = folder
+	output, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the tests of %s: %w", s.name, err)
+	}
+	shards, err := s.split(strings.Fields(string(output)))
+	if err != nil {
+		return nil, err
+	}
+	var jobs []job
+	for i, tests := range shards {
+		pattern := "-test.run=^(" + strings.Join(tests, "|") + ")$"
+		jobs = append(jobs, job{s, fmt.Sprintf("%s %d/%d", s.name, i+1, len(shards)), folder, binary, append(slices.Clone(args), pattern)})
+	}
+	return jobs, nil
+}
+
+// split distributes the tests among the shards: each shard gets about the same number of tests
+// that are known to be slow, and about the same number of others.
+func (s suite) split(tests []string) ([][]string, error) {
+	run, err := regexp.Compile(s.run)
+	if err != nil {
+		return nil, fmt.Errorf("pattern of the suite %s: %w", s.name, err)
+	}
+	skip, err := regexp.Compile(cmp.Or(s.skip, "^$"))
+	if err != nil {
+		return nil, fmt.Errorf("pattern of the suite %s: %w", s.name, err)
+	}
+	var chosen []string
+	for _, test := range tests {
+		if strings.HasPrefix(test, "Test") && run.MatchString(test) && !skip.MatchString(test) {
+			chosen = append(chosen, test)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b string) int { return cmp.Compare(slow[b], slow[a]) })
+	shards := make([][]string, min(s.shards, len(chosen)))
+	load := make([]time.Duration, len(shards))
+	for _, test := range chosen {
+		least := slices.Index(load, slices.Min(load))
+		shards[least] = append(shards[least], test)
+		load[least] += cmp.Or(slow[test], usual)
+	}
+	return shards, nil
+}
+
+// usual is the time of a test that is not in slow.
+const usual = 4 * time.Second
+
+// runAll runs jobs, several at a time, until ctx ends.
+func runAll(ctx context.Context, jobs []job, beside int, r *report) {
+	queue := make(chan job)
+	var running sync.WaitGroup
+	for range beside {
+		running.Go(func() {
+			for j := range queue {
+				r.add(j, j.run(ctx, r))
+			}
+		})
+	}
+	for _, j := range jobs {
+		select {
+		case queue <- j:
+		case <-ctx.Done():
+		}
+	}
+	close(queue)
+	running.Wait()
+	if ctx.Err() != nil {
+		r.interrupted = true
+	}
+}
+
+// run runs the tests of the job and has r read their events.
+func (j job) run(ctx context.Context, r *report) result {
+	began := time.Now()
+	args := append([]string{"tool", "test2json", "-t", "-p", "test/" + j.suite.pkg, j.program, "-test.v=test2json", "-test.timeout=" + jobTimeout.String()}, j.args...)
+	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // compiled by this program
+	command.Dir = j.folder
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	command.WaitDelay = stopGrace
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	events, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		return result{err: err}
+	}
+	read := r.read(events)
+	read.err = command.Wait()
+	read.took, read.stderr = time.Since(began), stderr.String()
+	return read
+}

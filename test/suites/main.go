@@ -1,0 +1,81 @@
+// Command suites runs the long tests: suites with clusters of their own, several beside each
+// other, because they wait more than they compute.
+//
+//	suites [-scale ci|full] [-jobs 4] [-json FILE] [SUITE...]
+//
+// Without names it runs all suites. It prints the output of tests that fail, a line for each
+// suite, the slowest tests, and the skipped ones with their reasons.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/clusterextensions/operator-controller/test/programs"
+)
+
+func main() {
+	o := options{out: os.Stdout}
+	flag.StringVar(&o.scale, "scale", scaleFull, "amount of work: ci for each change, full for a week")
+	flag.IntVar(&o.jobs, "jobs", 4, "number of jobs beside each other")
+	flag.StringVar(&o.events, "json", "", "file for the events of all tests, as go test -json prints them")
+	flag.Parse()
+	o.names = flag.Args()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := o.run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	scale  string
+	jobs   int
+	events string
+	names  []string
+	out    io.Writer
+}
+
+func (o *options) run(ctx context.Context) (err error) {
+	chosen, err := choose(suites, o.scale, o.names)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	var needs []string
+	for _, s := range chosen {
+		needs = append(needs, s.needs...)
+	}
+	slices.Sort(needs)
+	if err := programs.BuildAll(ctx, o.out, slices.Compact(needs)...); err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "operator-controller-suites-")
+	if err != nil {
+		return fmt.Errorf("creating a folder for the tests: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	jobs, err := compile(ctx, folder, chosen, o.scale)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.out, "%d jobs of %d suites, %d beside each other, after %s of builds\n", len(jobs), len(chosen), o.jobs, seconds(time.Since(began)))
+	r, err := newReport(o.out, o.events)
+	if err != nil {
+		return err
+	}
+	runAll(ctx, jobs, o.jobs, r)
+	return r.finish(time.Since(began))
+}
+
+func seconds(d time.Duration) time.Duration { return d.Round(time.Second) }

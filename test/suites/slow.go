@@ -1,0 +1,18 @@
+package main
+
+import "time"
+
+// slow is the time of tests that take long, as measured. Shards are made even by it; a test
+// that is missing here is run all the same.
+var slow = map[string]time.Duration{
+	"TestAPIServerAway":                    100 * time.Second,
+	"TestNobodyIsWokenForNothing":          100 * time.Second,
+	"TestDeathAtEveryWrite":                100 * time.Second,
+	"TestRollingRestart":                   100 * time.Second,
+	"TestBadAPIServer":                     100 * time.Second,
+	"TestDeletionAtEveryWrite":             200 * time.Second,
+	"TestDeathAtEveryWriteOfAnUninstall":   200 * time.Second,
+	"TestRandomDeletions":                  200 * time.Second,
+	"TestLargeRecordsTakeTurns":            60 * time.Second,
+	"TestLargeReleasesAreRecordedInChunks": 35 * time.Second,
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The scales of a run.
+const (
+	scaleCI   = "ci"
+	scaleFull = "full"
+)
+
+// suite is tests of one package that share a way to run.
+type suite struct {
+	name string
+	// pkg is the folder of the package below test.
+	pkg string
+	// needs are the targets of package programs to build before.
+	needs []string
+	// shards is the number of processes that share the tests; 0 is 1.
+	shards int
+	// run and skip are patterns of tests; empty for all and none.
+	run, skip string
+	// args are flags of the test binary, and ci and full those of a scale.
+	args, ci, full []string
+	// onlyFull leaves the suite out of a run for each change, for this reason.
+	onlyFull string
+	// expect is the time that a job takes, as measured: long jobs start first.
+	expect time.Duration
+}
+
+// deletions are tests of test/e2e that take minutes each.
+const deletions = "TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|TestRandomDeletions"
+
+var suites = []suite{
+	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 4, skip: deletions, expect: 8 * time.Minute},
+	{name: "deletions", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 3, run: deletions, args: []string{"-deletions"},
+		ci: []string{"-sequences=5"}, full: []string{"-sequences=20"}, expect: 6 * time.Minute},
+	{name: "applier", pkg: "applier", needs: []string{"cluster"}, shards: 2, expect: 4 * time.Minute},
+	{name: "node", pkg: "node", needs: []string{"node", "own"}, args: []string{"-node"}, ci: []string{"-short"}, full: []string{"-previous=ba3eeb1"}, expect: 7 * time.Minute},
+	{name: "kills", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestKilled", ci: []string{"-kills=20"}, full: []string{"-kills=1"}, expect: 9 * time.Minute},
+	{name: "classic", pkg: "classic", needs: []string{"cluster", "own", "classic"}, skip: "TestKilled|TestCorpus", args: []string{"-classic"}, expect: 5 * time.Minute},
+	{name: "classic-corpus", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestCorpus", args: []string{"-corpus"},
+		onlyFull: "takes half an hour", expect: 30 * time.Minute},
+	{name: "gitops", pkg: "gitops", needs: []string{"cluster", "own", "gitops"}, args: []string{"-gitops"}, ci: []string{"-idle=10s"}, full: []string{"-idle=5m"}, expect: 4 * time.Minute},
+	{name: "signatures", pkg: "signatures", needs: []string{"cosign", "own"}, args: []string{"-cosign=../../bin/tools/cosign"}, expect: 30 * time.Second},
+	{name: "console", pkg: "console", needs: []string{"cluster", "own"}, args: []string{"-browser"}, expect: 90 * time.Second},
+	{name: "corpus", pkg: "corpus", needs: []string{"cluster", "own"}, full: []string{"-plans"}, expect: 5 * time.Minute},
+	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 2 * time.Minute},
+	{name: "hostile", pkg: "hostile", needs: []string{"cluster", "own"}, args: []string{"-attacks"}, onlyFull: "attacks the memory of a whole machine", expect: 10 * time.Minute},
+	{name: "status", pkg: "status", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
+	{name: "docs", pkg: "docs", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
+	{name: "migration", pkg: "migration", needs: []string{"cluster", "own"}, expect: 2 * time.Minute},
+	{name: "takeover", pkg: "takeover", needs: []string{"cluster", "own"}, expect: 2 * time.Minute},
+	{name: "deployment", pkg: "deployment", needs: []string{"cluster", "own"}, expect: 2 * time.Minute},
+	{name: "monitoring", pkg: "monitoring", needs: []string{"cluster", "own", "monitoring"}, expect: 90 * time.Second},
+	{name: "cluster", pkg: "cluster", needs: []string{"cluster"}, expect: time.Minute},
+	{name: "cluster-command", pkg: "cluster/cmd/cluster", needs: []string{"cluster"}, expect: time.Minute},
+	{name: "admission", pkg: "admission", needs: []string{"cluster"}, expect: time.Minute},
+	{name: "environment", pkg: "environment", needs: []string{"cluster", "own"}, expect: 30 * time.Second},
+	{name: "catalogrender", pkg: "catalogrender", needs: []string{"opm"}, expect: 30 * time.Second},
+	{name: "platform", pkg: "platform", needs: []string{"cluster"}, expect: 30 * time.Second},
+	{name: "permission", pkg: "permission", needs: []string{"cluster"}, expect: 30 * time.Second},
+	{name: "storeddata", pkg: "storeddata", needs: []string{"cluster"}, expect: 30 * time.Second},
+	{name: "render", pkg: "render", expect: time.Minute},
+}
+
+// choose returns the suites with these names, or all suites of a scale if there are none.
+func choose(from []suite, scale string, names []string) ([]suite, error) {
+	if scale != scaleCI && scale != scaleFull {
+		return nil, fmt.Errorf("unknown scale %q: want %q or %q", scale, scaleCI, scaleFull)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(from, func(s suite) bool { return s.name == name }) {
+			return nil, fmt.Errorf("unknown suite %q: want one of %q", name, namesOf(from))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(from), func(s suite) bool {
+		if len(names) > 0 {
+			return !slices.Contains(names, s.name)
+		}
+		return scale == scaleCI && s.onlyFull != ""
+	}), nil
+}
+
+func namesOf(from []suite) []string {
+	names := make([]string, 0, len(from))
+	for _, s := range from {
+		names = append(names, s.name)
+	}
+	return names
+}
