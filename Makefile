@@ -3,7 +3,11 @@
 # Image signatures are checked with OpenPGP in Go; without the tag it would be
 # gpgme, by way of cgo. The version is stamped below, so that a build does not
 # depend on how the checkout came about.
-export GOFLAGS += -buildvcs=false -tags=containers_image_openpgp
+#
+# These flags are the same for all builds without the race detector, and for releases, so that
+# each package is compiled once.
+export GOFLAGS += -buildvcs=false -trimpath -tags=containers_image_openpgp
+export CGO_ENABLED := 0
 
 # It is found out once: an edit while something is built would make it another one.
 ifndef VERSION
@@ -22,15 +26,9 @@ RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 MODULES := . hack/actionlint hack/argocd hack/classic hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/opm hack/plot hack/prometheus hack/release hack/tools
 TIDY = $(filter-out hack/flux hack/release,$(MODULES))
 
-# Builds the programs of the local cluster and of tests, and runs such a cluster. All builds
-# without the race detector have the same flags, so that each package is compiled once.
-export GOFLAGS += -trimpath
-PROGRAMS := @env CGO_ENABLED=0 go run ./test/programs/cmd/build
-CLUSTER := @env CGO_ENABLED=0 go run ./test/cluster/cmd/cluster
-
-# Packages that neither run a cluster nor have tests that do.
-UNIT = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
-	grep -Ev '/test/(cluster|environment|e2e)' | cut -d ' ' -f 1)
+# Builds the programs of the local cluster and of tests, and runs such a cluster.
+PROGRAMS := @go run -C test ./programs/cmd/build
+CLUSTER := @go run -C test ./cluster/cmd/cluster
 
 FUZZTIME ?= 1m
 TESTFLAGS ?=
@@ -45,7 +43,7 @@ help: ## List the targets.
 
 .PHONY: build
 build: ## Build bin/operator-controller and bin/kubectl-extension.
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
+	go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
 	install cmd/kubectl-extension/kubectl_complete-extension bin/
 
 # What the image is called on a node, and in the manifests that are applied.
@@ -77,7 +75,7 @@ image-load: ## Load bin/image, by the name it was built with, into KIND_CLUSTER 
 	$(if $(CONTAINERD),$(CTR) --address $(CONTAINERD) --namespace k8s.io images import bin/image.tar, \
 		$(KIND) load image-archive bin/image.tar --name $(KIND_CLUSTER))
 
-KUBECTL ?= $(shell command -v kubectl || echo go tool -modfile=hack/cluster/go.mod kubectl)
+KUBECTL ?= $(shell command -v kubectl || echo go run -modfile=hack/cluster/go.mod k8s.io/kubernetes/cmd/kubectl)
 
 CONFIG ?= config/default
 
@@ -132,8 +130,8 @@ release: release-tools ## Build and sign a release of VERSION (such as v0.1.0) i
 	bin/tools/cosign public-key --key $(COSIGN_KEY) --outfile dist/cosign.pub
 
 .PHONY: release-check
-release-check: release cluster-build ## Make a release, and verify it from its files.
-	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/release -dist $(CURDIR)/dist
+release-check: release ## Make a release, and verify it from its files.
+	go test -C test -count=1 -timeout 30m $(TESTFLAGS) ./release -dist $(CURDIR)/dist
 
 .PHONY: release-publish
 release-publish: ## Push the image of dist to RELEASE_REPO, sign it, and draft a release.
@@ -166,7 +164,7 @@ verify: generate ## Check that what is generated is committed, modules are tidy,
 		echo "make generate changes these; commit them:"; echo "$$changed"; exit 1; \
 	fi
 	for module in $(TIDY); do go mod tidy -C $$module -diff || exit 1; done
-	go test -run 'Limits|NamedTests' ./test/operator
+	go test -C test -run 'Limits|NamedTests' ./operator
 	$(MAKE) lint
 
 # What is known of vulnerabilities. It changes without us, and cannot be reached from
@@ -188,92 +186,45 @@ vuln-db:
 # Test
 
 # Lint vets more, and nobody debugs these binaries: with neither, they are built in less time.
-TEST := -shuffle=on -vet=off -ldflags='-s -w' -timeout 60m
+TEST := -vet=off -ldflags='-s -w' -timeout 30m
 
-# The race detector takes several times as long, and finds nothing in other processes, or in
-# what one goroutine computes alone. Tests of programs do without, and those of e2e have a
-# controller with it; so do single tests of other packages, which then run a second time. What
-# is built without is what is released.
-RACE := go test -race $(TEST)
-PLAIN := env CGO_ENABLED=0 go test -trimpath $(TEST)
-PLAIN_TOO = $$(grep -rl --include='*_test.go' --exclude-dir=test 'testkit\.\(WithoutRace\|Sample\)(' . | xargs -n 1 dirname | sort -u)
+# The race detector takes several times as long, so it runs where code starts goroutines or
+# shares memory among them. e2e has a controller with it, too. Tests that measure memory or
+# compute alone for long are skipped under it, and their packages run without it as well.
+CONCURRENT := \bgo func|^\s*go [a-zA-Z.]+\(|\.Go\(|\bsync\.|\batomic\.
+RACE_PACKAGES = $$(grep -rlE --include='*.go' --exclude='*_test.go' '$(CONCURRENT)' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+PLAIN_TOO = $$(grep -rl --include='*_test.go' 'testkit\.\(WithoutRace\|Sample\)(' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+PLAIN_PACKAGES = $$({ go list ./... | sed 's|^$(MODULE)|.|'; printf '%s\n' $(RACE_PACKAGES) $(RACE_PACKAGES); } | sort | uniq -u)
+MODULE := github.com/clusterextensions/operator-controller
+
+# Packages of the module test that need no cluster.
+TEST_UNIT = $$(go list -C test -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
+	grep -Ev '/test/(cluster|environment|e2e)' | cut -d ' ' -f 1)
 
 .PHONY: test
-test: cluster-build monitoring-build ## Run all tests; builds the local cluster the first time.
-	@$(MAKE) --no-print-directory --jobs=2 test-scenes test-beside
+test: ## Run the tests for before each commit: unit tests, and core journeys on a cluster.
+	$(PROGRAMS) cluster race
+	@$(MAKE) --no-print-directory --jobs=2 test-journeys test-unit
 
-.PHONY: test-scenes
-test-scenes:
-	$(PLAIN) $(TESTFLAGS) ./test/e2e
-
-# While e2e waits, which it does most of the time, all others run. Some of e2e ask how soon
-# something is done, and none of these.
-.PHONY: test-beside
-test-beside:
-	nice -n 5 $(RACE) $(TESTFLAGS) $$(go list ./... | grep -v /test/); raced=$$?; \
-	nice -n 5 $(PLAIN) $(TESTFLAGS) $$(go list ./test/... | grep -v /test/e2e$$) $(PLAIN_TOO) && exit $$raced
+.PHONY: test-journeys
+test-journeys: ## Run the core journeys on a cluster: install, upgrade, drift, conflict, restart, uninstall.
+	go test -C test $(TEST) -short $(TESTFLAGS) ./e2e
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	$(RACE) $(TESTFLAGS) $$(go list $(UNIT) | grep -v /test/)
-	@# What is there twice needs no cluster, and is to run without the race detector too.
-	$(PLAIN) $(TESTFLAGS) $$(go list $(UNIT) | grep /test/) \
-		$$(printf '%s\n' $(UNIT) $$(go list $(PLAIN_TOO)) | sort | uniq -d)
+	nice -n 5 env CGO_ENABLED=1 go test -race $(TEST) $(TESTFLAGS) $(RACE_PACKAGES)
+	nice -n 5 go test $(TEST) $(TESTFLAGS) $(PLAIN_PACKAGES) $(PLAIN_TOO)
+	nice -n 5 go test -C test $(TEST) $(TESTFLAGS) $(TEST_UNIT)
 
-.PHONY: test-e2e
-test-e2e: cluster-build monitoring-build ## Run the tests against a local cluster.
-	$(PLAIN) $(TESTFLAGS) ./test/...
+# full is for a week, ci for each change; docs/testing.md says what only full does.
+SCALE ?= full
+SUITE ?=
+JOBS ?= 4
 
-SEQUENCES ?= 20
-
-.PHONY: test-deletions
-test-deletions: cluster-build ## Delete extensions at every write, and in SEQUENCES (20) random sequences.
-	go test -timeout 120m $(TESTFLAGS) ./test/e2e -run 'TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|TestRandomDeletions' -deletions -sequences=$(SEQUENCES)
-
-SEED ?= 1
-
-.PHONY: test-patches
-test-patches: cluster-build ## Change every field of objects of every kind, and say the corpus in other words; SEED (1) draws samples.
-	go test -timeout 60m $(TESTFLAGS) ./test/patches -thorough -seed=$(SEED)
-
-.PHONY: test-plans
-test-plans: cluster-build ## Plan each upgrade of the corpus, and hold the plan against what is then written.
-	go test -timeout 60m $(TESTFLAGS) ./test/corpus -run 'TestCorpus$$' -plans
-
-.PHONY: test-hostile
-test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
-	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks
-
-.PHONY: test-signatures
-test-signatures: ## Have cosign itself sign images, and verify them; TESTFLAGS=-update writes the test data of internal/image anew.
-	go build -modfile=hack/release/go.mod -ldflags='-s -w' -o bin/tools/cosign github.com/sigstore/cosign/v3/cmd/cosign
-	go test -count=1 -timeout 30m ./test/signatures -cosign=$(CURDIR)/bin/tools/cosign $(TESTFLAGS)
-
-IDLE ?= 5m
-
-.PHONY: test-gitops
-test-gitops: ## Run Flux and the engine of Argo CD with examples, at rest for IDLE (5m) with each way to compare.
-	$(PROGRAMS) cluster own gitops
-	go test -count=1 -timeout 60m $(TESTFLAGS) ./test/gitops -gitops -idle=$(IDLE)
-
-.PHONY: test-classic
-test-classic: ## Have classic OLM install operators beside a cluster, and move them; TESTFLAGS=-settle=10m watches it longer.
-	$(PROGRAMS) cluster own classic
-	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/classic -classic
-
-EVERY ?= 1
-
-.PHONY: test-kills
-test-kills: ## Kill the tool that moves operators from classic OLM at each of its writes, or at EVERY (1) such one.
-	$(PROGRAMS) cluster own classic
-	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/classic -run TestKilled -kills=$(EVERY)
-
-.PHONY: test-classic-corpus
-test-classic-corpus: ## Have classic OLM install each package of the corpus, and move it: half an hour.
-	$(PROGRAMS) cluster own classic
-	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/classic -run 'TestCorpus$$' -corpus
-
-PICTURES ?=
+.PHONY: test-long
+test-long: ## Run all long suites, or SUITE=name; SCALE=ci does less of each. JOBS (4) run beside each other.
+	@mkdir -p bin
+	@go run -C test ./suites -scale $(SCALE) -jobs $(JOBS) -json $(CURDIR)/bin/test-long.json -flags '$(TESTFLAGS)' $(SUITE)
 
 # By this, pages are held against rules of accessibility. Its license is another one than ours, so
 # it is no part of this repository.
@@ -288,27 +239,15 @@ axe: ## Put axe-core into the cache, by npm.
 		(cd "$$folder" && npm pack --silent axe-core@$(AXE_VERSION) >/dev/null && tar -xzf axe-core-$(AXE_VERSION).tgz package/axe.min.js) && \
 		echo "$(AXE_SHA256)  $$folder/package/axe.min.js" | sha256sum --check --quiet && mv "$$folder/package/axe.min.js" $(AXE_CACHE); }
 
-.PHONY: test-console
-test-console: cluster-build ## Show every page of the console in Chromium, which it skips without; PICTURES is a folder for pictures.
-	$(if $(PICTURES),mkdir -p $(PICTURES))
-	go test -count=1 -v -timeout 30m $(TESTFLAGS) ./test/console -browser $(if $(PICTURES),-pictures=$(abspath $(PICTURES)))
-
 .PHONY: bench-console
-bench-console: cluster-build ## Measure pages of the console in Chromium; each result is a line of JSON.
-	@go test -run '^$$' -bench . -benchtime 20x -timeout 30m $(TESTFLAGS) ./test/console -browser | go run ./test/bench/gobench
-
-# The controller that upgrades begin with: the first that the manifests of today can run.
-PREVIOUS ?= ba3eeb1
-
-.PHONY: test-node
-test-node: ## Run the deployed controller on a real node; takes root, and packages that it names.
-	go test -count=1 -v -timeout 40m $(TESTFLAGS) ./test/node -node -previous=$(PREVIOUS)
+bench-console: ## Measure pages of the console in Chromium; each result is a line of JSON.
+	@go test -C test -run '^$$' -bench . -benchtime 20x -timeout 30m $(TESTFLAGS) ./console -browser | go run -C test ./bench/gobench
 
 SOAK ?= 20m
 
 .PHONY: soak-node
 soak-node: ## Upgrade 50 operators back and forth on a real node for SOAK (20m), in the deployed memory; longer outages.
-	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/node -node -run 'TestSoak|TestOutages' -soak=$(SOAK) -registry-away=5m
+	go test -C test -count=1 -v -timeout 120m $(TESTFLAGS) ./node -node -run 'TestSoak|TestOutages' -soak=$(SOAK) -registry-away=5m
 
 # The code whose coverage tells which inputs are worth going on with: our own, or
 # all that it imports too, which takes minutes to build again for that. Own names the
@@ -335,14 +274,14 @@ test-fuzz: ## Run every fuzz test of all packages for FUZZTIME (1m).
 
 .PHONY: bench
 bench: ## Run the benchmarks; each result is a line of JSON.
-	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(UNIT) | go run ./test/bench/gobench
-	@go run ./test/bench/catalogs
-	@go run ./test/bench/fleet
+	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./... | go run -C test ./bench/gobench
+	@go run -C test ./bench/catalogs
+	@go run -C test ./bench/fleet
 
 .PHONY: bench-plot
 bench-plot: ## Measure what installs cost over the number of extensions, and draw docs/performance.svg.
 	@mkdir -p bin
-	go run ./test/bench/fleet -only releases >bin/releases.json
+	go run -C test ./bench/fleet -only releases >bin/releases.json
 	go run -C hack/plot . <bin/releases.json >docs/performance.svg
 
 # A cluster
@@ -352,14 +291,6 @@ undeploy: ## Remove the controller from the cluster of kubectl; extensions and a
 	$(KUBECTL) delete --ignore-not-found -k config/controller
 
 # Local cluster
-
-.PHONY: cluster-build
-cluster-build: ## Build the programs of the local cluster, unless that is done.
-	$(PROGRAMS) cluster own
-
-.PHONY: monitoring-build
-monitoring-build: ## Build Prometheus and kube-state-metrics for the tests, unless that is done.
-	$(PROGRAMS) monitoring
 
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster and leave it running.
@@ -371,7 +302,8 @@ cluster-down: ## Stop the local cluster.
 
 .PHONY: classic-up
 classic-up: ## Have classic OLM install five operators on a local cluster, to come over from; CLASSIC_EXIT=1 ends it.
-	go run ./test/classic/cmd/classic
+	$(PROGRAMS) cluster own classic
+	@go run -C test ./classic/cmd/classic
 
 .PHONY: demo
 demo: ## Install and upgrade an operator on a local cluster; DEMO_EXIT=1 ends it.

@@ -65,6 +65,16 @@ func (b *build) addDemo(ctx context.Context) error {
 	return nil
 }
 
+// addCosign adds the step that builds cosign, which signs releases.
+func (b *build) addCosign(ctx context.Context) error {
+	root, err := checkout(ctx)
+	if err != nil {
+		return err
+	}
+	b.addBuild("cosign", 500, root, filepath.Join(root, "bin", "tools"), "github.com/sigstore/cosign/v3/cmd/cosign", "CGO_ENABLED=0", "-modfile=hack/release/go.mod")
+	return nil
+}
+
 // addBuild adds a step that builds packages of the module in dir into a folder.
 func (b *build) addBuild(name string, cost int, dir, folder, packages, cgo string, flags ...string) {
 	args := append([]string{"build", "-tags=containers_image_openpgp", "-ldflags=-s -w", "-o", folder + "/"}, flags...)

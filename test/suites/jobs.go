@@ -33,7 +33,7 @@ type job struct {
 
 // compile compiles the test binary of each package once, and returns the jobs, the longest
 // first.
-func compile(ctx context.Context, folder string, chosen []suite, scale string) ([]job, error) {
+func compile(ctx context.Context, folder string, chosen []suite, scale string, flags []string) ([]job, error) {
 	root, err := testFolder(ctx)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func compile(ctx context.Context, folder string, chosen []suite, scale string) (
 			}
 			binaries[s.pkg] = binary
 		}
-		of, err := s.jobs(ctx, filepath.Join(root, s.pkg), binary, scale)
+		of, err := s.jobs(ctx, filepath.Join(root, s.pkg), binary, s.args(scale, flags))
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +70,16 @@ func testFolder(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(output))), nil
 }
 
-// jobs returns one job for each shard of the suite that has tests.
-func (s suite) jobs(ctx context.Context, folder, binary, scale string) ([]job, error) {
-	args := slices.Concat(s.args, s.ci)
+// args returns the flags of the test binary.
+func (s suite) args(scale string, more []string) []string {
 	if scale == scaleFull {
-		args = slices.Concat(s.args, s.full)
+		return slices.Concat(s.always, s.full, more)
 	}
+	return slices.Concat(s.always, s.ci, more)
+}
+
+// jobs returns one job for each shard of the suite that has tests.
+func (s suite) jobs(ctx context.Context, folder, binary string, args []string) ([]job, error) {
 	if s.shards < 2 {
 		if s.run != "" {
 			args = append(args, "-test.run="+s.run)
@@ -85,7 +89,7 @@ func (s suite) jobs(ctx context.Context, folder, binary, scale string) ([]job, e
 		}
 		return []job{{s, s.name, folder, binary, args}}, nil
 	}
-	list := exec.CommandContext(ctx, binary, append(s.args, "-test.list=.")...) //nolint:gosec // compiled above
+	list := exec.CommandContext(ctx, binary, append(s.always, "-test.list=.")...) //nolint:gosec // compiled above
 	list.Dir = folder
 	output, err := list.Output()
 	if err != nil {

@@ -1,7 +1,7 @@
 // Command suites runs the long tests: suites with clusters of their own, several beside each
 // other, because they wait more than they compute.
 //
-//	suites [-scale ci|full] [-jobs 4] [-json FILE] [SUITE...]
+//	suites [-scale ci|full] [-jobs 4] [-json FILE] [-flags FLAGS] [SUITE...]
 //
 // Without names it runs all suites. It prints the output of tests that fail, a line for each
 // suite, the slowest tests, and the skipped ones with their reasons.
@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,6 +27,10 @@ func main() {
 	flag.StringVar(&o.scale, "scale", scaleFull, "amount of work: ci for each change, full for a week")
 	flag.IntVar(&o.jobs, "jobs", 4, "number of jobs beside each other")
 	flag.StringVar(&o.events, "json", "", "file for the events of all tests, as go test -json prints them")
+	flag.Func("flags", "flags of all test binaries, separated by spaces", func(value string) error {
+		o.flags = strings.Fields(value)
+		return nil
+	})
 	flag.Parse()
 	o.names = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -43,6 +48,7 @@ type options struct {
 	jobs   int
 	events string
 	names  []string
+	flags  []string
 	out    io.Writer
 }
 
@@ -65,7 +71,7 @@ func (o *options) run(ctx context.Context) (err error) {
 		return fmt.Errorf("creating a folder for the tests: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	jobs, err := compile(ctx, folder, chosen, o.scale)
+	jobs, err := compile(ctx, folder, chosen, o.scale, o.flags)
 	if err != nil {
 		return err
 	}

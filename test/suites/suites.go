@@ -23,8 +23,8 @@ type suite struct {
 	shards int
 	// run and skip are patterns of tests; empty for all and none.
 	run, skip string
-	// args are flags of the test binary, and ci and full those of a scale.
-	args, ci, full []string
+	// always are flags of the test binary, and ci and full those of a scale.
+	always, ci, full []string
 	// onlyFull leaves the suite out of a run for each change, for this reason.
 	onlyFull string
 	// expect is the time that a job takes, as measured: long jobs start first.
@@ -36,20 +36,20 @@ const deletions = "TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|T
 
 var suites = []suite{
 	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 4, skip: deletions, expect: 8 * time.Minute},
-	{name: "deletions", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 3, run: deletions, args: []string{"-deletions"},
+	{name: "deletions", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 3, run: deletions, always: []string{"-deletions"},
 		ci: []string{"-sequences=5"}, full: []string{"-sequences=20"}, expect: 6 * time.Minute},
 	{name: "applier", pkg: "applier", needs: []string{"cluster"}, shards: 2, expect: 4 * time.Minute},
-	{name: "node", pkg: "node", needs: []string{"node", "own"}, args: []string{"-node"}, ci: []string{"-short"}, full: []string{"-previous=ba3eeb1"}, expect: 7 * time.Minute},
+	{name: "node", pkg: "node", needs: []string{"node", "own"}, always: []string{"-node"}, ci: []string{"-short"}, full: []string{"-previous=ba3eeb1"}, expect: 7 * time.Minute},
 	{name: "kills", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestKilled", ci: []string{"-kills=20"}, full: []string{"-kills=1"}, expect: 9 * time.Minute},
-	{name: "classic", pkg: "classic", needs: []string{"cluster", "own", "classic"}, skip: "TestKilled|TestCorpus", args: []string{"-classic"}, expect: 5 * time.Minute},
-	{name: "classic-corpus", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestCorpus", args: []string{"-corpus"},
+	{name: "classic", pkg: "classic", needs: []string{"cluster", "own", "classic"}, skip: "TestKilled|TestCorpus", always: []string{"-classic"}, expect: 5 * time.Minute},
+	{name: "classic-corpus", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestCorpus", always: []string{"-corpus"},
 		onlyFull: "takes half an hour", expect: 30 * time.Minute},
-	{name: "gitops", pkg: "gitops", needs: []string{"cluster", "own", "gitops"}, args: []string{"-gitops"}, ci: []string{"-idle=10s"}, full: []string{"-idle=5m"}, expect: 4 * time.Minute},
-	{name: "signatures", pkg: "signatures", needs: []string{"cosign", "own"}, args: []string{"-cosign=../../bin/tools/cosign"}, expect: 30 * time.Second},
-	{name: "console", pkg: "console", needs: []string{"cluster", "own"}, args: []string{"-browser"}, expect: 90 * time.Second},
+	{name: "gitops", pkg: "gitops", needs: []string{"cluster", "own", "gitops"}, always: []string{"-gitops"}, ci: []string{"-idle=10s"}, full: []string{"-idle=5m"}, expect: 4 * time.Minute},
+	{name: "signatures", pkg: "signatures", needs: []string{"cosign", "own"}, always: []string{"-cosign=../../bin/tools/cosign"}, expect: 30 * time.Second},
+	{name: "console", pkg: "console", needs: []string{"cluster", "own"}, always: []string{"-browser"}, expect: 90 * time.Second},
 	{name: "corpus", pkg: "corpus", needs: []string{"cluster", "own"}, full: []string{"-plans"}, expect: 5 * time.Minute},
 	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 2 * time.Minute},
-	{name: "hostile", pkg: "hostile", needs: []string{"cluster", "own"}, args: []string{"-attacks"}, onlyFull: "attacks the memory of a whole machine", expect: 10 * time.Minute},
+	{name: "hostile", pkg: "hostile", needs: []string{"cluster", "own"}, always: []string{"-attacks"}, onlyFull: "attacks the memory of a whole machine", expect: 10 * time.Minute},
 	{name: "status", pkg: "status", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
 	{name: "docs", pkg: "docs", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
 	{name: "migration", pkg: "migration", needs: []string{"cluster", "own"}, expect: 2 * time.Minute},
