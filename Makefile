@@ -13,22 +13,25 @@ endif
 # Tools are pinned in a module of their own. The go command builds each of them
 # once and keeps it in its cache.
 TOOL := go tool -modfile=hack/tools/go.mod
+# The same from the folder test.
+TEST_TOOL := go tool -modfile=../hack/tools/go.mod
 
 # What makes images and releases is large, and not needed to change the code.
 RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
 # Every module there is; verify keeps them tidy. For hack/flux and hack/release that would take
 # modules which only tests of other projects import, and which not every proxy gives.
-MODULES := . hack/actionlint hack/argocd hack/classic hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/opm hack/plot hack/prometheus hack/release hack/tools
+MODULES := . hack/actionlint hack/argocd hack/classic hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/opm hack/plot hack/prometheus hack/release hack/tools test
 TIDY = $(filter-out hack/flux hack/release,$(MODULES))
 
 # Builds the programs of the local cluster and of tests, and runs such a cluster. All builds
 # without the race detector have the same flags, so that each package is compiled once.
 export GOFLAGS += -trimpath
-PROGRAMS := @env CGO_ENABLED=0 go run ./test/programs/cmd/build
-CLUSTER := @env CGO_ENABLED=0 go run ./test/cluster/cmd/cluster
+PROGRAMS := @env CGO_ENABLED=0 go run -C test ./programs/cmd/build
+CLUSTER := @env CGO_ENABLED=0 go run -C test ./cluster/cmd/cluster
 
-# Packages that neither run a cluster nor have tests that do.
+# Packages of the module test/ that neither run a cluster nor have tests that do. No package
+# of the main module needs a cluster.
 UNIT = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
 	grep -Ev '/test/(cluster|environment|e2e)' | cut -d ' ' -f 1)
 
@@ -133,7 +136,7 @@ release: release-tools ## Build and sign a release of VERSION (such as v0.1.0) i
 
 .PHONY: release-check
 release-check: release cluster-build ## Make a release, and verify it from its files.
-	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/release -dist $(CURDIR)/dist
+	go test -C test -count=1 -timeout 30m $(TESTFLAGS) ./release -dist $(CURDIR)/dist
 
 .PHONY: release-publish
 release-publish: ## Push the image of dist to RELEASE_REPO, sign it, and draft a release.
@@ -153,6 +156,7 @@ fmt: ## Format the code.
 lint: ## Lint the code and the workflows, and check its architecture.
 	$(TOOL) golangci-lint config verify
 	$(TOOL) golangci-lint run
+	cd test && $(TEST_TOOL) golangci-lint run
 	go tool -modfile=hack/actionlint/go.mod actionlint -shellcheck= -pyflakes=
 
 .PHONY: tidy
@@ -166,7 +170,7 @@ verify: generate ## Check that what is generated is committed, modules are tidy,
 		echo "make generate changes these; commit them:"; echo "$$changed"; exit 1; \
 	fi
 	for module in $(TIDY); do go mod tidy -C $$module -diff || exit 1; done
-	go test -run 'Limits|NamedTests' ./test/operator
+	go test -C test -run 'Limits|NamedTests' ./operator
 	$(MAKE) lint
 
 # What is known of vulnerabilities. It changes without us, and cannot be reached from
@@ -177,6 +181,7 @@ GOVULNCHECK = $(TOOL) govulncheck -db $(VULNDB)
 .PHONY: vuln
 vuln: vuln-db ## Look for known vulnerabilities in what is called; VULNDB=file:///path for a copy of the database.
 	$(GOVULNCHECK) ./...
+	cd test && $(TEST_TOOL) govulncheck -db $(VULNDB) ./...
 
 # Only of a database that it can read, govulncheck says when it was updated.
 .PHONY: vuln-db
@@ -196,6 +201,9 @@ TEST := -shuffle=on -vet=off -ldflags='-s -w' -timeout 60m
 # is built without is what is released.
 RACE := go test -race $(TEST)
 PLAIN := env CGO_ENABLED=0 go test -trimpath $(TEST)
+# Packages of test/ whose code runs in the process of the test, with goroutines of its own.
+RACED := ./applier ./permission ./platform ./storeddata
+BESIDE = $$(go list ./... | grep -Ev '/test/(e2e|applier|permission|platform|storeddata)$$')
 PLAIN_TOO = $$(grep -rl --include='*_test.go' --exclude-dir=test 'testkit\.\(WithoutRace\|Sample\)(' . | xargs -n 1 dirname | sort -u)
 
 .PHONY: test
@@ -204,74 +212,75 @@ test: cluster-build monitoring-build ## Run all tests; builds the local cluster 
 
 .PHONY: test-scenes
 test-scenes:
-	$(PLAIN) $(TESTFLAGS) ./test/e2e
+	cd test && $(PLAIN) $(TESTFLAGS) ./e2e
 
 # While e2e waits, which it does most of the time, all others run. Some of e2e ask how soon
 # something is done, and none of these.
 .PHONY: test-beside
 test-beside:
-	nice -n 5 $(RACE) $(TESTFLAGS) $$(go list ./... | grep -v /test/); raced=$$?; \
-	nice -n 5 $(PLAIN) $(TESTFLAGS) $$(go list ./test/... | grep -v /test/e2e$$) $(PLAIN_TOO) && exit $$raced
+	nice -n 5 $(RACE) $(TESTFLAGS) ./...; raced=$$?; \
+	(cd test && nice -n 5 $(RACE) $(TESTFLAGS) $(RACED)) || raced=1; \
+	nice -n 5 $(PLAIN) $(TESTFLAGS) $(PLAIN_TOO) || raced=1; \
+	cd test && nice -n 5 $(PLAIN) $(TESTFLAGS) $(BESIDE) && exit $$raced
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
-	$(RACE) $(TESTFLAGS) $$(go list $(UNIT) | grep -v /test/)
-	@# What is there twice needs no cluster, and is to run without the race detector too.
-	$(PLAIN) $(TESTFLAGS) $$(go list $(UNIT) | grep /test/) \
-		$$(printf '%s\n' $(UNIT) $$(go list $(PLAIN_TOO)) | sort | uniq -d)
+	$(RACE) $(TESTFLAGS) ./...
+	$(PLAIN) $(TESTFLAGS) $(PLAIN_TOO)
+	cd test && $(PLAIN) $(TESTFLAGS) $(UNIT)
 
 .PHONY: test-e2e
 test-e2e: cluster-build monitoring-build ## Run the tests against a local cluster.
-	$(PLAIN) $(TESTFLAGS) ./test/...
+	cd test && $(PLAIN) $(TESTFLAGS) ./...
 
 SEQUENCES ?= 20
 
 .PHONY: test-deletions
 test-deletions: cluster-build ## Delete extensions at every write, and in SEQUENCES (20) random sequences.
-	go test -timeout 120m $(TESTFLAGS) ./test/e2e -run 'TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|TestRandomDeletions' -deletions -sequences=$(SEQUENCES)
+	go test -C test -timeout 120m $(TESTFLAGS) ./e2e -run 'TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|TestRandomDeletions' -deletions -sequences=$(SEQUENCES)
 
 SEED ?= 1
 
 .PHONY: test-patches
 test-patches: cluster-build ## Change every field of objects of every kind, and say the corpus in other words; SEED (1) draws samples.
-	go test -timeout 60m $(TESTFLAGS) ./test/patches -thorough -seed=$(SEED)
+	go test -C test -timeout 60m $(TESTFLAGS) ./patches -thorough -seed=$(SEED)
 
 .PHONY: test-plans
 test-plans: cluster-build ## Plan each upgrade of the corpus, and hold the plan against what is then written.
-	go test -timeout 60m $(TESTFLAGS) ./test/corpus -run 'TestCorpus$$' -plans
+	go test -C test -timeout 60m $(TESTFLAGS) ./corpus -run 'TestCorpus$$' -plans
 
 .PHONY: test-hostile
 test-hostile: cluster-build ## Attack a controller with the memory of a deployed one; takes root.
-	go test -timeout 60m $(TESTFLAGS) ./test/hostile -attacks
+	go test -C test -timeout 60m $(TESTFLAGS) ./hostile -attacks
 
 .PHONY: test-signatures
 test-signatures: ## Have cosign itself sign images, and verify them; TESTFLAGS=-update writes the test data of internal/image anew.
 	go build -modfile=hack/release/go.mod -ldflags='-s -w' -o bin/tools/cosign github.com/sigstore/cosign/v3/cmd/cosign
-	go test -count=1 -timeout 30m ./test/signatures -cosign=$(CURDIR)/bin/tools/cosign $(TESTFLAGS)
+	go test -C test -count=1 -timeout 30m ./signatures -cosign=$(CURDIR)/bin/tools/cosign $(TESTFLAGS)
 
 IDLE ?= 5m
 
 .PHONY: test-gitops
 test-gitops: ## Run Flux and the engine of Argo CD with examples, at rest for IDLE (5m) with each way to compare.
 	$(PROGRAMS) cluster own gitops
-	go test -count=1 -timeout 60m $(TESTFLAGS) ./test/gitops -gitops -idle=$(IDLE)
+	go test -C test -count=1 -timeout 60m $(TESTFLAGS) ./gitops -gitops -idle=$(IDLE)
 
 .PHONY: test-classic
 test-classic: ## Have classic OLM install operators beside a cluster, and move them; TESTFLAGS=-settle=10m watches it longer.
 	$(PROGRAMS) cluster own classic
-	go test -count=1 -timeout 30m $(TESTFLAGS) ./test/classic -classic
+	go test -C test -count=1 -timeout 30m $(TESTFLAGS) ./classic -classic
 
 EVERY ?= 1
 
 .PHONY: test-kills
 test-kills: ## Kill the tool that moves operators from classic OLM at each of its writes, or at EVERY (1) such one.
 	$(PROGRAMS) cluster own classic
-	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/classic -run TestKilled -kills=$(EVERY)
+	go test -C test -count=1 -v -timeout 120m $(TESTFLAGS) ./classic -run TestKilled -kills=$(EVERY)
 
 .PHONY: test-classic-corpus
 test-classic-corpus: ## Have classic OLM install each package of the corpus, and move it: half an hour.
 	$(PROGRAMS) cluster own classic
-	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/classic -run 'TestCorpus$$' -corpus
+	go test -C test -count=1 -v -timeout 120m $(TESTFLAGS) ./classic -run 'TestCorpus$$' -corpus
 
 PICTURES ?=
 
@@ -291,31 +300,31 @@ axe: ## Put axe-core into the cache, by npm.
 .PHONY: test-console
 test-console: cluster-build ## Show every page of the console in Chromium, which it skips without; PICTURES is a folder for pictures.
 	$(if $(PICTURES),mkdir -p $(PICTURES))
-	go test -count=1 -v -timeout 30m $(TESTFLAGS) ./test/console -browser $(if $(PICTURES),-pictures=$(abspath $(PICTURES)))
+	go test -C test -count=1 -v -timeout 30m $(TESTFLAGS) ./console -browser $(if $(PICTURES),-pictures=$(abspath $(PICTURES)))
 
 .PHONY: bench-console
 bench-console: cluster-build ## Measure pages of the console in Chromium; each result is a line of JSON.
-	@go test -run '^$$' -bench . -benchtime 20x -timeout 30m $(TESTFLAGS) ./test/console -browser | go run ./test/bench/gobench
+	@go test -C test -run '^$$' -bench . -benchtime 20x -timeout 30m $(TESTFLAGS) ./console -browser | go run -C test ./bench/gobench
 
 # The controller that upgrades begin with: the first that the manifests of today can run.
 PREVIOUS ?= ba3eeb1
 
 .PHONY: test-node
 test-node: ## Run the deployed controller on a real node; takes root, and packages that it names.
-	go test -count=1 -v -timeout 40m $(TESTFLAGS) ./test/node -node -previous=$(PREVIOUS)
+	go test -C test -count=1 -v -timeout 40m $(TESTFLAGS) ./node -node -previous=$(PREVIOUS)
 
 SOAK ?= 20m
 
 .PHONY: soak-node
 soak-node: ## Upgrade 50 operators back and forth on a real node for SOAK (20m), in the deployed memory; longer outages.
-	go test -count=1 -v -timeout 120m $(TESTFLAGS) ./test/node -node -run 'TestSoak|TestOutages' -soak=$(SOAK) -registry-away=5m
+	go test -C test -count=1 -v -timeout 120m $(TESTFLAGS) ./node -node -run 'TestSoak|TestOutages' -soak=$(SOAK) -registry-away=5m
 
 # The code whose coverage tells which inputs are worth going on with: our own, or
 # all that it imports too, which takes minutes to build again for that. Own names the
 # flag by which go test -fuzz has it built.
 FUZZCODE ?= all
 FUZZ.all = -fuzz .
-FUZZ.own = -gcflags $$(go list -m)/...=-d=libfuzzer
+FUZZ.own = -gcflags github.com/clusterextensions/operator-controller/...=-d=libfuzzer
 
 # One binary for each package that has fuzz tests, whatever its other tests need.
 # Without its bound, most of the time goes into making inputs smaller. A worker that is
@@ -324,7 +333,7 @@ FUZZ.own = -gcflags $$(go list -m)/...=-d=libfuzzer
 test-fuzz: ## Run every fuzz test of all packages for FUZZTIME (1m).
 	@set -e; cache=$$(go env GOCACHE)/fuzz; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
-		go test -c $(FUZZ.$(FUZZCODE)) -o "$$folder/fuzz" $$package; \
+		(cd $$package && go test -c $(FUZZ.$(FUZZCODE)) -o "$$folder/fuzz" .); \
 		for target in $$(grep -ho '^func Fuzz[[:alnum:]_]*' $$package/*_test.go | cut -d ' ' -f 2); do \
 			echo "$$package $$target"; \
 			(cd $$package && "$$folder/fuzz" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) \
@@ -335,14 +344,15 @@ test-fuzz: ## Run every fuzz test of all packages for FUZZTIME (1m).
 
 .PHONY: bench
 bench: ## Run the benchmarks; each result is a line of JSON.
-	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(UNIT) | go run ./test/bench/gobench
-	@go run ./test/bench/catalogs
-	@go run ./test/bench/fleet
+	@{ go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...; cd test && go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(UNIT); } | \
+		go run -C test ./bench/gobench
+	@go run -C test ./bench/catalogs
+	@go run -C test ./bench/fleet
 
 .PHONY: bench-plot
 bench-plot: ## Measure what installs cost over the number of extensions, and draw docs/performance.svg.
 	@mkdir -p bin
-	go run ./test/bench/fleet -only releases >bin/releases.json
+	go run -C test ./bench/fleet -only releases >bin/releases.json
 	go run -C hack/plot . <bin/releases.json >docs/performance.svg
 
 # A cluster
@@ -371,7 +381,7 @@ cluster-down: ## Stop the local cluster.
 
 .PHONY: classic-up
 classic-up: ## Have classic OLM install five operators on a local cluster, to come over from; CLASSIC_EXIT=1 ends it.
-	go run ./test/classic/cmd/classic
+	go run -C test ./classic/cmd/classic
 
 .PHONY: demo
 demo: ## Install and upgrade an operator on a local cluster; DEMO_EXIT=1 ends it.
