@@ -30,10 +30,10 @@ export GOFLAGS += -trimpath
 PROGRAMS := @env CGO_ENABLED=0 go run -C test ./programs/cmd/build
 CLUSTER := @env CGO_ENABLED=0 go run -C test ./cluster/cmd/cluster
 
-# Packages of the module test/ that neither run a cluster nor have tests that do. No package
-# of the main module needs a cluster.
+# Packages of the module test/ whose tests neither run a cluster nor build programs of others. No
+# package of the main module needs a cluster.
 UNIT = $$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
-	grep -Ev '/test/(cluster|environment|e2e)' | cut -d ' ' -f 1)
+	grep -Ev '/test/(cluster|environment|e2e)|[ [][^ ]*/test/programs' | cut -d ' ' -f 1)
 
 FUZZTIME ?= 1m
 TESTFLAGS ?=
