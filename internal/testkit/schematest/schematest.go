@@ -1,5 +1,5 @@
-// Package schematest builds CRDs and stored objects for tests of package storeddata: those of the
-// package, and those that compare it with an API server.
+// Package schematest builds CRDs and stored objects for the unit tests of package storeddata, and for
+// the tests that compare the package with an API server.
 package schematest
 
 import (
