@@ -17,13 +17,15 @@ endif
 # Tools are pinned in a module of their own. The go command builds each of them
 # once and keeps it in its cache.
 TOOL := go tool -modfile=hack/tools/go.mod
+# The same from the folder test.
+TEST_TOOL := go tool -modfile=../hack/tools/go.mod
 
 # What makes images and releases is large, and not needed to change the code.
 RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
 # Every module there is; verify keeps them tidy. For hack/flux and hack/release that would take
 # modules which only tests of other projects import, and which not every proxy gives.
-MODULES := . hack/actionlint hack/argocd hack/classic hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/opm hack/plot hack/prometheus hack/release hack/tools
+MODULES := . hack/actionlint hack/argocd hack/classic hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/opm hack/plot hack/prometheus hack/release hack/tools test
 TIDY = $(filter-out hack/flux hack/release,$(MODULES))
 
 # Builds the programs of the local cluster and of tests, and runs such a cluster.
@@ -151,6 +153,7 @@ fmt: ## Format the code.
 lint: ## Lint the code and the workflows, and check its architecture.
 	$(TOOL) golangci-lint config verify
 	$(TOOL) golangci-lint run
+	cd test && $(TEST_TOOL) golangci-lint run
 	go tool -modfile=hack/actionlint/go.mod actionlint -shellcheck= -pyflakes=
 
 .PHONY: tidy
@@ -175,6 +178,7 @@ GOVULNCHECK = $(TOOL) govulncheck -db $(VULNDB)
 .PHONY: vuln
 vuln: vuln-db ## Look for known vulnerabilities in what is called; VULNDB=file:///path for a copy of the database.
 	$(GOVULNCHECK) ./...
+	cd test && $(TEST_TOOL) govulncheck -db $(VULNDB) ./...
 
 # Only of a database that it can read, govulncheck says when it was updated.
 .PHONY: vuln-db
@@ -199,7 +203,7 @@ MODULE := github.com/clusterextensions/operator-controller
 
 # Packages of the module test that need no cluster.
 TEST_UNIT = $$(go list -C test -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
-	grep -Ev '/test/(cluster|environment|e2e)' | cut -d ' ' -f 1)
+	grep -Ev '/test/(cluster|environment|e2e)|[ [][^ ]*/test/programs' | cut -d ' ' -f 1)
 
 .PHONY: test
 test: ## Run the tests for before each commit: unit tests, and core journeys on a cluster.
@@ -254,7 +258,7 @@ soak-node: ## Upgrade 50 operators back and forth on a real node for SOAK (20m),
 # flag by which go test -fuzz has it built.
 FUZZCODE ?= all
 FUZZ.all = -fuzz .
-FUZZ.own = -gcflags $$(go list -m)/...=-d=libfuzzer
+FUZZ.own = -gcflags github.com/clusterextensions/operator-controller/...=-d=libfuzzer
 
 # One binary for each package that has fuzz tests, whatever its other tests need.
 # Without its bound, most of the time goes into making inputs smaller. A worker that is
@@ -263,7 +267,7 @@ FUZZ.own = -gcflags $$(go list -m)/...=-d=libfuzzer
 test-fuzz: ## Run every fuzz test of all packages for FUZZTIME (1m).
 	@set -e; cache=$$(go env GOCACHE)/fuzz; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
-		go test -c $(FUZZ.$(FUZZCODE)) -o "$$folder/fuzz" $$package; \
+		(cd $$package && go test -c $(FUZZ.$(FUZZCODE)) -o "$$folder/fuzz" .); \
 		for target in $$(grep -ho '^func Fuzz[[:alnum:]_]*' $$package/*_test.go | cut -d ' ' -f 2); do \
 			echo "$$package $$target"; \
 			(cd $$package && "$$folder/fuzz" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) \
@@ -274,7 +278,8 @@ test-fuzz: ## Run every fuzz test of all packages for FUZZTIME (1m).
 
 .PHONY: bench
 bench: ## Run the benchmarks; each result is a line of JSON.
-	@go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./... | go run -C test ./bench/gobench
+	@{ go test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...; go test -C test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(TEST_UNIT); } | \
+		go run -C test ./bench/gobench
 	@go run -C test ./bench/catalogs
 	@go run -C test ./bench/fleet
 

@@ -42,6 +42,10 @@ type Config struct {
 
 	// Now is the clock.
 	Now func() time.Time
+
+	// ChunkBytes is the maximum number of bytes of a release record in one Secret; zero for
+	// as many as a Secret can contain. It is optional.
+	ChunkBytes int
 }
 
 // Applier installs, upgrades and repairs the content of extensions. It also keeps the
@@ -62,7 +66,7 @@ type Applier struct {
 func New(config Config) (*Applier, error) {
 	if config.REST == nil || config.Mapper == nil || config.SystemNamespace == "" ||
 		config.Changed == nil || config.LacksNamespace == nil || config.Now == nil {
-		return nil, errors.New("applier: every field of the configuration is required")
+		return nil, errors.New("applier: every field of the configuration except ChunkBytes is required")
 	}
 	clients, err := impersonation.New(config.REST)
 	if err != nil {
@@ -102,6 +106,7 @@ func recordsOf(config Config, clients *impersonation.Clients) (release.Config, e
 	records, err := release.NewConfig(config.REST, clients.Own(), config.SystemNamespace)
 	records.Confirm = owners{extensions: names.Resource(object.OwnerResource)}.confirm
 	records.Now = config.Now
+	records.ChunkBytes = config.ChunkBytes
 	return records, err
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Corpus is the folder with real bundles and catalogs. It is not part of the
-// project: CORPUS_DIR names it, absolutely or from the root of the module, or it is
+// project: CORPUS_DIR names it, absolutely or from the root of the checkout, or it is
 // at its usual place beside the checkout. Tests are skipped where it is not there.
 func Corpus(tb testing.TB) string {
 	tb.Helper()
@@ -81,21 +81,28 @@ func moduleRoot(tb testing.TB) string {
 	return root
 }
 
-// ModuleRoot is the folder with the module's go.mod, at or above the working directory.
+// mainModule is the first line of the go.mod in the root of the checkout.
+const mainModule = "module github.com/clusterextensions/operator-controller\n"
+
+// ModuleRoot returns the root of the checkout: the folder of the main module, at or above the
+// working directory. That can be in another module of the checkout, such as test.
 func ModuleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("finding the module: %w", err)
 	}
 	for {
-		_, err := os.Stat(filepath.Join(dir, "go.mod"))
-		if err == nil {
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(content, []byte(mainModule)) {
 			return dir, nil
 		}
-		if parent := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && parent != dir {
-			dir = parent
-			continue
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("finding the module: %w", err)
 		}
-		return "", fmt.Errorf("finding the module: no go.mod above the working directory: %w", err)
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("finding the module: the working directory is outside of the checkout")
+		}
+		dir = parent
 	}
 }

@@ -317,6 +317,6 @@ func compare(t *testing.T, path string, want []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not what it is made of; `go test ./test/argocd -update` writes it (-want +got):\n%s", path, diff)
+		t.Errorf("%s is not what it is made of; `go test -C test ./argocd -update` writes it (-want +got):\n%s", path, diff)
 	}
 }

@@ -61,7 +61,7 @@ func (b *build) addDemo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.addBuild("the demo", 20, root, filepath.Join(root, "bin"), "./test/demo", "CGO_ENABLED=0")
+	b.addBuild("the demo", 20, filepath.Join(root, "test"), filepath.Join(root, "bin"), "./demo", "CGO_ENABLED=0")
 	return nil
 }
 

@@ -76,7 +76,8 @@ func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "kubectl-extension")
 	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=containers_image_openpgp",
-		"-o", binary, "../../cmd/kubectl-extension")
+		"-o", binary, "./cmd/kubectl-extension")
+	command.Dir = "../.." // the main module
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)

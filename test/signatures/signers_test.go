@@ -234,13 +234,13 @@ func newKeyless(t *testing.T, dir string) signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(sigstore.Handler())
+	server := httptest.NewServer(service{sigstore}.handler())
 	t.Cleanup(server.Close)
 	root, err := sigstore.TrustedRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := signing.Token(workflow, issuer)
+	token, err := newToken(workflow, issuer)
 	if err != nil {
 		t.Fatal(err)
 	}

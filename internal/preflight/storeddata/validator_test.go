@@ -313,7 +313,7 @@ func TestRandomObjects(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, tc := range upgrades {
-		v := validator(t, widgets(t, tc.old), widgets(t, tc.updated))
+		v := validator(t, widgets(t, tc.Old), widgets(t, tc.Updated))
 		for range 200 {
 			stored := &unstructured.Unstructured{Object: map[string]any{"spec": randomValue(random, 4), "metadata": randomValue(random, 2)}}
 			stored.SetAPIVersion("example.com/v1")
@@ -352,7 +352,7 @@ func FuzzCheck(f *testing.F) {
 	var validators []*storeddata.Validator
 	for _, tc := range upgrades {
 		f.Add([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"a":[{"k":1}],"template":{"metadata":{"name":3}}}}`))
-		v, err := storeddata.New(f.Context(), widgets(f, tc.old), widgets(f, tc.updated))
+		v, err := storeddata.New(f.Context(), widgets(f, tc.Old), widgets(f, tc.Updated))
 		if err != nil {
 			f.Fatal(err)
 		}

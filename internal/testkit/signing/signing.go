@@ -20,11 +20,11 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
-	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
 	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/testing/ca"
 	"github.com/sigstore/sigstore-go/pkg/tlog"
@@ -148,15 +148,25 @@ func (s *Sigstore) NewSigner(subject, issuer string, at time.Time, valid time.Du
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := s.issue(key.Public(), name, issuer, at, valid)
+	certificate, err := s.Issue(key.Public(), name, issuer, at, valid)
 	if err != nil {
 		return nil, err
 	}
 	return &Signer{key: key, chain: []*x509.Certificate{certificate, s.intermediate}, log: s.log, at: at}, nil
 }
 
-// issue makes a certificate, and enters it in the log of certificates.
-func (s *Sigstore) issue(key crypto.PublicKey, subject *url.URL, issuer string, at time.Time, valid time.Duration) (*x509.Certificate, error) {
+// Log returns the log of signatures.
+func (s *Sigstore) Log() *ca.VirtualSigstore { return s.log }
+
+// Authorities returns the certificates that issue those of signers: the intermediate one and the
+// root.
+func (s *Sigstore) Authorities() []*x509.Certificate {
+	return []*x509.Certificate{s.intermediate, s.root}
+}
+
+// Issue returns a certificate for key that names subject and is valid from at. It adds the
+// certificate to the log of certificates.
+func (s *Sigstore) Issue(key crypto.PublicKey, subject *url.URL, issuer string, at time.Time, valid time.Duration) (*x509.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		URIs:         []*url.URL{subject},
@@ -218,11 +228,15 @@ func (s *Signer) Old(image digest.Digest) (imagepolicy.Evidence, error) {
 
 // OldAttestation makes an attestation as cosign did before version 3.
 func (s *Signer) OldAttestation(image digest.Digest, predicateType string) (imagepolicy.Evidence, error) {
-	envelope, signature, err := s.envelope(image, predicateType)
+	signed, signature, err := s.sign(image, predicateType)
 	if err != nil {
 		return imagepolicy.Evidence{}, err
 	}
-	data, err := json.Marshal(envelope)
+	envelope, err := envelopeOf(signed)
+	if err != nil {
+		return imagepolicy.Evidence{}, err
+	}
+	data, err := json.Marshal(envelope.RawEnvelope())
 	if err != nil {
 		return imagepolicy.Evidence{}, err
 	}
@@ -231,7 +245,7 @@ func (s *Signer) OldAttestation(image digest.Digest, predicateType string) (imag
 		err = s.annotate(annotations, nil)
 	} else {
 		var entry *tlog.Entry
-		if entry, err = s.log.GenerateTlogEntry(s.chain[0], envelope, signature, s.at.Unix(), false); err == nil {
+		if entry, err = s.log.GenerateTlogEntry(s.chain[0], envelope.RawEnvelope(), signature, s.at.Unix(), false); err == nil {
 			var body any
 			if err = json.Unmarshal(entry.TransparencyLogEntry().GetCanonicalizedBody(), &body); err == nil {
 				err = s.annotate(annotations, body)
@@ -270,11 +284,7 @@ func (s *Signer) annotate(annotations map[string]string, body any) error {
 
 // New signs an image as cosign does since version 3, or states something of it.
 func (s *Signer) New(image digest.Digest, predicateType string) (imagepolicy.Evidence, error) {
-	envelope, signature, err := s.envelope(image, predicateType)
-	if err != nil {
-		return imagepolicy.Evidence{}, err
-	}
-	payload, err := base64.StdEncoding.DecodeString(envelope.Payload)
+	signed, signature, err := s.sign(image, predicateType)
 	if err != nil {
 		return imagepolicy.Evidence{}, err
 	}
@@ -283,7 +293,11 @@ func (s *Signer) New(image digest.Digest, predicateType string) (imagepolicy.Evi
 		material.Content = &protobundle.VerificationMaterial_Certificate{Certificate: &protocommon.X509Certificate{RawBytes: s.chain[0].Raw}}
 	}
 	if s.log != nil {
-		entry, err := s.log.GenerateTlogEntry(s.chain[0], envelope, signature, s.at.Unix(), true)
+		envelope, err := envelopeOf(signed)
+		if err != nil {
+			return imagepolicy.Evidence{}, err
+		}
+		entry, err := s.log.GenerateTlogEntry(s.chain[0], envelope.RawEnvelope(), signature, s.at.Unix(), true)
 		if err != nil {
 			return imagepolicy.Evidence{}, err
 		}
@@ -297,9 +311,7 @@ func (s *Signer) New(image digest.Digest, predicateType string) (imagepolicy.Evi
 	data, err := protojson.Marshal(&protobundle.Bundle{
 		MediaType:            "application/vnd.dev.sigstore.bundle.v0.3+json",
 		VerificationMaterial: material,
-		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
-			PayloadType: envelope.PayloadType, Payload: payload, Signatures: []*protodsse.Signature{{Sig: signature}},
-		}},
+		Content:              &protobundle.Bundle_DsseEnvelope{DsseEnvelope: signed},
 	})
 	return imagepolicy.Evidence{MediaType: "application/vnd.dev.sigstore.bundle.v0.3+json", Data: data}, err
 }
@@ -318,8 +330,8 @@ func (s *Signer) promise(entry *protorekor.TransparencyLogEntry) error {
 	return err
 }
 
-// envelope signs a statement about an image.
-func (s *Signer) envelope(image digest.Digest, predicateType string) (*dsse.Envelope, []byte, error) {
+// sign returns a statement about image in a signed envelope, and the signature alone.
+func (s *Signer) sign(image digest.Digest, predicateType string) (*protodsse.Envelope, []byte, error) {
 	if image.Validate() != nil {
 		return nil, nil, errors.New("the image has no digest")
 	}
@@ -332,15 +344,21 @@ func (s *Signer) envelope(image digest.Digest, predicateType string) (*dsse.Enve
 		return nil, nil, err
 	}
 	const payloadType = "application/vnd.in-toto+json"
-	sum := sha256.Sum256(dsse.PAE(payloadType, payload))
+	// The DSSE specification calls this the pre-authentication encoding.
+	sum := sha256.Sum256(fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload))
 	signature, err := s.key.Sign(rand.Reader, sum[:], crypto.SHA256)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &dsse.Envelope{
-		PayloadType: payloadType, Payload: base64.StdEncoding.EncodeToString(payload),
-		Signatures: []dsse.Signature{{Sig: base64.StdEncoding.EncodeToString(signature)}},
+	return &protodsse.Envelope{
+		PayloadType: payloadType, Payload: payload, Signatures: []*protodsse.Signature{{Sig: signature}},
 	}, signature, nil
+}
+
+// envelopeOf returns an envelope in the form that logs and cosign before version 3 use.
+func envelopeOf(signed *protodsse.Envelope) (*bundle.Envelope, error) {
+	content := &protobundle.Bundle_DsseEnvelope{DsseEnvelope: signed}
+	return (&bundle.Bundle{Bundle: &protobundle.Bundle{Content: content}}).Envelope()
 }
 
 // leaf is the key, or its certificate, in PEM.

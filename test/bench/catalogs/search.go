@@ -30,9 +30,13 @@ const (
 // search has the tool serve a catalog, and measures how it is searched by another process that
 // knows nothing of it.
 func (b bench) search(ctx context.Context) error {
+	root, err := testkit.ModuleRoot()
+	if err != nil {
+		return err
+	}
 	tool := filepath.Join(b.dir, "kubectl-extension")
-	build := exec.CommandContext(ctx, "go", "build", "-o", tool, "github.com/clusterextensions/operator-controller/cmd/kubectl-extension") //nolint:gosec // the path is our own
-	build.Stderr = os.Stderr
+	build := exec.CommandContext(ctx, "go", "build", "-o", tool, "./cmd/kubectl-extension") //nolint:gosec // the path is our own
+	build.Dir, build.Stderr = root, os.Stderr
 	if err := build.Run(); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func newUpCommand(dir *string) *cobra.Command {
 		Short: "Start a cluster in the background",
 		Long: `Start a cluster in the background and print how to use it:
 
-  eval "$(go run ./test/cluster/cmd/cluster up)"
+  eval "$(go run -C test ./cluster/cmd/cluster up)"
 
 A cluster that is up already is left as it is.`,
 		Args: cobra.NoArgs,
@@ -50,7 +50,7 @@ func printUsage(cmd *cobra.Command, s site, current state) {
 	fmt.Fprintf(cmd.OutOrStdout(), "export KUBECONFIG=%s\n", shellQuote(current.Kubeconfig))
 	cmd.PrintErrf("kubectl of the same version: %s\n", current.Kubectl)
 	cmd.PrintErrf("logs: %s\n", s.logDir())
-	cmd.PrintErrf("stop the cluster: %s down --dir %s\n", "go run ./test/cluster/cmd/cluster", shellQuote(s.dir))
+	cmd.PrintErrf("stop the cluster: %s down --dir %s\n", "go run -C test ./cluster/cmd/cluster", shellQuote(s.dir))
 }
 
 func shellQuote(text string) string {

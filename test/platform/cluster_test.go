@@ -1,3 +1,4 @@
+// Package platform_test checks internal/platform on a real API server.
 package platform_test
 
 import (
@@ -86,7 +87,7 @@ type counter struct {
 func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.all.Add(1)
 	response, err := c.next.RoundTrip(r)
-	if r.URL.Path == pathDiscovery {
+	if r.URL.Path == "/apis" {
 		c.read <- struct{}{}
 	}
 	return response, err
@@ -229,4 +230,23 @@ func httpClient(t *testing.T) *http.Client {
 		t.Fatal(err)
 	}
 	return made
+}
+
+// newPlatform runs a Platform until the test ends.
+func newPlatform(t *testing.T, config platform.Config) *platform.Platform {
+	t.Helper()
+	p, err := platform.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- p.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return p
 }

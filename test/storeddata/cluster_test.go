@@ -24,6 +24,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/preflight"
 	"github.com/clusterextensions/operator-controller/internal/preflight/storeddata"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
+	"github.com/clusterextensions/operator-controller/internal/testkit/schematest"
 )
 
 const patience = 30 * time.Second
@@ -33,20 +34,20 @@ const patience = 30 * time.Second
 func TestVerdictOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	for i, name := range slices.Sorted(maps.Keys(upgrades)) {
-		tc := upgrades[name]
-		if tc.wrongBefore || tc.wrongIfNew {
+	for i, name := range slices.Sorted(maps.Keys(schematest.Upgrades)) {
+		tc := schematest.Upgrades[name]
+		if tc.WrongBefore || tc.WrongIfNew {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			group := fmt.Sprintf("case%d.example.com", i)
-			s.install(t, inGroup(group, probed(widgets(t, anything), "first")))
-			stored := widget(t, "w", tc.spec)
+			s.install(t, inGroup(group, probed(schematest.Widgets(t, schematest.Anything), "first")))
+			stored := schematest.Widget(t, "w", tc.Spec)
 			stored.SetAPIVersion(group + "/v1")
 			s.create(t, stored)
-			old := s.replace(t, inGroup(group, probed(widgets(t, tc.old), "old")), "old")
-			updated := inGroup(group, probed(widgets(t, tc.updated), "updated"))
+			old := s.replace(t, inGroup(group, probed(schematest.Widgets(t, tc.Old), "old")), "old")
+			updated := inGroup(group, probed(schematest.Widgets(t, tc.Updated), "updated"))
 
 			v := validator(t, old, updated)
 			resource := s.dynamic.Resource(v.Resource())
@@ -77,7 +78,7 @@ func TestVerdictOfTheAPIServer(t *testing.T) {
 func TestScanWithoutRights(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	crd := inGroup("rights.example.com", probed(widgets(t, anything), "old"))
+	crd := inGroup("rights.example.com", probed(schematest.Widgets(t, schematest.Anything), "old"))
 	s.install(t, crd)
 	config, err := theCluster(t).ConfigFor("nobody")
 	if err != nil {
@@ -104,15 +105,15 @@ func TestScanWithoutRights(t *testing.T) {
 func TestScanAndInventoryOfACluster(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	crd := inGroup("many.example.com", probed(widgets(t, "{type: object, properties: {size: {type: integer}}}"), "old"))
+	crd := inGroup("many.example.com", probed(schematest.Widgets(t, "{type: object, properties: {size: {type: integer}}}"), "old"))
 	s.install(t, crd)
 	const objects = 42 // three pages
 	for i := range objects {
-		stored := widget(t, fmt.Sprintf("w%02d", i), fmt.Sprintf("size: %d", i))
+		stored := schematest.Widget(t, fmt.Sprintf("w%02d", i), fmt.Sprintf("size: %d", i))
 		stored.SetAPIVersion("many.example.com/v1")
 		s.create(t, stored)
 	}
-	updated := inGroup("many.example.com", probed(widgets(t, "{type: object, properties: {size: {type: integer, maximum: 9}}}"), "old"))
+	updated := inGroup("many.example.com", probed(schematest.Widgets(t, "{type: object, properties: {size: {type: integer, maximum: 9}}}"), "old"))
 	v := validator(t, crd, updated)
 	list := s.list(v.Resource())
 	report, err := storeddata.Scan(t.Context(), list, v)
@@ -295,4 +296,13 @@ func pathsOf(problems []storeddata.Problem, kind storeddata.Kind) []string {
 		}
 	}
 	return slices.Compact(paths)
+}
+
+func validator(tb testing.TB, old, updated *apiextensionsv1.CustomResourceDefinition) *storeddata.Validator {
+	tb.Helper()
+	v, err := storeddata.New(tb.Context(), old, updated)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
 }

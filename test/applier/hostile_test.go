@@ -343,7 +343,7 @@ func TestIndexesThatNameSecretsOfOthers(t *testing.T) {
 func TestChunksInTheWay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "in-the-way")
-	f.applier.UseSmallChunks(t)
+	f.restartWithSmallChunks(t)
 	var squatted string
 	f.requests.setStop(func(req *http.Request) error {
 		if req.Method != http.MethodPost || squatted != "" || !strings.HasSuffix(req.URL.Path, "/namespaces/"+systemNamespace+"/secrets") {

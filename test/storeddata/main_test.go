@@ -1,3 +1,5 @@
+// Package storeddata_test compares the checks of stored objects in internal/preflight/storeddata with
+// a real API server.
 package storeddata_test
 
 import (

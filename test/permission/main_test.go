@@ -1,3 +1,5 @@
+// Package permission_test compares the permissions that internal/preflight/permission computes with
+// the answers of a real API server.
 package permission_test
 
 import (

@@ -1,9 +1,9 @@
+// Package applier_test checks internal/applier on a real API server.
 package applier_test
 
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -55,19 +55,7 @@ var (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // the library complains, with a stack, when nobody has said where it is to log
-	flag.Parse()
-	if onlyFuzzes() {
-		os.Exit(m.Run())
-	}
 	os.Exit(cluster.RunTests(m, cluster.Options{Dial: services.Dial}, prepare))
-}
-
-// onlyFuzzes says that nothing will run that needs the cluster: with -run '^$' or
-// '^Fuzz...', and in the processes in which inputs are tried.
-func onlyFuzzes() bool {
-	value := func(name string) string { return flag.Lookup(name).Value.String() }
-	tests := value("test.run")
-	return tests == "^$" || strings.HasPrefix(tests, "^Fuzz") || value("test.fuzzworker") == "true"
 }
 
 func prepare(ctx context.Context, started *cluster.Cluster) (err error) {
@@ -203,6 +191,7 @@ type fixture struct {
 	shares   bool            // says that its controller may watch content itself, from the next restart on
 	lacking  string          // namespace, as far as is known
 	later    atomic.Int64    // nanoseconds by which the applier's clock is ahead
+	chunks   int             // bytes of a record in one Secret; zero for the most
 }
 
 // newFixture makes an extension whose ServiceAccount may do everything.
@@ -278,6 +267,15 @@ func (f *fixture) restart(t *testing.T) {
 	f.restartWith(t, func(*rest.Config) {})
 }
 
+// restartWithSmallChunks is restart with an applier that writes records in several chunks that
+// would fit into one.
+func (f *fixture) restartWithSmallChunks(t *testing.T) {
+	t.Helper()
+	f.chunks = 4 << 10
+	f.restart(t)
+	f.chunks = 0
+}
+
 // newMapper is one that never forgets a kind.
 func newMapper(t *testing.T) meta.RESTMapper {
 	t.Helper()
@@ -314,6 +312,7 @@ func (f *fixture) restartWith(t *testing.T, connect func(*rest.Config)) {
 		Changed:         func(extension string) { f.changed <- extension },
 		LacksNamespace:  func(_ context.Context, namespace string) bool { return namespace != "" && namespace == f.lacking },
 		Now:             func() time.Time { return time.Now().Add(time.Duration(f.later.Load())) },
+		ChunkBytes:      f.chunks,
 	})
 	if err != nil {
 		t.Fatal(err)

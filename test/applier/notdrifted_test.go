@@ -1,13 +1,20 @@
 package applier_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -140,13 +147,14 @@ func TestUpgradeKnowsVersionsFromWatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, "versions-"+strings.ToLower(strings.NewReplacer(" ", "-", ",", "").Replace(name)))
+			watched := f.restartWatched(t)
 			f.apply(t, "1.0.0", labelled(tc.object, "1"))
 			if tc.restart {
-				f.restart(t)
+				watched = f.restartWatched(t)
 				f.observe(t)
 				f.repair(t)
 			}
-			f.awaitVersion(t, tc.object)
+			f.awaitVersion(t, watched, tc.object)
 			f.requests.take()
 			f.apply(t, "1.1.0", labelled(tc.object, "2"))
 			want := map[string]int{"GET content": tc.reads, "TRY content": 1, "PATCH content": 1}
@@ -156,7 +164,7 @@ func TestUpgradeKnowsVersionsFromWatches(t *testing.T) {
 					t.Errorf("%d requests are %s, want %d", got[kind], kind, count)
 				}
 			}
-			f.awaitVersion(t, tc.object)
+			f.awaitVersion(t, watched, tc.object)
 			f.requests.take()
 			f.apply(t, "1.2.0") // which drops it
 			if reads := countsOf(f.requests.take())["GET content"]; reads != tc.dropped {
@@ -166,18 +174,81 @@ func TestUpgradeKnowsVersionsFromWatches(t *testing.T) {
 	}
 }
 
-// awaitVersion waits until the cluster is done with an object, and the newest version of it
-// is known.
-func (f *fixture) awaitVersion(t *testing.T, wanted *unstructured.Unstructured) {
+// awaitVersion waits until the controllers of the cluster have handled an object, and the applier
+// has handled the event of its newest version.
+func (f *fixture) awaitVersion(t *testing.T, watched *handledVersions, wanted *unstructured.Unstructured) {
 	t.Helper()
-	live := f.get(t, wanted)
-	key := object.KeyOf(live)
 	f.eventually(t, "the newest version is known", func() bool {
-		live = f.get(t, wanted)
+		live := f.get(t, wanted)
 		observed, hasStatus, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
 		isSettled := !hasStatus && live.GetKind() != "Deployment" || observed == live.GetGeneration()
-		return isSettled && f.applier.KnownVersion(f.owner.Name, key) == live.GetResourceVersion()
+		return isSettled && watched.of(live.GetUID()) == live.GetResourceVersion()
 	})
+}
+
+// handledVersions are the resource versions of objects in the events that an applier has handled.
+type handledVersions struct {
+	mu       sync.Mutex
+	versions map[types.UID]string
+}
+
+// restartWatched is restart with an applier whose watches are recorded.
+func (f *fixture) restartWatched(t *testing.T) *handledVersions {
+	t.Helper()
+	handled := &handledVersions{versions: map[types.UID]string{}}
+	f.restartWith(t, func(config *rest.Config) { config.Wrap(handled.wrap) })
+	return handled
+}
+
+func (h *handledVersions) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(req)
+		if err == nil && req.URL.Query().Get("watch") != "" {
+			response.Body = &watchBody{ReadCloser: response.Body, handled: h.note}
+		}
+		return response, err
+	})
+}
+
+// note records the object of an event, which is JSON.
+func (h *handledVersions) note(data []byte) {
+	var event struct {
+		Object metav1.PartialObjectMetadata `json:"object"`
+	}
+	if json.Unmarshal(data, &event) != nil || event.Object.UID == "" {
+		return // such as a bookmark
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.versions[event.Object.UID] = event.Object.ResourceVersion
+}
+
+func (h *handledVersions) of(uid types.UID) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.versions[uid]
+}
+
+// watchBody calls handled with each event of a watch that its reader has handled. Each event is a
+// line, and the applier handles an event before it reads the next one.
+type watchBody struct {
+	io.ReadCloser
+	handled   func(event []byte)
+	unhandled []byte // bytes of events that may not be handled yet
+}
+
+func (w *watchBody) Read(p []byte) (int, error) {
+	for {
+		event, rest, isComplete := bytes.Cut(w.unhandled, []byte("\n"))
+		if !isComplete {
+			break
+		}
+		w.handled(event)
+		w.unhandled = rest
+	}
+	n, err := w.ReadCloser.Read(p)
+	w.unhandled = append(w.unhandled, p[:n]...)
+	return n, err
 }
 
 // TestRetryAfterRepairWritesAgain has an upgrade that fails after its first write,

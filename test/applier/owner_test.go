@@ -333,7 +333,7 @@ func TestTakingOverRecordsEndsAndTheIndexIsSlowToGo(t *testing.T) {
 // applyInChunks looks at what there is, and installs a revision whose record has chunks.
 func (f *fixture) applyInChunks(t *testing.T, version string, noise int) {
 	t.Helper()
-	f.applier.UseSmallChunks(t)
+	f.restartWithSmallChunks(t)
 	f.observe(t)
 	desired := f.desired(version, configMap("a", version))
 	desired.Inputs = testkit.Noise(t, noise)

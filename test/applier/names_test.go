@@ -129,11 +129,10 @@ func TestNamesThatBecomeTheSame(t *testing.T) {
 			longName := strings.NewReplacer(" ", "-", ",", "").Replace(tc.name) + "-" + strings.Repeat("x", 58-len(tc.name))
 			long := newFixture(t, longName)
 			short := long.beside(t, object.ReleaseName(longName))
-			long.applier.UseSmallChunks(t)
-			short.applier.UseSmallChunks(t)
+			long.restartWithSmallChunks(t)
+			short.restartWithSmallChunks(t)
 			newer := func(f *fixture) *fixture { // than those records
-				f.restart(t)
-				f.applier.UseSmallChunks(t)
+				f.restartWithSmallChunks(t)
 				return f
 			}
 

@@ -636,7 +636,7 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 		t.Run(fmt.Sprint(writes), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, fmt.Sprintf("chunky-%d", writes))
-			f.applier.UseSmallChunks(t)
+			f.restartWithSmallChunks(t)
 			before, after := f.desired("1.0.0", configMap("a", "1")), f.desired("1.1.0", configMap("a", "2"))
 			// Large objects would make the record large too, but are also rendered,
 			// compared and sent.
@@ -652,8 +652,7 @@ func TestDeathLeavesNoChunks(t *testing.T) {
 			if _, err := f.applier.Apply(t.Context(), f.owner, after); !errors.Is(err, errDied) {
 				t.Fatalf("err = %v, want the process to die: the operation has fewer writes", err)
 			}
-			f.restart(t)
-			f.applier.UseSmallChunks(t)
+			f.restartWithSmallChunks(t)
 			if state := f.observe(t); state.Unfinished || installed(state) != "1.1.0" {
 				f.applyDesired(t, after)
 			}

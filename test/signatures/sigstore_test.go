@@ -1,4 +1,4 @@
-package signing
+package signatures_test
 
 import (
 	"bytes"
@@ -20,14 +20,20 @@ import (
 	"github.com/sigstore/rekor/pkg/generated/models"
 	"github.com/sigstore/rekor/pkg/types"
 	"github.com/sigstore/sigstore-go/pkg/tlog"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit/signing"
 )
 
 // certificateLifetime is for how long Fulcio's certificates are valid.
 const certificateLifetime = 10 * time.Minute
 
-// Handler serves what clients ask of Fulcio and of Rekor, for programs that sign. It believes every
-// identity token.
-func (s *Sigstore) Handler() http.Handler {
+// service answers the requests of programs that sign: those to Fulcio and those to Rekor. It
+// accepts every identity token.
+type service struct {
+	*signing.Sigstore
+}
+
+func (s service) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v2/signingCert", answer(http.StatusOK, s.serveCertificate))
 	mux.HandleFunc("POST /api/v1/log/entries", answer(http.StatusCreated, s.serveEntry))
@@ -53,8 +59,8 @@ func answer(status int, serve func(http.Header, *http.Request) (any, error)) htt
 	}
 }
 
-// Token is an identity token for a subject, a URL. Nobody has signed it.
-func Token(subject, issuer string) (string, error) {
+// newToken returns an identity token without a signature; subject is a URL.
+func newToken(subject, issuer string) (string, error) {
 	claims, err := json.Marshal(map[string]any{"iss": issuer, "sub": subject, "aud": "sigstore", "exp": time.Now().Add(time.Hour).Unix()})
 	if err != nil {
 		return "", err
@@ -64,7 +70,7 @@ func Token(subject, issuer string) (string, error) {
 }
 
 // serveCertificate is Fulcio.
-func (s *Sigstore) serveCertificate(_ http.Header, request *http.Request) (any, error) {
+func (s service) serveCertificate(_ http.Header, request *http.Request) (any, error) {
 	parts := strings.Split(request.Header.Get("Authorization"), ".")
 	if len(parts) != 3 {
 		return nil, errors.New("there is no token")
@@ -102,30 +108,33 @@ func (s *Sigstore) serveCertificate(_ http.Header, request *http.Request) (any, 
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := s.issue(key, subject, claims.Issuer, time.Now(), certificateLifetime)
+	certificate, err := s.Issue(key, subject, claims.Issuer, time.Now(), certificateLifetime)
 	if err != nil {
 		return nil, err
 	}
-	chain := []string{string(encode(certificate)), string(encode(s.intermediate)), string(encode(s.root))}
+	chain := []string{string(encode(certificate))}
+	for _, authority := range s.Authorities() {
+		chain = append(chain, string(encode(authority)))
+	}
 	return map[string]any{"signedCertificateEmbeddedSct": map[string]any{"chain": map[string]any{"certificates": chain}}}, nil
 }
 
 // serveEntry is Rekor.
-func (s *Sigstore) serveEntry(header http.Header, request *http.Request) (any, error) {
+func (s service) serveEntry(header http.Header, request *http.Request) (any, error) {
 	body, err := canonical(request.Context(), request.Body)
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.log.RekorLogID()
+	id, err := s.Log().RekorLogID()
 	if err != nil {
 		return nil, err
 	}
 	payload := tlog.RekorPayload{Body: base64.StdEncoding.EncodeToString(body), IntegratedTime: time.Now().Unix(), LogID: id}
-	promise, err := s.log.RekorSignPayload(payload)
+	promise, err := s.Log().RekorSignPayload(payload)
 	if err != nil {
 		return nil, err
 	}
-	proof, err := s.log.GetInclusionProof(body)
+	proof, err := s.Log().GetInclusionProof(body)
 	if err != nil {
 		return nil, err
 	}
