@@ -170,6 +170,10 @@ verify: generate ## Check that what is generated is committed, modules are tidy,
 	go test -C test -run 'Limits|NamedTests' ./operator
 	$(MAKE) lint
 
+.PHONY: outdated
+outdated: ## List the direct requirements of every module that are behind their newest version; asks the module proxy.
+	@go run ./hack/outdated $(MODULES)
+
 # What is known of vulnerabilities. It changes without us, and cannot be reached from
 # everywhere: file:///path is a copy of it, with the folders index and ID.
 VULNDB ?= https://vuln.go.dev

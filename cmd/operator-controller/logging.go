@@ -8,13 +8,9 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/zapr"
 	"github.com/sirupsen/logrus"
-	uberzap "go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
@@ -30,7 +26,7 @@ const (
 )
 
 // setLoggers makes everything that is logged a line of JSON in out, whoever logs it.
-func setLoggers(out io.Writer, verbosity int8) {
+func setLoggers(out io.Writer, verbosity int) {
 	logger := newLogger(out, verbosity)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
@@ -40,57 +36,30 @@ func setLoggers(out io.Writer, verbosity int8) {
 	logrus.SetOutput(io.Discard)
 }
 
-func newLogger(out io.Writer, verbosity int8) logr.Logger {
-	return zapr.NewLogger(zap.NewRaw(
-		zap.WriteTo(out),
-		zap.Level(zapcore.Level(-verbosity)),
-		// Where in the source an error was logged tells nobody what is wrong.
-		zap.StacktraceLevel(zapcore.DPanicLevel),
-		zap.JSONEncoder(func(encoder *zapcore.EncoderConfig) {
-			encoder.CallerKey, encoder.EncodeTime = zapcore.OmitKey, zapcore.RFC3339TimeEncoder
-		}),
-	).WithOptions(
-		uberzap.AddCaller(),
-		uberzap.WrapCore(func(core zapcore.Core) zapcore.Core { return ours{core} }),
-	))
+// newLogger returns a logger that writes each line to out at once. Lines that are alike
+// are all written.
+func newLogger(out io.Writer, verbosity int) logr.Logger {
+	return logr.New(newLogSink(out, verbosity))
 }
 
-// ours is a core for what this program has to say. Libraries tell of themselves, as
-// controller-runtime does of each source of events that it starts: that is at V(1),
-// except for errors. So are requests without an answer, of which each watch and each try
-// tells, every second: [await] says it once if that lasts. So is a lease that is refused,
-// which [contact] tells once, and the end of leadership, which [lead] tells.
-// What healthzLogger says is dropped.
-type ours struct{ zapcore.Core }
-
-// With implements [zapcore.Core].
-func (c ours) With(fields []zapcore.Field) zapcore.Core { return ours{c.Core.With(fields)} }
-
-// Check adds the core if it is to write the entry. It does not ask the core inside, which
-// drops lines that are alike when there are many.
-func (c ours) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if entry.LoggerName == healthzLogger || !c.Enabled(entry.Level) {
-		return checked
+// isLogged reports whether a line is written, apart from its level. Libraries report
+// routine events, such as each source of events that controller-runtime starts. At V(0),
+// only their errors are logged. Three errors of libraries are not logged either, because
+// this program reports them once:
+//   - requests without an answer, which each watch and each retry reports every second
+//     ([await] reports them if they last)
+//   - a refused lease ([contact] reports it)
+//   - the end of leadership ([lead] reports it)
+//
+// Lines of healthzLogger are never logged.
+func (l *logSink) isLogged(err error, isError bool, values []any) bool {
+	switch {
+	case l.name == healthzLogger:
+		return false
+	case l.verbosity >= 1, isError && !isReportedByUs(err) && !slices.ContainsFunc(values, isReportedByUs):
+		return true
 	}
-	return checked.AddCore(entry, c)
-}
-
-// Write implements [zapcore.Core]. Texts can be of any length, and from anyone.
-func (c ours) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	isQuiet := entry.Level == zapcore.InfoLevel || slices.ContainsFunc(fields, isToldByUs)
-	if isQuiet && !isOurs(entry.Caller) && !c.Enabled(zapcore.DebugLevel) {
-		return nil
-	}
-	entry.Message = loggable(entry.Message, maxLoggedText)
-	for i, field := range fields {
-		switch err, isError := field.Interface.(error); {
-		case isError && field.Type == zapcore.ErrorType:
-			fields[i] = uberzap.String(field.Key, loggable(err.Error(), maxLoggedError))
-		case field.Type == zapcore.StringType:
-			fields[i].String = loggable(field.String, maxLoggedText)
-		}
-	}
-	return c.Core.Write(entry, fields)
+	return isOurs(l.caller())
 }
 
 // loggable is a text in one line, and without what is secret in addresses.
@@ -98,17 +67,18 @@ func loggable(text string, limit int) string {
 	return excerpt.Line(excerpt.Scrub(excerpt.Cut(text, 4*limit)), limit)
 }
 
-func isToldByUs(field zapcore.Field) bool {
-	err, isError := field.Interface.(error)
-	if !isError || field.Type != zapcore.ErrorType {
+func isReportedByUs(value any) bool {
+	err, isError := value.(error)
+	if !isError {
 		return false
 	}
 	_, isRefused := errors.AsType[refusedError](err)
 	return isRefused || isUnreachable(err) || isLeaseLost(err)
 }
 
-func isOurs(caller zapcore.EntryCaller) bool {
-	return strings.HasPrefix(caller.Function, "main.") || strings.HasPrefix(caller.Function, "github.com/clusterextensions/")
+// isOurs reports whether a function, by its full name, belongs to this project.
+func isOurs(function string) bool {
+	return strings.HasPrefix(function, "main.") || strings.HasPrefix(function, "github.com/clusterextensions/")
 }
 
 // lines logs what packages of the standard library say. That is of connections that fail,

@@ -27,7 +27,7 @@ const shutdownTimeout = 50 * time.Second
 
 // run returns when ctx has ended and all is stopped.
 func run(ctx context.Context, o *options) error {
-	setLoggers(os.Stderr, int8(o.verbosity)) //nolint:gosec // a small number
+	setLoggers(os.Stderr, o.verbosity)
 	limitMemory()
 	config, err := restConfig(o.kubeconfig)
 	if err != nil {

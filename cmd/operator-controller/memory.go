@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"runtime/debug"
 
@@ -33,14 +34,14 @@ func limitMemory() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
-	limit, err := memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(1), memlimit.WithProvider(func() (uint64, error) {
+	limit, err := memlimit.Set(memlimit.WithRatio(1), memlimit.WithProvider(func() (uint64, error) {
 		container, err := memlimit.FromCgroup()
 		return ownMemory(container), err
 	}))
 	switch {
 	case err != nil:
 		ctrl.Log.Info("the memory limit of the container is not known, and nothing is kept within it", "reason", err.Error())
-	case limit > 0:
+	case limit < math.MaxInt64:
 		ctrl.Log.Info("memory is limited", "bytes", limit)
 	}
 }

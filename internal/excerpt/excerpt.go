@@ -64,9 +64,29 @@ func Quote(name string) string { return strconv.Quote(Cut(name, maxQuoted)) }
 // Fold makes one line of a text. What cannot be printed separates words, as spaces do:
 // it could move the cursor of a terminal, or turn writing around.
 func Fold(text string) string {
+	if isFolded(text) {
+		return text
+	}
 	return strings.Join(strings.FieldsFunc(valid(text), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
 	}), " ")
+}
+
+// isFolded reports whether text is one line of printable ASCII with single spaces
+// between words, which Fold returns without allocating.
+func isFolded(text string) bool {
+	isSpaceAllowed := false
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == ' ' && isSpaceAllowed:
+			isSpaceAllowed = false
+		case c > ' ' && c <= '~':
+			isSpaceAllowed = true
+		default:
+			return false
+		}
+	}
+	return isSpaceAllowed || text == ""
 }
 
 // Printable is a text with a mark in the place of each character that cannot be printed, but

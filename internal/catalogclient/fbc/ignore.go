@@ -7,9 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 )
 
 // ignoreFile names the files whose gitignore patterns exclude files of a folder.
@@ -22,8 +21,7 @@ var errNotRegular = errors.New("not a regular file")
 // the order of their paths, and patterns as they stand there.
 type ignored struct {
 	limits   WalkLimits
-	matcher  gitignore.Matcher
-	patterns []gitignore.Pattern
+	patterns []pattern
 	// size is that of all files with patterns in bytes.
 	size int
 	// cost is what matching a path takes for each of its bytes, and spent what it
@@ -55,7 +53,6 @@ func readIgnored(ctx context.Context, root fs.FS, limits WalkLimits) (*ignored, 
 		}
 		return nil
 	})
-	i.matcher = gitignore.NewMatcher(i.patterns)
 	return i, err
 }
 
@@ -108,11 +105,7 @@ func (i *ignored) add(line, dir string) error {
 	if len(i.patterns) >= i.limits.Patterns {
 		return &LimitError{What: "patterns of " + ignoreFile + " files", Limit: int64(i.limits.Patterns)}
 	}
-	var domain []string
-	if dir != "." {
-		domain = strings.Split(dir, "/")
-	}
-	i.patterns = append(i.patterns, gitignore.ParsePattern(line, domain))
+	i.patterns = append(i.patterns, parsePattern(line, dir))
 	i.cost += int64(len(line) + len(dir))
 	return nil
 }
@@ -122,5 +115,11 @@ func (i *ignored) match(name string) (bool, error) {
 	if i.spent += i.cost * int64(len(name)); i.spent > i.limits.Matching {
 		return false, &LimitError{What: "bytes of patterns times bytes of paths", Limit: i.limits.Matching}
 	}
-	return i.matcher.Match(strings.Split(name, "/"), false), nil
+	names := strings.Split(name, "/")
+	for _, pattern := range slices.Backward(i.patterns) {
+		if pattern.matches(names) {
+			return !pattern.keeps, nil
+		}
+	}
+	return false, nil
 }

@@ -13,7 +13,6 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/joelanford/ignore"
 
 	"github.com/clusterextensions/operator-controller/internal/catalogclient/fbc"
 )
@@ -158,44 +157,6 @@ func TestOnlyFilesAreOpened(t *testing.T) {
 			t.Errorf("got error %v, want one of %s", err, name)
 		}
 	}
-}
-
-// FuzzIgnored holds what is excluded against the library that the reference
-// implementation reads patterns with.
-func FuzzIgnored(f *testing.F) {
-	f.Add("*.md\n", "!a.md\n")
-	f.Add("# none\n\n  /a/**/b \r\n!/a/c/b\n", "/b\n")
-	f.Add("a/\n**/c\n", "[\n\\\\ \n**\n")
-	f.Add("*\n!*/\n!b.md", "!\n/\n")
-	f.Fuzz(func(t *testing.T, above, below string) {
-		files := map[string]string{".indexignore": above, "a/.indexignore": below}
-		for _, name := range []string{"a", "b", "a.md", "b.md", "c/b", "c/a.md"} {
-			files["a/"+name+"/f"], files["d/"+name] = "{}", "{}"
-			files["a/c/"+name+".f"] = "{}"
-		}
-		root := folder(files)
-		want, err := ignore.NewMatcher(root, ".indexignore")
-		if err != nil {
-			return // a line of 64 KiB
-		}
-		got, err := read(t.Context(), fbc.Folder{Root: root})
-		if _, ok := errors.AsType[*fbc.LimitError](err); ok {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		var kept []string
-		_ = fs.WalkDir(root, ".", func(path string, d fs.DirEntry, _ error) error {
-			if !d.IsDir() && d.Name() != ".indexignore" && !want.Match(path, false) {
-				kept = append(kept, path)
-			}
-			return nil
-		})
-		if diff := cmp.Diff(kept, got); diff != "" {
-			t.Errorf("%q and %q: (-want +got)\n%s", above, below, diff)
-		}
-	})
 }
 
 // BenchmarkMatching spends all the work that patterns may take.
