@@ -1,6 +1,6 @@
 // Command attestations prepares the attestations of a released image: an image layout and the
-// files of the release -> one line for each attestation, with the digest that it is about, the
-// type by which cosign knows it, and the file with its predicate.
+// files of the release -> one line for each attestation. A line contains a digest, the type of the
+// predicate as cosign attest --type calls it, and the file with the predicate.
 //
 // The image index gets the provenance, the SBOM of the index and, if the release has one, the
 // OpenVEX document. The image of each platform gets its own SBOM.
@@ -63,7 +63,7 @@ func main() {
 	}
 }
 
-// run writes the provenance and returns the attestations, those of the index first.
+// run writes the provenance and returns all attestations. The attestations of the index come first.
 func run(o options, env func(string) string) ([]attestation, error) {
 	read, err := readImage(o.layout)
 	if err != nil {

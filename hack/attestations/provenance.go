@@ -73,7 +73,7 @@ func (i *image) addBase(annotations map[string]string) {
 	}
 }
 
-// build is what the provenance states.
+// build contains the facts that the provenance states.
 type build struct {
 	version, commit, goVersion string
 

@@ -113,7 +113,7 @@ func TestUnknownResult(t *testing.T) {
 	}
 }
 
-// OpenVEX has no document without statements.
+// TestNothingFound: OpenVEX allows no document without a statement.
 func TestNothingFound(t *testing.T) {
 	t.Parallel()
 	var printed bytes.Buffer
