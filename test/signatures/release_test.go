@@ -190,7 +190,7 @@ func byKeyOnPage(t *testing.T, public string) string {
 	return key.policy(t, types...)
 }
 
-// TestPolicyOfWorkflow has the release workflow sign, as Sigstore sees it: the policy on the page
+// TestPolicyOfWorkflow signs as the release workflow, by a Sigstore of the test: the policy on the page
 // accepts the image as it stands, and refuses an image that another workflow has signed.
 func TestPolicyOfWorkflow(t *testing.T) {
 	t.Parallel()
@@ -244,7 +244,7 @@ func (b *bench) script(t *testing.T, script string, args ...string) {
 	}
 }
 
-// attested has cosign verify the attestation of a type, and returns its statement.
+// attested verifies the attestation of a type with cosign, and returns its statement.
 func (b *bench) attested(t *testing.T, reference, kind, predicateType string) []byte {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), *cosignProgram, "verify-attestation", "--key", filepath.Join(b.home, "release.pub"),
