@@ -191,6 +191,26 @@ vuln-db:
 		echo 'The database of vulnerabilities $(VULNDB) cannot be read, so nothing was checked.'; \
 		echo 'Try again from where it can be reached, or name a copy of it with VULNDB=file:///path.'; exit 1; } >&2
 
+# The OpenVEX document of a release: the vulnerabilities that govulncheck finds in the modules of
+# the released programs, and the result for each: affected, or not_affected with a reason. Code can
+# be for one operating system only, so that the programs for each are analysed.
+VEX ?= dist/operator-controller_$(VERSION:v%=%).openvex.json
+VEX_SYSTEMS ?= linux darwin windows
+VEX_linux ?= ./cmd/...
+VEX_darwin ?= ./cmd/kubectl-extension
+VEX_windows ?= ./cmd/kubectl-extension
+
+.PHONY: vex
+vex: vuln-db ## Write VEX, the OpenVEX document of VERSION; VULNDB=file:///path for a copy of the database.
+	go build -modfile=hack/tools/go.mod -ldflags='-s -w' -o bin/tools/govulncheck golang.org/x/vuln/cmd/govulncheck
+	rm -rf bin/vex && mkdir -p bin/vex $(dir $(VEX))
+	$(foreach system,$(VEX_SYSTEMS),GOOS=$(system) GOARCH=amd64 CGO_ENABLED=0 \
+		bin/tools/govulncheck -db $(VULNDB) -format openvex $(VEX_$(system)) >bin/vex/$(system).json &&) true
+	rm -f $(VEX)
+	go run ./hack/vex --version $(VERSION) --image $(RELEASE_REPO):$(VERSION) --layout bin/image bin/vex/*.json >bin/vex/merged
+	@if [ -s bin/vex/merged ]; then mv bin/vex/merged $(VEX) && echo "$(VEX)"; \
+		else echo "govulncheck has found no vulnerability: there is no OpenVEX document."; fi
+
 # Test
 
 # Lint vets more, and nobody debugs these binaries: with neither, they are built in less time.

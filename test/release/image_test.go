@@ -3,6 +3,7 @@ package release_test
 import (
 	"bytes"
 	"debug/buildinfo"
+	"encoding/json"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -153,6 +154,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	var commands []string
 	for _, block := range blocks {
+		// test/signatures tests the policy on the page.
 		if block.Language != "" {
 			continue
 		}
@@ -189,7 +191,8 @@ func shell(t *testing.T, dir, image, command string) (string, error) {
 	return string(output), err
 }
 
-// publish pushes the image to a registry and signs it there, as publishing does.
+// publish pushes the image to a registry, signs it and attaches its attestations there, as publishing
+// does.
 func publish(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -205,7 +208,58 @@ func publish(t *testing.T) string {
 	}
 	reference := repository + "@" + image.descriptor.Digest.String()
 	command(t, root, "hack/release/sign", "image", reference)
+	dir := t.TempDir()
+	command(t, dir, "tar", "-xf", file(t, "*_image.tar"), "-C", dir)
+	command(t, root, "hack/release/attest", reference, dir, *dist)
 	return reference
+}
+
+// The attestations name the commit, the image and the version, and the SBOM of each platform is the
+// SBOM of the release.
+func TestAttestations(t *testing.T) {
+	t.Parallel()
+	needRelease(t)
+	image := publish(t)
+	repository, digest, _ := strings.Cut(image, "@")
+	statement := attested(t, image, "slsaprovenance1")
+	commit := strings.TrimSpace(command(t, root, "git", "rev-parse", "HEAD"))
+	for _, want := range []string{strings.TrimPrefix(digest, "sha256:"), commit, version()} {
+		if !strings.Contains(string(statement), want) {
+			t.Errorf("the provenance does not name %s: %s", want, statement)
+		}
+	}
+	for platform, one := range openReleased(t).images(t) {
+		digest, err := one.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ Predicate any }
+		var want any
+		sbom := read(t, file(t, "*_image-"+strings.ReplaceAll(platform, "/", "-")+".spdx.json"))
+		for to, text := range map[any][]byte{&got: attested(t, repository+"@"+digest.String(), "spdxjson"), &want: sbom} {
+			if err := json.Unmarshal(text, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, got.Predicate); diff != "" {
+			t.Errorf("the SBOM of %s (-want +got):\n%s", platform, diff)
+		}
+	}
+}
+
+// attested returns the statement of the attestation of a type, which the key of the release signed.
+func attested(t *testing.T, image, kind string) []byte {
+	t.Helper()
+	verify := exec.CommandContext(t.Context(), "cosign", "verify-attestation", "--key", file(t, "cosign.pub"), "--insecure-ignore-tlog", "--type", kind, image)
+	output, err := verify.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", verify, err, output)
+	}
+	var envelope struct{ Payload []byte }
+	if err := json.Unmarshal(output, &envelope); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return envelope.Payload
 }
 
 // Podman, CRI-O and the controller itself accept the image by the key of the release, and by

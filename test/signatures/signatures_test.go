@@ -129,11 +129,17 @@ type verdict struct {
 // verify asks the program that people run.
 func (b *bench) verify(t *testing.T, image, policy string) verdict {
 	t.Helper()
+	return b.verifyReference(t, "registry.test/pkg@"+image, policy, b.conf)
+}
+
+// verifyReference verifies an image by its full name, with a file that says where images are read.
+func (b *bench) verifyReference(t *testing.T, image, policy, conf string) verdict {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, file, policy)
-	command := exec.CommandContext(t.Context(), b.verifier, "verify", "registry.test/pkg@"+image,
+	command := exec.CommandContext(t.Context(), b.verifier, "verify", image,
 		"--policy", file, "--signature-policy", filepath.Join(b.home, "policy.json"), "-o", "json")
-	command.Env = []string{"HOME=" + b.home, "CONTAINERS_REGISTRIES_CONF=" + b.conf, "DOCKER_CONFIG=" + b.home}
+	command.Env = []string{"HOME=" + b.home, "CONTAINERS_REGISTRIES_CONF=" + conf, "DOCKER_CONFIG=" + b.home}
 	output, err := command.Output()
 	var all struct {
 		Images []verdict `json:"images"`

@@ -145,7 +145,7 @@ func newSigners(t *testing.T) map[string]signer {
 		}
 	}
 	made["certificate"] = newCertified(t, dir)
-	made["keyless"] = newKeyless(t, dir)
+	made["keyless"] = newKeyless(t, dir, workflow)
 	return made
 }
 
@@ -227,8 +227,8 @@ func encode(certificate *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 }
 
-// newKeyless signs without a key: with a certificate of Fulcio, and an entry of Rekor.
-func newKeyless(t *testing.T, dir string) signer {
+// newKeyless signs as a workflow without a key: with a certificate of Fulcio, and an entry of Rekor.
+func newKeyless(t *testing.T, dir, workflow string) signer {
 	t.Helper()
 	sigstore, err := signing.NewSigstore(time.Now())
 	if err != nil {

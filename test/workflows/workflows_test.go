@@ -97,6 +97,38 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestVersions: a digest tells no reader its version, so that each line with an action names it.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(root, ".github/workflows/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	versioned := regexp.MustCompile(`@[0-9a-f]{40} # v[0-9]+\.[0-9]+\.[0-9]+(, not v[0-9.]+: see dependabot\.yml)?$`)
+	for _, file := range files {
+		for line := range strings.Lines(string(read(t, file))) {
+			if line = strings.TrimSpace(line); strings.Contains(line, "uses: ") && !versioned.MatchString(line) {
+				t.Errorf("%s: no version is named beside %q", filepath.Base(file), line)
+			}
+		}
+	}
+}
+
+// TestRelease: the release workflow verifies a release, makes its OpenVEX document, and then
+// publishes, so that a step that fails publishes nothing.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, step := range workflows(t)["release.yml"].Jobs["release"].Steps {
+		if step.Run != "" {
+			got = append(got, step.Run)
+		}
+	}
+	if diff := cmp.Diff([]string{"make release-check", "make vex", "make release-publish"}, got); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
+
 // Nothing may write unless its job says so, and every job ends.
 func TestBounds(t *testing.T) {
 	t.Parallel()
