@@ -67,6 +67,18 @@ var rewritten = []struct{ page, old, new string }{
 const serveAndWait = "registry serve --address 127.0.0.1:$PORT & " +
 	"until curl -s -o /dev/null 127.0.0.1:$PORT/v2/; do sleep 0.1; done"
 
+// before are scripts that the test runs before a command of a page, where the reader would have
+// another cluster: they delete data, and must not be on the page.
+var before = []struct{ page, command, script string }{
+	{"docs/backup.md", "kubectl apply --server-side -f content.restore.json", loseEverything},
+}
+
+// loseEverything deletes all extensions with their installed objects, custom resources and release
+// records, as if the cluster was lost.
+const loseEverything = "kubectl delete clusterextensions,clustercatalogs --all && " +
+	"kubectl wait --for=delete crd/widgets.sample.clusterextensions.dev --timeout=1m && " +
+	"kubectl wait --for=delete secrets -n olmv1-system -l owner=operator-controller --timeout=1m"
+
 // withoutController are the pages that start one themselves.
 var withoutController = []string{"docs/run-locally.md"}
 
@@ -100,6 +112,17 @@ func (e *exceptions) isBackground(page, command string) bool {
 	return false
 }
 
+// scriptBefore returns what the test runs before a command; empty for nothing.
+func (e *exceptions) scriptBefore(page, command string) string {
+	for _, entry := range before {
+		if entry.page == page && strings.HasPrefix(command, entry.command) {
+			e.use("before", page, entry.command)
+			return entry.script
+		}
+	}
+	return ""
+}
+
 func (e *exceptions) rewrite(page, text string) string {
 	for _, entry := range rewritten {
 		if entry.page == page && strings.Contains(text, entry.old) {
@@ -119,6 +142,9 @@ func (e *exceptions) unused() []string {
 	for _, entry := range background {
 		all.use("background", entry.page, entry.command)
 	}
+	for _, entry := range before {
+		all.use("before", entry.page, entry.command)
+	}
 	for _, entry := range rewritten {
 		all.use("rewritten", entry.page, entry.old)
 	}
@@ -130,14 +156,17 @@ func TestUnusedExceptionsAreFound(t *testing.T) {
 	t.Parallel()
 
 	exceptions := newExceptions()
-	before := exceptions.unused()
-	if want := len(notRun) + len(background) + len(rewritten); len(before) != want {
-		t.Errorf("%d are unused before anything is used, want all %d", len(before), want)
+	all := exceptions.unused()
+	if want := len(notRun) + len(background) + len(before) + len(rewritten); len(all) != want {
+		t.Errorf("%d are unused before anything is used, want all %d", len(all), want)
+	}
+	if exceptions.scriptBefore("docs/uninstall.md", before[0].command) != "" {
+		t.Error("a script of another page is run")
 	}
 	if exceptions.isNotRun("README.md", "make bread") || !exceptions.isNotRun("README.md", "make demo    # words\n") {
 		t.Error("a command is not told by how it begins")
 	}
-	if after := exceptions.unused(); len(after) != len(before)-1 || slices.Contains(after, "notRun: README.md: make demo") {
+	if after := exceptions.unused(); len(after) != len(all)-1 || slices.Contains(after, "notRun: README.md: make demo") {
 		t.Errorf("unused after one was used: %q", after)
 	}
 }
