@@ -366,6 +366,14 @@ cluster-up: ## Start a local cluster and leave it running.
 cluster-down: ## Stop the local cluster.
 	$(CLUSTER) down
 
+.PHONY: controller-up
+controller-up: build ## Run the controller, a registry and a sample catalog beside the cluster of cluster-up.
+	@CLUSTER='$(CLUSTER)' hack/local/run up
+
+.PHONY: controller-down
+controller-down: ## Stop what controller-up has started; the cluster keeps running.
+	@hack/local/run down
+
 .PHONY: classic-up
 classic-up: ## Have classic OLM install five operators on a local cluster, to come over from; CLASSIC_EXIT=1 ends it.
 	go run ./test/classic/cmd/classic

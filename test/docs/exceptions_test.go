@@ -18,8 +18,6 @@ var notRun = []struct{ page, command, reason string }{
 	{"README.md", "make image", "takes minutes; make release-check runs it"},
 	{"README.md", "make deploy", "pods are simulated, and would run no image"},
 	{"docs/run-locally.md", `eval "$(make -s cluster-up)"`, "would take over, or start, the cluster of whoever runs the tests"},
-	{"docs/run-locally.md", "kubectl create namespace olmv1-system", "is there"},
-	{"docs/run-locally.md", "make build", "has been built"},
 	{"docs/run-locally.md", "go test", "would run tests within tests"},
 	{"docs/who-may-use-a-serviceaccount.md", "kubectl kustomize config/overlays/impersonate-by-namespace", "would take a right from the controller of all pages; a test of test/e2e does"},
 	{"docs/approve-upgrades.md", "kubectl extension approve sample-operator", "asks whoever is at the terminal; a test of cmd/kubectl-extension answers"},
@@ -47,7 +45,6 @@ var notRun = []struct{ page, command, reason string }{
 var background = []struct{ page, command string }{
 	{"docs/check-a-catalog.md", "kubectl extension catalog serve"},
 	{"docs/upgrade.md", "kubectl get clusterextension sample-operator -w"},
-	{"docs/run-locally.md", "bin/operator-controller"},
 }
 
 // rewritten is what is replaced in commands. PORT and OTHER_PORT are free, and
@@ -55,17 +52,9 @@ var background = []struct{ page, command string }{
 var rewritten = []struct{ page, old, new string }{
 	{"docs/check-a-catalog.md", "--name sample", "--name sample --address 127.0.0.1:$PORT"},
 	{"docs/publish-a-bundle.md", "registry.example/", "$REGISTRY/"},
-	{"docs/run-locally.md", "127.0.0.1:5000", "127.0.0.1:$PORT"},
-	{"docs/run-locally.md", "registry serve --address 127.0.0.1:$PORT &", serveAndWait},
-	{"docs/run-locally.md", "127.0.0.1:8443", "127.0.0.1:$OTHER_PORT"},
-	{"docs/run-locally.md", "<<'END'", "<<END"},
-	{"docs/run-locally.md", "--cache-path", "--health-probe-bind-address=0 --cache-path"},
+	{"docs/run-locally.md", "make -s controller-up", "REGISTRY=127.0.0.1:$PORT CATALOGS=127.0.0.1:$OTHER_PORT hack/local/run up"},
 	{"docs/check-a-catalog.md", "http://127.0.0.1:8080/", "http://127.0.0.1:$PORT/"},
 }
-
-// serveAndWait goes on when the registry answers, as somebody who types does.
-const serveAndWait = "registry serve --address 127.0.0.1:$PORT & " +
-	"until curl -s -o /dev/null 127.0.0.1:$PORT/v2/; do sleep 0.1; done"
 
 // before are scripts that the test runs before a command of a page, where the reader would have
 // another cluster: they delete data, and must not be on the page.
