@@ -104,6 +104,9 @@ clean: ## Remove what was built here; caches outside of the checkout stay.
 
 # Release
 
+# Where users download the files of a release. Pages cannot read it: a test of test/operator fails if
+# one of them names another address.
+RELEASE_URL ?= https://github.com/clusterextensions/operator-controller/releases/latest/download
 # Where the image of a release is.
 RELEASE_REPO ?= ghcr.io/clusterextensions/operator-controller
 # What it is signed with: a file, or a key of a KMS. Without, a key is made for the check, and

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/clusterextensions/operator-controller/test/operator"
 )
 
 // notRun are the commands that are not carried out, with the reason. A command is
@@ -15,8 +17,11 @@ import (
 var notRun = []struct{ page, command, reason string }{
 	{"README.md", "make demo", "starts a cluster of its own; a test of CI runs it"},
 	{"README.md", "make test", "would run this test"},
-	{"README.md", "make image", "takes minutes; make release-check runs it"},
-	{"README.md", "make deploy", "pods are simulated, and would run no image"},
+	{"README.md", "kubectl apply --server-side -f https://github.com/", "downloads a release; test/node applies the same file"},
+	{"README.md", "kubectl krew install", "needs krew and a release; test/release reads the manifest"},
+	{"README.md", "kubectl apply -f https://github.com/clusterextensions/operator-controller/releases/latest/download/admission.yaml", "would bind the pages that follow; docs/who-may-use-a-serviceaccount.md applies the same policies"},
+	{"docs/install-the-controller.md", "make image", "takes minutes; make release-check runs it"},
+	{"docs/install-the-controller.md", "make deploy", "pods are simulated, and would run no image"},
 	{"docs/run-locally.md", `eval "$(make -s cluster-up)"`, "would take over, or start, the cluster of whoever runs the tests"},
 	{"docs/run-locally.md", "go test", "would run tests within tests"},
 	{"docs/who-may-use-a-serviceaccount.md", "kubectl kustomize config/overlays/impersonate-by-namespace", "would take a right from the controller of all pages; a test of test/e2e does"},
@@ -50,6 +55,8 @@ var background = []struct{ page, command string }{
 // rewritten is what is replaced in commands. PORT and OTHER_PORT are free, and
 // REGISTRY is the host of the registry, which can only be pulled from by other names.
 var rewritten = []struct{ page, old, new string }{
+	{"README.md", "https://github.com/clusterextensions/operator-controller/releases/latest/download/operatorhubio.yaml", "config/samples/operatorhubio.yaml"},
+	{"README.md", "argocd-operator", operator.Package},
 	{"docs/check-a-catalog.md", "--name sample", "--name sample --address 127.0.0.1:$PORT"},
 	{"docs/publish-a-bundle.md", "registry.example/", "$REGISTRY/"},
 	{"docs/run-locally.md", "make -s controller-up", "REGISTRY=127.0.0.1:$PORT CATALOGS=127.0.0.1:$OTHER_PORT hack/local/run up"},
@@ -72,7 +79,7 @@ const loseEverything = "kubectl delete clusterextensions,clustercatalogs --all &
 var withoutController = []string{"docs/run-locally.md"}
 
 // applied are the pages that go on with what their manifests make.
-var applied = []string{"README.md"}
+var applied = []string{"docs/sample-manifest.md"}
 
 // exceptions are the tables, and which lines of them pages have used.
 type exceptions struct{ used map[string]bool }
