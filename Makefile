@@ -107,6 +107,9 @@ clean: ## Remove what was built here; caches outside of the checkout stay.
 
 # Release
 
+# Where users download the files of a release. Pages cannot read it: a test of test/operator fails if
+# one of them names another address.
+RELEASE_URL ?= https://github.com/clusterextensions/operator-controller/releases/latest/download
 # Where the image of a release is.
 RELEASE_REPO ?= ghcr.io/clusterextensions/operator-controller
 # What it is signed with: a file, or a key of a KMS. Without, a key is made for the check, and
@@ -328,6 +331,14 @@ cluster-up: ## Start a local cluster and leave it running.
 .PHONY: cluster-down
 cluster-down: ## Stop the local cluster.
 	$(CLUSTER) down
+
+.PHONY: controller-up
+controller-up: build ## Run the controller, a registry and a sample catalog beside the cluster of cluster-up.
+	@CLUSTER='$(CLUSTER)' hack/local/run up
+
+.PHONY: controller-down
+controller-down: ## Stop what controller-up has started; the cluster keeps running.
+	@hack/local/run down
 
 .PHONY: classic-up
 classic-up: ## Have classic OLM install five operators on a local cluster, to come over from; CLASSIC_EXIT=1 ends it.

@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 )
@@ -31,6 +32,29 @@ func TestSamplesFitTogether(t *testing.T) {
 	catalog := the[*ocv1.ClusterCatalog](t, objects)
 	if !selector.Matches(labels.Set{ocv1.MetadataNameLabel: catalog.Name}) {
 		t.Errorf("the extension does not select catalog %s", catalog.Name)
+	}
+}
+
+// TestOperatorHubSampleIsPolled covers the catalog of the quickstart. It is no part of the
+// kustomization: the sample extension must not depend on a public catalog.
+func TestOperatorHubSampleIsPolled(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("samples/operatorhubio.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var catalog ocv1.ClusterCatalog
+	if err := yaml.UnmarshalStrict(data, &catalog); err != nil {
+		t.Fatal(err)
+	}
+	image := catalog.Spec.Source.Image
+	if catalog.Name != "operatorhubio" || image == nil || image.Ref != "quay.io/operatorhubio/catalog:latest" || image.PollIntervalMinutes == nil {
+		t.Errorf("the catalog is %s with image %+v", catalog.Name, image)
+	}
+	for _, object := range build(t, "samples") {
+		if found, is := object.(*ocv1.ClusterCatalog); is && found.Name == catalog.Name {
+			t.Error("kubectl apply -k config/samples would add the catalog of OperatorHub")
+		}
 	}
 }
 

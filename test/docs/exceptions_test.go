@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/clusterextensions/operator-controller/test/operator"
 )
 
 // notRun are the commands that are not carried out, with the reason. A command is
@@ -15,11 +17,12 @@ import (
 var notRun = []struct{ page, command, reason string }{
 	{"README.md", "make demo", "starts a cluster of its own; a test of CI runs it"},
 	{"README.md", "make test", "would run this test"},
-	{"README.md", "make image", "takes minutes; make release-check runs it"},
-	{"README.md", "make deploy", "pods are simulated, and would run no image"},
+	{"README.md", "kubectl apply --server-side -f https://github.com/", "downloads a release; test/node applies the same file"},
+	{"README.md", "kubectl krew install", "needs krew and a release; test/release reads the manifest"},
+	{"README.md", "kubectl apply -f https://github.com/clusterextensions/operator-controller/releases/latest/download/admission.yaml", "would bind the pages that follow; docs/who-may-use-a-serviceaccount.md applies the same policies"},
+	{"docs/install-the-controller.md", "make image", "takes minutes; make release-check runs it"},
+	{"docs/install-the-controller.md", "make deploy", "pods are simulated, and would run no image"},
 	{"docs/run-locally.md", `eval "$(make -s cluster-up)"`, "would take over, or start, the cluster of whoever runs the tests"},
-	{"docs/run-locally.md", "kubectl create namespace olmv1-system", "is there"},
-	{"docs/run-locally.md", "make build", "has been built"},
 	{"docs/run-locally.md", "go test", "would run tests within tests"},
 	{"docs/who-may-use-a-serviceaccount.md", "kubectl kustomize config/overlays/impersonate-by-namespace", "would take a right from the controller of all pages; a test of test/e2e does"},
 	{"docs/approve-upgrades.md", "kubectl extension approve sample-operator", "asks whoever is at the terminal; a test of cmd/kubectl-extension answers"},
@@ -47,31 +50,36 @@ var notRun = []struct{ page, command, reason string }{
 var background = []struct{ page, command string }{
 	{"docs/check-a-catalog.md", "kubectl extension catalog serve"},
 	{"docs/upgrade.md", "kubectl get clusterextension sample-operator -w"},
-	{"docs/run-locally.md", "bin/operator-controller"},
 }
 
 // rewritten is what is replaced in commands. PORT and OTHER_PORT are free, and
 // REGISTRY is the host of the registry, which can only be pulled from by other names.
 var rewritten = []struct{ page, old, new string }{
+	{"README.md", "https://github.com/clusterextensions/operator-controller/releases/latest/download/operatorhubio.yaml", "config/samples/operatorhubio.yaml"},
+	{"README.md", "argocd-operator", operator.Package},
 	{"docs/check-a-catalog.md", "--name sample", "--name sample --address 127.0.0.1:$PORT"},
 	{"docs/publish-a-bundle.md", "registry.example/", "$REGISTRY/"},
-	{"docs/run-locally.md", "127.0.0.1:5000", "127.0.0.1:$PORT"},
-	{"docs/run-locally.md", "registry serve --address 127.0.0.1:$PORT &", serveAndWait},
-	{"docs/run-locally.md", "127.0.0.1:8443", "127.0.0.1:$OTHER_PORT"},
-	{"docs/run-locally.md", "<<'END'", "<<END"},
-	{"docs/run-locally.md", "--cache-path", "--health-probe-bind-address=0 --cache-path"},
+	{"docs/run-locally.md", "make -s controller-up", "REGISTRY=127.0.0.1:$PORT CATALOGS=127.0.0.1:$OTHER_PORT hack/local/run up"},
 	{"docs/check-a-catalog.md", "http://127.0.0.1:8080/", "http://127.0.0.1:$PORT/"},
 }
 
-// serveAndWait goes on when the registry answers, as somebody who types does.
-const serveAndWait = "registry serve --address 127.0.0.1:$PORT & " +
-	"until curl -s -o /dev/null 127.0.0.1:$PORT/v2/; do sleep 0.1; done"
+// before are scripts that the test runs before a command of a page, where the reader would have
+// another cluster: they delete data, and must not be on the page.
+var before = []struct{ page, command, script string }{
+	{"docs/backup.md", "kubectl apply --server-side -f content.restore.json", loseEverything},
+}
+
+// loseEverything deletes all extensions with their installed objects, custom resources and release
+// records, as if the cluster was lost.
+const loseEverything = "kubectl delete clusterextensions,clustercatalogs --all && " +
+	"kubectl wait --for=delete crd/widgets.sample.clusterextensions.dev --timeout=1m && " +
+	"kubectl wait --for=delete secrets -n olmv1-system -l owner=operator-controller --timeout=1m"
 
 // withoutController are the pages that start one themselves.
 var withoutController = []string{"docs/run-locally.md"}
 
 // applied are the pages that go on with what their manifests make.
-var applied = []string{"README.md"}
+var applied = []string{"docs/sample-manifest.md"}
 
 // exceptions are the tables, and which lines of them pages have used.
 type exceptions struct{ used map[string]bool }
@@ -100,6 +108,17 @@ func (e *exceptions) isBackground(page, command string) bool {
 	return false
 }
 
+// scriptBefore returns what the test runs before a command; empty for nothing.
+func (e *exceptions) scriptBefore(page, command string) string {
+	for _, entry := range before {
+		if entry.page == page && strings.HasPrefix(command, entry.command) {
+			e.use("before", page, entry.command)
+			return entry.script
+		}
+	}
+	return ""
+}
+
 func (e *exceptions) rewrite(page, text string) string {
 	for _, entry := range rewritten {
 		if entry.page == page && strings.Contains(text, entry.old) {
@@ -119,6 +138,9 @@ func (e *exceptions) unused() []string {
 	for _, entry := range background {
 		all.use("background", entry.page, entry.command)
 	}
+	for _, entry := range before {
+		all.use("before", entry.page, entry.command)
+	}
 	for _, entry := range rewritten {
 		all.use("rewritten", entry.page, entry.old)
 	}
@@ -130,14 +152,17 @@ func TestUnusedExceptionsAreFound(t *testing.T) {
 	t.Parallel()
 
 	exceptions := newExceptions()
-	before := exceptions.unused()
-	if want := len(notRun) + len(background) + len(rewritten); len(before) != want {
-		t.Errorf("%d are unused before anything is used, want all %d", len(before), want)
+	all := exceptions.unused()
+	if want := len(notRun) + len(background) + len(before) + len(rewritten); len(all) != want {
+		t.Errorf("%d are unused before anything is used, want all %d", len(all), want)
+	}
+	if exceptions.scriptBefore("docs/uninstall.md", before[0].command) != "" {
+		t.Error("a script of another page is run")
 	}
 	if exceptions.isNotRun("README.md", "make bread") || !exceptions.isNotRun("README.md", "make demo    # words\n") {
 		t.Error("a command is not told by how it begins")
 	}
-	if after := exceptions.unused(); len(after) != len(before)-1 || slices.Contains(after, "notRun: README.md: make demo") {
+	if after := exceptions.unused(); len(after) != len(all)-1 || slices.Contains(after, "notRun: README.md: make demo") {
 		t.Errorf("unused after one was used: %q", after)
 	}
 }

@@ -148,6 +148,11 @@ func (p *page) command(t *testing.T, command docs.Command) {
 	if p.exceptions.isNotRun(p.name, command.Text) {
 		return
 	}
+	if script := p.exceptions.scriptBefore(p.name, command.Text); script != "" {
+		if output, err := p.session.run(t.Context(), script); err != nil {
+			t.Fatalf("%s: before the command: %v\n%s", p.at(command.Line), err, output)
+		}
+	}
 	text, shown := p.exceptions.rewrite(p.name, command.Text), command.Output
 	deadline := time.Now().Add(patience)
 	background := p.exceptions.isBackground(p.name, command.Text)

@@ -49,36 +49,36 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// exampleOfTheReadme is the block of README.md that has a whole extension.
-func exampleOfTheReadme(t *testing.T) string {
+// sampleManifest returns the block of docs/sample-manifest.md that has a whole extension.
+func sampleManifest(t *testing.T) string {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(theSuite.Root(), "README.md"))
+	page, err := os.ReadFile(filepath.Join(theSuite.Root(), "docs", "sample-manifest.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		if strings.Contains(block[1], "kind: ClusterExtension\n") {
 			return block[1]
 		}
 	}
-	t.Fatal("README.md has no extension")
+	t.Fatal("docs/sample-manifest.md has no extension")
 	return ""
 }
 
 const sampleCatalog = "sample-catalog"
 
-// TestExtensionOfTheReadme installs the extension as the README says, with the rights
-// that it has there; then it is upgraded, repaired and removed, and runs all the while.
+// TestSampleManifest installs the extension of docs/sample-manifest.md with the permissions that it
+// has there; then it is upgraded, repaired and removed, and runs all the while.
 //
 //nolint:paralleltest // the tests share one controller, and some stop it
-func TestExtensionOfTheReadme(t *testing.T) {
+func TestSampleManifest(t *testing.T) {
 	needNode(t)
 	const name = operator.Package
 	if err := theSuite.content.CreateCatalog(t.Context(), sampleCatalog, node.Registry+"/sample-catalog:latest"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { remove(t, named(&ocv1.ClusterCatalog{}, "", sampleCatalog)) })
-	example := exampleOfTheReadme(t)
+	example := sampleManifest(t)
 	kubectl(t, example, "apply", "-f", "-")
 	t.Cleanup(func() { kubectl(t, example, "delete", "--ignore-not-found", "-f", "-") })
 	ready(t, name, "1.1.0")

@@ -45,7 +45,7 @@ func (n *Node) Make(ctx context.Context, args ...string) (string, error) {
 	}, append(args, "KUBECTL="+n.Cluster.Binaries().Kubectl)...)
 }
 
-// BuildController makes the image of the controller as README.md says, pushes it to the
+// BuildController makes the image of the controller as docs/install-the-controller.md says, pushes it to the
 // registry here, and gives its reference by digest.
 func (n *Node) BuildController(ctx context.Context) (string, error) {
 	printed, err := n.Make(ctx, "image", "IMAGE_REPO="+ProgramRegistry+"/"+controllerRepository)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,11 +94,11 @@ func TestExamplesHaveNoUnknownFields(t *testing.T) {
 	}
 }
 
-func TestFirstExtensionOfTheReadmeCanBeInstalled(t *testing.T) {
+func TestSampleManifestCanBeInstalled(t *testing.T) {
 	t.Parallel()
 
 	var rules []rbacv1.PolicyRule
-	for _, object := range examples(t, pages(t)["README.md"]) {
+	for _, object := range examples(t, pages(t)["docs/sample-manifest.md"]) {
 		switch object.GetKind() {
 		case "ClusterRole":
 			rules = append(rules, as[rbacv1.ClusterRole](t, object).Rules...)
@@ -111,8 +112,8 @@ func TestFirstExtensionOfTheReadmeCanBeInstalled(t *testing.T) {
 			}
 		}
 	}
-	// What the operator needs when it watches its own namespace only is left
-	// out of the README.
+	// The page leaves out the permissions that the operator needs when it watches only its own
+	// namespace.
 	need, _ := granted(t)
 	checkCovered(t, rules, need)
 	for _, rule := range as[rbacv1.Role](t, installer(t)["Role"]).Rules {
@@ -131,5 +132,90 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+}
+
+// TestEveryPageCanBeFound follows links from README.md. The index has every page of docs/ itself, so
+// that a reader finds it there without other pages.
+func TestEveryPageCanBeFound(t *testing.T) {
+	t.Parallel()
+
+	all := pages(t)
+	linked := func(from string) []string {
+		var to []string
+		for _, link := range links.FindAllStringSubmatch(all[from], -1) {
+			to = append(to, filepath.Join(filepath.Dir(from), link[1]))
+		}
+		return to
+	}
+	found, queue := map[string]bool{"README.md": true}, []string{"README.md"}
+	for len(queue) > 0 {
+		for _, page := range linked(queue[0]) {
+			if _, isPage := all[page]; isPage && !found[page] {
+				found[page] = true
+				queue = append(queue, page)
+			}
+		}
+		queue = queue[1:]
+	}
+	const index = "docs/README.md"
+	indexed := linked(index)
+	for page := range all {
+		if !found[page] {
+			t.Errorf("no link from README.md reaches %s", page)
+		}
+		if filepath.Dir(page) == "docs" && page != index && !slices.Contains(indexed, page) {
+			t.Errorf("%s does not link to %s", index, page)
+		}
+	}
+}
+
+// maxReadmeWords keeps README.md on one screen.
+const maxReadmeWords = 700
+
+func TestReadmeIsShort(t *testing.T) {
+	t.Parallel()
+
+	if words := len(strings.Fields(pages(t)["README.md"])); words > maxReadmeWords {
+		t.Errorf("README.md has %d words, want at most %d", words, maxReadmeWords)
+	}
+}
+
+var (
+	releaseURL  = regexp.MustCompile(`(?m)^RELEASE_URL \?= (\S+)$`)
+	releaseLink = regexp.MustCompile(`https?://[^\s)"'` + "`" + `]*(?:/releases\b|/(?:install|crds|admission|operatorhubio|extension)\.yaml)[^\s)"'` + "`" + `]*`)
+	// releaseFiles are the files that pages may name at RELEASE_URL.
+	releaseFiles = []string{"install.yaml", "crds.yaml", "admission.yaml", "operatorhubio.yaml", "extension.yaml"}
+)
+
+// TestReleaseAddressIsThatOfTheMakefile compares every address of a release on a page with
+// RELEASE_URL.
+func TestReleaseAddressIsThatOfTheMakefile(t *testing.T) {
+	t.Parallel()
+
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := releaseURL.FindSubmatch(makefile)
+	if match == nil {
+		t.Fatal("Makefile does not set RELEASE_URL")
+	}
+	url := string(match[1])
+	allowed := []string{strings.TrimSuffix(url, "/download")}
+	for _, file := range releaseFiles {
+		allowed = append(allowed, url+"/"+file)
+	}
+	checked := 0
+	for name, page := range pages(t) {
+		for _, link := range releaseLink.FindAllString(page, -1) {
+			if !slices.Contains(allowed, link) {
+				t.Errorf("%s: %s is not below RELEASE_URL of the Makefile, %s", name, link, url)
+			}
+			checked++
+		}
+	}
+	if checked == 0 {
+		t.Error("no page names a file of a release")
 	}
 }

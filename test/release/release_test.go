@@ -81,7 +81,7 @@ func TestFiles(t *testing.T) {
 	needRelease(t)
 	number := strings.TrimPrefix(version(), "v")
 	want := []string{
-		"crds.yaml", "install.yaml", "operator-controller-" + number + ".tgz",
+		"admission.yaml", "crds.yaml", "install.yaml", "operatorhubio.yaml", "operator-controller-" + number + ".tgz",
 		"operator-controller_" + number + "_image.tar",
 		"operator-controller_" + number + "_image-index.spdx.json",
 		"operator-controller_" + number + "_image-linux-amd64.spdx.json",
