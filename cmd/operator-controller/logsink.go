@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
@@ -184,7 +184,7 @@ func loggableValue(value any) (logged slog.Value) {
 		return slog.StringValue(value.Format(time.RFC3339))
 	case klog.ObjectRef:
 		return reference("", "", value.Namespace, value.Name)
-	case apiruntime.Object:
+	case kruntime.Object:
 		return objectReference(value)
 	case logr.Marshaler:
 		return slog.AnyValue(value.MarshalLog())
@@ -195,7 +195,7 @@ func loggableValue(value any) (logged slog.Value) {
 }
 
 // objectReference returns the identity of an object: its content can be large or secret.
-func objectReference(object apiruntime.Object) slog.Value {
+func objectReference(object kruntime.Object) slog.Value {
 	kind := object.GetObjectKind().GroupVersionKind()
 	found, err := meta.Accessor(object)
 	if err != nil {

@@ -184,7 +184,7 @@ func list(ctx context.Context, folder string, args ...string) (map[string]answer
 
 // golang runs the go command in folder, and returns its output.
 func golang(ctx context.Context, folder string, args ...string) ([]byte, error) {
-	command := exec.CommandContext(ctx, "go", args...)
+	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the arguments are ours
 	command.Dir = folder
 	output, err := command.Output()
 	if failed, isExit := errors.AsType[*exec.ExitError](err); isExit {
