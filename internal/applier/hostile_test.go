@@ -362,7 +362,7 @@ func TestChunksInTheWay(t *testing.T) {
 		return admin.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: squatted, Namespace: systemNamespace}})
 	})
 	_, err := f.applier.Apply(t.Context(), f.owner, f.desired("1.0.0", contentOf(t, "a", "1")...))
-	want := fmt.Sprintf("storing chunk %q of release record %q: somebody else has a Secret of this name: delete it",
+	want := fmt.Sprintf("storing chunk %q of release record %q: another client created a Secret of this name: save its data, then delete it",
 		squatted, "sh.helm.release.v1.in-the-way.v1")
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("err = %v\nwant it to have %s", err, want)

@@ -131,7 +131,7 @@ func (p *catalogPlan) move(source *operatorsv1alpha1.CatalogSource, name string)
 		return move
 	}
 	if _, isTaken := p.names[name]; isTaken {
-		move.Why = fmt.Sprintf("ClusterCatalog %q has another image: delete it, or change its image to %s", name, image)
+		move.Why = fmt.Sprintf("ClusterCatalog %q has another image: change its image to %s; extensions from it are then upgraded from that image", name, image)
 		return move
 	}
 	move.Fate, move.Catalog = CatalogCreated, emptyCatalog(name)

@@ -416,7 +416,7 @@ func checkName(e *Examination) []Finding {
 		case ext.Name == name:
 			return one(finding("G16", Blocks, extensionKey(name), "there is one already, which was not made from the Subscription: give another name with --name"))
 		case ext.Package() == e.Operator.Package():
-			return one(finding("G16", Blocks, extensionKey(ext.Name), "it has package %q already, which can be on a cluster once: delete it, or the Subscription", ext.Package()))
+			return one(finding("G16", Blocks, extensionKey(ext.Name), "it has package %q already, which can be on a cluster once: delete the Subscription, which keeps the operator; to delete the extension deletes its CRDs with all custom resources", ext.Package()))
 		}
 	}
 	for i := range e.Cluster.Subscriptions {

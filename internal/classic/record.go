@@ -164,7 +164,7 @@ func RecordOf(ext *ocv1.ClusterExtension) (*Record, error) {
 		return nil, fmt.Errorf("annotation %s of ClusterExtension %q does not say which Subscription and ClusterServiceVersion it is about: put it back from the backup", AnnotationRecord, ext.Name)
 	}
 	if problem := record.problem(ext); problem != "" {
-		return nil, fmt.Errorf("annotation %s of ClusterExtension %q is about %s: no move has written it; see who has, and delete the extension or the annotation", AnnotationRecord, ext.Name, problem)
+		return nil, fmt.Errorf("annotation %s of ClusterExtension %q is about %s: no move has written it; see who has, and remove the annotation; to delete the extension would delete all that it has installed", AnnotationRecord, ext.Name, problem)
 	}
 	return record, nil
 }

@@ -317,17 +317,20 @@ func (r *Reconciler) warnDeletion(ctx context.Context, ext *ocv1.ClusterExtensio
 	return deletion.Objects, nil
 }
 
+// lossText names the objects that are deleted together with a CustomResourceDefinition.
+const lossText = "to delete a CustomResourceDefinition deletes all its custom resources"
+
 // stayingOf is what to tell of objects that stay behind; nil if there are none.
 func stayingOf(objects []string) *transition {
 	if len(objects) == 0 {
 		return nil
 	}
 	text := fmt.Sprintf("%d objects stay, because they are of an earlier extension of the name and were never taken over: %s; "+
-		"delete them by hand, or create the extension again with a ServiceAccount that may take them over, and delete it once it is ready",
+		"create the extension again with a ServiceAccount that may take them over, and delete it once it is ready, or delete them by hand; "+lossText,
 		len(objects), excerpt.Of(objects, maxList))
 	if len(objects) == 1 {
 		text = fmt.Sprintf("an object stays, because it is of an earlier extension of the name and was never taken over: %s; "+
-			"delete it by hand, or create the extension again with a ServiceAccount that may take it over, and delete it once it is ready", objects[0])
+			"create the extension again with a ServiceAccount that may take it over, and delete it once it is ready, or delete it by hand; "+lossText, objects[0])
 	}
 	return &transition{kind: corev1.EventTypeWarning, reason: eventContentStays, note: excerpt.Line(text, maxText)}
 }

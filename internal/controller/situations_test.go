@@ -277,7 +277,7 @@ func imagesAndBundles() map[string]situation {
 
 func checks() map[string]situation {
 	const widgets = "widgets.sample.clusterextensions.dev"
-	definition := keyOf("CustomResourceDefinition", "", widgets)
+	definition := object.Key{GroupKind: object.DefinitionKind, Name: widgets}
 	neighbour := upgrading(StageApply, conflicting(object.Holder{Kind: "ClusterExtension", Name: "sample"}, definition, keyOf("ClusterRole", "", "sample-operator-manager")))
 	neighbour.Installed = nil
 	neighbour.Observed.Surroundings.Neighbours = []Neighbour{{Name: "sample", Bundle: sampleBundle("1.0.0")}}
@@ -303,14 +303,14 @@ func checks() map[string]situation {
 			}),
 			next: "set the field in all stored objects",
 		},
-		"Another extension has the package": {outcome: neighbour, next: "delete one of the two extensions"},
+		"Another extension has the package": {outcome: neighbour, next: "keep one of the two extensions"},
 		"An object belongs to a Helm release": {
 			outcome: failing(StageApply, conflicting(object.Holder{Kind: "Helm release", Namespace: "sample", Name: "sample"}, definition)),
 			next:    "helm uninstall sample -n sample",
 		},
 		"An object belongs to nobody": {
 			outcome: failing(StageApply, conflicting(object.Holder{Managers: []string{"kubectl-create"}}, keyOf("ConfigMap", sampleName, "settings"))),
-			next:    "delete the object, or hand it over",
+			next:    "or delete the object with its data",
 		},
 		"The cluster does not know a kind": {
 			outcome: failing(StageApply, &object.UnknownKindsError{Kinds: []string{"Certificate (cert-manager.io/v1)", "ServiceMonitor (monitoring.coreos.com/v1)"}}),
@@ -403,7 +403,7 @@ func refusals() map[string]situation {
 		},
 		"The name is too long for a chart": {
 			outcome: failing(StageRender, &bundle.UnsupportedError{ByName: true, Reasons: []string{"a chart is installed under the name of its extension, which can have 53 characters"}}),
-			next:    "create the extension anew under a shorter name",
+			next:    "create the extension again under a shorter name",
 		},
 		"A hook of a chart has failed": {
 			outcome: upgrading(StageApply, &installation.HookFailedError{

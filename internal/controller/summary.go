@@ -301,7 +301,7 @@ func inBundle(outcome Outcome) (obstacle, bool) {
 		}
 		return obstacle{what: "the bundle is invalid: " + excerpt.Of(violations, maxPart), next: nextInvalid(outcome)}, true
 	case errors.As(err, &unsupported):
-		return unsupportedObstacle(unsupported, nextVersion), true
+		return unsupportedObstacle(outcome, unsupported), true
 	case errors.As(err, &refused) && refused.Refused():
 		return obstacle{what: err.Error(), next: "give the ServiceAccount a pull secret for the registry, or the controller a global one"}, true
 	case outcome.Stage == StageFetch:
@@ -310,12 +310,15 @@ func inBundle(outcome Outcome) (obstacle, bool) {
 	return obstacle{}, false
 }
 
-func unsupportedObstacle(unsupported *bundle.UnsupportedError, nextVersion string) obstacle {
+func unsupportedObstacle(outcome Outcome, unsupported *bundle.UnsupportedError) obstacle {
 	reasons := excerpt.Of(unsupported.Reasons, maxPart)
-	if unsupported.ByName {
-		return obstacle{what: reasons, next: "create the extension anew under a shorter name"}
+	switch {
+	case !unsupported.ByName:
+		return obstacle{what: "the bundle needs what is not supported: " + reasons, next: nextBundle(outcome)}
+	case outcome.Installed != nil: // to create it again would delete what is installed first
+		return obstacle{what: reasons, next: nextBundle(outcome)}
 	}
-	return obstacle{what: "the bundle needs what is not supported: " + reasons, next: nextVersion}
+	return obstacle{what: reasons, next: "create the extension again under a shorter name"}
 }
 
 // rights is the command that prints what a ServiceAccount needs.
@@ -408,7 +411,7 @@ func inObjects(outcome Outcome) (obstacle, bool) {
 		if slices.ContainsFunc(outcome.Observed.Surroundings.Neighbours, is) {
 			return obstacle{
 				what: fmt.Sprintf("package %q is installed by ClusterExtension %q", pkg, held.Extension()),
-				next: "a cluster can have it once; delete one of the two extensions",
+				next: "a cluster can have it once; " + object.KeepOne(held.Extension()),
 			}, true
 		}
 	}

@@ -187,7 +187,7 @@ func checkUsers(account client.ObjectKey, extensions []ocv1.ClusterExtension, ap
 	if len(others) > 0 {
 		return fmt.Errorf("ServiceAccount %q is that of ClusterExtension %q, which would get the rights of this one: choose another --namespace", account, slices.Min(others))
 	}
-	return fmt.Errorf("ServiceAccount %q is there already, and whoever uses it would get the rights of this extension: choose another --namespace, or delete it", account)
+	return fmt.Errorf("ServiceAccount %q exists already, and its users would get the permissions of this extension: choose another --namespace; or delete the ServiceAccount, if no pod uses it", account)
 }
 
 // checkUnchanged fails if an extension is there with another spec: what was said the first time,

@@ -206,7 +206,7 @@ func (t *ChartTests) clear(ctx context.Context, test *ChartTest, timeout time.Du
 func (t *ChartTests) checkEarlier(test *ChartTest, live *unstructured.Unstructured, timeout time.Duration) error {
 	switch {
 	case !t.owner.Owns(live):
-		return fmt.Errorf("an object of its name exists already and belongs to %s: delete that first", object.HolderOf(live))
+		return fmt.Errorf("an object of its name exists already and belongs to %s: save its data, then delete it", object.HolderOf(live))
 	case live.GetDeletionTimestamp() != nil:
 		return nil
 	case !test.Hook.HasPolicy(hook.BeforeCreation):

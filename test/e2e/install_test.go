@@ -187,7 +187,7 @@ func TestInstallLeavesServiceAccountsAlone(t *testing.T) {
 	}
 	admin := theSuite.Cluster.Kubeconfig()
 	_, err := theSuite.LocalOutput(t.Context(), "install", name, "--catalog", name, "--apply", "--kubeconfig", admin)
-	if err == nil || !strings.Contains(err.Error(), `ServiceAccount "one-command-account/one-command-account-installer" is there already, and whoever uses it would get the rights of this extension: `) {
+	if err == nil || !strings.Contains(err.Error(), `ServiceAccount "one-command-account/one-command-account-installer" exists already, and its users would get the permissions of this extension: `) {
 		t.Fatalf("got error %v", err)
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name + ":" + name + "-installer"}}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/test/environment"
 	"github.com/clusterextensions/operator-controller/test/operator"
 )
@@ -172,8 +173,8 @@ func TestForeignObjectsBlockAndAreNamed(t *testing.T) {
 		`ConfigMap "settings" already exists in namespace 'occupied' and cannot be managed by operator-controller`)
 	condition(t, name, ocv1.TypeInstalled, "False Failed: No bundle installed")
 	conditionContains(t, name, ocv1.TypeReady, `ConfigMap "settings" in namespace "occupied" exists already and belongs to nobody that it names (written by `)
-	conditionContains(t, name, ocv1.TypeReady, `delete the object, or hand it over: label it olm.operatorframework.io/owner-name=occupied and `+
-		`annotate it meta.helm.sh/release-name=occupied meta.helm.sh/release-namespace=occupied`)
+	conditionContains(t, name, ocv1.TypeReady, `hand it over: label it olm.operatorframework.io/owner-name=occupied and `+
+		`annotate it meta.helm.sh/release-name=occupied meta.helm.sh/release-namespace=occupied; or delete the object with its data`)
 
 	remove(t, foreign)
 	installed(t, name, "1.0.0")
@@ -210,6 +211,6 @@ func TestTwoExtensionsOfOnePackage(t *testing.T) {
 		twin.Spec.Namespace, twin.Spec.Source.Catalog.PackageName = name, name
 	})
 	condition(t, second, ocv1.TypeReady, `False Retrying: "only-once.v1.0.0" cannot be installed: package "only-once" is installed by ClusterExtension "only-once"; `+
-		`a cluster can have it once; delete one of the two extensions`)
+		`a cluster can have it once; `+object.KeepOne(name))
 	conditionContains(t, second, ocv1.TypeProgressing, "cannot be managed by operator-controller; ")
 }

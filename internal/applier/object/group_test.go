@@ -19,7 +19,7 @@ func TestGroupConflicts(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "v1.nobody.test"}},
 	}
 	const local = "the API server itself: another version of its group is wanted, "
-	const way = `: the API is a part of the cluster, or of a CustomResourceDefinition: delete the definitions of that group and version, if there are any`
+	const way = `: the API is a part of the cluster, or of a CustomResourceDefinition: delete the definitions of that group and version, if there are any, which deletes all their custom resources`
 	tests := map[string]struct {
 		wanted []string
 		mixed  string
@@ -38,7 +38,7 @@ func TestGroupConflicts(t *testing.T) {
 		"of another extension": {
 			wanted: []string{"v2.theirs.test"},
 			want: `APIService "v1.theirs.test" exists already and belongs to ClusterExtension "theirs": another version of its group is wanted, ` +
-				`APIService "v2.theirs.test": delete one of the two extensions`,
+				`APIService "v2.theirs.test": ` + KeepOne("theirs"),
 		},
 		"of its own":         {wanted: []string{"v2.mine.test"}},
 		"the same":           {wanted: []string{"v1.theirs.test"}}, // which is found out by its owner

@@ -103,8 +103,9 @@ func (h Holder) String() string {
 	return "nobody that it names"
 }
 
-// wayOut is what somebody can do so that the extension gets the object. With a definition go all
-// custom resources, so that to delete one is not what to do first.
+// wayOut returns what the user can do so that claimant gets the object. Ways that keep the object
+// come first, and a way that deletes it names what is deleted with it: with a definition, these
+// are all custom resources of its kind.
 func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 	const loss = "; to delete it would delete all custom resources of its kind"
 	switch h.Kind {
@@ -116,23 +117,35 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 		case h.Kind == kindOrphaned && isDefinition:
 			return "make that extension again, which takes it over, or hand it over: " + marksOf(claimant) + loss
 		case h.Kind == kindOrphaned:
-			return "make that extension again, which takes it over, or delete the object"
+			return "make that extension again, which takes it over, or delete the object with its data"
 		}
-		return "delete one of the two extensions"
+		return KeepOne(h.Name)
 	case kindRelease:
-		return fmt.Sprintf("uninstall the release (helm uninstall %s -n %s), or hand the object over: %s",
-			excerpt.Line(h.Name, maxName), cmp.Or(h.Namespace, "NAMESPACE"), marksOf(claimant))
+		lost := "all its objects"
+		if isDefinition {
+			lost += " and all custom resources of its CRDs"
+		}
+		return fmt.Sprintf("hand the object over: %s; or uninstall the release, which deletes %s: `helm uninstall %s -n %s`",
+			marksOf(claimant), lost, excerpt.Line(h.Name, maxName), cmp.Or(h.Namespace, "NAMESPACE"))
 	case kindServiceVersion, kindOperator:
-		return "move the operator with `kubectl extension migrate`, or remove its Subscription and the ClusterServiceVersion"
+		return "move the operator with `kubectl extension migrate`, which keeps its custom resources"
 	case kindAPIServer:
-		return "the API is a part of the cluster, or of a CustomResourceDefinition: delete the definitions of that group and version, if there are any"
+		return "the API is a part of the cluster, or of a CustomResourceDefinition: delete the definitions of that group and version, if there are any" +
+			", which deletes all their custom resources"
 	case "":
 		if isDefinition {
 			return "hand it over: " + marksOf(claimant) + loss
 		}
-		return "delete the object, or hand it over: " + marksOf(claimant)
+		return "hand it over: " + marksOf(claimant) + "; or delete the object with its data"
 	}
-	return "delete that owner, and the object with it"
+	return "delete that owner, which also deletes all objects that it owns"
+}
+
+// KeepOne returns what the user can do about two extensions of the same objects, which now belong
+// to the one named extension.
+func KeepOne(extension string) string {
+	return fmt.Sprintf("keep one of the two extensions; deleting %[1]q would delete its CRDs with all custom resources: check `kubectl extension plan %[1]s --delete` first",
+		excerpt.Line(extension, maxName))
 }
 
 // waitsFor is for what still belongs to an earlier extension of the same name.

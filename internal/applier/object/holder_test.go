@@ -31,22 +31,22 @@ func TestHolderOf(t *testing.T) {
 	}{
 		"another extension": {
 			live: controlledBy("ClusterExtension", "k"),
-			want: `ClusterExtension "k"`, wantWays: "delete one of the two extensions",
+			want: `ClusterExtension "k"`, wantWays: KeepOne("k"),
 		},
 		"another controller": {
 			live: controlledBy("Widget", "w"),
-			want: `Widget "w" in namespace "there"`, wantWays: "delete that owner, and the object with it",
+			want: `Widget "w" in namespace "there"`, wantWays: "delete that owner, which also deletes all objects that it owns",
 		},
 		"a Helm release": {
 			live: metav1.ObjectMeta{Annotations: map[string]string{annotationReleaseName: "r", annotationReleaseNamespace: "n"}},
-			want: `Helm release "r" in namespace "n"`, wantWays: "uninstall the release (helm uninstall r -n n), or hand the object over: " + handOver,
+			want: `Helm release "r" in namespace "n"`, wantWays: "hand the object over: " + handOver + "; or uninstall the release, which deletes all its objects: `helm uninstall r -n n`",
 		},
 		"classic OLM": {
 			reason: "its owner references do not control",
 			live: metav1.ObjectMeta{Labels: map[string]string{
 				LabelClassicOwner: "p.v1.0.0", LabelClassicOwnerKind: kindServiceVersion, LabelClassicOwnerNamespace: "operators",
 			}},
-			want: `ClusterServiceVersion "p.v1.0.0" in namespace "operators"`, wantWays: "move the operator with `kubectl extension migrate`, or remove its Subscription and the ClusterServiceVersion",
+			want: `ClusterServiceVersion "p.v1.0.0" in namespace "operators"`, wantWays: "move the operator with `kubectl extension migrate`, which keeps its custom resources",
 		},
 		"a controller and marks": {
 			reason: "marks can be written by anybody",
@@ -55,15 +55,15 @@ func TestHolderOf(t *testing.T) {
 				live.Annotations = map[string]string{annotationReleaseName: "r"}
 				return live
 			}(),
-			want: `ClusterExtension "k"`, wantWays: "delete one of the two extensions",
+			want: `ClusterExtension "k"`, wantWays: KeepOne("k"),
 		},
 		"nobody": {
 			reason: "who wrote the status owns nothing",
 			live:   metav1.ObjectMeta{ManagedFields: written},
-			want:   `nobody that it names (written by "argocd-controller" and "kubectl-create")`, wantWays: "delete the object, or hand it over: " + handOver,
+			want:   `nobody that it names (written by "argocd-controller" and "kubectl-create")`, wantWays: "hand it over: " + handOver + "; or delete the object with its data",
 		},
 		"nothing at all": {
-			want: "nobody that it names", wantWays: "delete the object, or hand it over: " + handOver,
+			want: "nobody that it names", wantWays: "hand it over: " + handOver + "; or delete the object with its data",
 		},
 	}
 	for name, tc := range tests {
@@ -99,6 +99,22 @@ func TestDefinitionsAreHandedOver(t *testing.T) {
 			warned := strings.Contains(got, "to delete it would delete all custom resources of its kind") && strings.Contains(got, "hand it over: "+marksOf(claimant))
 			if warned != (kind == DefinitionKind) || strings.Contains(got, "delete the object") == warned {
 				t.Errorf("%s, %s: %s", name, kind, got)
+			}
+		}
+	}
+}
+
+// TestWaysOutNameTheLoss covers every holder: a user who follows the advice must know what is
+// deleted.
+func TestWaysOutNameTheLoss(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{OwnerKind, kindRelease, kindOrphaned, kindServiceVersion, kindOperator, kindAPIServer, "", "Widget"} {
+		for _, isDefinition := range []bool{true, false} {
+			got := Holder{Kind: kind, Namespace: "n", Name: "k"}.wayOut(Owner{Name: "mine", Namespace: "ns"}, isDefinition)
+			advised := strings.Contains(got, "delete the object") || strings.Contains(got, "delete that owner") || strings.Contains(got, "uninstall")
+			named := strings.Contains(got, "with its data") || strings.Contains(got, "deletes all") || strings.Contains(got, "also deletes")
+			if advised && !named || kind == kindRelease && isDefinition && !strings.Contains(got, "custom resources") {
+				t.Errorf("kind %q, definition %t: %s", kind, isDefinition, got)
 			}
 		}
 	}
@@ -153,27 +169,27 @@ func TestConflictSummary(t *testing.T) {
 	}{
 		"one": {
 			conflicts:     []Conflict{conflict(1, extension("k"))},
-			want:          `Thing "1" exists already and belongs to ClusterExtension "k": delete one of the two extensions`,
+			want:          `Thing "1" exists already and belongs to ClusterExtension "k": ` + KeepOne("k"),
 			wantExtension: "k",
 		},
 		"several of one": {
 			conflicts:     []Conflict{conflict(1, extension("k")), conflict(2, extension("k"))},
-			want:          `Thing "1", Thing "2" exist already and belong to ClusterExtension "k": delete one of the two extensions`,
+			want:          `Thing "1", Thing "2" exist already and belong to ClusterExtension "k": ` + KeepOne("k"),
 			wantExtension: "k",
 		},
 		"two holders": {
 			conflicts: []Conflict{conflict(1, extension("k")), conflict(2, extension("l")), conflict(3, extension("k"))},
-			want: `Thing "1", Thing "3" exist already and belong to ClusterExtension "k": delete one of the two extensions; ` +
+			want: `Thing "1", Thing "3" exist already and belong to ClusterExtension "k": ` + KeepOne("k") + `; ` +
 				`other objects belong to ClusterExtension "l"`,
 		},
 		"of an extension and of nobody": {
 			conflicts: []Conflict{conflict(1, extension("k")), conflict(2, Holder{})},
-			want: `Thing "1" exists already and belongs to ClusterExtension "k": delete one of the two extensions; ` +
+			want: `Thing "1" exists already and belongs to ClusterExtension "k": ` + KeepOne("k") + `; ` +
 				`other objects belong to nobody that it names`,
 		},
 		"very many": {
 			conflicts: many,
-			want: `Thing "0" exists already and belongs to Widget "0": delete that owner, and the object with it; other objects belong to ` +
+			want: `Thing "0" exists already and belongs to Widget "0": delete that owner, which also deletes all objects that it owns; other objects belong to ` +
 				`Widget "1", Widget "10", Widget "100", Widget "101", Widget "102", Widget "103", Widget "104", Widget "105", ` +
 				`Widget "106", Widget "107", Widget "108", Widget "109", Widget "11" and 986 more`,
 		},

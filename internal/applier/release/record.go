@@ -386,7 +386,7 @@ func (r *records) createChunk(ctx context.Context, wanted *corev1.Secret) error 
 	isSame := found.Type == secretTypeChunk && found.Labels[labelKey] == wanted.Labels[labelKey] &&
 		r.owner.Controls(found) && bytes.Equal(found.Data[dataChunk], wanted.Data[dataChunk])
 	if !isSame {
-		return errors.New("somebody else has a Secret of this name: delete it")
+		return errors.New("another client created a Secret of this name: save its data, then delete it")
 	}
 	return nil
 }
