@@ -47,6 +47,10 @@ type Explanation struct {
 	// Signatures are what conditions say of signatures, a line each.
 	Signatures []string
 
+	// Polling reports that the catalog of Resolution is not checked for newer bundles; empty if
+	// it is, or if a newer bundle is known.
+	Polling string
+
 	// MayLookUp says that the spec lets the templates of a chart look at the cluster.
 	MayLookUp bool
 
@@ -191,6 +195,7 @@ func (r *Reconciler) explain(ctx context.Context, ext *ocv1.ClusterExtension) (W
 		Supply:     outcome.Supply,
 		Dependents: outcome.Dependents,
 		Reported:   reported(ext, outcome.Err),
+		Polling:    pollingText(observed.Unpolled, outcome.Onward.Resolution),
 		MayLookUp:  bundle.AllowsLookup(wanted.Config),
 	}
 	var list ocv1.ClusterCatalogList

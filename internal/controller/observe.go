@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,10 @@ type Observed struct {
 	// by name.
 	Catalogs    []resolve.Catalog
 	CatalogsErr error
+
+	// Unpolled are the names of those Catalogs whose tag is resolved only when their spec
+	// changes, sorted.
+	Unpolled []string
 
 	// Named is what is known of the image that the spec names, if it names one.
 	Named namedBundle
@@ -82,6 +87,28 @@ func (e *UnreadableServiceAccountError) Error() string {
 // Unwrap gives the cause.
 func (e *UnreadableServiceAccountError) Unwrap() error { return e.Err }
 
+// NotServedError reports that a catalog that an extension selects has no content yet.
+type NotServedError struct {
+	Catalog string
+
+	// Stalled is the message of the condition Stalled of the catalog; empty if the controller still
+	// pulls the catalog.
+	Stalled string
+}
+
+// Error is the message of upstream operator-controller.
+func (e *NotServedError) Error() string {
+	return fmt.Sprintf("catalog %q is not being served", e.Catalog)
+}
+
+// whyStalled returns the message of the condition Stalled of catalog; empty if it is not stalled.
+func whyStalled(catalog *ocv1.ClusterCatalog) string {
+	if condition := meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeStalled); condition != nil && condition.Status == metav1.ConditionTrue {
+		return condition.Message
+	}
+	return ""
+}
+
 // observe does every read of a pass that does not depend on a bundle. All but
 // the first look at an installation are answered from memory.
 func (r *Reconciler) observe(ctx context.Context, wanted Wanted) Observed {
@@ -104,7 +131,7 @@ func (r *Reconciler) observe(ctx context.Context, wanted Wanted) Observed {
 // meet the requirements.
 func (r *Reconciler) observeOffers(ctx context.Context, wanted Wanted, observed *Observed) {
 	if wanted.Selector != nil {
-		observed.Catalogs, observed.CatalogsErr = r.catalogs(ctx, wanted.Selector, wanted.Request.Package)
+		observed.Catalogs, observed.Unpolled, observed.CatalogsErr = r.catalogs(ctx, wanted.Selector, wanted.Request.Package)
 	}
 	if observed.CatalogsErr == nil {
 		observed.Surroundings = r.surroundings(ctx, wanted, *observed)
@@ -123,14 +150,14 @@ func (r *Reconciler) serviceAccount(ctx context.Context, owner object.Owner) err
 	return nil
 }
 
-// catalogs gives those that are available and selected. Who lists them cannot tell
-// which are: the label with their name may be wrong.
-func (r *Reconciler) catalogs(ctx context.Context, selector labels.Selector, pkg string) ([]resolve.Catalog, error) {
+// catalogs returns the catalogs that are available and selected, and the names of catalogs among
+// them without a poll interval, both sorted. A label selector of the API server cannot choose them: the label with
+// their name may be wrong.
+func (r *Reconciler) catalogs(ctx context.Context, selector labels.Selector, pkg string) (catalogs []resolve.Catalog, unpolled []string, err error) {
 	var list ocv1.ClusterCatalogList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("error walking catalogs: error listing catalogs: %w", err)
+		return nil, nil, fmt.Errorf("error walking catalogs: error listing catalogs: %w", err)
 	}
-	var catalogs []resolve.Catalog
 	for i := range list.Items {
 		catalog := &list.Items[i]
 		if !isAvailable(catalog) || !selector.Matches(catalogLabels{catalog}) {
@@ -138,14 +165,18 @@ func (r *Reconciler) catalogs(ctx context.Context, selector labels.Selector, pkg
 		}
 		prepared, err := r.Catalogs.Package(catalog.Name, pkg)
 		if err != nil && !isServing(catalog) {
-			err = fmt.Errorf("catalog %q is not being served", catalog.Name)
+			err = &NotServedError{Catalog: catalog.Name, Stalled: whyStalled(catalog)}
 		}
 		catalogs = append(catalogs, resolve.Catalog{
 			Name: catalog.Name, Priority: catalog.Spec.Priority, Package: prepared, Err: err,
 		})
+		if isUnpolled(catalog) {
+			unpolled = append(unpolled, catalog.Name)
+		}
 	}
 	slices.SortFunc(catalogs, func(a, b resolve.Catalog) int { return cmp.Compare(a.Name, b.Name) })
-	return catalogs, nil
+	slices.Sort(unpolled)
+	return catalogs, unpolled, nil
 }
 
 // isAvailable is false for a catalog that is to be treated as if it did not

@@ -128,7 +128,8 @@ func catalogMoved() predicate.Predicate {
 			before.Spec.AvailabilityMode != after.Spec.AvailabilityMode ||
 			!sameForSelectors(before, after) ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			isServing(before) != isServing(after)
+			isServing(before) != isServing(after) ||
+			isUnpolled(before) != isUnpolled(after)
 	}}
 }
 

@@ -56,6 +56,9 @@ func TestWhatOfACatalogMatters(t *testing.T) {
 	labelled := func(key, value string) *ocv1.ClusterCatalog {
 		return catalog(func(c *ocv1.ClusterCatalog) { c.Labels[key] = value })
 	}
+	polled := func(minutes *int) *ocv1.ClusterCatalog {
+		return catalog(func(c *ocv1.ClusterCatalog) { c.Spec.Source.Image = catalogOf("registry.test/c:latest", minutes) })
+	}
 	tests := map[string]struct {
 		before, after *ocv1.ClusterCatalog
 		want          bool
@@ -66,6 +69,8 @@ func TestWhatOfACatalogMatters(t *testing.T) {
 		"its correction":        {before: labelled(ocv1.MetadataNameLabel, "other"), after: labelled(ocv1.MetadataNameLabel, "c")},
 		"annotation":            {before: servedCatalog(), after: catalog(func(c *ocv1.ClusterCatalog) { c.Annotations = map[string]string{"a": "b"} })},
 		"priority":              {before: servedCatalog(), after: catalog(func(c *ocv1.ClusterCatalog) { c.Spec.Priority = 1 }), want: true},
+		"interval":              {before: polled(nil), after: polled(new(10)), want: true},
+		"another interval":      {before: polled(new(5)), after: polled(new(10))},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

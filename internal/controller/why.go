@@ -44,6 +44,9 @@ func whyOf(ext *ocv1.ClusterExtension, outcome Outcome, v verdict) string {
 	if _, told := errors.AsType[*resolve.Error](outcome.Err); !told {
 		parts = append(parts, supplyOf(outcome)...)
 	}
+	if text := pollingPart(outcome, v); text != "" {
+		parts = append(parts, text)
+	}
 	first = unlikeSignatures(first)
 	for i := range parts {
 		parts[i] = unlikeSignatures(parts[i])

@@ -37,6 +37,9 @@ func (r *Resolution) Explanation() string {
 	return bounded(parts)
 }
 
+// HasNewer reports whether LeftOut contains a bundle with a higher version than the chosen one.
+func (r *Resolution) HasNewer() bool { return len(r.newer()) > 0 }
+
 // newer are the bundles that were left out and have a higher version than the
 // chosen one.
 func (r *Resolution) newer() []LeftOut {

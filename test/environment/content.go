@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 	"testing/fstest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,6 +68,11 @@ func (e *Environment) push(ctx context.Context, target string, files fs.FS, labe
 	return err
 }
 
+// pollMinutes is the interval of the catalogs of tests. It is longer than any test, so that only a
+// test that changes it is polled. Without an interval, Ready of every extension would advise to set
+// one.
+const pollMinutes = 24 * 60
+
 // CreateCatalog makes a ClusterCatalog of an image, after any changes that the
 // caller wants.
 func (e *Environment) CreateCatalog(ctx context.Context, name, image string, changes ...func(*ocv1.ClusterCatalog)) error {
@@ -75,6 +81,9 @@ func (e *Environment) CreateCatalog(ctx context.Context, name, image string, cha
 		Spec: ocv1.ClusterCatalogSpec{Source: ocv1.CatalogSource{
 			Type: ocv1.SourceTypeImage, Image: &ocv1.ImageSource{Ref: image},
 		}},
+	}
+	if !strings.Contains(image, "@") {
+		catalog.Spec.Source.Image.PollIntervalMinutes = new(pollMinutes)
 	}
 	for _, change := range changes {
 		change(catalog)

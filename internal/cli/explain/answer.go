@@ -40,6 +40,8 @@ type answer struct {
 	Unchecked []string `json:"unchecked,omitempty"`
 	// Signatures are what conditions say of signatures.
 	Signatures []string `json:"signatures,omitempty"`
+	// Polling reports that the catalog of Resolved is not checked for newer bundles.
+	Polling string `json:"polling,omitempty"`
 	// MayLookUp says that the templates of a chart may look at the cluster.
 	MayLookUp bool `json:"mayLookUp,omitempty"`
 	// Unknown is what of the cluster could not be read.
@@ -110,7 +112,7 @@ func answerOf(found controller.Explanation) *answer {
 	a := newAnswer(found.Request, found.Catalogs, resolution, found.Err)
 	a.Providers, a.Unprovided = found.Supply.Providers, found.Supply.Gaps
 	a.Dependents, a.Unknown, a.Reported = found.Dependents, found.Unknown, found.Reported
-	a.MayLookUp, a.Signatures = found.MayLookUp, found.Signatures
+	a.MayLookUp, a.Signatures, a.Polling = found.MayLookUp, found.Signatures, found.Polling
 	installed := found.Request.Installed
 	switch {
 	case found.Resolution != nil || found.Err != nil:
@@ -166,6 +168,9 @@ func (a *answer) summary() []string {
 	}
 	if len(a.Path) > 1 {
 		lines = append(lines, "upgrades go "+shown(a.Path, " -> "))
+	}
+	if a.Polling != "" {
+		lines = append(lines, a.Polling)
 	}
 	if len(a.Unchecked) > 0 {
 		lines = append(lines, "not checked: "+shown(a.Unchecked, ", "))
