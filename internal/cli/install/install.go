@@ -29,9 +29,13 @@ The cluster is asked, with your own rights, which bundle the controller would ch
 rights are those that bundle rbac prints for it. They are for this version: an upgrade may
 take more, and waits until they are granted.
 
-With --apply, the manifest is applied as you, and what becomes of it is told until the
-extension is ready, or a person has to act, which is an error. For that you need the rights
-to create what is in the manifest, and every right that it grants.
+An operator that cannot watch all namespaces watches its own, unless --watch-namespace names
+others.
+
+With --apply, the command waits until the controller has pulled new catalogs. The manifest is
+applied as you, and what becomes of it is told until the extension is ready, or a person has to
+act, which is an error. For that you need the rights to create what is in the manifest, and every
+right that it grants.
 
 Images are pulled as the system does it: registries, mirrors and credentials are its.`
 
@@ -93,7 +97,19 @@ func (o *install) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	plan, err := o.plan(command.Context(), cluster, ext, config)
+	bundles := o.images.Bundles()
+	try := func(ext *ocv1.ClusterExtension) (inspect.Plan, error) {
+		return planOf(command.Context(), cluster, ext, bundles)
+	}
+	if o.apply {
+		ctx, cancel := command.Context(), context.CancelFunc(func() {})
+		if o.timeout > 0 {
+			ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		}
+		defer cancel()
+		try = whenServed(ctx, command.ErrOrStderr(), catalogInterval, try)
+	}
+	plan, err := o.plan(ext, config, try)
 	if err != nil {
 		return err
 	}
@@ -107,19 +123,24 @@ func (o *install) run(command *cobra.Command, args []string) error {
 	return applyAndWait(command, cluster, &o.cluster, documents, plan, o.timeout)
 }
 
-// plan is that of an extension. A bundle for several namespaces alone takes a single one as a
-// list, which only the bundle itself is sure to say.
-func (o *install) plan(ctx context.Context, cluster *inspect.Cluster, ext *ocv1.ClusterExtension, config []byte) (inspect.Plan, error) {
-	bundles := o.images.Bundles()
-	plan, err := planOf(ctx, cluster, ext, bundles)
-	if _, isRefused := errors.AsType[*bundle.ConfigError](err); !isRefused || len(o.wish.watchNamespaces) != 1 {
+// plan returns the plan that try makes for ext. If the bundle refuses the namespaces to watch, plan
+// tries the other way in which the flags can be meant: a list of one namespace, or without
+// --watch-namespace the namespace of the operator. Only the bundle contains its install modes. If
+// the bundle refuses that too, plan returns the error of the first try.
+func (o *install) plan(ext *ocv1.ClusterExtension, config []byte, try func(*ocv1.ClusterExtension) (inspect.Plan, error)) (inspect.Plan, error) {
+	plan, err := try(ext)
+	if _, isRefused := errors.AsType[*bundle.ConfigError](err); !isRefused || len(o.wish.watchNamespaces) > 1 {
 		return plan, err
 	}
-	listed, listErr := o.wish.extension(config, true)
-	if listErr != nil {
+	other, asList := o.wish, len(o.wish.watchNamespaces) == 1
+	if !asList {
+		other.watchNamespaces = []string{ext.Spec.Namespace}
+	}
+	changed, otherErr := other.extension(config, asList)
+	if otherErr != nil {
 		return plan, err
 	}
-	if again, listErr := planOf(ctx, cluster, listed, bundles); listErr == nil {
+	if again, otherErr := try(changed); otherErr == nil {
 		return again, nil
 	}
 	return plan, err
