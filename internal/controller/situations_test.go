@@ -277,7 +277,7 @@ func imagesAndBundles() map[string]situation {
 
 func checks() map[string]situation {
 	const widgets = "widgets.sample.clusterextensions.dev"
-	definition := keyOf("CustomResourceDefinition", "", widgets)
+	definition := object.Key{GroupKind: object.DefinitionKind, Name: widgets}
 	neighbour := upgrading(StageApply, conflicting(object.Holder{Kind: "ClusterExtension", Name: "sample"}, definition, keyOf("ClusterRole", "", "sample-operator-manager")))
 	neighbour.Installed = nil
 	neighbour.Observed.Surroundings.Neighbours = []Neighbour{{Name: "sample", Bundle: sampleBundle("1.0.0")}}

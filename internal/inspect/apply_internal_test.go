@@ -29,7 +29,7 @@ func TestCheckUsers(t *testing.T) {
 		"of another extension":     {extensions: []ocv1.ClusterExtension{extension("y", "ns", "installer")}, refused: `is that of ClusterExtension "y"`},
 		"made for another one":     {extensions: []ocv1.ClusterExtension{extension("z", "ns", "installer"), extension("y", "ns", "installer")}, refused: `is that of ClusterExtension "y"`},
 		"of both":                  {extensions: []ocv1.ClusterExtension{extension("y", "ns", "installer"), extension("x", "ns", "installer")}},
-		"of somebody, with others": {extensions: []ocv1.ClusterExtension{extension("x", "ns", "another")}, refused: "is there already"},
+		"of somebody, with others": {extensions: []ocv1.ClusterExtension{extension("x", "ns", "another")}, refused: "exists already"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

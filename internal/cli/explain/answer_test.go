@@ -2,6 +2,7 @@ package explain
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,5 +83,15 @@ func TestLookupsAreSaid(t *testing.T) {
 		if strings.Contains(lines, "templates may look at the cluster, by spec.config.inline.allowLookup") != may {
 			t.Errorf("may: %t, said is %q", may, lines)
 		}
+	}
+}
+
+// TestPollingIsReported covers a catalog without a poll interval.
+func TestPollingIsReported(t *testing.T) {
+	t.Parallel()
+	const text = `the controller does not check catalog "c" for newer versions`
+	found := answerOf(controller.Explanation{Polling: text})
+	if lines := found.summary(); !slices.Contains(lines, text) {
+		t.Errorf("the summary is %q", lines)
 	}
 }
