@@ -183,9 +183,10 @@ func TestUpgradesAreTried(t *testing.T) {
 func TestRequestsOfTrials(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "trials")
+	watched := f.restartWatched(t)
 	f.apply(t, "1.0.0", configMap("a", "1"), service(t), deployment(t))
 	f.rollOut(t)
-	f.awaitVersion(t, deployment(t))
+	f.awaitVersion(t, watched, deployment(t))
 	f.requests.take()
 	changed := deployment(t)
 	if err := unstructured.SetNestedField(changed.Object, int64(2), "spec", "replicas"); err != nil {

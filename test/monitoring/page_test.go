@@ -57,7 +57,7 @@ func (f *fleet) checkPage(t *testing.T, prometheus *monitoring.Prometheus) {
 // labelsOf are those that a metric has of itself, sorted.
 func labelsOf(t *testing.T, prometheus *monitoring.Prometheus, metric string) []string {
 	t.Helper()
-	series, _, err := prometheus.Series(t.Context(), []string{`{__name__=~"` + metric + `(_count)?"}`}, time.Now().Add(-time.Hour), time.Now())
+	series, _, _, err := prometheus.Series(t.Context(), []string{`{__name__=~"` + metric + `(_count)?"}`}, time.Now().Add(-time.Hour), time.Now())
 	must(t, err)
 	found := map[string]bool{}
 	for _, labels := range series {

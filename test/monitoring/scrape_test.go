@@ -58,7 +58,7 @@ func (f *fleet) startPrometheus(t *testing.T) *monitoring.Prometheus {
 	must(t, err)
 	t.Cleanup(prometheus.Stop)
 	eventually(t, "scrapes", func(ctx context.Context) error {
-		value, _, err := prometheus.Query(ctx, "count(sum_over_time(up[1m]) >= 3) == 2", time.Now())
+		value, _, _, err := prometheus.Query(ctx, "count(sum_over_time(up[1m]) >= 3) == 2", time.Now())
 		if err == nil && isEmpty(value) {
 			targets, err := prometheus.Targets(ctx)
 			return errors.Join(err, fmt.Errorf("there are too few yet, of the targets %+v", targets.Active))
@@ -102,7 +102,7 @@ func checkTargets(t *testing.T, prometheus *monitoring.Prometheus) {
 		"count(scrape_samples_scraped < 1200)":                           "2", // each controller of the manager has some of its own
 		"count(operator_controller_extension_condition{type=\"Ready\"})": "3",
 	} {
-		value, _, err := prometheus.Query(t.Context(), query, time.Now())
+		value, _, _, err := prometheus.Query(t.Context(), query, time.Now())
 		must(t, err)
 		if vector, ok := value.(model.Vector); !ok || len(vector) != 1 || vector[0].Value.String() != want {
 			t.Errorf("%s is %v, want %s", query, value, want)
@@ -130,7 +130,7 @@ func checkSeries(t *testing.T, prometheus *monitoring.Prometheus) {
 		must(t, err)
 		known := model.LabelSet{"cluster": ""}
 		for _, selector := range expression.Selectors {
-			series, _, err := prometheus.Series(t.Context(), []string{selector.String()}, time.Now().Add(-time.Hour), time.Now())
+			series, _, _, err := prometheus.Series(t.Context(), []string{selector.String()}, time.Now().Add(-time.Hour), time.Now())
 			must(t, err)
 			if len(series) == 0 {
 				t.Errorf("%s: there are no series %s", query.Where, selector)
@@ -155,7 +155,7 @@ func checkData(t *testing.T, prometheus *monitoring.Prometheus) {
 	t.Helper()
 	for _, dashboard := range dashboards(t) {
 		for _, query := range dashboard.Queries(hooked) {
-			value, warnings, err := prometheus.Query(t.Context(), query.Text, time.Now())
+			value, warnings, _, err := prometheus.Query(t.Context(), query.Text, time.Now())
 			must(t, err)
 			if isEmpty(value) || len(warnings) > 0 {
 				t.Errorf("%s shows %v, with warnings %q: %s", query.Where, value, warnings, query.Text)
