@@ -101,13 +101,8 @@ func (e *NotServedError) Error() string {
 	return fmt.Sprintf("catalog %q is not being served", e.Catalog)
 }
 
-<<<<<<< HEAD
-// stalledOf returns the message of the condition Stalled of catalog; empty if it is not stalled.
-func stalledOf(catalog *ocv1.ClusterCatalog) string {
-=======
 // whyStalled returns the message of the condition Stalled of catalog; empty if it is not stalled.
 func whyStalled(catalog *ocv1.ClusterCatalog) string {
->>>>>>> refs/heads/docs
 	if condition := meta.FindStatusCondition(catalog.Status.Conditions, ocv1.TypeStalled); condition != nil && condition.Status == metav1.ConditionTrue {
 		return condition.Message
 	}
@@ -170,11 +165,7 @@ func (r *Reconciler) catalogs(ctx context.Context, selector labels.Selector, pkg
 		}
 		prepared, err := r.Catalogs.Package(catalog.Name, pkg)
 		if err != nil && !isServing(catalog) {
-<<<<<<< HEAD
-			err = &NotServedError{Catalog: catalog.Name, Stalled: stalledOf(catalog)}
-=======
 			err = &NotServedError{Catalog: catalog.Name, Stalled: whyStalled(catalog)}
->>>>>>> refs/heads/docs
 		}
 		catalogs = append(catalogs, resolve.Catalog{
 			Name: catalog.Name, Priority: catalog.Spec.Priority, Package: prepared, Err: err,
