@@ -251,11 +251,13 @@ test-unit: ## Run the tests that need no cluster.
 SCALE ?= full
 SUITE ?=
 JOBS ?= 4
+# A time after which no further suite starts, such as 60m.
+WITHIN ?= 0
 
 .PHONY: test-long
 test-long: ## Run all long suites, or SUITE=name; SCALE=ci does less of each. JOBS (4) run beside each other.
 	@mkdir -p bin
-	@go run -C test ./suites -scale $(SCALE) -jobs $(JOBS) -json $(CURDIR)/bin/test-long.json -flags '$(TESTFLAGS)' $(SUITE)
+	@go run -C test ./suites -scale $(SCALE) -jobs $(JOBS) -within $(WITHIN) -json $(CURDIR)/bin/test-long.json -flags '$(TESTFLAGS)' $(SUITE)
 
 # By this, pages are held against rules of accessibility. Its license is another one than ours, so
 # it is no part of this repository.

@@ -22,6 +22,8 @@ func runKWOK() {
 }
 
 func kwokCommand(ctx context.Context) error {
+	// The other components have put flags of theirs here, such as --version.
+	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ContinueOnError)
 	global := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	global.ParseErrorsAllowlist.UnknownFlags = true
 	global.Usage = func() {}

@@ -96,7 +96,7 @@ rules:
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	if !*withCorpus {
-		t.Skip("takes half an hour: make test-classic-corpus runs it")
+		t.Skip("takes half an hour: make test-long SUITE=classic-corpus runs it")
 	}
 	corpus := testkit.Corpus(t)
 	s := &moving{

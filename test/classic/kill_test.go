@@ -62,7 +62,7 @@ func TestKilledQuiet(t *testing.T) {
 func needKills(t *testing.T) {
 	t.Helper()
 	if *killEvery == 0 {
-		t.Skip("takes an hour: make test-kills runs it")
+		t.Skip("takes an hour: make test-long SUITE=kills runs it")
 	}
 }
 

@@ -108,7 +108,7 @@ func (s *site) runPod(t *testing.T, operator testkit.Operator, server *podserver
 func needClassic(t *testing.T) {
 	t.Helper()
 	if !*withClassic {
-		t.Skip("takes a program that is built in minutes: make test-classic runs it")
+		t.Skip("takes a program that is built in minutes: make test-long SUITE=classic runs it")
 	}
 }
 

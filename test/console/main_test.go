@@ -70,7 +70,7 @@ func needBrowser(t testing.TB) {
 	t.Helper()
 	switch {
 	case !*inBrowser:
-		t.Skip("takes a browser: make test-console runs it")
+		t.Skip("takes a browser: make test-long SUITE=console runs it")
 	case theSuite.browser == "":
 		t.Skip("test/console: skipped: needs Chromium (apt-get install chromium)")
 	}

@@ -38,7 +38,7 @@ var propagations = []metav1.DeletionPropagation{
 //nolint:paralleltest // it replaces the controller of all tests
 func TestDeletionAtEveryWrite(t *testing.T) {
 	if !*deletions {
-		t.Skip("takes minutes; make test-deletions runs it")
+		t.Skip("takes minutes; make test-long SUITE=deletions runs it")
 	}
 	fleet := newFleet(t, "leaving", triedWrites*len(propagations), func(i int) bool { return i/len(propagations)%4 == 3 })
 	c := casualties{fleet: fleet, at: map[string]int{}, how: map[string]metav1.DeletionPropagation{}, precious: map[string]types.UID{}}

@@ -23,7 +23,7 @@ import (
 //nolint:paralleltest // it kills the controller of all tests
 func TestDeathAtEveryWriteOfAnUninstall(t *testing.T) {
 	if !*deletions {
-		t.Skip("takes minutes; make test-deletions runs it")
+		t.Skip("takes minutes; make test-long SUITE=deletions runs it")
 	}
 	for _, tc := range []struct {
 		name   string

@@ -69,7 +69,7 @@ func TestMain(m *testing.M) {
 func needEngines(t *testing.T) {
 	t.Helper()
 	if !*withEngines {
-		t.Skip("takes programs that are built in minutes: make test-gitops runs it")
+		t.Skip("takes programs that are built in minutes: make test-long SUITE=gitops runs it")
 	}
 }
 

@@ -41,7 +41,7 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if !*attacking {
-		fmt.Fprintln(os.Stderr, "skipped: takes minutes; make test-hostile runs it")
+		fmt.Fprintln(os.Stderr, "skipped: takes minutes; make test-long SUITE=hostile runs it")
 		return
 	}
 	code, err := theSuite.run(m)

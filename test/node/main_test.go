@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 func needNode(t *testing.T) {
 	t.Helper()
 	if !*onNode {
-		t.Skip("takes root and minutes: make test-node runs it")
+		t.Skip("takes root and minutes: make test-long SUITE=node runs it")
 	}
 }
 
@@ -61,7 +61,7 @@ func needMinutes(t *testing.T) {
 	t.Helper()
 	needNode(t)
 	if testing.Short() {
-		t.Skip("takes minutes of waiting: make test-node without -short runs it")
+		t.Skip("takes minutes of waiting: make test-long SUITE=node runs it")
 	}
 }
 

@@ -44,7 +44,7 @@ var registries = map[string][]registry.Option{"tag": nil, "api": {registry.WithR
 func needCosign(t *testing.T) {
 	t.Helper()
 	if *cosignProgram == "" {
-		t.Skip("takes cosign, which is built in minutes: make test-signatures runs it")
+		t.Skip("takes cosign, which is built in minutes: make test-long SUITE=signatures runs it")
 	}
 }
 

@@ -139,10 +139,10 @@ func (s suite) split(tests []string) ([][]string, error) {
 const usual = 4 * time.Second
 
 // runAll runs jobs, several at a time, until ctx ends.
-func runAll(ctx context.Context, jobs []job, beside int, r *report) {
+func runAll(ctx context.Context, jobs []job, o *options, began time.Time, r *report) {
 	queue := make(chan job)
 	var running sync.WaitGroup
-	for range beside {
+	for range o.jobs {
 		running.Go(func() {
 			for j := range queue {
 				r.add(j, j.run(ctx, r))
@@ -150,8 +150,14 @@ func runAll(ctx context.Context, jobs []job, beside int, r *report) {
 		})
 	}
 	for _, j := range jobs {
+		var late <-chan time.Time
+		if o.within > 0 {
+			late = time.After(o.within - time.Since(began))
+		}
 		select {
 		case queue <- j:
+		case <-late:
+			r.leftOut = append(r.leftOut, j.name)
 		case <-ctx.Done():
 		}
 	}

@@ -1,9 +1,11 @@
 // Command suites runs the long tests: suites with clusters of their own, several beside each
 // other, because they wait more than they compute.
 //
-//	suites [-scale ci|full] [-jobs 4] [-json FILE] [-flags FLAGS] [SUITE...]
+//	suites [-scale ci|full] [-jobs 4] [-within 60m] [-json FILE] [-flags FLAGS] [SUITE...]
 //
-// Without names it runs all suites. It prints the output of tests that fail, a line for each
+// Without names it runs all suites. With -within it leaves out the jobs that have not started by
+// then, and names them: a slow machine still ends in time.
+// It prints the output of tests that fail, a line for each
 // suite, the slowest tests, and the skipped ones with their reasons.
 package main
 
@@ -27,6 +29,7 @@ func main() {
 	flag.StringVar(&o.scale, "scale", scaleFull, "amount of work: ci for each change, full for a week")
 	flag.IntVar(&o.jobs, "jobs", 4, "number of jobs beside each other")
 	flag.StringVar(&o.events, "json", "", "file for the events of all tests, as go test -json prints them")
+	flag.DurationVar(&o.within, "within", 0, "time after which no further job starts; 0 for any time")
 	flag.Func("flags", "flags of all test binaries, separated by spaces", func(value string) error {
 		o.flags = strings.Fields(value)
 		return nil
@@ -49,6 +52,7 @@ type options struct {
 	events string
 	names  []string
 	flags  []string
+	within time.Duration
 	out    io.Writer
 }
 
@@ -80,7 +84,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	runAll(ctx, jobs, o.jobs, r)
+	runAll(ctx, jobs, o, began, r)
 	return r.finish(time.Since(began))
 }
 

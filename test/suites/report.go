@@ -52,6 +52,7 @@ type report struct {
 	events      *os.File
 	results     map[string]result
 	failed      []string
+	leftOut     []string // for want of time
 	interrupted bool
 }
 
@@ -169,6 +170,9 @@ func (r *report) finish(took time.Duration) error {
 	}
 	if slices.Sort(reasons); len(reasons) > 0 {
 		fmt.Fprintf(r.out, "\nSkipped:\n  %s\n", strings.Join(reasons, "\n  "))
+	}
+	if len(r.leftOut) > 0 {
+		fmt.Fprintf(r.out, "\nLeft out for want of time: %s\n", strings.Join(r.leftOut, ", "))
 	}
 	fmt.Fprintf(r.out, "\n%s\nin %s\n", all.counts(), seconds(took))
 	if r.events != nil {
