@@ -52,7 +52,7 @@ func immutables(t *testing.T) map[string]struct {
 		"StatefulSet": both(
 			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: d}, spec: {replicas: 0, serviceName: a, selector: {matchLabels: {app: a}}, template: {`+pod+`}}}}`,
 			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: d}, spec: {replicas: 0, serviceName: b, selector: {matchLabels: {app: a}}, template: {`+pod+`}}}}`,
-			"spec"),
+			"spec.serviceName"),
 		"Job": both(
 			`{apiVersion: batch/v1, kind: Job, metadata: {name: d}, spec: {suspend: false, template: {`+pod+`, restartPolicy: Never}}}}`,
 			`{apiVersion: batch/v1, kind: Job, metadata: {name: d}, spec: {suspend: false, template: {`+strings.ReplaceAll(pod, "IMAGE", "other")+`, restartPolicy: Never}}}}`,
