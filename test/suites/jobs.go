@@ -138,8 +138,10 @@ func (s suite) split(tests []string) ([][]string, error) {
 // usual is the time of a test that is not in slow.
 const usual = 4 * time.Second
 
-// runAll runs jobs, several at a time, until ctx ends.
-func runAll(ctx context.Context, jobs []job, o *options, began time.Time, r *report) {
+// runAll runs jobs, several at a time, and starts none after the context starting has ended.
+// Jobs that run end with ctx.
+func runAll(ctx, starting context.Context, jobs []job, o *options, r *report) {
+	ready := build(starting, jobs, o.out)
 	queue := make(chan job)
 	var running sync.WaitGroup
 	for range o.jobs {
@@ -149,23 +151,15 @@ func runAll(ctx context.Context, jobs []job, o *options, began time.Time, r *rep
 			}
 		})
 	}
-	for _, j := range jobs {
-		var late <-chan time.Time
-		if o.within > 0 {
-			late = time.After(o.within - time.Since(began))
-		}
-		select {
-		case queue <- j:
-		case <-late:
-			r.leftOut = append(r.leftOut, j.name)
-		case <-ctx.Done():
+	for len(jobs) > 0 {
+		var err error
+		if jobs, err = ready.next(starting, jobs, queue); err != nil {
+			r.leaveOut(jobs, err)
+			break
 		}
 	}
 	close(queue)
 	running.Wait()
-	if ctx.Err() != nil {
-		r.interrupted = true
-	}
 }
 
 // run runs the tests of the job and has r read their events.

@@ -3,7 +3,8 @@
 //
 //	suites [-scale ci|full] [-jobs 4] [-within 60m] [-json FILE] [-flags FLAGS] [SUITE...]
 //
-// Without names it runs all suites. With -within it leaves out the jobs that have not started by
+// Without names it runs all suites. The programs that suites need are built while suites that
+// have theirs already run. With -within it leaves out the jobs that have not started by
 // then, and names them: a slow machine still ends in time.
 // It prints the output of tests that fail, a line for each
 // suite, the slowest tests, and the skipped ones with their reasons.
@@ -16,12 +17,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 func main() {
@@ -62,14 +60,6 @@ func (o *options) run(ctx context.Context) (err error) {
 		return err
 	}
 	began := time.Now()
-	var needs []string
-	for _, s := range chosen {
-		needs = append(needs, s.needs...)
-	}
-	slices.Sort(needs)
-	if err := programs.BuildAll(ctx, o.out, slices.Compact(needs)...); err != nil {
-		return err
-	}
 	folder, err := os.MkdirTemp("", "operator-controller-suites-")
 	if err != nil {
 		return fmt.Errorf("creating a folder for the tests: %w", err)
@@ -79,12 +69,18 @@ func (o *options) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.out, "%d jobs of %d suites, %d beside each other, after %s of builds\n", len(jobs), len(chosen), o.jobs, seconds(time.Since(began)))
+	fmt.Fprintf(o.out, "%d jobs of %d suites, %d beside each other\n", len(jobs), len(chosen), o.jobs)
 	r, err := newReport(o.out, o.events)
 	if err != nil {
 		return err
 	}
-	runAll(ctx, jobs, o, began, r)
+	starting := ctx
+	if o.within > 0 {
+		var cancel context.CancelFunc
+		starting, cancel = context.WithDeadline(ctx, began.Add(o.within))
+		defer cancel()
+	}
+	runAll(ctx, starting, jobs, o, r)
 	return r.finish(time.Since(began))
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,13 +48,13 @@ type result struct {
 
 // report collects results and prints them.
 type report struct {
-	mu          sync.Mutex
-	out         io.Writer
-	events      *os.File
-	results     map[string]result
-	failed      []string
-	leftOut     []string // for want of time
-	interrupted bool
+	mu      sync.Mutex
+	out     io.Writer
+	events  *os.File
+	results map[string]result
+	failed  []string
+	leftOut []string
+	broken  error // why the rest of the jobs did not run, except for want of time
 }
 
 func newReport(out io.Writer, events string) (*report, error) {
@@ -121,6 +122,18 @@ func (r *report) keep(line []byte) {
 	_, _ = fmt.Fprintf(r.events, "%s\n", line)
 }
 
+// leaveOut records jobs that did not run, because of err.
+func (r *report) leaveOut(jobs []job, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, j := range jobs {
+		r.leftOut = append(r.leftOut, j.name)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		r.broken = err
+	}
+}
+
 // add prints a job that has ended.
 func (r *report) add(j job, of result) {
 	r.mu.Lock()
@@ -172,7 +185,7 @@ func (r *report) finish(took time.Duration) error {
 		fmt.Fprintf(r.out, "\nSkipped:\n  %s\n", strings.Join(reasons, "\n  "))
 	}
 	if len(r.leftOut) > 0 {
-		fmt.Fprintf(r.out, "\nLeft out for want of time: %s\n", strings.Join(r.leftOut, ", "))
+		fmt.Fprintf(r.out, "\nLeft out: %s\n", strings.Join(r.leftOut, ", "))
 	}
 	fmt.Fprintf(r.out, "\n%s\nin %s\n", all.counts(), seconds(took))
 	if r.events != nil {
@@ -183,10 +196,7 @@ func (r *report) finish(took time.Duration) error {
 	if slices.Sort(r.failed); len(r.failed) > 0 {
 		return fmt.Errorf("%w: %s", errFailed, strings.Join(r.failed, ", "))
 	}
-	if r.interrupted {
-		return fmt.Errorf("interrupted: %w", errFailed)
-	}
-	return nil
+	return r.broken
 }
 
 // reason returns the text that a skipped test gave.

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	from := []suite{{name: "short"}, {name: "long", onlyFull: "takes half an hour"}}
+	for name, test := range map[string]struct {
+		scale string
+		names []string
+		want  string
+		fails bool
+	}{
+		"all at full scale":       {scale: scaleFull, want: "[short long]"},
+		"for each change":         {scale: scaleCI, want: "[short]"},
+		"a long one for a change": {scale: scaleCI, names: []string{"long"}, want: "[long]"},
+		"unknown name":            {scale: scaleCI, names: []string{"other"}, want: "[]", fails: true},
+		"unknown scale":           {scale: "week", want: "[]", fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chosen, err := choose(from, test.scale, test.names)
+			if got := fmt.Sprint(namesOf(chosen)); got != test.want || (err != nil) != test.fails {
+				t.Errorf("got %s and error %v, want %s", got, err, test.want)
+			}
+		})
+	}
+}
+
+// Each test is in exactly one shard, and slow tests are spread.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	s := suite{name: "s", shards: 3, skip: "TestSkipped"}
+	tests := []string{"TestSkipped", "BenchmarkA", "TestAPIServerAway", "TestRollingRestart", "TestBadAPIServer"}
+	want := []string{"TestAPIServerAway", "TestRollingRestart", "TestBadAPIServer"}
+	for i := range 30 {
+		name := fmt.Sprintf("Test%d", i)
+		tests, want = append(tests, name), append(want, name)
+	}
+	shards, err := s.split(tests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, shard := range shards {
+		slowOnes := slices.DeleteFunc(slices.Clone(shard), func(name string) bool { return slow[name] == 0 })
+		if len(slowOnes) != 1 {
+			t.Errorf("one shard has the slow tests %v", slowOnes)
+		}
+		all = append(all, shard...)
+	}
+	slices.Sort(all)
+	slices.Sort(want)
+	if !slices.Equal(all, want) {
+		t.Errorf("got the tests %v, want %v", all, want)
+	}
+}
+
+// Every test of a package with several suites is in one of them.
+func TestSuitesOfAPackageLeaveNoTestOut(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range []string{"e2e", "classic"} {
+		for _, test := range []string{"TestSampleOperator", "TestRandomDeletions", "TestKilledLive", "TestCorpus", "TestMoveLive"} {
+			var in []string
+			for _, s := range suites {
+				if s.pkg != pkg || (s.run != "" && !regexp.MustCompile(s.run).MatchString(test)) {
+					continue
+				}
+				if s.skip == "" || !regexp.MustCompile(s.skip).MatchString(test) {
+					in = append(in, s.name)
+				}
+			}
+			if len(in) != 1 {
+				t.Errorf("%s of %s is in the suites %v, want one", test, pkg, in)
+			}
+		}
+	}
+}
+
+const events = `{"Action":"run","Test":"TestA"}
+{"Action":"output","Test":"TestA","Output":"    a_test.go:1: want 1\n"}
+{"Action":"fail","Test":"TestA","Elapsed":2.5}
+{"Action":"output","Test":"TestB","Output":"=== RUN   TestB\n"}
+{"Action":"output","Test":"TestB","Output":"    b_test.go:1: needs root\n"}
+{"Action":"skip","Test":"TestB","Elapsed":0}
+{"Action":"output","Test":"TestC","Output":"panic: oh\n"}
+{"Action":"pass","Test":"TestD","Elapsed":1}
+not JSON
+{"Action":"output","Output":"FAIL\n"}
+`
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	r, err := newReport(&out, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := r.read(strings.NewReader(events))
+	of.err, of.took = errors.New("exit status 1"), time.Minute
+	r.add(job{name: "e2e 1/2"}, of)
+	if err := r.finish(time.Minute); !errors.Is(err, errFailed) {
+		t.Errorf("got error %v, want %v", err, errFailed)
+	}
+	for _, want := range []string{
+		"FAIL e2e 1/2", "1 passed, 2 failed, 1 skipped", "a_test.go:1: want 1", "panic: oh", "2.5 s  TestA", "e2e 1/2 TestB: b_test.go:1: needs root",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report does not contain %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// A job starts as soon as its own programs are built, in front of longer jobs that wait.
+func TestJobsWaitForTheirPrograms(t *testing.T) {
+	t.Parallel()
+	jobs := []job{{name: "long", suite: suite{needs: []string{"a", "b"}}}, {name: "short", suite: suite{needs: []string{"a"}}}}
+	n := &needs{built: map[string]bool{}, done: make(chan built, 2)}
+	queue := make(chan job, 2)
+	n.done <- built{target: "a"}
+	var err error
+	for len(jobs) == 2 && err == nil {
+		jobs, err = n.next(t.Context(), jobs, queue)
+	}
+	if err != nil || (<-queue).name != "short" || jobs[0].name != "long" {
+		t.Fatalf("got error %v with these jobs left: %v", err, jobs)
+	}
+	failure := errors.New("failure")
+	n.done <- built{"b", failure}
+	if jobs, err = n.next(t.Context(), jobs, queue); !errors.Is(err, failure) || len(jobs) != 1 {
+		t.Errorf("got error %v, want %v", err, failure)
+	}
+}
