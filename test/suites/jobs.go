@@ -161,7 +161,8 @@ const usual = 4 * time.Second
 // runAll runs jobs, several at a time, and starts none after the context starting has ended.
 // Jobs that run end with ctx.
 func runAll(ctx, starting context.Context, jobs []job, o *options, r *report) {
-	ready := build(starting, jobs, o.out)
+	n := newNeeds(o.out)
+	err := n.provide(starting, jobs)
 	queue := make(chan job)
 	var running sync.WaitGroup
 	for range o.jobs {
@@ -171,12 +172,11 @@ func runAll(ctx, starting context.Context, jobs []job, o *options, r *report) {
 			}
 		})
 	}
-	for len(jobs) > 0 {
-		var err error
-		if jobs, err = ready.next(starting, jobs, queue); err != nil {
-			r.leaveOut(jobs, err)
-			break
-		}
+	for len(jobs) > 0 && err == nil {
+		jobs, err = n.next(starting, jobs, queue)
+	}
+	if err != nil {
+		r.leaveOut(jobs, err)
 	}
 	close(queue)
 	running.Wait()

@@ -9,59 +9,66 @@ import (
 	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
-// needs is the programs that are built while jobs run.
+// needs builds the programs of jobs. It builds one target when no job is left whose programs
+// are built: builds beside tests would make these slow.
 type needs struct {
-	// built has the targets that are built, and gets one more with each value of done.
-	built map[string]bool
-	done  chan built
+	progress io.Writer
+	build    func(ctx context.Context, progress io.Writer, targets ...string) error
+	built    map[string]bool
 }
 
-// built is a target that was built, or the error of its build.
-type built struct {
-	target string
-	err    error
+// early are the targets of most jobs.
+var early = []string{"cluster", "own", "race"}
+
+func newNeeds(progress io.Writer) *needs {
+	return &needs{progress: progress, build: programs.BuildAll, built: map[string]bool{}}
 }
 
-// build builds the programs of jobs one after the other, those of the first jobs first.
-func build(ctx context.Context, jobs []job, progress io.Writer) *needs {
-	var targets []string
-	for _, j := range jobs {
-		for _, target := range j.suite.needs {
-			if !slices.Contains(targets, target) {
-				targets = append(targets, target)
-			}
+// provide builds early targets that jobs need.
+func (n *needs) provide(ctx context.Context, jobs []job) error {
+	for _, target := range early {
+		if !slices.ContainsFunc(jobs, func(j job) bool { return slices.Contains(j.suite.needs, target) }) {
+			continue
+		}
+		if err := n.add(ctx, target); err != nil {
+			return err
 		}
 	}
-	n := &needs{built: map[string]bool{}, done: make(chan built, len(targets))}
-	go func() {
-		for _, target := range targets {
-			n.done <- built{target, programs.BuildAll(ctx, progress, target)}
-		}
-	}()
-	return n
+	return nil
 }
 
-// next hands the first job whose programs are built to the queue, or waits for programs, and
-// returns the jobs that are left. The error is the context's, or that of a build.
+// next hands the first job whose programs are built to the queue, or builds programs for the
+// first job if there is none, and returns the jobs that are left. The error is the context's,
+// or that of a build.
 func (n *needs) next(ctx context.Context, jobs []job, queue chan<- job) ([]job, error) {
-	at := slices.IndexFunc(jobs, func(j job) bool {
-		return !slices.ContainsFunc(j.suite.needs, func(target string) bool { return !n.built[target] })
-	})
-	var to chan<- job // blocks for ever while no job is ready
-	var first job
-	if at >= 0 {
-		to, first = queue, jobs[at]
-	}
-	select {
-	case to <- first:
-		return slices.Delete(jobs, at, at+1), nil
-	case b := <-n.done:
-		if b.err != nil {
-			return jobs, fmt.Errorf("building %s: %w", b.target, b.err)
+	for at, j := range jobs {
+		if n.missing(j) != "" {
+			continue
 		}
-		n.built[b.target] = true
-		return jobs, nil
-	case <-ctx.Done():
-		return jobs, ctx.Err()
+		select {
+		case queue <- j:
+			return slices.Delete(jobs, at, at+1), nil
+		case <-ctx.Done():
+			return jobs, ctx.Err()
+		}
 	}
+	return jobs, n.add(ctx, n.missing(jobs[0]))
+}
+
+// missing returns a target that the job needs and that is not built; empty for none.
+func (n *needs) missing(j job) string {
+	for _, target := range j.suite.needs {
+		if !n.built[target] {
+			return target
+		}
+	}
+	return ""
+}
+
+func (n *needs) add(ctx context.Context, target string) error {
+	if err := n.build(ctx, n.progress, target); err != nil {
+		return fmt.Errorf("building %s: %w", target, err)
+	}
+	n.built[target] = true
+	return nil
 }

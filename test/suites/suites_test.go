@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,23 +122,45 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A job starts as soon as its own programs are built, in front of longer jobs that wait.
-func TestJobsWaitForTheirPrograms(t *testing.T) {
+// Jobs whose programs are built start before longer ones, and nothing is built before that.
+func TestJobsWithoutTheirProgramsComeLast(t *testing.T) {
 	t.Parallel()
-	jobs := []job{{name: "long", suite: suite{needs: []string{"a", "b"}}}, {name: "short", suite: suite{needs: []string{"a"}}}}
-	n := &needs{built: map[string]bool{}, done: make(chan built, 2)}
-	queue := make(chan job, 2)
-	n.done <- built{target: "a"}
-	var err error
-	for len(jobs) == 2 && err == nil {
-		jobs, err = n.next(t.Context(), jobs, queue)
-	}
-	if err != nil || (<-queue).name != "short" || jobs[0].name != "long" {
-		t.Fatalf("got error %v with these jobs left: %v", err, jobs)
-	}
+	jobs := []job{{name: "long", suite: suite{needs: []string{"cluster", "classic"}}}, {name: "short", suite: suite{needs: []string{"cluster"}}}}
+	var builds []string
 	failure := errors.New("failure")
-	n.done <- built{"b", failure}
+	n := &needs{built: map[string]bool{}, build: func(_ context.Context, _ io.Writer, targets ...string) error {
+		if builds = append(builds, targets...); targets[0] == "classic" {
+			return failure
+		}
+		return nil
+	}}
+	if err := n.provide(t.Context(), jobs); err != nil {
+		t.Fatal(err)
+	}
+	queue := make(chan job, 2)
+	jobs, err := n.next(t.Context(), jobs, queue)
+	if err != nil || (<-queue).name != "short" || len(jobs) != 1 || fmt.Sprint(builds) != "[cluster]" {
+		t.Fatalf("got error %v after the builds %v with these jobs left: %v", err, builds, jobs)
+	}
 	if jobs, err = n.next(t.Context(), jobs, queue); !errors.Is(err, failure) || len(jobs) != 1 {
-		t.Errorf("got error %v, want %v", err, failure)
+		t.Errorf("got error %v with the jobs %v left, want %v", err, jobs, failure)
+	}
+}
+
+// A job that does not start in time is named, and is no failure.
+func TestJobsAreLeftOutForWantOfTime(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	<-ctx.Done()
+	jobs, err := (&needs{built: map[string]bool{}}).next(ctx, []job{{name: "late"}}, make(chan job))
+	var out bytes.Buffer
+	r, reportErr := newReport(&out, "")
+	if reportErr != nil {
+		t.Fatal(reportErr)
+	}
+	r.leaveOut(jobs, err)
+	if err := r.finish(time.Minute); err != nil || !strings.Contains(out.String(), "Left out: late") {
+		t.Errorf("got error %v and the report\n%s", err, out.String())
 	}
 }
