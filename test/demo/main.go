@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/clusterextensions/operator-controller/test/environment"
 	"github.com/clusterextensions/operator-controller/test/operator"
 )
@@ -23,7 +26,11 @@ import (
 // are not part of it, because a slow machine may take any time for these.
 const timeout = 20 * time.Minute
 
+// defaultSettings undoes the setting of tests, which do not wait until workloads stay ready.
+const defaultSettings = "--min-ready-seconds=5"
+
 func main() {
+	log.SetLogger(logr.Discard()) // the demo prints what is worth reading itself
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
 	stop()
@@ -53,7 +60,7 @@ func run(ctx context.Context) (err error) {
 	show, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	logFile := filepath.Join(logs, "controller.log")
-	controller, err := env.StartController(show, logFile)
+	controller, err := env.StartController(show, logFile, defaultSettings)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (d *demo) publish(ctx context.Context) error {
 
 func (d *demo) install(ctx context.Context) error {
 	d.shown = map[string]string{}
-	say("Creating the namespace, a ServiceAccount with the rights it needs, and a ClusterExtension for version 1.0.0")
+	say("Creating the namespace, a ServiceAccount with the permissions it needs, and a ClusterExtension for version 1.0.0")
 	if _, err := d.env.KubectlOutput(ctx, string(operator.Installer), "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
@@ -104,20 +104,15 @@ func (d *demo) look(ctx context.Context) error {
 	return nil
 }
 
-// followTo prints the conditions as they change until a version is installed
-// and its workload is available.
+// followTo prints the conditions as they change until a version is installed and Ready.
 func (d *demo) followTo(ctx context.Context, version string) error {
-	err := d.follow(ctx, func(ctx context.Context) ([]metav1.Condition, bool, error) {
+	return d.follow(ctx, func(ctx context.Context) ([]metav1.Condition, bool, error) {
 		extension := &ocv1.ClusterExtension{}
 		err := d.env.Admin.Get(ctx, client.ObjectKey{Name: extensionName}, extension)
 		status := extension.Status
-		done := status.Install != nil && status.Install.Bundle.Version == version && status.ObservedGeneration == extension.Generation
-		return status.Conditions, done, err
+		isInstalled := status.Install != nil && status.Install.Bundle.Version == version && status.ObservedGeneration == extension.Generation
+		return status.Conditions, isInstalled && meta.IsStatusConditionTrue(status.Conditions, ocv1.TypeReady), err
 	})
-	if err != nil {
-		return err
-	}
-	return d.env.Kubectl(ctx, "wait", "--for=condition=Available", "--timeout=2m", "-n", operator.Namespace, "deployment/sample-operator")
 }
 
 func (d *demo) follow(ctx context.Context, look func(context.Context) ([]metav1.Condition, bool, error)) error {
