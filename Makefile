@@ -235,7 +235,7 @@ TEST_UNIT = $$(go list -C test -f '{{.ImportPath}} {{.TestImports}} {{.XTestImpo
 .PHONY: test
 test: ## Run the tests for before each commit: unit tests, and core journeys on a cluster.
 	$(PROGRAMS) cluster race
-	@$(MAKE) --no-print-directory --jobs=2 test-journeys test-unit
+	@$(MAKE) --no-print-directory test-unit test-journeys
 
 .PHONY: test-journeys
 test-journeys: ## Run the core journeys on a cluster: install, upgrade, drift, conflict, restart, uninstall.
