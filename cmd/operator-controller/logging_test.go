@@ -198,7 +198,7 @@ func TestKeys(t *testing.T) {
 		"V(2)":         {func(l logr.Logger) { l.V(2).Info("m") }, map[string]any{"level": "debug", "msg": "m"}},
 		"error":        {func(l logr.Logger) { l.Error(errors.New("e"), "m") }, map[string]any{"level": "error", "msg": "m", "error": "e"}},
 		"name":         {func(l logr.Logger) { l.WithName("a").WithName("b").Info("m") }, map[string]any{"level": "info", "msg": "m", "logger": "a.b"}},
-		"no value":     {func(l logr.Logger) { l.Info("m", "a") }, map[string]any{"level": "info", "msg": "m", "a": "(no value)"}},
+		"no value":     {func(l logr.Logger) { l.Info("m", "a") }, map[string]any{"level": "info", "msg": "m", "a": "(no value)"}}, //nolint:loggercheck // the mistake is what is tested
 		"no text":      {func(l logr.Logger) { l.WithValues(1, 2).Info("m") }, map[string]any{"level": "info", "msg": "m", "1": 2.0}},
 		"named values": {func(l logr.Logger) { l.WithValues("a", 1).WithName("b").Info("m") }, map[string]any{"level": "info", "msg": "m", "a": 1.0, "logger": "b"}},
 	}

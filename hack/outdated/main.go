@@ -53,10 +53,10 @@ func run(ctx context.Context, folders []string, out io.Writer) error {
 		}
 		for _, r := range rows {
 			all++
-			switch {
-			case r.newest == "":
+			switch r.newest {
+			case "":
 				unknown++
-			case r.newest == r.current:
+			case r.current:
 				continue
 			default:
 				behind++
@@ -172,7 +172,7 @@ func list(ctx context.Context, folder string, args ...string) (map[string]answer
 	answers := map[string]answer{}
 	for decoder := json.NewDecoder(bytes.NewReader(text)); ; {
 		var a answer
-		switch err := decoder.Decode(&a); {
+		switch err := decoder.Decode(&a); { //nolint:musttag // the go command names its fields so
 		case errors.Is(err, io.EOF):
 			return answers, nil
 		case err != nil:

@@ -37,7 +37,7 @@ func readModule(ctx context.Context, folder string) (module, error) {
 
 func parseModule(text []byte) (module, error) {
 	var m module
-	if err := json.Unmarshal(text, &m); err != nil {
+	if err := json.Unmarshal(text, &m); err != nil { //nolint:musttag // the go command names its fields so
 		return module{}, fmt.Errorf("reading the output of go mod edit: %w", err)
 	}
 	return m, nil

@@ -72,16 +72,16 @@ func TestMerge(t *testing.T) {
 		{"GO-2", "not_affected", notExecuted, "", "pkg:golang/b@v1"},
 		{"GO-3", statusAffected, "", action, "pkg:golang/c@v1"},
 	}
-	if diff := cmp.Diff(want, rows(got, []string{
+	if diff := cmp.Diff(want, rows(t, got, []string{
 		"pkg:golang/github.com/clusterextensions/operator-controller@v0.1.0",
 		"pkg:oci/operator-controller@sha256%3Aab?repository_url=ghcr.test/o/operator-controller",
-	}, t)); diff != "" {
+	})); diff != "" {
 		t.Errorf("statements (-want +got):\n%s", diff)
 	}
 }
 
 // rows returns the statements in short, and reports products that differ from those wanted.
-func rows(d document, products []string, t *testing.T) [][]string {
+func rows(t *testing.T, d document, products []string) [][]string {
 	t.Helper()
 	var all [][]string
 	for _, one := range d.Statements {

@@ -17,7 +17,6 @@ var (
 	definition = schematest.Definition
 	version    = schematest.Version
 	widget     = schematest.Widget
-	object     = schematest.Object
 )
 
 func validator(tb testing.TB, old, updated *apiextensionsv1.CustomResourceDefinition) *storeddata.Validator {
