@@ -102,10 +102,12 @@ var (
 		{name: "kustomize-controller", cost: 100, pkg: kustomizeControllerModule},
 	}, files: []file{{fluxDefinitionsName, fluxDefinitions}}}
 	argoCDGroup  = &group{folder: "argocd", programs: []program{{name: "argocd", cost: 200, pkg: "."}}}
-	classicGroup = &group{folder: "classic", tags: "containers_image_openpgp", programs: []program{{name: "classic", cost: 300, pkg: "."}},
+	classicGroup = &group{
+		folder: "classic", tags: "containers_image_openpgp", programs: []program{{name: "classic", cost: 300, pkg: "."}},
 		files: []file{{classicDefinitionsName, func(ctx context.Context, from *source) ([]byte, error) {
 			return from.manifests(ctx, classicModule, "deploy/chart/crds")
-		}}}}
+		}}},
+	}
 	opmGroup = &group{folder: "opm", tags: "containers_image_openpgp", programs: []program{
 		{name: "opm", cost: 100, pkg: "github.com/operator-framework/operator-registry/cmd/opm"},
 	}}

@@ -255,7 +255,9 @@ func attested(t *testing.T, image, kind string) []byte {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", verify, err, output)
 	}
-	var envelope struct{ Payload []byte }
+	var envelope struct {
+		Payload []byte `json:"payload"`
+	}
 	if err := json.Unmarshal(output, &envelope); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

@@ -254,8 +254,12 @@ func (b *bench) attested(t *testing.T, reference, kind, predicateType string) []
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", command, err, output)
 	}
-	var envelope struct{ Payload []byte }
-	var statement struct{ PredicateType string }
+	var envelope struct {
+		Payload []byte `json:"payload"`
+	}
+	var statement struct {
+		PredicateType string `json:"predicateType"`
+	}
 	if err := json.Unmarshal(output, &envelope); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -63,7 +64,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("creating a folder for the tests: %w", err)
 	}
-	defer os.RemoveAll(folder)
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	jobs, err := compile(ctx, folder, chosen, o.scale, o.flags)
 	if err != nil {
 		return err

@@ -26,8 +26,10 @@ var errFailed = errors.New("tests failed")
 
 // event is a line of test2json.
 type event struct {
-	Action, Package, Test, Output string
-	Elapsed                       float64
+	Action  string  `json:"Action"`
+	Test    string  `json:"Test"`
+	Output  string  `json:"Output"`
+	Elapsed float64 `json:"Elapsed"`
 }
 
 // outcome is a test that has ended.
@@ -86,7 +88,7 @@ func (r *report) read(from io.Reader) result {
 		}
 		switch e.Action {
 		case "output":
-			outputs[e.Test].WriteString(e.Output)
+			_, _ = outputs[e.Test].WriteString(e.Output) // never fails
 		case "pass", "fail", "skip":
 			if e.Test != "" {
 				read.tests = append(read.tests, outcome{e.Test, e.Action, e.Elapsed, outputs[e.Test].String()})

@@ -36,14 +36,18 @@ const deletions = "TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|T
 
 var suites = []suite{
 	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 4, skip: deletions, expect: 8 * time.Minute},
-	{name: "deletions", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 3, run: deletions, always: []string{"-deletions"},
-		ci: []string{"-sequences=5"}, full: []string{"-sequences=20"}, expect: 6 * time.Minute},
+	{
+		name: "deletions", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 3, run: deletions, always: []string{"-deletions"},
+		ci: []string{"-sequences=5"}, full: []string{"-sequences=20"}, expect: 6 * time.Minute,
+	},
 	{name: "applier", pkg: "applier", needs: []string{"cluster"}, shards: 2, expect: 4 * time.Minute},
 	{name: "node", pkg: "node", needs: []string{"node", "own"}, always: []string{"-node"}, ci: []string{"-short"}, full: []string{"-previous=ba3eeb1"}, expect: 7 * time.Minute},
 	{name: "kills", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestKilled", ci: []string{"-kills=20"}, full: []string{"-kills=1"}, expect: 9 * time.Minute},
 	{name: "classic", pkg: "classic", needs: []string{"cluster", "own", "classic"}, skip: "TestKilled|TestCorpus", always: []string{"-classic"}, expect: 5 * time.Minute},
-	{name: "classic-corpus", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestCorpus", always: []string{"-corpus"},
-		onlyFull: "takes half an hour", expect: 30 * time.Minute},
+	{
+		name: "classic-corpus", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestCorpus", always: []string{"-corpus"},
+		onlyFull: "takes half an hour", expect: 30 * time.Minute,
+	},
 	{name: "gitops", pkg: "gitops", needs: []string{"cluster", "own", "gitops"}, always: []string{"-gitops"}, ci: []string{"-idle=10s"}, full: []string{"-idle=5m"}, expect: 4 * time.Minute},
 	{name: "signatures", pkg: "signatures", needs: []string{"cosign", "own"}, always: []string{"-cosign=../../bin/tools/cosign"}, expect: 30 * time.Second},
 	{name: "console", pkg: "console", needs: []string{"cluster", "own"}, always: []string{"-browser"}, expect: 90 * time.Second},
