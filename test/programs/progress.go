@@ -18,8 +18,8 @@ const (
 // step is one part of a build.
 type step struct {
 	name string
-	// cost is the CPU seconds that the step took with an empty build cache, after the steps
-	// before it. Only the ratios matter.
+	// cost is the rough work of the step with an empty build cache, after the steps before it.
+	// Only the ratios of costs matter.
 	cost int
 	run  func(context.Context) error
 }

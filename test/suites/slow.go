@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// slow is the time of tests that take long, as measured. Shards are made even by it; a test
-// that is missing here is run all the same.
+// slow is the rough time of tests that take long. Shards are made even by it; a test that is
+// missing here runs all the same.
 var slow = map[string]time.Duration{
 	"TestAPIServerAway":                    100 * time.Second,
 	"TestNobodyIsWokenForNothing":          100 * time.Second,

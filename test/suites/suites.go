@@ -27,7 +27,7 @@ type suite struct {
 	always, ci, full []string
 	// onlyFull leaves the suite out of a run for each change, for this reason.
 	onlyFull string
-	// expect is the time that a job takes, as measured: long jobs start first.
+	// expect is the rough time of a job: long jobs start first.
 	expect time.Duration
 }
 
