@@ -284,6 +284,7 @@ func (s *simulation) since(begin time.Time) int {
 // and soon after the cause is gone all have succeeded.
 func TestManyThatFailForOneCause(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	for extensions, tc := range map[int]struct {
 		perMinute int
 		done      time.Duration
@@ -322,6 +323,7 @@ func TestManyThatFailForOneCause(t *testing.T) {
 // gone, and the others are tried all the same.
 func TestNobodyIsLeftBehind(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	const extensions = 1000
 	s := newSimulation(t, extensions, 30*time.Second)
 	s.try = func(string) error { return errors.New("range is full") }

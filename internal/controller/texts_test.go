@@ -193,6 +193,7 @@ func rewritten(content string, wanted map[string]string) string {
 // TestTextsAreBounded has very many of everything.
 func TestTextsAreBounded(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	long := strings.Repeat("long ", 100)
 	var (
 		findings   []crdupgrade.Finding

@@ -18,6 +18,7 @@ import (
 // they have too much of, and the process that tells them has it not.
 func TestHostileCharts(t *testing.T) {
 	t.Parallel()
+	testkit.WithoutRace(t)
 	tests := map[string]struct {
 		template string
 		want     string

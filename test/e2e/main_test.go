@@ -61,7 +61,7 @@ func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 
 	ctx := context.Background()
 	s.Environment, err = environment.Start(ctx, environment.Options{
-		Race:             true,
+		Race:             !testing.Short(), // the journeys run before each commit
 		AuditLog:         s.audit.Path,
 		ClusterLogs:      filepath.Join(logs, "cluster"),
 		AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},

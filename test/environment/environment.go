@@ -94,7 +94,7 @@ type Environment struct {
 	dir            string
 	binaries       *programs.Binaries
 	programs       string // folder of them, as they are released
-	watching       string // folder of the controller that watches for races
+	watching       string // folder of the controller with the race detector; empty without it
 	controller     string // the program that is started
 	kubeconfig     string
 	registriesConf string
@@ -123,7 +123,10 @@ func Start(ctx context.Context, options Options) (_ *Environment, err error) {
 	if env.dir, err = os.MkdirTemp("", "operator-controller-"); err != nil {
 		return nil, fmt.Errorf("making a directory: %w", err)
 	}
-	env.programs, env.watching = filepath.Join(env.dir, "released"), filepath.Join(env.dir, "watching")
+	env.programs = filepath.Join(env.dir, "released")
+	if options.Race {
+		env.watching = filepath.Join(env.dir, "watching")
+	}
 	env.WatchForRaces(options.Race)
 	if err := env.startRegistry(options); err != nil {
 		return nil, err
@@ -215,11 +218,11 @@ func (e *Environment) buildPrograms(ctx context.Context, options Options) error 
 	})
 }
 
-// WatchForRaces has the controllers that are started from now on watch for races, for which
-// there has to be such a one, see [Options.Race], or be as they are released.
+// WatchForRaces makes the controllers that start from now on use the race detector, or not. It has
+// no effect without [Options.Race].
 func (e *Environment) WatchForRaces(watch bool) {
 	e.controller = filepath.Join(e.programs, controllerProgram)
-	if watch {
+	if watch && e.watching != "" {
 		e.controller = filepath.Join(e.watching, controllerProgram)
 	}
 }

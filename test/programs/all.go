@@ -11,8 +11,10 @@ import (
 
 // targets add the steps of the builds that [BuildAll] knows by name.
 var targets = map[string]func(*build, context.Context) error{
-	"cluster": func(b *build, ctx context.Context) error { return b.addAll(ctx, controlPlane()) },
-	"node":    func(b *build, ctx context.Context) error { return b.addAll(ctx, controlPlane(), nodeGroup, dnsGroup) },
+	"cluster": func(b *build, ctx context.Context) error { return ignore(b.addControlPlane(ctx)) },
+	"node": func(b *build, ctx context.Context) error {
+		return errors.Join(ignore(b.addControlPlane(ctx)), b.addAll(ctx, nodeGroup, dnsGroup))
+	},
 	"monitoring": func(b *build, ctx context.Context) error {
 		return b.addAll(ctx, prometheusGroup, kubeStateMetricsGroup)
 	},

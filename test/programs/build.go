@@ -59,31 +59,19 @@ type Classic struct {
 // Build returns the programs that make a cluster, and builds those that are not in the cache
 // yet, which takes minutes the first time. The cache is below os.UserCacheDir and has a
 // directory for each state of the module that pins the programs. Programs of envtest in
-// $KUBEBUILDER_ASSETS are used as they are.
+// $KUBEBUILDER_ASSETS are used as they are. $KUBERNETES names another minor version for the API
+// server, the controller manager and the scheduler.
 //
 // Build reports its steps to progress. Processes that build the same programs take turns.
 // The error is a *BuildError for a program that cannot be built.
-func Build(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	dir, err := controlPlane().provide(ctx, progress)
+func Build(ctx context.Context, progress io.Writer) (_ *Binaries, err error) {
+	b := &build{progress: progress}
+	defer func() { err = errors.Join(err, b.unlock()) }()
+	binaries, err := b.addControlPlane(ctx)
 	if err != nil {
 		return nil, err
 	}
-	binaries := &Binaries{
-		Etcd:              filepath.Join(dir, "etcd"),
-		APIServer:         filepath.Join(dir, "kube-apiserver"),
-		ControllerManager: filepath.Join(dir, "kube-controller-manager"),
-		Scheduler:         filepath.Join(dir, "kube-scheduler"),
-		KWOK:              filepath.Join(dir, "kwok"),
-		EtcdUtility:       filepath.Join(dir, "etcdutl"),
-		Kubectl:           filepath.Join(dir, "kubectl"),
-		Stages:            filepath.Join(dir, stagesName),
-	}
-	if assets := assets(); assets != "" {
-		binaries.Etcd = filepath.Join(assets, "etcd")
-		binaries.APIServer = filepath.Join(assets, "kube-apiserver")
-		binaries.Kubectl = filepath.Join(assets, "kubectl")
-	}
-	return binaries, nil
+	return binaries, runSteps(ctx, progress, b.steps)
 }
 
 // BuildNode is Build with the programs of a real node, which take some minutes more

@@ -68,6 +68,22 @@ func TestAssetsOfEnvtestAreNotBuilt(t *testing.T) {
 	}
 }
 
+func TestOtherVersionOfKubernetes(t *testing.T) {
+	for version, want := range map[string]string{"": "", newestKubernetes: "", "1.31": "1.31.mod"} {
+		t.Setenv(kubernetesVariable, version)
+		other, err := otherKubernetes()
+		if err != nil {
+			t.Errorf("%q: %v", version, err)
+		} else if (other == nil) != (want == "") || other != nil && other.modfile != want {
+			t.Errorf("%q: got the group %+v, want pins from %q", version, other, want)
+		}
+	}
+	t.Setenv(kubernetesVariable, "1.8")
+	if _, err := otherKubernetes(); err == nil || !strings.Contains(err.Error(), "1.30, 1.31, 1.34 and 1.37") {
+		t.Errorf("got error %v, want one that lists the versions there are pins for", err)
+	}
+}
+
 func TestKeyFollowsThePinsAndTheToolchain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -73,3 +73,20 @@ func pinsOf(t *testing.T, file string) map[string]string {
 	}
 	return pins
 }
+
+func TestPinsOfKubernetesVersions(t *testing.T) {
+	t.Parallel()
+	root, err := checkout(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{newestKubernetes: filepath.Join(root, "hack", clusterFolder, "go.mod")}
+	for version, file := range kubernetesPins {
+		files[version] = filepath.Join(root, "hack", kubernetesFolder, file)
+	}
+	for version, file := range files {
+		if got := semver.MajorMinor(pinsOf(t, file)[kubernetesModule]); got != "v"+version {
+			t.Errorf("%s pins %s of %s, want v%s", file, got, kubernetesModule, version)
+		}
+	}
+}

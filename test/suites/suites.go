@@ -68,6 +68,7 @@ var suites = []suite{
 	{name: "platform", pkg: "platform", needs: []string{"cluster"}, expect: 30 * time.Second},
 	{name: "permission", pkg: "permission", needs: []string{"cluster"}, expect: 30 * time.Second},
 	{name: "storeddata", pkg: "storeddata", needs: []string{"cluster"}, expect: 30 * time.Second},
+	{name: "vex", pkg: "vex", always: []string{"-govulncheck"}, expect: time.Minute},
 	{name: "render", pkg: "render", expect: time.Minute},
 }
 

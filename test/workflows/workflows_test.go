@@ -180,7 +180,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// modules are the folders with a go.mod, from the root on, sorted.
+// modules returns the folders with a go.mod, sorted. It leaves out hack/kubernetes, whose pins are
+// those of an old release on purpose.
 func modules(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -194,7 +195,9 @@ func modules(t *testing.T) []string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found = append(found, "/"+strings.TrimPrefix(folder, "."))
+			if folder != "hack/kubernetes" {
+				found = append(found, "/"+strings.TrimPrefix(folder, "."))
+			}
 		}
 	}
 	slices.Sort(found)

@@ -32,6 +32,8 @@ type state struct {
 	// Kubeconfig is empty until the cluster can be used.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Kubectl    string `json:"kubectl,omitempty"`
+	// Kubernetes is the minor version, such as 1.31.
+	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
 // newSite is the site at the directory, or at the default one if it is empty.

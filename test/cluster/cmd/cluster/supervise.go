@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/test/cluster"
 	"github.com/clusterextensions/operator-controller/test/internal/filelock"
+	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
 const superviseName = "supervise"
@@ -91,6 +92,7 @@ func startCluster(cmd *cobra.Command, s site, nodes int) (*cluster.Cluster, erro
 	current.Processes = c.Processes()
 	current.Kubeconfig = c.Kubeconfig()
 	current.Kubectl = c.Binaries().Kubectl
+	current.Kubernetes = programs.KubernetesVersion()
 	if err := s.writeState(current); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}

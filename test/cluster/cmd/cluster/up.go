@@ -48,7 +48,7 @@ A cluster that is up already is left as it is.`,
 // person reads beside it.
 func printUsage(cmd *cobra.Command, s site, current state) {
 	fmt.Fprintf(cmd.OutOrStdout(), "export KUBECONFIG=%s\n", shellQuote(current.Kubeconfig))
-	cmd.PrintErrf("kubectl of the same version: %s\n", current.Kubectl)
+	cmd.PrintErrf("kubectl: %s\n", current.Kubectl)
 	cmd.PrintErrf("logs: %s\n", s.logDir())
 	cmd.PrintErrf("stop the cluster: %s down --dir %s\n", "go run -C test ./cluster/cmd/cluster", shellQuote(s.dir))
 }
@@ -81,6 +81,10 @@ func up(cmd *cobra.Command, s site, nodes int) (state, error) {
 	}
 	if current.Kubeconfig == "" {
 		return state{}, errors.New("another command is starting the cluster")
+	}
+	if want := programs.KubernetesVersion(); current.Kubernetes != want {
+		return state{}, fmt.Errorf("the running cluster has Kubernetes %s, not %s: stop it with make cluster-down, then start it again",
+			current.Kubernetes, want)
 	}
 	return current, nil
 }
