@@ -231,6 +231,9 @@ func terminate(t *testing.T, namespace string) (release func()) {
 	if err := theSuite.Admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
+	// Kubernetes waits five seconds before it deletes what is in the namespace. Until then, the
+	// controller gets another answer from the API server.
+	gone(t, &corev1.ServiceAccount{}, namespace, "default")
 	return func() {
 		t.Helper()
 		if err := free(t.Context()); err != nil {
