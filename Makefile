@@ -4,18 +4,18 @@
 # gpgme, by way of cgo. The version is stamped below, so that a build does not
 # depend on how the checkout came about.
 #
-OPTIMIZED := -buildvcs=false -trimpath -tags=containers_image_openpgp
+RELEASE_FLAGS := -buildvcs=false -trimpath -tags=containers_image_openpgp
 # Without inlining and debugging information, compiling takes a quarter less time. Tests, the demo
 # and lint share these flags, so that each package is compiled once. package programs has them too.
-QUICK := $(OPTIMIZED) '-gcflags=all=-l -dwarf=false'
+QUICK := $(RELEASE_FLAGS) '-gcflags=all=-l -dwarf=false'
 export GOFLAGS += $(QUICK)
 export CGO_ENABLED := 0
 
-# What people run, and what is measured, is optimized.
-build image release release-tools release-check release-publish vex bench bench-console bench-plot: export GOFLAGS := $(OPTIMIZED)
+# Releases and benchmarks are optimized.
+build image release release-tools release-check release-publish vex bench bench-console bench-plot: export GOFLAGS := $(RELEASE_FLAGS)
 bench bench-console bench-plot: export OPTIMIZED := 1
 
-# It is found out once: an edit while something is built would make it another one.
+# Computed once, so that an edit during a build does not change it.
 ifndef VERSION
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 endif
@@ -29,14 +29,16 @@ TEST_TOOL := go tool -modfile=../hack/tools/go.mod
 # What makes images and releases is large, and not needed to change the code.
 RELEASE_TOOL := go tool -modfile=hack/release/go.mod
 
-# Every module there is; verify keeps them tidy. For hack/flux and hack/release that would take
+# Every module but hack/kubernetes, whose pins stay old; verify keeps them tidy. For hack/flux and hack/release that would take
 # modules which only tests of other projects import, and which not every proxy gives.
 MODULES := . hack/actionlint hack/argocd hack/classic hack/cluster hack/dns hack/flux hack/kube-state-metrics hack/opm hack/plot hack/prometheus hack/release hack/tools test
-TIDY = $(filter-out hack/flux hack/release,$(MODULES)) hack/kubernetes
+TIDY = $(filter-out hack/flux hack/release,$(MODULES))
+# Each pins a minor version of Kubernetes.
+OLD_PINS = $(notdir $(wildcard hack/kubernetes/*.mod))
 
 # Builds the programs of the local cluster and of tests, and runs such a cluster.
-PROGRAMS := @go run -C test ./programs/cmd/build
-CLUSTER := @go run -C test ./cluster/cmd/cluster
+PROGRAMS := go run -C test ./programs/cmd/build
+CLUSTER := go run -C test ./cluster/cmd/cluster
 
 FUZZTIME ?= 1m
 TESTFLAGS ?=
@@ -141,7 +143,7 @@ release: release-tools ## Build and sign a release of VERSION (such as v0.1.0) i
 	bin/tools/cosign public-key --key $(COSIGN_KEY) --outfile dist/cosign.pub
 
 .PHONY: release-check
-release-check: release test-versions ## Make a release, verify it from its files, and run the journeys on other versions of Kubernetes.
+release-check: release ## Make a release, and verify it from its files.
 	go test -C test -count=1 -timeout 30m $(TESTFLAGS) ./release -dist $(CURDIR)/dist
 
 .PHONY: release-publish
@@ -153,6 +155,10 @@ release-publish: ## Push the image of dist to RELEASE_REPO, sign it, and draft a
 .PHONY: ci
 ci: ## Check everything that has to hold for a change, as CI does.
 	.ci/run
+
+.PHONY: ci-weekly
+ci-weekly: ## Run all suites at full scale, as CI does every week; needs root, or sudo.
+	.ci/weekly
 
 .PHONY: fmt
 fmt: ## Format the code.
@@ -168,6 +174,7 @@ lint: ## Lint the code and the workflows, and check its architecture.
 .PHONY: tidy
 tidy: ## Bring go.mod and go.sum of every module up to date.
 	for module in $(TIDY); do go mod tidy -C $$module || exit 1; done
+	for pins in $(OLD_PINS); do go mod tidy -C hack/kubernetes -modfile=$$pins || exit 1; done
 
 .PHONY: verify
 verify: generate ## Check that what is generated is committed, modules are tidy, limits are told and tested, and lint passes.
@@ -176,6 +183,7 @@ verify: generate ## Check that what is generated is committed, modules are tidy,
 		echo "make generate changes these; commit them:"; echo "$$changed"; exit 1; \
 	fi
 	for module in $(TIDY); do go mod tidy -C $$module -diff || exit 1; done
+	for pins in $(OLD_PINS); do go mod tidy -C hack/kubernetes -modfile=$$pins -diff || exit 1; done
 	go test -C test -run 'Limits|NamedTests' ./operator
 	$(MAKE) lint
 
@@ -241,15 +249,16 @@ TEST_UNIT = $$(go list -C test -f '{{.ImportPath}} {{.TestImports}} {{.XTestImpo
 
 .PHONY: test
 test: ## Run the tests for before each commit: unit tests, and core journeys on a cluster.
-	$(PROGRAMS) cluster own
+	@$(PROGRAMS) cluster own
 	@$(MAKE) --no-print-directory test-unit test-journeys
 
 .PHONY: test-journeys
 test-journeys: ## Run the core journeys on a cluster: install, upgrade, drift, conflict, restart, uninstall.
+	@$(PROGRAMS) cluster own
 	go test -C test $(TEST) -count=1 -short $(TESTFLAGS) ./e2e
 
-# The oldest supported version of Kubernetes, one in between, and the newest. KUBERNETES=1.34 has any
-# target that starts a cluster run that version.
+# The oldest supported version of Kubernetes, one in between, and the newest. KUBERNETES=1.34 runs
+# that version in every target that starts a cluster without a real node.
 KUBERNETES_VERSIONS := 1.30 1.34 1.37
 export KUBERNETES ?=
 
@@ -346,11 +355,11 @@ undeploy: ## Remove the controller from the cluster of kubectl; extensions and a
 
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster and leave it running.
-	$(CLUSTER) up
+	@$(CLUSTER) up
 
 .PHONY: cluster-down
 cluster-down: ## Stop the local cluster.
-	$(CLUSTER) down
+	@$(CLUSTER) down
 
 .PHONY: controller-up
 controller-up: build ## Run the controller, a registry and a sample catalog beside the cluster of cluster-up.
@@ -367,5 +376,5 @@ classic-up: ## Have classic OLM install five operators on a local cluster, to co
 
 .PHONY: demo
 demo: ## Install and upgrade an operator on a local cluster; DEMO_EXIT=1 ends it.
-	$(PROGRAMS) cluster own demo
+	@$(PROGRAMS) cluster own demo
 	@bin/demo

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // failingFor is a pass over one of many extensions, in whose texts %s is its name.

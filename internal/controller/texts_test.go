@@ -27,6 +27,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/preflight/crdupgrade"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
 	"github.com/clusterextensions/operator-controller/internal/resolve"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the texts of all situations into docs/troubleshoot.md")

@@ -77,6 +77,9 @@ func Build(ctx context.Context, progress io.Writer) (_ *Binaries, err error) {
 // BuildNode is Build with the programs of a real node, which take some minutes more
 // the first time.
 func BuildNode(ctx context.Context, progress io.Writer) (*Binaries, error) {
+	if version := KubernetesVersion(); version != newestKubernetes {
+		return nil, fmt.Errorf("%s=%s: a real node runs with Kubernetes %s only", kubernetesVariable, version, newestKubernetes)
+	}
 	binaries, err := Build(ctx, progress)
 	if err != nil {
 		return nil, err
@@ -135,9 +138,13 @@ func BuildOPM(ctx context.Context, progress io.Writer) (string, error) {
 	return filepath.Join(dir, "opm"), err
 }
 
-// assets returns the directory with the programs of envtest; empty unless it has all of them.
+// assets returns the directory with the programs of envtest; empty unless it has all of them. It is
+// empty, too, if $KUBERNETES asks for a version, because the version of these programs is unknown.
 func assets() string {
 	dir := os.Getenv(assetsVariable)
+	if os.Getenv(kubernetesVariable) != "" {
+		return ""
+	}
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
 		if dir == "" || !exists(filepath.Join(dir, name)) {
 			return ""

@@ -61,6 +61,11 @@ func TestAssetsOfEnvtestAreNotBuilt(t *testing.T) {
 	if got, want := names(), "etcdutl kube-controller-manager kube-scheduler kwok"; got != want {
 		t.Errorf("got the programs %q, want %q", got, want)
 	}
+	t.Setenv(kubernetesVariable, newestKubernetes)
+	if got := names(); !strings.Contains(got, "kube-apiserver") {
+		t.Errorf("$%s asks for a version, but only these are built: %s", kubernetesVariable, got)
+	}
+	t.Setenv(kubernetesVariable, "")
 	for _, step := range controlPlane().compile {
 		if step.name == "kube-apiserver" || step.name == "etcd" || step.name == "kubectl" {
 			t.Errorf("%s is compiled", step.name)
@@ -77,6 +82,10 @@ func TestOtherVersionOfKubernetes(t *testing.T) {
 		} else if (other == nil) != (want == "") || other != nil && other.modfile != want {
 			t.Errorf("%q: got the group %+v, want pins from %q", version, other, want)
 		}
+	}
+	t.Setenv(kubernetesVariable, "1.31")
+	if _, err := BuildNode(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "runs with Kubernetes 1.37 only") {
+		t.Errorf("got error %v for a real node with 1.31", err)
 	}
 	t.Setenv(kubernetesVariable, "1.8")
 	if _, err := otherKubernetes(); err == nil || !strings.Contains(err.Error(), "1.30, 1.31, 1.34 and 1.37") {

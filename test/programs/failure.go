@@ -36,8 +36,8 @@ func (e *BuildError) Unwrap() error {
 	return e.Err
 }
 
-// advice returns the next step. Every step but the last of these keeps the packages that
-// have been compiled, so the next call continues where this one ended.
+// advice returns the next step. Compiled packages are kept, so the next call continues where this
+// one ended, except after a full disk.
 func (e *BuildError) advice() string {
 	const continues = "Compiled packages are kept: the next call continues from here."
 	var exit *exec.ExitError

@@ -56,7 +56,7 @@ const (
 var stageDirs = []string{"kustomize/stage/node/fast", "kustomize/stage/node/heartbeat-with-lease", "kustomize/stage/pod/fast"}
 
 // controlPlane is all components of a cluster, and kubectl, as one program: what they share is
-// linked once. It leaves out the programs of envtest if there is a folder with these.
+// linked once. It leaves out the programs of envtest if KUBEBUILDER_ASSETS contains them.
 func controlPlane() *group {
 	g := &group{
 		folder: clusterFolder,

@@ -12,7 +12,7 @@ import (
 )
 
 // kubernetesVariable names the minor version of Kubernetes that the cluster runs, such as 1.31.
-// It is the one that hack/cluster pins if the variable is empty.
+// Empty means the version in hack/cluster/go.mod.
 const kubernetesVariable = "KUBERNETES"
 
 // newestKubernetes is the minor version that hack/cluster pins.

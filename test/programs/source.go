@@ -219,20 +219,20 @@ func (s *source) output(ctx context.Context, verb string, arguments ...string) (
 	return output(s.command(ctx, verb, arguments...))
 }
 
-// optimizedVariable asks for optimized programs, which benchmarks measure.
+// optimizedVariable is 1 for optimized programs, which benchmarks measure.
 const optimizedVariable = "OPTIMIZED"
 
 // compilerFlags leave out inlining and debugging information: compiling takes a quarter less time.
 // The Makefile has the same flags, so that each package is compiled once.
 func compilerFlags() string {
-	if os.Getenv(optimizedVariable) != "" {
+	if os.Getenv(optimizedVariable) == "1" {
 		return ""
 	}
 	return " '-gcflags=all=-l -dwarf=false'"
 }
 
-// goCommand returns a go command with fixed settings, whatever the caller's environment has:
-// all builds without the race detector share one set of compiled packages by that.
+// goCommand returns a go command that ignores GOFLAGS, CGO_ENABLED and GOWORK of the caller, so that
+// all builds without the race detector share compiled packages.
 //
 // An interrupt from the terminal reaches this process alone: the command is in a process
 // group of its own. When ctx ends, the group gets the interrupt, which lets the go command

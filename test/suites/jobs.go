@@ -18,7 +18,7 @@ import (
 const (
 	// jobTimeout ends a job that hangs.
 	jobTimeout = 60 * time.Minute
-	// stopGrace is the time a job gets to stop its cluster after an interrupt.
+	// stopGrace is the time until a job that was interrupted is killed. Its cluster ends with it.
 	stopGrace = 30 * time.Second
 )
 
@@ -78,9 +78,11 @@ func (s suite) args(scale string, more []string) []string {
 	return slices.Concat(s.always, s.ci, more)
 }
 
-// jobs returns one job for each shard of the suite that has tests.
+// jobs returns one job for each shard of the suite that has tests. A flag -test.run among args
+// chooses some tests of the suite.
 func (s suite) jobs(folder, binary string, args []string) ([]job, error) {
-	if s.shards < 2 {
+	args, only := cutRun(args)
+	if s.shards < 2 && only == "" {
 		if s.run != "" {
 			args = append(args, "-test.run="+s.run)
 		}
@@ -93,16 +95,36 @@ func (s suite) jobs(folder, binary string, args []string) ([]job, error) {
 	if err != nil {
 		return nil, err
 	}
-	shards, err := s.split(tests)
+	test, subtest, hasSubtest := strings.Cut(only, "/")
+	shards, err := s.split(tests, test)
 	if err != nil {
 		return nil, err
 	}
 	var jobs []job
 	for i, tests := range shards {
 		pattern := "-test.run=^(" + strings.Join(tests, "|") + ")$"
-		jobs = append(jobs, job{s, fmt.Sprintf("%s %d/%d", s.name, i+1, len(shards)), folder, binary, append(slices.Clone(args), pattern)})
+		if hasSubtest {
+			pattern += "/" + subtest
+		}
+		name := s.name
+		if len(shards) > 1 {
+			name = fmt.Sprintf("%s %d/%d", s.name, i+1, len(shards))
+		}
+		jobs = append(jobs, job{s, name, folder, binary, append(slices.Clone(args), pattern)})
 	}
 	return jobs, nil
+}
+
+// cutRun returns the flags without -test.run, and its pattern.
+func cutRun(flags []string) (others []string, pattern string) {
+	for _, flag := range flags {
+		if value, ok := strings.CutPrefix(flag, "-test.run="); ok {
+			pattern = value
+		} else {
+			others = append(others, flag)
+		}
+	}
+	return others, pattern
 }
 
 var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\)`)
@@ -127,9 +149,13 @@ func testsOf(folder string) ([]string, error) {
 	return tests, nil
 }
 
-// split distributes the tests among the shards: each shard gets about the same number of tests
-// that are known to be slow, and about the same number of others.
-func (s suite) split(tests []string) ([][]string, error) {
+// split distributes the tests that match the pattern only among the shards: each shard gets about
+// the same number of tests that are known to be slow, and about the same number of others.
+func (s suite) split(tests []string, only string) ([][]string, error) {
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return nil, fmt.Errorf("pattern of -test.run: %w", err)
+	}
 	run, err := regexp.Compile(s.run)
 	if err != nil {
 		return nil, fmt.Errorf("pattern of the suite %s: %w", s.name, err)
@@ -140,12 +166,12 @@ func (s suite) split(tests []string) ([][]string, error) {
 	}
 	var chosen []string
 	for _, test := range tests {
-		if run.MatchString(test) && !skip.MatchString(test) {
+		if run.MatchString(test) && !skip.MatchString(test) && wanted.MatchString(test) {
 			chosen = append(chosen, test)
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b string) int { return cmp.Compare(slow[b], slow[a]) })
-	shards := make([][]string, min(s.shards, len(chosen)))
+	shards := make([][]string, min(max(s.shards, 1), len(chosen)))
 	load := make([]time.Duration, len(shards))
 	for _, test := range chosen {
 		least := slices.Index(load, slices.Min(load))

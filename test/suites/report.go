@@ -56,7 +56,7 @@ type report struct {
 	results map[string]result
 	failed  []string
 	leftOut []string
-	broken  error // why the rest of the jobs did not run, except for want of time
+	broken  error // why the remaining jobs did not run; nil if the time was over
 }
 
 func newReport(out io.Writer, events string) (*report, error) {
@@ -171,6 +171,9 @@ func (r *report) finish(took time.Duration) error {
 	var all result
 	var reasons []string
 	for name, of := range r.results {
+		if of.err == nil && len(of.tests) == 0 {
+			reasons = append(reasons, fmt.Sprintf("%s: %s", name, reason(of.output+of.stderr)))
+		}
 		for _, o := range of.tests {
 			all.tests = append(all.tests, o)
 			if o.action == "skip" {
@@ -196,7 +199,7 @@ func (r *report) finish(took time.Duration) error {
 		}
 	}
 	if slices.Sort(r.failed); len(r.failed) > 0 {
-		return fmt.Errorf("%w: %s", errFailed, strings.Join(r.failed, ", "))
+		return errors.Join(fmt.Errorf("%w: %s", errFailed, strings.Join(r.failed, ", ")), r.broken)
 	}
 	return r.broken
 }

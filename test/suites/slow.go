@@ -2,8 +2,7 @@ package main
 
 import "time"
 
-// slow is the rough time of tests that take long. Shards are made even by it; a test that is
-// missing here runs all the same.
+// slow is the rough time of tests that take long, to balance shards. A missing test counts as usual.
 var slow = map[string]time.Duration{
 	"TestAPIServerAway":                    100 * time.Second,
 	"TestNobodyIsWokenForNothing":          100 * time.Second,

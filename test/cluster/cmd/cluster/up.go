@@ -60,12 +60,20 @@ func shellQuote(text string) string {
 // up returns the state of a cluster that can be used, starting one if there is
 // none.
 func up(cmd *cobra.Command, s site, nodes int) (state, error) {
+	current, running, err := s.running()
+	if err != nil {
+		return state{}, err
+	}
+	if want := programs.KubernetesVersion(); running && current.Kubernetes != "" && current.Kubernetes != want {
+		return state{}, fmt.Errorf("the running cluster has Kubernetes %s, not %s: stop it first, or set KUBERNETES=%[1]s to use it",
+			current.Kubernetes, want)
+	}
 	// Here and not in the background, so that the progress is seen.
 	if _, err := programs.Build(cmd.Context(), cmd.ErrOrStderr()); err != nil {
 		return state{}, err
 	}
-	current, running, err := s.running()
-	if err != nil {
+	// The build may have taken minutes.
+	if current, running, err = s.running(); err != nil {
 		return state{}, err
 	}
 	if !running {
@@ -81,10 +89,6 @@ func up(cmd *cobra.Command, s site, nodes int) (state, error) {
 	}
 	if current.Kubeconfig == "" {
 		return state{}, errors.New("another command is starting the cluster")
-	}
-	if want := programs.KubernetesVersion(); current.Kubernetes != want {
-		return state{}, fmt.Errorf("the running cluster has Kubernetes %s, not %s: stop it with make cluster-down, then start it again",
-			current.Kubernetes, want)
 	}
 	return current, nil
 }
