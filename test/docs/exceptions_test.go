@@ -66,6 +66,8 @@ var rewritten = []struct{ page, old, new string }{
 // before are scripts that the test runs before a command of a page, where the reader would have
 // another cluster: they delete data, and must not be on the page.
 var before = []struct{ page, command, script string }{
+	// Pages before this one leave the namespace with its ServiceAccount.
+	{"docs/run-locally.md", "kubectl extension install sample-operator", "kubectl delete namespace sample-operator --ignore-not-found"},
 	{"docs/backup.md", "kubectl apply --server-side -f content.restore.json", loseEverything},
 }
 

@@ -52,7 +52,7 @@ func codes(cell string) []string {
 }
 
 var (
-	helpLine    = regexp.MustCompile(`^ +(?:-\w, )?--([\w-]+)(?: \w+)?  .*?(?:\(default "?([^")]*)"?\))?$`)
+	helpLine    = regexp.MustCompile(`^ +(?:-\w, )?--([\w-]+)(?: \w+|\[=true\|false\])?  .*?(?:\(default "?([^")]*)"?\))?$`)
 	longFlag    = regexp.MustCompile(`^--([\w-]+)$`)
 	zeroOfFlags = map[string]bool{"false": true, "0": true}
 )

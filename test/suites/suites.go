@@ -35,11 +35,10 @@ type suite struct {
 const deletions = "TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|TestRandomDeletions"
 
 var suites = []suite{
-	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 4, skip: deletions, expect: 8 * time.Minute},
+	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 4, skip: deletions, expect: 10 * time.Minute},
 	{
 		name: "deletions", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 3, run: deletions, always: []string{"-deletions"},
-		ci: []string{"-sequences=5"}, full: []string{"-sequences=20"}, expect: 6 * time.Minute,
-	},
+		ci: []string{"-sequences=5"}, full: []string{"-sequences=20"}, expect: 20 * time.Minute},
 	{name: "applier", pkg: "applier", needs: []string{"cluster"}, shards: 2, expect: 4 * time.Minute},
 	{name: "node", pkg: "node", needs: []string{"node", "own"}, always: []string{"-node"}, ci: []string{"-short"}, full: []string{"-previous=ba3eeb1"}, expect: 7 * time.Minute},
 	{name: "kills", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestKilled", ci: []string{"-kills=20"}, full: []string{"-kills=1"}, expect: 9 * time.Minute},
@@ -51,14 +50,14 @@ var suites = []suite{
 	{name: "gitops", pkg: "gitops", needs: []string{"cluster", "own", "gitops"}, always: []string{"-gitops"}, ci: []string{"-idle=10s"}, full: []string{"-idle=5m"}, expect: 4 * time.Minute},
 	{name: "signatures", pkg: "signatures", needs: []string{"cosign", "own"}, always: []string{"-cosign=../../bin/tools/cosign"}, expect: 30 * time.Second},
 	{name: "console", pkg: "console", needs: []string{"cluster", "own"}, always: []string{"-browser"}, expect: 90 * time.Second},
-	{name: "corpus", pkg: "corpus", needs: []string{"cluster", "own"}, full: []string{"-plans"}, expect: 5 * time.Minute},
-	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 2 * time.Minute},
+	{name: "corpus", pkg: "corpus", needs: []string{"cluster", "own"}, full: []string{"-plans"}, expect: 8 * time.Minute},
+	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 6 * time.Minute},
 	{name: "hostile", pkg: "hostile", needs: []string{"cluster", "own"}, always: []string{"-attacks"}, onlyFull: "attacks the memory of a whole machine", expect: 10 * time.Minute},
 	{name: "status", pkg: "status", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
-	{name: "docs", pkg: "docs", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
+	{name: "docs", pkg: "docs", needs: []string{"cluster", "own"}, expect: 10 * time.Minute},
 	{name: "migration", pkg: "migration", needs: []string{"cluster", "own"}, expect: 2 * time.Minute},
 	{name: "takeover", pkg: "takeover", needs: []string{"cluster", "own"}, expect: 2 * time.Minute},
-	{name: "deployment", pkg: "deployment", needs: []string{"cluster", "own"}, expect: 2 * time.Minute},
+	{name: "deployment", pkg: "deployment", needs: []string{"cluster", "own"}, expect: 5 * time.Minute},
 	{name: "monitoring", pkg: "monitoring", needs: []string{"cluster", "own", "monitoring"}, expect: 90 * time.Second},
 	{name: "cluster", pkg: "cluster", needs: []string{"cluster"}, expect: time.Minute},
 	{name: "cluster-command", pkg: "cluster/cmd/cluster", needs: []string{"cluster"}, expect: time.Minute},
