@@ -78,15 +78,17 @@ func TestTarget(t *testing.T) {
 	}
 	var got struct {
 		Statements []struct {
-			Vulnerability struct{ Name string }
-			Status        string
-			Justification string
+			Vulnerability struct {
+				Name string `json:"name"`
+			} `json:"vulnerability"`
+			Status        string `json:"status"`
+			Justification string `json:"justification"`
 			Products      []struct {
 				Subcomponents []struct {
 					ID string `json:"@id"`
-				}
-			}
-		}
+				} `json:"subcomponents"`
+			} `json:"products"`
+		} `json:"statements"`
 	}
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
