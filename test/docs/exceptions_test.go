@@ -23,7 +23,7 @@ var notRun = []struct{ page, command, reason string }{
 	{"docs/install-the-controller.md", "make image", "takes minutes; make release-check runs it"},
 	{"docs/install-the-controller.md", "make deploy", "pods are simulated, and would run no image"},
 	{"docs/run-locally.md", `eval "$(make -s cluster-up)"`, "would take over, or start, the cluster of whoever runs the tests"},
-	{"docs/run-locally.md", "go test", "would run tests within tests"},
+	{"docs/testing.md", "go test", "would run tests within tests"},
 	{"docs/who-may-use-a-serviceaccount.md", "kubectl kustomize config/overlays/impersonate-by-namespace", "would take a right from the controller of all pages; a test of test/e2e does"},
 	{"docs/approve-upgrades.md", "kubectl extension approve sample-operator", "asks whoever is at the terminal; a test of cmd/kubectl-extension answers"},
 	{"docs/console.md", "kubectl extension console", "shows itself in a browser; test/console opens it"},
