@@ -35,6 +35,8 @@ MODULES := . hack/actionlint hack/argocd hack/classic hack/cluster hack/dns hack
 TIDY = $(filter-out hack/flux hack/release,$(MODULES))
 # Each pins a minor version of Kubernetes.
 OLD_PINS = $(notdir $(wildcard hack/kubernetes/*.mod))
+EACH_TIDY = for module in $(TIDY); do go mod tidy -C $$module $(1) || exit 1; done; \
+	for pins in $(OLD_PINS); do go mod tidy -C hack/kubernetes -modfile=$$pins $(1) || exit 1; done
 
 # Builds the programs of the local cluster and of tests, and runs such a cluster.
 PROGRAMS := go run -C test ./programs/cmd/build
@@ -173,8 +175,7 @@ lint: ## Lint the code and the workflows, and check its architecture.
 
 .PHONY: tidy
 tidy: ## Bring go.mod and go.sum of every module up to date.
-	for module in $(TIDY); do go mod tidy -C $$module || exit 1; done
-	for pins in $(OLD_PINS); do go mod tidy -C hack/kubernetes -modfile=$$pins || exit 1; done
+	$(call EACH_TIDY,)
 
 .PHONY: verify
 verify: generate ## Check that what is generated is committed, modules are tidy, limits are told and tested, and lint passes.
@@ -182,8 +183,7 @@ verify: generate ## Check that what is generated is committed, modules are tidy,
 	if [ -n "$$changed" ]; then \
 		echo "make generate changes these; commit them:"; echo "$$changed"; exit 1; \
 	fi
-	for module in $(TIDY); do go mod tidy -C $$module -diff || exit 1; done
-	for pins in $(OLD_PINS); do go mod tidy -C hack/kubernetes -modfile=$$pins -diff || exit 1; done
+	$(call EACH_TIDY,-diff)
 	go test -C test -run 'Limits|NamedTests' ./operator
 	$(MAKE) lint
 
@@ -248,9 +248,7 @@ TEST_UNIT = $$(go list -C test -f '{{.ImportPath}} {{.TestImports}} {{.XTestImpo
 	grep -Ev '/test/(cluster|environment|e2e|render)|[ [][^ ]*/test/programs' | cut -d ' ' -f 1)
 
 .PHONY: test
-test: ## Run the tests for before each commit: unit tests, and core journeys on a cluster.
-	@$(PROGRAMS) cluster own
-	@$(MAKE) --no-print-directory test-unit test-journeys
+test: test-unit test-journeys ## Run the tests for before each commit: unit tests, and core journeys on a cluster.
 
 .PHONY: test-journeys
 test-journeys: ## Run the core journeys on a cluster: install, upgrade, drift, conflict, restart, uninstall.

@@ -89,7 +89,7 @@ func TestOtherVersionOfKubernetes(t *testing.T) {
 	}
 	t.Setenv(kubernetesVariable, "1.8")
 	if _, err := otherKubernetes(); err == nil || !strings.Contains(err.Error(), "1.30, 1.31, 1.34 and 1.37") {
-		t.Errorf("got error %v, want one that lists the versions there are pins for", err)
+		t.Errorf("got error %v, want a list of the pinned versions", err)
 	}
 }
 

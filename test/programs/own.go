@@ -11,7 +11,7 @@ import (
 
 // Own are folders with programs of this checkout.
 type Own struct {
-	// Released has the controller and kubectl-extension without the race detector.
+	// Released is the folder with the controller and kubectl-extension, without the race detector.
 	Released string
 	// Watching has the controller with the race detector; empty unless asked for.
 	Watching string

@@ -180,8 +180,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// modules returns the folders with a go.mod, sorted. It leaves out hack/kubernetes, whose pins are
-// those of an old release on purpose.
+// modules returns the folders with a go.mod, sorted. It leaves out hack/kubernetes, which pins
+// old releases on purpose.
 func modules(t *testing.T) []string {
 	t.Helper()
 	var found []string
