@@ -172,7 +172,7 @@ func TestValues(t *testing.T) {
 		"stringer":       {schema.GroupKind{Group: "g", Kind: "K"}, "K.g"},
 		"slice":          {[]string{"a", "b"}, []any{"a", "b"}},
 		"struct":         {struct{ A int }{1}, map[string]any{"A": 1.0}},
-		"function":       {func() {}, "!ERROR:json: unsupported type: func()"},
+		"function":       {func() {}, "json: unsupported type: func()"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -251,6 +251,31 @@ func TestLoggedTextsAreBounded(t *testing.T) {
 			t.Errorf("%s has %d bytes: %.100q", key, len(text), text)
 		}
 	}
+}
+
+func TestLoggedCompositesAreBounded(t *testing.T) {
+	t.Parallel()
+	values := []string{"https://user:pa55@registry.test/x", strings.Repeat("long ", 10_000)}
+	for name, call := range map[string]func(logr.Logger){
+		"slice":     func(l logr.Logger) { l.Info("m", "key", values) },
+		"marshaler": func(l logr.Logger) { l.Info("m", "key", klog.KObjSlice(manyPods())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, _ := logged(t, call)["key"].(string)
+			if text == "" || len(text) > maxLoggedText || strings.Contains(text, "pa55") {
+				t.Errorf("got %d bytes: %.100q", len(text), text)
+			}
+		})
+	}
+}
+
+func manyPods() []*corev1.Pod {
+	pods := make([]*corev1.Pod, 1000)
+	for i := range pods {
+		pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}}
+	}
+	return pods
 }
 
 // TestManyLines: none is dropped for being like others.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -182,16 +183,31 @@ func loggableValue(value any) (logged slog.Value) {
 		return slog.Float64Value(value.Seconds())
 	case time.Time:
 		return slog.StringValue(value.Format(time.RFC3339))
+	case bool, int, int32, int64:
+		return slog.AnyValue(value)
 	case klog.ObjectRef:
 		return reference("", "", value.Namespace, value.Name)
 	case kruntime.Object:
 		return objectReference(value)
 	case logr.Marshaler:
-		return slog.AnyValue(value.MarshalLog())
+		return composite(value.MarshalLog())
 	case fmt.Stringer:
 		return slog.StringValue(loggable(value.String(), maxLoggedText))
 	}
-	return slog.AnyValue(value)
+	return composite(value)
+}
+
+// composite returns the JSON of a value, or the first characters of this JSON if it is long or
+// contains a secret.
+func composite(value any) slog.Value {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return slog.StringValue(loggable(err.Error(), maxLoggedError))
+	}
+	if line := loggable(string(text), maxLoggedText); line != string(text) {
+		return slog.StringValue(line)
+	}
+	return slog.AnyValue(json.RawMessage(text))
 }
 
 // objectReference returns the identity of an object: its content can be large or secret.

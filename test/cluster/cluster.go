@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -15,10 +14,6 @@ import (
 	"github.com/clusterextensions/operator-controller/test/internal/child"
 	"github.com/clusterextensions/operator-controller/test/programs"
 )
-
-// stopGrace is how long components may take to end in order. What they hold is
-// thrown away, so a longer wait would save nothing.
-const stopGrace = 3 * time.Second
 
 // Cluster is a running control plane.
 type Cluster struct {
@@ -166,16 +161,16 @@ func (c *Cluster) abandon() error {
 	return c.dir.removeAllButLogs()
 }
 
-// stopProcesses stops the components in the reverse of the order in which they
-// depend on each other: one whose server is gone waits for it to come back.
+// stopProcesses kills all components: what they hold is thrown away, and the API server would
+// wait for its clients.
 func (c *Cluster) stopProcesses() {
-	for _, tier := range slices.Backward(c.tiers) {
-		var stopped sync.WaitGroup
+	var stopped sync.WaitGroup
+	for _, tier := range c.tiers {
 		for _, process := range tier {
-			stopped.Go(func() { process.Stop(stopGrace) })
+			stopped.Go(func() { process.Stop(0) })
 		}
-		stopped.Wait()
 	}
+	stopped.Wait()
 	c.group.Close()
 	c.egress.stop()
 }

@@ -2,7 +2,11 @@ package cluster
 
 import (
 	"fmt"
+	"time"
 )
+
+// stopGrace is the time until a component that is halted is killed.
+const stopGrace = 3 * time.Second
 
 // Halt ends a component and leaves it ended, until Resume. The others stay, and
 // have to do without it.

@@ -26,8 +26,8 @@ import (
 // are not part of it, because a slow machine may take any time for these.
 const timeout = 20 * time.Minute
 
-// defaultSettings undoes the setting of tests, which do not wait until workloads stay ready.
-const defaultSettings = "--min-ready-seconds=5"
+// minReady keeps the show short: by default, workloads have to stay ready for five seconds.
+const minReady = "--min-ready-seconds=2"
 
 func main() {
 	log.SetLogger(logr.Discard()) // the demo prints what is worth reading itself
@@ -60,11 +60,11 @@ func run(ctx context.Context) (err error) {
 	show, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	logFile := filepath.Join(logs, "controller.log")
-	controller, err := env.StartController(show, logFile, defaultSettings)
+	controller, err := env.StartController(show, logFile, minReady)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, controller.Stop()) }()
+	defer func() { err = errors.Join(err, controller.Kill()) }() // Stop would serve catalogs for a while longer
 
 	if err := (&demo{env: env}).play(show); err != nil {
 		return fmt.Errorf("%w (controller log: %s)", err, logFile)

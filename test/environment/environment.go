@@ -205,7 +205,7 @@ func (e *Environment) startCluster(ctx context.Context, options Options) error {
 }
 
 // buildPrograms builds the programs of the checkout. All environments of a checkout share
-// these, because linking takes longer than a start, and each gets a copy that stays as it is.
+// these, because linking takes longer than a start, and each gets a copy of its own.
 func (e *Environment) buildPrograms(ctx context.Context, options Options) error {
 	return programs.BuildOwn(ctx, options.Progress, options.Race, func(own programs.Own) error {
 		if err := os.CopyFS(e.programs, os.DirFS(own.Released)); err != nil {

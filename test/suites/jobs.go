@@ -185,31 +185,45 @@ func (s suite) split(tests []string, only string) ([][]string, error) {
 const usual = 4 * time.Second
 
 // runAll runs jobs, several at a time, and starts none after the context starting has ended.
-// Jobs that run end with ctx.
-func runAll(ctx, starting context.Context, jobs []job, o *options, r *report) {
-	n := newNeeds(o.out)
-	err := n.provide(starting, jobs)
+// Jobs that run end with ctx. A target that cannot be built leaves out the jobs that need it.
+func runAll(ctx, starting context.Context, jobs []job, n *needs, count int, r *report, run func(context.Context, job) result) {
 	queue := make(chan job)
 	var running sync.WaitGroup
-	for range o.jobs {
+	for range count {
 		running.Go(func() {
 			for j := range queue {
-				r.add(j, j.run(ctx, r))
+				r.add(j, run(ctx, j))
 			}
 		})
 	}
-	for len(jobs) > 0 && err == nil {
-		jobs, err = n.next(starting, jobs, queue)
+	for len(jobs) > 0 && starting.Err() == nil {
+		at, target := n.next(jobs)
+		if target == "" {
+			select {
+			case queue <- jobs[at]:
+				jobs = slices.Delete(jobs, at, at+1)
+			case <-starting.Done():
+			}
+			continue
+		}
+		if err := n.add(starting, target); err != nil && starting.Err() == nil {
+			for _, j := range jobs {
+				if needing(target)(j) {
+					r.leaveOut(j, err)
+				}
+			}
+			jobs = slices.DeleteFunc(jobs, needing(target))
+		}
 	}
-	if err != nil {
-		r.leaveOut(jobs, err)
+	for _, j := range jobs {
+		r.leaveOut(j, starting.Err())
 	}
 	close(queue)
 	running.Wait()
 }
 
-// run runs the tests of the job and has r read their events.
-func (j job) run(ctx context.Context, r *report) result {
+// run runs the tests of the job and reads their events.
+func (r *report) run(ctx context.Context, j job) result {
 	began := time.Now()
 	args := append([]string{"tool", "test2json", "-t", "-p", "test/" + j.suite.pkg, j.program, "-test.v=test2json", "-test.timeout=" + jobTimeout.String()}, j.args...)
 	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // compiled by this program
@@ -229,5 +243,8 @@ func (j job) run(ctx context.Context, r *report) result {
 	read := r.read(events)
 	read.err = command.Wait()
 	read.took, read.stderr = time.Since(began), stderr.String()
+	if state := command.ProcessState; state != nil {
+		read.cpu = state.UserTime() + state.SystemTime()
+	}
 	return read
 }

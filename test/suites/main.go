@@ -80,7 +80,7 @@ func (o *options) run(ctx context.Context) (err error) {
 		starting, cancel = context.WithDeadline(ctx, began.Add(o.within))
 		defer cancel()
 	}
-	runAll(ctx, starting, jobs, o, r)
+	runAll(ctx, starting, jobs, newNeeds(o.out), o.jobs, r, r.run)
 	return r.finish(time.Since(began))
 }
 

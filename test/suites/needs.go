@@ -9,8 +9,8 @@ import (
 	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
-// needs builds the programs of jobs. It builds one target when no job is left whose programs
-// are built: builds beside tests would make these slow.
+// needs builds the programs of jobs: first the targets of most jobs, and then one target when no
+// job is left whose programs are built, because builds beside tests make these slow.
 type needs struct {
 	progress io.Writer
 	build    func(ctx context.Context, progress io.Writer, targets ...string) error
@@ -24,35 +24,19 @@ func newNeeds(progress io.Writer) *needs {
 	return &needs{progress: progress, build: programs.BuildAll, built: map[string]bool{}}
 }
 
-// provide builds early targets that jobs need.
-func (n *needs) provide(ctx context.Context, jobs []job) error {
+// next returns the position of the first job whose programs are built, or a target to build.
+func (n *needs) next(jobs []job) (at int, target string) {
 	for _, target := range early {
-		if !slices.ContainsFunc(jobs, func(j job) bool { return slices.Contains(j.suite.needs, target) }) {
-			continue
-		}
-		if err := n.add(ctx, target); err != nil {
-			return err
+		if !n.built[target] && slices.ContainsFunc(jobs, needing(target)) {
+			return 0, target
 		}
 	}
-	return nil
-}
-
-// next hands the first job whose programs are built to the queue, or builds programs for the
-// first job if there is none, and returns the jobs that are left. The error is the context's,
-// or that of a build.
-func (n *needs) next(ctx context.Context, jobs []job, queue chan<- job) ([]job, error) {
 	for at, j := range jobs {
-		if n.missing(j) != "" {
-			continue
-		}
-		select {
-		case queue <- j:
-			return slices.Delete(jobs, at, at+1), nil
-		case <-ctx.Done():
-			return jobs, ctx.Err()
+		if n.missing(j) == "" {
+			return at, ""
 		}
 	}
-	return jobs, n.add(ctx, n.missing(jobs[0]))
+	return 0, n.missing(jobs[0])
 }
 
 // missing returns a target that the job needs and that is not built; empty for none.
@@ -71,4 +55,8 @@ func (n *needs) add(ctx context.Context, target string) error {
 	}
 	n.built[target] = true
 	return nil
+}
+
+func needing(target string) func(job) bool {
+	return func(j job) bool { return slices.Contains(j.suite.needs, target) }
 }

@@ -45,6 +45,7 @@ type result struct {
 	output string // outside of tests
 	stderr string
 	took   time.Duration
+	cpu    time.Duration // of the job and of the processes that it waited for
 	err    error
 }
 
@@ -56,7 +57,7 @@ type report struct {
 	results map[string]result
 	failed  []string
 	leftOut []string
-	broken  error // why the remaining jobs did not run; nil if the time was over
+	broken  []error // failed builds, because of which jobs did not run
 }
 
 func newReport(out io.Writer, events string) (*report, error) {
@@ -124,15 +125,13 @@ func (r *report) keep(line []byte) {
 	_, _ = fmt.Fprintf(r.events, "%s\n", line)
 }
 
-// leaveOut records jobs that did not run, because of err.
-func (r *report) leaveOut(jobs []job, err error) {
+// leaveOut records a job that did not run, because of err.
+func (r *report) leaveOut(j job, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, j := range jobs {
-		r.leftOut = append(r.leftOut, j.name)
-	}
-	if !errors.Is(err, context.DeadlineExceeded) {
-		r.broken = err
+	r.leftOut = append(r.leftOut, j.name)
+	if !errors.Is(err, context.DeadlineExceeded) && !slices.Contains(r.broken, err) {
+		r.broken = append(r.broken, err)
 	}
 }
 
@@ -146,7 +145,7 @@ func (r *report) add(j job, of result) {
 		state = "FAIL"
 		r.failed = append(r.failed, j.name)
 	}
-	fmt.Fprintf(r.out, "%-4s %-18s %6s  %s\n", state, j.name, seconds(of.took), of.counts())
+	fmt.Fprintf(r.out, "%-4s %-18s %6s  %6s CPU  %s\n", state, j.name, seconds(of.took), seconds(of.cpu), of.counts())
 	if of.err == nil {
 		return
 	}
@@ -199,9 +198,9 @@ func (r *report) finish(took time.Duration) error {
 		}
 	}
 	if slices.Sort(r.failed); len(r.failed) > 0 {
-		return errors.Join(fmt.Errorf("%w: %s", errFailed, strings.Join(r.failed, ", ")), r.broken)
+		r.broken = append(r.broken, fmt.Errorf("%w: %s", errFailed, strings.Join(r.failed, ", ")))
 	}
-	return r.broken
+	return errors.Join(r.broken...)
 }
 
 // reason returns the text that a skipped test gave.

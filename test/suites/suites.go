@@ -23,7 +23,7 @@ type suite struct {
 	shards int
 	// run and skip are patterns of tests; empty for all and none.
 	run, skip string
-	// always are flags of the test binary, and ci and full those of a scale.
+	// always are flags of the test binary at both scales, and ci and full those at one scale.
 	always, ci, full []string
 	// onlyFull leaves the suite out of a run for each change, for this reason.
 	onlyFull string

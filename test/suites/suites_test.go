@@ -160,44 +160,56 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// Jobs whose programs are built start before longer ones, and nothing is built before that.
-func TestJobsWithoutTheirProgramsComeLast(t *testing.T) {
+// Jobs whose programs are built start before longer ones, and nothing is built before that. A target
+// that cannot be built leaves out the jobs that need it, and no others.
+func TestJobsStartInTheOrderOfTheirPrograms(t *testing.T) {
 	t.Parallel()
-	jobs := []job{{name: "long", suite: suite{needs: []string{"cluster", "classic"}}}, {name: "short", suite: suite{needs: []string{"cluster"}}}}
-	var builds []string
+	jobs := []job{
+		{name: "broken", suite: suite{needs: []string{"cluster", "classic"}}},
+		{name: "long", suite: suite{needs: []string{"cluster", "node"}}},
+		{name: "short", suite: suite{needs: []string{"cluster"}}},
+	}
+	var steps []string
 	failure := errors.New("failure")
+	ran := make(chan bool, len(jobs))
 	n := &needs{built: map[string]bool{}, build: func(_ context.Context, _ io.Writer, targets ...string) error {
-		if builds = append(builds, targets...); targets[0] == "classic" {
+		if targets[0] == "classic" {
+			<-ran // the short job
 			return failure
 		}
+		steps = append(steps, targets...)
 		return nil
 	}}
-	if err := n.provide(t.Context(), jobs); err != nil {
+	var out bytes.Buffer
+	r, err := newReport(&out, "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	queue := make(chan job, 2)
-	jobs, err := n.next(t.Context(), jobs, queue)
-	if err != nil || (<-queue).name != "short" || len(jobs) != 1 || fmt.Sprint(builds) != "[cluster]" {
-		t.Fatalf("got error %v after the builds %v with these jobs left: %v", err, builds, jobs)
+	runAll(t.Context(), t.Context(), jobs, n, 1, r, func(_ context.Context, j job) result {
+		steps = append(steps, j.name)
+		ran <- true
+		return result{}
+	})
+	if want := []string{"cluster", "short", "node", "long"}; !slices.Equal(steps, want) {
+		t.Errorf("got the steps %q, want %q", steps, want)
 	}
-	if jobs, err = n.next(t.Context(), jobs, queue); !errors.Is(err, failure) || len(jobs) != 1 {
-		t.Errorf("got error %v with the jobs %v left, want %v", err, jobs, failure)
+	if err := r.finish(time.Minute); !errors.Is(err, failure) || !strings.Contains(out.String(), "Left out: broken\n") {
+		t.Errorf("got error %v and the report\n%s", err, out.String())
 	}
 }
 
 // A job that does not start in time is named, and is no failure.
 func TestJobsAreLeftOutForWantOfTime(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	over, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
-	<-ctx.Done()
-	jobs, err := (&needs{built: map[string]bool{}}).next(ctx, []job{{name: "late"}}, make(chan job))
+	<-over.Done()
 	var out bytes.Buffer
-	r, reportErr := newReport(&out, "")
-	if reportErr != nil {
-		t.Fatal(reportErr)
+	r, err := newReport(&out, "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	r.leaveOut(jobs, err)
+	runAll(t.Context(), over, []job{{name: "late"}}, newNeeds(io.Discard), 1, r, r.run)
 	if err := r.finish(time.Minute); err != nil || !strings.Contains(out.String(), "Left out: late") {
 		t.Errorf("got error %v and the report\n%s", err, out.String())
 	}
