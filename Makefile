@@ -5,9 +5,11 @@
 # depend on how the checkout came about.
 #
 RELEASE_FLAGS := -buildvcs=false -trimpath -tags=containers_image_openpgp
-# Without inlining and debugging information, compiling takes a quarter less time. Tests, the demo
+# Without inlining and debugging information, compiling takes a quarter less time. Inlined packages run
+# often and are compiled quickly: without them, programs take up to 1.8 times as long. Tests, the demo
 # and lint share these flags, so that each package is compiled once. package programs has them too.
-QUICK := $(RELEASE_FLAGS) '-gcflags=all=-l -dwarf=false'
+QUICK := $(RELEASE_FLAGS) '-gcflags=all=-l -dwarf=false' -gcflags=std=-dwarf=false \
+	-gcflags=k8s.io/apimachinery/...=-dwarf=false -gcflags=sigs.k8s.io/...=-dwarf=false
 export GOFLAGS += $(QUICK)
 export CGO_ENABLED := 0
 
@@ -50,6 +52,10 @@ TESTFLAGS ?=
 .PHONY: help
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: env
+env: ## Print what make sets for the go command, for eval.
+	@echo "export CGO_ENABLED=$$CGO_ENABLED GOFLAGS=\"$$GOFLAGS\""
 
 # Build
 

@@ -228,7 +228,11 @@ func compilerFlags() string {
 	if os.Getenv(optimizedVariable) == "1" {
 		return ""
 	}
-	return " '-gcflags=all=-l -dwarf=false'"
+	flags := " '-gcflags=all=-l -dwarf=false'"
+	for _, inlined := range []string{"std", "k8s.io/apimachinery/...", "sigs.k8s.io/..."} {
+		flags += " -gcflags=" + inlined + "=-dwarf=false"
+	}
+	return flags
 }
 
 // goCommand returns a go command that ignores GOFLAGS, CGO_ENABLED and GOWORK of the caller, so that
