@@ -59,10 +59,13 @@ env: ## Print what make sets for the go command, for eval.
 
 # Build
 
+# Optimized for the target build alone.
+BUILD = go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/... && \
+	install cmd/kubectl-extension/kubectl_complete-extension bin/
+
 .PHONY: build
 build: ## Build bin/operator-controller and bin/kubectl-extension.
-	go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
-	install cmd/kubectl-extension/kubectl_complete-extension bin/
+	$(BUILD)
 
 # What the image is called on a node, and in the manifests that are applied.
 IMAGE ?= localhost/operator-controller:$(VERSION)
@@ -362,11 +365,12 @@ cluster-up: ## Start a local cluster and leave it running.
 	@$(CLUSTER) up
 
 .PHONY: cluster-down
-cluster-down: ## Stop the local cluster.
+cluster-down: controller-down ## Stop the local cluster, and what controller-up has started.
 	@$(CLUSTER) down
 
 .PHONY: controller-up
-controller-up: build ## Run the controller, a registry and a sample catalog beside the cluster of cluster-up.
+controller-up: ## Run the controller, a registry and a sample catalog beside the cluster of cluster-up.
+	@$(BUILD)
 	@CLUSTER='$(CLUSTER)' hack/local/run up
 
 .PHONY: controller-down

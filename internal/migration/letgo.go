@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,9 @@ func (m move) letGo(ctx context.Context) error {
 		if err := m.strip(ctx); err != nil {
 			return err
 		}
+	}
+	if err := m.keepRights(ctx); err != nil {
+		return err
 	}
 	if err := m.removeCSV(ctx); err != nil {
 		return err
@@ -103,6 +107,29 @@ func (m move) strip(ctx context.Context) error {
 			if err := m.unlabel(ctx, ref, classic.FinalizerMarks); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// keepRights removes the owners of roles and bindings in other namespaces. These owners are copies of the
+// ClusterServiceVersion. Classic OLM deletes a copy when its original is gone, and the garbage collector
+// would delete its roles before the controller has created new ones.
+func (m move) keepRights(ctx context.Context) error {
+	for _, ref := range m.record.Deleted {
+		if ref.Group != rbacv1.GroupName || ref.Namespace == "" || ref.Namespace == m.record.CSV.Namespace {
+			continue
+		}
+		live, resource, err := m.found(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if live == nil || live.UID != ref.UID || len(live.OwnerReferences) == 0 || !m.record.Has(ref, &live.ObjectMeta) {
+			continue
+		}
+		err = m.patch(ctx, resource, ref, map[string]any{"metadata": map[string]any{"ownerReferences": nil}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("removing the owners of %s: %w", ref.Key(), err)
 		}
 	}
 	return nil

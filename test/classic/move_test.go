@@ -195,6 +195,7 @@ func moves(t *testing.T, mode string) {
 func (s *site) moves(t *testing.T, mode string) {
 	t.Helper()
 	before, resources := s.deployments(t), s.populate(t, append([]string{classic.Dependency}, all...)...)
+	owners := s.watchOwners(t)
 	rights, conversion, webhooks, things := s.watchRights(t), s.watchConversion(t), s.watchWebhooks(t), s.makeThings(t)
 	backup := t.TempDir()
 	s.migrate(t, "check", "--all")
@@ -210,6 +211,7 @@ func (s *site) moves(t *testing.T, mode string) {
 		s.isUntouched(t, resources)
 		isSame(t, before, s.deployments(t))
 		rights.verdict(t)
+		owners.verdict(t)
 	})
 	t.Run("G2: there is always a webhook, and no create fails", func(t *testing.T) {
 		webhooks.verdict(t)

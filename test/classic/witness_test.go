@@ -194,6 +194,25 @@ func (s *site) watchRights(t *testing.T) *witness {
 	return newWitness(t, looking...)
 }
 
+// watchOwners looks for a binding that is deleted while a ClusterServiceVersion owns it. The garbage
+// collector deletes such a binding, perhaps before the controller has created a new one.
+func (s *site) watchOwners(t *testing.T) *witness {
+	t.Helper()
+	return newWitness(t, func(ctx context.Context, w *witness) {
+		s.each(ctx, w, &rbacv1.RoleBindingList{}, func(event watch.Event) string {
+			binding, isOne := event.Object.(*rbacv1.RoleBinding)
+			if !isOne || event.Type != watch.Deleted || !slices.ContainsFunc(binding.OwnerReferences, isCSV) {
+				return ""
+			}
+			return fmt.Sprintf("RoleBinding %q in namespace %q has gone with its owner", binding.Name, binding.Namespace)
+		})
+	})
+}
+
+func isCSV(owner metav1.OwnerReference) bool {
+	return owner.Kind == v1alpha1.ClusterServiceVersionKind
+}
+
 // watchConversion looks for an instant at which custom resources would not be converted.
 func (s *site) watchConversion(t *testing.T) *witness {
 	t.Helper()

@@ -19,7 +19,10 @@ import (
 	"github.com/clusterextensions/operator-controller/test/faultproxy"
 )
 
-var deletions = flag.Bool("deletions", false, "delete extensions at every write of an operation")
+var (
+	deletions     = flag.Bool("deletions", false, "delete extensions at every write of an operation")
+	deletionEvery = flag.Int("deletion-every", 1, "with -deletions, delete extensions at each of so many writes only")
+)
 
 // propagations are the ways to delete an extension.
 var propagations = []metav1.DeletionPropagation{
@@ -40,10 +43,11 @@ func TestDeletionAtEveryWrite(t *testing.T) {
 	if !*deletions {
 		t.Skip("takes minutes; make test-long SUITE=deletions runs it")
 	}
-	fleet := newFleet(t, "leaving", triedWrites*len(propagations), func(i int) bool { return i/len(propagations)%4 == 3 })
+	every := *deletionEvery
+	fleet := newFleet(t, "leaving", (triedWrites+every-1)/every*len(propagations), func(i int) bool { return i/len(propagations)%4 == 3 })
 	c := casualties{fleet: fleet, at: map[string]int{}, how: map[string]metav1.DeletionPropagation{}, precious: map[string]types.UID{}}
 	for i, name := range fleet.names {
-		c.at[name], c.how[name] = i/len(propagations)+1, propagations[i%len(propagations)]
+		c.at[name], c.how[name] = i/len(propagations)*every+1, propagations[i%len(propagations)]
 	}
 	// Extensions whose writes are held keep a worker, of which a quarter is for large ones.
 	fleet.takeOver(t, fmt.Sprintf("--workers=%d", 4*len(fleet.names)))

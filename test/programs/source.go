@@ -228,11 +228,8 @@ func compilerFlags() string {
 	if os.Getenv(optimizedVariable) == "1" {
 		return ""
 	}
-	flags := " '-gcflags=all=-l -dwarf=false'"
-	for _, inlined := range []string{"std", "k8s.io/apimachinery/...", "sigs.k8s.io/..."} {
-		flags += " -gcflags=" + inlined + "=-dwarf=false"
-	}
-	return flags
+	return " '-gcflags=all=-l -dwarf=false' -gcflags=std=-dwarf=false" +
+		" -gcflags=k8s.io/apimachinery/...=-dwarf=false -gcflags=sigs.k8s.io/...=-dwarf=false"
 }
 
 // goCommand returns a go command that ignores GOFLAGS, CGO_ENABLED and GOWORK of the caller, so that

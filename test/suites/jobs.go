@@ -70,6 +70,15 @@ func testFolder(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(output))), nil
 }
 
+// converter returns the path of test2json. "go tool test2json" would set variables such as GOOS for the tests.
+func converter(ctx context.Context) (string, error) {
+	output, err := exec.CommandContext(ctx, "go", "tool", "-n", "test2json").Output()
+	if err != nil {
+		return "", fmt.Errorf("locating test2json: %w", err)
+	}
+	return strings.TrimSpace(string(output)), nil
+}
+
 // args returns the flags of the test binary.
 func (s suite) args(scale string, more []string) []string {
 	if scale == scaleFull {
@@ -207,26 +216,24 @@ func runAll(ctx, starting context.Context, jobs []job, n *needs, count int, r *r
 			continue
 		}
 		if err := n.add(starting, target); err != nil && starting.Err() == nil {
-			for _, j := range jobs {
-				if needing(target)(j) {
-					r.leaveOut(j, err)
-				}
-			}
+			r.leaveOut(err, those(jobs, needing(target))...)
 			jobs = slices.DeleteFunc(jobs, needing(target))
 		}
 	}
-	for _, j := range jobs {
-		r.leaveOut(j, starting.Err())
-	}
+	r.leaveOut(starting.Err(), jobs...)
 	close(queue)
 	running.Wait()
+}
+
+func those(jobs []job, are func(job) bool) []job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return !are(j) })
 }
 
 // run runs the tests of the job and reads their events.
 func (r *report) run(ctx context.Context, j job) result {
 	began := time.Now()
-	args := append([]string{"tool", "test2json", "-t", "-p", "test/" + j.suite.pkg, j.program, "-test.v=test2json", "-test.timeout=" + jobTimeout.String()}, j.args...)
-	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // compiled by this program
+	args := append([]string{"-t", "-p", "test/" + j.suite.pkg, j.program, "-test.v=test2json", "-test.timeout=" + jobTimeout.String()}, j.args...)
+	command := exec.CommandContext(ctx, r.converter, args...) //nolint:gosec // compiled by this program
 	command.Dir = j.folder
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }

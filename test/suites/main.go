@@ -74,6 +74,9 @@ func (o *options) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if r.converter, err = converter(ctx); err != nil {
+		return err
+	}
 	starting := ctx
 	if o.within > 0 {
 		var cancel context.CancelFunc

@@ -51,13 +51,15 @@ type result struct {
 
 // report collects results and prints them.
 type report struct {
+	converter string // path of test2json
+
 	mu      sync.Mutex
 	out     io.Writer
 	events  *os.File
 	results map[string]result
 	failed  []string
 	leftOut []string
-	broken  []error // failed builds, because of which jobs did not run
+	broken  []error // failed builds: their jobs did not run
 }
 
 func newReport(out io.Writer, events string) (*report, error) {
@@ -125,12 +127,14 @@ func (r *report) keep(line []byte) {
 	_, _ = fmt.Fprintf(r.events, "%s\n", line)
 }
 
-// leaveOut records a job that did not run, because of err.
-func (r *report) leaveOut(j job, err error) {
+// leaveOut records jobs that did not run because of err.
+func (r *report) leaveOut(err error, jobs ...job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leftOut = append(r.leftOut, j.name)
-	if !errors.Is(err, context.DeadlineExceeded) && !slices.Contains(r.broken, err) {
+	for _, j := range jobs {
+		r.leftOut = append(r.leftOut, j.name)
+	}
+	if len(jobs) > 0 && !errors.Is(err, context.DeadlineExceeded) {
 		r.broken = append(r.broken, err)
 	}
 }

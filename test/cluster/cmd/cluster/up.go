@@ -65,7 +65,7 @@ func up(cmd *cobra.Command, s site, nodes int) (state, error) {
 		return state{}, err
 	}
 	if want := programs.KubernetesVersion(); running && current.Kubernetes != "" && current.Kubernetes != want {
-		return state{}, fmt.Errorf("the running cluster has Kubernetes %s, not %s: stop it first, or set KUBERNETES=%[1]s to use it",
+		return state{}, fmt.Errorf("the running cluster has Kubernetes %s, not %s: stop it with make cluster-down, or set KUBERNETES=%[1]s to use it",
 			current.Kubernetes, want)
 	}
 	// Here and not in the background, so that the progress is seen.
