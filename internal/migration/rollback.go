@@ -382,6 +382,11 @@ func (m move) approve(ctx context.Context) (isUnderWay bool, err error) {
 			return nil
 		}
 		isUnderWay = true
+		// Classic OLM creates a plan without a phase. An approval in between would conflict with its update
+		// of the status, and it would create a second plan.
+		if phase != string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval) {
+			return nil
+		}
 		ref := refOf(plan)
 		m.say("approving %s", ref.Key())
 		err := m.patch(ctx, plans, ref, map[string]any{"spec": map[string]any{"approved": true}})
