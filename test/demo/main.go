@@ -29,11 +29,19 @@ const timeout = 20 * time.Minute
 // minReady keeps the show short: by default, workloads have to stay ready for five seconds.
 const minReady = "--min-ready-seconds=2"
 
+// interruptedCode is the exit code of a shell's command after Ctrl-C.
+const interruptedCode = 130
+
 func main() {
 	log.SetLogger(logr.Discard()) // the demo prints what is worth reading itself
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
+	interrupted := ctx.Err() != nil
 	stop()
+	if interrupted && err != nil {
+		fmt.Fprintln(os.Stderr, "Interrupted: the cluster and the controller are stopped.")
+		os.Exit(interruptedCode)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
@@ -46,8 +54,8 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		if err == nil {
-			err = os.RemoveAll(logs)
+		if err == nil || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(logs))
 		}
 	}()
 

@@ -144,9 +144,14 @@ func offerRequiring(versions ...string) act {
 	}
 }
 
+// withNamespace returns when the namespace has its ServiceAccount "default": until then, the controller
+// reports that the namespace does not exist.
 func withNamespace(t *testing.T, s *scene) {
 	t.Helper()
 	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})
+	testkit.Eventually(t, patience, "the ServiceAccount of the namespace", func(ctx context.Context) error {
+		return theSuite.Admin.Get(ctx, client.ObjectKey{Namespace: s.name, Name: "default"}, &corev1.ServiceAccount{})
+	})
 }
 
 func withAccount(t *testing.T, s *scene) {
