@@ -237,7 +237,7 @@ func (b *bench) script(t *testing.T, script string, args ...string) {
 	command := exec.CommandContext(t.Context(), filepath.Join(root, "hack/release", script), args...)
 	command.Dir = root
 	command.Path = filepath.Join("hack/release", script)
-	command.Env = append(os.Environ(), "PATH="+filepath.Dir(*cosignProgram)+":"+os.Getenv("PATH"),
+	command.Env = append(os.Environ(), "PATH="+filepath.Dir(cosignPath(t))+":"+os.Getenv("PATH"),
 		"COSIGN_KEY="+filepath.Join(b.home, "release.key"), "COSIGN_PASSWORD=", "VERSION=v0.1.0", "GITHUB_ACTIONS=")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%s %q: %v\n%s", script, args, err, output)
@@ -247,7 +247,7 @@ func (b *bench) script(t *testing.T, script string, args ...string) {
 // attested verifies the attestation of a type with cosign, and returns its statement.
 func (b *bench) attested(t *testing.T, reference, kind, predicateType string) []byte {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), *cosignProgram, "verify-attestation", "--key", filepath.Join(b.home, "release.pub"),
+	command := exec.CommandContext(t.Context(), cosignPath(t), "verify-attestation", "--key", filepath.Join(b.home, "release.pub"),
 		"--insecure-ignore-tlog", "--type", kind, reference)
 	command.Env = []string{"HOME=" + b.home, "DOCKER_CONFIG=" + b.home, "TUF_ROOT=" + b.home}
 	output, err := command.Output()

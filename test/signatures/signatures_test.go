@@ -48,6 +48,16 @@ func needCosign(t *testing.T) {
 	}
 }
 
+// cosignPath is absolute, because commands run in other folders.
+func cosignPath(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(*cosignProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // bench is a registry, who signs what is in it, and the program that verifies it.
 type bench struct {
 	registry *testkit.Registry
@@ -108,7 +118,7 @@ func (b *bench) cosign(t *testing.T, args ...string) { cosign(t, b.home, append(
 // cosign runs cosign with nothing of this machine.
 func cosign(t *testing.T, home string, args ...string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), *cosignProgram, args...)
+	command := exec.CommandContext(t.Context(), cosignPath(t), args...)
 	command.Dir = home
 	command.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "DOCKER_CONFIG=" + home, "TUF_ROOT=" + home, "COSIGN_PASSWORD="}
 	if output, err := command.CombinedOutput(); err != nil {
