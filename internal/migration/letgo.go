@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,7 +116,7 @@ func (m move) strip(ctx context.Context) error {
 // would delete its roles before the controller has created new ones.
 func (m move) keepRights(ctx context.Context) error {
 	for _, ref := range m.record.Deleted {
-		if ref.Group != rbacv1.GroupName || ref.Namespace == "" || ref.Namespace == m.record.CSV.Namespace {
+		if !ref.IsRights() || ref.Namespace == "" || ref.Namespace == m.record.CSV.Namespace {
 			continue
 		}
 		live, resource, err := m.found(ctx, ref)

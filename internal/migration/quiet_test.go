@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/client-go/rest"
 )
 
 // program is a Deployment with the name and the label of a program of classic OLM.
@@ -27,7 +25,7 @@ func impostors(t *testing.T, deployments ...string) (cluster *Cluster, patched f
 	t.Helper()
 	var mu sync.Mutex
 	var paths []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -59,12 +57,7 @@ func impostors(t *testing.T, deployments ...string) (cluster *Cluster, patched f
 			fmt.Fprintf(w, `{"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{},"items":[%s]}`, strings.Join(items, ","))
 		}
 	}))
-	t.Cleanup(server.Close)
-	cluster, err := New(&rest.Config{Host: server.URL, QPS: -1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cluster, func() []string {
+	return c, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return paths

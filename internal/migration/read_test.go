@@ -46,6 +46,12 @@ func (s *site) cluster(t *testing.T) *Cluster {
 func clusterAt(t *testing.T, handler http.Handler, s *site) *Cluster {
 	t.Helper()
 	s.requests = map[string]int{}
+	return served(t, handler)
+}
+
+// served returns a cluster whose API server is the handler.
+func served(t *testing.T, handler http.Handler) *Cluster {
+	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	cluster, err := New(&rest.Config{Host: server.URL, QPS: -1}, nil)

@@ -3,10 +3,7 @@ package migration
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"testing"
-
-	"k8s.io/client-go/rest"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -28,7 +25,7 @@ func TestApprove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			approved := false
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				approved = approved || r.Method == http.MethodPatch
 				plan := fmt.Sprintf(`{"kind":"InstallPlan","apiVersion":"operators.coreos.com/v1alpha1","metadata":{"namespace":"team","name":"install-1","uid":"p"},
@@ -38,11 +35,6 @@ func TestApprove(t *testing.T) {
 				}
 				fmt.Fprint(w, plan)
 			}))
-			t.Cleanup(server.Close)
-			c, err := New(&rest.Config{Host: server.URL, QPS: -1}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
 			m := move{Cluster: c, run: quietly(t), ext: &ocv1.ClusterExtension{}, record: classic.Record{
 				CSV: classic.Ref{Reference: object.Reference{Namespace: "team", Name: "sample.v1"}},
 			}}

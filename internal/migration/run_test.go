@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"path"
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -52,7 +49,7 @@ func begun(t *testing.T, name string) string {
 func TestNoMoveWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	done := make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -73,11 +70,6 @@ func TestNoMoveWaitsForAnother(t *testing.T) {
 			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
 		}
 	}))
-	t.Cleanup(server.Close)
-	c, err := New(&rest.Config{Host: server.URL, QPS: -1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	run := quietly(t)
@@ -108,7 +100,7 @@ func TestUpgradeMeanwhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				if r.Method != http.MethodGet {
 					t.Errorf("%s %s", r.Method, r.URL.Path)
@@ -125,11 +117,6 @@ func TestUpgradeMeanwhile(t *testing.T) {
 					fmt.Fprintf(w, `{"kind":"List","apiVersion":"v1","metadata":{},"items":[%s]}`, test.csvs)
 				}
 			}))
-			t.Cleanup(server.Close)
-			c, err := New(&rest.Config{Host: server.URL, QPS: -1}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
 			if err := c.Cleanup(t.Context(), []string{"sample"}, quietly(t)); err == nil || !strings.Contains(err.Error(), `ClusterServiceVersion "sample.v2" meanwhile`) {
 				t.Errorf("err = %v", err)
 			}

@@ -39,7 +39,7 @@ func main() {
 	interrupted := ctx.Err() != nil
 	stop()
 	if interrupted && err != nil {
-		fmt.Fprintln(os.Stderr, "Interrupted: the cluster and the controller are stopped.")
+		fmt.Fprintln(os.Stderr, "Interrupted.")
 		os.Exit(interruptedCode)
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,6 +71,17 @@ func TestAssetsOfEnvtestAreNotBuilt(t *testing.T) {
 		if step.name == "kube-apiserver" || step.name == "etcd" || step.name == "kubectl" {
 			t.Errorf("%s is compiled", step.name)
 		}
+	}
+}
+
+// Packages are compiled once only if make and this package use the same flags.
+func TestCompilerFlagsAreThoseOfMake(t *testing.T) {
+	t.Setenv("GOFLAGS", "")
+	command := exec.CommandContext(t.Context(), "make", "-s", "env")
+	command.Dir = filepath.Join("..", "..")
+	output, err := command.Output()
+	if flags := strings.TrimSpace(compilerFlags()); err != nil || !strings.Contains(string(output), flags) {
+		t.Errorf("make uses %s, want %s (%v)", output, flags, err)
 	}
 }
 

@@ -70,8 +70,8 @@ func testFolder(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(output))), nil
 }
 
-// converter returns the path of test2json. "go tool test2json" would set variables such as GOOS for the tests.
-func converter(ctx context.Context) (string, error) {
+// findConverter returns the path of test2json. "go tool test2json" would set variables such as GOOS for the tests.
+func findConverter(ctx context.Context) (string, error) {
 	output, err := exec.CommandContext(ctx, "go", "tool", "-n", "test2json").Output()
 	if err != nil {
 		return "", fmt.Errorf("locating test2json: %w", err)
@@ -229,11 +229,11 @@ func those(jobs []job, are func(job) bool) []job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return !are(j) })
 }
 
-// run runs the tests of the job and reads their events.
-func (r *report) run(ctx context.Context, j job) result {
+// run runs the tests of the job below test2json, whose path is converter, and has r read their events.
+func (j job) run(ctx context.Context, converter string, r *report) result {
 	began := time.Now()
 	args := append([]string{"-t", "-p", "test/" + j.suite.pkg, j.program, "-test.v=test2json", "-test.timeout=" + jobTimeout.String()}, j.args...)
-	command := exec.CommandContext(ctx, r.converter, args...) //nolint:gosec // compiled by this program
+	command := exec.CommandContext(ctx, converter, args...) //nolint:gosec // compiled by this program
 	command.Dir = j.folder
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }

@@ -74,7 +74,8 @@ func (o *options) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.converter, err = converter(ctx); err != nil {
+	converter, err := findConverter(ctx)
+	if err != nil {
 		return err
 	}
 	starting := ctx
@@ -83,7 +84,9 @@ func (o *options) run(ctx context.Context) (err error) {
 		starting, cancel = context.WithDeadline(ctx, began.Add(o.within))
 		defer cancel()
 	}
-	runAll(ctx, starting, jobs, newNeeds(o.out), o.jobs, r, r.run)
+	runAll(ctx, starting, jobs, newNeeds(o.out), o.jobs, r, func(ctx context.Context, j job) result {
+		return j.run(ctx, converter, r)
+	})
 	return r.finish(time.Since(began))
 }
 

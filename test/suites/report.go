@@ -51,8 +51,6 @@ type result struct {
 
 // report collects results and prints them.
 type report struct {
-	converter string // path of test2json
-
 	mu      sync.Mutex
 	out     io.Writer
 	events  *os.File

@@ -209,7 +209,7 @@ func TestJobsAreLeftOutForWantOfTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runAll(t.Context(), over, []job{{name: "late"}}, newNeeds(io.Discard), 1, r, r.run)
+	runAll(t.Context(), over, []job{{name: "late"}}, newNeeds(io.Discard), 1, r, nil)
 	if err := r.finish(time.Minute); err != nil || !strings.Contains(out.String(), "Left out: late") {
 		t.Errorf("got error %v and the report\n%s", err, out.String())
 	}

@@ -148,7 +148,7 @@ func KeepOne(extension string) string {
 		excerpt.Line(extension, maxName), argument(extension, "NAME"))
 }
 
-// argument returns a name for a command that the user runs in a shell, or a placeholder for one that
+// argument returns a name for a command that the user runs in a shell, or a placeholder if the name
 // is invalid or longer than maxName. The owner of an object can write any text as the name of its holder.
 func argument(name, placeholder string) string {
 	if len(name) > maxName || len(validation.IsDNS1123Subdomain(name)) > 0 {
