@@ -243,7 +243,7 @@ vex: vuln-db ## Write VEX, the OpenVEX document of VERSION; VULNDB=file:///path 
 TEST := -vet=off -ldflags='-s -w' -timeout 30m
 
 # The race detector takes several times as long, so it runs where code starts goroutines or
-# shares memory among them. The controller of the suite e2e has it, too. Tests that measure memory or
+# shares memory among them. At full scale, the controller of the suite e2e has it, too. Tests that measure memory or
 # compute alone for long are skipped under it, and their packages run without it as well.
 CONCURRENT := \bgo func|^\s*go [a-zA-Z.]+\(|\.Go\(|\bsync\.|\batomic\.
 RACE_PACKAGES = $$(grep -rlE --include='*.go' --exclude='*_test.go' '$(CONCURRENT)' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')

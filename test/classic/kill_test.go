@@ -42,7 +42,7 @@ import (
 	"github.com/clusterextensions/operator-controller/test/operator"
 )
 
-var killEvery = flag.Int("kills", 0, "kill the tool at each n-th of its writes; 0 for none")
+var kills = flag.String("kills", "", "kill the tool at \"all\" of its writes, or at \"few\" of them")
 
 // TestKilledLive kills the tool at its writes while classic OLM runs.
 func TestKilledLive(t *testing.T) {
@@ -61,8 +61,12 @@ func TestKilledQuiet(t *testing.T) {
 
 func needKills(t *testing.T) {
 	t.Helper()
-	if *killEvery == 0 {
+	switch *kills {
+	case "all", "few":
+	case "":
 		t.Skip("takes an hour: make test-long SUITE=kills runs it")
+	default:
+		t.Fatalf("-kills=%q: want all or few", *kills)
 	}
 }
 
@@ -195,11 +199,13 @@ func (p *points) take(fate int) (n int, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n = p.next[fate]
-	p.next[fate] = n + *killEvery
-	if n == 0 && *killEvery > 1 {
-		p.next[fate] = 1 + fate // others in each
+	more = !p.ended[fate]
+	p.next[fate] = n + 1
+	if *kills == "few" {
+		p.ended[fate] = n > 0
+		p.next[fate] = 1 + fate // another one for each
 	}
-	return n, !p.ended[fate]
+	return n, more
 }
 
 func (p *points) end(fate int) {

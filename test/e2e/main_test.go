@@ -36,6 +36,8 @@ type suite struct {
 	audit         environment.AuditLog
 }
 
+var races = flag.Bool("races", false, "run the controller with the race detector")
+
 var theSuite = suite{start: []string{"--v=1"}}
 
 func TestMain(m *testing.M) {
@@ -61,7 +63,7 @@ func (s *suite) run(m *testing.M, logs string) (code int, err error) {
 
 	ctx := context.Background()
 	s.Environment, err = environment.Start(ctx, environment.Options{
-		Race:             !testing.Short(), // the journeys run before each commit
+		Race:             *races,
 		AuditLog:         s.audit.Path,
 		ClusterLogs:      filepath.Join(logs, "cluster"),
 		AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"},

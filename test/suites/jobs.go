@@ -193,8 +193,8 @@ func (s suite) split(tests []string, only string) ([][]string, error) {
 // usual is the time of a test that is not in slow.
 const usual = 4 * time.Second
 
-// runAll runs jobs, several at a time, and starts none after the context starting has ended.
-// Jobs that run end with ctx. A target that cannot be built leaves out the jobs that need it.
+// runAll builds what jobs need and runs them, several at a time, and starts none after the context
+// starting has ended. Jobs that run end with ctx.
 func runAll(ctx, starting context.Context, jobs []job, n *needs, count int, r *report, run func(context.Context, job) result) {
 	queue := make(chan job)
 	var running sync.WaitGroup
@@ -205,28 +205,17 @@ func runAll(ctx, starting context.Context, jobs []job, n *needs, count int, r *r
 			}
 		})
 	}
+	jobs = n.add(starting, jobs, r)
 	for len(jobs) > 0 && starting.Err() == nil {
-		at, target := n.next(jobs)
-		if target == "" {
-			select {
-			case queue <- jobs[at]:
-				jobs = slices.Delete(jobs, at, at+1)
-			case <-starting.Done():
-			}
-			continue
-		}
-		if err := n.add(starting, target); err != nil && starting.Err() == nil {
-			r.leaveOut(err, those(jobs, needing(target))...)
-			jobs = slices.DeleteFunc(jobs, needing(target))
+		select {
+		case queue <- jobs[0]:
+			jobs = jobs[1:]
+		case <-starting.Done():
 		}
 	}
 	r.leaveOut(starting.Err(), jobs...)
 	close(queue)
 	running.Wait()
-}
-
-func those(jobs []job, are func(job) bool) []job {
-	return slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return !are(j) })
 }
 
 // run runs the tests of the job below test2json, whose path is converter, and has r read their events.

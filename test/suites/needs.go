@@ -9,54 +9,48 @@ import (
 	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
-// needs builds the programs of jobs: first the targets of most jobs, and then one target when no
-// job is left whose programs are built, because builds beside tests make these slow.
+// needs builds the programs of jobs, before the first job starts: builds beside tests make these slow.
 type needs struct {
 	progress io.Writer
 	build    func(ctx context.Context, progress io.Writer, targets ...string) error
-	built    map[string]bool
 }
-
-// early are the targets of most jobs.
-var early = []string{"cluster", "own", "race"}
 
 func newNeeds(progress io.Writer) *needs {
-	return &needs{progress: progress, build: programs.BuildAll, built: map[string]bool{}}
+	return &needs{progress: progress, build: programs.BuildAll}
 }
 
-// next returns the position of the first job whose programs are built, or a target to build.
-func (n *needs) next(jobs []job) (at int, target string) {
-	for _, target := range early {
-		if !n.built[target] && slices.ContainsFunc(jobs, needing(target)) {
-			return 0, target
+// add builds what the jobs need, and returns the jobs whose programs are built. The report names
+// the others: a target that cannot be built leaves out only the jobs that need it.
+func (n *needs) add(ctx context.Context, jobs []job, r *report) []job {
+	for _, target := range targetsOf(jobs) {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := n.build(ctx, n.progress, target); err != nil && ctx.Err() == nil {
+			r.leaveOut(fmt.Errorf("building %s: %w", target, err), those(jobs, needing(target))...)
+			jobs = slices.DeleteFunc(jobs, needing(target))
 		}
 	}
-	for at, j := range jobs {
-		if n.missing(j) == "" {
-			return at, ""
-		}
-	}
-	return 0, n.missing(jobs[0])
+	return jobs
 }
 
-// missing returns a target that the job needs and that is not built; empty for none.
-func (n *needs) missing(j job) string {
-	for _, target := range j.suite.needs {
-		if !n.built[target] {
-			return target
+// targetsOf returns what the jobs need, the targets of the first job first.
+func targetsOf(jobs []job) []string {
+	var targets []string
+	for _, j := range jobs {
+		for _, target := range j.suite.needs {
+			if !slices.Contains(targets, target) {
+				targets = append(targets, target)
+			}
 		}
 	}
-	return ""
-}
-
-func (n *needs) add(ctx context.Context, target string) error {
-	if err := n.build(ctx, n.progress, target); err != nil {
-		return fmt.Errorf("building %s: %w", target, err)
-	}
-	n.built[target] = true
-	return nil
+	return targets
 }
 
 func needing(target string) func(job) bool {
 	return func(j job) bool { return slices.Contains(j.suite.needs, target) }
+}
+
+func those(jobs []job, are func(job) bool) []job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return !are(j) })
 }

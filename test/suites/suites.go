@@ -35,14 +35,14 @@ type suite struct {
 const deletions = "TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|TestRandomDeletions"
 
 var suites = []suite{
-	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 4, skip: deletions, expect: 10 * time.Minute},
+	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "own"}, shards: 4, skip: deletions, full: []string{"-races"}, expect: 8 * time.Minute},
 	{
-		name: "deletions", pkg: "e2e", needs: []string{"cluster", "race"}, shards: 3, run: deletions, always: []string{"-deletions"},
-		ci: []string{"-sequences=5", "-deletion-every=4"}, full: []string{"-sequences=20"}, expect: 4 * time.Minute,
+		name: "deletions", pkg: "e2e", needs: []string{"cluster", "own"}, shards: 3, run: deletions, always: []string{"-deletions"},
+		ci: []string{"-sequences=5", "-deletion-every=8"}, full: []string{"-sequences=20", "-races"}, expect: 4 * time.Minute,
 	},
 	{name: "applier", pkg: "applier", needs: []string{"cluster"}, shards: 2, expect: 4 * time.Minute},
 	{name: "node", pkg: "node", needs: []string{"node", "own"}, always: []string{"-node"}, ci: []string{"-test.short"}, full: []string{"-previous=ba3eeb1"}, expect: 12 * time.Minute},
-	{name: "kills", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestKilled", ci: []string{"-kills=60"}, full: []string{"-kills=1"}, expect: 11 * time.Minute},
+	{name: "kills", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestKilled", ci: []string{"-kills=few"}, full: []string{"-kills=all"}, expect: 6 * time.Minute},
 	{name: "classic", pkg: "classic", needs: []string{"cluster", "own", "classic"}, skip: "TestKilled|TestCorpus", always: []string{"-classic"}, expect: 9 * time.Minute},
 	{
 		name: "classic-corpus", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestCorpus", always: []string{"-corpus"},
