@@ -3,10 +3,9 @@
 # Image signatures are checked with OpenPGP in Go; without the tag it would be
 # gpgme, by way of cgo. The version is stamped below, so that a build does not
 # depend on how the checkout came about.
-#
 RELEASE_FLAGS := -buildvcs=false -trimpath -tags=containers_image_openpgp
-# Without inlining and debugging information, compiling takes a quarter less time. Inlined packages run
-# often and are compiled quickly: without them, programs take up to 1.8 times as long. Tests, the demo
+# Without inlining and debugging information, compiling takes a quarter less time. Packages that run often
+# are inlined: without inlining, programs take up to 1.8 times as long. Tests, the demo
 # and lint share these flags, so that each package is compiled once. package programs has them too.
 QUICK := $(RELEASE_FLAGS) '-gcflags=all=-l -dwarf=false' -gcflags=std=-dwarf=false \
 	-gcflags=k8s.io/apimachinery/...=-dwarf=false -gcflags=sigs.k8s.io/...=-dwarf=false
@@ -54,7 +53,7 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: env
-env: ## Print what make sets for the go command, for eval.
+env: ## Print the Go settings of make as shell commands, for eval.
 	@echo "export CGO_ENABLED=$$CGO_ENABLED GOFLAGS=\"$$GOFLAGS\""
 
 # Build
@@ -243,7 +242,7 @@ vex: vuln-db ## Write VEX, the OpenVEX document of VERSION; VULNDB=file:///path 
 TEST := -vet=off -ldflags='-s -w' -timeout 30m
 
 # The race detector takes several times as long, so it runs where code starts goroutines or
-# shares memory among them. At full scale, the controller of the suite e2e has it, too. Tests that measure memory or
+# shares memory among them. At full scale, the suite e2e also runs its controller with the race detector. Tests that measure memory or
 # compute alone for long are skipped under it, and their packages run without it as well.
 CONCURRENT := \bgo func|^\s*go [a-zA-Z.]+\(|\.Go\(|\bsync\.|\batomic\.
 RACE_PACKAGES = $$(grep -rlE --include='*.go' --exclude='*_test.go' '$(CONCURRENT)' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
@@ -362,16 +361,16 @@ undeploy: ## Remove the controller from the cluster of kubectl; extensions and a
 
 .PHONY: cluster-up
 cluster-up: ## Start a local cluster and leave it running.
-	@$(CLUSTER) up
+	@$(CLUSTER) up || { echo false; exit 1; } # for eval
 
 .PHONY: cluster-down
-cluster-down: controller-down ## Stop the local cluster, and what controller-up has started.
+cluster-down: controller-down ## Stop the controller and the registry of controller-up, then the local cluster.
 	@$(CLUSTER) down
 
 .PHONY: controller-up
 controller-up: ## Run the controller, a registry and a sample catalog beside the cluster of cluster-up.
 	@$(BUILD)
-	@CLUSTER='$(CLUSTER)' hack/local/run up
+	@CLUSTER='$(CLUSTER)' hack/local/run up || { echo false; exit 1; } # for eval
 
 .PHONY: controller-down
 controller-down: ## Stop what controller-up has started; the cluster keeps running.

@@ -197,8 +197,8 @@ func loggableValue(value any) (logged slog.Value) {
 	return composite(value)
 }
 
-// composite returns the JSON of a value, or the first characters of this JSON if it is long or
-// contains a secret.
+// composite returns the JSON of a value, or a text if this JSON is too long, contains a secret, or
+// contains what a line of text cannot, such as two spaces in a row.
 func composite(value any) slog.Value {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -128,7 +128,7 @@ func (a *applying) apply(ctx context.Context, wanted *unstructured.Unstructured)
 	case a.isTrial && apierrors.IsNotFound(err):
 		return a.awaited(key, err)
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("applying %s: %w: print the manifest without --apply, and apply it with the tool that wrote the object before", key, err)
+		return fmt.Errorf("applying %s: %w: apply the manifest with the tool that wrote the object before", key, err)
 	case err != nil:
 		return fmt.Errorf("applying %s: %w", key, err)
 	case !a.isTrial:

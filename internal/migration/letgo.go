@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterextensions/operator-controller/internal/classic"
 	"github.com/clusterextensions/operator-controller/internal/inspect"
@@ -111,27 +113,43 @@ func (m move) strip(ctx context.Context) error {
 	return nil
 }
 
-// keepRights removes the owners of roles and bindings in other namespaces. These owners are copies of the
-// ClusterServiceVersion. Classic OLM deletes a copy when its original is gone, and the garbage collector
-// would delete its roles before the controller has created new ones.
+// keepRights removes copies of the ClusterServiceVersion from the owners of Roles and RoleBindings in
+// other namespaces. Classic OLM deletes a copy when its original is gone. The garbage collector would
+// then delete the Roles before the controller has created new ones.
 func (m move) keepRights(ctx context.Context) error {
 	for _, ref := range m.record.Deleted {
-		if !ref.IsRights() || ref.Namespace == "" || ref.Namespace == m.record.CSV.Namespace {
+		if !m.isRightElsewhere(ref) {
 			continue
 		}
-		live, resource, err := m.found(ctx, ref)
-		if err != nil {
-			return err
-		}
-		if live == nil || live.UID != ref.UID || len(live.OwnerReferences) == 0 || !m.record.Has(ref, &live.ObjectMeta) {
-			continue
-		}
-		err = m.patch(ctx, resource, ref, map[string]any{"metadata": map[string]any{"ownerReferences": nil}})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := m.keepRight(ctx, ref); err != nil {
 			return fmt.Errorf("removing the owners of %s: %w", ref.Key(), err)
 		}
 	}
 	return nil
+}
+
+// isRightElsewhere reports whether an object is a Role or RoleBinding in another namespace than the operator.
+func (m move) isRightElsewhere(ref classic.Ref) bool {
+	return ref.IsRights() && ref.Namespace != "" && ref.Namespace != m.record.CSV.Namespace
+}
+
+func (m move) keepRight(ctx context.Context, ref classic.Ref) error {
+	live, resource, err := m.found(ctx, ref)
+	if err != nil || live == nil || live.UID != ref.UID || !m.record.Has(ref, &live.ObjectMeta) {
+		return err
+	}
+	others := slices.DeleteFunc(slices.Clone(live.OwnerReferences), isCSV)
+	if len(others) == len(live.OwnerReferences) {
+		return nil
+	}
+	err = m.patch(ctx, resource, ref, map[string]any{"metadata": map[string]any{
+		"ownerReferences": others, "resourceVersion": live.ResourceVersion,
+	}})
+	return client.IgnoreNotFound(err)
+}
+
+func isCSV(owner metav1.OwnerReference) bool {
+	return owner.Kind == operatorsv1alpha1.ClusterServiceVersionKind
 }
 
 // removeCSV deletes the ClusterServiceVersion in a way that nothing goes with it.

@@ -96,6 +96,9 @@ func (m move) takeBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := m.returnRights(ctx); err != nil {
+		return err
+	}
 	if err := m.deleteCreated(ctx, given); err != nil {
 		return err
 	}
@@ -369,6 +372,59 @@ func (m move) areRightsGiven(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
+// returnRights undoes [move.keepRights]: copies of the ClusterServiceVersion own Roles and RoleBindings
+// in other namespaces again. Classic OLM finds these by their labels and would never set an owner, so
+// that they would stay after an uninstall.
+func (m move) returnRights(ctx context.Context) error {
+	for _, ref := range m.record.Deleted {
+		if !m.isRightElsewhere(ref) {
+			continue
+		}
+		live, resource, err := m.found(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if live == nil || live.UID != ref.UID || slices.ContainsFunc(live.OwnerReferences, isCSV) || !m.record.Has(ref, &live.ObjectMeta) {
+			continue
+		}
+		made, err := m.copyIn(ctx, ref.Namespace)
+		if err != nil {
+			return err
+		}
+		if made == nil {
+			m.say("%s stays without an owner: there is no copy of the ClusterServiceVersion in its namespace. Delete it after you have uninstalled the operator", ref.Key())
+			continue
+		}
+		err = m.patch(ctx, resource, ref, map[string]any{"metadata": map[string]any{
+			"resourceVersion": live.ResourceVersion,
+			"ownerReferences": append(live.OwnerReferences, metav1.OwnerReference{
+				APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.ClusterServiceVersionKind,
+				Name: made.GetName(), UID: made.GetUID(), Controller: new(false), BlockOwnerDeletion: new(false),
+			}),
+		}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("setting the owner of %s: %w", ref.Key(), err)
+		}
+	}
+	return nil
+}
+
+// copyIn waits for the copy of the ClusterServiceVersion in a namespace; nil if there is none in time.
+func (m move) copyIn(ctx context.Context, namespace string) (made *unstructured.Unstructured, err error) {
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, rightsPatience, true, func(ctx context.Context) (bool, error) {
+		made, err = m.api.Resource(csvs).Namespace(namespace).Get(ctx, m.bundle(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			made = nil
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return nil, nil
+	}
+	return made, err
+}
+
 // approve lets the plan go that installs nothing but what is there. It says whether one is being carried out that
 // has it.
 func (m move) approve(ctx context.Context) (isUnderWay bool, err error) {
@@ -382,8 +438,8 @@ func (m move) approve(ctx context.Context) (isUnderWay bool, err error) {
 			return nil
 		}
 		isUnderWay = true
-		// Classic OLM creates a plan without a phase. An approval in between would conflict with its update
-		// of the status, and it would create a second plan.
+		// Classic OLM creates an InstallPlan first and sets its phase afterwards. An approval in between makes
+		// the second write fail with a conflict. Classic OLM then creates a second plan.
 		if phase != string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval) {
 			return nil
 		}

@@ -42,7 +42,7 @@ import (
 	"github.com/clusterextensions/operator-controller/test/operator"
 )
 
-var kills = flag.String("kills", "", "kill the tool at \"all\" of its writes, or at \"few\" of them")
+var kills = flag.String("kills", "", "writes at which to kill the tool: \"all\" or \"few\"")
 
 // TestKilledLive kills the tool at its writes while classic OLM runs.
 func TestKilledLive(t *testing.T) {
@@ -203,7 +203,7 @@ func (p *points) take(fate int) (n int, more bool) {
 	p.next[fate] = n + 1
 	if *kills == "few" {
 		p.ended[fate] = n > 0
-		p.next[fate] = 1 + fate // another one for each
+		p.next[fate] = 1 + 2*fate // early and late ones
 	}
 	return n, more
 }

@@ -194,7 +194,7 @@ func (s *site) watchRights(t *testing.T) *witness {
 	return newWitness(t, looking...)
 }
 
-// watchOwners looks for a binding that is deleted while a ClusterServiceVersion owns it. The garbage
+// watchOwners reports each RoleBinding that is deleted while a ClusterServiceVersion owns it. The garbage
 // collector deletes such a binding, perhaps before the controller has created a new one.
 func (s *site) watchOwners(t *testing.T) *witness {
 	t.Helper()

@@ -161,8 +161,8 @@ func (c *Cluster) abandon() error {
 	return c.dir.removeAllButLogs()
 }
 
-// stopProcesses kills all components: what they hold is thrown away, and the API server would
-// wait for its clients.
+// stopProcesses kills all components. Their data is deleted, and a graceful API server would wait for
+// its clients.
 func (c *Cluster) stopProcesses() {
 	var stopped sync.WaitGroup
 	for _, tier := range c.tiers {

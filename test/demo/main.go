@@ -26,10 +26,10 @@ import (
 // are not part of it, because a slow machine may take any time for these.
 const timeout = 20 * time.Minute
 
-// minReady keeps the show short: by default, workloads have to stay ready for five seconds.
+// minReady shortens the demo; the default is five seconds.
 const minReady = "--min-ready-seconds=2"
 
-// interruptedCode is the exit code of a shell's command after Ctrl-C.
+// interruptedCode is the exit code that shells report after Ctrl-C.
 const interruptedCode = 130
 
 func main() {
@@ -38,7 +38,7 @@ func main() {
 	err := run(ctx)
 	interrupted := ctx.Err() != nil
 	stop()
-	if interrupted && err != nil {
+	if interrupted && errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "Interrupted.")
 		os.Exit(interruptedCode)
 	}
@@ -53,10 +53,13 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	played := false
 	defer func() {
-		if err == nil || ctx.Err() != nil {
+		if played {
 			err = errors.Join(err, os.RemoveAll(logs))
+			return
 		}
+		_ = os.Remove(logs) // only if nothing was written yet
 	}()
 
 	say("Preparing")
@@ -72,11 +75,15 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, controller.Kill()) }() // Stop would serve catalogs for a while longer
+	defer func() { err = errors.Join(err, controller.Kill()) }() // a graceful stop takes longer
 
 	if err := (&demo{env: env}).play(show); err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintln(os.Stderr, "The controller log is", logFile)
+		}
 		return fmt.Errorf("%w (controller log: %s)", err, logFile)
 	}
+	played = true
 	if os.Getenv("DEMO_EXIT") == "1" {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 
 var (
 	deletions     = flag.Bool("deletions", false, "delete extensions at every write of an operation")
-	deletionEvery = flag.Int("deletion-every", 1, "with -deletions, delete extensions at each of so many writes only")
+	deletionEvery = flag.Int("deletion-every", 1, "with -deletions, delete extensions at every so many-th write")
 )
 
 // propagations are the ways to delete an extension.
@@ -43,8 +43,11 @@ func TestDeletionAtEveryWrite(t *testing.T) {
 	if !*deletions {
 		t.Skip("takes minutes; make test-long SUITE=deletions runs it")
 	}
-	every := *deletionEvery
-	fleet := newFleet(t, "leaving", (triedWrites+every-1)/every*len(propagations), func(i int) bool { return i/len(propagations)%4 == 3 })
+	every := max(*deletionEvery, 1)
+	points := (triedWrites + every - 1) / every
+	// A quarter of the extensions is large, and at least one point of each run has such.
+	stride := min(points, 4)
+	fleet := newFleet(t, "leaving", points*len(propagations), func(i int) bool { return i/len(propagations)%stride == stride-1 })
 	c := casualties{fleet: fleet, at: map[string]int{}, how: map[string]metav1.DeletionPropagation{}, precious: map[string]types.UID{}}
 	for i, name := range fleet.names {
 		c.at[name], c.how[name] = i/len(propagations)*every+1, propagations[i%len(propagations)]

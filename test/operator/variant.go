@@ -96,8 +96,9 @@ func (v Variant) changeCSV(csv object) {
 	container := at(list(at(deployment, "template", "spec"), "containers")[0])
 	container["image"] = v.Image
 	container["env"] = append(list(container, "env"), v.variables()...)
+	// The default timeout of one second would make the pod unready on a busy machine.
 	container["readinessProbe"] = object{
-		"httpGet": object{"path": "/readyz", "port": 8081}, "periodSeconds": 1, "failureThreshold": 1,
+		"httpGet": object{"path": "/readyz", "port": 8081}, "periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 10,
 	}
 	for _, mode := range list(spec, "installModes") {
 		if mode := at(mode); v.SeveralNamespaces && mode["type"] == "MultiNamespace" {

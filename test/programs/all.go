@@ -23,6 +23,7 @@ var targets = map[string]func(*build, context.Context) error{
 	"opm":     func(b *build, ctx context.Context) error { return b.addAll(ctx, opmGroup) },
 	"cosign":  func(b *build, ctx context.Context) error { return b.addCosign(ctx) },
 	"own":     func(b *build, ctx context.Context) error { return ignore(b.addOwn(ctx, false)) },
+	"race":    func(b *build, ctx context.Context) error { return ignore(b.addOwn(ctx, true)) },
 	"demo":    func(b *build, ctx context.Context) error { return b.addDemo(ctx) },
 }
 

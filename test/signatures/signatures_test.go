@@ -48,7 +48,7 @@ func needCosign(t *testing.T) {
 	}
 }
 
-// cosignPath is absolute, because commands run in other folders.
+// cosignPath returns the absolute path of cosign, because commands run in other folders.
 func cosignPath(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs(*cosignProgram)

@@ -193,8 +193,8 @@ func (s suite) split(tests []string, only string) ([][]string, error) {
 // usual is the time of a test that is not in slow.
 const usual = 4 * time.Second
 
-// runAll builds what jobs need and runs them, several at a time, and starts none after the context
-// starting has ended. Jobs that run end with ctx.
+// runAll builds the programs that jobs need. Then it runs count jobs at a time. After the context named
+// starting ends, it starts no further job. Jobs that run end with ctx.
 func runAll(ctx, starting context.Context, jobs []job, n *needs, count int, r *report, run func(context.Context, job) result) {
 	queue := make(chan job)
 	var running sync.WaitGroup
@@ -218,7 +218,7 @@ func runAll(ctx, starting context.Context, jobs []job, n *needs, count int, r *r
 	running.Wait()
 }
 
-// run runs the tests of the job below test2json, whose path is converter, and has r read their events.
+// run runs the tests of the job below test2json, whose path is converter, and passes their events to r.
 func (j job) run(ctx context.Context, converter string, r *report) result {
 	began := time.Now()
 	args := append([]string{"-t", "-p", "test/" + j.suite.pkg, j.program, "-test.v=test2json", "-test.timeout=" + jobTimeout.String()}, j.args...)

@@ -3,9 +3,9 @@
 //
 //	suites [-scale ci|full] [-jobs 4] [-within 60m] [-json FILE] [-flags FLAGS] [SUITE...]
 //
-// Without names it runs all suites. With -within it leaves out the jobs that have not started by
-// then, and names them: a slow machine still ends in time. It prints the output of tests that fail, a
-// line for each suite, the slowest tests, and the skipped ones with their reasons.
+// Without names it runs all suites. With -within, jobs that have not started by then do not run, and
+// the command fails and names them: a slow machine still ends with a report. It prints the output of
+// tests that fail, a line for each suite, the slowest tests, and the skipped ones with their reasons.
 package main
 
 import (

@@ -9,7 +9,8 @@ import (
 	"github.com/clusterextensions/operator-controller/test/programs"
 )
 
-// needs builds the programs of jobs, before the first job starts: builds beside tests make these slow.
+// needs builds all programs before the first job starts, because builds slow down tests that run at
+// the same time.
 type needs struct {
 	progress io.Writer
 	build    func(ctx context.Context, progress io.Writer, targets ...string) error

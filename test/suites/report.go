@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,7 +56,7 @@ type report struct {
 	results map[string]result
 	failed  []string
 	leftOut []string
-	broken  []error // failed builds: their jobs did not run
+	broken  []error // why jobs did not run
 }
 
 func newReport(out io.Writer, events string) (*report, error) {
@@ -132,7 +131,7 @@ func (r *report) leaveOut(err error, jobs ...job) {
 	for _, j := range jobs {
 		r.leftOut = append(r.leftOut, j.name)
 	}
-	if len(jobs) > 0 && !errors.Is(err, context.DeadlineExceeded) {
+	if len(jobs) > 0 {
 		r.broken = append(r.broken, err)
 	}
 }

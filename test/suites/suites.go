@@ -17,8 +17,9 @@ type suite struct {
 	name string
 	// pkg is the folder of the package below test.
 	pkg string
-	// needs are the targets of package programs to build before.
-	needs []string
+	// needs are the targets of package programs to build before. fullNeeds are targets that only the
+	// full scale adds.
+	needs, fullNeeds []string
 	// shards is the number of processes that share the tests; 0 is 1.
 	shards int
 	// run and skip are patterns of tests; empty for all and none.
@@ -35,15 +36,15 @@ type suite struct {
 const deletions = "TestDeletionAtEveryWrite|TestDeathAtEveryWriteOfAnUninstall|TestRandomDeletions"
 
 var suites = []suite{
-	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "own"}, shards: 4, skip: deletions, full: []string{"-races"}, expect: 8 * time.Minute},
+	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "own"}, shards: 4, skip: deletions, full: []string{"-races"}, fullNeeds: []string{"race"}, expect: 8 * time.Minute},
 	{
 		name: "deletions", pkg: "e2e", needs: []string{"cluster", "own"}, shards: 3, run: deletions, always: []string{"-deletions"},
-		ci: []string{"-sequences=5", "-deletion-every=8"}, full: []string{"-sequences=20", "-races"}, expect: 4 * time.Minute,
+		ci: []string{"-sequences=5", "-deletion-every=8"}, full: []string{"-sequences=20", "-races"}, fullNeeds: []string{"race"}, expect: 4 * time.Minute,
 	},
 	{name: "applier", pkg: "applier", needs: []string{"cluster"}, shards: 2, expect: 4 * time.Minute},
-	{name: "node", pkg: "node", needs: []string{"node", "own"}, always: []string{"-node"}, ci: []string{"-test.short"}, full: []string{"-previous=ba3eeb1"}, expect: 12 * time.Minute},
+	{name: "node", pkg: "node", needs: []string{"node", "own"}, always: []string{"-node"}, ci: []string{"-test.short"}, full: []string{"-previous=ba3eeb1"}, expect: 6 * time.Minute},
 	{name: "kills", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestKilled", ci: []string{"-kills=few"}, full: []string{"-kills=all"}, expect: 6 * time.Minute},
-	{name: "classic", pkg: "classic", needs: []string{"cluster", "own", "classic"}, skip: "TestKilled|TestCorpus", always: []string{"-classic"}, expect: 9 * time.Minute},
+	{name: "classic", pkg: "classic", needs: []string{"cluster", "own", "classic"}, skip: "TestKilled|TestCorpus", always: []string{"-classic"}, expect: 7 * time.Minute},
 	{
 		name: "classic-corpus", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestCorpus", always: []string{"-corpus"},
 		onlyFull: "takes half an hour", expect: 30 * time.Minute,
@@ -51,8 +52,8 @@ var suites = []suite{
 	{name: "gitops", pkg: "gitops", needs: []string{"cluster", "own", "gitops"}, always: []string{"-gitops"}, ci: []string{"-idle=10s"}, full: []string{"-idle=5m"}, expect: 4 * time.Minute},
 	{name: "signatures", pkg: "signatures", needs: []string{"cosign", "own"}, always: []string{"-cosign=../../bin/tools/cosign"}, expect: 30 * time.Second},
 	{name: "console", pkg: "console", needs: []string{"cluster", "own"}, always: []string{"-browser"}, expect: 90 * time.Second},
-	{name: "corpus", pkg: "corpus", needs: []string{"cluster", "own"}, full: []string{"-plans"}, expect: 6 * time.Minute},
-	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 5 * time.Minute},
+	{name: "corpus", pkg: "corpus", needs: []string{"cluster", "own"}, full: []string{"-plans"}, expect: 5 * time.Minute},
+	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 3 * time.Minute},
 	{name: "hostile", pkg: "hostile", needs: []string{"cluster", "own"}, always: []string{"-attacks"}, onlyFull: "attacks the memory of a whole machine", expect: 10 * time.Minute},
 	{name: "status", pkg: "status", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
 	{name: "docs", pkg: "docs", needs: []string{"cluster", "own"}, expect: 8 * time.Minute},
@@ -82,12 +83,18 @@ func choose(from []suite, scale string, names []string) ([]suite, error) {
 			return nil, fmt.Errorf("unknown suite %q: want one of %q", name, namesOf(from))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(from), func(s suite) bool {
+	chosen := slices.DeleteFunc(slices.Clone(from), func(s suite) bool {
 		if len(names) > 0 {
 			return !slices.Contains(names, s.name)
 		}
 		return scale == scaleCI && s.onlyFull != ""
-	}), nil
+	})
+	if scale == scaleFull {
+		for i, s := range chosen {
+			chosen[i].needs = slices.Concat(s.needs, s.fullNeeds)
+		}
+	}
+	return chosen, nil
 }
 
 func namesOf(from []suite) []string {

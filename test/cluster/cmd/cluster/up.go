@@ -50,7 +50,12 @@ func printUsage(cmd *cobra.Command, s site, current state) {
 	fmt.Fprintf(cmd.OutOrStdout(), "export KUBECONFIG=%s\n", shellQuote(current.Kubeconfig))
 	cmd.PrintErrf("kubectl: %s\n", current.Kubectl)
 	cmd.PrintErrf("logs: %s\n", s.logDir())
-	cmd.PrintErrf("stop the cluster: %s down --dir %s\n", "go run -C test ./cluster/cmd/cluster", shellQuote(s.dir))
+	cmd.PrintErrf("stop the cluster: %s\n", s.stopCommand())
+}
+
+// stopCommand returns the command that stops the cluster.
+func (s site) stopCommand() string {
+	return "go run -C test ./cluster/cmd/cluster down --dir " + shellQuote(s.dir)
 }
 
 func shellQuote(text string) string {
@@ -65,8 +70,8 @@ func up(cmd *cobra.Command, s site, nodes int) (state, error) {
 		return state{}, err
 	}
 	if want := programs.KubernetesVersion(); running && current.Kubernetes != "" && current.Kubernetes != want {
-		return state{}, fmt.Errorf("the running cluster has Kubernetes %s, not %s: stop it with make cluster-down, or set KUBERNETES=%[1]s to use it",
-			current.Kubernetes, want)
+		return state{}, fmt.Errorf("the running cluster has Kubernetes %s, not %s: stop it with `%s`, or set KUBERNETES=%[1]s to use it",
+			current.Kubernetes, want, s.stopCommand())
 	}
 	// Here and not in the background, so that the progress is seen.
 	if _, err := programs.Build(cmd.Context(), cmd.ErrOrStderr()); err != nil {
