@@ -172,7 +172,7 @@ func (g grant) lacks(ctx context.Context, as client.Client) string {
 }
 
 // rightsInterval is how often operators are asked what they may do.
-const rightsInterval = 100 * time.Millisecond
+const rightsInterval = 200 * time.Millisecond
 
 // watchRights looks for an instant at which an operator has not every right that its bundle gives it.
 func (s *site) watchRights(t *testing.T) *witness {

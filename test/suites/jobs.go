@@ -8,11 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -39,19 +42,29 @@ func compile(ctx context.Context, folder string, chosen []suite, scale string, f
 		return nil, err
 	}
 	binaries := map[string]string{}
-	var jobs []job
+	var compiling errgroup.Group
+	compiling.SetLimit(runtime.NumCPU())
 	for _, s := range chosen {
-		binary := binaries[s.pkg]
-		if binary == "" {
-			binary = filepath.Join(folder, strings.ReplaceAll(s.pkg, "/", "-")+".test")
+		if binaries[s.pkg] != "" {
+			continue
+		}
+		binary := filepath.Join(folder, strings.ReplaceAll(s.pkg, "/", "-")+".test")
+		binaries[s.pkg] = binary
+		compiling.Go(func() error {
 			command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", binary, "./"+s.pkg) //nolint:gosec // our own arguments
 			command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 			if output, err := command.CombinedOutput(); err != nil {
-				return nil, fmt.Errorf("compiling the tests of %s: %w\n%s", s.pkg, err, output)
+				return fmt.Errorf("compiling the tests of %s: %w\n%s", s.pkg, err, output)
 			}
-			binaries[s.pkg] = binary
-		}
-		of, err := s.jobs(filepath.Join(root, s.pkg), binary, s.args(scale, flags))
+			return nil
+		})
+	}
+	if err := compiling.Wait(); err != nil {
+		return nil, err
+	}
+	var jobs []job
+	for _, s := range chosen {
+		of, err := s.jobs(filepath.Join(root, s.pkg), binaries[s.pkg], s.args(scale, flags))
 		if err != nil {
 			return nil, err
 		}

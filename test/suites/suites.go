@@ -43,7 +43,7 @@ var suites = []suite{
 	},
 	{name: "applier", pkg: "applier", needs: []string{"cluster"}, shards: 2, expect: 4 * time.Minute},
 	{name: "node", pkg: "node", needs: []string{"node", "own"}, always: []string{"-node"}, ci: []string{"-test.short"}, full: []string{"-previous=ba3eeb1"}, expect: 6 * time.Minute},
-	{name: "kills", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestKilled", ci: []string{"-kills=few"}, full: []string{"-kills=all"}, expect: 6 * time.Minute},
+	{name: "kills", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestKilled", ci: []string{"-kills=few"}, full: []string{"-kills=all"}, expect: 4 * time.Minute},
 	{name: "classic", pkg: "classic", needs: []string{"cluster", "own", "classic"}, skip: "TestKilled|TestCorpus", always: []string{"-classic"}, expect: 7 * time.Minute},
 	{
 		name: "classic-corpus", pkg: "classic", needs: []string{"cluster", "own", "classic"}, run: "TestCorpus", always: []string{"-corpus"},
