@@ -138,7 +138,7 @@ func (s *site) mover(t *testing.T) string {
 	return kubeconfig
 }
 
-// checksBackup is the name of the fate that checks the backup before the first write.
+// checksBackup names the commands before whose first write the backup is checked.
 const checksBackup = "run, cleanup"
 
 // fates are what becomes of an operator: in each the tool is killed once, when its n-th write is done, and then it is
