@@ -118,8 +118,12 @@ func (c *casualties) deleteIn(t *testing.T, phase phase) {
 		if err != nil {
 			return err
 		}
-		var errs []error
+		records, err := readRecords(ctx)
+		errs := []error{err}
 		for _, name := range c.fleet.names {
+			if left := len(records[name]); left > 0 && c.how[name] != metav1.DeletePropagationOrphan {
+				errs = append(errs, fmt.Errorf("%s has left %d records of its release", name, left))
+			}
 			write, _ := pause.Held(name)
 			errs = append(errs, checkAfterDeletion(ctx, name, c.how[name], write, c.before[name], found[name], c.precious[name]))
 		}
