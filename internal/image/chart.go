@@ -2,7 +2,10 @@ package image
 
 import (
 	"archive/tar"
+	"context"
 	"io"
+	"io/fs"
+	"os"
 	"path"
 	"strings"
 
@@ -32,4 +35,26 @@ func (u *unpacker) chartEntry(header *tar.Header, name string, body io.Reader) e
 		return &EntryError{Entry: name, Problem: "not in the folder of the chart, which is " + excerpt.Quote(u.folder)}
 	}
 	return u.keep(header, path.Join(ChartDir, rest), body)
+}
+
+// ChartFiles unpacks the archive of a chart, as [Puller] unpacks its image, and passes the files to
+// use. It deletes them afterwards. The error is the error of use, or matches [ErrContent] if
+// images with this archive are refused.
+func ChartFiles(ctx context.Context, archive io.Reader, use func(fs.FS) error) error {
+	dir, err := os.MkdirTemp("", "operator-controller-chart-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	tree, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tree.Close() }()
+	u := newUnpacker(tree, filter{}, DefaultLimits(BundleContent), func(int64) error { return nil })
+	u.isChart = true
+	if err := u.apply(ctx, archive); err != nil {
+		return err
+	}
+	return use(tree.FS())
 }
