@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+	helmregistry "helm.sh/helm/v3/pkg/registry"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/bundlepush"
@@ -39,11 +40,11 @@ func TestPushChart(t *testing.T) {
 	t.Parallel()
 	registry, images := imagetest.Start(t)
 	target := bundlepush.Target{Repository: registry.Host() + "/team/web"}
-	ref, err := target.Push(t.Context(), web())
+	ref, err := target.Push(t.Context(), bundlepush.Content{Files: web()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := target.Push(t.Context(), web()); err != nil || again != ref {
+	if again, err := target.Push(t.Context(), bundlepush.Content{Files: web()}); err != nil || again != ref {
 		t.Errorf("the same files are %s, and then %s: %v", ref, again, err)
 	}
 	parsed, err := name.ParseReference(ref)
@@ -124,13 +125,35 @@ func load(t *testing.T, ref string) *chart.Chart {
 	return loaded
 }
 
+// TestHelmPulls: Helm pulls the archive and the provenance file unchanged.
+func TestHelmPulls(t *testing.T) {
+	t.Parallel()
+	registry, _ := imagetest.Start(t)
+	archive := webArchive(t)
+	target := bundlepush.Target{Repository: registry.Host() + "/team/web", Tag: "1.2.0"}
+	if _, err := target.Push(t.Context(), bundlepush.Content{Files: web(), Archive: archive, Provenance: []byte("signed")}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := helmregistry.NewClient(helmregistry.ClientOptPlainHTTP(), helmregistry.ClientOptCredentialsFile(filepath.Join(t.TempDir(), "config.json")), helmregistry.ClientOptWriter(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pulled, err := client.Pull(target.Repository+":"+target.Tag, helmregistry.PullOptWithChart(true), helmregistry.PullOptWithProv(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(pulled.Chart.Data, archive) || string(pulled.Prov.Data) != "signed" || pulled.Chart.Meta.Name != "web" {
+		t.Errorf("Helm pulls %+v", pulled.Chart.Meta)
+	}
+}
+
 // TestPushNoChart has nothing pushed that cannot be read.
 func TestPushNoChart(t *testing.T) {
 	t.Parallel()
 	registry, _ := imagetest.Start(t)
 	files := web()
 	files["chart/Chart.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v2\nversion: 1.0.0\n")}
-	_, err := bundlepush.Target{Repository: registry.Host() + "/team/web"}.Push(t.Context(), files)
+	_, err := bundlepush.Target{Repository: registry.Host() + "/team/web"}.Push(t.Context(), bundlepush.Content{Files: files})
 	if err == nil || !strings.Contains(err.Error(), "chart/Chart.yaml: name: the chart has no name") || registry.Count("/") > 0 {
 		t.Errorf("%d requests, error %v", registry.Count("/"), err)
 	}
@@ -155,7 +178,7 @@ func TestPushShapes(t *testing.T) {
 				files[file.Name] = &fstest.MapFile{Data: file.Data}
 			}
 		}
-		ref, err := bundlepush.Target{Repository: registry.Host() + "/shapes"}.Push(t.Context(), files)
+		ref, err := bundlepush.Target{Repository: registry.Host() + "/shapes"}.Push(t.Context(), bundlepush.Content{Files: files})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

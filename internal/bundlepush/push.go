@@ -5,6 +5,7 @@ package bundlepush
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -33,6 +34,22 @@ type Target struct {
 	PlainHTTP bool
 	// Realms are where the credentials of the registry may go besides its own host.
 	Realms realm.Realms
+	// Tag names the image besides its digest. If Tag is empty, the image gets a tag of its digest,
+	// which no other image has.
+	Tag string
+}
+
+// Content is a bundle or a chart to push.
+type Content struct {
+	// Files of the bundle; the files of a chart are below chart/.
+	Files fs.FS
+
+	// Archive is the packaged chart with these files, which is pushed unchanged. If Archive is nil,
+	// the files are packed.
+	Archive []byte
+
+	// Provenance is the provenance file of Archive; nil if there is none.
+	Provenance []byte
 }
 
 // parse checks what can be checked without the registry.
@@ -44,21 +61,25 @@ func (t Target) parse() (name.Repository, error) {
 	return name.NewRepository(t.Repository, options...)
 }
 
-// Check says what is wrong with the name of a target.
+// Check reports an invalid repository or an invalid tag.
 func (t Target) Check() error {
-	_, err := t.parse()
+	repository, err := t.parse()
+	if err != nil || t.Tag == "" {
+		return err
+	}
+	_, err = name.NewTag(repository.Name()+":"+t.Tag, name.StrictValidation)
 	return err
 }
 
-// Push stores the files of a bundle that are directly in its folders, or all of a chart, with the credentials that
-// people have for registries on this machine. Its tag is one of this digest alone, so that no tag
-// of anybody comes to stand for it. It gives the image by digest.
-func (t Target) Push(ctx context.Context, files fs.FS) (ref string, err error) {
+// Push stores the files of a bundle that are directly in its folders, or all files of a chart. It
+// sends the credentials for the registry that are on this machine. It returns the reference of
+// the image by digest.
+func (t Target) Push(ctx context.Context, content Content) (ref string, err error) {
 	repository, err := t.parse()
 	if err != nil {
 		return "", err
 	}
-	image, err := imageOf(files)
+	image, err := imageOf(content)
 	if err != nil {
 		return "", err
 	}
@@ -70,18 +91,19 @@ func (t Target) Push(ctx context.Context, files fs.FS) (ref string, err error) {
 		remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithTransport(t.guard(repository, remote.DefaultTransport)),
 	}
-	if err := remote.Write(repository.Tag("try-"+digest.Hex), image, options...); err != nil {
+	tag := repository.Tag(cmp.Or(t.Tag, "try-"+digest.Hex))
+	if err := remote.Write(tag, image, options...); err != nil {
 		return "", fmt.Errorf("pushing to %s: %w", repository, err)
 	}
 	return repository.Digest(digest.String()).Name(), nil
 }
 
 // imageOf has one layer with all files, as of no time.
-func imageOf(files fs.FS) (v1.Image, error) {
-	if bundle.IsChart(files) {
-		return chartImageOf(files)
+func imageOf(content Content) (v1.Image, error) {
+	if bundle.IsChart(content.Files) {
+		return chartImageOf(content)
 	}
-	contents, _, err := bundle.Contents(files)
+	contents, _, err := bundle.Contents(content.Files)
 	if err != nil {
 		return nil, err
 	}

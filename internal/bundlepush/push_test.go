@@ -24,11 +24,11 @@ func TestPush(t *testing.T) {
 	registry, images := imagetest.Start(t)
 	target := bundlepush.Target{Repository: registry.Host() + "/team/p"}
 	operator := testkit.Operator{Package: "p", Version: "1.0.0", ConfigMaps: []string{"a"}}
-	first, err := target.Push(t.Context(), operator.Bundle())
+	first, err := target.Push(t.Context(), bundlepush.Content{Files: operator.Bundle()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := target.Push(t.Context(), operator.Bundle())
+	again, err := target.Push(t.Context(), bundlepush.Content{Files: operator.Bundle()})
 	if err != nil || again != first || !strings.HasPrefix(first, registry.Host()+"/team/p@sha256:") {
 		t.Errorf("got %s, and then %s: %v", first, again, err)
 	}
@@ -60,7 +60,7 @@ func TestPushFails(t *testing.T) {
 		"no repository": {"P p", operator, "repository"},
 		"no registry":   {"127.0.0.1:1/pp", operator, "pushing to 127.0.0.1:1/pp: "},
 	} {
-		if _, err := (bundlepush.Target{Repository: test.repository}).Push(t.Context(), test.files); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := (bundlepush.Target{Repository: test.repository}).Push(t.Context(), bundlepush.Content{Files: test.files}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -95,13 +95,13 @@ func TestCredentialsOfThisMachine(t *testing.T) {
 	target := bundlepush.Target{Repository: registry.Host() + "/team/p"}
 	operator := testkit.Operator{Package: "p", Version: "1.0.0"}.Bundle()
 	named := registry.Host() + "=http://" + elsewhere
-	if _, err := target.Push(t.Context(), operator); err == nil || !strings.Contains(err.Error(), "--registry-realm="+named) || entrusted != "" {
+	if _, err := target.Push(t.Context(), bundlepush.Content{Files: operator}); err == nil || !strings.Contains(err.Error(), "--registry-realm="+named) || entrusted != "" {
 		t.Errorf("%q went elsewhere: %v", entrusted, err)
 	}
 	if err := target.Realms.Set(named); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := target.Push(t.Context(), operator); err != nil || entrusted != "robot" {
+	if _, err := target.Push(t.Context(), bundlepush.Content{Files: operator}); err != nil || entrusted != "robot" {
 		t.Errorf("%q went to where it should: %v", entrusted, err)
 	}
 }

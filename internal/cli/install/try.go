@@ -114,7 +114,7 @@ func (o *try) extension(command *cobra.Command, files fs.FS) (*ocv1.ClusterExten
 // push stores the bundle.
 func (o *try) push(command *cobra.Command, files fs.FS) (ocv1.SourceConfig, error) {
 	o.target.Realms = o.images.Realms()
-	ref, err := o.target.Push(command.Context(), files)
+	ref, err := o.target.Push(command.Context(), bundlepush.Content{Files: files})
 	if err != nil {
 		return ocv1.SourceConfig{}, err
 	}
