@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,26 +38,36 @@ type Catalogs struct {
 // Bind gives them to a command.
 func (c *Catalogs) Bind(flags *pflag.FlagSet) {
 	c.images.Bind(flags)
-	flags.StringVar(&c.authority, flagAuthority, "",
-		"PEM file with authorities to trust when a catalog is read from a https URL, beside those of the system.")
+	BindAuthority(flags, &c.authority, "PEM file with authorities to trust when a catalog is read from a https URL, beside those of the system.")
+}
+
+// BindAuthority adds the flag for the file that [HTTPClient] takes.
+func BindAuthority(flags *pflag.FlagSet, file *string, usage string) {
+	flags.StringVar(file, flagAuthority, "", usage)
 }
 
 // Reader reads catalogs as the flags of the command say. The error is an
 // *program.UsageError.
 func (c *Catalogs) Reader(command *cobra.Command) (*catalogsource.Reader, error) {
-	var trusted []func() []byte
-	if c.authority != "" {
-		pem, err := readAuthorities(command.Context(), c.authority, command.InOrStdin())
-		if err != nil {
-			return nil, &program.UsageError{Err: fmt.Errorf("--%s: %w", flagAuthority, err)}
-		}
-		trusted = append(trusted, func() []byte { return pem })
-	}
-	http, err := catalogclient.NewHTTPClient("", trusted...)
+	http, err := HTTPClient(command, c.authority)
 	if err != nil {
 		return nil, err
 	}
 	return &catalogsource.Reader{Images: c.images.config, HTTP: http, Stdin: command.InOrStdin()}, nil
+}
+
+// HTTPClient returns a client for https servers. It trusts the certificate authorities of the
+// system and those in a PEM file, which may be "", and uses proxies as the environment sets
+// them. The error is an *program.UsageError if the file cannot be used.
+func HTTPClient(command *cobra.Command, authority string) (*http.Client, error) {
+	if authority == "" {
+		return catalogclient.NewHTTPClient("")
+	}
+	pem, err := readAuthorities(command.Context(), authority, command.InOrStdin())
+	if err != nil {
+		return nil, &program.UsageError{Err: fmt.Errorf("--%s: %w", flagAuthority, err)}
+	}
+	return catalogclient.NewHTTPClient("", func() []byte { return pem })
 }
 
 // CheckUnused refuses the flag for servers where no catalog is named.
