@@ -21,20 +21,21 @@ const flagCertificates = "certificates"
 func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "bundle",
-		Short: "Check, render, try and test bundles, and print the rights that they take",
-		Long: `Check, render, try and test bundles, and print the rights that they take. Only to try or test
-one, and for the rights of an extension, a cluster is asked.
+		Short: "Check, render, push, try and test bundles, and print the rights that they take",
+		Long: `Check, render, push, try and test bundles, and print the rights that they take. Only to try or
+test one, and for the rights of an extension, a cluster is asked.
 
 A bundle is a folder with manifests/ and metadata/, or an image that has them.`,
 		Example: `  kubectl extension bundle check ./bundle
   kubectl extension bundle render ./bundle --namespace my-operator
   kubectl extension bundle rbac ./bundle --namespace my-operator --service-account installer
+  kubectl extension bundle push ./bundle --registry registry.example/team/my-operator --tag v1.0.0
   kubectl extension bundle try ./bundle --registry registry.example/team/my-operator
   kubectl extension bundle test clusterextension/web`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newCheckCommand(), newRenderCommand(), newRBACCommand(), newTestCommand())
+	command.AddCommand(newCheckCommand(), newRenderCommand(), newRBACCommand(), newPushCommand(), newTestCommand())
 	return command
 }
 
