@@ -168,8 +168,9 @@ type describer struct {
 
 // problems of a value, by a compiler that has not seen the schema yet.
 func (d describer) problems(compiler *jsonschema.Compiler, value any) ([]string, error) {
-	// Absolute, or the compiler would look for the working directory.
-	const url = "mem:///schema.json"
+	// Absolute, or the compiler would look for the working directory. A chart can refer to its schema
+	// by the name of the file.
+	const url = "file:///values.schema.json"
 
 	if err := compiler.AddResource(url, d.document); err != nil {
 		return nil, err

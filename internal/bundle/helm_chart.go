@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -37,17 +38,17 @@ const (
 
 // Chart is what a Helm chart says of itself, and its files.
 type Chart struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
+	Name    string
+	Version string
 
 	// KubeVersion is a range of versions of Kubernetes; empty for any.
-	KubeVersion string `json:"kubeVersion"`
+	KubeVersion string
 
 	// Type is "application", or empty, for a chart that can be installed.
-	Type string `json:"type"`
+	Type string
 
 	// Files by their path in the chart. They are not changed.
-	Files map[string][]byte `json:"-"`
+	Files map[string][]byte
 }
 
 // ChartRelease is what the templates of a chart get to know besides values.
@@ -91,6 +92,10 @@ type ChartOutput struct {
 	// LooksUp says that templates have asked Lookup, and ReadsSecrets that they got Secrets by
 	// that. They are set beside an error too that can come of that.
 	LooksUp, ReadsSecrets bool
+
+	// NamespaceValues are paths of the values that name the namespaces of documents, such as
+	// "global.istioNamespace", by namespace. There is none for a namespace that no value names.
+	NamespaceValues map[string]string
 
 	// LooksInVain says that templates have called lookup where there is no Lookup, so that they
 	// have found nothing.
@@ -145,15 +150,42 @@ func (helmChart) read(p *parser) error {
 	if len(p.findings.violations) > 0 {
 		return nil
 	}
-	chart := &Chart{Files: files}
-	if err := p.decodeFirst(files[path.Base(chartFile)], chart); err != nil {
+	var says struct{ Name, Version, KubeVersion, Type scalar }
+	if err := p.decodeFirst(files[path.Base(chartFile)], &says); err != nil {
 		p.findings.add(chartFile, "", "%v", err)
 		return nil
+	}
+	chart := &Chart{
+		Files: files, Name: string(says.Name), Version: string(says.Version),
+		KubeVersion: string(says.KubeVersion), Type: string(says.Type),
 	}
 	p.bundle.Chart, p.bundle.Package = chart, chart.Name
 	p.checkChart(chart)
 	return nil
 }
+
+// scalar is a text that YAML may take for a number or a boolean: Helm reads the version 1.0 as "1".
+type scalar string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *scalar) UnmarshalJSON(data []byte) error {
+	switch data[0] {
+	case '{', '[':
+		return errors.New("a text is wanted, and there is a list or an object")
+	case '"':
+		var text string
+		err := json.Unmarshal(data, &text)
+		*s = scalar(text)
+		return err
+	}
+	if string(data) != "null" {
+		*s = scalar(data)
+	}
+	return nil
+}
+
+// byteOrderMark is what some editors write before a text. Helm removes it from each file of a chart.
+var byteOrderMark = []byte("\ufeff")
 
 // chartFiles are all files of the chart.
 func (p *parser) chartFiles() (map[string][]byte, error) {
@@ -167,7 +199,7 @@ func (p *parser) chartFiles() (map[string][]byte, error) {
 			return fs.SkipAll
 		}
 		content, err := p.content(name)
-		files[strings.TrimPrefix(name, ChartDir+"/")] = content
+		files[strings.TrimPrefix(name, ChartDir+"/")] = bytes.TrimPrefix(content, byteOrderMark)
 		return err
 	})
 	if err != nil {
@@ -183,6 +215,8 @@ func (p *parser) checkChart(chart *Chart) {
 	}
 	if chart.Version == "" {
 		p.findings.add(chartFile, "version", "the chart has no version")
+	} else if _, err := semver.NewVersion(chart.Version); err != nil {
+		p.findings.add(chartFile, "version", "%s is no version: %v", excerpt.Quote(chart.Version), err)
 	}
 	if chart.KubeVersion != "" {
 		if _, err := ParseKubeVersion(chart.KubeVersion); err != nil {
@@ -196,13 +230,6 @@ func (p *parser) checkChart(chart *Chart) {
 	default:
 		p.findings.unsupportedf("chart %s is of the type %s, which is not known", excerpt.Quote(chart.Name), excerpt.Quote(chart.Type))
 	}
-	for name := range chart.Files {
-		switch dir, _, _ := strings.Cut(name, "/"); dir {
-		case "templates", "crds", "charts":
-			return
-		}
-	}
-	p.findings.add(ChartDir, "", "no templates found")
 }
 
 // add takes an object of what was rendered, which controls have let through.
@@ -213,8 +240,12 @@ func (helmChart) add(p *parser, at location, object *unstructured.Unstructured) 
 func (helmChart) takesAnyObject() bool { return true }
 
 func (helmChart) identity(b *Bundle) (Identity, error) {
-	version := strings.TrimPrefix(b.Chart.Version, "v")
-	return Identity{Package: b.Chart.Name, Name: b.Chart.Name + ".v" + version, Version: version}, nil
+	version, err := semver.NewVersion(b.Chart.Version) // as Helm reads it: 1.16-SNAPSHOT is 1.16.0-SNAPSHOT
+	if err != nil {
+		return Identity{}, fmt.Errorf("reading the version of chart %s: %w", excerpt.Quote(b.Chart.Name), err)
+	}
+	authored := strings.TrimPrefix(b.Chart.Version, "v")
+	return Identity{Package: b.Chart.Name, Name: b.Chart.Name + ".v" + authored, Version: version.String()}, nil
 }
 
 // validate has nothing to say before the chart is rendered.
@@ -323,7 +354,24 @@ func (o ChartOutput) rendered(b *Bundle, namespace string) (Rendered, error) {
 		return Rendered{}, err
 	}
 	objects, err := read.asAuthored(namespace)
-	return Rendered{Objects: objects, Hooks: hooks.asAuthored(read, namespace)}, err
+	return Rendered{Objects: objects, Hooks: hooks.asAuthored(read, namespace), Elsewhere: o.elsewhere(read, namespace)}, err
+}
+
+// elsewhere returns the origin of one object in each namespace other than the install namespace.
+func (o ChartOutput) elsewhere(read *Bundle, namespace string) map[string]Origin {
+	origins := map[string]Origin{}
+	for i := range read.Others {
+		object := &read.Others[i]
+		in := object.GetNamespace()
+		if _, known := origins[in]; known || in == "" || in == namespace {
+			continue
+		}
+		origins[in] = Origin{
+			Kind: object.GetKind(), Name: object.GetName(),
+			File: strings.TrimPrefix(read.files[read.keyOf(object)], ChartDir+"/"), Value: o.NamespaceValues[in],
+		}
+	}
+	return origins
 }
 
 // maxReleaseName is how long Helm takes the name of a release to be. Charts make names of
@@ -358,32 +406,29 @@ func (o ChartOutput) objects(b *Bundle, namespace string) (*Bundle, chartHooks, 
 	controls.report(&p)
 	p.checkBetaCRDs()
 	v := validator{findings: p.findings, bundle: p.bundle}
-	if v.manifestNames(); len(p.bundle.Others) == 0 && len(v.violations) == 0 {
-		v.add(ChartDir, "", "no objects come of the templates, with these values")
-	}
+	v.manifestNames()
 	return p.bundle, controls.hooks, v.err()
 }
 
 // controls are what objects of a chart ask of Helm besides being applied. What nobody here does
 // of it is refused, so that nothing of a chart goes without a word.
 type controls struct {
-	hooks    chartHooks
-	refused  []string
-	policies []string
+	hooks   chartHooks
+	refused []string
 }
 
 // take judges a document: a hook is taken out of the objects of the chart. Helm installs what is
 // in crds/ without looking for hooks.
 func (c *controls) take(value any, isDefinition bool) bool {
 	object, _ := value.(map[string]any)
-	annotations := c.look(object)
+	annotations := annotationsOf(object)
 	isHook := hook.Is(annotations) && !isDefinition
 	if items, ok := object["items"].([]any); ok {
 		// Helm applies items of a list whatever their annotations say, and runs a list as one hook.
 		// Here they would lose these, so that what asks for anything is refused.
 		for _, item := range items {
 			inner, _ := item.(map[string]any)
-			if isHook = isHook || hook.Is(c.look(inner)); isHook {
+			if isHook = isHook || hook.Is(annotationsOf(inner)); isHook {
 				c.refuse(object, errors.New("it is a list of hooks, or one with hooks in it"))
 				return true
 			}
@@ -412,15 +457,12 @@ func (c *controls) take(value any, isDefinition bool) bool {
 	return true
 }
 
-// look gives the annotations of an object, and notes policies.
-func (c *controls) look(object map[string]any) map[string]string {
+// annotationsOf returns the annotations of a document, which need not be an object.
+func annotationsOf(object map[string]any) map[string]string {
 	found, _, _ := unstructured.NestedMap(object, "metadata", "annotations")
 	annotations := make(map[string]string, len(found))
 	for key, value := range found {
 		annotations[key] = fmt.Sprint(value)
-	}
-	if policy, isSet := annotations["helm.sh/resource-policy"]; isSet { // however it is spelled, and whatever Helm knows by then
-		c.policies = append(c.policies, fmt.Sprintf("%s, which has %s", nameOf(object), excerpt.Quote(policy)))
 	}
 	return annotations
 }
@@ -488,15 +530,11 @@ const maxHooks = 100
 func (c *controls) report(p *parser) {
 	slices.Sort(c.refused)
 	c.refused = slices.Compact(c.refused)
-	slices.Sort(c.policies)
 	if len(c.hooks) > maxHooks {
 		p.findings.unsupportedf("the chart has %d hooks, and can have %d", len(c.hooks), maxHooks)
 	}
 	if len(c.refused) > 0 {
 		p.findings.unsupportedf("hooks that cannot be run: %s", excerpt.Of(c.refused, maxControls))
-	}
-	if len(c.policies) > 0 {
-		p.findings.unsupportedf("helm.sh/resource-policy is not supported, and set by: %s", excerpt.Of(c.policies, maxControls))
 	}
 }
 

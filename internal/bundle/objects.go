@@ -96,12 +96,12 @@ func clean(object *unstructured.Unstructured) {
 }
 
 // removeHelmControls removes the annotations that would have Helm run an object
-// as a hook, or keep it when the extension goes.
+// as a hook.
 func removeHelmControls(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	authored := len(annotations)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
-		return key == "helm.sh/resource-policy" || key == "helm.sh/hook" || strings.HasPrefix(key, "helm.sh/hook-")
+		return key == "helm.sh/hook" || strings.HasPrefix(key, "helm.sh/hook-")
 	})
 	switch len(annotations) {
 	case authored:

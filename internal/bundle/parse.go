@@ -181,9 +181,12 @@ func (p *parser) addDocument(at location, document any) {
 		return
 	}
 	kind, _ := object["kind"].(string)
-	if items, ok := object["items"].([]any); ok && strings.HasSuffix(kind, "List") {
-		p.addList(at, object, items)
-		return
+	if list, isSet := object["items"]; isSet && strings.HasSuffix(kind, "List") {
+		// A template that adds no item leaves null.
+		if items, isList := list.([]any); isList || list == nil {
+			p.addList(at, object, items)
+			return
+		}
 	}
 	p.addObject(at, &unstructured.Unstructured{Object: object})
 }

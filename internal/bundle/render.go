@@ -25,6 +25,22 @@ type Rendered struct {
 	// Lookups says whether the templates of a chart have looked at the cluster. It is set beside
 	// an error too.
 	Lookups Lookups
+
+	// Elsewhere has, for each other namespace in which a chart has objects, where the first of them
+	// comes from.
+	Elsewhere map[string]Origin
+}
+
+// Origin is the first object of a chart in a namespace, and where it comes from.
+type Origin struct {
+	Kind, Name string
+
+	// File in the chart, such as "templates/role.yaml".
+	File string
+
+	// Value is the path of the value that names the namespace, such as "global.istioNamespace";
+	// empty if there is none.
+	Value string
 }
 
 // Given are the objects and the hooks, which both can give rights. Tests are not among them.

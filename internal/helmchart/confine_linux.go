@@ -13,14 +13,10 @@ import (
 // confine has the kernel end this process when it takes more than it may, beside the memory that
 // it has begun with.
 func (l Limits) confine() error {
-	begun, err := dataBytes()
-	if err != nil {
+	if err := l.boundMemory(); err != nil {
 		return fmt.Errorf("bounding the memory: %w", err)
 	}
-	memory, seconds := begun+uint64(max(l.Memory, 0))*memoryPerByte, uint64(max(l.Processor/time.Second, 0))
-	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
-		return fmt.Errorf("bounding the memory: %w", err)
-	}
+	seconds := uint64(max(l.Processor/time.Second, 0))
 	// The kernel says when the time is up, and ends a process that does not get to hear it.
 	outOfTime := make(chan os.Signal, 1)
 	signal.Notify(outOfTime, syscall.SIGXCPU)
@@ -37,19 +33,45 @@ func (l Limits) confine() error {
 	return nil
 }
 
-// dataBytes is the memory of this process that RLIMIT_DATA is about, with the stack.
-func dataBytes() (uint64, error) {
+// boundMemory bounds the data and the address space. The kernel does not count data that the runtime
+// maps over addresses that it has reserved before: a single large allocation would exceed the first
+// bound alone.
+func (l Limits) boundMemory() error {
+	space, data, err := memoryBytes()
+	if err != nil {
+		return err
+	}
+	more := uint64(max(l.Memory, 0)) * memoryPerByte
+	for resource, limit := range map[int]uint64{syscall.RLIMIT_DATA: data + more, syscall.RLIMIT_AS: space + more + arena} {
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arena is the size of the pieces in which the runtime reserves addresses.
+const arena = 64 << 20
+
+// memoryBytes returns the address space of this process, and the part that RLIMIT_DATA is about, with
+// the stack.
+func memoryBytes() (space, data uint64, err error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	const data = 5 // in pages, see proc_pid_statm(5)
+	const inData = 5 // in pages, see proc_pid_statm(5)
 	fields := bytes.Fields(text)
-	if len(fields) <= data {
-		return 0, fmt.Errorf("/proc/self/statm has %d fields", len(fields))
+	if len(fields) <= inData {
+		return 0, 0, fmt.Errorf("/proc/self/statm has %d fields", len(fields))
 	}
-	pages, err := strconv.ParseUint(string(fields[data]), 10, 64)
-	return pages * uint64(os.Getpagesize()), err //nolint:gosec // a page has a size
+	spacePages, err := strconv.ParseUint(string(fields[0]), 10, 64)
+	if err != nil {
+		return 0, 0, err
+	}
+	dataPages, err := strconv.ParseUint(string(fields[inData]), 10, 64)
+	page := uint64(os.Getpagesize()) //nolint:gosec // a page has a size
+	return spacePages * page, dataPages * page, err
 }
 
 // secondsToHear are on a processor, most of them for whatever does not let the runtime go on.

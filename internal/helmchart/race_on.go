@@ -8,7 +8,8 @@ import "strings"
 // several bytes about each.
 const memoryPerByte = 8
 
-// lacksMemory says that what watches for races, which has memory of its own, got no more.
+// lacksMemory reports whether what watches for races, which has memory of its own, got no more, or
+// whether the runtime found no addresses that can be watched.
 func lacksMemory(complaint string) bool {
-	return strings.Contains(complaint, "ThreadSanitizer failed to allocate")
+	return strings.Contains(complaint, "ThreadSanitizer failed to allocate") || strings.Contains(complaint, "too many address space collisions")
 }

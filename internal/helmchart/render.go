@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"runtime/debug"
@@ -17,7 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/releaseutil"
-	"sigs.k8s.io/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
@@ -34,7 +36,7 @@ func render(in bundle.ChartInput, looksAt *cluster) (bundle.ChartOutput, error) 
 	if err != nil {
 		return bundle.ChartOutput{}, err
 	}
-	values, err := chartutil.ReadValues(in.Values)
+	values, err := readValues(in.Values)
 	if err != nil {
 		return bundle.ChartOutput{}, &bundle.ConfigError{Problems: []string{"values: " + err.Error()}}
 	}
@@ -68,8 +70,20 @@ func render(in bundle.ChartInput, looksAt *cluster) (bundle.ChartOutput, error) 
 		return bundle.ChartOutput{}, failure(err)
 	}
 	out, err := documents(loaded, files)
+	out.NamespaceValues = namespaceValues(out.Documents, in.Namespace, coalesced)
 	out.LooksInVain = nobody.isAsked
 	return out, err
+}
+
+// readValues reads values, a JSON object or nothing. A reader of YAML would refuse or change some
+// characters in texts, such as U+007F and U+0085.
+func readValues(text []byte) (chartutil.Values, error) {
+	values := chartutil.Values{}
+	if len(text) == 0 {
+		return values, nil
+	}
+	err := json.Unmarshal(text, &values)
+	return values, err
 }
 
 // revision: Helm counts them. What is not known here is at least which is the first.
@@ -205,7 +219,7 @@ func valuesProblems(of *chart.Chart, values any, at ...string) (problems []strin
 // documents are those of the definitions beside the templates, and of what came of these.
 func documents(of *chart.Chart, files map[string]string) (out bundle.ChartOutput, err error) {
 	for _, crd := range of.CRDObjects() {
-		if err := appendDocuments(&out, bundle.ChartDocument{File: withoutChart(crd.Filename), IsDefinition: true}, string(crd.File.Data)); err != nil {
+		if err := appendDefinitions(&out, withoutChart(crd.Filename), crd.File.Data); err != nil {
 			return out, err
 		}
 	}
@@ -213,11 +227,45 @@ func documents(of *chart.Chart, files map[string]string) (out bundle.ChartOutput
 		if strings.HasPrefix(path.Base(name), "_") || strings.HasSuffix(name, notesFile) {
 			continue
 		}
-		if err := appendDocuments(&out, bundle.ChartDocument{File: withoutChart(name)}, files[name]); err != nil {
+		if err := appendTemplate(&out, withoutChart(name), files[name]); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
+}
+
+// namespaceValues are paths of values that are the namespace of a document, by namespace. It leaves
+// out the namespace of the release.
+func namespaceValues(documents []bundle.ChartDocument, release string, values chartutil.Values) map[string]string {
+	wanted := map[string]string{}
+	for _, document := range documents {
+		var read struct {
+			Metadata struct {
+				Namespace string `json:"namespace"`
+			} `json:"metadata"`
+		}
+		if json.Unmarshal(document.JSON, &read) == nil && read.Metadata.Namespace != "" && read.Metadata.Namespace != release {
+			wanted[read.Metadata.Namespace] = ""
+		}
+	}
+	if len(wanted) > 0 {
+		addPaths(wanted, values, "")
+	}
+	return wanted
+}
+
+// addPaths adds the first paths of the values that are keys of a map, in the order of their names.
+func addPaths(found map[string]string, values map[string]any, prefix string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch value := values[name].(type) {
+		case map[string]any:
+			addPaths(found, value, prefix+name+".")
+		case string:
+			if path, isWanted := found[value]; isWanted && path == "" {
+				found[value] = prefix + name
+			}
+		}
+	}
 }
 
 // withoutChart drops the name of the chart, with which the engine begins all paths.
@@ -226,21 +274,43 @@ func withoutChart(name string) string {
 	return rest
 }
 
-// appendDocuments adds those of a file. All of them are as of has it, but for their JSON.
-func appendDocuments(out *bundle.ChartOutput, of bundle.ChartDocument, text string) error {
+// appendTemplate adds the documents of a template: Helm splits the file, trims each part, and has its
+// client read them.
+func appendTemplate(out *bundle.ChartOutput, file, text string) error {
 	split := releaseutil.SplitManifests(text)
 	keys := slices.Collect(maps.Keys(split))
 	slices.SortFunc(keys, compareNumbers)
 	for _, key := range keys {
-		converted, err := yaml.YAMLToJSON([]byte(split[key]))
-		if err != nil {
-			return invalid(of.File, err)
-		}
-		if of.JSON = converted; string(converted) != "null" {
-			out.Documents = append(out.Documents, of)
+		reader := utilyaml.NewYAMLToJSONDecoder(strings.NewReader(split[key]))
+		if err := appendDocuments(out, bundle.ChartDocument{File: file}, reader.Decode); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// appendDefinitions adds the documents of a file in crds/, which the client of Helm reads as it is. It
+// can be JSON values one after the other.
+func appendDefinitions(out *bundle.ChartOutput, file string, text []byte) error {
+	const guessed = 4096 // bytes that tell JSON from YAML
+	reader := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), guessed)
+	return appendDocuments(out, bundle.ChartDocument{File: file, IsDefinition: true}, reader.Decode)
+}
+
+// appendDocuments adds all documents that decode returns. The decoders of Kubernetes end each document
+// with a line break, and make "\n" of "\r\n": both can change block scalars.
+func appendDocuments(out *bundle.ChartOutput, of bundle.ChartDocument, decode func(any) error) error {
+	for {
+		of.JSON = nil
+		switch err := decode(&of.JSON); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return invalid(of.File, err)
+		case len(of.JSON) > 0 && string(of.JSON) != "null":
+			out.Documents = append(out.Documents, of)
+		}
+	}
 }
 
 // compareNumbers is for names that differ in the number at their end.

@@ -1,6 +1,7 @@
 package helmchart_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -154,28 +155,30 @@ func helmTemplate(t *testing.T, e example) (objects, hooks map[string]any) {
 		t.Fatal(err)
 	}
 	objects, hooks = map[string]any{}, map[string]any{}
-	addAll(t, objects, installed.Manifest)
+	for _, document := range releaseutil.SplitManifests(installed.Manifest) {
+		addAll(t, objects, document+"\n") // as it is in the manifest, before that is split
+	}
 	for _, one := range installed.Hooks {
-		addAll(t, hooks, one.Manifest)
+		for _, document := range releaseutil.SplitManifests(one.Manifest) {
+			addAll(t, hooks, document+"\n") // which the client of Helm adds when it reads it
+		}
 	}
 	return objects, hooks
 }
 
-func addAll(t *testing.T, want map[string]any, manifest string) {
+func addAll(t *testing.T, want map[string]any, document string) {
 	t.Helper()
-	for _, document := range releaseutil.SplitManifests(manifest) {
-		var object map[string]any
-		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
-			t.Fatal(err)
-		}
-		items, isList := object["items"].([]any)
-		if !isList {
-			items = []any{object}
-		}
-		for _, item := range items {
-			if object, _ := item.(map[string]any); len(object) > 0 {
-				addWanted(t, want, object)
-			}
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+		t.Fatal(err)
+	}
+	items, isList := object["items"].([]any)
+	if !isList {
+		items = []any{object}
+	}
+	for _, item := range items {
+		if object, _ := item.(map[string]any); len(object) > 0 {
+			addWanted(t, want, object)
 		}
 	}
 }
@@ -354,21 +357,16 @@ func TestRefusedCharts(t *testing.T) {
 			files: map[string]string{"templates/b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\ndata: {a: b}\n"},
 			as:    new(*bundle.InvalidError), want: `ConfigMap "app" differs from the one in chart/templates/app.yaml`,
 		},
-		"nothing comes of it": {
-			files: map[string]string{"templates/app.yaml": "{{ if .Values.no }}{{ end }}"},
-			as:    new(*bundle.InvalidError), want: "no objects come of the templates",
-		},
-		"no templates": {
-			reason: "vector C8",
-			files:  map[string]string{"templates/app.yaml": ""},
-			as:     new(*bundle.InvalidError), want: "chart: no templates found",
+		"no version": {
+			files: map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: latest\n"},
+			as:    new(*bundle.InvalidError), want: `"latest" is no version`,
 		},
 		"a library": {
 			reason: "vector C11",
 			files:  map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\ntype: library\n"},
 			as:     new(*bundle.UnsupportedError), want: `chart "web" is a library`,
 		},
-		"no version": {
+		"a version that is none": {
 			files: map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\n"},
 			as:    new(*bundle.InvalidError), want: "chart/Chart.yaml: version: the chart has no version",
 		},
@@ -478,27 +476,11 @@ metadata: {name: hook-{{ . }}, annotations: {helm.sh/hook: pre-install}}
 			files:  map[string]string{"templates/job.yaml": "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: x, annotations: {helm.sh/hook: pre-delete}}}\n"},
 			as:     new(*bundle.UnsupportedError), want: `"List" "": it is a list of hooks, or one with hooks in it`,
 		},
-		"to be kept": {
-			files: map[string]string{"templates/job.yaml": object(`"helm.sh/resource-policy": " Keep"`)},
-			as:    new(*bundle.UnsupportedError), want: `helm.sh/resource-policy is not supported, and set by: "Job" "job", which has " Keep"`,
-		},
-		"a policy that nobody knows": {
-			files: map[string]string{"templates/job.yaml": object(`"helm.sh/resource-policy": delete`)},
-			as:    new(*bundle.UnsupportedError), want: `"Job" "job", which has "delete"`,
-		},
-		"a policy beside the templates": {
-			files: map[string]string{"crds/job.yaml": object(`"helm.sh/resource-policy": keep`)},
-			as:    new(*bundle.UnsupportedError), want: `"Job" "job", which has "keep"`,
-		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chart := web(test.files)
-			if content, ok := test.files["templates/app.yaml"]; ok && content == "" {
-				delete(chart.files, "chart/templates/app.yaml")
-			}
-			_, err := chart.objects(t, helmchart.New())
+			_, err := web(test.files).objects(t, helmchart.New())
 			if err == nil || !errors.As(err, test.as) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error = %v, want a %T with %q", err, test.as, test.want)
 			}
@@ -522,6 +504,176 @@ func TestNoHooksBesideTemplates(t *testing.T) {
 		if want := []string{"ConfigMap", "Job"}; err != nil || !slices.Equal(kinds, want) {
 			t.Errorf("%s: objects %v, error %v; want %v", hook, kinds, err, want)
 		}
+	}
+}
+
+// TestPolicyIsWritten has objects keep their annotation, whatever it says, wherever they are from:
+// what Helm makes of it is made of it when they are deleted.
+func TestPolicyIsWritten(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"templates/job.yaml", "crds/job.yaml"} {
+		for _, policy := range []string{"keep", " Keep", "delete"} {
+			objects, err := web(map[string]string{file: object(`"helm.sh/resource-policy": "` + policy + `"`)}).objects(t, helmchart.New())
+			if err != nil || len(objects) != 2 {
+				t.Fatalf("%s: objects %v, error %v", file, objects, err)
+			}
+			if got := objects[1].GetAnnotations()["helm.sh/resource-policy"]; got != policy {
+				t.Errorf("%s: the annotation is %q, want %q", file, got, policy)
+			}
+		}
+	}
+}
+
+// TestLastLineOfADocument is about block scalars at the end of documents: vector F78.
+func TestLastLineOfADocument(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s%s}\ndata:\n  file: %s\n    line"
+	const hooked = `, annotations: {"helm.sh/hook": test}`
+	tests := map[string]struct {
+		file, document, want string
+		isHook               bool
+	}{
+		"clip":              {file: "templates/a.yaml", document: fmt.Sprintf(head, "a", "", "|"), want: "line\n"},
+		"strip":             {file: "templates/a.yaml", document: fmt.Sprintf(head, "a", "", "|-"), want: "line"},
+		"keep":              {file: "templates/a.yaml", document: fmt.Sprintf(head, "a", "", "|+") + "\n\n\n", want: "line\n"},
+		"folded":            {file: "templates/a.yaml", document: fmt.Sprintf(head, "a", "", ">"), want: "line\n"},
+		"before another":    {file: "templates/a.yaml", document: fmt.Sprintf(head, "a", "", "|") + "\n---\n" + aConfigMap("name: b"), want: "line\n"},
+		"of a hook":         {file: "templates/a.yaml", document: fmt.Sprintf(head, "a", hooked, "|") + "\n", want: "line\n", isHook: true},
+		"beside templates":  {file: "crds/a.yaml", document: fmt.Sprintf(head, "a", "", "|+") + "\n\n", want: "line\n\n"},
+		"without line ends": {file: "crds/a.yaml", document: fmt.Sprintf(head, "a", "", "|"), want: "line\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rendered, err := web(map[string]string{test.file: test.document}).render(t, helmchart.New())
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects := rendered.Objects
+			if test.isHook {
+				objects = hook.Objects(rendered.Hooks)
+			}
+			got, _, _ := unstructured.NestedString(objects[0].Object, "data", "file")
+			if got != test.want {
+				t.Errorf("%s is %q, want %q", objects[0].GetName(), got, test.want)
+			}
+		})
+	}
+}
+
+// TestNothingIsRendered has charts without objects, which Helm installs: vector F79.
+func TestNothingIsRendered(t *testing.T) {
+	t.Parallel()
+	without := web(nil)
+	delete(without.files, "chart/templates/app.yaml")
+	for name, chart := range map[string]example{
+		"nothing comes of the templates": web(map[string]string{"templates/app.yaml": "{{ if .Values.no }}{{ end }}"}),
+		"no templates":                   without,
+		"a list without items":           web(map[string]string{"templates/app.yaml": "apiVersion: v1\nkind: List\nitems:\n{{- range .Values.none }}\n- {}\n{{- end }}\n"}),
+	} {
+		if objects, err := chart.objects(t, helmchart.New()); err != nil || len(objects) > 0 {
+			t.Errorf("%s: objects %v, error %v; want none", name, objects, err)
+		}
+	}
+}
+
+// TestBytesAreReadAsByHelm has texts that a reader of YAML or JSON would refuse or change.
+func TestBytesAreReadAsByHelm(t *testing.T) {
+	t.Parallel()
+	app := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\ndata:\n  a: "
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"control characters in values": {
+			files: map[string]string{"values": `a: "\x7f\x85\u2028\ufeff\x01"`, "templates/app.yaml": app + "{{ .Values.a | b64enc }}\n"},
+			want:  base64.StdEncoding.EncodeToString([]byte("\x7f\u0085\u2028\ufeff\x01")),
+		},
+		"a byte order mark in a file": {
+			files: map[string]string{"text.txt": "\ufeffx", "templates/app.yaml": app + "{{ .Files.Get \"text.txt\" | b64enc }}\n"},
+			want:  base64.StdEncoding.EncodeToString([]byte("x")),
+		},
+		"a byte order mark in a schema": {
+			files: map[string]string{"values.schema.json": "\ufeff{}", "templates/app.yaml": app + "b\n"},
+			want:  "b",
+		},
+		"a schema that names its file": {
+			files: map[string]string{
+				"values.schema.json": `{"properties": {"a": {"$ref": "values.schema.json#/definitions/a"}}, "definitions": {"a": {"type": "string"}}}`,
+				"values":             "a: b", "templates/app.yaml": app + "{{ .Values.a }}\n",
+			},
+			want: "b",
+		},
+		"lines that end twice": {
+			files: map[string]string{"templates/app.yaml": app + "|\n    b\r\r\n    c\r\n"},
+			want:  "b\nc\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects, err := web(test.files).objects(t, helmchart.New())
+			if err != nil || len(objects) != 1 {
+				t.Fatalf("%d objects, error %v", len(objects), err)
+			}
+			if got, _, _ := unstructured.NestedString(objects[0].Object, "data", "a"); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestDefinitionsInJSON has values one after the other, and a text that only JSON has.
+func TestDefinitionsInJSON(t *testing.T) {
+	t.Parallel()
+	const object = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "%s"}, "data": {"a": "\/\ud83d\ude42"}}`
+	objects, err := web(map[string]string{"crds/a.json": fmt.Sprintf(object+object, "one", "two")}).objects(t, helmchart.New())
+	if err != nil || len(objects) != 3 {
+		t.Fatalf("%d objects, error %v; want those of both values, and the template", len(objects), err)
+	}
+	if got, _, _ := unstructured.NestedString(objects[2].Object, "data", "a"); got != "/🙂" {
+		t.Errorf("got %q, want the character", got)
+	}
+}
+
+// TestVersionOfAChart is read as Helm does: vector F80.
+func TestVersionOfAChart(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bundle.Identity{
+		"1.2.3":         {Package: "web", Name: "web.v1.2.3", Version: "1.2.3"},
+		"v2":            {Package: "web", Name: "web.v2", Version: "2.0.0"},
+		"1.0":           {Package: "web", Name: "web.v1", Version: "1.0.0"}, // a number
+		`"1.0"`:         {Package: "web", Name: "web.v1.0", Version: "1.0.0"},
+		"1.16-SNAPSHOT": {Package: "web", Name: "web.v1.16-SNAPSHOT", Version: "1.16.0-SNAPSHOT"},
+		"1.2.3+4":       {Package: "web", Name: "web.v1.2.3+4", Version: "1.2.3+4"},
+	} {
+		content, err := bundle.Parse(web(map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: " + version + "\n"}).files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := content.Identity(); err != nil || got != want {
+			t.Errorf("%s: identity %+v, error %v; want %+v", version, got, err, want)
+		}
+	}
+}
+
+// TestOtherNamespaces says where they come from: vector F81.
+func TestOtherNamespaces(t *testing.T) {
+	t.Parallel()
+	rendered, err := web(map[string]string{
+		"values.yaml":      "global: {system: istio-system}\n",
+		"templates/a.yaml": aConfigMap("name: a, namespace: {{ .Values.global.system }}"),
+		"templates/b.yaml": aConfigMap("name: b, namespace: fixed") + "---\n" + aConfigMap("name: c, namespace: fixed"),
+		"templates/d.yaml": aConfigMap("name: d, namespace: " + namespace),
+	}).render(t, helmchart.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bundle.Origin{
+		"istio-system": {Kind: "ConfigMap", Name: "a", File: "templates/a.yaml", Value: "global.system"},
+		"fixed":        {Kind: "ConfigMap", Name: "b", File: "templates/b.yaml"},
+	}
+	if diff := cmp.Diff(want, rendered.Elsewhere); diff != "" {
+		t.Errorf("other namespaces (-want +got):\n%s", diff)
 	}
 }
 
