@@ -47,6 +47,10 @@ const (
 	// reference implementation's own tool.
 	MigratedFromSubscriptionAnnotation = "olm.operatorframework.io/migrated-from-subscription"
 
+	// MigratedFromHelmReleaseAnnotation is set on a ClusterExtension that was made from a release of Helm,
+	// as long as Helm has records of it. The value is the namespace of the release, a slash, and its name.
+	MigratedFromHelmReleaseAnnotation = "olm.operatorframework.io/migrated-from-helm-release"
+
 	// MigratedFromCatalogSourceAnnotation says on a ClusterCatalog which CatalogSource of classic
 	// OLM it serves in the place of: namespace, a slash, and the name.
 	MigratedFromCatalogSourceAnnotation = "olm.operatorframework.io/migrated-from-catalogsource"

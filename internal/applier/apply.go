@@ -3,6 +3,7 @@ package applier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,10 +32,10 @@ func (a *Applier) Apply(ctx context.Context, owner object.Owner, desired install
 	wanted := slices.Concat(desired.Objects, hook.Objects(hook.WithoutTests(desired.Hooks)))
 	if lacking := object.Lacking(a.lacks(ctx), wanted); slices.ContainsFunc(lacking, func(one string) bool { return slices.Contains(known.refused, one) }) {
 		// Who may delete one of many namespaces could have all objects be looked at for ever.
-		return installation.Result{}, &object.MissingNamespacesError{Namespaces: lacking}
+		return installation.Result{}, missingNamespaces(lacking, desired)
 	}
 	result, err := a.apply(ctx, owner, desired)
-	err = a.forNamespaces(ctx, err, wanted)
+	err = a.forNamespaces(ctx, err, wanted, desired)
 	known.refused = namespacesIn(err)
 	return result, err
 }
@@ -206,7 +207,7 @@ func (a *Applier) lacks(ctx context.Context) func(namespace string) bool {
 // [*object.MissingNamespacesError], whatever the API server has said of it: rights are missing
 // there, too. That a namespace is lacking is no reason not to try, since it may not be known yet
 // that it is there. It is one to try that no second time.
-func (a *Applier) forNamespaces(ctx context.Context, err error, wanted []*unstructured.Unstructured) error {
+func (a *Applier) forNamespaces(ctx context.Context, err error, wanted []*unstructured.Unstructured, desired installation.Desired) error {
 	missing, isMissing := errors.AsType[*permission.MissingError](err)
 	failed, hasFailed := errors.AsType[*plan.ObjectsError](err)
 	if !isMissing && !hasFailed {
@@ -216,9 +217,18 @@ func (a *Applier) forNamespaces(ctx context.Context, err error, wanted []*unstru
 	isLacking := func(namespace string) bool { return slices.Contains(lacking, namespace) }
 	if isMissing && slices.ContainsFunc(missing.Rules, func(rule permission.Rule) bool { return isLacking(rule.Namespace) }) ||
 		hasFailed && slices.ContainsFunc(failed.Failures, func(failure plan.ObjectFailure) bool { return isLacking(failure.Object.Namespace) }) {
-		return &object.MissingNamespacesError{Namespaces: lacking}
+		return missingNamespaces(lacking, desired)
 	}
 	return err
+}
+
+// missingNamespaces returns the error. For a chart it names an object in the first of the namespaces.
+func missingNamespaces(lacking []string, desired installation.Desired) *object.MissingNamespacesError {
+	missing := &object.MissingNamespacesError{Namespaces: lacking}
+	if origin, known := desired.Elsewhere[lacking[0]]; known {
+		missing.Object, missing.Value = fmt.Sprintf("%s %q of %s", origin.Kind, origin.Name, origin.File), origin.Value
+	}
+	return missing
 }
 
 // operation is an install or upgrade that has been checked.

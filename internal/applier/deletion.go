@@ -26,6 +26,9 @@ type deletable struct {
 	key      object.Key
 	resource schema.GroupVersionResource
 
+	// isKept is set if it is not deleted with the extension, see [object.IsKept].
+	isKept bool
+
 	// defines and kind are what a CustomResourceDefinition defines.
 	defines schema.GroupVersionResource
 	kind    string
@@ -68,8 +71,9 @@ func (a *Applier) BeginDeletion(ctx context.Context, owner object.Owner) (instal
 		if leaving, err = a.recordedContent(ctx, owner); err != nil {
 			return installation.Deletion{}, err
 		}
-		leaving, deletion.Staying = ownedOf(ctx, client, owner, leaving)
+		leaving, deletion.Staying = ownedOf(ctx, client, owner, withoutKept(leaving))
 	}
+	leaving = withoutKept(leaving)
 	known.remaining, deletion.Objects = leaving, len(leaving)
 	for _, object := range leaving {
 		if !object.defines.Empty() {
@@ -78,6 +82,10 @@ func (a *Applier) BeginDeletion(ctx context.Context, owner object.Owner) (instal
 		}
 	}
 	return deletion, nil
+}
+
+func withoutKept(content []deletable) []deletable {
+	return slices.DeleteFunc(slices.Clone(content), func(one deletable) bool { return one.isKept })
 }
 
 // ownedOf leaves out objects that are there and that an extension does not own. What
@@ -122,7 +130,7 @@ func deletablesOf(items []object.Item) []deletable {
 	content := make([]deletable, 0, len(items))
 	for _, item := range items {
 		defines, kind := object.DefinedBy(item.Object)
-		content = append(content, deletable{key: item.Key, resource: item.Mapping.Resource, defines: defines, kind: kind})
+		content = append(content, deletable{key: item.Key, resource: item.Mapping.Resource, isKept: object.IsKept(item.Object), defines: defines, kind: kind})
 	}
 	slices.SortFunc(content, func(a, b deletable) int { return a.key.Compare(b.key) })
 	return content

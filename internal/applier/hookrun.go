@@ -304,7 +304,7 @@ func (r *hookRun) begin(ctx context.Context, found hookObject) error {
 
 // create is for an extension that was confirmed to be there.
 func (r *hookRun) create(ctx context.Context, found hookObject) (*unstructured.Unstructured, error) {
-	made := r.owner.Own(hook.Bounded(found.item.Object, r.deadline))
+	made := r.owner.OwnHook(hook.Bounded(found.item.Object, r.deadline))
 	r.owner.Stamp(made)
 	annotations := made.GetAnnotations()
 	annotations[annotationRun] = r.mark(found)

@@ -3,6 +3,7 @@ package applier
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +62,15 @@ type memory struct {
 	// content are the objects of the installed release, for when the extension is
 	// deleted; nil until they are watched.
 	content []deletable
+
+	// unlabelled is set if objects were imported from Helm and have no labels yet. Watches select
+	// objects by labels, so these objects are read at intervals.
+	unlabelled bool
+
+	// unowned are the kept and the imported objects among the content, with the metadata of their
+	// manifests alone. The garbage collector may delete the records of an extension before they are
+	// read again.
+	unowned []object.Item
 
 	// remaining are the objects of an extension that is being deleted which are not
 	// deleted yet.
@@ -140,8 +150,11 @@ func (a *Applier) EndDeletion(extension string) {
 // watch has the objects of an extension watched, and remembers them for its deletion. It
 // reports whether all of the watches begin with an initial sync.
 func (a *Applier) watch(owner object.Owner, items []object.Item, since drift.Since) (fresh bool) {
-	a.memory(owner).content = deletablesOf(items)
-	return a.watches.Watch(owner, items, since)
+	known := a.memory(owner)
+	known.content, known.unowned = deletablesOf(items), unownedOf(items)
+	labelled := slices.DeleteFunc(slices.Clone(items), func(item object.Item) bool { return !object.IsLabelled(item.Object) })
+	known.unlabelled = len(labelled) < len(items)
+	return a.watches.Watch(owner, labelled, since) && !known.unlabelled
 }
 
 // history gives the release records of an extension. They are listed once in the life of a

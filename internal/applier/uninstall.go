@@ -61,7 +61,7 @@ func (a *Applier) DeleteContent(ctx context.Context, owner object.Owner) (left [
 
 // deleteOwned names what is not gone yet.
 func deleteOwned(ctx context.Context, client metadata.Interface, owner object.Owner, content []deletable) (left []string, err error) {
-	for _, one := range content {
+	for _, one := range withoutKept(content) {
 		found, err := deleteOne(ctx, client, owner, one)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", one.key, err)

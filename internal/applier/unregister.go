@@ -27,7 +27,7 @@ func (a *Applier) UnregisterAPIs(ctx context.Context, owner object.Owner) (left 
 			return nil, err
 		}
 	}
-	registered := slices.DeleteFunc(slices.Clone(content), func(one deletable) bool { return one.key.GroupKind != object.APIServiceKind })
+	registered := slices.DeleteFunc(slices.Clone(content), func(one deletable) bool { return one.isKept || one.key.GroupKind != object.APIServiceKind })
 	if len(registered) == 0 {
 		return nil, nil
 	}

@@ -28,6 +28,9 @@ const (
 	// came to own it.
 	eventContentStays = "ContentStays"
 
+	// eventKept names objects that are not deleted because of their annotation helm.sh/resource-policy.
+	eventKept = "Kept"
+
 	// eventPreflight tells what the checks of an upgrade have found and let pass.
 	eventPreflight = "Preflight"
 

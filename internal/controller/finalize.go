@@ -16,6 +16,7 @@ import (
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/requeue"
 )
@@ -254,6 +255,22 @@ func undecidedText(err error) string {
 	return excerpt.Line("being deleted, which waits until it is known whether all that it has installed is to stay: "+err.Error(), maxText)
 }
 
+// claimImported sets the extension as the owner of objects that were imported from Helm, and returns the
+// status text of a deletion that waits for this. The text is empty when it is done. After some time it is
+// given up, and an event names the objects that are not deleted.
+func (r *Reconciler) claimImported(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) string {
+	if policy == UninstallOrphan {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
+	defer cancel()
+	err := r.Deletions.ClaimImported(ctx, wanted.Owner)
+	if err == nil || !r.isPatient(ext) {
+		return ""
+	}
+	return excerpt.Line("being deleted, which waits until the objects that Helm has installed belong to the extension: "+err.Error(), maxText)
+}
+
 // stillOwnedText says what a deletion waits for that is to leave the content behind.
 func stillOwnedText(err error) string {
 	return excerpt.Line("being deleted, which waits until all that it has installed, which stays, belongs to it no longer: "+err.Error(), maxText)
@@ -301,6 +318,7 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 // nothing up for long, and fails with [turn.ErrWait] alone.
 func (r *Reconciler) warnDeletion(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) (objects int, err error) {
 	if policy == UninstallKeep { // custom resources stay, which was told
+		r.releaseKept(ctx, ext, wanted.Owner)
 		return -1, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
@@ -309,12 +327,51 @@ func (r *Reconciler) warnDeletion(ctx context.Context, ext *ocv1.ClusterExtensio
 	if isQueued(err) {
 		return 0, err
 	}
+	r.releaseKept(ctx, ext, wanted.Owner)
 	r.emit(ext, customResourcesOf(deletion.CustomResources, err))
 	r.emit(ext, stayingOf(textsOf(deletion.Staying)))
 	if err != nil {
 		return -1, nil
 	}
 	return deletion.Objects, nil
+}
+
+// releaseKept releases the kept objects of an extension, and emits an event that names them. An error
+// does not block the deletion: the objects then only have the labels of the extension.
+func (r *Reconciler) releaseKept(ctx context.Context, ext *ocv1.ClusterExtension, owner object.Owner) {
+	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
+	defer cancel()
+	kept, err := r.Deletions.ReleaseKept(ctx, owner)
+	r.emit(ext, keptOf(textsOf(kept), err))
+}
+
+// releasedBy returns the kept objects that a revision has dropped.
+func releasedBy(applied *installation.Result) []string {
+	if applied == nil {
+		return nil
+	}
+	var kept []string
+	for _, key := range object.KeysOf(applied.Changes) {
+		if applied.Changes[key] == object.Released {
+			kept = append(kept, key.String())
+		}
+	}
+	return kept
+}
+
+// keptOf returns the event about kept objects; nil if there are none.
+func keptOf(objects []string, err error) *transition {
+	if len(objects) == 0 {
+		return nil
+	}
+	t := &transition{kind: corev1.EventTypeNormal, reason: eventKept, note: excerpt.Line(fmt.Sprintf(
+		"kept because of their annotation helm.sh/resource-policy: %s; the extension adopts them when it installs them again", excerpt.Of(objects, maxList)), maxText)}
+	if err != nil {
+		t.kind = corev1.EventTypeWarning
+		t.note = excerpt.Line(fmt.Sprintf("kept because of their annotation helm.sh/resource-policy, with labels of this extension on some: %s; "+
+			"removing these failed: %v", excerpt.Of(objects, maxList), err), maxText)
+	}
+	return t
 }
 
 // lossText names the objects that are deleted together with a CustomResourceDefinition.
@@ -325,11 +382,11 @@ func stayingOf(objects []string) *transition {
 	if len(objects) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("%d objects stay, because they are of an earlier extension of the name and were never taken over: %s; "+
+	text := fmt.Sprintf("%d objects stay, because they are of Helm or of an earlier extension of the name and were never taken over: %s; "+
 		"create the extension again with a ServiceAccount that may take them over, and delete it once it is ready, or delete them by hand; "+lossText,
 		len(objects), excerpt.Of(objects, maxList))
 	if len(objects) == 1 {
-		text = fmt.Sprintf("an object stays, because it is of an earlier extension of the name and was never taken over: %s; "+
+		text = fmt.Sprintf("an object stays, because it is of Helm or of an earlier extension of the name and was never taken over: %s; "+
 			"create the extension again with a ServiceAccount that may take it over, and delete it once it is ready, or delete it by hand; "+lossText, objects[0])
 	}
 	return &transition{kind: corev1.EventTypeWarning, reason: eventContentStays, note: excerpt.Line(text, maxText)}

@@ -317,7 +317,7 @@ func TestContentThatStaysIsTold(t *testing.T) {
 	}
 	want := &transition{
 		kind: corev1.EventTypeWarning, reason: eventContentStays,
-		note: `2 objects stay, because they are of an earlier extension of the name and were never taken over: ConfigMap "a", ConfigMap "b"; ` +
+		note: `2 objects stay, because they are of Helm or of an earlier extension of the name and were never taken over: ConfigMap "a", ConfigMap "b"; ` +
 			"create the extension again with a ServiceAccount that may take them over, and delete it once it is ready, or delete them by hand; " +
 			"to delete a CustomResourceDefinition deletes all its custom resources",
 	}

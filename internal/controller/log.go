@@ -87,6 +87,9 @@ func writtenLines(applied installation.Result) []line {
 		if applied.Changes[key] == object.Deleted {
 			deleted = append(deleted, lineAbout("deleted", key, object.Difference{}))
 		}
+		if applied.Changes[key] == object.Released {
+			deleted = append(deleted, lineAbout("released", key, object.Difference{}))
+		}
 	}
 	for _, key := range object.KeysOf(applied.Differences) {
 		switch difference := applied.Differences[key]; {

@@ -525,13 +525,13 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		OperatorCondition: content.OperatorCondition(config),
 	}
 	rendered, err := r.recordedChart(ctx, wanted, *outcome, content, revision)
-	if err == nil && len(rendered.Objects) == 0 {
+	if err == nil && len(rendered.All()) == 0 {
 		rendered, err = r.render(ctx, wanted, outcome, content, options)
 	}
 	if err != nil {
 		return installation.Desired{}, err
 	}
-	revision.DependsOnCluster = rendered.Lookups == bundle.LookupsMade
+	revision.DependsOnCluster, revision.IsEmpty = rendered.Lookups == bundle.LookupsMade, len(rendered.Objects) == 0
 	outcome.LooksInVain = rendered.Lookups == bundle.LookupsRefused
 	if len(rendered.Objects) > largeObjects {
 		if err := turn.Take(ctx); err != nil {
@@ -542,6 +542,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		Revision:     revision,
 		Objects:      rendered.Objects,
 		Hooks:        rendered.Hooks,
+		Elsewhere:    rendered.Elsewhere,
 		HookDeadline: wanted.HookDeadline,
 		Annotations:  content.CSV.Annotations,
 		Preflight:    policyFor(wanted, target, unpacked.Digest),

@@ -167,6 +167,13 @@ type Orphanings interface {
 
 	// Orphan removes the extension as the owner wherever it still is one.
 	Orphan(ctx context.Context, owner object.Owner) error
+
+	// ClaimImported sets the extension as the owner of objects that were imported from Helm.
+	ClaimImported(ctx context.Context, owner object.Owner) error
+
+	// ReleaseKept removes the labels of the extension from kept objects, and returns their keys,
+	// sorted, also with an error.
+	ReleaseKept(ctx context.Context, owner object.Owner) ([]object.Key, error)
 }
 
 // ErrFetching says that an image is on its way. The extension is woken when that has

@@ -228,6 +228,7 @@ var afterRemoval = ctrl.Result{RequeueAfter: removalRecheck}
 func (r *Reconciler) conclude(ctx context.Context, ext *ocv1.ClusterExtension, outcome Outcome) (ctrl.Result, error) {
 	// No later pass knows these, whatever becomes of the status.
 	r.emit(ext, notesOf(outcome.Notes))
+	r.emit(ext, keptOf(releasedBy(outcome.Applied), nil))
 	r.noteRights(ext.Name, outcome)
 	r.noteNamespaces(ctx, ext.Name, outcome)
 	r.noteKinds(ext.Name, outcome)

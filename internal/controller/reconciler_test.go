@@ -79,7 +79,8 @@ type world struct {
 	catalogErr, statusErr error
 
 	customResources []installation.CustomResources
-	staying         []object.Key
+	staying, stays  []object.Key
+	claimErr        error
 	orphaned        bool // records belong to nobody
 	recordsErr      error
 	remaining       []string
@@ -453,6 +454,12 @@ func (w *world) IsOrphaned(context.Context, object.Owner) (bool, error) {
 func (w *world) BeginDeletion(context.Context, object.Owner) (installation.Deletion, error) {
 	w.did = append(w.did, "begin deletion")
 	return installation.Deletion{Objects: 2, CustomResources: w.customResources, Staying: w.staying}, w.deletionErr
+}
+
+func (w *world) ClaimImported(context.Context, object.Owner) error { return w.claimErr }
+
+func (w *world) ReleaseKept(context.Context, object.Owner) ([]object.Key, error) {
+	return w.stays, w.deletionErr
 }
 
 func (w *world) Remaining(context.Context, object.Owner) ([]string, error) {

@@ -369,9 +369,9 @@ func refusals() map[string]situation {
 		},
 		"A watched namespace does not exist": {
 			outcome: failing(StageApply, &object.MissingNamespacesError{Namespaces: []string{"team-a", "team-b"}}),
-			next:    "create them, with the rights",
+			next:    "create them, with the permissions",
 		},
-		"A watched namespace does not exist any more": {outcome: gone, next: "or leave it out of what spec.config.inline has watched"},
+		"A watched namespace does not exist any more": {outcome: gone, next: "or leave it out of spec.config.inline"},
 		"A namespace is being deleted": {
 			outcome: failing(StageApply, refused("trying to create", keyOf("Role", "team-a", sampleName), statusError(http.StatusForbidden,
 				`roles.rbac.authorization.k8s.io "sample-operator" is forbidden: unable to create new content in namespace team-a because it is being terminated`))),

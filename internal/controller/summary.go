@@ -390,10 +390,20 @@ func inObjects(outcome Outcome) (obstacle, bool) {
 		if len(missing.Namespaces) > 1 {
 			it = "them"
 		}
-		return obstacle{
+		found := obstacle{
 			what: missing.Summary(),
-			next: fmt.Sprintf("create %s, with the rights that %s prints, or leave %s out of what spec.config.inline has watched", it, rights(outcome.Owner), it),
-		}, true
+			next: fmt.Sprintf("create %s, with the permissions that %s prints", it, rights(outcome.Owner)),
+		}
+		switch {
+		case missing.Value != "":
+			found.what += ", and " + missing.Object + " is to be in it"
+			found.next += fmt.Sprintf(", or change spec.config.inline.values.%s, which names it", missing.Value)
+		case missing.Object != "":
+			found.what += ", and " + missing.Object + " is to be in it"
+		default:
+			found.next += fmt.Sprintf(", or leave %s out of spec.config.inline", it)
+		}
+		return found, true
 	}
 	var (
 		held interface {

@@ -75,6 +75,7 @@ func OwnerOf(ext *ocv1.ClusterExtension) object.Owner {
 		Namespace:      ext.Spec.Namespace,
 		ServiceAccount: ext.Spec.ServiceAccount.Name,
 		Package:        ext.Package(),
+		Imported:       ext.Annotations[ocv1.MigratedFromHelmReleaseAnnotation] != "",
 	}
 	// A Subscription of another namespace had its content there, which is not moved.
 	if from, isMigrated := ext.MigratedFrom(); isMigrated && from.Namespace == owner.Namespace {

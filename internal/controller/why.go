@@ -185,6 +185,9 @@ func settledText(outcome Outcome) string {
 		return "nothing is installed"
 	}
 	text := fmt.Sprintf("%q version %q is installed", outcome.Installed.Bundle.Name, outcome.Installed.Bundle.Version)
+	if outcome.Installed.IsEmpty {
+		text += " without any object: the chart renders none with what spec.config.inline.values has"
+	}
 	if outcome.hasMore() {
 		return fmt.Sprintf("%s, on the way to %q", text, outcome.Onward.Bundle.Name)
 	}

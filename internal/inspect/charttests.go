@@ -95,7 +95,7 @@ func (c *Cluster) ChartTests(ctx context.Context, name string) (*ChartTests, err
 	}
 	recorded, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, tests.owner)
 	if err == nil {
-		err = c.checkRecorded(ext, len(recorded.Objects)+len(recorded.Hooks))
+		err = c.checkRecorded(ext, recorded.Revisions)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("which tests there are, which the release records say: %w", err)
@@ -162,7 +162,7 @@ func (t *ChartTests) run(ctx context.Context, test *ChartTest, timeout time.Dura
 	if err := t.clear(ctx, test, timeout); err != nil {
 		return err
 	}
-	made := t.owner.Own(hook.Bounded(item.Object, timeout))
+	made := t.owner.OwnHook(hook.Bounded(item.Object, timeout))
 	t.owner.Stamp(made)
 	live, err := test.access.Create(ctx, made, metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil {

@@ -51,7 +51,7 @@ func testOf(t *testing.T, kind, name, annotations string) hook.Hook {
 func liveOf(one hook.Hook, uid string, ofOthers bool) *unstructured.Unstructured {
 	live := one.Object.DeepCopy()
 	if !ofOthers {
-		live = testOwner.Own(live)
+		live = testOwner.OwnHook(live)
 	}
 	live.SetNamespace("ns")
 	live.SetUID("")

@@ -278,10 +278,10 @@ func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource
 	}
 	recorded, recordErr := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, plan.Owner)
 	if recordErr == nil {
-		recordErr = c.checkRecorded(ext, len(recorded.Objects))
+		recordErr = c.checkRecorded(ext, recorded.Revisions)
 	}
 	if recordErr == nil {
-		return recorded, ""
+		return bundle.Rendered{Objects: recorded.Objects, Hooks: recorded.Hooks}, ""
 	}
 	install := ext.Status.Install
 	if install == nil {
@@ -304,9 +304,9 @@ func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource
 
 // checkRecorded fails if nothing is recorded of an extension that has something installed. The
 // namespace is most likely another one then.
-func (c *Cluster) checkRecorded(ext *ocv1.ClusterExtension, recorded int) error {
+func (c *Cluster) checkRecorded(ext *ocv1.ClusterExtension, revisions int) error {
 	installed := ext.Status.Install
-	if installed == nil || recorded > 0 {
+	if installed == nil || revisions > 0 {
 		return nil
 	}
 	return fmt.Errorf("status says that %q is installed, and there are no release records of it in namespace %q: --system-namespace has to be that of the controller",
@@ -362,10 +362,12 @@ func imageIn(catalogs []resolve.Catalog, name string) string {
 func (p Plan) Rights() ([]permission.Document, error) {
 	content := permission.Content{Wanted: p.Objects, Hooks: hook.WithoutTests(p.Hooks), Meanwhile: p.Meanwhile, Before: p.Before, Replaceable: p.Owner.Replaceable}
 	if p.Resolution == nil {
-		content.Wanted = p.Before
+		if content.Wanted = p.Before; len(p.Before) == 0 {
+			return nil, errors.New("no bundle is chosen, and what is installed is not known: there is nothing to print rights for")
+		}
 	}
-	if len(content.Wanted) == 0 {
-		return nil, errors.New("no bundle is chosen, and what is installed is not known: there is nothing to print rights for")
+	if p.Owner.Imported {
+		content.Claimed = append(slices.Clone(content.Wanted), p.Before...)
 	}
 	subject := permission.Subject{Extension: p.Extension.Name, Namespace: p.Owner.Namespace, ServiceAccount: p.Owner.ServiceAccount}
 	grants, err := preflight.Grants(permission.ServedOrGuessed(p.mapper), subject, content)

@@ -38,7 +38,7 @@ func (c *Cluster) RightsInUse(ctx context.Context, ext *ocv1.ClusterExtension) (
 	}
 	recorded, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, owner)
 	if err == nil {
-		err = c.checkRecorded(ext, len(recorded.Objects))
+		err = c.checkRecorded(ext, recorded.Revisions)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("which rights are in use, for which the release records have the objects: %w", err)

@@ -79,7 +79,7 @@ func (c *Cluster) Tree(ctx context.Context, name string) (overview.Tree, error) 
 	var found []overview.Found
 	recorded, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, look.owner)
 	if err == nil {
-		err = c.checkRecorded(ext, len(recorded.Objects))
+		err = c.checkRecorded(ext, recorded.Revisions)
 	}
 	if err == nil {
 		found = look.recorded(ctx, mapper, recorded.Objects)
@@ -106,7 +106,7 @@ func (s *searching) recorded(ctx context.Context, mapper meta.RESTMapper, record
 	group.SetLimit(maxReads)
 	for i, item := range items {
 		group.Go(func() error {
-			found[i] = s.look(ctx, item.Key, item.Mapping.Resource)
+			found[i] = s.look(ctx, item.Key, item.Mapping.Resource, item.Object)
 			return nil
 		})
 	}
@@ -125,7 +125,7 @@ func countOf(recorded []*unstructured.Unstructured) int {
 
 // look reads what there is to see of an object: all of what has a status that tells, and of any other only its
 // metadata, as values of Secrets are nobody's business here.
-func (s *searching) look(ctx context.Context, key object.Key, resource schema.GroupVersionResource) overview.Found {
+func (s *searching) look(ctx context.Context, key object.Key, resource schema.GroupVersionResource, manifest metav1.Object) overview.Found {
 	found := overview.Found{Key: key}
 	if slices.Contains(withHealth, resource.GroupResource()) {
 		found.Live, found.Err = s.api.Resource(resource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
@@ -141,7 +141,7 @@ func (s *searching) look(ctx context.Context, key object.Key, resource schema.Gr
 	case found.Err != nil:
 		found.Live = nil
 	default:
-		found.Foreign = !s.owner.IsOwnerOf(found.Live)
+		found.Foreign = !s.owner.HasAs(manifest, found.Live)
 	}
 	return found
 }
@@ -149,6 +149,8 @@ func (s *searching) look(ctx context.Context, key object.Key, resource schema.Gr
 // withMetadata has what tells whose an object is, and whether it is on its way out.
 func withMetadata(live *metav1.PartialObjectMetadata) *unstructured.Unstructured {
 	found := &unstructured.Unstructured{Object: map[string]any{}}
+	found.SetLabels(live.Labels)
+	found.SetAnnotations(live.Annotations)
 	found.SetOwnerReferences(live.OwnerReferences)
 	found.SetDeletionTimestamp(live.DeletionTimestamp)
 	found.SetFinalizers(live.Finalizers)
@@ -256,12 +258,12 @@ func (s *searching) search(ctx context.Context, kind listedKind) search {
 	result.more = page.Continue != ""
 	for i := range page.Items {
 		live := &page.Items[i]
-		if !s.owner.IsOwnerOf(live) {
+		if !s.owner.Has(live) {
 			continue
 		}
 		key := object.Key{GroupKind: kind.kind, Namespace: live.Namespace, Name: live.Name}
 		if slices.Contains(withHealth, kind.resource.GroupResource()) {
-			result.found = append(result.found, s.look(ctx, key, kind.resource))
+			result.found = append(result.found, s.look(ctx, key, kind.resource, live))
 			continue
 		}
 		result.found = append(result.found, overview.Found{Key: key, Live: withMetadata(live)})

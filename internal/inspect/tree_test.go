@@ -179,7 +179,7 @@ func TestHealthOfAnAPIService(t *testing.T) {
 	}}
 	resource := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 	look := searching{api: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), service)}
-	found := look.look(t.Context(), object.KeyOf(service), resource)
+	found := look.look(t.Context(), object.KeyOf(service), resource, service)
 	found.Foreign = false
 	shown := overview.MakeTree(overview.Row{}, []overview.Found{found}, nil).Objects[0]
 	if shown.Health != overview.NotReady || !strings.Contains(shown.Message, "FailedDiscoveryCheck") {

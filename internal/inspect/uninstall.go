@@ -159,7 +159,7 @@ func unrecorded(objects []preview.InstalledObject, uses []installation.Use) []in
 func (c *Cluster) recorded(ctx context.Context, ext *ocv1.ClusterExtension, look *uninstalling) (items []object.Item, isKnown bool) {
 	recorded, err := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, look.owner)
 	if err == nil {
-		err = c.checkRecorded(ext, len(recorded.Objects))
+		err = c.checkRecorded(ext, recorded.Revisions)
 	}
 	if err != nil {
 		look.unknown = append(look.unknown, fmt.Sprintf("which objects but definitions are installed, which the release records have: %v", err))
@@ -197,7 +197,8 @@ func (u *uninstalling) installed(ctx context.Context, items []object.Item) []pre
 			if !apierrors.IsNotFound(err) {
 				found[i] = &preview.InstalledObject{
 					Key: item.Key, Unread: err != nil,
-					Foreign: err == nil && !u.owner.IsOwnerOf(live), Shared: err == nil && u.owner.SharesWithOthers(live),
+					Foreign: err == nil && !u.owner.HasAs(item.Object, live), Shared: err == nil && u.owner.SharesWithOthers(live),
+					Kept: object.IsKept(item.Object),
 				}
 			}
 			return nil

@@ -26,6 +26,8 @@ const (
 	Adopt Action = "adopt"
 	// Delete: the new version does not have it.
 	Delete Action = "delete"
+	// Release: the new version does not have it, and it is kept: see [object.IsKept].
+	Release Action = "release"
 	// Conflict: it belongs to somebody else, and nothing is done at all.
 	Conflict Action = "conflict"
 	// Keep: it is as it should be. Only objects that could not be looked at are listed so.
@@ -81,6 +83,8 @@ func actionOf(trial *object.Trial) Action {
 		return Change
 	case object.Deleted:
 		return Delete
+	case object.Released:
+		return Release
 	case object.Unchanged:
 	}
 	return Keep

@@ -162,12 +162,13 @@ type Counts struct {
 	Replace   int `json:"replace"`
 	Adopt     int `json:"adopt"`
 	Delete    int `json:"delete"`
+	Release   int `json:"release,omitempty"`
 	Conflict  int `json:"conflict"`
 	Unchanged int `json:"unchanged"`
 }
 
 func (c Counts) all() int {
-	return c.Create + c.Change + c.Replace + c.Adopt + c.Delete + c.Conflict + c.Unchanged
+	return c.Create + c.Change + c.Replace + c.Adopt + c.Delete + c.Release + c.Conflict + c.Unchanged
 }
 
 // String lists the numbers, without those that are zero: 2 to create, 1 to change.
@@ -182,6 +183,7 @@ func (c Counts) String() string {
 		{c.Replace, "to replace"},
 		{c.Adopt, "to adopt"},
 		{c.Delete, "to delete"},
+		{c.Release, "to release"},
 		{c.Conflict, "of others"},
 		{c.Unchanged, "unchanged"},
 	} {
@@ -207,6 +209,8 @@ func (c *Counts) add(action Action) {
 		c.Adopt++
 	case Delete:
 		c.Delete++
+	case Release:
+		c.Release++
 	case Conflict:
 		c.Conflict++
 	case Keep:

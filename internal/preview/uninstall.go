@@ -63,6 +63,9 @@ type InstalledObject struct {
 	// Foreign says that the extension does not own it, Shared that others own it too, and
 	// Unread that this is not known.
 	Foreign, Shared, Unread bool
+
+	// Kept is set if the object has a policy of its own, see [object.IsKept].
+	Kept bool
 }
 
 // Uninstall is what a deletion would do. Lists are sorted, but for the order, and bounded;
@@ -255,6 +258,8 @@ func uninstalledObjectOf(one InstalledObject, facts UninstallFacts) UninstalledO
 	switch {
 	case one.Foreign:
 		shown.Action, shown.Detail = Keep, "it does not belong to the extension"
+	case one.Kept && !facts.KeepsAll:
+		shown.Action, shown.Detail = Keep, "it has the annotation helm.sh/resource-policy: keep"
 	case one.Shared && !facts.KeepsAll:
 		shown.Action, shown.Detail = Keep, "others own it too, and it stays as long as they are there"
 	case facts.KeepsAll, facts.KeepsDefinitions && one.Key.GroupKind == object.DefinitionKind:

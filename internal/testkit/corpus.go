@@ -28,6 +28,20 @@ func Corpus(tb testing.TB) string {
 	return dir
 }
 
+// Charts is the folder with real Helm charts. It is not part of the project either: CHARTS_DIR names
+// it, or it is at its usual place beside the checkout. Tests are skipped where it is not there.
+func Charts(tb testing.TB) string {
+	tb.Helper()
+	dir := cmp.Or(os.Getenv("CHARTS_DIR"), filepath.Join("..", "shared", "charts"))
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(moduleRoot(tb), dir)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		tb.Skip("real charts not present: set CHARTS_DIR")
+	}
+	return dir
+}
+
 // CorpusFiles are those below a folder but the notes that say where the others are from.
 func CorpusFiles(tb testing.TB, folder string) fstest.MapFS {
 	tb.Helper()

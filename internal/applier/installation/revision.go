@@ -35,6 +35,9 @@ type Revision struct {
 	// DependsOnCluster says that templates of a chart have looked at the cluster: they can come
 	// to something else from the same bundle and inputs.
 	DependsOnCluster bool
+
+	// IsEmpty is set if the revision has no objects. A chart may render none with the given values.
+	IsEmpty bool
 }
 
 // IsMadeAs says that two revisions are of the same content, by its digest, and of the same inputs.
@@ -72,6 +75,10 @@ type Desired struct {
 
 	// Hooks run before and after that. Tests are among them.
 	Hooks []hook.Hook
+
+	// Elsewhere has, for each other namespace in which a chart has objects, where the first of them
+	// comes from.
+	Elsewhere map[string]bundle.Origin
 
 	// HookDeadline is how long each of them may take.
 	HookDeadline time.Duration

@@ -9,4 +9,7 @@ const (
 	Updated   Change = "updated"
 	Unchanged Change = "unchanged"
 	Deleted   Change = "deleted"
+
+	// Released: the release has dropped an object that is kept, see [IsKept].
+	Released Change = "released"
 )

@@ -2,6 +2,7 @@ package object
 
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,9 +11,8 @@ import (
 // DefinedBy is the resource of a definition, in a version that is served, and its
 // kind; empty for other objects, and for definitions that make no sense.
 func DefinedBy(obj *unstructured.Unstructured) (resource schema.GroupVersionResource, kind string) {
-	definition := apiextensionsv1.CustomResourceDefinition{}
-	if obj.GroupVersionKind().GroupKind() != DefinitionKind ||
-		runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &definition) != nil {
+	definition := definitionIn(obj)
+	if definition == nil {
 		return resource, ""
 	}
 	for _, version := range definition.Spec.Versions {
@@ -23,4 +23,55 @@ func DefinedBy(obj *unstructured.Unstructured) (resource schema.GroupVersionReso
 		}
 	}
 	return resource, ""
+}
+
+// definedBy are the resources that the CRDs among the objects define, in all versions that are
+// served.
+func definedBy(objects []*unstructured.Unstructured) map[schema.GroupVersionKind]*meta.RESTMapping {
+	defined := map[schema.GroupVersionKind]*meta.RESTMapping{}
+	for _, obj := range objects {
+		definition := definitionIn(obj)
+		if definition == nil {
+			continue
+		}
+		scope := meta.RESTScopeNamespace
+		if definition.Spec.Scope == apiextensionsv1.ClusterScoped {
+			scope = meta.RESTScopeRoot
+		}
+		for _, version := range definition.Spec.Versions {
+			if version.Served {
+				group := schema.GroupVersion{Group: definition.Spec.Group, Version: version.Name}
+				kind := group.WithKind(definition.Spec.Names.Kind)
+				defined[kind] = &meta.RESTMapping{Resource: group.WithResource(definition.Spec.Names.Plural), GroupVersionKind: kind, Scope: scope}
+			}
+		}
+	}
+	return defined
+}
+
+// IsEstablished reports whether the API server serves the kind of a CRD. If it refuses the names in the
+// CRD, problem is its message.
+func IsEstablished(live *unstructured.Unstructured) (established bool, problem string) {
+	definition := definitionIn(live)
+	if definition == nil {
+		return false, ""
+	}
+	for _, condition := range definition.Status.Conditions {
+		switch {
+		case condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue:
+			return true, ""
+		case condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse:
+			problem = condition.Message
+		}
+	}
+	return false, problem
+}
+
+// definitionIn is nil for other objects, and for CRDs that make no sense.
+func definitionIn(obj *unstructured.Unstructured) *apiextensionsv1.CustomResourceDefinition {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if obj.GroupVersionKind().GroupKind() != DefinitionKind || runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, definition) != nil {
+		return nil
+	}
+	return definition
 }

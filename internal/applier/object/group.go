@@ -38,7 +38,7 @@ func GroupConflicts(owner Owner, wanted []Key, registered []metav1.PartialObject
 		live := &registered[i]
 		key := Key{GroupKind: APIServiceKind, Name: live.Name}
 		another, sameGroup := first[GroupOf(live.Name)]
-		if !sameGroup || slices.Contains(wanted, key) || owner.Controls(live) {
+		if !sameGroup || slices.Contains(wanted, key) || owner.Has(live) {
 			continue
 		}
 		holder := Holder{Deleted: live.DeletionTimestamp != nil, Finalizers: live.Finalizers}

@@ -23,6 +23,9 @@ type Holder struct {
 	Deleted    bool
 	Finalizers []string
 
+	// Kept is set if the object is not deleted with its holder, see [IsKept].
+	Kept bool
+
 	// Managers are the field managers that wrote the object, sorted.
 	Managers []string
 }
@@ -47,7 +50,7 @@ const (
 // HolderOf reads the owner that controls an object, then the marks of Helm and of
 // OLM, and who wrote it in any case.
 func HolderOf(live *unstructured.Unstructured) Holder {
-	holder := Holder{Managers: managersOf(live), Deleted: live.GetDeletionTimestamp() != nil, Finalizers: live.GetFinalizers()}
+	holder := Holder{Managers: managersOf(live), Deleted: live.GetDeletionTimestamp() != nil, Finalizers: live.GetFinalizers(), Kept: IsKept(live)}
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	controller := metav1.GetControllerOfNoCopy(live)
 	switch {
@@ -58,6 +61,8 @@ func HolderOf(live *unstructured.Unstructured) Holder {
 		}
 	case live.GroupVersionKind().GroupKind() == APIServiceKind && !HasServer(live):
 		holder.Kind = kindAPIServer
+	case labels[LabelOwnerKind] == OwnerKind && labels[LabelOwnerName] != "" && holder.Kept:
+		holder.Kind, holder.Name = OwnerKind, labels[LabelOwnerName]
 	case labels[LabelOwnerKind] == OwnerKind && labels[LabelOwnerName] != "":
 		holder.Kind, holder.Name = kindOrphaned, labels[LabelOwnerName]
 	case annotations[annotationReleaseName] != "":
@@ -114,6 +119,8 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 			return text
 		}
 		switch {
+		case h.Kept:
+			return "hand the object over: " + marksOf(claimant) + "; deleting the other extension does not delete it"
 		case h.Kind == kindOrphaned && isDefinition:
 			return "make that extension again, which takes it over, or hand it over: " + marksOf(claimant) + loss
 		case h.Kind == kindOrphaned:
@@ -121,6 +128,9 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 		}
 		return KeepOne(h.Name)
 	case kindRelease:
+		if h.Kept {
+			return "hand the object over: " + marksOf(claimant) + "; uninstalling the release does not delete it"
+		}
 		lost := "all its objects"
 		if isDefinition {
 			lost += " and all custom resources of its CRDs"
@@ -165,7 +175,7 @@ func (h Holder) waitsFor(claimant Owner) string {
 			excerpt.Of(h.Finalizers, maxListed))
 	case h.Deleted:
 		return "it is being deleted; it goes on by itself then"
-	case h.Kind == OwnerKind && h.Name == claimant.Name:
+	case h.Kind == OwnerKind && h.Name == claimant.Name && !h.Kept:
 		return "it goes with the extension that had the name before; it goes on by itself then"
 	}
 	return ""

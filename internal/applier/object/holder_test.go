@@ -70,6 +70,14 @@ func TestHolderOf(t *testing.T) {
 			live:   metav1.ObjectMeta{ManagedFields: written},
 			want:   `nobody that it names (written by "argocd-controller" and "kubectl-create")`, wantWays: "hand it over: " + handOver + "; or delete the object with its data",
 		},
+		"a Helm release that keeps it": {
+			live: metav1.ObjectMeta{Annotations: map[string]string{annotationReleaseName: "r", annotationReleaseNamespace: "rns", AnnotationPolicy: "keep"}},
+			want: `Helm release "r" in namespace "rns"`, wantWays: "hand the object over: " + handOver + "; uninstalling the release does not delete it",
+		},
+		"an extension that keeps it": {
+			live: metav1.ObjectMeta{Labels: map[string]string{LabelOwnerKind: OwnerKind, LabelOwnerName: "o"}, Annotations: map[string]string{AnnotationPolicy: "keep"}},
+			want: `ClusterExtension "o"`, wantWays: "hand the object over: " + handOver + "; deleting the other extension does not delete it",
+		},
 		"nothing at all": {
 			want: "nobody that it names", wantWays: "hand it over: " + handOver + "; or delete the object with its data",
 		},

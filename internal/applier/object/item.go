@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -21,16 +21,20 @@ type Item struct {
 
 // Items maps every object to its resource, and puts namespaced objects that
 // name no namespace into that of the release. The error names every kind that
-// the cluster does not serve.
+// the cluster does not serve and no CRD among the objects defines.
 func Items(mapper meta.RESTMapper, release Owner, objects []*unstructured.Unstructured) ([]Item, error) {
 	items := make([]Item, 0, len(objects))
 	unknown := map[schema.GroupVersionKind]struct{}{}
+	defined := sync.OnceValue(func() map[schema.GroupVersionKind]*meta.RESTMapping { return definedBy(objects) })
 	for _, object := range objects {
 		gvk := object.GroupVersionKind()
 		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if meta.IsNoMatchError(err) {
-			unknown[gvk] = struct{}{}
-			continue
+			if mapping = defined()[gvk]; mapping == nil {
+				unknown[gvk] = struct{}{}
+				continue
+			}
+			err = nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking up the resource of %s: %w", gvk, err)
@@ -55,7 +59,7 @@ func newItem(mapping *meta.RESTMapping, release Owner, obj *unstructured.Unstruc
 	obj = obj.DeepCopy()
 	// A manifest has the owner of its time. An earlier extension of the same name
 	// would have the garbage collector delete the object.
-	obj.SetOwnerReferences([]metav1.OwnerReference{*release.Reference()})
+	release.refer(obj)
 	// None of it is the revision's to say, though manifests have it that were read from a cluster.
 	for _, field := range clusterMetadata {
 		unstructured.RemoveNestedField(obj.Object, "metadata", field)

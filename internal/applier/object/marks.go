@@ -29,16 +29,28 @@ var ownerGroupVersion = schema.GroupVersion{Group: "olm.operatorframework.io", V
 // OwnerResource is where owners are read.
 var OwnerResource = ownerGroupVersion.WithResource("clusterextensions")
 
-// Own returns a copy of the object that carries the owner's labels and
-// controller reference, which is how it is stored in the release.
+// Own returns a copy of the object that carries the owner's labels and, unless the object is kept,
+// its controller reference. It is stored in the release like that.
 func (o Owner) Own(object *unstructured.Unstructured) *unstructured.Unstructured {
-	owned := object.DeepCopy()
-	owned.SetLabels(with(textsIn(owned, "labels"), map[string]string{
+	owned := o.labelled(object)
+	o.refer(owned)
+	return owned
+}
+
+// OwnHook is [Owner.Own] for hooks, which are never kept: Helm does not read the annotation of a hook.
+func (o Owner) OwnHook(object *unstructured.Unstructured) *unstructured.Unstructured {
+	owned := o.labelled(object)
+	owned.SetOwnerReferences([]metav1.OwnerReference{*o.Reference()})
+	return owned
+}
+
+func (o Owner) labelled(object *unstructured.Unstructured) *unstructured.Unstructured {
+	labelled := object.DeepCopy()
+	labelled.SetLabels(with(textsIn(labelled, "labels"), map[string]string{
 		LabelOwnerKind: OwnerKind,
 		LabelOwnerName: o.Name,
 	}))
-	owned.SetOwnerReferences([]metav1.OwnerReference{*o.Reference()})
-	return owned
+	return labelled
 }
 
 // Stamp adds what Helm puts on the objects of a release when it writes them. A
@@ -92,13 +104,11 @@ func with(values, added map[string]string) map[string]string {
 // Owns reports whether an object belongs to the extension. What counts is the
 // uid in the controller reference; labels and annotations anybody can write. An
 // object without a controller is one that an earlier extension of this name
-// left behind, if it carries all the marks of that release.
-func (o Owner) Owns(live *unstructured.Unstructured) bool {
+// left behind, if it carries all the marks of that release. Kept objects have no
+// controller reference, and no labels after they were released.
+func (o Owner) Owns(live metav1.Object) bool {
 	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
 		return controller.UID == o.UID
 	}
-	annotations := live.GetAnnotations()
-	return live.GetLabels()[LabelOwnerName] == o.Name &&
-		annotations[annotationReleaseName] == ReleaseName(o.Name) &&
-		annotations[annotationReleaseNamespace] == o.Namespace
+	return live.GetLabels()[LabelOwnerName] == o.Name && o.isOfRelease(live) || o.hasReleased(live)
 }

@@ -16,6 +16,11 @@ import (
 type MissingNamespacesError struct {
 	// Namespaces are sorted and never empty.
 	Namespaces []string
+
+	// Object is the first object in the first of them, with where it comes from, for people; empty
+	// if that is not known. Value is the path of a value of a chart that names the namespace; empty
+	// if there is none.
+	Object, Value string
 }
 
 // Error names all of them.

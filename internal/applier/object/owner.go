@@ -39,6 +39,10 @@ type Owner struct {
 	// says so. Whoever applies a bundle gives it its ServiceVersion: a repair takes nothing over.
 	Predecessor Predecessor
 
+	// Imported is set if the extension was made from a release of Helm. Its record may have been
+	// written after this process has listed the records of all extensions.
+	Imported bool
+
 	// Replaceable are the kinds whose objects may be deleted and created again when a
 	// field of them cannot be changed.
 	Replaceable []schema.GroupKind

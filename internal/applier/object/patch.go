@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -215,18 +214,4 @@ func (d documents) areReached(after []byte, t goType) bool {
 // those of others, and would undo every change to them.
 func isAggregated(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == ClusterRoleKind && object.Object["aggregationRule"] != nil
-}
-
-// OwnersPatch replaces the owners of exactly the object that was read.
-func OwnersPatch(live *unstructured.Unstructured, owners []metav1.OwnerReference) (Patch, error) {
-	document := map[string]any{"metadata": map[string]any{
-		"uid":             live.GetUID(),
-		"resourceVersion": live.GetResourceVersion(),
-		"ownerReferences": owners,
-	}}
-	data, err := json.Marshal(document)
-	if err != nil {
-		return Patch{}, fmt.Errorf("encoding a patch of owners: %w", err)
-	}
-	return Patch{Kind: types.MergePatchType, Data: data}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,7 +18,8 @@ import (
 // known: requests that change or delete them carry it, and if one is refused for that, the
 // object is read after all. Where the new revision has empty values that the one before has
 // not, the object is read: somebody may have set them. Definitions are read: what they can break depends on versions
-// that only the live ones name.
+// that only the live ones name. Dropped objects are read, because a
+// user may have annotated them with helm.sh/resource-policy; roles and bindings, which store nothing, are not.
 func (p *Plan) UseCache(notDrifted map[object.Key]drift.Known) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -32,8 +34,9 @@ func (p *Plan) UseCache(notDrifted map[object.Key]drift.Known) {
 		}
 	}
 	for i := range p.prune {
-		s := &p.prune[i]
-		s.cache(p.Owner, s.Object, notDrifted[s.Key])
+		if s := &p.prune[i]; s.Key.Group == rbacv1.GroupName {
+			s.cache(p.Owner, s.Object, notDrifted[s.Key])
+		}
 	}
 }
 

@@ -69,6 +69,9 @@ func newExecutor(writer writer) *Executor {
 // to another Service, are left to [Executor.Register].
 func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 	for _, wave := range wavesOf(plan.Steps) {
+		if err := e.awaitKinds(ctx, wave); err != nil {
+			return err
+		}
 		if failures := eachStep(ctx, wave, e.write, "applying"); len(failures) > 0 {
 			return newObjectsError(failures)
 		}
@@ -78,29 +81,36 @@ func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 
 // prune deletes what the revision has dropped. The guard is asked once for as many objects
 // as are deleted at a time. That their versions were known before is what makes it enough:
-// see [Guard.askAgain]. API services are gone before anything that may serve them.
+// see [Guard.askAgain]. API services are gone before anything that may serve them. Objects that
+// are kept are released.
 func (e *Executor) prune(ctx context.Context, plan *Plan) error {
-	var registrations, others []*Step
+	var kept, registrations, others []*Step
 	for i := range plan.prune {
-		if s := &plan.prune[i]; s.Key.GroupKind == object.APIServiceKind {
+		switch s := &plan.prune[i]; {
+		case s.isKept():
+			kept = append(kept, s)
+		case s.Key.GroupKind == object.APIServiceKind:
 			registrations = append(registrations, s)
-		} else {
+		default:
 			others = append(others, s)
 		}
 	}
-	if err := e.removeAll(ctx, registrations); err != nil {
+	if err := e.dropAll(ctx, kept, e.release, "releasing"); err != nil {
 		return err
 	}
-	return e.removeAll(ctx, others)
+	if err := e.dropAll(ctx, registrations, e.remove, "deleting"); err != nil {
+		return err
+	}
+	return e.dropAll(ctx, others, e.remove, "deleting")
 }
 
-func (e *Executor) removeAll(ctx context.Context, dropped []*Step) error {
+func (e *Executor) dropAll(ctx context.Context, dropped []*Step, drop func(context.Context, *Step) error, action string) error {
 	var failures []ObjectFailure
 	for batch := range slices.Chunk(dropped, parallel) {
 		if err := e.writer.askAgain(ctx); err != nil {
 			return errors.Join(newObjectsError(failures), err)
 		}
-		failures = append(failures, eachStep(ctx, batch, e.remove, "deleting")...)
+		failures = append(failures, eachStep(ctx, batch, drop, action)...)
 	}
 	return newObjectsError(failures)
 }
@@ -126,6 +136,8 @@ func (e *Executor) write(ctx context.Context, s *Step) error {
 		return nil
 	case s.awaitsServer():
 		return e.leaveToRegister(ctx, s)
+	case s.state == absent && s.definition != nil:
+		return e.writeServed(ctx, s)
 	case s.state == absent:
 		return e.introduce(ctx, s)
 	default:
@@ -203,6 +215,17 @@ func (e *Executor) remove(ctx context.Context, s *Step) error {
 	}
 	if deleted {
 		e.note(s.Key, object.Deleted, nil)
+	}
+	return nil
+}
+
+func (e *Executor) release(ctx context.Context, s *Step) error {
+	if err := e.writer.mark(ctx, s, e.writer.owner.ReleasePatch); err != nil {
+		e.fail(err)
+		return err
+	}
+	if s.written != nil {
+		e.note(s.Key, object.Released, nil)
 	}
 	return nil
 }

@@ -54,12 +54,12 @@ func (p *Planner) foreseeRemoval(ctx context.Context, s *Step, trial *object.Tri
 	err := p.read(ctx, s)
 	switch {
 	case object.IsLackOfRights(err):
-		trial.Unread, trial.Untried, trial.Change, trial.Live = true, object.UntriedForbidden, object.Deleted, s.Object
+		trial.Unread, trial.Untried, trial.Change, trial.Live = true, object.UntriedForbidden, s.removal(), s.Object
 		return nil
 	case err != nil:
 		return err
-	case s.Live != nil && p.Owner.Owns(s.Live):
-		trial.Change, trial.Live = object.Deleted, s.Live
+	case s.Live != nil && s.ownedBy(p.Owner):
+		trial.Change, trial.Live = s.removal(), s.Live
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (p *Planner) foresee(ctx context.Context, plan *Plan, s *Step, trial *objec
 		trial.Holder = new(object.HolderOf(s.Live))
 		return nil
 	}
-	trial.Adopted = s.Live != nil && !trial.Unread && !p.Owner.Controls(s.Live)
+	trial.Adopted = s.Live != nil && !trial.Unread && !p.Owner.Has(s.Live)
 	var patch object.Patch
 	if s.state == absent {
 		trial.Change, trial.After = object.Created, s.Object

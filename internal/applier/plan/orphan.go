@@ -3,9 +3,11 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -41,23 +43,66 @@ func logOrphaned(ctx context.Context, steps []*Step) {
 	}
 }
 
-// orphanOne tries again when the object is changed at the same time, most likely by the
-// garbage collector.
 func (p *Planner) orphanOne(ctx context.Context, s *Step) error {
+	return p.writer().mark(ctx, s, func(live *unstructured.Unstructured) (object.Patch, error) {
+		left := p.Owner.OtherReferences(live)
+		if len(left) == len(live.GetOwnerReferences()) {
+			return object.Patch{}, nil
+		}
+		return object.OwnersPatch(live, left)
+	})
+}
+
+// Release removes the owner's marks from objects that the extension owns, and returns their keys. It
+// does not ask the guard, for the reason that [Planner.Orphan] has.
+func (p *Planner) Release(ctx context.Context, items []object.Item) ([]object.Key, error) {
+	steps := make([]*Step, 0, len(items))
+	for _, item := range items {
+		steps = append(steps, &Step{Item: item})
+	}
+	failures := eachStep(ctx, steps, func(ctx context.Context, s *Step) error {
+		return p.writer().mark(ctx, s, p.Owner.ReleasePatch)
+	}, "releasing")
+	var kept []object.Key
+	for _, s := range steps {
+		if s.Live != nil && s.ownedBy(p.Owner) {
+			kept = append(kept, s.Key)
+		}
+	}
+	slices.SortFunc(kept, object.Key.Compare)
+	return kept, newObjectsError(failures)
+}
+
+// Claim sets the owner's marks on objects that were imported from Helm, see [object.IsLabelled].
+func (p *Planner) Claim(ctx context.Context, items []object.Item) error {
+	steps := make([]*Step, 0, len(items))
+	for _, item := range items {
+		steps = append(steps, &Step{Item: item})
+	}
+	return newObjectsError(eachStep(ctx, steps, func(ctx context.Context, s *Step) error {
+		return p.writer().mark(ctx, s, func(live *unstructured.Unstructured) (object.Patch, error) {
+			if p.Owner.Has(live) {
+				return object.Patch{}, nil
+			}
+			return p.Owner.ClaimPatch(live)
+		})
+	}, "labelling"))
+}
+
+// mark sends a patch of the owner's marks to an object that the extension owns, unless the patch is
+// empty. It tries again when the object is changed at the same time, most likely by the
+// garbage collector.
+func (w writer) mark(ctx context.Context, s *Step, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
 	for range maxRereads {
-		if err := p.read(ctx, s); err != nil || s.state == absent {
+		if err := s.read(ctx, w.client, w.owner); err != nil || s.state == absent || !s.ownedBy(w.owner) && !w.owner.IsOwnerOf(s.Live) {
 			return err
 		}
-		left := p.Owner.OtherReferences(s.Live)
-		if len(left) == len(s.Live.GetOwnerReferences()) {
-			return nil
-		}
-		patch, err := object.OwnersPatch(s.Live, left)
-		if err != nil {
+		patch, err := patchOf(s.Live)
+		if err != nil || patch.IsEmpty() {
 			return err
 		}
 		options := metav1.PatchOptions{FieldManager: object.FieldManager}
-		_, err = resourceOf(p.client, s.Item).Patch(ctx, s.Key.Name, patch.Kind, patch.Data, options)
+		_, err = resourceOf(w.client, s.Item).Patch(ctx, s.Key.Name, patch.Kind, patch.Data, options)
 		if err == nil {
 			s.written = &object.Difference{OnlyOwners: true}
 		}

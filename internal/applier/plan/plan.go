@@ -43,6 +43,13 @@ type Step struct {
 	// dropped from one that somebody else added. It is nil if no revision had the object.
 	before *unstructured.Unstructured
 
+	// definition is the CRD of the same revision that defines the kind of the object; nil for most.
+	definition *Step
+
+	// afterImport is set if no revision had the object, and one revision was imported from Helm. Helm
+	// does not record the CRDs of crds/.
+	afterImport bool
+
 	// immutable are the fields that cannot be changed, because of which the object is
 	// deleted and created again. It is nil for most objects.
 	immutable []string
@@ -79,6 +86,20 @@ const (
 	// It is neither read nor written.
 	untouched
 )
+
+// isKept reports whether a dropped object is kept, because its manifest or the object on the cluster has
+// the annotation.
+func (s *Step) isKept() bool {
+	return object.IsKept(s.Object) || s.Live != nil && object.IsKept(s.Live)
+}
+
+// removal returns the change to an object that the revision has dropped.
+func (s *Step) removal() object.Change {
+	if s.isKept() {
+		return object.Released
+	}
+	return object.Deleted
+}
 
 func (s *Step) threeWay() object.ThreeWay {
 	return object.ThreeWay{Wanted: s.wanted(), Before: s.before, Live: s.Live}
@@ -122,8 +143,10 @@ func NewPlanner(client dynamic.Interface, mapper meta.RESTMapper, owner object.O
 
 // Executor makes an executor for the plan of the operation.
 func (p *Planner) Executor() *Executor {
-	return newExecutor(writer{client: p.client, owner: p.Owner, guard: p.Guard})
+	return newExecutor(p.writer())
 }
+
+func (p *Planner) writer() writer { return writer{client: p.client, owner: p.Owner, guard: p.Guard} }
 
 // Inspect finds out the state of the objects of a plan, and checks who owns them. It fails
 // with [*object.ConflictError] or [*ObjectsError], each of which names every object
@@ -179,6 +202,12 @@ func (p *Planner) Plan(wanted, before []*unstructured.Unstructured) (*Plan, erro
 	}
 	slices.SortFunc(result.prune, func(a, b Step) int { return a.Key.Compare(b.Key) })
 	result.prerequisites = prerequisitesOf(result.Steps)
+	afterImport := slices.ContainsFunc(before, func(one *unstructured.Unstructured) bool { return !object.IsLabelled(one) })
+	for i := range result.Steps {
+		s := &result.Steps[i]
+		s.afterImport = afterImport && s.before == nil
+		s.definition = result.prerequisites.kinds[s.Key.GroupKind]
+	}
 	return result, nil
 }
 
@@ -244,7 +273,7 @@ func (p *Planner) checkOwnership(plan *Plan) error {
 			conflicts = append(conflicts, object.Conflict{Object: s.Key, Holder: object.HolderOf(s.Live)})
 		}
 	}
-	plan.prune = slices.DeleteFunc(plan.prune, func(s Step) bool { return s.Live == nil || !p.Owner.Owns(s.Live) })
+	plan.prune = slices.DeleteFunc(plan.prune, func(s Step) bool { return s.Live == nil || !s.ownedBy(p.Owner) })
 	if len(conflicts) == 0 {
 		return nil
 	}
@@ -285,7 +314,9 @@ func (p *Plan) Changes() []preflight.Change {
 		changes = append(changes, preflight.Change{Live: s.Live, Wanted: s.Object})
 	}
 	for _, s := range p.prune {
-		changes = append(changes, preflight.Change{Live: s.Live})
+		if !s.isKept() {
+			changes = append(changes, preflight.Change{Live: s.Live})
+		}
 	}
 	return changes
 }

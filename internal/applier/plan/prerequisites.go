@@ -6,7 +6,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
@@ -18,8 +17,8 @@ import (
 type prerequisites struct {
 	objects map[object.Key]struct{}
 
-	// kinds are those that the revision's CustomResourceDefinitions define.
-	kinds map[schema.GroupKind]struct{}
+	// kinds maps the kinds that CRDs of the revision define to the steps of these CRDs.
+	kinds map[schema.GroupKind]*Step
 
 	// limited are namespaces for which it has a quota or limits.
 	limited map[string]struct{}
@@ -31,15 +30,13 @@ type prerequisites struct {
 func prerequisitesOf(steps []Step) prerequisites {
 	made := prerequisites{
 		objects: map[object.Key]struct{}{},
-		kinds:   map[schema.GroupKind]struct{}{},
+		kinds:   definitionsOf(steps),
 		limited: map[string]struct{}{},
 	}
 	for i := range steps {
-		key, obj := steps[i].Key, steps[i].Object
+		key := steps[i].Key
 		made.objects[key] = struct{}{}
 		switch {
-		case key.Group == apiextensionsv1.GroupName && key.Kind == "CustomResourceDefinition":
-			made.kinds[schema.GroupKind{Group: object.TextIn(obj, "spec", "group"), Kind: object.TextIn(obj, "spec", "names", "kind")}] = struct{}{}
 		case key.Group == corev1.GroupName && (key.Kind == "ResourceQuota" || key.Kind == "LimitRange"):
 			made.limited[key.Namespace] = struct{}{}
 		case key.Group == admissionregistrationv1.GroupName && strings.Contains(key.Kind, "AdmissionPolicy"):

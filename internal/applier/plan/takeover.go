@@ -12,7 +12,12 @@ func (s *Step) takesOver(owner object.Owner) bool { return owner.Predecessor.Lef
 
 // mayHave says that the live object is the extension's, or becomes it.
 func (s *Step) mayHave(owner object.Owner) bool {
-	return owner.Owns(s.Live) || s.inherits() || s.takesOver(owner)
+	return s.ownedBy(owner) || s.inherits() || s.takesOver(owner) || s.afterImport && object.IsLeftByHelm(s.Live)
+}
+
+// ownedBy reports whether the extension owns the live object.
+func (s *Step) ownedBy(owner object.Owner) bool {
+	return owner.OwnsAs(s.Object, s.Live) || s.before != nil && owner.OwnsAs(s.before, s.Live)
 }
 
 // takeBefore takes what classic OLM has set in an object of the predecessor for the revision before, so that

@@ -203,13 +203,13 @@ func (h *Histories) list(ctx context.Context) error {
 }
 
 // listed makes a history of what was listed of all extensions. It gives nil if that may be
-// out of date: the extension was asked for before, or another extension may have written
-// records under its name since.
+// out of date: the extension was asked for before, its record was imported, or another
+// extension may have written records under its name since.
 func (h *Histories) listed(records *records) *History {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := records.owner.Name
-	if _, asked := h.asked[name]; asked || slices.ContainsFunc(recordNames(name), isShared) {
+	if _, asked := h.asked[name]; asked || records.owner.Imported || slices.ContainsFunc(recordNames(name), isShared) {
 		return nil
 	}
 	h.asked[name] = struct{}{}

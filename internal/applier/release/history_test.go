@@ -61,6 +61,13 @@ func TestResidue(t *testing.T) {
 			want: `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"group":"g",
 				"scope":"Cluster","names":{"plural":"p","kind":"K"},"versions":[{"name":"v1","served":true,"storage":true}]}}`,
 		},
+		"a labelled object that is kept": {
+			reason: "these say that it stays, and that it was not imported",
+			object: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"olm.operatorframework.io/owner-name":"x","app":"a"},
+				"annotations":{"helm.sh/resource-policy":"keep","note":"n"}}}`,
+			want: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"olm.operatorframework.io/owner-name":"x"},
+				"annotations":{"helm.sh/resource-policy":"keep"}}}`,
+		},
 		"a definition that is none": {
 			object: `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"versions":[7]}}`,
 			want:   `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"versions":[]}}`,

@@ -93,5 +93,6 @@ func revisionFrom(rel *release.Release) installation.Revision {
 
 		OperatorCondition: rel.Labels[labelCondition],
 		DependsOnCluster:  rel.Labels[labelLookups] != "",
+		IsEmpty:           strings.TrimSpace(rel.Manifest) == "",
 	}
 }

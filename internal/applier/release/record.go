@@ -384,7 +384,7 @@ func (r *records) createChunk(ctx context.Context, wanted *corev1.Secret) error 
 		return err
 	}
 	isSame := found.Type == secretTypeChunk && found.Labels[labelKey] == wanted.Labels[labelKey] &&
-		r.owner.Controls(found) && bytes.Equal(found.Data[dataChunk], wanted.Data[dataChunk])
+		chunkOf(found).owner == r.owner.UID && bytes.Equal(found.Data[dataChunk], wanted.Data[dataChunk])
 	if !isSame {
 		return errors.New("another client created a Secret of this name: save its data, then delete it")
 	}
@@ -408,14 +408,18 @@ func (r *records) newIndex(key string, rel *release.Release, first []byte, names
 }
 
 // secret is owned by the extension, chunks too: the index that could own them
-// does not exist yet when they are written.
+// does not exist yet when they are written. It has no owner if the extension does not
+// exist yet.
 func (r *records) secret(name, key, kind string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Name:            name,
-		Labels:          map[string]string{labelOwner: recordOwner, labelKey: keyLabel(key), labelType: kind},
-		Annotations:     map[string]string{annotationOwnedBy: string(r.owner.UID)},
-		OwnerReferences: []metav1.OwnerReference{*r.owner.Reference()},
+	made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name:   name,
+		Labels: map[string]string{labelOwner: recordOwner, labelKey: keyLabel(key), labelType: kind},
 	}}
+	if r.owner.UID != "" {
+		made.Annotations = map[string]string{annotationOwnedBy: string(r.owner.UID)}
+		made.OwnerReferences = []metav1.OwnerReference{*r.owner.Reference()}
+	}
+	return made
 }
 
 func (r *records) timestamp() string { return strconv.FormatInt(r.now().Unix(), 10) }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
@@ -16,17 +17,29 @@ import (
 // Recorded gives the objects that the release records of an extension say may be on
 // the cluster: those of what is installed, and of each revision that was tried after
 // it: each as the last of these has it. Hooks are those of what is installed. It reads, once, as whoever config is, for a process that applies nothing.
-func Recorded(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) (bundle.Rendered, error) {
+func Recorded(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) (RecordedContent, error) {
 	history, err := recordedHistory(ctx, config, through, systemNamespace, owner)
 	if err != nil {
-		return bundle.Rendered{}, err
+		return RecordedContent{}, err
+	}
+	if owner.UID == "" { // it does not exist, and has left them behind
+		history.merge(history.orphaned)
 	}
 	objects, err := history.Objects(ctx, every)
 	if err != nil {
-		return bundle.Rendered{}, err
+		return RecordedContent{}, err
 	}
 	hooks, err := history.InstalledHooks(ctx)
-	return bundle.Rendered{Objects: objects, Hooks: hooks}, err
+	return RecordedContent{Objects: objects, Hooks: hooks, Revisions: len(history.entries) + len(history.orphaned)}, err
+}
+
+// RecordedContent is the content of release records.
+type RecordedContent struct {
+	Objects []*unstructured.Unstructured
+	Hooks   []hook.Hook
+
+	// Revisions is the number of records.
+	Revisions int
 }
 
 func recordedHistory(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) (*History, error) {

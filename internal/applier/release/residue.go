@@ -12,8 +12,8 @@ import (
 )
 
 // residueOf gives the objects of a revision as far as it matters what they were when
-// others have been tried after it: which they are, what rights they gave, what they
-// defined, and whose Secrets cert-manager has made. It is a manifest that [objectsOf]
+// others have been tried after it: their keys and owner labels, whether they are kept, which permissions
+// they granted, which kinds they defined, and which Secrets cert-manager has created for them. It is a manifest that [objectsOf]
 // reads, with the objects in the same order.
 func residueOf(objects []*unstructured.Unstructured) ([]byte, error) {
 	text := bytes.NewBuffer([]byte{})
@@ -36,6 +36,8 @@ func residual(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	rest.SetKind(obj.GetKind())
 	rest.SetNamespace(obj.GetNamespace())
 	rest.SetName(obj.GetName())
+	keep(obj, rest, "metadata", "labels", object.LabelOwnerName)
+	keep(obj, rest, "metadata", "annotations", object.AnnotationPolicy)
 	switch kind.GroupKind() {
 	case object.CertificateKind:
 		keep(obj, rest, "spec", "secretName")

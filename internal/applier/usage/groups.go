@@ -42,7 +42,7 @@ func GroupConflicts(ctx context.Context, client metadata.Interface, owner object
 		_, group, _ := strings.Cut(found.Name, ".")
 		switch {
 		case !groups.Has(group):
-		case owner.Controls(found):
+		case owner.Has(found):
 			owned.Insert(group)
 		default:
 			foreign.Insert(group)

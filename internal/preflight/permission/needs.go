@@ -52,6 +52,10 @@ type Content struct {
 	// Those that are not wanted any more are dropped.
 	Before []*unstructured.Unstructured
 
+	// Claimed are existing objects that get an owner reference: those of a release of Helm that
+	// became an extension.
+	Claimed []*unstructured.Unstructured
+
 	// Hooks run before or after operations. Tests are not among them.
 	Hooks []hook.Hook
 
@@ -77,8 +81,8 @@ type Needs struct {
 	Escalations []Escalation
 
 	// Advice is sorted, and never missing. It is list and watch where the objects
-	// are, and update of the extension's finalizers, which is needed only where
-	// the admission plugin OwnerReferencesPermissionEnforcement is on.
+	// are, and, for the admission plugin OwnerReferencesPermissionEnforcement, update of
+	// the extension's finalizers and delete of claimed objects.
 	Advice []Rule
 
 	// Stored is to list the custom resources that a check of definitions looks at;
@@ -150,7 +154,7 @@ func NeedsOf(mapper Mapper, subject Subject, content Content) (Needs, error) {
 	if subject.Extension != "" {
 		advice = append(advice, finalizersOf(subject.Extension))
 	}
-	needs.Access, needs.Advice = merged(rightsOf(append(access, frontsOutside(wanted, names)...))), merged(rightsOf(advice))
+	needs.Access, needs.Advice = merged(rightsOf(append(access, frontsOutside(wanted, names)...))), merged(rightsOf(append(advice, toClaim(mapper, subject, content.Claimed)...)))
 	return needs, nil
 }
 
@@ -188,6 +192,12 @@ func toDelete(content []item) []Rule {
 		rules[i] = item.named(verbGet, verbDelete)
 	}
 	return rules
+}
+
+// toClaim returns what it takes to set the owner of existing objects, where an admission plugin asks for it.
+func toClaim(mapper Mapper, subject Subject, claimed []*unstructured.Unstructured) []Rule {
+	items, _ := itemsOf(mapper, subject, claimed) // without kinds that the cluster does not serve
+	return toDelete(items)
 }
 
 func itemOf(target target) item { return item{target: target} }

@@ -108,6 +108,24 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
+// TestClaimedObjects may be deleted by whoever sets their owner, where an admission plugin asks for that.
+func TestClaimedObjects(t *testing.T) {
+	t.Parallel()
+	needs, err := NeedsOf(Guessed, Subject{Namespace: "ns1", ServiceAccount: "installer"}, Content{
+		Wanted: objects(t, aConfigMap), Claimed: objects(t, aConfigMap),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`Namespace:"ns1" APIGroups:[] Resources:[configmaps] ResourceNames:[settings] Verbs:[delete,get]`,
+		`Namespace:"ns1" APIGroups:[] Resources:[configmaps] Verbs:[list,watch]`,
+	}
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(lines(needs.Advice)))); diff != "" {
+		t.Errorf("advice -want +got:\n%s", diff)
+	}
+}
+
 func TestNoFinalizersWithoutAnExtension(t *testing.T) {
 	t.Parallel()
 	needs, err := NeedsOf(Guessed, Subject{Namespace: "ns1", ServiceAccount: "installer"}, Content{Wanted: objects(t, aConfigMap)})

@@ -1,0 +1,84 @@
+package object
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// AnnotationPolicy has a value that decides whether an object is deleted with its release. The only
+// value with a meaning is policyKeep.
+const (
+	AnnotationPolicy = "helm.sh/resource-policy"
+	policyKeep       = "keep"
+)
+
+// IsKept reports whether an object has the annotation helm.sh/resource-policy: keep. It is then not
+// deleted with its extension, nor when a new revision drops it. As in Helm, case and surrounding spaces
+// of the value are ignored.
+func IsKept(object metav1.Object) bool {
+	return strings.ToLower(strings.TrimSpace(object.GetAnnotations()[AnnotationPolicy])) == policyKeep
+}
+
+// refer sets the owner references of a manifest. Kept objects have none, because the garbage collector
+// would delete them with their owner. Imported objects have none yet.
+func (o Owner) refer(manifest *unstructured.Unstructured) {
+	if IsKept(manifest) || !IsLabelled(manifest) {
+		manifest.SetOwnerReferences(nil)
+		return
+	}
+	manifest.SetOwnerReferences([]metav1.OwnerReference{*o.Reference()})
+}
+
+// Has reports whether an object is one of the extension: it is an owner of the object, or the object
+// is kept and carries the extension's labels and annotations.
+func (o Owner) Has(live metav1.Object) bool {
+	return o.IsOwnerOf(live) || IsKept(live) && live.GetLabels()[LabelOwnerName] == o.Name && o.Owns(live)
+}
+
+// hasReleased reports whether an object that is kept was released by an extension of this name and
+// namespace, or by the Helm release of that name: Helm's annotations name it, and no extension does.
+func (o Owner) hasReleased(live metav1.Object) bool {
+	return IsKept(live) && live.GetLabels()[LabelOwnerName] == "" && o.isOfRelease(live)
+}
+
+// isOfRelease reports whether Helm's annotations name the release of the extension.
+func (o Owner) isOfRelease(live metav1.Object) bool {
+	annotations := live.GetAnnotations()
+	return annotations[annotationReleaseName] == ReleaseName(o.Name) && annotations[annotationReleaseNamespace] == o.Namespace
+}
+
+// ReleasePatch removes the extension's labels and owner reference from exactly the object that was
+// read. It is empty if there are none. Helm's annotations stay: by them the extension adopts the
+// object if it is installed again.
+func (o Owner) ReleasePatch(live *unstructured.Unstructured) (Patch, error) {
+	metadata := map[string]any{}
+	if live.GetLabels()[LabelOwnerName] == o.Name {
+		metadata["labels"] = map[string]any{LabelOwnerKind: nil, LabelOwnerName: nil}
+	}
+	if o.IsOwnerOf(live) {
+		metadata["ownerReferences"] = o.OtherReferences(live)
+	}
+	if len(metadata) == 0 {
+		return Patch{}, nil
+	}
+	return patchMetadata(live, metadata)
+}
+
+// OwnersPatch replaces the owners of exactly the object that was read.
+func OwnersPatch(live *unstructured.Unstructured, owners []metav1.OwnerReference) (Patch, error) {
+	return patchMetadata(live, map[string]any{"ownerReferences": owners})
+}
+
+func patchMetadata(live *unstructured.Unstructured, metadata map[string]any) (Patch, error) {
+	metadata["uid"], metadata["resourceVersion"] = live.GetUID(), live.GetResourceVersion()
+	data, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return Patch{}, fmt.Errorf("encoding a patch of metadata: %w", err)
+	}
+	return Patch{Kind: types.MergePatchType, Data: data}, nil
+}

@@ -1,0 +1,87 @@
+package applier
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+)
+
+// ReleaseKept removes the owner labels from the kept objects of an extension that is being deleted, and
+// returns their keys, sorted. It reads and writes as the ServiceAccount, and sends no request if it is
+// known that there are no such objects. After an error, objects may have labels; they are not deleted.
+func (a *Applier) ReleaseKept(ctx context.Context, owner object.Owner) ([]object.Key, error) {
+	kept, err := a.unownedItems(ctx, owner, func(item object.Item) bool { return object.IsKept(item.Object) })
+	if err != nil || len(kept) == 0 {
+		return nil, err
+	}
+	planner, err := a.planner(owner)
+	if err != nil {
+		return nil, err
+	}
+	return planner.Release(ctx, kept)
+}
+
+// ClaimImported sets an extension that is being deleted as the owner of objects that were imported from
+// Helm, so that they are deleted with it. It reads and writes as the ServiceAccount, and sends no
+// request if it is known that there are no such objects.
+func (a *Applier) ClaimImported(ctx context.Context, owner object.Owner) error {
+	imported, err := a.unownedItems(ctx, owner, func(item object.Item) bool {
+		return !object.IsLabelled(item.Object) && !object.IsKept(item.Object)
+	})
+	if err != nil || len(imported) == 0 {
+		return err
+	}
+	planner, err := a.planner(owner)
+	if err != nil {
+		return err
+	}
+	return planner.Claim(ctx, imported)
+}
+
+// unownedItems returns the kept and imported objects that a function selects. They are known from the last
+// repair, or from the release records.
+func (a *Applier) unownedItems(ctx context.Context, owner object.Owner, selects func(object.Item) bool) ([]object.Item, error) {
+	known := a.memory(owner)
+	unowned := known.unowned
+	if known.content == nil {
+		history, err := a.histories.AsIs(ctx, owner)
+		if err != nil {
+			return nil, err
+		}
+		recorded, err := history.Objects(ctx, release.None)
+		if err != nil {
+			return nil, err
+		}
+		items, err := object.Known(a.config.Mapper, owner, recorded)
+		if err != nil {
+			return nil, err
+		}
+		unowned = unownedOf(slices.Collect(maps.Values(items)))
+	}
+	return slices.DeleteFunc(slices.Clone(unowned), func(item object.Item) bool { return !selects(item) }), nil
+}
+
+// unownedOf returns the items that the garbage collector does not delete with their extension, with the
+// metadata of their manifests alone.
+func unownedOf(items []object.Item) []object.Item {
+	var unowned []object.Item
+	for _, item := range items {
+		if !object.IsKept(item.Object) && object.IsLabelled(item.Object) {
+			continue
+		}
+		manifest := &unstructured.Unstructured{Object: map[string]any{}}
+		manifest.SetGroupVersionKind(item.Object.GroupVersionKind())
+		manifest.SetNamespace(item.Object.GetNamespace())
+		manifest.SetName(item.Object.GetName())
+		manifest.SetLabels(item.Object.GetLabels())
+		manifest.SetAnnotations(item.Object.GetAnnotations())
+		item.Object = manifest
+		unowned = append(unowned, item)
+	}
+	return unowned
+}
