@@ -1,4 +1,4 @@
-// Package migrate has the commands by which operators of classic OLM become extensions.
+// Package migrate has the commands by which operators of classic OLM and releases of Helm become extensions.
 package migrate
 
 import (
@@ -14,9 +14,10 @@ import (
 func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "migrate",
-		Short: "Make operators of classic OLM extensions, in place",
+		Short: "Make operators of classic OLM and releases of Helm extensions, in place",
 		Long: `Make operators that classic OLM has installed extensions, in place: custom resources,
-Deployments and rights stay, and nothing is installed again.
+Deployments and rights stay, and nothing is installed again. migrate helm does it for releases
+of Helm.
 
 Everything is done with your own rights.`,
 		Example: `  kubectl extension migrate check --all
@@ -24,7 +25,7 @@ Everything is done with your own rights.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newCheckCommand(), newCatalogsCommand(), newRunCommand(), newCleanupCommand(), newRollbackCommand())
+	command.AddCommand(newCheckCommand(), newCatalogsCommand(), newRunCommand(), newCleanupCommand(), newRollbackCommand(), newHelmCommand())
 	return command
 }
 

@@ -1,0 +1,133 @@
+package fromhelm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
+	"github.com/clusterextensions/operator-controller/internal/migration/helmstore"
+)
+
+// Finish ends the move of a release. It adds the labels and the owner reference of the extension to the
+// objects, and deletes the records of Helm. After that, [Cluster.Rollback] is not possible.
+func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) error {
+	ext, err := c.extension(ctx, name.Name)
+	switch {
+	case err != nil:
+		return err
+	case ext == nil:
+		return fmt.Errorf("there is no ClusterExtension %q: `kubectl extension migrate helm run` moves the release", name.Name)
+	case ext.DeletionTimestamp != nil:
+		return fmt.Errorf("ClusterExtension %q is being deleted", name.Name)
+	case !isOf(ext, name):
+		return c.isFinished(ctx, name)
+	case ext.Status.Install == nil:
+		return fmt.Errorf("ClusterExtension %q has nothing installed: see its status, or go back with `kubectl extension migrate helm rollback`", name.Name)
+	}
+	recorded, err := c.inspect.Records(ctx, ext)
+	if err != nil {
+		return err
+	}
+	owner := controller.OwnerOf(ext)
+	run.Say(fmt.Sprintf("%s: labelling its objects", name))
+	if err := c.patchEach(ctx, owner, recorded.Objects, func(live *unstructured.Unstructured) (object.Patch, error) {
+		if owner.Has(live) {
+			return object.Patch{}, nil
+		}
+		return owner.ClaimPatch(live)
+	}); err != nil {
+		return err
+	}
+	if err := c.inspect.LabelRecords(ctx, ext); err != nil {
+		return err
+	}
+	history, err := c.releases.History(ctx, name)
+	if _, isGone := errors.AsType[*helmstore.NotFoundError](err); err != nil && !isGone {
+		return err
+	}
+	if len(history) > 0 && history[len(history)-1].MovedTo == "" {
+		return fmt.Errorf("release %q has a newer revision %d: Helm was used after the move", name, history[len(history)-1].Version)
+	}
+	run.Say(fmt.Sprintf("%s: deleting %d revisions of Helm's records", name, len(history)))
+	// The marker is deleted last, so that Helm refuses upgrades until then.
+	if err := c.releases.Delete(ctx, history...); err != nil {
+		return err
+	}
+	return c.annotate(ctx, ext)
+}
+
+// isFinished returns nil if Helm has no records of the release any more.
+func (c *Cluster) isFinished(ctx context.Context, name helmstore.Name) error {
+	_, err := c.releases.History(ctx, name)
+	if _, isGone := errors.AsType[*helmstore.NotFoundError](err); isGone {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("ClusterExtension %q was not made from release %q", name.Name, name)
+}
+
+// annotate removes the annotation of the move from the extension.
+func (c *Cluster) annotate(ctx context.Context, ext *ocv1.ClusterExtension) error {
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": ext.UID, "annotations": map[string]any{ocv1.MigratedFromHelmReleaseAnnotation: nil},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = c.api.Resource(extensions).Patch(ctx, ext.Name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: inspect.FieldManager})
+	if err != nil {
+		return fmt.Errorf("removing the annotation of ClusterExtension %q: %w", ext.Name, err)
+	}
+	return nil
+}
+
+// maxTries bounds the retries after a conflict.
+const maxTries = 5
+
+// patchEach patches the recorded objects that exist and that the extension owns.
+func (c *Cluster) patchEach(ctx context.Context, owner object.Owner, recorded []*unstructured.Unstructured, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
+	items, err := object.Known(c.mapper, owner, recorded)
+	if err != nil {
+		return err
+	}
+	for key, item := range items {
+		if err := c.patch(ctx, owner, item, patchOf); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) patch(ctx context.Context, owner object.Owner, item object.Item, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
+	resource := c.api.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace)
+	for range maxTries {
+		live, err := resource.Get(ctx, item.Key.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && !owner.OwnsAs(item.Object, live) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		patch, err := patchOf(live)
+		if err != nil || patch.IsEmpty() {
+			return err
+		}
+		_, err = resource.Patch(ctx, item.Key.Name, patch.Kind, patch.Data, metav1.PatchOptions{FieldManager: inspect.FieldManager})
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return errors.New("the object was changed during each of several patches: try again")
+}

@@ -1,0 +1,84 @@
+package fromhelm
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
+	"github.com/clusterextensions/operator-controller/internal/manifest"
+	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
+)
+
+// Move makes a release an extension, in the state [Movable] or [Begun]. After an interruption it can be called
+// again with a new check. [Cluster.Rollback] reverts it.
+func (c *Cluster) Move(ctx context.Context, checked *Checked, run Run) error {
+	name := checked.Name
+	if checked.Marker == nil {
+		run.Say(fmt.Sprintf("%s: adding a pending revision %d to Helm's records, so that Helm does not upgrade it", name, checked.Last.Version+1))
+		if err := c.releases.Mark(ctx, *checked.Last, checked.Extension.Name); err != nil {
+			return err
+		}
+	}
+	if checked.Live == nil {
+		run.Say(fmt.Sprintf("%s: recording revision %d as installed", name, checked.Last.Version))
+		err := c.inspect.ImportRecord(ctx, checked.Extension, installation.Desired{Revision: checked.Plan.Revision, Objects: checked.Objects, Hooks: checked.Hooks})
+		if err != nil {
+			return err
+		}
+	}
+	documents, err := checked.documents()
+	if err != nil {
+		return err
+	}
+	run.Say(fmt.Sprintf("%s: creating ClusterExtension %q", name, checked.Extension.Name))
+	if err := c.inspect.Apply(ctx, documents); err != nil {
+		return err
+	}
+	return c.awaitReady(ctx, checked, run)
+}
+
+// documents returns the extension and, if it has to be created, the ServiceAccount with the permissions that
+// the chart requires.
+func (c *Checked) documents() ([]permission.Document, error) {
+	written, err := manifest.Written(c.Extension)
+	if err != nil {
+		return nil, err
+	}
+	documents := []permission.Document{{Object: written}}
+	if !c.MakesAccount {
+		return documents, nil
+	}
+	plan := c.Plan
+	plan.Before = c.Objects // may have objects that the chart does not render
+	rights, err := plan.Rights()
+	return append(documents, rights...), err
+}
+
+// awaitReady waits until the extension is installed and ready.
+func (c *Cluster) awaitReady(ctx context.Context, checked *Checked, run Run) error {
+	run.Say(fmt.Sprintf("%s: waiting until ClusterExtension %q is ready", checked.Name, checked.Extension.Name))
+	last := "the controller has not written its status yet: is it running?"
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, run.Timeout, true, func(ctx context.Context) (bool, error) {
+		ext, err := c.extension(ctx, checked.Extension.Name)
+		if err != nil || ext == nil {
+			return false, err
+		}
+		ready := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeReady)
+		if ready == nil || ready.ObservedGeneration != ext.Generation {
+			return false, nil
+		}
+		last = excerpt.Message(ready.Message)
+		return ext.Status.Install != nil && ready.Status == metav1.ConditionTrue, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("ClusterExtension %q is not ready after %s: %s; `kubectl extension migrate helm rollback %s -n %s` gives the release back to Helm",
+			checked.Extension.Name, run.Timeout, last, checked.Name.Name, checked.Name.Namespace)
+	}
+	return err
+}

@@ -1,0 +1,250 @@
+package fromhelm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	helmtime "helm.sh/helm/v3/pkg/time"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/applier/release"
+	"github.com/clusterextensions/operator-controller/internal/bundle"
+	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/migration/helmstore"
+)
+
+// Rollback gives a release back to Helm in its installed version. If the extension was upgraded after the move,
+// Helm gets a new revision. Rollback can be called again after an interruption.
+func (c *Cluster) Rollback(ctx context.Context, name helmstore.Name, run Run) error {
+	history, err := c.releases.History(ctx, name)
+	if err != nil {
+		return err
+	}
+	ext, err := c.extension(ctx, name.Name)
+	if err != nil {
+		return err
+	}
+	if ext != nil && !isOf(ext, name) {
+		return fmt.Errorf("ClusterExtension %q was not made from release %q, or the move was finished", name.Name, name)
+	}
+	last := history[len(history)-1]
+	if ext == nil && last.MovedTo == "" && last.Info.Description != givenBack {
+		run.Say(fmt.Sprintf("%s: there is nothing to take back", name))
+		return nil
+	}
+	if ext != nil {
+		if err := c.release(ctx, name, history, ext, run); err != nil {
+			return err
+		}
+	}
+	if err := c.forget(ctx, name, run); err != nil {
+		return err
+	}
+	return c.unmark(ctx, name, run)
+}
+
+// release deletes the extension without its content, after Helm has a revision of that.
+func (c *Cluster) release(ctx context.Context, name helmstore.Name, history []helmstore.Revision, ext *ocv1.ClusterExtension, run Run) error {
+	if history[len(history)-1].MovedTo != "" {
+		if err := c.giveBack(ctx, name, history, ext, run); err != nil {
+			return err
+		}
+	}
+	return c.orphan(ctx, ext, run)
+}
+
+// unmark deletes the marker, unless it was replaced.
+func (c *Cluster) unmark(ctx context.Context, name helmstore.Name, run Run) error {
+	history, err := c.releases.History(ctx, name)
+	if err != nil {
+		return err
+	}
+	if marker := history[len(history)-1]; marker.MovedTo != "" {
+		run.Say(fmt.Sprintf("%s: deleting the pending revision %d from Helm's records", name, marker.Version))
+		return c.releases.Delete(ctx, marker)
+	}
+	return nil
+}
+
+// givenBack is the description of a revision that Helm gets.
+const givenBack = "given back by operator-controller"
+
+// giveBack replaces the marker with a revision of the installed content, if that differs from the imported
+// revision.
+func (c *Cluster) giveBack(ctx context.Context, name helmstore.Name, history []helmstore.Revision, ext *ocv1.ClusterExtension, run Run) error {
+	marker := history[len(history)-1]
+	recorded, err := c.inspect.Records(ctx, ext)
+	if err != nil {
+		return err
+	}
+	if isUnchanged(recorded) {
+		return nil
+	}
+	chart, err := c.chart(ctx, ext, run)
+	if err != nil {
+		return err
+	}
+	given := &helmrelease.Release{
+		Name: name.Name, Namespace: name.Namespace, Chart: chart, Labels: marker.Labels,
+		Info: &helmrelease.Info{
+			FirstDeployed: marker.Info.FirstDeployed, LastDeployed: helmtime.Now(), Status: helmrelease.StatusDeployed, Description: givenBack,
+		},
+	}
+	if given.Config, err = valuesOf(ext); err != nil {
+		return err
+	}
+	if given.Manifest, err = helmstore.Manifest(asHelmHas(recorded.Objects, chart)); err != nil {
+		return err
+	}
+	for _, one := range recorded.Hooks {
+		hook, err := release.HelmHook(one)
+		if err != nil {
+			return err
+		}
+		given.Hooks = append(given.Hooks, hook)
+	}
+	run.Say(fmt.Sprintf("%s: recording what is installed, %s, as revision %d of Helm", name, ext.Status.Install.Bundle.Name, marker.Version))
+	if err := c.releases.Replace(ctx, marker, given); err != nil {
+		return err
+	}
+	for _, one := range history[:len(history)-1] {
+		if one.Info.Status == helmrelease.StatusDeployed {
+			if err := c.releases.Supersede(ctx, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isUnchanged reports whether the imported revision is the only one.
+func isUnchanged(recorded release.RecordedContent) bool {
+	return recorded.Revisions <= 1 && !slices.ContainsFunc(recorded.Objects, func(one *unstructured.Unstructured) bool { return object.IsLabelled(one) })
+}
+
+// asHelmHas returns objects without the marks of the extension, and without the CRDs of crds/.
+func asHelmHas(recorded []*unstructured.Unstructured, chart *chart.Chart) []*unstructured.Unstructured {
+	inCRDs := map[string]bool{}
+	for _, file := range chart.CRDObjects() {
+		if objects, err := helmstore.Objects(string(file.File.Data)); err == nil {
+			for _, one := range objects {
+				inCRDs[object.KeyOf(one).String()] = true
+			}
+		}
+	}
+	var found []*unstructured.Unstructured
+	for _, one := range recorded {
+		if inCRDs[object.KeyOf(one).String()] {
+			continue
+		}
+		one = one.DeepCopy()
+		labels := one.GetLabels()
+		delete(labels, object.LabelOwnerKind)
+		delete(labels, object.LabelOwnerName)
+		if one.SetLabels(labels); len(labels) == 0 {
+			one.SetLabels(nil)
+		}
+		one.SetOwnerReferences(nil)
+		found = append(found, one)
+	}
+	return found
+}
+
+// valuesOf returns the values in the spec of an extension.
+func valuesOf(ext *ocv1.ClusterExtension) (map[string]any, error) {
+	var inline struct {
+		Values map[string]any `json:"values"`
+	}
+	if config := ext.Spec.Config; config != nil && config.Inline != nil {
+		if err := json.Unmarshal(config.Inline.Raw, &inline); err != nil {
+			return nil, fmt.Errorf("reading spec.config.inline of ClusterExtension %q: %w", ext.Name, err)
+		}
+	}
+	return inline.Values, nil
+}
+
+// chart loads the installed chart from its image.
+func (c *Cluster) chart(ctx context.Context, ext *ocv1.ClusterExtension, run Run) (*chart.Chart, error) {
+	request := run.Bundle
+	request.Name = ext.Name
+	plan, err := c.inspect.Plan(ctx, request)
+	if err == nil && plan.Err != nil {
+		err = plan.Err
+	}
+	if err == nil && (ext.Status.Install == nil || plan.Revision.Bundle.Name != ext.Status.Install.Bundle.Name) {
+		err = fmt.Errorf("%q is wanted, and something else is installed: wait until the upgrade is done", plan.Revision.Bundle.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the chart of ClusterExtension %q: %w", ext.Name, err)
+	}
+	var loaded *chart.Chart
+	err = request.Bundles.ImageFiles(ctx, imageOf(plan), func(files fs.FS) error {
+		content, err := bundle.Parse(files)
+		if err != nil {
+			return err
+		}
+		if content.Chart == nil {
+			return errors.New("it is no chart")
+		}
+		buffered := make([]*loader.BufferedFile, 0, len(content.Chart.Files))
+		for name, data := range content.Chart.Files {
+			buffered = append(buffered, &loader.BufferedFile{Name: name, Data: data})
+		}
+		slices.SortFunc(buffered, func(a, b *loader.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
+		loaded, err = loader.LoadFiles(buffered)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("loading the chart of ClusterExtension %q: %w", ext.Name, err)
+	}
+	return loaded, nil
+}
+
+// orphan deletes the extension without its content.
+func (c *Cluster) orphan(ctx context.Context, ext *ocv1.ClusterExtension, run Run) error {
+	run.Say(fmt.Sprintf("deleting ClusterExtension %q, and nothing of what it has installed", ext.Name))
+	if ext.DeletionTimestamp == nil {
+		err := c.api.Resource(extensions).Delete(ctx, ext.Name, metav1.DeleteOptions{
+			PropagationPolicy: new(metav1.DeletePropagationOrphan), Preconditions: &metav1.Preconditions{UID: &ext.UID},
+		})
+		if err != nil {
+			return fmt.Errorf("deleting ClusterExtension %q: %w", ext.Name, err)
+		}
+	}
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, run.Timeout, true, func(ctx context.Context) (bool, error) {
+		live, err := c.extension(ctx, ext.Name)
+		return live == nil || live.UID != ext.UID, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("ClusterExtension %q is still there after %s: is the controller running?", ext.Name, run.Timeout)
+	}
+	return err
+}
+
+// forget removes the marks of a deleted extension from its objects, and deletes its release records.
+func (c *Cluster) forget(ctx context.Context, name helmstore.Name, run Run) error {
+	gone := &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name.Name}}
+	gone.Spec.Namespace = name.Namespace
+	recorded, err := c.inspect.Records(ctx, gone)
+	if err != nil || recorded.Revisions == 0 {
+		return err
+	}
+	owner := controller.OwnerOf(gone)
+	if err := c.patchEach(ctx, owner, recorded.Objects, owner.ReleasePatch); err != nil {
+		return err
+	}
+	run.Say(fmt.Sprintf("%s: deleting what the controller has recorded of it", name))
+	return c.inspect.ForgetRecords(ctx, gone)
+}
