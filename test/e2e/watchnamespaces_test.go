@@ -157,7 +157,7 @@ func TestMissingWatchedNamespace(t *testing.T) {
 	extendOnly(t, name, watching(a, b))
 	const missing = `namespace "lacking-watched-b" does not exist, or is being deleted`
 	condition(t, name, ocv1.TypeProgressing, `True Retrying: error for resolved bundle "lacking-watched.v1.0.0" with version "1.0.0": `+missing)
-	conditionContains(t, name, ocv1.TypeReady, `False Retrying: "lacking-watched.v1.0.0" cannot be installed: `+missing+"; create it, with the rights that ")
+	conditionContains(t, name, ocv1.TypeReady, `False Retrying: "lacking-watched.v1.0.0" cannot be installed: `+missing+"; create it, with the permissions that ")
 	nothingLeft(t, name)
 
 	makeNamespace(t, b)
