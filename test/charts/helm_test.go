@@ -137,7 +137,7 @@ func texts[T ~string](names []T) []string {
 	return slices.Compact(found)
 }
 
-// ordersOf returns the hooks of each event as Helm runs them, which has put them in the order of their kinds.
+// ordersOf returns the hooks of each event as Helm runs them. They are sorted by their kinds already.
 func ordersOf(hooks []hookOf) map[string][]*unstructured.Unstructured {
 	hooks = slices.Clone(hooks)
 	slices.SortStableFunc(hooks, func(a, b hookOf) int {

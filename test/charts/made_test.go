@@ -89,7 +89,7 @@ func indented(text string, spaces int) string {
 	return strings.Join(lines, "\n")
 }
 
-// archives returns a chart that has others as archives, of which one has another one.
+// archives returns a chart with a chart in an archive, which has a chart in an archive too.
 func archives(t *testing.T) files {
 	t.Helper()
 	inner := files{

@@ -15,6 +15,7 @@ import (
 	"log"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestOwnCharts renders the charts in testdata, those of the engine, and those that are made byte by byte.
+// TestOwnCharts renders the charts in testdata and in the test data of the engine, and charts with unusual bytes.
 func TestOwnCharts(t *testing.T) {
 	t.Parallel()
 	renderAll(t, ownCharts(t), cmp.Or(*variations, fewVariations))
@@ -51,10 +52,16 @@ func TestOwnCharts(t *testing.T) {
 // TestRealCharts renders charts of public repositories.
 func TestRealCharts(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
+	renderAll(t, realCharts(t), *variations)
+}
+
+// skipShort skips a test of real charts without the flags of this package.
+func skipShort(t *testing.T) {
+	t.Helper()
 	if *variations == 0 && *onlySeed < 0 {
 		t.Skip("takes minutes; make test-long SUITE=charts runs it")
 	}
-	renderAll(t, realCharts(t), *variations)
 }
 
 func renderAll(t *testing.T, charts []packaged, count int) {
@@ -91,7 +98,7 @@ func renderVariations(t *testing.T, chart packaged, count int) {
 			continue
 		}
 		t.Errorf("seed %d, %s, values %s\n%s\nTo repeat it: go test -C test ./charts -run '%s$' -seed=%d",
-			seed, at, values, strings.Join(differences, "\n"), t.Name(), seed)
+			seed, at, values, strings.Join(differences, "\n"), regexp.QuoteMeta(t.Name()), seed)
 		if failures++; failures == maxFailures {
 			break
 		}

@@ -57,7 +57,11 @@ var reasons = []reason{
 	{row: onInvalid, text: "are not of version apiextensions.k8s.io/v1,", holds: some(func(object *unstructured.Unstructured) bool {
 		return object.GetAPIVersion() == "apiextensions.k8s.io/v1beta1"
 	})},
-	{row: onHooks, text: "hooks that cannot be run: ", holds: always}, // some of them are left out by Helm
+	{row: onHooks, text: ", which is no whole number", holds: someHook(func(one hookOf) bool { return one.weight == 0 })},
+	{row: onHooks, text: "helm.sh/hook-delete-policy is ", holds: someHook(hasUnknownPolicy)},
+	{row: onHooks, text: "helm.sh/hook is ", holds: always}, // Helm leaves the hook out
+	{row: onHooks, text: "helm.sh/hook names no event", holds: always},
+	{row: onHooks, text: "hooks that cannot be run: ", holds: func(made result) bool { return len(made.hooks) > 0 }},
 	{row: onDependencies, text: "nothing is fetched for a chart", holds: always},
 	{row: onSchemas, text: "nothing outside of a chart is read", holds: always},
 	{row: onSizes, text: "more than 4096 documents", holds: func(made result) bool { return len(made.all()) > 4096 }},
@@ -90,7 +94,17 @@ func some(is func(*unstructured.Unstructured) bool) func(result) bool {
 	return func(made result) bool { return slices.ContainsFunc(made.all(), is) }
 }
 
-// hasTwice reports whether an object is there twice, and differs.
+func someHook(is func(hookOf) bool) func(result) bool {
+	return func(made result) bool { return slices.ContainsFunc(made.hooks, is) }
+}
+
+// hasUnknownPolicy reports whether a hook has a delete policy that Helm ignores.
+func hasUnknownPolicy(one hookOf) bool {
+	known := texts([]release.HookDeletePolicy{release.HookBeforeHookCreation, release.HookSucceeded, release.HookFailed})
+	return slices.ContainsFunc(one.policies, func(policy string) bool { return !slices.Contains(known, policy) })
+}
+
+// hasTwice reports whether two documents of one object differ.
 func hasTwice(made result) bool {
 	made = made.copied()
 	made.place(usual().namespace)
@@ -117,7 +131,7 @@ func hasInvalidName(object *unstructured.Unstructured) bool {
 	return len(validation.IsDNS1123Subdomain(name)) > 0
 }
 
-// hookAnnotation is one that Helm reads.
+// hookAnnotation matches the annotations of hooks.
 var hookAnnotation = regexp.MustCompile(`^helm\.sh/hook(-.*)?$`)
 
 // withoutOnPurpose returns what Helm has made, without what is left out on purpose.

@@ -23,11 +23,11 @@ type packaged struct {
 	name    string
 	archive []byte
 
-	// values are those that it needs to render something.
+	// values are required to render something.
 	values map[string]any
 }
 
-// defaults returns the values of a chart and of the charts in it, and none of one that Helm refuses.
+// defaults returns the values of a chart and of the charts in it; none if Helm refuses the chart.
 func (p packaged) defaults() map[string]any {
 	loaded, err := loader.LoadArchive(bytes.NewReader(p.archive))
 	if err != nil {
@@ -62,7 +62,7 @@ func compressed(t *testing.T, entries ...testkit.TarEntry) []byte {
 	return testkit.Gzip(content)
 }
 
-// ownCharts returns the charts of this package and those of the engine.
+// ownCharts returns the charts of this package and of the tests of the engine.
 func ownCharts(t *testing.T) []packaged {
 	t.Helper()
 	var charts []packaged

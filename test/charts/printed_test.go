@@ -16,6 +16,7 @@ const maxPrintedName = 42
 // of Helm has printed, beside their archives.
 func TestPrintedByHelm(t *testing.T) {
 	t.Parallel()
+	skipShort(t)
 	folder := chartsFolder(t)
 	for _, chart := range realCharts(t) {
 		t.Run(chart.name, func(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// result is what comes of a chart: objects and hooks, or a refusal.
+// result has the objects and the hooks of a chart, or a refusal.
 type result struct {
 	objects []*unstructured.Unstructured
 
-	// hooks are those that run at one event at least, and order has those of each event as they run.
+	// hooks run at one event at least. order has the hooks of each event in the order in which they run.
 	hooks []hookOf
 	order map[string][]*unstructured.Unstructured
 
@@ -36,8 +36,8 @@ func key(object *unstructured.Unstructured) string {
 	return object.GetAPIVersion() + " " + object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// place puts each object where a client puts it that knows the scopes of all kinds: both Helm and the
-// controller learn them from the cluster.
+// place sets the namespaces of objects, as clients do: both Helm and the controller learn the scopes of
+// kinds from the cluster.
 func (r result) place(namespace string) {
 	scoped := clusterScoped()
 	for _, object := range r.objects {

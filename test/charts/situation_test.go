@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// situation is what templates learn besides the values.
+// situation has all facts besides the values that templates learn.
 type situation struct {
 	release, namespace string
 	isUpgrade          bool
@@ -21,10 +21,10 @@ type situation struct {
 	// kubernetes is the version of the API server, such as "v1.36.3".
 	kubernetes string
 
-	// minor is the minor version that the API server reports, if it is not the one of kubernetes.
+	// minor is the minor version that the API server reports, if it differs from kubernetes.
 	minor string
 
-	// apis are those besides the ones that Helm assumes without a cluster.
+	// apis are served besides the APIs that Helm assumes without a cluster.
 	apis []string
 }
 

@@ -198,7 +198,7 @@ var unusualNumbers = []json.Number{
 	"9223372036854775808", "18446744073709551615", "1e21", "1e-7", "0.1", "0.5", "1.5", "-2.25", "3.0", "1e3", "100000.5", "0.30000000000000004", "1.7976931348623157e308",
 }
 
-// TestVariationIsReproducible: the seed alone says what a variation is.
+// TestVariationIsReproducible: the same seed gives the same variation.
 func TestVariationIsReproducible(t *testing.T) {
 	t.Parallel()
 	defaults := map[string]any{"a": true, "b": map[string]any{"c": "x", "d": 1.0, "e": map[string]any{}}, "f": []any{"g"}, "h": nil}
