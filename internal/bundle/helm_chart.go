@@ -184,7 +184,7 @@ func (s *scalar) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// byteOrderMark is what some editors write before a text. Helm removes it from each file of a chart.
+// byteOrderMark stands before a text that some editors write. Helm removes it from each file of a chart.
 var byteOrderMark = []byte("\ufeff")
 
 // chartFiles are all files of the chart.

@@ -80,13 +80,13 @@ func TestHostileCharts(t *testing.T) {
 	}
 }
 
-// TestSingleAllocationIsBounded has a template that takes more than there is at once, and then ends.
+// TestSingleAllocationIsBounded renders a template that allocates too much in one call, and then ends.
 func TestSingleAllocationIsBounded(t *testing.T) {
 	t.Parallel()
 	testkit.WithoutRace(t)
 	for _, megabytes := range []int{300, 1000} {
 		template := fmt.Sprintf("a: {{ repeat %d000000 \"x\" | len }}\n", megabytes)
-		for range 4 { // not each time it would be found by what comes after it
+		for range 4 { // a later allocation may fail instead, in some of the renderings
 			_, err := web(map[string]string{"templates/app.yaml": template}).objects(t, helmchart.New())
 			if !errors.As(err, new(*bundle.InvalidError)) || !strings.Contains(err.Error(), "takes more than 268435456 bytes of memory") {
 				t.Fatalf("%d MB: error = %v, want one about the memory", megabytes, err)

@@ -577,7 +577,7 @@ func TestNothingIsRendered(t *testing.T) {
 	}
 }
 
-// TestBytesAreReadAsByHelm has texts that a reader of YAML or JSON would refuse or change.
+// TestBytesAreReadAsByHelm renders texts that a reader of YAML or JSON would refuse or change.
 func TestBytesAreReadAsByHelm(t *testing.T) {
 	t.Parallel()
 	app := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\ndata:\n  a: "
@@ -622,7 +622,7 @@ func TestBytesAreReadAsByHelm(t *testing.T) {
 	}
 }
 
-// TestDefinitionsInJSON has values one after the other, and a text that only JSON has.
+// TestDefinitionsInJSON reads several values of one file, with escapes that YAML does not know.
 func TestDefinitionsInJSON(t *testing.T) {
 	t.Parallel()
 	const object = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "%s"}, "data": {"a": "\/\ud83d\ude42"}}`

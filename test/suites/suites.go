@@ -54,7 +54,7 @@ var suites = []suite{
 	{name: "console", pkg: "console", needs: []string{"cluster", "own"}, always: []string{"-browser"}, expect: 90 * time.Second},
 	{name: "corpus", pkg: "corpus", needs: []string{"cluster", "own"}, full: []string{"-plans"}, expect: 5 * time.Minute},
 	{name: "patches", pkg: "patches", needs: []string{"cluster", "own"}, full: []string{"-thorough"}, expect: 3 * time.Minute},
-	{name: "charts", pkg: "charts", ci: []string{"-variations=20"}, full: []string{"-variations=200"}, expect: 5 * time.Minute},
+	{name: "charts", pkg: "charts", ci: []string{"-variations=20"}, full: []string{"-variations=200"}, expect: 10 * time.Minute},
 	{name: "hostile", pkg: "hostile", needs: []string{"cluster", "own"}, always: []string{"-attacks"}, onlyFull: "attacks the memory of a whole machine", expect: 10 * time.Minute},
 	{name: "status", pkg: "status", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
 	{name: "docs", pkg: "docs", needs: []string{"cluster", "own"}, expect: 8 * time.Minute},
