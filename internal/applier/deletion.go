@@ -113,16 +113,18 @@ func (a *Applier) recordedContent(ctx context.Context, owner object.Owner) ([]de
 	if err != nil {
 		return nil, err
 	}
-	return a.deletablesIn(ctx, owner, history)
+	items, err := a.itemsIn(ctx, owner, history)
+	return deletablesOf(items), err
 }
 
-func (a *Applier) deletablesIn(ctx context.Context, owner object.Owner, history *release.History) ([]deletable, error) {
+// itemsIn returns the objects in release records, without kinds that the cluster does not serve.
+func (a *Applier) itemsIn(ctx context.Context, owner object.Owner, history *release.History) ([]object.Item, error) {
 	objects, err := history.Objects(ctx, release.None)
 	if err != nil {
 		return nil, err
 	}
-	known, err := object.Known(a.config.Mapper, owner, objects) // without kinds that the cluster does not serve
-	return deletablesOf(slices.Collect(maps.Values(known))), err
+	known, err := object.Known(a.config.Mapper, owner, objects)
+	return slices.Collect(maps.Values(known)), err
 }
 
 // deletablesOf are sorted by their keys.

@@ -2,13 +2,11 @@ package applier
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
-	"github.com/clusterextensions/operator-controller/internal/applier/release"
 )
 
 // ReleaseKept removes the owner labels from the kept objects of an extension that is being deleted, and
@@ -53,15 +51,11 @@ func (a *Applier) unownedItems(ctx context.Context, owner object.Owner, selects 
 		if err != nil {
 			return nil, err
 		}
-		recorded, err := history.Objects(ctx, release.None)
+		items, err := a.itemsIn(ctx, owner, history)
 		if err != nil {
 			return nil, err
 		}
-		items, err := object.Known(a.config.Mapper, owner, recorded)
-		if err != nil {
-			return nil, err
-		}
-		unowned = unownedOf(slices.Collect(maps.Values(items)))
+		unowned = unownedOf(items)
 	}
 	return slices.DeleteFunc(slices.Clone(unowned), func(item object.Item) bool { return !selects(item) }), nil
 }

@@ -41,7 +41,7 @@ func (a *Applier) DeleteContent(ctx context.Context, owner object.Owner) (left [
 	if err != nil {
 		return nil, err
 	}
-	content, err := a.deletablesIn(ctx, owner, history)
+	items, err := a.itemsIn(ctx, owner, history)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (a *Applier) DeleteContent(ctx context.Context, owner object.Owner) (left [
 	if err != nil {
 		return nil, err
 	}
-	left, err = deleteOwned(ctx, client, owner, content)
+	left, err = deleteOwned(ctx, client, owner, deletablesOf(items))
 	return left, object.AsRightsError(err)
 }
 
