@@ -142,7 +142,7 @@ func (a *Applier) result(owner object.Owner, done plan.Progress) installation.Re
 	result := resultOf(done)
 	result.Unwatched, result.ReleaseBytes = a.watches.Denied(owner.Name), known.size
 	switch {
-	case len(result.Unwatched) > 0 || known.unlabelled:
+	case len(result.Unwatched) > 0 || known.hasUnlabelled():
 		result.RecheckAfter = recheckInterval
 	case a.watches.Unconfirmed(owner.Name):
 		result.RecheckAfter = known.nextConfirm().Sub(now)

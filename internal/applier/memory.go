@@ -63,10 +63,6 @@ type memory struct {
 	// deleted; nil until they are watched.
 	content []deletable
 
-	// unlabelled is set if objects were imported from Helm and have no labels yet. Watches select
-	// objects by labels, so these objects are read at intervals.
-	unlabelled bool
-
 	// unowned are the kept and the imported objects among the content, with the metadata of their
 	// manifests alone. The garbage collector may delete the records of an extension before they are
 	// read again.
@@ -152,10 +148,18 @@ func (a *Applier) EndDeletion(extension string) {
 func (a *Applier) watch(owner object.Owner, items []object.Item, since drift.Since) (fresh bool) {
 	known := a.memory(owner)
 	known.content, known.unowned = deletablesOf(items), unownedOf(items)
-	labelled := slices.DeleteFunc(slices.Clone(items), func(item object.Item) bool { return !object.IsLabelled(item.Object) })
-	known.unlabelled = len(labelled) < len(items)
-	return a.watches.Watch(owner, labelled, since) && !known.unlabelled
+	if !known.hasUnlabelled() {
+		return a.watches.Watch(owner, items, since)
+	}
+	a.watches.Watch(owner, slices.DeleteFunc(slices.Clone(items), isUnlabelled), since)
+	return false
 }
+
+func isUnlabelled(item object.Item) bool { return !object.IsLabelled(item.Object) }
+
+// hasUnlabelled reports whether objects were imported from Helm and have no labels yet. Watches select
+// objects by labels, so these objects are read at intervals.
+func (m *memory) hasUnlabelled() bool { return slices.ContainsFunc(m.unowned, isUnlabelled) }
 
 // history gives the release records of an extension. They are listed once in the life of a
 // process. After that the process knows them by what it writes itself: only the leader

@@ -29,7 +29,7 @@ func (a *Applier) ReleaseKept(ctx context.Context, owner object.Owner) ([]object
 // request if it is known that there are no such objects.
 func (a *Applier) ClaimImported(ctx context.Context, owner object.Owner) error {
 	imported, err := a.unownedItems(ctx, owner, func(item object.Item) bool {
-		return !object.IsLabelled(item.Object) && !object.IsKept(item.Object)
+		return isUnlabelled(item) && !object.IsKept(item.Object)
 	})
 	if err != nil || len(imported) == 0 {
 		return err
@@ -65,7 +65,7 @@ func (a *Applier) unownedItems(ctx context.Context, owner object.Owner, selects 
 func unownedOf(items []object.Item) []object.Item {
 	var unowned []object.Item
 	for _, item := range items {
-		if !object.IsKept(item.Object) && object.IsLabelled(item.Object) {
+		if !object.IsKept(item.Object) && !isUnlabelled(item) {
 			continue
 		}
 		manifest := &unstructured.Unstructured{Object: map[string]any{}}

@@ -131,7 +131,7 @@ func (a *Applier) extentOf(ctx context.Context, owner object.Owner, now time.Tim
 	known := memory.drift
 	var found extent
 	found.some, found.all = known.ToLookAt(now)
-	if unseen := now.Sub(known.LookedAt()); unseen >= recheckInterval && (memory.unlabelled || len(a.watches.Denied(owner.Name)) > 0) ||
+	if unseen := now.Sub(known.LookedAt()); unseen >= recheckInterval && (memory.hasUnlabelled() || len(a.watches.Denied(owner.Name)) > 0) ||
 		!now.Before(memory.nextConfirm()) && a.watches.Unconfirmed(owner.Name) {
 		found.all = true
 	}
