@@ -16,10 +16,7 @@ import (
 // Orphan removes the owner from objects. Objects that it does not own are only read. It
 // does not ask the guard, which would refuse: the extension is being deleted.
 func (p *Planner) Orphan(ctx context.Context, items []object.Item) error {
-	steps := make([]*Step, 0, len(items))
-	for _, item := range items {
-		steps = append(steps, &Step{Item: item})
-	}
+	steps := stepsOf(items)
 	failures := eachStep(ctx, steps, p.orphanOne, "letting go of")
 	logOrphaned(ctx, steps)
 	return newObjectsError(failures)
@@ -56,10 +53,7 @@ func (p *Planner) orphanOne(ctx context.Context, s *Step) error {
 // Release removes the owner's marks from objects that the extension owns, and returns their keys. It
 // does not ask the guard, for the reason that [Planner.Orphan] has.
 func (p *Planner) Release(ctx context.Context, items []object.Item) ([]object.Key, error) {
-	steps := make([]*Step, 0, len(items))
-	for _, item := range items {
-		steps = append(steps, &Step{Item: item})
-	}
+	steps := stepsOf(items)
 	failures := eachStep(ctx, steps, func(ctx context.Context, s *Step) error {
 		return p.writer().mark(ctx, s, p.Owner.ReleasePatch)
 	}, "releasing")
@@ -75,11 +69,7 @@ func (p *Planner) Release(ctx context.Context, items []object.Item) ([]object.Ke
 
 // Claim sets the owner's marks on objects that were imported from Helm, see [object.IsLabelled].
 func (p *Planner) Claim(ctx context.Context, items []object.Item) error {
-	steps := make([]*Step, 0, len(items))
-	for _, item := range items {
-		steps = append(steps, &Step{Item: item})
-	}
-	return newObjectsError(eachStep(ctx, steps, func(ctx context.Context, s *Step) error {
+	return newObjectsError(eachStep(ctx, stepsOf(items), func(ctx context.Context, s *Step) error {
 		return p.writer().mark(ctx, s, func(live *unstructured.Unstructured) (object.Patch, error) {
 			if p.Owner.Has(live) {
 				return object.Patch{}, nil
@@ -87,6 +77,14 @@ func (p *Planner) Claim(ctx context.Context, items []object.Item) error {
 			return p.Owner.ClaimPatch(live)
 		})
 	}, "labelling"))
+}
+
+func stepsOf(items []object.Item) []*Step {
+	steps := make([]*Step, 0, len(items))
+	for _, item := range items {
+		steps = append(steps, &Step{Item: item})
+	}
+	return steps
 }
 
 // mark sends a patch of the owner's marks to an object that the extension owns, unless the patch is
