@@ -24,7 +24,7 @@ func keepStored(wanted, before, live map[string]any, t goType) {
 		case live[key] == nil && t.isStruct() && isUnset(value, inner):
 			delete(wanted, key)
 			delete(before, key)
-		case isKept(value, before[key], live[key], inner):
+		case isAsWanted(value, before[key], live[key], inner):
 			wanted[key] = runtime.DeepCopyJSONValue(live[key])
 			before[key] = wanted[key]
 		default:
@@ -56,7 +56,7 @@ func keepItems(wanted []any, before, live itemsByKey, t goType) {
 			continue
 		}
 		was, is := before.next(item), live.next(item)
-		if is == nil || !isKept(item, was, is, t) {
+		if is == nil || !isAsWanted(item, was, is, t) {
 			keepStored(item, was, is, t.of(item))
 			continue
 		}
@@ -69,9 +69,9 @@ func keepItems(wanted []any, before, live itemsByKey, t goType) {
 	}
 }
 
-// isKept reports that a live value has all that is wanted, and that nothing of it was wanted
+// isAsWanted reports that a live value has all that is wanted, and that nothing of it was wanted
 // before and is not any more.
-func isKept(wanted, before, live any, t goType) bool {
+func isAsWanted(wanted, before, live any, t goType) bool {
 	return covers(live, wanted, t) && (before == nil || covers(wanted, before, t))
 }
 

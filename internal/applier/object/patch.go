@@ -73,7 +73,7 @@ func (w ThreeWay) Patch() (Patch, error) {
 	t, isBuiltin := goTypeOf(w.Wanted.GroupVersionKind())
 	w = w.asStored(t)
 	switch {
-	case isKept(w.Wanted.Object, w.before().Object, w.Live.Object, t):
+	case isAsWanted(w.Wanted.Object, w.before().Object, w.Live.Object, t):
 		return Patch{}, nil
 	case !isBuiltin:
 		return w.listReplacing(t)
