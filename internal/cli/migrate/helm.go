@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/cli"
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/migration/fromhelm"
@@ -43,11 +44,10 @@ The command uses your own permissions.`
 type helm struct {
 	moving
 
-	namespace  string
-	all        bool
-	dryRun     bool
-	repository string
-	options    fromhelm.Options
+	namespace string
+	all       bool
+	dryRun    bool
+	options   fromhelm.Options
 }
 
 func newHelmCommand() *cobra.Command {
@@ -68,7 +68,7 @@ func newHelmCommand() *cobra.Command {
 	flags.BoolVar(&o.all, "all", false, "Move all releases of the cluster that can be moved.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only check.")
 	flags.StringVar(&o.options.Image, "image", "", "Reference of the image of the chart; by default it is looked for in the ClusterCatalogs.")
-	flags.StringVar(&o.repository, "repository", "", "Repository that has the images of charts, as REPOSITORY/CHART:VERSION.")
+	flags.StringVar(&o.options.Repository, "repository", "", "Repository that has the images of charts, as REPOSITORY/CHART:VERSION.")
 	flags.StringVar(&o.options.ServiceAccount, "service-account", "", "ServiceAccount of the extension; by default one is created.")
 	flags.BoolVar(&o.options.AllowLookup, "allow-lookup", false, "Let the templates of the chart look at the cluster, as the ServiceAccount.")
 	cli.NoFiles(command, "image", "repository", "service-account")
@@ -91,18 +91,14 @@ func (o *helm) checkArgs(_ *cobra.Command, args []string) error {
 		return errors.New("give the name of a release, or --all")
 	case o.all && o.options.Image != "":
 		return errors.New("--image is for a single release: --repository is for all")
-	case o.options.Image != "" && o.repository != "":
+	case o.options.Image != "" && o.options.Repository != "":
 		return errors.New("--image and --repository both say where the chart is: leave one of them out")
 	}
 	return nil
 }
 
-func openHelm(ctx context.Context, flags *cli.Cluster) (*fromhelm.Cluster, error) {
-	config, err := flags.Config()
-	if err != nil {
-		return nil, err
-	}
-	inspected, err := flags.Inspect(ctx)
+func (o *helm) open(ctx context.Context) (*fromhelm.Cluster, error) {
+	config, inspected, err := reach(ctx, &o.cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +106,11 @@ func openHelm(ctx context.Context, flags *cli.Cluster) (*fromhelm.Cluster, error
 }
 
 func (o *helm) run(command *cobra.Command, args []string) error {
-	cluster, err := openHelm(command.Context(), &o.cluster)
+	cluster, err := o.open(command.Context())
 	if err != nil {
 		return err
 	}
-	names := []helmstore.Name{}
+	var names []helmstore.Name
 	if o.all {
 		if names, err = cluster.All(command.Context()); err != nil {
 			return err
@@ -123,7 +119,6 @@ func (o *helm) run(command *cobra.Command, args []string) error {
 		names = append(names, helmstore.Name{Namespace: o.namespace, Name: args[0]})
 	}
 	o.options.Bundle = o.request()
-	o.options.Repository = o.repository
 	var checked []*fromhelm.Checked
 	for _, name := range names {
 		one, err := cluster.Check(command.Context(), name, o.options)
@@ -252,12 +247,12 @@ func (o *helmEnding) command(use, short, long string) *cobra.Command {
 }
 
 func (o *helmEnding) run(command *cobra.Command, args []string) error {
-	cluster, err := openHelm(command.Context(), &o.cluster)
+	cluster, err := o.open(command.Context())
 	if err != nil {
 		return err
 	}
 	name := helmstore.Name{Namespace: o.namespace, Name: args[0]}
-	if len(name.Name) > maxRelease {
+	if len(name.Name) > object.MaxReleaseName {
 		return program.Misuse(command, errors.New("no release has a name that long"))
 	}
 	if err := o.confirmed(command, fmt.Sprintf(o.question, cli.Printable(name.String()))); err != nil {
@@ -265,6 +260,3 @@ func (o *helmEnding) run(command *cobra.Command, args []string) error {
 	}
 	return o.end(cluster, command.Context(), name, o.helmRun(command))
 }
-
-// maxRelease is the longest name of a release that Helm accepts, in characters.
-const maxRelease = 53

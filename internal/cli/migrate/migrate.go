@@ -5,8 +5,10 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterextensions/operator-controller/internal/cli"
+	"github.com/clusterextensions/operator-controller/internal/inspect"
 	"github.com/clusterextensions/operator-controller/internal/migration"
 )
 
@@ -31,13 +33,20 @@ Everything is done with your own rights.`,
 
 // open reaches the cluster. The error may be a *program.UsageError.
 func open(ctx context.Context, flags *cli.Cluster) (*migration.Cluster, error) {
-	config, err := flags.Config()
-	if err != nil {
-		return nil, err
-	}
-	inspected, err := flags.Inspect(ctx)
+	config, inspected, err := reach(ctx, flags)
 	if err != nil {
 		return nil, err
 	}
 	return migration.New(config, inspected)
+}
+
+// reach returns the configuration of the cluster, and the cluster as package inspect uses it. The error
+// may be a *program.UsageError.
+func reach(ctx context.Context, flags *cli.Cluster) (*rest.Config, *inspect.Cluster, error) {
+	config, err := flags.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	inspected, err := flags.Inspect(ctx)
+	return config, inspected, err
 }
