@@ -17,8 +17,6 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/clusterextensions/operator-controller/internal/cli/program"
 	"github.com/clusterextensions/operator-controller/internal/image"
@@ -120,40 +118,6 @@ func indexOf(archives map[string][]byte) []byte {
 		fmt.Fprintf(&text, "  - {name: web, version: %q, urls: [web-%s.tgz], digest: %s}\n", version, version, sha256Of(archive))
 	}
 	return []byte(text.String())
-}
-
-// layersOf are the layers of a pushed image by their types.
-func layersOf(t *testing.T, ref string) map[string][]byte {
-	t.Helper()
-	parsed, err := name.ParseReference(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pushed, err := remote.Image(parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := pushed.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers := map[string][]byte{}
-	for _, descriptor := range manifest.Layers {
-		layer, err := pushed.LayerByDigest(descriptor.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := layer.Compressed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all bytes.Buffer
-		if _, err := all.ReadFrom(content); err != nil {
-			t.Fatal(err)
-		}
-		layers[string(descriptor.MediaType)] = all.Bytes()
-	}
-	return layers
 }
 
 // writeBeside writes files to a new folder.
@@ -265,7 +229,7 @@ func TestBundlePush(t *testing.T) {
 					t.Errorf("standard error has no %q:\n%s", told, stderr)
 				}
 			}
-			layers := layersOf(t, ref)
+			layers := imagetest.Layers(t, ref)
 			if !bytes.Equal(layers[testkit.ChartContent], test.archive) || !bytes.Equal(layers[testkit.ChartProvenance], test.provenance) {
 				t.Error("other layers were pushed")
 			}

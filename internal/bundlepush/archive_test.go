@@ -2,13 +2,10 @@ package bundlepush_test
 
 import (
 	"bytes"
-	"io"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/clusterextensions/operator-controller/internal/bundlepush"
@@ -35,7 +32,7 @@ func TestPushArchive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := layersOf(t, ref)
+			got := imagetest.Layers(t, ref)
 			if !bytes.Equal(got[testkit.ChartContent], archive) || string(got[testkit.ChartProvenance]) != string(content.Provenance) {
 				t.Errorf("layers %q", got)
 			}
@@ -60,43 +57,6 @@ func webArchive(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return testkit.Gzip(archive)
-}
-
-// layersOf returns the bytes of the layers of an image by their types.
-func layersOf(t *testing.T, ref string) map[string][]byte {
-	t.Helper()
-	parsed, err := name.ParseReference(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pushed, err := remote.Image(parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := pushed.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	byDigest := func(a, b v1.Descriptor) int { return strings.Compare(a.Digest.String(), b.Digest.String()) }
-	if !slices.IsSortedFunc(manifest.Layers, byDigest) {
-		t.Errorf("layers %v are not in the order of their digests", manifest.Layers)
-	}
-	layers := map[string][]byte{}
-	for _, descriptor := range manifest.Layers {
-		layer, err := pushed.LayerByDigest(descriptor.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := layer.Compressed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if layers[string(descriptor.MediaType)], err = io.ReadAll(content); err != nil {
-			t.Fatal(err)
-		}
-		content.Close()
-	}
-	return layers
 }
 
 // TestPackChart: the archive of files is what Push makes of these files.

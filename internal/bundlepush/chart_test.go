@@ -22,6 +22,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/bundlepush"
 	"github.com/clusterextensions/operator-controller/internal/catalogrender"
 	"github.com/clusterextensions/operator-controller/internal/image"
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 	"github.com/clusterextensions/operator-controller/internal/testkit/imagetest"
 )
 
@@ -97,28 +98,7 @@ func TestPushChart(t *testing.T) {
 // load has Helm read what is in the registry.
 func load(t *testing.T, ref string) *chart.Chart {
 	t.Helper()
-	parsed, err := name.ParseReference(ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pushed, err := remote.Image(parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers, err := pushed.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := layers[0].Compressed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer content.Close()
-	archive, err := io.ReadAll(content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
+	loaded, err := loader.LoadArchive(bytes.NewReader(imagetest.Layers(t, ref)[testkit.ChartContent]))
 	if err != nil {
 		t.Fatal(err)
 	}

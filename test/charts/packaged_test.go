@@ -2,7 +2,6 @@ package charts_test
 
 import (
 	"bytes"
-	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -103,28 +102,10 @@ func chartIn(t *testing.T, text []byte) (chart files, values map[string]any) {
 	return chart, values
 }
 
-// chartsFolder returns the folder of real charts, which is not part of the project: CHARTS_DIR names
-// it, or it is beside the checkout. Without it, the test is skipped.
-func chartsFolder(t *testing.T) string {
-	t.Helper()
-	root, err := testkit.ModuleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := cmp.Or(os.Getenv("CHARTS_DIR"), filepath.Join("..", "shared", "charts"))
-	if !filepath.IsAbs(folder) {
-		folder = filepath.Join(root, folder)
-	}
-	if _, err := os.Stat(folder); err != nil {
-		t.Skip("no folder with real charts: set CHARTS_DIR")
-	}
-	return folder
-}
-
 // realCharts returns the archives in the folders of real charts.
 func realCharts(t *testing.T) []packaged {
 	t.Helper()
-	folder := chartsFolder(t)
+	folder := testkit.Charts(t)
 	names, err := filepath.Glob(filepath.Join(folder, "*", "*.tgz"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no archives in %s: %v", folder, err)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/clusterextensions/operator-controller/internal/testkit"
 )
 
 // maxPrintedName is the length of the names of releases that the printed files have.
@@ -17,7 +19,7 @@ const maxPrintedName = 42
 func TestPrintedByHelm(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	folder := chartsFolder(t)
+	folder := testkit.Charts(t)
 	for _, chart := range realCharts(t) {
 		t.Run(chart.name, func(t *testing.T) {
 			t.Parallel()

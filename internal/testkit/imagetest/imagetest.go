@@ -1,11 +1,18 @@
 // Package imagetest starts a registry, and says how to pull from it in a way that does
-// not depend on what this machine is configured to do.
+// not depend on what this machine is configured to do. It reads the layers of images that were pushed.
 package imagetest
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/clusterextensions/operator-controller/internal/image"
 	"github.com/clusterextensions/operator-controller/internal/testkit"
@@ -51,4 +58,42 @@ func Configure(tb testing.TB, registry *testkit.Registry, prefixes ...string) im
 		tb.Fatal(err)
 	}
 	return config
+}
+
+// Layers returns the bytes of the layers of a pushed image, by their media types. The layers are in the
+// order of their digests, in which Helm pushes them.
+func Layers(tb testing.TB, ref string) map[string][]byte {
+	tb.Helper()
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pushed, err := remote.Image(parsed)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	manifest, err := pushed.Manifest()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	byDigest := func(a, b v1.Descriptor) int { return strings.Compare(a.Digest.String(), b.Digest.String()) }
+	if !slices.IsSortedFunc(manifest.Layers, byDigest) {
+		tb.Errorf("layers %v are not in the order of their digests", manifest.Layers)
+	}
+	layers := map[string][]byte{}
+	for _, descriptor := range manifest.Layers {
+		layer, err := pushed.LayerByDigest(descriptor.Digest)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		content, err := layer.Compressed()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if layers[string(descriptor.MediaType)], err = io.ReadAll(content); err != nil {
+			tb.Fatal(err)
+		}
+		content.Close()
+	}
+	return layers
 }
