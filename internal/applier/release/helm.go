@@ -137,12 +137,9 @@ func chartOf(objects []*unstructured.Unstructured, annotations map[string]string
 	bounds := jsonBounds{values: maxManifestValues, depth: maxManifestDepth}
 	named := map[string]bool{}
 	for _, object := range objects {
-		data, err := json.Marshal(object.Object)
+		data, err := encoded(object, &bounds)
 		if err != nil {
-			return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
-		}
-		if err := bounds.check(data); err != nil {
-			return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+			return nil, err
 		}
 		sum := sha256.Sum256(data)
 		name := "object-" + hex.EncodeToString(sum[:8]) + ".json"
@@ -157,4 +154,16 @@ func chartOf(objects []*unstructured.Unstructured, annotations map[string]string
 		})
 	}
 	return result, nil
+}
+
+// encoded returns an object as JSON that [objectsOf] reads. The bounds are those of a whole manifest.
+func encoded(object *unstructured.Unstructured, bounds *jsonBounds) ([]byte, error) {
+	data, err := json.Marshal(object.Object)
+	if err == nil {
+		err = bounds.check(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	return data, nil
 }

@@ -21,7 +21,7 @@ import (
 
 // Import stores a record of a revision that another tool has installed, for an extension that does
 // not exist yet. The extension of that name, namespace and package adopts the record, and the revision
-// counts as installed. Objects without owner labels are not written before the next revision, see
+// counts as installed. The next revision is the first that writes objects without owner labels, see
 // [object.IsLabelled].
 //
 // Import can be called again after a failure. It fails if there are other records under the name. It
@@ -106,12 +106,9 @@ func manifestOf(objects []*unstructured.Unstructured) (string, error) {
 	bounds := jsonBounds{values: maxManifestValues, depth: maxManifestDepth}
 	var text bytes.Buffer
 	for _, object := range objects {
-		data, err := json.Marshal(object.Object)
-		if err == nil {
-			err = bounds.check(data)
-		}
+		data, err := encoded(object, &bounds)
 		if err != nil {
-			return "", fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+			return "", err
 		}
 		fmt.Fprintf(&text, "---\n%s\n", data)
 	}
