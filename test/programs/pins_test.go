@@ -11,15 +11,25 @@ import (
 	"golang.org/x/mod/semver"
 )
 
+// olderPins are modules that cannot be at one version in all folders: a program does not compile with
+// the newest one.
+var olderPins = []string{
+	"github.com/KimMachineGun/automemlimit", // kube-state-metrics uses functions that 1.0 removed
+}
+
 // The go command compiles a package once for all modules that pin the same version of it and of its
-// imports. The demo and the tests build programs of these three modules.
+// imports. The demo and the tests build programs of these modules. Left out is hack/argocd, because
+// its engine does not compile with Kubernetes after 0.34.
 func TestModulesPinTheSameVersions(t *testing.T) {
 	t.Parallel()
 	root, err := checkout(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	folders := []string{".", "test", "hack/cluster"}
+	folders := []string{
+		".", "test", "hack/classic", "hack/cluster", "hack/dns", "hack/flux", "hack/kube-state-metrics", "hack/opm",
+		"hack/prometheus", "hack/release",
+	}
 	pinned := make([]map[string]string, len(folders))
 	for i, folder := range folders {
 		pinned[i] = pinsOf(t, filepath.Join(root, folder, "go.mod"))
@@ -28,7 +38,7 @@ func TestModulesPinTheSameVersions(t *testing.T) {
 		for j, other := range folders[:i] {
 			for _, module := range slices.Sorted(maps.Keys(pinned[i])) {
 				version, otherVersion := pinned[i][module], pinned[j][module]
-				if otherVersion == "" || version == otherVersion {
+				if otherVersion == "" || version == otherVersion || slices.Contains(olderPins, module) {
 					continue
 				}
 				behind, newest := folder, otherVersion
