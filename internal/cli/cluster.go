@@ -82,6 +82,14 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
+// Namespace returns the given namespace, or that of the kubeconfig context if it is empty.
+func (c *Cluster) Namespace(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	return program.Namespace(c.kubeconfig, c.context)
+}
+
 // completeContexts completes the names of what the kubeconfig has.
 func (c *Cluster) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()

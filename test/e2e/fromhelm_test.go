@@ -159,6 +159,74 @@ func TestMoveFromHelm(t *testing.T) {
 	nothingLeft(t, name)
 }
 
+// TestMoveFinishAndUpgrade: after the move is finished, an upgrade changes all objects of the chart, the CRD of crds/
+// among them, and Helm has no record.
+func TestMoveFinishAndUpgrade(t *testing.T) {
+	t.Parallel()
+	const name = "helm-upgraded"
+	makeNamespace(t, name)
+	helmInstall(t, name, loadedChart(t, name, "1.0.0", nil), nil)
+	// Without -n, it is in the namespace of the context.
+	if text, err := migrateHelm(t, name, "--image", pushedChart(t, name, "1.0.0", nil), "--yes"); err == nil || !strings.Contains(err.Error(), `in namespace "default"`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if text, err := migrateHelm(t, name, "-n", name, "--image", pushedChart(t, name, "1.0.0", nil), "--yes", "--timeout", "40s"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	t.Cleanup(func() { remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name}}) })
+	if text, err := migrateHelm(t, "finish", name, "-n", name, "--yes"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	exists(t, definition, "", "things."+name+".example.com")
+	if definition.Labels[environment.OwnerLabel] != name || len(definition.OwnerReferences) != 1 {
+		t.Errorf("the CRD has labels %v and owners %v", definition.Labels, definition.OwnerReferences)
+	}
+	update(t, name, fromImage(pushedChart(t, name, "2.0.0", nil)))
+	installed(t, name, "2.0.0")
+	chartSettings(t, name, map[string]string{"version": "2.0.0", "upgrade": "true"})
+}
+
+// TestHelmRollbackAfterMove: Helm does not refuse a rollback of a release that was moved. It is named, and the move
+// can be taken back.
+func TestHelmRollbackAfterMove(t *testing.T) {
+	t.Parallel()
+	const name = "helm-rolled-back"
+	makeNamespace(t, name)
+	helmInstall(t, name, loadedChart(t, name, "1.0.0", nil), nil)
+	t.Cleanup(func() {
+		remove(t, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + name + ".example.com"}})
+	})
+	image := pushedChart(t, name, "1.0.0", nil)
+	if text, err := migrateHelm(t, name, "-n", name, "--image", image, "--yes", "--timeout", "40s"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	rollback := action.NewRollback(helmIn(t, name))
+	rollback.Version = 1
+	if err := rollback.Run(name); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := migrateHelm(t, name, "-n", name, "--image", image, "--yes"); err == nil || !strings.Contains(text, "Helm created revision 3") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	settings := &corev1.ConfigMap{}
+	if text, err := migrateHelm(t, "finish", name, "-n", name, "--yes"); err == nil || !strings.Contains(err.Error(), "Helm created revision 3") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if exists(t, settings, name, "settings"); settings.Labels[environment.OwnerLabel] != "" {
+		t.Errorf("a refused finish has added labels: %v", settings.Labels)
+	}
+	if text, err := migrateHelm(t, "rollback", name, "-n", name, "--yes"); err != nil || !strings.Contains(text, "run `helm upgrade`") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	gone(t, &ocv1.ClusterExtension{}, "", name)
+	if err := helmUpgrade(t, name, loadedChart(t, name, "2.0.0", nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	chartSettings(t, name, map[string]string{"version": "2.0.0"})
+	nothingLeft(t, name)
+}
+
 // TestMoveFromHelmAndDelete deletes an extension right after its move, with Helm's records and without.
 func TestMoveFromHelmAndDelete(t *testing.T) {
 	t.Parallel()
@@ -226,12 +294,16 @@ func TestWhatHelmCannotMove(t *testing.T) {
 			if err := helmUpgrade(t, name, edited, nil); err != nil {
 				t.Fatal(err)
 			}
-		}, want: `ConfigMap "extra" in namespace "helm-edited" is not in the chart`},
+		}, want: `ConfigMap "extra" in namespace "helm-edited" is installed, but the chart does not render it`},
 		"helm-lookup": {files: map[string]string{"templates/secret.yaml": keepsPassword}, want: "--allow-lookup"},
+		"helm-missing": {prepare: func(t *testing.T, name string) {
+			t.Helper()
+			remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings"}})
+		}, want: "do not exist: ConfigMap \"settings\""},
 		"helm-taken": {prepare: func(t *testing.T, name string) {
 			t.Helper()
 			extendOnly(t, name)
-		}, want: "was not made from it"},
+		}, want: "was not created from this release"},
 		"helm-pending": {prepare: func(t *testing.T, name string) {
 			t.Helper()
 			storage := helmIn(t, name).Releases
@@ -243,7 +315,7 @@ func TestWhatHelmCannotMove(t *testing.T) {
 			if err := storage.Update(last); err != nil {
 				t.Fatal(err)
 			}
-		}, want: "revision 1 is pending-upgrade"},
+		}, want: "revision 1 has the status pending-upgrade"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

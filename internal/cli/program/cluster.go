@@ -12,12 +12,8 @@ import (
 // flags name, and where they are empty as kubectl finds them, or as a pod does. The error
 // is a *UsageError if a flag was given.
 func RESTConfig(kubeconfig, context string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
 	var missing error
-	rules.Warner = func(err error) { missing = err }
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: context}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	config, err := clientConfig(kubeconfig, context, func(err error) { missing = err }).ClientConfig()
 	switch {
 	case err == nil:
 		return config, nil
@@ -31,4 +27,20 @@ func RESTConfig(kubeconfig, context string) (*rest.Config, error) {
 		err = &UsageError{Err: err}
 	}
 	return nil, err
+}
+
+// Namespace returns the namespace of a kubeconfig context, "default" if it names none. The arguments are those of
+// [RESTConfig].
+func Namespace(kubeconfig, context string) (string, error) {
+	namespace, _, err := clientConfig(kubeconfig, context, nil).Namespace()
+	if err != nil {
+		return "", fmt.Errorf("reading the namespace of the kubeconfig context: %w", err)
+	}
+	return namespace, nil
+}
+
+func clientConfig(kubeconfig, context string, warn func(error)) clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, rules.Warner = kubeconfig, warn
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"golang.org/x/sync/errgroup"
-	"helm.sh/helm/v3/pkg/release"
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -111,6 +111,22 @@ func (c *Cluster) Check(ctx context.Context, name helmstore.Name, options Option
 	return checked, ctx.Err()
 }
 
+// RefuseEqualNames refuses releases that could be moved and have equal names in several namespaces: extensions are
+// not in namespaces, and have the names of their releases.
+func RefuseEqualNames(checked []*Checked) {
+	count := map[string]int{}
+	for _, one := range checked {
+		if one.State == Movable {
+			count[one.Name.Name]++
+		}
+	}
+	for _, one := range checked {
+		if one.State == Movable && count[one.Name.Name] > 1 {
+			one.refuse("%d releases have this name, and only one ClusterExtension can have it: move the one that you choose without --all", count[one.Name.Name])
+		}
+	}
+}
+
 // read reads the records of Helm and the extension of the same name.
 func (c *Cluster) read(ctx context.Context, name helmstore.Name) (*Checked, error) {
 	history, err := c.releases.History(ctx, name)
@@ -118,14 +134,18 @@ func (c *Cluster) read(ctx context.Context, name helmstore.Name) (*Checked, erro
 		return nil, err
 	}
 	checked := &Checked{Name: name, State: Movable}
-	checked.Last = &history[len(history)-1]
-	if checked.Last.MovedTo != "" {
-		checked.Marker, checked.State = checked.Last, Begun
-		if len(history) == 1 {
-			checked.refuse("Helm has no revision besides the marker of the move: `kubectl extension migrate helm rollback %s -n %s`", name.Name, name.Namespace)
-			return checked, nil
-		}
-		checked.Last = &history[len(history)-2]
+	checked.Last = new(history[len(history)-1])
+	switch marker := slices.IndexFunc(history, helmstore.Revision.IsMarker); {
+	case marker < 0:
+	case marker < len(history)-1:
+		checked.refuse("Helm created revision %d after the release was moved: end that move with `kubectl extension migrate helm rollback %s -n %s`, and move the release again",
+			checked.Last.Version, name.Name, name.Namespace)
+		return checked, nil
+	case marker == 0:
+		checked.refuse("Helm has no revision besides the marker of the move: run `kubectl extension migrate helm rollback %s -n %s`", name.Name, name.Namespace)
+		return checked, nil
+	default:
+		checked.Marker, checked.Last, checked.State = checked.Last, new(history[marker-1]), Begun
 	}
 	if checked.Live, err = c.extension(ctx, name.Name); err != nil {
 		return nil, err
@@ -133,14 +153,14 @@ func (c *Cluster) read(ctx context.Context, name helmstore.Name) (*Checked, erro
 	switch {
 	case checked.Live == nil:
 	case !isOf(checked.Live, name):
-		checked.refuse("there is a ClusterExtension %q that was not made from it: an extension has the name of its release, by which the chart names its objects", name.Name)
+		checked.refuse("ClusterExtension %q exists, and was not created from this release: the extension must have the name of the release, so the existing one has to be deleted or renamed", name.Name)
 	case checked.Live.DeletionTimestamp != nil:
 		checked.refuse("ClusterExtension %q is being deleted", name.Name)
 	case checked.Marker != nil && checked.Live.Status.Install != nil && meta.IsStatusConditionTrue(checked.Live.Status.Conditions, ocv1.TypeReady):
 		checked.State = Moved
 	}
-	if checked.Last.Info.Status != release.StatusDeployed {
-		checked.refuse("revision %d is %s, and has to be deployed: end what Helm has begun with `helm upgrade` or `helm rollback`", checked.Last.Version, checked.Last.Info.Status)
+	if checked.Last.Info.Status != helmrelease.StatusDeployed {
+		checked.refuse("revision %d has the status %s, and only a deployed revision can be moved: complete it with `helm upgrade` or `helm rollback`", checked.Last.Version, checked.Last.Info.Status)
 	}
 	return checked, nil
 }
@@ -152,7 +172,7 @@ func (c *Checked) translate(options Options) error {
 		return nil
 	}
 	if c.Last.Chart == nil || c.Last.Chart.Metadata == nil {
-		c.refuse("Helm has not recorded which chart it is")
+		c.refuse("the record of Helm has no metadata of the chart")
 		return nil
 	}
 	objects, err := helmstore.Objects(c.Last.Manifest)
@@ -162,6 +182,10 @@ func (c *Checked) translate(options Options) error {
 	}
 	c.Objects = objects
 	for _, recorded := range c.Last.Hooks {
+		if recorded == nil {
+			c.refuse("the record of Helm has a hook without content")
+			return nil
+		}
 		found, err := helmstore.Objects(recorded.Manifest)
 		var some []hook.Hook
 		if err == nil {
@@ -239,24 +263,26 @@ func (c *Cluster) compare(ctx context.Context, checked *Checked, options Options
 	checked.Plan = first
 	switch {
 	case first.Err != nil:
-		checked.refuse("no bundle is chosen: %v", first.Err)
+		checked.refuse("cannot choose a bundle: %v", first.Err)
 	case first.Revision.Bundle.Name == "":
 		checked.refuse("no ClusterCatalog has chart %s %s: push it with `kubectl extension bundle push`, and name it with --image", checked.Last.Chart.Metadata.Name, checked.Last.Chart.Metadata.Version)
 	case !first.IsChart:
-		checked.refuse("image %s is no Helm chart", excerpt.Quote(first.Revision.Image))
+		checked.refuse("image %s is not a Helm chart", excerpt.Quote(first.Revision.Image))
 	case !isSameChart(first, checked.Last):
 		checked.refuse("image %s is chart %s version %s, and the release is of chart %s version %s", excerpt.Quote(first.Revision.Image),
 			first.Revision.Bundle.Package, first.Revision.Bundle.Version, checked.Last.Chart.Metadata.Name, checked.Last.Chart.Metadata.Version)
 	case first.LooksInVain:
-		checked.refuse("templates of the chart look at the cluster, which they may not: allow it with --allow-lookup")
+		checked.refuse("templates of the chart call lookup, which is not allowed: allow it with --allow-lookup")
 	}
 	if checked.State == Refused {
 		return nil
 	}
 	// Random values differ between two renderings. Some templates treat upgrades in another way than
 	// installations.
+	var upgradedHooks []hook.Hook
 	request.Before = func(ctx context.Context, rendering bundlesource.Rendering) ([]*unstructured.Unstructured, error) {
 		upgraded, err := request.Bundles.Render(ctx, imageOf(first), rendering)
+		upgradedHooks = upgraded.Hooks
 		return upgraded.Objects, err
 	}
 	second, err := c.inspect.Plan(ctx, request)
@@ -267,11 +293,13 @@ func (c *Cluster) compare(ctx context.Context, checked *Checked, options Options
 		checked.refuse("%v", err)
 		return nil
 	}
-	if differing := differing(checked.Name.Namespace, checked.Objects, first.Objects, second.Objects, second.Before); len(differing) > 0 {
-		checked.refuse("what Helm has installed is not what the chart renders with the values of the release, as after a post-renderer or an upgrade of the cluster: %s; "+
-			"upgrade the release with the same chart and values, without a post-renderer, and try again", excerpt.Of(differing, maxDiffering))
+	differing := differing(checked.Name.Namespace, checked.Objects, first.Objects, second.Objects, second.Before)
+	differing = append(differing, differingHooks(checked.Name.Namespace, checked.Hooks, first.Hooks, second.Hooks, upgradedHooks)...)
+	if len(differing) > 0 {
+		checked.refuse("the objects that Helm installed differ from what the chart renders with the values of the release: %s; a post-renderer or an upgrade of the cluster since can be the cause; "+
+			"run `helm upgrade` with the same chart and values, without a post-renderer, and try again", excerpt.Of(differing, maxDiffering))
 	}
-	return c.look(ctx, checked)
+	return c.checkObjects(ctx, checked)
 }
 
 // maxDiffering bounds the list of differing objects in a message, in bytes.
@@ -293,9 +321,9 @@ func isSameChart(plan inspect.Plan, last *helmstore.Revision) bool {
 // maxReads bounds the objects that are read at the same time.
 const maxReads = 16
 
-// look reads the objects of a release. It refuses objects of other owners, and notes objects that the
-// controller would change back.
-func (c *Cluster) look(ctx context.Context, checked *Checked) error {
+// checkObjects reads the objects of a release. It refuses objects of other owners, and notes objects that the
+// controller would restore.
+func (c *Cluster) checkObjects(ctx context.Context, checked *Checked) error {
 	owner := controller.OwnerOf(checked.Extension)
 	items, err := object.Items(c.mapper, owner, checked.Objects)
 	if err != nil {
@@ -303,18 +331,20 @@ func (c *Cluster) look(ctx context.Context, checked *Checked) error {
 		return nil
 	}
 	var mu sync.Mutex
-	var changed []string
+	var missing, changed []string
 	var group errgroup.Group
 	group.SetLimit(maxReads)
 	for _, item := range items {
 		group.Go(func() error {
-			problem, isChanged, err := c.lookAt(ctx, owner, item)
+			found, err := c.checkObject(ctx, owner, item)
 			mu.Lock()
 			defer mu.Unlock()
-			if problem != "" {
-				checked.refuse("%s", problem)
-			}
-			if isChanged {
+			switch {
+			case found.isMissing:
+				missing = append(missing, item.Key.String())
+			case found.holder != "":
+				checked.refuse("%s belongs to %s", item.Key, found.holder)
+			case found.isChanged:
 				changed = append(changed, item.Key.String())
 			}
 			return err
@@ -324,29 +354,42 @@ func (c *Cluster) look(ctx context.Context, checked *Checked) error {
 		return err
 	}
 	slices.Sort(checked.Problems)
+	// A record alone must not create objects, and the ServiceAccount gets permissions for what exists.
+	if slices.Sort(missing); len(missing) > 0 {
+		checked.refuse("these objects of the release do not exist: %s; restore them with `helm upgrade`, and try again", excerpt.Of(missing, maxDiffering))
+	}
 	if slices.Sort(changed); len(changed) > 0 {
-		checked.Notes = append(checked.Notes, "these objects were changed after Helm wrote them, and the controller changes them back: "+excerpt.Of(changed, maxDiffering))
+		checked.Notes = append(checked.Notes, "after the move, the controller restores these objects, which were changed since Helm wrote them: "+excerpt.Of(changed, maxDiffering))
+	}
+	if len(checked.Last.Config) > 0 {
+		checked.Notes = append(checked.Notes, "the values of the release become a part of the ClusterExtension: everybody who may read that can read them")
 	}
 	return nil
 }
 
-func (c *Cluster) lookAt(ctx context.Context, owner object.Owner, item object.Item) (problem string, isChanged bool, err error) {
+// foundObject is the state of an object of a release on the cluster.
+type foundObject struct {
+	isMissing, isChanged bool
+
+	// holder is the other owner of the object; empty if there is none.
+	holder string
+}
+
+func (c *Cluster) checkObject(ctx context.Context, owner object.Owner, item object.Item) (foundObject, error) {
 	manifest := item.Object.DeepCopy()
 	owner.Stamp(item.Object)
 	live, err := c.api.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace).Get(ctx, item.Key.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", true, nil
+		return foundObject{isMissing: true}, nil
 	case err != nil:
-		return "", false, fmt.Errorf("reading %s: %w", item.Key, err)
-	case owner.HasAs(manifest, live):
-	case owner.OwnsAs(manifest, live):
-	default:
-		return fmt.Sprintf("%s belongs to %s", item.Key, object.HolderOf(live)), false, nil
+		return foundObject{}, fmt.Errorf("reading %s: %w", item.Key, err)
+	case !owner.HasAs(manifest, live) && !owner.OwnsAs(manifest, live):
+		return foundObject{holder: fmt.Sprint(object.HolderOf(live))}, nil
 	}
 	patch, err := object.ThreeWay{Wanted: item.Object, Live: live}.Patch()
 	if err != nil {
-		return "", false, fmt.Errorf("comparing %s: %w", item.Key, err)
+		return foundObject{}, fmt.Errorf("comparing %s: %w", item.Key, err)
 	}
-	return "", !patch.IsEmpty(), nil
+	return foundObject{isChanged: !patch.IsEmpty()}, nil
 }

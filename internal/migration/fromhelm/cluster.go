@@ -51,8 +51,10 @@ func New(config *rest.Config, inspected *inspect.Cluster, now func() time.Time) 
 	return cluster, nil
 }
 
-// All are the names of all releases of the cluster.
-func (c *Cluster) All(ctx context.Context) ([]helmstore.Name, error) { return c.releases.All(ctx) }
+// All returns the names of the releases in a namespace, or of the cluster if it is empty, sorted.
+func (c *Cluster) All(ctx context.Context, namespace string) ([]helmstore.Name, error) {
+	return c.releases.All(ctx, namespace)
+}
 
 var extensions = ocv1.GroupVersion.WithResource("clusterextensions")
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
 // differing compares the objects of a release with those that its chart renders, and returns one line for
@@ -24,7 +25,7 @@ func differing(namespace string, installed, first, second, upgraded []*unstructu
 	for _, key := range slices.SortedFunc(maps.Keys(wanted), object.Key.Compare) {
 		one, other := firsts[key], upgrades[key]
 		if one == nil && other == nil {
-			found = append(found, key.String()+" is not in the chart")
+			found = append(found, key.String()+" is installed, but the chart does not render it")
 			continue
 		}
 		random := paths("", valueOf(one), valueOf(seconds[key]))
@@ -32,15 +33,28 @@ func differing(namespace string, installed, first, second, upgraded []*unstructu
 		asInstalled := slices.DeleteFunc(paths("", valueOf(wanted[key]), valueOf(one)), isRandom)
 		asUpgraded := slices.DeleteFunc(paths("", valueOf(wanted[key]), valueOf(other)), isRandom)
 		if fields := slices.MinFunc([][]string{asInstalled, asUpgraded}, func(a, b []string) int { return cmp.Compare(len(a), len(b)) }); len(fields) > 0 {
-			found = append(found, fmt.Sprintf("%s has another %s", key, strings.Join(fields[:min(len(fields), maxFields)], ", ")))
+			found = append(found, fmt.Sprintf("%s differs in %s", key, strings.Join(fields[:min(len(fields), maxFields)], ", ")))
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(firsts), object.Key.Compare) {
 		if wanted[key] == nil && upgrades[key] != nil && key.GroupKind != object.DefinitionKind {
-			found = append(found, key.String()+" is not in the release")
+			found = append(found, key.String()+" is rendered by the chart, but not in the release of Helm")
 		}
 	}
 	return found
+}
+
+// differingHooks is [differing] for hooks: a record must not have a hook that the chart does not render.
+func differingHooks(namespace string, installed, first, second, upgraded []hook.Hook) []string {
+	return differing(namespace, objectsOf(installed), objectsOf(first), objectsOf(second), objectsOf(upgraded))
+}
+
+func objectsOf(hooks []hook.Hook) []*unstructured.Unstructured {
+	objects := make([]*unstructured.Unstructured, 0, len(hooks))
+	for _, one := range hooks {
+		objects = append(objects, one.Object)
+	}
+	return objects
 }
 
 // maxFields bounds the fields that are named of each object.

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
 func TestDiffering(t *testing.T) {
@@ -35,7 +37,7 @@ func TestDiffering(t *testing.T) {
 		},
 		"another value": {
 			installed: with(secret, "a"), first: with(secret, "b"), second: with(secret, "b"), upgraded: with(secret, "b"),
-			want: []string{`Secret "random" in namespace "ns" has another stringData.password`},
+			want: []string{`Secret "random" in namespace "ns" differs in stringData.password`},
 		},
 		"as an upgrade": {
 			reason:    "the chart tells upgrades apart",
@@ -43,16 +45,16 @@ func TestDiffering(t *testing.T) {
 		},
 		"in a list": {
 			installed: with(list, "2"), first: with(list, "3"), second: with(list, "3"), upgraded: with(list, "3"),
-			want: []string{`Service "s" in namespace "ns" has another spec.ports[1].port`},
+			want: []string{`Service "s" in namespace "ns" differs in spec.ports[1].port`},
 		},
 		"an object more": {
 			reason:    "a post-renderer has added it",
 			installed: settings + "---\n" + with(list, "2"), first: settings, second: settings, upgraded: settings,
-			want: []string{`Service "s" in namespace "ns" is not in the chart`},
+			want: []string{`Service "s" in namespace "ns" is installed, but the chart does not render it`},
 		},
 		"an object less": {
 			installed: settings, first: settings + "---\n" + with(list, "2"), second: settings + "---\n" + with(list, "2"), upgraded: settings + "---\n" + with(list, "2"),
-			want: []string{`Service "s" in namespace "ns" is not in the release`},
+			want: []string{`Service "s" in namespace "ns" is rendered by the chart, but not in the release of Helm`},
 		},
 		"an object that only an installation has": {
 			installed: settings, first: settings + "---\n" + with(list, "2"), second: settings + "---\n" + with(list, "2"), upgraded: settings,
@@ -67,6 +69,26 @@ func TestDiffering(t *testing.T) {
 				t.Errorf("differing (-want +got): %s\n%s", test.reason, diff)
 			}
 		})
+	}
+}
+
+// TestDifferingHooks: a record must not have a hook that the chart does not render.
+func TestDifferingHooks(t *testing.T) {
+	t.Parallel()
+	of := func(names ...string) (hooks []hook.Hook) {
+		for _, name := range names {
+			object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job"}}
+			object.SetName(name)
+			hooks = append(hooks, hook.Hook{Object: object})
+		}
+		return hooks
+	}
+	if got := differingHooks("ns", of("a"), of("a"), of("a"), of("a")); len(got) > 0 {
+		t.Errorf("equal hooks differ: %q", got)
+	}
+	want := []string{`Job "b" in namespace "ns" is installed, but the chart does not render it`}
+	if diff := cmp.Diff(want, differingHooks("ns", of("a", "b"), of("a"), of("a"), of("a"))); diff != "" {
+		t.Errorf("differing (-want +got):\n%s", diff)
 	}
 }
 

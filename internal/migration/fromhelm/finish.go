@@ -26,13 +26,22 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 	case err != nil:
 		return err
 	case ext == nil:
-		return fmt.Errorf("there is no ClusterExtension %q: `kubectl extension migrate helm run` moves the release", name.Name)
+		return fmt.Errorf("there is no ClusterExtension %q: first move the release with `kubectl extension migrate helm %s -n %s`", name.Name, name.Name, name.Namespace)
 	case ext.DeletionTimestamp != nil:
 		return fmt.Errorf("ClusterExtension %q is being deleted", name.Name)
 	case !isOf(ext, name):
 		return c.isFinished(ctx, name)
 	case ext.Status.Install == nil:
-		return fmt.Errorf("ClusterExtension %q has nothing installed: see its status, or go back with `kubectl extension migrate helm rollback`", name.Name)
+		return fmt.Errorf("ClusterExtension %q has no installed revision: see its status, or run `kubectl extension migrate helm rollback %s -n %s`", name.Name, name.Name, name.Namespace)
+	}
+	history, err := c.releases.History(ctx, name)
+	if _, isGone := errors.AsType[*helmstore.NotFoundError](err); err != nil && !isGone {
+		return err
+	}
+	// The marker is deleted last, so that it is the last revision at each repetition, too.
+	if len(history) > 0 && !history[len(history)-1].IsMarker() {
+		return fmt.Errorf("Helm created revision %d of release %q after the move, and nothing was changed now: compare `helm history %s -n %s` with the extension; `kubectl extension migrate helm rollback %[3]s -n %[4]s` ends the move",
+			history[len(history)-1].Version, name, name.Name, name.Namespace)
 	}
 	recorded, err := c.inspect.Records(ctx, ext)
 	if err != nil {
@@ -40,30 +49,60 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 	}
 	owner := controller.OwnerOf(ext)
 	run.Say(fmt.Sprintf("%s: labelling its objects", name))
-	if err := c.patchEach(ctx, owner, recorded.Objects, func(live *unstructured.Unstructured) (object.Patch, error) {
+	claim := func(live *unstructured.Unstructured) (object.Patch, error) {
 		if owner.Has(live) {
 			return object.Patch{}, nil
 		}
+		// The garbage collector deletes objects that refer to an owner which is gone.
+		if err := c.isThere(ctx, ext); err != nil {
+			return object.Patch{}, err
+		}
 		return owner.ClaimPatch(live)
-	}); err != nil {
+	}
+	if err := c.patchEach(ctx, owner, recorded.Objects, ownedAs(owner), claim); err != nil {
+		return err
+	}
+	// Helm does not record CRDs of crds/, so that an upgrade would not know them after the move.
+	if err := c.patchEach(ctx, owner, definitionsOf(history), isLeftByHelm, claim); err != nil {
 		return err
 	}
 	if err := c.inspect.LabelRecords(ctx, ext); err != nil {
 		return err
 	}
-	history, err := c.releases.History(ctx, name)
-	if _, isGone := errors.AsType[*helmstore.NotFoundError](err); err != nil && !isGone {
+	if err := c.isThere(ctx, ext); err != nil {
 		return err
 	}
-	if len(history) > 0 && history[len(history)-1].MovedTo == "" {
-		return fmt.Errorf("release %q has a newer revision %d: Helm was used after the move", name, history[len(history)-1].Version)
-	}
 	run.Say(fmt.Sprintf("%s: deleting %d revisions of Helm's records", name, len(history)))
-	// The marker is deleted last, so that Helm refuses upgrades until then.
 	if err := c.releases.Delete(ctx, history...); err != nil {
 		return err
 	}
 	return c.annotate(ctx, ext)
+}
+
+// ownedAs is [object.Owner.OwnsAs].
+func ownedAs(owner object.Owner) func(metav1.Object, *unstructured.Unstructured) bool {
+	return func(manifest metav1.Object, live *unstructured.Unstructured) bool { return owner.OwnsAs(manifest, live) }
+}
+
+func isLeftByHelm(_ metav1.Object, live *unstructured.Unstructured) bool { return object.IsLeftByHelm(live) }
+
+// definitionsOf returns the objects in crds/ of the chart of the moved revision, which Helm records as a
+// part of the chart. Files that cannot be read as manifests are left out.
+func definitionsOf(history []helmstore.Revision) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	if len(history) > 1 {
+		found = crdsOf(history[len(history)-2].Chart)
+	}
+	return found
+}
+
+// isThere fails if the extension was deleted after it was read, or is being deleted.
+func (c *Cluster) isThere(ctx context.Context, ext *ocv1.ClusterExtension) error {
+	live, err := c.extension(ctx, ext.Name)
+	if err == nil && (live == nil || live.UID != ext.UID || live.DeletionTimestamp != nil) {
+		err = fmt.Errorf("ClusterExtension %q was deleted meanwhile", ext.Name)
+	}
+	return err
 }
 
 // isFinished returns nil if Helm has no records of the release any more.
@@ -75,7 +114,7 @@ func (c *Cluster) isFinished(ctx context.Context, name helmstore.Name) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("ClusterExtension %q was not made from release %q", name.Name, name)
+	return fmt.Errorf("ClusterExtension %q was not created from release %q", name.Name, name)
 }
 
 // annotate removes the annotation of the move from the extension.
@@ -96,25 +135,26 @@ func (c *Cluster) annotate(ctx context.Context, ext *ocv1.ClusterExtension) erro
 // maxTries bounds the retries after a conflict.
 const maxTries = 5
 
-// patchEach patches the recorded objects that exist and that the extension owns.
-func (c *Cluster) patchEach(ctx context.Context, owner object.Owner, recorded []*unstructured.Unstructured, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
-	items, err := object.Known(c.mapper, owner, recorded)
+// patchEach patches the objects that exist and that may be patched, which a function says for a manifest and
+// its object.
+func (c *Cluster) patchEach(ctx context.Context, owner object.Owner, manifests []*unstructured.Unstructured, may func(manifest metav1.Object, live *unstructured.Unstructured) bool, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
+	items, err := object.Known(c.mapper, owner, manifests)
 	if err != nil {
 		return err
 	}
 	for key, item := range items {
-		if err := c.patch(ctx, owner, item, patchOf); err != nil {
+		if err := c.patch(ctx, item, may, patchOf); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) patch(ctx context.Context, owner object.Owner, item object.Item, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
+func (c *Cluster) patch(ctx context.Context, item object.Item, may func(manifest metav1.Object, live *unstructured.Unstructured) bool, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
 	resource := c.api.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace)
 	for range maxTries {
 		live, err := resource.Get(ctx, item.Key.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && !owner.OwnsAs(item.Object, live) {
+		if apierrors.IsNotFound(err) || err == nil && !may(item.Object, live) {
 			return nil
 		}
 		if err != nil {

@@ -3,13 +3,16 @@ package fromhelm
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
 	"github.com/clusterextensions/operator-controller/internal/applier/installation"
+	"github.com/clusterextensions/operator-controller/internal/applier/object"
 	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/manifest"
 	"github.com/clusterextensions/operator-controller/internal/preflight/permission"
@@ -20,32 +23,46 @@ import (
 func (c *Cluster) Move(ctx context.Context, checked *Checked, run Run) error {
 	name := checked.Name
 	if checked.Marker == nil {
+		// With --all, a release of the same name in another namespace may have been moved since the check.
+		live, err := c.extension(ctx, name.Name)
+		if err != nil {
+			return err
+		}
+		if live != nil && !isOf(live, name) {
+			return fmt.Errorf("ClusterExtension %q was created from another release of this name: the names of extensions are unique in the cluster", name.Name)
+		}
 		run.Say(fmt.Sprintf("%s: adding a pending revision %d to Helm's records, so that Helm does not upgrade it", name, checked.Last.Version+1))
 		if err := c.releases.Mark(ctx, *checked.Last, checked.Extension.Name); err != nil {
 			return err
 		}
 	}
+	// The extension is created last. If it exists, its spec is the user's, who may have changed it.
 	if checked.Live == nil {
-		run.Say(fmt.Sprintf("%s: recording revision %d as installed", name, checked.Last.Version))
-		err := c.inspect.ImportRecord(ctx, checked.Extension, installation.Desired{Revision: checked.Plan.Revision, Objects: checked.Objects, Hooks: checked.Hooks})
-		if err != nil {
+		if err := c.create(ctx, checked, run); err != nil {
 			return err
 		}
-	}
-	documents, err := checked.documents()
-	if err != nil {
-		return err
-	}
-	run.Say(fmt.Sprintf("%s: creating ClusterExtension %q", name, checked.Extension.Name))
-	if err := c.inspect.Apply(ctx, documents); err != nil {
-		return err
 	}
 	return c.awaitReady(ctx, checked, run)
 }
 
-// documents returns the extension and, if it has to be created, the ServiceAccount with the permissions that
-// the chart requires.
-func (c *Checked) documents() ([]permission.Document, error) {
+// create records what is installed, and creates the ServiceAccount and the extension.
+func (c *Cluster) create(ctx context.Context, checked *Checked, run Run) error {
+	run.Say(fmt.Sprintf("%s: recording revision %d as installed", checked.Name, checked.Last.Version))
+	err := c.inspect.ImportRecord(ctx, checked.Extension, installation.Desired{Revision: checked.Plan.Revision, Objects: checked.Objects, Hooks: checked.Hooks})
+	if err != nil {
+		return err
+	}
+	documents, err := checked.Documents()
+	if err != nil {
+		return err
+	}
+	run.Say(fmt.Sprintf("%s: creating ClusterExtension %q", checked.Name, checked.Extension.Name))
+	return c.inspect.Apply(ctx, documents)
+}
+
+// Documents returns the objects that a move creates: the extension and, unless it is given, the ServiceAccount with
+// the permissions that the objects of the release, its hooks and the CRDs of the chart require.
+func (c *Checked) Documents() ([]permission.Document, error) {
 	written, err := manifest.Written(c.Extension)
 	if err != nil {
 		return nil, err
@@ -55,7 +72,10 @@ func (c *Checked) documents() ([]permission.Document, error) {
 		return documents, nil
 	}
 	plan := c.Plan
-	plan.Before = c.Objects // may have objects that the chart does not render
+	plan.Objects = slices.DeleteFunc(slices.Clone(plan.Objects), func(one *unstructured.Unstructured) bool {
+		return object.KeyOf(one).GroupKind != object.DefinitionKind
+	})
+	plan.Objects = append(plan.Objects, c.Objects...)
 	rights, err := plan.Rights()
 	return append(documents, rights...), err
 }

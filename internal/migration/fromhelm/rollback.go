@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -22,6 +23,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/release"
 	"github.com/clusterextensions/operator-controller/internal/bundle"
 	"github.com/clusterextensions/operator-controller/internal/controller"
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 	"github.com/clusterextensions/operator-controller/internal/migration/helmstore"
 )
 
@@ -36,44 +38,56 @@ func (c *Cluster) Rollback(ctx context.Context, name helmstore.Name, run Run) er
 	if err != nil {
 		return err
 	}
-	if ext != nil && !isOf(ext, name) {
-		return fmt.Errorf("ClusterExtension %q was not made from release %q, or the move was finished", name.Name, name)
-	}
 	last := history[len(history)-1]
-	if ext == nil && last.MovedTo == "" && last.Info.Description != givenBack {
-		run.Say(fmt.Sprintf("%s: there is nothing to take back", name))
+	isMarked := slices.ContainsFunc(history, helmstore.Revision.IsMarker)
+	switch {
+	case ext != nil && !isOf(ext, name) && !isMarked:
+		return fmt.Errorf("ClusterExtension %q was not created from release %q, or the move was finished", name.Name, name)
+	case ext != nil && !isOf(ext, name): // the move ended before the extension was created
+		return c.completeRecords(ctx, name, run)
+	case ext == nil && !isMarked && last.Info.Description != givenBack:
+		run.Say(fmt.Sprintf("%s: nothing to roll back", name))
 		return nil
 	}
 	if ext != nil {
-		if err := c.release(ctx, name, history, ext, run); err != nil {
+		if last.IsMarker() {
+			if err := c.recordForHelm(ctx, name, last, ext, run); err != nil {
+				return err
+			}
+		}
+		if err := c.deleteExtension(ctx, ext, run); err != nil {
 			return err
 		}
 	}
 	if err := c.forget(ctx, name, run); err != nil {
 		return err
 	}
-	return c.unmark(ctx, name, run)
+	return c.completeRecords(ctx, name, run)
 }
 
-// release deletes the extension without its content, after Helm has a revision of that.
-func (c *Cluster) release(ctx context.Context, name helmstore.Name, history []helmstore.Revision, ext *ocv1.ClusterExtension, run Run) error {
-	if history[len(history)-1].MovedTo != "" {
-		if err := c.giveBack(ctx, name, history, ext, run); err != nil {
-			return err
-		}
-	}
-	return c.orphan(ctx, ext, run)
-}
-
-// unmark deletes the marker, unless it was replaced.
-func (c *Cluster) unmark(ctx context.Context, name helmstore.Name, run Run) error {
+// completeRecords deletes the marker, unless it was replaced, and sets the revisions before a replaced
+// marker to superseded.
+func (c *Cluster) completeRecords(ctx context.Context, name helmstore.Name, run Run) error {
 	history, err := c.releases.History(ctx, name)
 	if err != nil {
 		return err
 	}
-	if marker := history[len(history)-1]; marker.MovedTo != "" {
-		run.Say(fmt.Sprintf("%s: deleting the pending revision %d from Helm's records", name, marker.Version))
-		return c.releases.Delete(ctx, marker)
+	last := history[len(history)-1]
+	for _, one := range history {
+		switch {
+		case one.IsMarker():
+			run.Say(fmt.Sprintf("%s: deleting the pending revision %d from Helm's records", name, one.Version))
+			if err := c.releases.Delete(ctx, one); err != nil {
+				return err
+			}
+		case one.Version < last.Version && last.Info.Description == givenBack && one.Info.Status == helmrelease.StatusDeployed:
+			if err := c.releases.Supersede(ctx, one); err != nil {
+				return err
+			}
+		}
+	}
+	if isMarkedBefore := slices.IndexFunc(history, helmstore.Revision.IsMarker); isMarkedBefore >= 0 && isMarkedBefore < len(history)-1 {
+		run.Say(fmt.Sprintf("%s: Helm created revision %d after the move: run `helm upgrade` with the version of the chart that you want", name, last.Version))
 	}
 	return nil
 }
@@ -81,16 +95,18 @@ func (c *Cluster) unmark(ctx context.Context, name helmstore.Name, run Run) erro
 // givenBack is the description of a revision that Helm gets.
 const givenBack = "given back by operator-controller"
 
-// giveBack replaces the marker with a revision of the installed content, if that differs from the imported
+// recordForHelm replaces the marker with a revision of the installed content, if that differs from the imported
 // revision.
-func (c *Cluster) giveBack(ctx context.Context, name helmstore.Name, history []helmstore.Revision, ext *ocv1.ClusterExtension, run Run) error {
-	marker := history[len(history)-1]
+func (c *Cluster) recordForHelm(ctx context.Context, name helmstore.Name, marker helmstore.Revision, ext *ocv1.ClusterExtension, run Run) error {
 	recorded, err := c.inspect.Records(ctx, ext)
 	if err != nil {
 		return err
 	}
 	if isUnchanged(recorded) {
 		return nil
+	}
+	if message, isInstalled := isSpecInstalled(ext); !isInstalled {
+		return fmt.Errorf("the spec of ClusterExtension %q is not what is installed: wait until it is, or set the spec back to the installed version and values, and run the command again: %s", ext.Name, message)
 	}
 	chart, err := c.chart(ctx, ext, run)
 	if err != nil {
@@ -115,21 +131,21 @@ func (c *Cluster) giveBack(ctx context.Context, name helmstore.Name, history []h
 		}
 		given.Hooks = append(given.Hooks, hook)
 	}
-	run.Say(fmt.Sprintf("%s: recording what is installed, %s, as revision %d of Helm", name, ext.Status.Install.Bundle.Name, marker.Version))
-	if err := c.releases.Replace(ctx, marker, given); err != nil {
-		return err
-	}
-	for _, one := range history[:len(history)-1] {
-		if one.Info.Status == helmrelease.StatusDeployed {
-			if err := c.releases.Supersede(ctx, one); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	run.Say(fmt.Sprintf("%s: writing %s as revision %d to Helm's records", name, ext.Status.Install.Bundle.Name, marker.Version))
+	return c.releases.Replace(ctx, marker, given)
 }
 
-// isUnchanged reports whether the imported revision is the only one.
+// isSpecInstalled reports whether the current spec of an extension is installed. If not, message is what the
+// controller says about it.
+func isSpecInstalled(ext *ocv1.ClusterExtension) (message string, isInstalled bool) {
+	progressing := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeProgressing)
+	if progressing == nil || progressing.ObservedGeneration != ext.Generation {
+		return "the controller has not looked at it yet", false
+	}
+	return excerpt.Message(progressing.Message), ext.Status.Install != nil && progressing.Reason == ocv1.ReasonSucceeded
+}
+
+// isUnchanged reports whether no revision was installed and no labels were added since the import.
 func isUnchanged(recorded release.RecordedContent) bool {
 	return recorded.Revisions <= 1 && !slices.ContainsFunc(recorded.Objects, func(one *unstructured.Unstructured) bool { return object.IsLabelled(one) })
 }
@@ -137,12 +153,8 @@ func isUnchanged(recorded release.RecordedContent) bool {
 // asHelmHas returns objects without the marks of the extension, and without the CRDs of crds/.
 func asHelmHas(recorded []*unstructured.Unstructured, chart *chart.Chart) []*unstructured.Unstructured {
 	inCRDs := map[string]bool{}
-	for _, file := range chart.CRDObjects() {
-		if objects, err := helmstore.Objects(string(file.File.Data)); err == nil {
-			for _, one := range objects {
-				inCRDs[object.KeyOf(one).String()] = true
-			}
-		}
+	for _, one := range crdsOf(chart) {
+		inCRDs[object.KeyOf(one).String()] = true
 	}
 	var found []*unstructured.Unstructured
 	for _, one := range recorded {
@@ -158,6 +170,21 @@ func asHelmHas(recorded []*unstructured.Unstructured, chart *chart.Chart) []*uns
 		}
 		one.SetOwnerReferences(nil)
 		found = append(found, one)
+	}
+	return found
+}
+
+// crdsOf returns the objects in crds/ of a chart, which can be nil. Files that cannot be read as manifests are
+// left out.
+func crdsOf(chart *chart.Chart) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	if chart == nil {
+		return nil
+	}
+	for _, file := range chart.CRDObjects() {
+		if objects, err := helmstore.Objects(string(file.File.Data)); err == nil {
+			found = append(found, objects...)
+		}
 	}
 	return found
 }
@@ -183,8 +210,8 @@ func (c *Cluster) chart(ctx context.Context, ext *ocv1.ClusterExtension, run Run
 	if err == nil && plan.Err != nil {
 		err = plan.Err
 	}
-	if err == nil && (ext.Status.Install == nil || plan.Revision.Bundle.Name != ext.Status.Install.Bundle.Name) {
-		err = fmt.Errorf("%q is wanted, and something else is installed: wait until the upgrade is done", plan.Revision.Bundle.Name)
+	if err == nil && plan.Revision.Bundle.Name != ext.Status.Install.Bundle.Name {
+		err = fmt.Errorf("%q is installed, and %q is the next: set the spec back to the installed version, and run the command again", ext.Status.Install.Bundle.Name, plan.Revision.Bundle.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("finding the chart of ClusterExtension %q: %w", ext.Name, err)
@@ -196,7 +223,7 @@ func (c *Cluster) chart(ctx context.Context, ext *ocv1.ClusterExtension, run Run
 			return err
 		}
 		if content.Chart == nil {
-			return errors.New("it is no chart")
+			return errors.New("the image is not a Helm chart")
 		}
 		buffered := make([]*loader.BufferedFile, 0, len(content.Chart.Files))
 		for name, data := range content.Chart.Files {
@@ -212,9 +239,9 @@ func (c *Cluster) chart(ctx context.Context, ext *ocv1.ClusterExtension, run Run
 	return loaded, nil
 }
 
-// orphan deletes the extension without its content.
-func (c *Cluster) orphan(ctx context.Context, ext *ocv1.ClusterExtension, run Run) error {
-	run.Say(fmt.Sprintf("deleting ClusterExtension %q, and nothing of what it has installed", ext.Name))
+// deleteExtension deletes the extension without its content.
+func (c *Cluster) deleteExtension(ctx context.Context, ext *ocv1.ClusterExtension, run Run) error {
+	run.Say(fmt.Sprintf("deleting ClusterExtension %q, and keeping its objects", ext.Name))
 	if ext.DeletionTimestamp == nil {
 		err := c.api.Resource(extensions).Delete(ctx, ext.Name, metav1.DeleteOptions{
 			PropagationPolicy: new(metav1.DeletePropagationOrphan), Preconditions: &metav1.Preconditions{UID: &ext.UID},
@@ -242,9 +269,9 @@ func (c *Cluster) forget(ctx context.Context, name helmstore.Name, run Run) erro
 		return err
 	}
 	owner := controller.OwnerOf(gone)
-	if err := c.patchEach(ctx, owner, recorded.Objects, owner.ReleasePatch); err != nil {
+	if err := c.patchEach(ctx, owner, recorded.Objects, ownedAs(owner), owner.ReleasePatch); err != nil {
 		return err
 	}
-	run.Say(fmt.Sprintf("%s: deleting what the controller has recorded of it", name))
+	run.Say(fmt.Sprintf("%s: deleting the release records of the controller", name))
 	return c.inspect.ForgetRecords(ctx, gone)
 }

@@ -12,8 +12,14 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 )
 
-// maxRelease bounds what a record may expand to, in bytes. A Secret has one MiB of it compressed.
-const maxRelease = 64 << 20
+// Bounds of a record. A Secret has one MiB of it compressed.
+const (
+	// maxRelease is the size of the JSON text, in bytes.
+	maxRelease = 32 << 20
+
+	// maxValues is an upper bound for the number of values in it. Each takes hundreds of bytes when it is decoded.
+	maxValues = 1 << 20
+)
 
 // decode reads a release as Helm stores it: JSON, compressed by gzip, in base64. Helm 2 did not
 // compress.
@@ -33,6 +39,9 @@ func decode(data []byte) (*release.Release, error) {
 	}
 	if len(text) > maxRelease {
 		return nil, fmt.Errorf("it expands to more than %d bytes", maxRelease)
+	}
+	if bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}) > maxValues {
+		return nil, fmt.Errorf("it has more than %d values", maxValues)
 	}
 	found := &release.Release{}
 	if err := json.Unmarshal(text, found); err != nil {

@@ -17,8 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/clusterextensions/operator-controller/internal/excerpt"
 )
 
 // Labels of Helm's Secrets, and their type.
@@ -39,7 +42,7 @@ const (
 // LabelMovedTo is the label of the marker of a move. Its value is the name of the extension.
 const LabelMovedTo = "olm.operatorframework.io/moved-to"
 
-// Name is a release by its namespace and its name.
+// Name identifies a release by its namespace and name.
 type Name struct{ Namespace, Name string }
 
 // String is NAMESPACE/NAME.
@@ -55,6 +58,9 @@ type Revision struct {
 	secret *corev1.Secret
 }
 
+// IsMarker reports whether the revision is the marker of a move, see [Releases.Mark].
+func (r Revision) IsMarker() bool { return r.MovedTo != "" }
+
 // Releases reads and writes the records of a cluster, with the credentials of its client.
 type Releases struct {
 	core corev1client.CoreV1Interface
@@ -66,16 +72,28 @@ func New(core corev1client.CoreV1Interface, now func() time.Time) *Releases {
 	return &Releases{core: core, now: now}
 }
 
-// All returns the names of all releases that the client may list, sorted.
-func (r *Releases) All(ctx context.Context) ([]Name, error) {
-	list, err := r.core.Secrets("").List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelOwner: ownerHelm}.String()})
-	if err != nil {
-		return nil, fmt.Errorf("listing the Secrets of Helm: %w", err)
+// pageSize is the number of Secrets in one reply. Each can have a megabyte.
+const pageSize = 50
+
+// All returns the names of the releases in a namespace, or in all namespaces if it is empty, sorted.
+func (r *Releases) All(ctx context.Context, namespace string) ([]Name, error) {
+	options := metav1.ListOptions{
+		LabelSelector: labels.Set{labelOwner: ownerHelm}.String(), FieldSelector: fields.OneTermEqualSelector("type", string(secretType)).String(),
+		Limit: pageSize,
 	}
 	var names []Name
-	for i := range list.Items {
-		if secret := &list.Items[i]; secret.Type == secretType && secret.Labels[labelName] != "" {
-			names = append(names, Name{Namespace: secret.Namespace, Name: secret.Labels[labelName]})
+	for {
+		list, err := r.core.Secrets(namespace).List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("listing the Secrets of Helm: %w", err)
+		}
+		for i := range list.Items {
+			if secret := &list.Items[i]; secret.Labels[labelName] != "" {
+				names = append(names, Name{Namespace: secret.Namespace, Name: secret.Labels[labelName]})
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			break
 		}
 	}
 	slices.SortFunc(names, func(a, b Name) int {
@@ -117,6 +135,11 @@ func (r *Releases) History(ctx context.Context, name Name) ([]Revision, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading Secret %q in namespace %q: %w", secret.Name, name.Namespace, err)
 		}
+		// Whoever writes Secrets in the namespace can write any content.
+		if want := nameOf(decoded); decoded.Name != name.Name || decoded.Namespace != name.Namespace || secret.Name != want {
+			return nil, fmt.Errorf("Secret %q in namespace %q has the record of another release: %s, revision %d", secret.Name, secret.Namespace,
+				excerpt.Quote(Name{Namespace: decoded.Namespace, Name: decoded.Name}.String()), decoded.Version)
+		}
 		decoded.Labels = ownLabels(secret.Labels)
 		found = append(found, Revision{Release: decoded, MovedTo: secret.Labels[LabelMovedTo], secret: secret})
 	}
@@ -129,8 +152,16 @@ func (r *Releases) History(ctx context.Context, name Name) ([]Revision, error) {
 }
 
 // Mark adds a pending revision, because of which Helm refuses to upgrade the release. The revision has no
-// objects, so that helm uninstall deletes none. Mark fails if there is a newer revision.
+// objects, so that helm uninstall deletes none. Mark fails if Helm has changed or deleted the revision since it was
+// read, or has a newer one.
 func (r *Releases) Mark(ctx context.Context, last Revision, extension string) error {
+	live, err := r.core.Secrets(last.Namespace).Get(ctx, last.secret.Name, metav1.GetOptions{})
+	if err == nil && (live.UID != last.secret.UID || live.ResourceVersion != last.secret.ResourceVersion) || apierrors.IsNotFound(err) {
+		err = errors.New("Helm has changed or deleted the release since it was checked: try again")
+	}
+	if err != nil {
+		return fmt.Errorf("marking release %q in namespace %q as moved: %w", last.Name, last.Namespace, err)
+	}
 	marker := &release.Release{
 		Name: last.Name, Namespace: last.Namespace, Version: last.Version + 1, Config: map[string]any{},
 		Info: &release.Info{
@@ -166,8 +197,8 @@ func (r *Releases) Delete(ctx context.Context, revisions ...Revision) error {
 
 // Replace replaces the marker of a move with a deployed revision.
 func (r *Releases) Replace(ctx context.Context, marker Revision, by *release.Release) error {
-	if marker.MovedTo == "" {
-		return errors.New("only the marker of a move is replaced")
+	if !marker.IsMarker() {
+		return fmt.Errorf("internal error: revision %d is not the marker", marker.Version)
 	}
 	by.Version = marker.Version
 	secret, err := r.secretOf(by)
@@ -208,7 +239,7 @@ func (r *Releases) secretOf(one *release.Release) (*corev1.Secret, error) {
 		return nil, err
 	}
 	made := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: one.Namespace, Name: fmt.Sprintf("%s%s.v%d", prefix, one.Name, one.Version), Labels: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: one.Namespace, Name: nameOf(one), Labels: map[string]string{}},
 		Type:       secretType,
 		Data:       map[string][]byte{dataKey: data},
 	}
@@ -218,6 +249,9 @@ func (r *Releases) secretOf(one *release.Release) (*corev1.Secret, error) {
 	made.Labels[labelModifiedAt] = strconv.FormatInt(r.now().Unix(), 10)
 	return made, nil
 }
+
+// nameOf returns the name of the Secret of a revision.
+func nameOf(one *release.Release) string { return fmt.Sprintf("%s%s.v%d", prefix, one.Name, one.Version) }
 
 // ownLabels returns the labels that a user gave a release.
 func ownLabels(all map[string]string) map[string]string {

@@ -87,9 +87,53 @@ func TestMarker(t *testing.T) {
 func TestAll(t *testing.T) {
 	t.Parallel()
 	_, releases := helm(t, release.StatusDeployed)
-	names, err := releases.All(t.Context())
+	names, err := releases.All(t.Context(), "")
 	if diff := cmp.Diff([]Name{web}, names); err != nil || diff != "" {
 		t.Errorf("releases (-want +got), error %v:\n%s", err, diff)
+	}
+}
+
+// TestForeignRecord: a record counts only under its own name, because the marker and deletions go to the name in it.
+func TestForeignRecord(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*release.Release, *corev1.Secret){
+		"another name":      func(one *release.Release, _ *corev1.Secret) { one.Name = "ingress" },
+		"another namespace": func(one *release.Release, _ *corev1.Secret) { one.Namespace = "ingress" },
+		"another revision":  func(one *release.Release, _ *corev1.Secret) { one.Version = 9999 },
+		"another Secret":    func(_ *release.Release, secret *corev1.Secret) { secret.Name = "web" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one := &release.Release{Name: "web", Namespace: "ns", Version: 1, Info: &release.Info{Status: release.StatusDeployed}}
+			secret, err := New(nil, time.Now).secretOf(one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(one, secret)
+			if secret.Data[dataKey], err = encode(one); err != nil {
+				t.Fatal(err)
+			}
+			history, err := New(fake.NewClientset(secret).CoreV1(), time.Now).History(t.Context(), web)
+			if err == nil || !strings.Contains(err.Error(), "record of another release") {
+				t.Errorf("history %+v, error %v", history, err)
+			}
+		})
+	}
+}
+
+// TestMarkerOfADeletedRelease: after the check, the release was uninstalled.
+func TestMarkerOfADeletedRelease(t *testing.T) {
+	t.Parallel()
+	stored, releases := helm(t, release.StatusDeployed)
+	history, err := releases.History(t.Context(), web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stored.Delete("web", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := releases.Mark(t.Context(), history[0], "web"); err == nil || !strings.Contains(err.Error(), "since it was checked") {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -122,6 +166,7 @@ func TestHostileRecords(t *testing.T) {
 		"no base64":      "?",
 		"no JSON":        base64.StdEncoding.EncodeToString([]byte("x")),
 		"without status": base64.StdEncoding.EncodeToString([]byte(`{"name":"web"}`)),
+		"many values":    base64.StdEncoding.EncodeToString([]byte(`{"info":{},"hooks":[` + strings.Repeat("{},", maxValues) + `{}]}`)),
 		"half of it":     base64.StdEncoding.EncodeToString([]byte{0x1f, 0x8b, 8}),
 	} {
 		if found, err := decode([]byte(text)); err == nil {
