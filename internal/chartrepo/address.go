@@ -14,19 +14,19 @@ import (
 // maxShownAddress bounds an address in a message, in bytes.
 const maxShownAddress = 512
 
-// ParseAddress reads the address of an archive or of a chart repository. The error reports that
-// text is no https address.
+// ParseAddress parses the https URL of an archive or of a chart repository. Errors contain no
+// credentials.
 func ParseAddress(text string) (*url.URL, error) {
 	address, err := url.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no address", excerpt.Quote(text)) // the error of the library has all of the text
+		return nil, errors.New("the URL of the chart or of the repository is malformed") // err contains the credentials
 	}
 	return address, checkAddress(address)
 }
 
 func checkAddress(address *url.URL) error {
 	if address.Scheme != "https" || address.Host == "" {
-		return fmt.Errorf("%s is no https address: charts are read over https only", excerpt.Quote(address.Redacted()))
+		return fmt.Errorf("%s is no https address: charts are read over https only", excerpt.Quote(Shown(address)))
 	}
 	return nil
 }
@@ -40,8 +40,12 @@ func FileName(address *url.URL) (string, error) {
 	return name, nil
 }
 
-// Shown returns an address for a message: without a password, in one line, and bounded.
-func Shown(address *url.URL) string { return excerpt.Line(address.Redacted(), maxShownAddress) }
+// Shown returns the scheme, the host and the path of an address for a message: in one line, of at
+// most maxShownAddress bytes. The user name and the query are left out, because they can be a token.
+func Shown(address *url.URL) string {
+	shown := url.URL{Scheme: address.Scheme, Host: address.Host, Path: address.Path, RawPath: address.RawPath}
+	return excerpt.Line(shown.String(), maxShownAddress)
+}
 
 // address returns the https address of the archive. A relative address is below that of
 // the repository. The credentials and the query of the repository, which can be a token, are

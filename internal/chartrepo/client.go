@@ -124,10 +124,13 @@ func (c Client) read(ctx context.Context, address *url.URL, limit int64) ([]byte
 	return content, err
 }
 
+// checkRedirect refuses redirects to other schemes than https, and more than maxRedirects. It removes
+// the Referer header, which contains the query of the previous URL. The query can be a token.
 func checkRedirect(request *http.Request, via []*http.Request) error {
+	request.Header.Del("Referer")
 	switch {
 	case request.URL.Scheme != "https":
-		return fmt.Errorf("the server redirects to %s: only redirects to https are followed", excerpt.Quote(request.URL.Redacted()))
+		return fmt.Errorf("the server redirects to %s: only redirects to https are followed", excerpt.Quote(Shown(request.URL)))
 	case len(via) >= maxRedirects:
 		return fmt.Errorf("more than %d redirects", maxRedirects)
 	}

@@ -110,13 +110,21 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestRedirects follows redirects to https, as many as there may be, and none to anywhere else.
+// TestRedirects follows at most 10 redirects, and only to https. Another host receives no
+// credentials and no query of the repository.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
+	store := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if sent := fmt.Sprint(r.URL, r.Header); strings.Contains(sent, "secret") || r.Header.Get("Authorization") != "" {
+			t.Errorf("another host received %s", sent)
+		}
+		_, _ = io.WriteString(w, "archive")
+	}))
+	t.Cleanup(store.Close)
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request without TLS") }))
 	t.Cleanup(plain.Close)
 	to := map[string]string{
-		"/moved": "/web.tgz", "/plain": plain.URL, "/file": "file:///etc/passwd",
+		"/moved": "/web.tgz", "/plain": plain.URL, "/file": "file:///etc/passwd", "/store": store.URL, "/signed": "http://store.example/web.tgz?signature=secret",
 		"/around": "/around", "/hostile": "oci://host/\u202e" + strings.Repeat("x", 2000),
 	}
 	client, server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,13 +136,17 @@ func TestRedirects(t *testing.T) {
 	}))
 	for path, want := range map[string]string{
 		"/moved":   "",
+		"/store":   "",
+		"/signed":  `the server redirects to "http://store.example/web.tgz": only`,
 		"/plain":   "only redirects to https are followed",
 		"/file":    `the server redirects to "file:///etc/passwd": only redirects to https are followed`,
 		"/around":  "more than 10 redirects",
 		"/hostile": "only redirects to https are followed",
 	} {
-		_, err := client.Archive(t.Context(), server.JoinPath(path))
-		if !has(err, want) || err != nil && (len(err.Error()) > 400 || strings.Contains(err.Error(), "\u202e")) {
+		address := server.JoinPath(path)
+		address.User, address.RawQuery = url.User("secret"), "token=secret"
+		_, err := client.Archive(t.Context(), address)
+		if !has(err, want) || err != nil && (len(err.Error()) > 400 || strings.Contains(err.Error(), "\u202e") || strings.Contains(err.Error(), "secret")) {
 			t.Errorf("%s: error %v, want %q", path, err, want)
 		}
 	}

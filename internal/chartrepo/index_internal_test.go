@@ -209,11 +209,36 @@ func TestParseAddress(t *testing.T) {
 		"oci://charts.example/web":             "is no https address",
 		"https:///web-1.0.0.tgz":               "is no https address",
 		"charts.example":                       "is no https address",
-		"https://charts.example/%zz":           "is no address",
-		"https://me:secret@\x00":               "is no address",
+		"https://charts.example/%zz":           "malformed",
+		"https://me:secret@\x00":               "malformed",
+		"https://me:%secret@charts.example":    "malformed",
+		"https:me:secret@charts.example":       `"https:" is no https address`,
+		"http://secret@charts.example?token=x": `"http://charts.example" is no https address`,
 	} {
-		if _, err := ParseAddress(text); !has(err, want) {
+		if _, err := ParseAddress(text); !has(err, want) || err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestShown: a message contains no user name, password, query or fragment of an address.
+func TestShown(t *testing.T) {
+	t.Parallel()
+	const want = "https://charts.example/a%2Fb/web-1.0.0.tgz"
+	for _, text := range []string{
+		"https://charts.example/a%2Fb/web-1.0.0.tgz",
+		"https://secret@charts.example/a%2Fb/web-1.0.0.tgz",
+		"https://me:secret@charts.example/a%2Fb/web-1.0.0.tgz",
+		"https://charts.example/a%2Fb/web-1.0.0.tgz?token=secret",
+		"https://charts.example/a%2Fb/web-1.0.0.tgz?",
+		"https://charts.example/a%2Fb/web-1.0.0.tgz#secret",
+	} {
+		address, err := ParseAddress(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Shown(address); got != want {
+			t.Errorf("%s: got %s", text, got)
 		}
 	}
 }
