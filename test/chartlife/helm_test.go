@@ -30,7 +30,7 @@ type archive struct {
 	chart         *chart.Chart
 }
 
-// realCharts are those of the folder with real charts. It skips the test if that is not there.
+// realCharts returns the charts in the folder of real charts. It skips the test if the folder does not exist.
 func realCharts(t *testing.T) []realChart {
 	t.Helper()
 	if !*charts {
@@ -74,7 +74,7 @@ func realCharts(t *testing.T) []realChart {
 func (r realChart) first() archive { return r.versions[0] }
 func (r realChart) last() archive  { return r.versions[len(r.versions)-1] }
 
-// push gives the image of a version by its digest.
+// push pushes a version to the registry, and returns the reference of the image by digest.
 func (r realChart) push(t *testing.T, one archive) string {
 	t.Helper()
 	target := r.name + ":" + strings.ReplaceAll(one.version, "+", "_")

@@ -89,7 +89,7 @@ type mortal struct {
 	uid        map[string]string // of the objects, by name
 }
 
-// smallChart has a ConfigMap, a Role and a CRD in crds/.
+// smallChart returns a chart with a ConfigMap, a Role and a CRD in crds/.
 func smallChart(name, version string) fstest.MapFS {
 	return fstest.MapFS{
 		"Chart.yaml":              {Data: []byte("apiVersion: v2\nname: small\nversion: " + version + "\n")},
@@ -131,7 +131,7 @@ func pushed(t *testing.T, name, version string) string {
 	return registryHost + "/" + name + "@" + digest
 }
 
-// begin has Helm install the release.
+// begin installs the release with Helm.
 func (m *mortal) begin(t *testing.T) {
 	t.Helper()
 	makeNamespace(t, m.name)
@@ -203,7 +203,7 @@ func (m *mortal) goOn(t *testing.T, killed string, n int) {
 		m.settings(t, "1.0.0", "")
 	}
 	if command == "finish" {
-		return // Helm has no records by which to compare
+		return // Helm no longer has records to compare with
 	}
 	for object, uid := range m.uids(t) {
 		if m.uid[object] != uid {

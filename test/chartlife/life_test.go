@@ -27,8 +27,8 @@ import (
 	"github.com/clusterextensions/operator-controller/test/environment"
 )
 
-// TestCharts takes each real chart through the life of a release with Helm and then as an extension in the same
-// namespace, and moves a release of it.
+// TestCharts installs, upgrades and deletes each real chart with Helm, and then as an extension in the same
+// namespace. After that, it moves a release of the chart.
 func TestCharts(t *testing.T) {
 	t.Parallel()
 	for _, chart := range realCharts(t) {
@@ -149,7 +149,7 @@ type lived struct {
 	snapshots    []map[string]any
 }
 
-// hookPlaces are those of the hooks of the last revision, but for tests.
+// hookPlaces returns the places of the hooks of the last revision, except tests.
 func hookPlaces(t *testing.T, name string) []place {
 	t.Helper()
 	last, err := helm(t, name).Releases.Last(name)
@@ -171,8 +171,8 @@ func hookPlaces(t *testing.T, name string) []place {
 	return found
 }
 
-// snapshotOf has what is stored of the objects, without what differs from one time to the next. Objects that are
-// not there are nil.
+// snapshotOf returns the stored objects, without the fields that differ between two installations. Missing
+// objects are nil.
 func snapshotOf(t *testing.T, places map[string]place) map[string]any {
 	t.Helper()
 	found := map[string]any{}
@@ -232,7 +232,7 @@ func normalized(live *unstructured.Unstructured) map[string]any {
 		}
 	}
 	if len(ports) > 0 {
-		_ = unstructured.SetNestedSlice(live.Object, ports, "spec", "ports") // is there
+		_ = unstructured.SetNestedSlice(live.Object, ports, "spec", "ports") // cannot fail: live has a spec
 	}
 	return live.Object
 }

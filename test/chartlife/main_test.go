@@ -16,7 +16,7 @@ import (
 // registryHost stands for the registry of the tests in all references.
 const registryHost = "registry.test"
 
-// patience is how long a test waits for what takes seconds at the most on an idle machine.
+// patience bounds each wait of a test. On an idle machine, a wait takes a few seconds.
 const patience = 3 * time.Minute
 
 var charts = flag.Bool("charts", false, "take real charts through the life of a release")
@@ -33,7 +33,7 @@ var theSite site
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if !*charts {
-		os.Exit(m.Run()) // each test says why it is skipped
+		os.Exit(m.Run()) // each test is skipped with a reason
 	}
 	code, err := environment.KeepLogs("chartlife", func(logs string) (int, error) { return theSite.run(m, logs) })
 	if err != nil {

@@ -73,7 +73,7 @@ func move(t *testing.T, chart realChart) {
 	}
 }
 
-// settleTime is how long the controller is given to write what it should not.
+// settleTime is the time in which a test watches that the controller writes nothing.
 const settleTime = 3 * time.Second
 
 func migrate(t *testing.T, args ...string) (string, error) {
@@ -81,7 +81,7 @@ func migrate(t *testing.T, args ...string) (string, error) {
 	return theSite.LocalOutput(t.Context(), append([]string{"migrate", "helm", "--kubeconfig", theSite.Cluster.Kubeconfig()}, args...)...)
 }
 
-// recorded are the objects that Helm has recorded of the last revision that is no marker.
+// recorded returns the objects that Helm has recorded for the last revision that is not a marker.
 func recorded(t *testing.T, name string) []place {
 	t.Helper()
 	last, err := helm(t, name).Releases.Deployed(name)

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/migration/helmstore"
 )
 
-// place is where an object of a chart is on the cluster.
+// place identifies an object of a chart on the cluster.
 type place struct {
 	mapping         *meta.RESTMapping
 	namespace, name string
