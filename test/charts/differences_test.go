@@ -86,34 +86,37 @@ func rowsOnPage(t *testing.T) []string {
 	return rows
 }
 
-// onlyWeRefuse is a difference of charts that Helm renders.
+// onlyWeRefuse checks that Helm renders a chart and that package helmchart refuses it with an error that
+// contains text.
 func onlyWeRefuse(text string) func(want, got result) string {
 	return func(want, got result) string {
 		if want.refusal != nil || got.refusal == nil || !strings.Contains(got.refusal.Error(), text) {
-			return fmt.Sprintf("want a refusal of ours alone, with %q", text)
+			return fmt.Sprintf("want an error with %q from helmchart, and none from Helm", text)
 		}
 		return ""
 	}
 }
 
-// onlyHelmRefuses is a difference of charts that we render.
+// onlyHelmRefuses checks that package helmchart renders a chart and that Helm refuses it with an error
+// that contains text.
 func onlyHelmRefuses(text string) func(want, got result) string {
 	return func(want, got result) string {
 		if got.refusal != nil || want.refusal == nil || !strings.Contains(want.refusal.Error(), text) {
-			return fmt.Sprintf("want a refusal of Helm alone, with %q", text)
+			return fmt.Sprintf("want an error with %q from Helm, and none from helmchart", text)
 		}
 		return ""
 	}
 }
 
-// differIn is a difference in a field of the only object or hook. An empty text is for no such field.
+// differIn checks that a chart has one object or hook, and that a field of it has one value in the result of
+// Helm and another in the result of package helmchart. An empty value means that the field is not set.
 func differIn(helm, ours string, field ...string) func(want, got result) string {
 	return func(want, got result) string {
 		if len(want.all()) != 1 || len(got.all()) != 1 {
-			return fmt.Sprintf("Helm has made %d objects, and ours %d; want one", len(want.all()), len(got.all()))
+			return fmt.Sprintf("Helm rendered %d objects and helmchart %d, want 1", len(want.all()), len(got.all()))
 		}
 		if diff := cmp.Diff([]string{helm, ours}, []string{fieldOf(want.all()[0], field), fieldOf(got.all()[0], field)}); diff != "" {
-			return fmt.Sprintf("%v of Helm and of ours (-want +got):\n%s", field, diff)
+			return fmt.Sprintf("%v from Helm and from helmchart (-want +got):\n%s", field, diff)
 		}
 		return ""
 	}
@@ -127,11 +130,12 @@ func fieldOf(object *unstructured.Unstructured, field []string) string {
 	return encoded(value)
 }
 
-// made is a difference in the objects and hooks that there are, by name.
+// made checks the kinds and names of the objects and hooks in the result of Helm and in the result of package
+// helmchart.
 func made(helm, ours []string) func(want, got result) string {
 	return func(want, got result) string {
 		if diff := cmp.Diff([][]string{helm, ours}, [][]string{namesOf(want), namesOf(got)}); diff != "" {
-			return "names of Helm and of ours (-want +got):\n" + diff
+			return "names from Helm and from helmchart (-want +got):\n" + diff
 		}
 		return ""
 	}

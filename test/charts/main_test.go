@@ -1,9 +1,9 @@
-// Package charts_test compares what is rendered of Helm charts with what Helm itself renders: of
-// charts in testdata and of real ones, with their default values and with variations of them.
+// Package charts_test renders Helm charts with package helmchart and with Helm, and compares the results.
+// It renders the charts in testdata and real charts, with their default values and with variations.
+//
+// To render one variation of one chart again:
 //
 //	go test -C test ./charts -run 'TestRealCharts/vault-0.34.1$' -seed=17
-//
-// renders one variation of one chart again.
 package charts_test
 
 import (

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// result has the objects and the hooks of a chart, or a refusal.
+// result contains the objects and the hooks of a rendered chart, or a refusal.
 type result struct {
 	objects []*unstructured.Unstructured
 

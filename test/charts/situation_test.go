@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// situation has all facts besides the values that templates learn.
+// situation contains all inputs of templates except the values.
 type situation struct {
 	release, namespace string
 	isUpgrade          bool
