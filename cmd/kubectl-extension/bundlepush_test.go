@@ -194,7 +194,7 @@ func TestBundlePush(t *testing.T) {
 		"the newest version of a repository": {
 			[]string{"web", "--repo", charts.url},
 			two, signed,
-			[]string{`chart "web" version "1.1.0" at ` + charts.url + "/web-1.1.0.tgz: the digest is that in index.yaml", "The signature was not checked"},
+			[]string{`chart "web" version "1.1.0" at ` + charts.url + "/web-1.1.0.tgz: digest matches index.yaml", "The signature was not checked"},
 		},
 		"a version of a repository": {
 			[]string{"web", "--repo", charts.url + "/", "--version", "1.0.0"},

@@ -171,7 +171,7 @@ type scalar string
 func (s *scalar) UnmarshalJSON(data []byte) error {
 	switch data[0] {
 	case '{', '[':
-		return errors.New("a text is wanted, and there is a list or an object")
+		return errors.New("expected a string, got a list or an object")
 	case '"':
 		var text string
 		err := json.Unmarshal(data, &text)
@@ -216,7 +216,7 @@ func (p *parser) checkChart(chart *Chart) {
 	if chart.Version == "" {
 		p.findings.add(chartFile, "version", "the chart has no version")
 	} else if _, err := semver.NewVersion(chart.Version); err != nil {
-		p.findings.add(chartFile, "version", "%s is no version: %v", excerpt.Quote(chart.Version), err)
+		p.findings.add(chartFile, "version", "%s is not a semantic version: %v", excerpt.Quote(chart.Version), err)
 	}
 	if chart.KubeVersion != "" {
 		if _, err := ParseKubeVersion(chart.KubeVersion); err != nil {

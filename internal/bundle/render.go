@@ -26,8 +26,8 @@ type Rendered struct {
 	// an error too.
 	Lookups Lookups
 
-	// Elsewhere has, for each other namespace in which a chart has objects, where the first of them
-	// comes from.
+	// Elsewhere maps each namespace other than the install namespace to the first object of the
+	// chart in it.
 	Elsewhere map[string]Origin
 }
 

@@ -67,7 +67,7 @@ func PackChart(files fs.FS) ([]byte, error) {
 	return zipped, nil
 }
 
-// chartImageOf wants a chart that can be read.
+// chartImageOf returns the image of a chart. It fails if the chart is invalid.
 func chartImageOf(content Content) (v1.Image, error) {
 	parsed, err := bundle.Parse(content.Files)
 	if err != nil {

@@ -233,7 +233,7 @@ func TestChartsThatAreRefused(t *testing.T) {
 	}{
 		"a library":                     {map[string]string{"Chart.yaml": chartYAML + "type: library\n"}, `chart "web" is a library`},
 		"no name":                       {map[string]string{"Chart.yaml": "apiVersion: v2\nversion: 1.0.0\n"}, "the chart has no name"},
-		"a version that is none":        {map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: one\n"}, `"one" is no version`},
+		"a version that is none":        {map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: one\n"}, `"one" is not a semantic version`},
 		"a range that is none":          {map[string]string{"Chart.yaml": chartYAML + "kubeVersion: new\n"}, `kubeVersion: "new" is no range of versions`},
 		"keywords that are a text":      {map[string]string{"Chart.yaml": chartYAML + "keywords: www\n"}, "reading Chart.yaml: "},
 		"a definition that is none":     {map[string]string{"crds/a.yaml": "{{"}, "chart/crds/a.yaml: "},

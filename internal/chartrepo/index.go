@@ -39,7 +39,7 @@ type entry struct {
 
 // parseIndex reads an index.yaml, which may be JSON.
 func parseIndex(content []byte) (index, error) {
-	if countValues(content) > maxIndexValues {
+	if maxValues(content) > maxIndexValues {
 		return index{}, fmt.Errorf("it has more than %d values", maxIndexValues)
 	}
 	var parsed index
@@ -52,8 +52,8 @@ func parseIndex(content []byte) (index, error) {
 	return parsed, nil
 }
 
-// countValues bounds the number of values in a text from above, before it is parsed.
-func countValues(content []byte) (count int) {
+// maxValues returns an upper bound for the number of values, without parsing.
+func maxValues(content []byte) (count int) {
 	for _, separator := range []byte("\n\r,[{:-?") {
 		count += bytes.Count(content, []byte{separator})
 	}

@@ -28,20 +28,20 @@ const maxAuthorities = 4 << 20
 
 const flagAuthority = "certificate-authority"
 
-// Catalogs are the flags of commands that read catalogs, which can be wherever package
-// catalogsource knows.
+// Catalogs are the flags of commands that read catalogs. Package catalogsource defines the sources
+// of a catalog.
 type Catalogs struct {
 	images    Images
 	authority string
 }
 
-// Bind gives them to a command.
+// Bind adds the flags to a command.
 func (c *Catalogs) Bind(flags *pflag.FlagSet) {
 	c.images.Bind(flags)
-	BindAuthority(flags, &c.authority, "PEM file with authorities to trust when a catalog is read from a https URL, beside those of the system.")
+	BindAuthority(flags, &c.authority, "PEM file with certificate authorities to trust when a catalog is read from an https URL, beside the authorities of the system.")
 }
 
-// BindAuthority adds the flag for the file that [HTTPClient] takes.
+// BindAuthority adds the flag for the PEM file of [HTTPClient].
 func BindAuthority(flags *pflag.FlagSet, file *string, usage string) {
 	flags.StringVar(file, flagAuthority, "", usage)
 }

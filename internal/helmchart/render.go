@@ -234,8 +234,8 @@ func documents(of *chart.Chart, files map[string]string) (out bundle.ChartOutput
 	return out, nil
 }
 
-// namespaceValues are paths of values that are the namespace of a document, by namespace. It leaves
-// out the namespace of the release.
+// namespaceValues maps each namespace of a document, except the release namespace, to the path of the
+// value that names it.
 func namespaceValues(documents []bundle.ChartDocument, release string, values chartutil.Values) map[string]string {
 	wanted := map[string]string{}
 	for _, document := range documents {

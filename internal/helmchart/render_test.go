@@ -359,7 +359,7 @@ func TestRefusedCharts(t *testing.T) {
 		},
 		"no version": {
 			files: map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: latest\n"},
-			as:    new(*bundle.InvalidError), want: `"latest" is no version`,
+			as:    new(*bundle.InvalidError), want: `"latest" is not a semantic version`,
 		},
 		"a library": {
 			reason: "vector C11",
@@ -507,8 +507,8 @@ func TestNoHooksBesideTemplates(t *testing.T) {
 	}
 }
 
-// TestPolicyIsWritten has objects keep their annotation, whatever it says, wherever they are from:
-// what Helm makes of it is made of it when they are deleted.
+// TestPolicyIsWritten checks that objects keep the annotation helm.sh/resource-policy with each value,
+// also in crds/. The controller reads the annotation when it deletes an object.
 func TestPolicyIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"templates/job.yaml", "crds/job.yaml"} {
@@ -524,7 +524,7 @@ func TestPolicyIsWritten(t *testing.T) {
 	}
 }
 
-// TestLastLineOfADocument is about block scalars at the end of documents: vector F78.
+// TestLastLineOfADocument checks block scalars at the end of documents: vector F78.
 func TestLastLineOfADocument(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s%s}\ndata:\n  file: %s\n    line"
@@ -561,7 +561,7 @@ func TestLastLineOfADocument(t *testing.T) {
 	}
 }
 
-// TestNothingIsRendered has charts without objects, which Helm installs: vector F79.
+// TestNothingIsRendered renders charts without objects, which Helm installs: vector F79.
 func TestNothingIsRendered(t *testing.T) {
 	t.Parallel()
 	without := web(nil)
@@ -656,7 +656,8 @@ func TestVersionOfAChart(t *testing.T) {
 	}
 }
 
-// TestOtherNamespaces says where they come from: vector F81.
+// TestOtherNamespaces checks the origin of objects in namespaces other than the install namespace:
+// vector F81.
 func TestOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	rendered, err := web(map[string]string{

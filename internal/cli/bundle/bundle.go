@@ -1,4 +1,4 @@
-// Package bundle has the commands for those who write or review bundles.
+// Package bundle contains the commands for authors and reviewers of bundles.
 package bundle
 
 import (
@@ -17,15 +17,15 @@ const noCertificates = "none"
 
 const flagCertificates = "certificates"
 
-// NewCommand returns the commands for those who write or review bundles.
+// NewCommand returns the commands for authors and reviewers of bundles.
 func NewCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "bundle",
-		Short: "Check, render, push, try and test bundles, and print the rights that they take",
-		Long: `Check, render, push, try and test bundles, and print the rights that they take. Only to try or
-test one, and for the rights of an extension, a cluster is asked.
+		Short: "Check, render, push, try and test bundles, and print the permissions that they require",
+		Long: `Check, render, push, try and test bundles, and print the permissions that they require. The
+commands try and test use a cluster, and so does rbac for an extension.
 
-A bundle is a folder with manifests/ and metadata/, or an image that has them.`,
+A bundle is a folder with manifests/ and metadata/, a Helm chart, or an image of one of these.`,
 		Example: `  kubectl extension bundle check ./bundle
   kubectl extension bundle render ./bundle --namespace my-operator
   kubectl extension bundle rbac ./bundle --namespace my-operator --service-account installer

@@ -212,7 +212,7 @@ func checkOffered(command *cobra.Command, offered chartrepo.Chart, archive []byt
 	if err := offered.CheckDigest(archive); err != nil {
 		return err
 	}
-	checked := "the digest is that in index.yaml"
+	checked := "digest matches index.yaml"
 	if offered.Digest == "" {
 		checked = "index.yaml states no digest"
 	}

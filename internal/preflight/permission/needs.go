@@ -52,7 +52,7 @@ type Content struct {
 	// Those that are not wanted any more are dropped.
 	Before []*unstructured.Unstructured
 
-	// Claimed are existing objects that get an owner reference: those of a release of Helm that
+	// Claimed are existing objects that get an owner reference: the objects of a Helm release that
 	// became an extension.
 	Claimed []*unstructured.Unstructured
 

@@ -108,7 +108,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestClaimedObjects may be deleted by whoever sets their owner, where an admission plugin asks for that.
+// TestClaimedObjects checks that setting an owner reference requires the permission to delete the object,
+// which the admission plugin OwnerReferencesPermissionEnforcement demands.
 func TestClaimedObjects(t *testing.T) {
 	t.Parallel()
 	needs, err := NeedsOf(Guessed, Subject{Namespace: "ns1", ServiceAccount: "installer"}, Content{
