@@ -33,7 +33,9 @@ func NewHTTPClient(casDir string, more ...func() []byte) (*http.Client, error) {
 	return &http.Client{Transport: t, CheckRedirect: checkRedirect}, nil
 }
 
+// checkRedirect removes the Referer header, which contains the query of the previous URL: it can be a token.
 func checkRedirect(req *http.Request, via []*http.Request) error {
+	req.Header.Del("Referer")
 	if len(via) >= maxRedirects {
 		return fmt.Errorf("stopped after %d redirects", maxRedirects)
 	}

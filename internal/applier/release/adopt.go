@@ -85,15 +85,21 @@ func (h *History) adoptRevision(ctx context.Context, found *entry, confirm func(
 // isSameRelease says whether what was left behind is what the extension would have
 // made itself. The revision that is installed tells, or the last one if none is.
 func (h *History) isSameRelease(ctx context.Context) (bool, error) {
+	found, err := h.lastOrphaned(ctx)
+	if err != nil {
+		return false, err
+	}
+	return isReleaseOf(h.records.owner, found), nil
+}
+
+// lastOrphaned returns the release that orphaned records say is installed, or the last one that was tried.
+func (h *History) lastOrphaned(ctx context.Context) (*release.Release, error) {
 	left := History{records: h.records, entries: h.orphaned}
 	found, err := left.installedRelease(ctx)
 	if err == nil && found == nil {
 		found, err = left.read(ctx, &left.entries[len(left.entries)-1])
 	}
-	if err != nil {
-		return false, err
-	}
-	return isReleaseOf(h.records.owner, found), nil
+	return found, err
 }
 
 // leaveOthers forgets orphaned revisions that another extension has left behind, whose

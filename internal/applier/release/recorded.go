@@ -16,13 +16,19 @@ import (
 
 // Recorded gives the objects that the release records of an extension say may be on
 // the cluster: those of what is installed, and of each revision that was tried after
-// it: each as the last of these has it. Hooks are those of what is installed. It reads, once, as whoever config is, for a process that applies nothing.
+// it: each as the last of these has it. Hooks are those of what is installed. For an extension without a UID, they are
+// the records that an extension of that name and install namespace left behind. It reads, once, as whoever config is,
+// for a process that applies nothing.
 func Recorded(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) (RecordedContent, error) {
 	history, err := recordedHistory(ctx, config, through, systemNamespace, owner)
 	if err != nil {
 		return RecordedContent{}, err
 	}
-	if owner.UID == "" { // it does not exist, and has left them behind
+	if owner.UID == "" && len(history.orphaned) > 0 { // it does not exist, and has left them behind
+		// Another extension of that name had another install namespace.
+		if last, err := history.lastOrphaned(ctx); err != nil || last.Namespace != owner.Namespace {
+			return RecordedContent{}, err
+		}
 		history.merge(history.orphaned)
 	}
 	objects, err := history.Objects(ctx, every)
