@@ -12,8 +12,12 @@ QUICK := $(RELEASE_FLAGS) '-gcflags=all=-l -dwarf=false' -gcflags=std=-dwarf=fal
 export GOFLAGS += $(QUICK)
 export CGO_ENABLED := 0
 
-# Releases and benchmarks are optimized.
-build image release release-tools release-check release-publish vex bench bench-console bench-plot: export GOFLAGS := $(RELEASE_FLAGS)
+# Releases and benchmarks are optimized. With QUICK_IMAGE, the image is compiled with the flags of tests.
+QUICK_IMAGE ?=
+ifndef QUICK_IMAGE
+image: export GOFLAGS := $(RELEASE_FLAGS)
+endif
+build release release-tools release-check release-publish vex bench bench-console bench-plot: export GOFLAGS := $(RELEASE_FLAGS)
 bench bench-console bench-plot: export OPTIMIZED := 1
 
 # Computed once, so that an edit during a build does not change it.
@@ -287,7 +291,12 @@ JOBS ?= 4
 # A time after which no further suite starts, such as 60m.
 WITHIN ?= 0
 
+.PHONY: test-programs
+test-programs: ## Build the programs of other projects that the suites of test-long run.
+	@$(PROGRAMS) classic cosign gitops monitoring node opm
+
 .PHONY: test-long
+test-long: export QUICK_IMAGE := $(filter ci,$(SCALE))
 test-long: ## Run all long suites, or SUITE=name; SCALE=ci does less of each. JOBS (4) run beside each other.
 	@mkdir -p bin
 	@go run -C test ./suites -scale $(SCALE) -jobs $(JOBS) -within $(WITHIN) -json $(CURDIR)/bin/test-long.json -flags '$(TESTFLAGS)' $(SUITE)

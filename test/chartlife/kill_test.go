@@ -30,7 +30,7 @@ const maxWrites = 40
 // what was begun, or takes it back; the objects stay the same.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	if !*charts {
+	if *charts == "" {
 		t.Skip("takes minutes; make test-long SUITE=chartlife runs it")
 	}
 	kubeconfig := administrator(t)

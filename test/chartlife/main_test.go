@@ -19,7 +19,7 @@ const registryHost = "registry.test"
 // patience bounds each wait of a test. On an idle machine, a wait takes a few seconds.
 const patience = 3 * time.Minute
 
-var charts = flag.Bool("charts", false, "take real charts through the life of a release")
+var charts = flag.String("charts", "", "real charts to take through the life of a release: \"all\", or \"few\", every third")
 
 // site is a cluster with a controller, and the log of the requests to its API server.
 type site struct {
@@ -32,8 +32,13 @@ var theSite site
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if !*charts {
+	switch *charts {
+	case "":
 		os.Exit(m.Run()) // each test is skipped with a reason
+	case "all", "few":
+	default:
+		fmt.Fprintf(os.Stderr, "-charts=%q: want all or few\n", *charts)
+		os.Exit(1)
 	}
 	code, err := environment.KeepLogs("chartlife", func(logs string) (int, error) { return theSite.run(m, logs) })
 	if err != nil {

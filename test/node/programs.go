@@ -38,11 +38,11 @@ func Prepare(ctx context.Context, dir string, progress io.Writer) error {
 	return build(ctx, filepath.Join(root, "test"), filepath.Join(dir, "programs"), "./operator/program", "./node/pause")
 }
 
-// build builds commands as they are released: packages of the module in a folder, into dir.
+// build builds commands with the flags of the environment: packages of the module in a folder, into dir.
 func build(ctx context.Context, module, dir string, packages ...string) error {
-	args := append([]string{"build", "-tags=containers_image_openpgp", "-trimpath", "-ldflags=-s -w", "-o", dir + "/"}, packages...)
+	args := append([]string{"build", "-buildvcs=false", "-tags=containers_image_openpgp", "-trimpath", "-ldflags=-s -w", "-o", dir + "/"}, packages...)
 	command := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
-	command.Dir, command.Env = module, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	command.Dir, command.Env = module, append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the programs: %w\n%s", err, output)
 	}

@@ -39,7 +39,7 @@ var suites = []suite{
 	{name: "e2e", pkg: "e2e", needs: []string{"cluster", "own"}, shards: 4, skip: deletions, full: []string{"-races"}, fullNeeds: []string{"race"}, expect: 8 * time.Minute},
 	{
 		name: "deletions", pkg: "e2e", needs: []string{"cluster", "own"}, shards: 3, run: deletions, always: []string{"-deletions"},
-		ci: []string{"-sequences=5", "-deletion-every=8"}, full: []string{"-sequences=20", "-races"}, fullNeeds: []string{"race"}, expect: 4 * time.Minute,
+		ci: []string{"-sequences=5", "-deletion-every=16"}, full: []string{"-sequences=20", "-races"}, fullNeeds: []string{"race"}, expect: 4 * time.Minute,
 	},
 	{name: "applier", pkg: "applier", needs: []string{"cluster"}, shards: 2, expect: 4 * time.Minute},
 	{name: "node", pkg: "node", needs: []string{"node", "own"}, always: []string{"-node"}, ci: []string{"-test.short"}, full: []string{"-previous=ba3eeb1"}, expect: 6 * time.Minute},
@@ -59,7 +59,7 @@ var suites = []suite{
 	{name: "status", pkg: "status", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
 	{name: "docs", pkg: "docs", needs: []string{"cluster", "own"}, expect: 8 * time.Minute},
 	{name: "migration", pkg: "migration", needs: []string{"cluster", "own"}, expect: 2 * time.Minute},
-	{name: "chartlife", pkg: "chartlife", needs: []string{"cluster", "own"}, always: []string{"-charts"}, expect: 5 * time.Minute},
+	{name: "chartlife", pkg: "chartlife", needs: []string{"cluster", "own"}, ci: []string{"-charts=few"}, full: []string{"-charts=all"}, expect: 8 * time.Minute},
 	{name: "takeover", pkg: "takeover", needs: []string{"cluster", "own"}, expect: 3 * time.Minute},
 	{name: "deployment", pkg: "deployment", needs: []string{"cluster", "own"}, expect: 5 * time.Minute},
 	{name: "monitoring", pkg: "monitoring", needs: []string{"cluster", "own", "monitoring"}, expect: 90 * time.Second},
