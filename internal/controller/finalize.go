@@ -255,20 +255,28 @@ func undecidedText(err error) string {
 	return excerpt.Line("being deleted, which waits until it is known whether all that it has installed is to stay: "+err.Error(), maxText)
 }
 
-// claimImported sets the extension as the owner of objects that were imported from Helm, and returns the
-// status text of a deletion that waits for this. The text is empty when it is done. After some time it is
-// given up, and an event names the objects that are not deleted.
-func (r *Reconciler) claimImported(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) string {
+// claimImported sets the extension as the owner of the objects that were imported from Helm, so that they
+// are deleted with it. After [uninstallPatience] it gives up, and an event names the objects that are not
+// deleted, see [Reconciler.warnDeletion].
+func (r *Reconciler) claimImported(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
 	if policy == UninstallOrphan {
-		return ""
+		return uninstallProgress{released: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
 	defer cancel()
 	err := r.Deletions.ClaimImported(ctx, wanted.Owner)
-	if err == nil || !r.isPatient(ext) {
-		return ""
+	switch {
+	case isQueued(err):
+		return uninstallProgress{queued: true}
+	case err == nil || !r.isPatient(ext):
+		return uninstallProgress{released: true}
 	}
-	return excerpt.Line("being deleted, which waits until the objects that Helm has installed belong to the extension: "+err.Error(), maxText)
+	return uninstallProgress{reason: ocv1.ReasonTerminating, text: unclaimedText(err), wait: uninstallInterval}
+}
+
+func unclaimedText(err error) string {
+	const after = ". Retrying for one minute; then these objects are kept"
+	return excerpt.Line("being deleted; setting the owner of the objects installed by Helm failed: "+err.Error(), maxText-len(after)) + after
 }
 
 // stillOwnedText says what a deletion waits for that is to leave the content behind.

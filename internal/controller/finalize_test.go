@@ -336,3 +336,41 @@ func TestContentThatStaysIsTold(t *testing.T) {
 		t.Errorf("told: %q", w.events)
 	}
 }
+
+// TestImportedObjectsAreClaimed has an extension deleted whose objects were imported from Helm, and whose
+// ServiceAccount may not write them.
+func TestImportedObjectsAreClaimed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		age     time.Duration
+		err     error
+		ready   string // with its message; empty if the extension is gone
+		requeue time.Duration
+		wantErr error
+	}{
+		"soon":   {err: errors.New("boom"), ready: "False Terminating: being deleted; setting the owner of the objects installed by Helm failed: boom. Retrying for one minute; then these objects are kept", requeue: uninstallInterval},
+		"queued": {err: turn.ErrWait, ready: "False Terminating: being deleted, which waits for its turn: it is large or slow, and so are others that are worked on", wantErr: requeue.ErrUnderway},
+		"late":   {err: errors.New("boom"), age: uninstallPatience},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ext := sampleExtension()
+			ext.DeletionTimestamp = &metav1.Time{Time: newWorld(t).reconciler.Now().Add(-tc.age)}
+			w := newWorld(t, ext)
+			w.claimErr = tc.err
+			result, err := w.reconcile(t)
+			if !errors.Is(err, tc.wantErr) || result.RequeueAfter != tc.requeue {
+				t.Errorf("got %v, %v; want a reconcile after %s", result, err, tc.requeue)
+			}
+			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(ext), ext); apierrors.IsNotFound(err) != (tc.ready == "") {
+				t.Fatalf("reading the extension: %v", err)
+			}
+			if tc.ready == "" {
+				return
+			}
+			if diff := cmp.Diff(tc.ready, brief(&w.extension(t).Status, ocv1.TypeReady)); diff != "" {
+				t.Errorf("Ready (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

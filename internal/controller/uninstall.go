@@ -357,8 +357,8 @@ func (r *Reconciler) endOrphaning(ctx context.Context, ext *ocv1.ClusterExtensio
 // uninstallAmongOthers holds an extension that is not to go while it is used for as long as
 // finalizers of others do: custom resources that are made meanwhile count as well.
 func (r *Reconciler) uninstallAmongOthers(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy, left []string) uninstallProgress {
-	if text := r.claimImported(ctx, ext, wanted, policy); text != "" {
-		return uninstallProgress{reason: ocv1.ReasonTerminating, text: text}
+	if progress := r.claimImported(ctx, ext, wanted, policy); !progress.released {
+		return progress
 	}
 	progress := r.uninstall(ctx, ext, wanted, policy)
 	if !progress.released || policy != UninstallRefuseWhileInUse || len(heldByOthers(left)) == 0 {
