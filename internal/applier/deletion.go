@@ -71,9 +71,9 @@ func (a *Applier) BeginDeletion(ctx context.Context, owner object.Owner) (instal
 		if leaving, err = a.recordedContent(ctx, owner); err != nil {
 			return installation.Deletion{}, err
 		}
-		leaving, deletion.Staying = ownedOf(ctx, client, owner, withoutKept(leaving))
+		leaving, deletion.Staying = ownedOf(ctx, client, owner, without(known.unclaimed, withoutKept(leaving)))
 	}
-	leaving = withoutKept(leaving)
+	leaving = without(known.unclaimed, withoutKept(leaving))
 	known.remaining, deletion.Objects = leaving, len(leaving)
 	for _, object := range leaving {
 		if !object.defines.Empty() {
@@ -86,6 +86,10 @@ func (a *Applier) BeginDeletion(ctx context.Context, owner object.Owner) (instal
 
 func withoutKept(content []deletable) []deletable {
 	return slices.DeleteFunc(slices.Clone(content), func(one deletable) bool { return one.isKept })
+}
+
+func without(keys []object.Key, content []deletable) []deletable {
+	return slices.DeleteFunc(slices.Clone(content), func(one deletable) bool { return slices.Contains(keys, one.key) })
 }
 
 // ownedOf leaves out objects that are there and that an extension does not own. What

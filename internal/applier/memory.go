@@ -68,6 +68,9 @@ type memory struct {
 	// read again.
 	unowned []object.Item
 
+	// unclaimed are the imported objects for which [Applier.ClaimImported] failed last.
+	unclaimed []object.Key
+
 	// remaining are the objects of an extension that is being deleted which are not
 	// deleted yet.
 	remaining []deletable

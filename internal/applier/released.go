@@ -25,20 +25,24 @@ func (a *Applier) ReleaseKept(ctx context.Context, owner object.Owner) ([]object
 }
 
 // ClaimImported sets an extension that is being deleted as the owner of objects that were imported from
-// Helm, so that they are deleted with it. It reads and writes as the ServiceAccount, and sends no
-// request if it is known that there are no such objects.
-func (a *Applier) ClaimImported(ctx context.Context, owner object.Owner) error {
+// Helm, so that they are deleted with it. With an error it returns the keys of the objects for which this
+// failed, sorted; none if the release records cannot be read. It reads and writes as the ServiceAccount,
+// and sends no request if it is known that there are no such objects.
+func (a *Applier) ClaimImported(ctx context.Context, owner object.Owner) (unclaimed []object.Key, err error) {
+	known := a.memory(owner)
+	known.unclaimed = nil
 	imported, err := a.unownedItems(ctx, owner, func(item object.Item) bool {
 		return isUnlabelled(item) && !object.IsKept(item.Object)
 	})
 	if err != nil || len(imported) == 0 {
-		return err
+		return nil, err
 	}
 	planner, err := a.planner(owner)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return planner.Claim(ctx, imported)
+	known.unclaimed, err = planner.Claim(ctx, imported)
+	return known.unclaimed, err
 }
 
 // unownedItems returns the kept and imported objects that a function selects. They are known from the last

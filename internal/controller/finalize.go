@@ -81,15 +81,19 @@ func (r *Reconciler) endDeletion(ctx context.Context, ext *ocv1.ClusterExtension
 	}
 	policy := uninstallPolicyOf(ext, r.UninstallPolicy)
 	stay, err := r.leavesContent(ctx, ext, wanted)
+	var unclaimed *transition
 	if err == nil && (!stay || policy == UninstallOrphan) {
-		if progress := r.uninstallAmongOthers(ctx, ext, wanted, policy, left); !progress.released {
+		progress := r.uninstallAmongOthers(ctx, ext, wanted, policy, left)
+		if !progress.released {
 			return r.holdDeletion(ctx, ext, progress)
 		}
+		unclaimed = progress.unclaimed
 		stay = policy == UninstallOrphan
 	}
 	objects, told := r.removals.isReported(ext.UID)
 	if err == nil && !stay && !told {
 		if objects, err = r.warnDeletion(ctx, ext, wanted, policy); err == nil {
+			r.emit(ext, unclaimed)
 			r.removals.markReported(ext.UID, objects)
 		}
 	}
@@ -256,20 +260,22 @@ func undecidedText(err error) string {
 }
 
 // claimImported sets the extension as the owner of the objects that were imported from Helm, so that they
-// are deleted with it. After [uninstallPatience] it gives up, and an event names the objects that are not
-// deleted, see [Reconciler.warnDeletion].
+// are deleted with it. After [uninstallPatience] it gives up, and returns an event that names the objects
+// that are not deleted.
 func (r *Reconciler) claimImported(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) uninstallProgress {
 	if policy == UninstallOrphan {
 		return uninstallProgress{released: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
 	defer cancel()
-	err := r.Deletions.ClaimImported(ctx, wanted.Owner)
+	objects, err := r.Deletions.ClaimImported(ctx, wanted.Owner)
 	switch {
+	case err == nil:
+		return uninstallProgress{released: true}
 	case isQueued(err):
 		return uninstallProgress{queued: true}
-	case err == nil || !r.isPatient(ext):
-		return uninstallProgress{released: true}
+	case !r.isPatient(ext):
+		return uninstallProgress{released: true, unclaimed: unclaimedOf(textsOf(objects), err)}
 	}
 	return uninstallProgress{reason: ocv1.ReasonTerminating, text: unclaimedText(err), wait: uninstallInterval}
 }
@@ -380,6 +386,17 @@ func keptOf(objects []string, err error) *transition {
 			"removing these failed: %v", excerpt.Of(objects, maxList), err), maxText)
 	}
 	return t
+}
+
+// unclaimedOf returns the event about objects that Helm installed, and that are not deleted because setting
+// the extension as their owner failed. The objects are not known if the release records cannot be read.
+func unclaimedOf(objects []string, err error) *transition {
+	const advice = ". Delete them by hand; " + lossText
+	text := fmt.Sprintf("objects that Helm installed are kept, if there are any: reading the release records failed: %v", err)
+	if len(objects) > 0 {
+		text = fmt.Sprintf("objects that Helm installed are kept: %s: setting their owner failed: %v", excerpt.Of(objects, maxList), err)
+	}
+	return &transition{kind: corev1.EventTypeWarning, reason: eventContentStays, note: excerpt.Line(text, maxText-len(advice)) + advice}
 }
 
 // lossText names the objects that are deleted together with a CustomResourceDefinition.

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -347,23 +348,32 @@ func TestImportedObjectsAreClaimed(t *testing.T) {
 		ready   string // with its message; empty if the extension is gone
 		requeue time.Duration
 		wantErr error
+		event   string
 	}{
 		"soon":   {err: errors.New("boom"), ready: "False Terminating: being deleted; setting the owner of the objects installed by Helm failed: boom. Retrying for one minute; then these objects are kept", requeue: uninstallInterval},
 		"queued": {err: turn.ErrWait, ready: "False Terminating: being deleted, which waits for its turn: it is large or slow, and so are others that are worked on", wantErr: requeue.ErrUnderway},
-		"late":   {err: errors.New("boom"), age: uninstallPatience},
+		"late": {
+			err: errors.New("boom"), age: uninstallPatience,
+			event: `Warning ContentStays: objects that Helm installed are kept: ConfigMap "a": setting their owner failed: boom. ` +
+				"Delete them by hand; to delete a CustomResourceDefinition deletes all its custom resources",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ext := sampleExtension()
 			ext.DeletionTimestamp = &metav1.Time{Time: newWorld(t).reconciler.Now().Add(-tc.age)}
 			w := newWorld(t, ext)
-			w.claimErr = tc.err
+			w.unclaimed, w.claimErr = []object.Key{keyOf("ConfigMap", "", "a")}, tc.err
 			result, err := w.reconcile(t)
 			if !errors.Is(err, tc.wantErr) || result.RequeueAfter != tc.requeue {
 				t.Errorf("got %v, %v; want a reconcile after %s", result, err, tc.requeue)
 			}
 			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(ext), ext); apierrors.IsNotFound(err) != (tc.ready == "") {
 				t.Fatalf("reading the extension: %v", err)
+			}
+			staying := slices.DeleteFunc(slices.Clone(w.events), func(text string) bool { return !strings.Contains(text, eventContentStays) })
+			if diff := cmp.Diff(tc.event, strings.Join(staying, "\n")); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
 			}
 			if tc.ready == "" {
 				return

@@ -168,8 +168,9 @@ type Orphanings interface {
 	// Orphan removes the extension as the owner wherever it still is one.
 	Orphan(ctx context.Context, owner object.Owner) error
 
-	// ClaimImported sets the extension as the owner of objects that were imported from Helm.
-	ClaimImported(ctx context.Context, owner object.Owner) error
+	// ClaimImported sets the extension as the owner of objects that were imported from Helm. With an
+	// error it returns the keys of the objects for which this failed, sorted.
+	ClaimImported(ctx context.Context, owner object.Owner) (unclaimed []object.Key, err error)
 
 	// ReleaseKept removes the labels of the extension from kept objects, and returns their keys,
 	// sorted, also with an error.

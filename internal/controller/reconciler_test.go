@@ -80,6 +80,7 @@ type world struct {
 
 	customResources []installation.CustomResources
 	staying, stays  []object.Key
+	unclaimed       []object.Key // for claimErr
 	claimErr        error
 	orphaned        bool // records belong to nobody
 	recordsErr      error
@@ -456,7 +457,9 @@ func (w *world) BeginDeletion(context.Context, object.Owner) (installation.Delet
 	return installation.Deletion{Objects: 2, CustomResources: w.customResources, Staying: w.staying}, w.deletionErr
 }
 
-func (w *world) ClaimImported(context.Context, object.Owner) error { return w.claimErr }
+func (w *world) ClaimImported(context.Context, object.Owner) ([]object.Key, error) {
+	return w.unclaimed, w.claimErr
+}
 
 func (w *world) ReleaseKept(context.Context, object.Owner) ([]object.Key, error) {
 	return w.stays, w.deletionErr

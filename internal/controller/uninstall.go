@@ -147,6 +147,10 @@ type uninstallProgress struct {
 	// released says that the extension may go. All else is about one that may not.
 	released bool
 
+	// unclaimed is the event about imported objects that are not deleted with a released extension;
+	// nil if there are none.
+	unclaimed *transition
+
 	// queued says that it has to wait for its turn.
 	queued bool
 
@@ -357,10 +361,12 @@ func (r *Reconciler) endOrphaning(ctx context.Context, ext *ocv1.ClusterExtensio
 // uninstallAmongOthers holds an extension that is not to go while it is used for as long as
 // finalizers of others do: custom resources that are made meanwhile count as well.
 func (r *Reconciler) uninstallAmongOthers(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy, left []string) uninstallProgress {
-	if progress := r.claimImported(ctx, ext, wanted, policy); !progress.released {
-		return progress
+	claimed := r.claimImported(ctx, ext, wanted, policy)
+	if !claimed.released {
+		return claimed
 	}
 	progress := r.uninstall(ctx, ext, wanted, policy)
+	progress.unclaimed = claimed.unclaimed
 	if !progress.released || policy != UninstallRefuseWhileInUse || len(heldByOthers(left)) == 0 {
 		return progress
 	}

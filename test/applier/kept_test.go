@@ -80,7 +80,7 @@ func TestReleaseKept(t *testing.T) {
 	if found, err := plain.applier.ReleaseKept(t.Context(), plain.owner); err != nil || len(found) > 0 || len(plain.requests.take()) > 0 {
 		t.Errorf("released %v, %v", found, err)
 	}
-	if err := plain.applier.ClaimImported(t.Context(), plain.owner); err != nil || len(plain.requests.take()) > 0 {
+	if _, err := plain.applier.ClaimImported(t.Context(), plain.owner); err != nil || len(plain.requests.take()) > 0 {
 		t.Errorf("claimed: %v", err)
 	}
 }

@@ -67,16 +67,22 @@ func (p *Planner) Release(ctx context.Context, items []object.Item) ([]object.Ke
 	return kept, newObjectsError(failures)
 }
 
-// Claim sets the owner's marks on objects that were imported from Helm, see [object.IsLabelled].
-func (p *Planner) Claim(ctx context.Context, items []object.Item) error {
-	return newObjectsError(eachStep(ctx, stepsOf(items), func(ctx context.Context, s *Step) error {
+// Claim sets the owner's marks on objects that were imported from Helm, see [object.IsLabelled]. With an
+// error it returns the keys of the objects for which this failed, sorted.
+func (p *Planner) Claim(ctx context.Context, items []object.Item) (unclaimed []object.Key, err error) {
+	failures := eachStep(ctx, stepsOf(items), func(ctx context.Context, s *Step) error {
 		return p.writer().mark(ctx, s, func(live *unstructured.Unstructured) (object.Patch, error) {
 			if p.Owner.Has(live) {
 				return object.Patch{}, nil
 			}
 			return p.Owner.ClaimPatch(live)
 		})
-	}, "labelling"))
+	}, "setting the owner of")
+	for _, failure := range failures {
+		unclaimed = append(unclaimed, failure.Object)
+	}
+	slices.SortFunc(unclaimed, object.Key.Compare)
+	return unclaimed, newObjectsError(failures)
 }
 
 func stepsOf(items []object.Item) []*Step {
