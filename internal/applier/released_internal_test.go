@@ -69,4 +69,8 @@ func TestDeletionWithoutPermissions(t *testing.T) {
 	if err != nil || deletion.Objects != 1 {
 		t.Errorf("deletion %+v, %v; want the owned object alone", deletion, err)
 	}
+	kept, err := applier.ReleaseKept(t.Context(), owner)
+	if diff := cmp.Diff([]object.Key{items[1].Key, items[2].Key}, kept); diff != "" || !apierrors.IsForbidden(err) {
+		t.Errorf("released with %v (-want +got):\n%s", err, diff)
+	}
 }

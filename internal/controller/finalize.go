@@ -332,8 +332,7 @@ func (r *Reconciler) warnDependents(ctx context.Context, ext *ocv1.ClusterExtens
 // nothing up for long, and fails with [turn.ErrWait] alone.
 func (r *Reconciler) warnDeletion(ctx context.Context, ext *ocv1.ClusterExtension, wanted Wanted, policy UninstallPolicy) (objects int, err error) {
 	if policy == UninstallKeep { // custom resources stay, which was told
-		r.releaseKept(ctx, ext, wanted.Owner)
-		return -1, nil
+		return -1, r.releaseKept(ctx, ext, wanted.Owner)
 	}
 	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
 	defer cancel()
@@ -341,7 +340,9 @@ func (r *Reconciler) warnDeletion(ctx context.Context, ext *ocv1.ClusterExtensio
 	if isQueued(err) {
 		return 0, err
 	}
-	r.releaseKept(ctx, ext, wanted.Owner)
+	if err := r.releaseKept(ctx, ext, wanted.Owner); err != nil {
+		return 0, err
+	}
 	r.emit(ext, customResourcesOf(deletion.CustomResources, err))
 	r.emit(ext, stayingOf(textsOf(deletion.Staying)))
 	if err != nil {
@@ -350,13 +351,21 @@ func (r *Reconciler) warnDeletion(ctx context.Context, ext *ocv1.ClusterExtensio
 	return deletion.Objects, nil
 }
 
-// releaseKept releases the kept objects of an extension, and emits an event that names them. An error
-// does not block the deletion: the objects then only have the labels of the extension.
-func (r *Reconciler) releaseKept(ctx context.Context, ext *ocv1.ClusterExtension, owner object.Owner) {
+// releaseKept releases the kept objects of an extension, and emits an event that names them. It fails with
+// [turn.ErrWait] alone. Other errors do not block the deletion: the objects then have the labels of the
+// extension, and are kept.
+func (r *Reconciler) releaseKept(ctx context.Context, ext *ocv1.ClusterExtension, owner object.Owner) error {
 	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
 	defer cancel()
 	kept, err := r.Deletions.ReleaseKept(ctx, owner)
+	if isQueued(err) {
+		return err
+	}
+	if err != nil {
+		log.FromContext(ctx).Info("removing the labels of kept objects failed", keyReason, excerpt.Line(err.Error(), maxText))
+	}
 	r.emit(ext, keptOf(textsOf(kept), err))
+	return nil
 }
 
 // releasedBy returns the kept objects that a revision has dropped.
@@ -378,14 +387,14 @@ func keptOf(objects []string, err error) *transition {
 	if len(objects) == 0 {
 		return nil
 	}
-	t := &transition{kind: corev1.EventTypeNormal, reason: eventKept, note: excerpt.Line(fmt.Sprintf(
-		"kept because of their annotation helm.sh/resource-policy: %s; the extension adopts them when it installs them again", excerpt.Of(objects, maxList)), maxText)}
+	kept := "kept because of the annotation helm.sh/resource-policy: " + excerpt.Of(objects, maxList)
 	if err != nil {
-		t.kind = corev1.EventTypeWarning
-		t.note = excerpt.Line(fmt.Sprintf("kept because of their annotation helm.sh/resource-policy, with labels of this extension on some: %s; "+
-			"removing these failed: %v", excerpt.Of(objects, maxList), err), maxText)
+		const after = ". The objects are not deleted"
+		text := excerpt.Line(fmt.Sprintf("%s. Removing the labels of the extension failed: %v", kept, err), maxText-len(after)) + after
+		return &transition{kind: corev1.EventTypeWarning, reason: eventKept, note: text}
 	}
-	return t
+	text := kept + ". An extension with the same name and namespace adopts them if it installs them again"
+	return &transition{kind: corev1.EventTypeNormal, reason: eventKept, note: excerpt.Line(text, maxText)}
 }
 
 // unclaimedOf returns the event about objects that Helm installed, and that are not deleted because setting

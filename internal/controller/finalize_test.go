@@ -384,3 +384,38 @@ func TestImportedObjectsAreClaimed(t *testing.T) {
 		})
 	}
 }
+
+// TestKeptObjectsAreNamed has kept objects released, or not, under policies by which other objects are deleted.
+func TestKeptObjectsAreNamed(t *testing.T) {
+	t.Parallel()
+	const kept = `kept because of the annotation helm.sh/resource-policy: ConfigMap "a", ConfigMap "b". `
+	for name, tc := range map[string]struct {
+		err     error
+		wantErr error
+		event   string
+	}{
+		"released":     {event: "Normal Kept: " + kept + "An extension with the same name and namespace adopts them if it installs them again"},
+		"not released": {err: errors.New("boom"), event: "Warning Kept: " + kept + "Removing the labels of the extension failed: boom. The objects are not deleted"},
+		"queued":       {err: turn.ErrWait, wantErr: requeue.ErrUnderway},
+	} {
+		for policy, uninstall := range map[string]*ocv1.ClusterExtensionUninstallConfig{
+			"delete": nil, "keep": {CustomResourceDefinitions: ocv1.DefinitionsUninstallPolicyKeep},
+		} {
+			t.Run(name+", policy "+policy, func(t *testing.T) {
+				t.Parallel()
+				ext := sampleExtension()
+				ext.Spec.Uninstall = uninstall
+				ext.DeletionTimestamp = &metav1.Time{Time: newWorld(t).reconciler.Now()}
+				w := newWorld(t, ext)
+				w.stays, w.releaseErr = []object.Key{keyOf("ConfigMap", "", "a"), keyOf("ConfigMap", "", "b")}, tc.err
+				if _, err := w.reconcile(t); !errors.Is(err, tc.wantErr) {
+					t.Errorf("got %v, want %v", err, tc.wantErr)
+				}
+				events := slices.DeleteFunc(slices.Clone(w.events), func(text string) bool { return !strings.Contains(text, " "+eventKept+":") })
+				if diff := cmp.Diff(tc.event, strings.Join(events, "\n")); diff != "" {
+					t.Errorf("event (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}

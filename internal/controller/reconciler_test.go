@@ -82,6 +82,7 @@ type world struct {
 	staying, stays  []object.Key
 	unclaimed       []object.Key // for claimErr
 	claimErr        error
+	releaseErr      error // for stays
 	orphaned        bool // records belong to nobody
 	recordsErr      error
 	remaining       []string
@@ -462,6 +463,9 @@ func (w *world) ClaimImported(context.Context, object.Owner) ([]object.Key, erro
 }
 
 func (w *world) ReleaseKept(context.Context, object.Owner) ([]object.Key, error) {
+	if w.releaseErr != nil {
+		return w.stays, w.releaseErr
+	}
 	return w.stays, w.deletionErr
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// Orphan removes the owner from objects. Objects that it does not own are only read. It
-// does not ask the guard, which would refuse: the extension is being deleted.
+// Orphan removes the owner from objects. Objects that it does not own are only read. It does not
+// ask the guard, which refuses writes for an extension that is being deleted.
 func (p *Planner) Orphan(ctx context.Context, items []object.Item) error {
 	steps := stepsOf(items)
 	failures := eachStep(ctx, steps, p.orphanOne, "letting go of")
@@ -50,16 +50,17 @@ func (p *Planner) orphanOne(ctx context.Context, s *Step) error {
 	})
 }
 
-// Release removes the owner's marks from objects that the extension owns, and returns their keys. It
-// does not ask the guard, for the reason that [Planner.Orphan] has.
+// Release removes the owner's marks from objects that the extension owns, and returns their keys,
+// sorted. With an error the keys are also of objects that could not be read. It does not ask the guard,
+// which refuses writes for an extension that is being deleted.
 func (p *Planner) Release(ctx context.Context, items []object.Item) ([]object.Key, error) {
 	steps := stepsOf(items)
 	failures := eachStep(ctx, steps, func(ctx context.Context, s *Step) error {
 		return p.writer().mark(ctx, s, p.Owner.ReleasePatch)
 	}, "releasing")
-	var kept []object.Key
+	kept := keysOf(failures)
 	for _, s := range steps {
-		if s.Live != nil && s.ownedBy(p.Owner) {
+		if s.isOurs(p.Owner) && !slices.Contains(kept, s.Key) {
 			kept = append(kept, s.Key)
 		}
 	}
@@ -78,11 +79,17 @@ func (p *Planner) Claim(ctx context.Context, items []object.Item) (unclaimed []o
 			return p.Owner.ClaimPatch(live)
 		})
 	}, "setting the owner of")
-	for _, failure := range failures {
-		unclaimed = append(unclaimed, failure.Object)
-	}
+	unclaimed = keysOf(failures)
 	slices.SortFunc(unclaimed, object.Key.Compare)
 	return unclaimed, newObjectsError(failures)
+}
+
+func keysOf(failures []ObjectFailure) []object.Key {
+	var keys []object.Key
+	for _, failure := range failures {
+		keys = append(keys, failure.Object)
+	}
+	return keys
 }
 
 func stepsOf(items []object.Item) []*Step {
@@ -98,7 +105,7 @@ func stepsOf(items []object.Item) []*Step {
 // garbage collector.
 func (w writer) mark(ctx context.Context, s *Step, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
 	for range maxRereads {
-		if err := s.read(ctx, w.client, w.owner); err != nil || s.state == absent || !s.ownedBy(w.owner) && !w.owner.IsOwnerOf(s.Live) {
+		if err := s.read(ctx, w.client, w.owner); err != nil || !s.isOurs(w.owner) {
 			return err
 		}
 		patch, err := patchOf(s.Live)
@@ -110,12 +117,18 @@ func (w writer) mark(ctx context.Context, s *Step, patchOf func(live *unstructur
 		if err == nil {
 			s.written = &object.Difference{OnlyOwners: true}
 		}
-		if err == nil || apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
+			s.state, s.Live = absent, nil
 			return nil
-		}
-		if !apierrors.IsConflict(err) {
+		case err == nil || !apierrors.IsConflict(err):
 			return err
 		}
 	}
 	return fmt.Errorf("%s is changed all the time", s.Key)
+}
+
+// isOurs reports whether the live object was found, and the extension owns it or is one of its owners.
+func (s *Step) isOurs(owner object.Owner) bool {
+	return s.Live != nil && (s.ownedBy(owner) || owner.IsOwnerOf(s.Live))
 }
