@@ -219,14 +219,20 @@ func (e *Executor) remove(ctx context.Context, s *Step) error {
 	return nil
 }
 
+// release also notes objects to which nothing was written: those that were imported from Helm have no
+// labels, and those that an earlier try has released have none any more.
 func (e *Executor) release(ctx context.Context, s *Step) error {
 	if err := e.writer.mark(ctx, s, e.writer.owner.ReleasePatch); err != nil {
 		e.fail(err)
 		return err
 	}
-	if s.written != nil {
-		e.note(s.Key, object.Released, nil)
+	if !s.isOurs(e.writer.owner) {
+		return nil
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Progress.Changes[s.Key] = object.Released
+	e.Progress.Began = e.Progress.Began || s.written != nil
 	return nil
 }
 
