@@ -157,11 +157,7 @@ func announce(ctx context.Context, guard *plan.Guard, desired installation.Desir
 // planAndCheck plans the operation and makes every preflight check. Notes are what the
 // checks have found and let pass.
 func (a *Applier) planAndCheck(ctx context.Context, planner *plan.Planner, history *release.History, desired installation.Desired) (_ *operation, notes []string, err error) {
-	owned, before, err := a.contentOf(ctx, planner.Owner, history, desired)
-	if err != nil {
-		return nil, nil, err
-	}
-	planned, err := planner.Plan(owned, before)
+	planned, owned, before, err := a.planContent(ctx, planner, history, desired)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,6 +170,20 @@ func (a *Applier) planAndCheck(ctx context.Context, planner *plan.Planner, histo
 	}
 	recorded, err := history.NewOperation(desired.Revision, owned, desired.Hooks, desired.Annotations)
 	return &operation{plan: planned, release: recorded}, notes, err
+}
+
+// planContent returns a plan, with the objects that [Applier.contentOf] returns.
+func (a *Applier) planContent(ctx context.Context, planner *plan.Planner, history *release.History, desired installation.Desired) (planned *plan.Plan, owned, before []*unstructured.Unstructured, err error) {
+	owned, before, err = a.contentOf(ctx, planner.Owner, history, desired)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	helmCRDs, err := history.HelmCRDs(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	planned, err = planner.Plan(owned, before, helmCRDs)
+	return planned, owned, before, err
 }
 
 // contentOf are the objects that are wanted, as those of the extension, and those that may be on

@@ -24,11 +24,7 @@ func (a *Applier) Foresee(ctx context.Context, owner object.Owner, desired insta
 	}
 	defer a.dropInvalid(history)
 	defer history.Trim()
-	owned, before, err := a.contentOf(ctx, owner, history, desired)
-	if err != nil {
-		return installation.Prospect{}, err
-	}
-	planned, err := planner.Plan(owned, before)
+	planned, _, before, err := a.planContent(ctx, planner, history, desired)
 	if err != nil {
 		return installation.Prospect{}, err
 	}

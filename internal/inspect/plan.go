@@ -69,6 +69,8 @@ type Plan struct {
 	// installed.
 	Before      []*unstructured.Unstructured
 	HooksBefore []hook.Hook
+	helmCRDs    []string
+
 	// UnknownBefore says why these are not known, or only guessed; empty if they are known.
 	UnknownBefore string
 
@@ -133,6 +135,7 @@ func (c *Cluster) Plan(ctx context.Context, request Request) (Plan, error) {
 	if plan.UnknownBefore = found.unread; found.unread == "" {
 		before, unknown := c.installed(ctx, plan, request.Bundles, rendering)
 		plan.Before, plan.HooksBefore, plan.UnknownBefore = before.Objects, hook.WithoutTests(before.Hooks), unknown
+		plan.helmCRDs = before.HelmCRDs
 	}
 	c.addStanding(ctx, &plan)
 	return plan, nil
@@ -271,35 +274,35 @@ func deletingText(live *ocv1.ClusterExtension) string {
 // installed gives the objects that may be on the cluster now, or why they are not known.
 // The release records have them; for those who may not read these, the bundle that
 // status names.
-func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource.Reader, rendering bundlesource.Rendering) (bundle.Rendered, string) {
+func (c *Cluster) installed(ctx context.Context, plan Plan, bundles bundlesource.Reader, rendering bundlesource.Rendering) (release.RecordedContent, string) {
 	ext := plan.Extension
 	if ext.UID == "" {
-		return bundle.Rendered{}, ""
+		return release.RecordedContent{}, ""
 	}
 	recorded, recordErr := release.Recorded(ctx, c.cfg.REST, c.through, c.cfg.SystemNamespace, plan.Owner)
 	if recordErr == nil {
 		recordErr = c.checkRecorded(ext, recorded.Revisions)
 	}
 	if recordErr == nil {
-		return bundle.Rendered{Objects: recorded.Objects, Hooks: recorded.Hooks}, ""
+		return recorded, ""
 	}
 	install := ext.Status.Install
 	if install == nil {
-		return bundle.Rendered{}, fmt.Sprintf("whether anything is installed: %v; status names no bundle", recordErr)
+		return release.RecordedContent{}, fmt.Sprintf("whether anything is installed: %v; status names no bundle", recordErr)
 	}
 	unknown := func(why string) string {
 		return fmt.Sprintf("what bundle %q consists of, which is installed: %v; %s", install.Bundle.Name, recordErr, why)
 	}
 	reference := imageIn(plan.Catalogs, install.Bundle.Name)
 	if reference == "" {
-		return bundle.Rendered{}, unknown("no catalog has it")
+		return release.RecordedContent{}, unknown("no catalog has it")
 	}
 	rendered, err := bundles.Render(ctx, reference, rendering)
 	if err != nil {
-		return bundle.Rendered{}, unknown(err.Error())
+		return release.RecordedContent{}, unknown(err.Error())
 	}
-	rendered.Objects = ownedBy(plan.Owner, rendered.Objects)
-	return rendered, unknown("it is taken to be what the catalogs have under that name")
+	guessed := release.RecordedContent{Objects: ownedBy(plan.Owner, rendered.Objects), Hooks: rendered.Hooks}
+	return guessed, unknown("it is taken to be what the catalogs have under that name")
 }
 
 // checkRecorded fails if nothing is recorded of an extension that has something installed. The

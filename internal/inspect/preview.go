@@ -49,7 +49,7 @@ func (c *Cluster) Foresee(ctx context.Context, plan Plan) (preview.Facts, error)
 		return facts, fmt.Errorf("setting up a client: %w", err)
 	}
 	planner := applierplan.NewPlanner(api, plan.mapper, owner, nil)
-	planned, err := planner.Plan(ownedBy(owner, plan.Objects), plan.Before)
+	planned, err := planner.Plan(ownedBy(owner, plan.Objects), plan.Before, plan.helmCRDs)
 	if err != nil {
 		facts.Obstacles = append(facts.Obstacles, err.Error())
 		return facts, nil

@@ -84,7 +84,7 @@ func (e *extension) planner() *plan.Planner {
 // apply makes the objects what a revision wants, after one that wanted others.
 func (e *extension) apply(ctx context.Context, wanted, before []*unstructured.Unstructured) error {
 	planner := e.planner()
-	made, err := planner.Plan(e.own(wanted), e.own(before))
+	made, err := planner.Plan(e.own(wanted), e.own(before), nil)
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,10 @@ type Desired struct {
 	// Hooks run before and after that. Tests are among them.
 	Hooks []hook.Hook
 
+	// HelmCRDs are the names of the CRDs in crds/ of an imported chart that are on the cluster. Helm does
+	// not mark them as its own. The first upgrade adopts them. Only an import sets this field.
+	HelmCRDs []string
+
 	// Elsewhere has, for each other namespace in which a chart has objects, where the first of them
 	// comes from.
 	Elsewhere map[string]bundle.Origin

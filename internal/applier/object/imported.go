@@ -27,10 +27,10 @@ func (o Owner) ownsImported(manifest, live metav1.Object) bool {
 	return !IsLabelled(manifest) && isUnclaimed(live) && o.isOfRelease(live)
 }
 
-// IsLeftByHelm reports whether an object is a CRD without any mark of an owner. Helm does not mark the
-// CRDs that it creates from crds/.
-func IsLeftByHelm(live *unstructured.Unstructured) bool {
-	return live.GroupVersionKind().GroupKind() == DefinitionKind && isUnclaimed(live) && live.GetAnnotations()[annotationReleaseName] == ""
+// IsLeftByHelm reports whether a CRD is without any mark of an owner. Helm does not mark the CRDs that it
+// creates from crds/, and does not have them in the manifest of a release.
+func IsLeftByHelm(live metav1.Object) bool {
+	return isUnclaimed(live) && live.GetAnnotations()[annotationReleaseName] == ""
 }
 
 // isUnclaimed reports whether no owner controls an object, and no label names an extension.

@@ -46,9 +46,8 @@ type Step struct {
 	// definition is the CRD of the same revision that defines the kind of the object; nil for most.
 	definition *Step
 
-	// afterImport is set if no revision had the object, and one revision was imported from Helm. Helm
-	// does not record the CRDs of crds/.
-	afterImport bool
+	// isHelmCRD is set for a CRD that an imported chart has in crds/, see [object.IsLeftByHelm].
+	isHelmCRD bool
 
 	// immutable are the fields that cannot be changed, because of which the object is
 	// deleted and created again. It is nil for most objects.
@@ -163,7 +162,7 @@ func (p *Planner) Inspect(ctx context.Context, plan *Plan) error {
 // It makes no dry run: each object that is put back is worth it, whether or not the others
 // can be.
 func (p *Planner) PlanRepair(ctx context.Context, installed, tried []*unstructured.Unstructured) (*Plan, error) {
-	plan, err := p.Plan(installed, tried)
+	plan, err := p.Plan(installed, tried, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +178,10 @@ func (p *Planner) PlanRepair(ctx context.Context, installed, tried []*unstructur
 }
 
 // Plan makes a step for each object of a new revision, and for each object of earlier
-// revisions that the new one has dropped. It asks the cluster nothing but its kinds. It
-// fails with [*object.UnknownKindsError].
-func (p *Planner) Plan(wanted, before []*unstructured.Unstructured) (*Plan, error) {
+// revisions that the new one has dropped. helmCRDs are the names of CRDs of crds/ of an imported chart,
+// which the new revision may adopt. It asks the cluster nothing but its kinds. It fails with
+// [*object.UnknownKindsError].
+func (p *Planner) Plan(wanted, before []*unstructured.Unstructured, helmCRDs []string) (*Plan, error) {
 	items, err := object.Items(p.mapper, p.Owner, wanted)
 	if err != nil {
 		return nil, err
@@ -202,10 +202,9 @@ func (p *Planner) Plan(wanted, before []*unstructured.Unstructured) (*Plan, erro
 	}
 	slices.SortFunc(result.prune, func(a, b Step) int { return a.Key.Compare(b.Key) })
 	result.prerequisites = prerequisitesOf(result.Steps)
-	afterImport := slices.ContainsFunc(before, func(one *unstructured.Unstructured) bool { return !object.IsLabelled(one) })
 	for i := range result.Steps {
 		s := &result.Steps[i]
-		s.afterImport = afterImport && s.before == nil
+		s.isHelmCRD = s.Key.GroupKind == object.DefinitionKind && slices.Contains(helmCRDs, s.Key.Name)
 		s.definition = result.prerequisites.kinds[s.Key.GroupKind]
 	}
 	return result, nil

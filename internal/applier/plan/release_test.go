@@ -2,6 +2,8 @@ package plan
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,7 +51,7 @@ func TestKeptObjectsAreReleased(t *testing.T) {
 			mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 			planner := NewPlanner(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), stored...), mapper, owner,
 				func(context.Context, object.Owner) error { return nil })
-			planned, err := planner.Plan(nil, []*unstructured.Unstructured{tc.manifest})
+			planned, err := planner.Plan(nil, []*unstructured.Unstructured{tc.manifest}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,4 +74,51 @@ func TestKeptObjectsAreReleased(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHelmCRDsAreAdopted upgrades an imported chart that has CRDs in crds/, which Helm does not mark.
+func TestHelmCRDsAreAdopted(t *testing.T) {
+	t.Parallel()
+	const (
+		crd     = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %s}, spec: {group: p, names: {kind: Thing}}}`
+		ofChart = "things.p"
+		ofOther = "gateways.p"
+	)
+	owner := object.Owner{Name: "x", UID: "uid", Namespace: "ns"}
+	live := func(name string) *unstructured.Unstructured { return stepOf(t, fmt.Sprintf(crd, name)).Object }
+	imported := stepOf(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}}`).Object
+	for name, tc := range map[string]struct {
+		reason   string
+		live     *unstructured.Unstructured
+		before   []*unstructured.Unstructured
+		conflict bool
+	}{
+		"of the imported chart":               {live: live(ofChart), before: []*unstructured.Unstructured{imported}},
+		"after the other objects have labels": {live: live(ofChart), before: []*unstructured.Unstructured{owner.Own(imported)}},
+		"after a failed upgrade":              {reason: "it has the CRD, and may not have written it", live: live(ofChart), before: []*unstructured.Unstructured{imported, owner.Own(live(ofChart))}},
+		"of the new version alone":            {reason: "somebody else may have created it", live: live(ofOther), before: []*unstructured.Unstructured{imported}, conflict: true},
+		"of another release":                  {live: annotated(live(ofChart), "meta.helm.sh/release-name", "y"), before: []*unstructured.Unstructured{imported}, conflict: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mapper := meta.NewDefaultRESTMapper(nil)
+			mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+			mapper.Add(tc.live.GroupVersionKind(), meta.RESTScopeRoot)
+			planner := NewPlanner(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), tc.live), mapper, owner, nil)
+			wanted := owner.Own(live(tc.live.GetName()))
+			planned, err := planner.Plan([]*unstructured.Unstructured{wanted}, tc.before, []string{ofChart})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = planner.Inspect(t.Context(), planned)
+			if _, isConflict := errors.AsType[*object.ConflictError](err); isConflict != tc.conflict || err != nil != tc.conflict {
+				t.Errorf("got %v, want a conflict: %t: %s", err, tc.conflict, tc.reason)
+			}
+		})
+	}
+}
+
+func annotated(object *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
+	object.SetAnnotations(map[string]string{key: value})
+	return object
 }

@@ -12,7 +12,7 @@ func (s *Step) takesOver(owner object.Owner) bool { return owner.Predecessor.Lef
 
 // mayHave says that the live object is the extension's, or becomes it.
 func (s *Step) mayHave(owner object.Owner) bool {
-	return s.ownedBy(owner) || s.inherits() || s.takesOver(owner) || s.afterImport && object.IsLeftByHelm(s.Live)
+	return s.ownedBy(owner) || s.inherits() || s.takesOver(owner) || s.isHelmCRD && object.IsLeftByHelm(s.Live)
 }
 
 // ownedBy reports whether the extension owns the live object.

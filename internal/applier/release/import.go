@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/release"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
@@ -24,33 +25,57 @@ import (
 // counts as installed. The next revision is the first that writes objects without owner labels, see
 // [object.IsLabelled].
 //
-// Import can be called again after a failure. It fails if there are other records under the name. It
-// writes with the credentials of config.
+// Import can be called again with the same arguments after a failure. It fails if there are other records
+// under the name. It writes with the credentials of config.
 func Import(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner, desired installation.Desired, now func() time.Time) error {
 	history, err := recordedHistory(ctx, config, through, systemNamespace, owner)
 	if err != nil {
 		return err
 	}
 	history.records.now = now
-	made, err := importedRelease(owner, desired, now())
+	if err := history.importRevision(ctx, desired); err != nil {
+		return fmt.Errorf("%w in namespace %q", err, systemNamespace)
+	}
+	return nil
+}
+
+func (h *History) importRevision(ctx context.Context, desired installation.Desired) error {
+	owner := h.records.owner
+	made, err := importedRelease(owner, desired, h.records.now())
 	if err != nil {
 		return err
 	}
-	if len(history.orphaned) > 0 {
-		found, err := history.read(ctx, &history.orphaned[0])
-		if err == nil && (len(history.orphaned) > 1 || found.Version != made.Version || found.Manifest != made.Manifest) {
-			err = fmt.Errorf("there are release records of an earlier ClusterExtension %q: delete the Secrets with the labels owner=%s,name=%s in namespace %q",
-				owner.Name, recordOwner, RecordName(owner.Name), systemNamespace)
+	if len(h.orphaned) > 0 {
+		found, err := h.read(ctx, &h.orphaned[0])
+		if err != nil {
+			return err
 		}
-		return err // nil if an earlier call has written it
+		isSame, err := isSameImport(found, made)
+		if err == nil && (len(h.orphaned) > 1 || !isSame) {
+			err = fmt.Errorf("there are release records of an earlier ClusterExtension %q: delete the Secrets with the labels owner=%s,name=%s",
+				owner.Name, recordOwner, RecordName(owner.Name))
+		}
+		return err // nil if an earlier call has stored the record
 	}
-	if len(history.entries) > 0 || len(history.usedRevisions) > 0 {
+	if len(h.entries) > 0 || len(h.usedRevisions) > 0 {
 		return fmt.Errorf("ClusterExtension %q has release records already", owner.Name)
 	}
-	if _, err := history.records.create(ctx, made); err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
+	_, err = h.records.create(ctx, made)
+	return err
+}
+
+// isSameImport compares everything in two records except the time.
+func isSameImport(found, made *release.Release) (bool, error) {
+	made.Info.FirstDeployed, made.Info.LastDeployed = found.Info.FirstDeployed, found.Info.LastDeployed
+	before, err := json.Marshal(payload{Release: found, Labels: found.Labels})
+	if err != nil {
+		return false, fmt.Errorf("encoding a release record: %w", err)
 	}
-	return nil
+	after, err := json.Marshal(payload{Release: made, Labels: made.Labels})
+	if err != nil {
+		return false, fmt.Errorf("encoding a release record: %w", err)
+	}
+	return bytes.Equal(before, after), nil
 }
 
 func importedRelease(owner object.Owner, desired installation.Desired, now time.Time) (*release.Release, error) {
@@ -64,6 +89,7 @@ func importedRelease(owner object.Owner, desired installation.Desired, now time.
 		Chart:  &chart.Chart{Metadata: &chart.Metadata{}},
 		Labels: labelsOf(desired.Revision),
 	}
+	made.Labels[labelHelmCRDs] = strings.Join(slices.Sorted(slices.Values(desired.HelmCRDs)), " ")
 	made.Info.FirstDeployed.Time, made.Info.LastDeployed.Time = now, now
 	for _, one := range desired.Hooks {
 		recorded, err := HelmHook(one)
@@ -73,6 +99,16 @@ func importedRelease(owner object.Owner, desired installation.Desired, now time.
 		made.Hooks = append(made.Hooks, recorded)
 	}
 	return made, nil
+}
+
+// HelmCRDs returns [installation.Desired.HelmCRDs] of the installed revision. There are none unless it was
+// imported.
+func (h *History) HelmCRDs(ctx context.Context) ([]string, error) {
+	installed, err := h.installedRelease(ctx)
+	if err != nil || installed == nil {
+		return nil, err
+	}
+	return strings.Fields(installed.Labels[labelHelmCRDs]), nil
 }
 
 // Label adds owner labels and owner references to the objects in the record of an imported revision,

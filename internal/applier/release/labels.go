@@ -11,7 +11,7 @@ import (
 )
 
 // Labels inside a release record: how what is installed is remembered. All but
-// the last six are those of the reference implementation.
+// the last seven are those of the reference implementation.
 const (
 	labelBundleName      = "olm.operatorframework.io/bundle-name"
 	labelPackageName     = "olm.operatorframework.io/package-name"
@@ -24,6 +24,7 @@ const (
 	labelLookups         = "olm.operatorframework.io/depends-on-cluster"
 	labelHooks           = "olm.operatorframework.io/hooks"
 	labelLastApplied     = "olm.operatorframework.io/traces"
+	labelHelmCRDs        = "olm.operatorframework.io/helm-crds"
 )
 
 // maxHistory is how many revisions are kept, the installed one always among
@@ -44,6 +45,7 @@ func labelsOf(revision installation.Revision) map[string]string {
 		labelLookups:         lookupsLabel(revision),
 		labelHooks:           "", // known when it is recorded
 		labelLastApplied:     "", // known when the revision is complete
+		labelHelmCRDs:        "", // only for an import
 	}
 }
 

@@ -35,14 +35,21 @@ func Recorded(ctx context.Context, config *rest.Config, through *http.Client, sy
 	if err != nil {
 		return RecordedContent{}, err
 	}
+	helmCRDs, err := history.HelmCRDs(ctx)
+	if err != nil {
+		return RecordedContent{}, err
+	}
 	hooks, err := history.InstalledHooks(ctx)
-	return RecordedContent{Objects: objects, Hooks: hooks, Revisions: len(history.entries) + len(history.orphaned)}, err
+	return RecordedContent{Objects: objects, Hooks: hooks, HelmCRDs: helmCRDs, Revisions: len(history.entries) + len(history.orphaned)}, err
 }
 
 // RecordedContent is the content of release records.
 type RecordedContent struct {
 	Objects []*unstructured.Unstructured
 	Hooks   []hook.Hook
+
+	// HelmCRDs are those of [History.HelmCRDs].
+	HelmCRDs []string
 
 	// Revisions is the number of records.
 	Revisions int
