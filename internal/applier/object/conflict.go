@@ -65,6 +65,7 @@ func (e *ConflictError) Summary() string {
 			continue
 		}
 		objects = append(objects, conflict.Object.String())
+		holder.Kept = holder.Kept && conflict.Holder.Kept
 		haveDefinition = haveDefinition || conflict.Object.GroupKind == DefinitionKind
 	}
 	verbs := "exists already and belongs"

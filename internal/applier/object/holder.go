@@ -23,7 +23,8 @@ type Holder struct {
 	Deleted    bool
 	Finalizers []string
 
-	// Kept is set if the object is not deleted with its holder, see [IsKept].
+	// Kept is set if the object has the annotation of [IsKept] and no owner reference. The garbage collector
+	// does not delete it with an extension. Helm ignores the annotation of the live object.
 	Kept bool
 
 	// Managers are the field managers that wrote the object, sorted.
@@ -50,7 +51,10 @@ const (
 // HolderOf reads the owner that controls an object, then the marks of Helm and of
 // OLM, and who wrote it in any case.
 func HolderOf(live *unstructured.Unstructured) Holder {
-	holder := Holder{Managers: managersOf(live), Deleted: live.GetDeletionTimestamp() != nil, Finalizers: live.GetFinalizers(), Kept: IsKept(live)}
+	holder := Holder{
+		Managers: managersOf(live), Deleted: live.GetDeletionTimestamp() != nil, Finalizers: live.GetFinalizers(),
+		Kept: IsKept(live) && len(live.GetOwnerReferences()) == 0,
+	}
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	controller := metav1.GetControllerOfNoCopy(live)
 	switch {
@@ -128,9 +132,6 @@ func (h Holder) wayOut(claimant Owner, isDefinition bool) string {
 		}
 		return KeepOne(h.Name)
 	case kindRelease:
-		if h.Kept {
-			return "hand the object over: " + marksOf(claimant) + "; uninstalling the release does not delete it"
-		}
 		lost := "all its objects"
 		if isDefinition {
 			lost += " and all custom resources of its CRDs"

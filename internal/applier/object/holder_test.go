@@ -70,13 +70,23 @@ func TestHolderOf(t *testing.T) {
 			live:   metav1.ObjectMeta{ManagedFields: written},
 			want:   `nobody that it names (written by "argocd-controller" and "kubectl-create")`, wantWays: "hand it over: " + handOver + "; or delete the object with its data",
 		},
-		"a Helm release that keeps it": {
-			live: metav1.ObjectMeta{Annotations: map[string]string{annotationReleaseName: "r", annotationReleaseNamespace: "rns", AnnotationPolicy: "keep"}},
-			want: `Helm release "r" in namespace "rns"`, wantWays: "hand the object over: " + handOver + "; uninstalling the release does not delete it",
+		"a Helm release, with the annotation on the cluster": {
+			reason: "Helm reads it in its record of the release alone",
+			live:   metav1.ObjectMeta{Annotations: map[string]string{annotationReleaseName: "r", annotationReleaseNamespace: "rns", AnnotationPolicy: "keep"}},
+			want:   `Helm release "r" in namespace "rns"`, wantWays: "hand the object over: " + handOver + "; or uninstall the release, which deletes all its objects: `helm uninstall r -n rns`",
 		},
 		"an extension that keeps it": {
 			live: metav1.ObjectMeta{Labels: map[string]string{LabelOwnerKind: OwnerKind, LabelOwnerName: "o"}, Annotations: map[string]string{AnnotationPolicy: "keep"}},
 			want: `ClusterExtension "o"`, wantWays: "hand the object over: " + handOver + "; deleting the other extension does not delete it",
+		},
+		"another extension, with the annotation on the cluster": {
+			reason: "it has an owner reference, so that the garbage collector deletes it",
+			live: func() metav1.ObjectMeta {
+				live := controlledBy("ClusterExtension", "k")
+				live.Annotations = map[string]string{AnnotationPolicy: "keep"}
+				return live
+			}(),
+			want: `ClusterExtension "k"`, wantWays: KeepOne("k"),
 		},
 		"nothing at all": {
 			want: "nobody that it names", wantWays: "hand it over: " + handOver + "; or delete the object with its data",
@@ -197,6 +207,12 @@ func TestConflictSummary(t *testing.T) {
 			conflicts: []Conflict{conflict(1, extension("k")), conflict(2, extension("l")), conflict(3, extension("k"))},
 			want: `Thing "1", Thing "3" exist already and belong to ClusterExtension "k": ` + KeepOne("k") + `; ` +
 				`other objects belong to ClusterExtension "l"`,
+		},
+		"several of one that keeps some": {
+			conflicts: []Conflict{conflict(1, Holder{Kind: OwnerKind, Name: "k", Kept: true}), conflict(2, extension("k"))},
+			want:      `Thing "1", Thing "2" exist already and belong to ClusterExtension "k": ` + KeepOne("k"),
+
+			wantExtension: "k",
 		},
 		"of an extension and of nobody": {
 			conflicts: []Conflict{conflict(1, extension("k")), conflict(2, Holder{})},
