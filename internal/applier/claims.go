@@ -84,12 +84,12 @@ func operatorConditionMapping(mapper meta.RESTMapper) (*meta.RESTMapping, error)
 	return nil, fmt.Errorf("%s is served as %s alone, and it takes one of %q", object.OperatorConditionKind, mapping.GroupVersionKind.Version, operatorConditionVersions)
 }
 
-// Recorded gives what a revision consists of if it is the newest that is recorded, finished or
-// not; nothing otherwise.
-func (a *Applier) Recorded(ctx context.Context, owner object.Owner, revision installation.Revision) (bundle.Rendered, error) {
+// Recorded returns what a revision consists of if it is the newest that is recorded, finished or
+// not; nil otherwise.
+func (a *Applier) Recorded(ctx context.Context, owner object.Owner, revision installation.Revision) (*bundle.Rendered, error) {
 	history, err := a.history(ctx, owner)
 	if err != nil {
-		return bundle.Rendered{}, err
+		return nil, err
 	}
 	defer a.dropInvalid(history)
 	defer history.Trim()

@@ -42,12 +42,12 @@ func (r *Reconciler) addChart(ctx context.Context, options *bundle.Options, cont
 	return nil
 }
 
-// recordedChart gives what came of the templates when this revision was begun, or installed, if it is
-// to be done anew; nothing if they are to be rendered. What they make up, such as passwords, is on the
-// cluster in part, and would be another one.
-func (r *Reconciler) recordedChart(ctx context.Context, wanted Wanted, outcome Outcome, content *bundle.Bundle, revision installation.Revision) (bundle.Rendered, error) {
+// recordedChart returns what the templates rendered when this revision was begun, or installed, if it is
+// to be applied again; nil if they are to be rendered. Values that they generate, such as passwords, are on
+// the cluster in part, and would differ in another rendering.
+func (r *Reconciler) recordedChart(ctx context.Context, wanted Wanted, outcome Outcome, content *bundle.Bundle, revision installation.Revision) (*bundle.Rendered, error) {
 	if content.Chart == nil || !outcome.Observed.isToBeDoneAnew() && !outcome.Observed.Installation.HooksWait {
-		return bundle.Rendered{}, nil
+		return nil, nil
 	}
 	return r.Releases.Recorded(ctx, wanted.Owner, revision)
 }

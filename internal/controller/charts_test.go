@@ -30,6 +30,7 @@ type charts struct {
 	apis     []string
 	err      error                 // what it says of a chart
 	rendered []bundle.ChartRelease // what it was told, since somebody has taken that
+	isEmpty  bool                  // it renders nothing
 	looks    bool                  // at the cluster, as far as it may
 	lacks    error                 // what comes of that
 }
@@ -44,6 +45,9 @@ func (c *charts) render(in bundle.ChartInput) (bundle.ChartOutput, error) {
 	}
 	if c.err != nil {
 		return out, c.err
+	}
+	if c.isEmpty {
+		return out, nil
 	}
 	out.Documents = []bundle.ChartDocument{
 		{File: "templates/a.yaml", JSON: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`)},
@@ -228,6 +232,24 @@ func TestBegunChartIsNotRenderedAnew(t *testing.T) {
 	w.installation.Unfinished = false
 	w.reconciler.issuerGone.Store("x", w.reconciler.Now().Add(-issuerPatience))
 	passes("without who issued certificates", 0)
+}
+
+// TestBegunChartWithoutObjectsIsNotRenderedAgain: a recorded revision can be empty.
+func TestBegunChartWithoutObjectsIsNotRenderedAgain(t *testing.T) {
+	t.Parallel()
+	w := sampleWorld(t)
+	w.digest = "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+	c := w.ofCharts()
+	c.isEmpty = true
+	w.applyErr, w.began = errors.New("an object of the revision before cannot be deleted"), true
+	for try, renderings := range []int{1, 0, 0} {
+		w.passed += time.Hour
+		_, _ = w.reconcile(t)
+		if got := len(c.take()); got != renderings || w.recorded == nil || !w.recorded.IsEmpty {
+			t.Errorf("try %d: %d renderings, want %d; recorded is %+v", try, got, renderings, w.recorded)
+		}
+		w.installation.Unfinished = true
+	}
 }
 
 // TestChartsTakeTurns: one waits for another one without a worker, and for nothing else that is

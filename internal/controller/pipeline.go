@@ -525,7 +525,7 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 		OperatorCondition: content.OperatorCondition(config),
 	}
 	rendered, err := r.recordedChart(ctx, wanted, *outcome, content, revision)
-	if err == nil && len(rendered.All()) == 0 {
+	if err == nil && rendered == nil {
 		rendered, err = r.render(ctx, wanted, outcome, content, options)
 	}
 	if err != nil {
@@ -549,11 +549,12 @@ func (r *Reconciler) build(ctx context.Context, wanted Wanted, outcome *Outcome,
 	}, nil
 }
 
-func (r *Reconciler) render(ctx context.Context, wanted Wanted, outcome *Outcome, content *bundle.Bundle, options bundle.Options) (bundle.Rendered, error) {
+func (r *Reconciler) render(ctx context.Context, wanted Wanted, outcome *Outcome, content *bundle.Bundle, options bundle.Options) (*bundle.Rendered, error) {
 	if err := r.addChart(ctx, &options, content, wanted, outcome); err != nil {
-		return bundle.Rendered{}, err
+		return nil, err
 	}
-	return bundle.Render(content, options)
+	rendered, err := bundle.Render(content, options)
+	return &rendered, err
 }
 
 // certificatesFor asks the cluster only for bundles that need certificates.

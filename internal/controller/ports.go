@@ -39,9 +39,9 @@ type Operations interface {
 	// somebody has to agree.
 	Apply(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Result, error)
 
-	// Recorded gives what a revision consists of if it is the newest that is recorded, whether
-	// it could be applied or not; nothing otherwise. Objects may carry the marks of their owner.
-	Recorded(ctx context.Context, owner object.Owner, revision installation.Revision) (bundle.Rendered, error)
+	// Recorded returns what a revision consists of if it is the newest that is recorded, whether
+	// it could be applied or not; nil otherwise. Objects may carry the marks of their owner.
+	Recorded(ctx context.Context, owner object.Owner, revision installation.Revision) (*bundle.Rendered, error)
 
 	// Foresee says what Apply would come to. It only reads, and makes dry runs.
 	Foresee(ctx context.Context, owner object.Owner, revision installation.Desired) (installation.Prospect, error)

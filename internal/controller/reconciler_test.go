@@ -268,11 +268,11 @@ func (w *world) Apply(ctx context.Context, _ object.Owner, revision installation
 }
 
 // Recorded has what was begun, and is asked of charts alone.
-func (w *world) Recorded(_ context.Context, _ object.Owner, revision installation.Revision) (bundle.Rendered, error) {
+func (w *world) Recorded(_ context.Context, _ object.Owner, revision installation.Revision) (*bundle.Rendered, error) {
 	if w.recorded == nil || !w.recorded.IsMadeAs(revision) {
-		return bundle.Rendered{}, nil
+		return nil, nil
 	}
-	rendered := bundle.Rendered{Objects: w.recorded.Objects, Hooks: w.recorded.Hooks}
+	rendered := &bundle.Rendered{Objects: w.recorded.Objects, Hooks: w.recorded.Hooks}
 	if w.recorded.DependsOnCluster {
 		rendered.Lookups = bundle.LookupsMade
 	}

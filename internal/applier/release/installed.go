@@ -85,30 +85,33 @@ func (h *History) Begun(ctx context.Context) (*installation.Revision, error) {
 	return new(revisionFrom(rel)), nil
 }
 
-// ObjectsOf gives the objects of a revision, and those of its hooks, if it is the newest, whether its
+// ObjectsOf returns the objects of a revision, and those of its hooks, if it is the newest, whether its
 // write has succeeded or not; nil otherwise. Objects carry the marks of their owner.
-func (h *History) ObjectsOf(ctx context.Context, revision installation.Revision) (bundle.Rendered, error) {
+func (h *History) ObjectsOf(ctx context.Context, revision installation.Revision) (*bundle.Rendered, error) {
 	if len(h.entries) == 0 {
-		return bundle.Rendered{}, nil
+		return nil, nil
 	}
 	rel, err := h.read(ctx, &h.entries[len(h.entries)-1])
 	if err != nil {
-		return bundle.Rendered{}, err
+		return nil, err
 	}
 	recorded := revisionFrom(rel)
 	if !recorded.IsMadeAs(revision) {
-		return bundle.Rendered{}, nil
+		return nil, nil
 	}
 	objects, err := objectsOf(rel.Manifest)
 	if err != nil {
-		return bundle.Rendered{}, err
+		return nil, err
 	}
 	hooks, err := hooksOf(rel)
-	rendered := bundle.Rendered{Objects: objects, Hooks: hooks}
+	if err != nil {
+		return nil, err
+	}
+	rendered := &bundle.Rendered{Objects: objects, Hooks: hooks}
 	if recorded.DependsOnCluster {
 		rendered.Lookups = bundle.LookupsMade
 	}
-	return rendered, err
+	return rendered, nil
 }
 
 // Installed is the revision whose content is on the cluster, with its objects.

@@ -95,8 +95,12 @@ func (h *History) toward(ctx context.Context, revision installation.Revision) (S
 	}
 	if state.Installed == nil || state.Unfinished || !state.Installed.IsMadeAs(revision) {
 		var found Standing
-		if found.Content, err = h.ObjectsOf(ctx, revision); err != nil {
+		content, err := h.ObjectsOf(ctx, revision)
+		if err != nil {
 			return Standing{}, err
+		}
+		if content != nil {
+			found.Content = *content
 		}
 		hooks, err := h.HooksBefore(ctx)
 		if hooks != nil && hooks.MadeAs.IsMadeAs(revision) {
