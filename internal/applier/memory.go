@@ -63,10 +63,10 @@ type memory struct {
 	// deleted; nil until they are watched.
 	content []deletable
 
-	// unowned are the kept and the imported objects among the content, with the metadata of their
-	// manifests alone. The garbage collector may delete the records of an extension before they are
-	// read again.
-	unowned []object.Item
+	// withoutReference are the objects among the content without an owner reference to the extension: kept,
+	// or imported from Helm. The garbage collector does not delete them. They have the metadata of their
+	// manifests alone. The records of an extension may be deleted before they are read again.
+	withoutReference []object.Item
 
 	// unclaimed are the imported objects for which [Applier.ClaimImported] failed last.
 	unclaimed []object.Key
@@ -150,7 +150,7 @@ func (a *Applier) EndDeletion(extension string) {
 // reports whether all of the watches begin with an initial sync.
 func (a *Applier) watch(owner object.Owner, items []object.Item, since drift.Since) (fresh bool) {
 	known := a.memory(owner)
-	known.content, known.unowned = deletablesOf(items), unownedOf(items)
+	known.content, known.withoutReference = deletablesOf(items), withoutReference(items)
 	if !known.hasUnlabelled() {
 		return a.watches.Watch(owner, items, since)
 	}
@@ -162,7 +162,7 @@ func isUnlabelled(item object.Item) bool { return !object.IsLabelled(item.Object
 
 // hasUnlabelled reports whether objects were imported from Helm and have no labels yet. Watches select
 // objects by labels, so these objects are read at intervals.
-func (m *memory) hasUnlabelled() bool { return slices.ContainsFunc(m.unowned, isUnlabelled) }
+func (m *memory) hasUnlabelled() bool { return slices.ContainsFunc(m.withoutReference, isUnlabelled) }
 
 // history gives the release records of an extension. They are listed once in the life of a
 // process. After that the process knows them by what it writes itself: only the leader

@@ -13,7 +13,7 @@ import (
 // returns their keys, sorted. It reads and writes as the ServiceAccount, and sends no request if it is
 // known that there are no such objects. After an error, objects may have labels; they are not deleted.
 func (a *Applier) ReleaseKept(ctx context.Context, owner object.Owner) ([]object.Key, error) {
-	kept, err := a.unownedItems(ctx, owner, func(item object.Item) bool { return object.IsKept(item.Object) })
+	kept, err := a.itemsWithoutReference(ctx, owner, func(item object.Item) bool { return object.IsKept(item.Object) })
 	if err != nil || len(kept) == 0 {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (a *Applier) ReleaseKept(ctx context.Context, owner object.Owner) ([]object
 func (a *Applier) ClaimImported(ctx context.Context, owner object.Owner) (unclaimed []object.Key, err error) {
 	known := a.memory(owner)
 	known.unclaimed = nil
-	imported, err := a.unownedItems(ctx, owner, func(item object.Item) bool {
+	imported, err := a.itemsWithoutReference(ctx, owner, func(item object.Item) bool {
 		return isUnlabelled(item) && !object.IsKept(item.Object)
 	})
 	if err != nil || len(imported) == 0 {
@@ -45,11 +45,11 @@ func (a *Applier) ClaimImported(ctx context.Context, owner object.Owner) (unclai
 	return known.unclaimed, err
 }
 
-// unownedItems returns the kept and imported objects that a function selects. They are known from the last
+// itemsWithoutReference returns the kept and imported objects that a function selects. They are known from the last
 // repair, or from the release records.
-func (a *Applier) unownedItems(ctx context.Context, owner object.Owner, selects func(object.Item) bool) ([]object.Item, error) {
+func (a *Applier) itemsWithoutReference(ctx context.Context, owner object.Owner, selects func(object.Item) bool) ([]object.Item, error) {
 	known := a.memory(owner)
-	unowned := known.unowned
+	found := known.withoutReference
 	if known.content == nil {
 		history, err := a.histories.AsIs(ctx, owner)
 		if err != nil {
@@ -59,15 +59,15 @@ func (a *Applier) unownedItems(ctx context.Context, owner object.Owner, selects 
 		if err != nil {
 			return nil, err
 		}
-		unowned = unownedOf(items)
+		found = withoutReference(items)
 	}
-	return slices.DeleteFunc(slices.Clone(unowned), func(item object.Item) bool { return !selects(item) }), nil
+	return slices.DeleteFunc(slices.Clone(found), func(item object.Item) bool { return !selects(item) }), nil
 }
 
-// unownedOf returns the items that the garbage collector does not delete with their extension, with the
-// metadata of their manifests alone.
-func unownedOf(items []object.Item) []object.Item {
-	var unowned []object.Item
+// withoutReference returns the items that have no owner reference to the extension, see
+// [memory.withoutReference].
+func withoutReference(items []object.Item) []object.Item {
+	var found []object.Item
 	for _, item := range items {
 		if !object.IsKept(item.Object) && !isUnlabelled(item) {
 			continue
@@ -79,7 +79,7 @@ func unownedOf(items []object.Item) []object.Item {
 		manifest.SetLabels(item.Object.GetLabels())
 		manifest.SetAnnotations(item.Object.GetAnnotations())
 		item.Object = manifest
-		unowned = append(unowned, item)
+		found = append(found, item)
 	}
-	return unowned
+	return found
 }

@@ -59,7 +59,7 @@ func TestDeletionWithoutPermissions(t *testing.T) {
 		itemOf(owner, "kept", false, true), itemOf(owner, "owned", false, false),
 	}
 	known := applier.memory(owner)
-	known.content, known.unowned = deletablesOf(items), unownedOf(items)
+	known.content, known.withoutReference = deletablesOf(items), withoutReference(items)
 
 	unclaimed, err := applier.ClaimImported(t.Context(), owner)
 	if diff := cmp.Diff([]object.Key{items[0].Key}, unclaimed); diff != "" || !apierrors.IsForbidden(err) {

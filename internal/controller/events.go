@@ -24,11 +24,11 @@ const (
 	// eventDefinitionsKept names the definitions that stay when their extension goes.
 	eventDefinitionsKept = "DefinitionsKept"
 
-	// eventContentStays names what a deletion leaves behind because the extension never
-	// came to own it.
+	// eventContentStays names objects that a deletion keeps, because the extension never became their
+	// owner.
 	eventContentStays = "ContentStays"
 
-	// eventKept names objects that are not deleted because of their annotation helm.sh/resource-policy.
+	// eventKept names objects that are not deleted because of the annotation helm.sh/resource-policy.
 	eventKept = "Kept"
 
 	// eventPreflight tells what the checks of an upgrade have found and let pass.

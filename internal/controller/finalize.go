@@ -400,7 +400,7 @@ func keptOf(objects []string, err error) *transition {
 // unclaimedOf returns the event about objects that Helm installed, and that are not deleted because setting
 // the extension as their owner failed. The objects are not known if the release records cannot be read.
 func unclaimedOf(objects []string, err error) *transition {
-	const advice = ". Delete them by hand; " + lossText
+	const advice = ". Delete them by hand. " + lossText
 	text := fmt.Sprintf("objects that Helm installed are kept, if there are any: reading the release records failed: %v", err)
 	if len(objects) > 0 {
 		text = fmt.Sprintf("objects that Helm installed are kept: %s: setting their owner failed: %v", excerpt.Of(objects, maxList), err)
@@ -408,21 +408,18 @@ func unclaimedOf(objects []string, err error) *transition {
 	return &transition{kind: corev1.EventTypeWarning, reason: eventContentStays, note: excerpt.Line(text, maxText-len(advice)) + advice}
 }
 
-// lossText names the objects that are deleted together with a CustomResourceDefinition.
-const lossText = "to delete a CustomResourceDefinition deletes all its custom resources"
+// lossText warns of the objects that are deleted together with a CustomResourceDefinition.
+const lossText = "Deleting a CustomResourceDefinition deletes all its custom resources"
 
-// stayingOf is what to tell of objects that stay behind; nil if there are none.
+// stayingOf returns the event about objects that are kept, because the extension never became their owner;
+// nil if there are none.
 func stayingOf(objects []string) *transition {
 	if len(objects) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("%d objects stay, because they are of Helm or of an earlier extension of the name and were never taken over: %s; "+
-		"create the extension again with a ServiceAccount that may take them over, and delete it once it is ready, or delete them by hand; "+lossText,
-		len(objects), excerpt.Of(objects, maxList))
-	if len(objects) == 1 {
-		text = fmt.Sprintf("an object stays, because it is of Helm or of an earlier extension of the name and was never taken over: %s; "+
-			"create the extension again with a ServiceAccount that may take it over, and delete it once it is ready, or delete it by hand; "+lossText, objects[0])
-	}
+	text := "objects are kept, because the extension never became their owner (they belong to Helm or to an earlier extension of this name): " +
+		excerpt.Of(objects, maxList) + ". To delete them, create the extension again with a ServiceAccount that may adopt them, wait until it is ready, " +
+		"and delete it; or delete them by hand. " + lossText
 	return &transition{kind: corev1.EventTypeWarning, reason: eventContentStays, note: excerpt.Line(text, maxText)}
 }
 

@@ -318,9 +318,9 @@ func TestContentThatStaysIsTold(t *testing.T) {
 	}
 	want := &transition{
 		kind: corev1.EventTypeWarning, reason: eventContentStays,
-		note: `2 objects stay, because they are of Helm or of an earlier extension of the name and were never taken over: ConfigMap "a", ConfigMap "b"; ` +
-			"create the extension again with a ServiceAccount that may take them over, and delete it once it is ready, or delete them by hand; " +
-			"to delete a CustomResourceDefinition deletes all its custom resources",
+		note: "objects are kept, because the extension never became their owner (they belong to Helm or to an earlier extension of this name): " +
+			`ConfigMap "a", ConfigMap "b". To delete them, create the extension again with a ServiceAccount that may adopt them, wait until it is ready, ` +
+			"and delete it; or delete them by hand. Deleting a CustomResourceDefinition deletes all its custom resources",
 	}
 	if diff := cmp.Diff(want, stayingOf([]string{`ConfigMap "a"`, `ConfigMap "b"`}), cmp.AllowUnexported(transition{})); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
@@ -355,7 +355,7 @@ func TestImportedObjectsAreClaimed(t *testing.T) {
 		"late": {
 			err: errors.New("boom"), age: uninstallPatience,
 			event: `Warning ContentStays: objects that Helm installed are kept: ConfigMap "a": setting their owner failed: boom. ` +
-				"Delete them by hand; to delete a CustomResourceDefinition deletes all its custom resources",
+				"Delete them by hand. Deleting a CustomResourceDefinition deletes all its custom resources",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -394,13 +394,13 @@ func inObjects(outcome Outcome) (obstacle, bool) {
 			what: missing.Summary(),
 			next: fmt.Sprintf("create %s, with the permissions that %s prints", it, rights(outcome.Owner)),
 		}
+		if missing.Object != "" {
+			found.what += fmt.Sprintf("; %s requires namespace %q", missing.Object, missing.Namespaces[0])
+		}
 		switch {
 		case missing.Value != "":
-			found.what += ", and " + missing.Object + " is to be in it"
 			found.next += fmt.Sprintf(", or change spec.config.inline.values.%s, which names it", missing.Value)
-		case missing.Object != "":
-			found.what += ", and " + missing.Object + " is to be in it"
-		default:
+		case missing.Object == "":
 			found.next += fmt.Sprintf(", or leave %s out of spec.config.inline", it)
 		}
 		return found, true

@@ -186,7 +186,7 @@ func settledText(outcome Outcome) string {
 	}
 	text := fmt.Sprintf("%q version %q is installed", outcome.Installed.Bundle.Name, outcome.Installed.Bundle.Version)
 	if outcome.Installed.IsEmpty {
-		text += " without any object: the chart renders none with what spec.config.inline.values has"
+		text += " without objects: the chart renders none with spec.config.inline.values"
 	}
 	if outcome.hasMore() {
 		return fmt.Sprintf("%s, on the way to %q", text, outcome.Onward.Bundle.Name)

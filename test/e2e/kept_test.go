@@ -187,7 +187,7 @@ data: {text: {{ .Values.text }}}
 {{ end }}`, "crds/things.yaml": "# none\n"}
 	extend(t, name, fromImage(pushedChart(t, name, "1.0.0", files)))
 	installed(t, name, "1.0.0")
-	conditionContains(t, name, ocv1.TypeReady, "without any object: the chart renders none with what spec.config.inline.values has")
+	conditionContains(t, name, ocv1.TypeReady, "without objects: the chart renders none with spec.config.inline.values")
 	if text := command(t, theSuite.Cluster.Kubeconfig(), "tree", name); text == "" {
 		t.Error("tree says nothing")
 	}
@@ -195,5 +195,5 @@ data: {text: {{ .Values.text }}}
 	chartSettings(t, name, map[string]string{"text": "some"})
 	update(t, name, withText("none"))
 	gone(t, &corev1.ConfigMap{}, name, "settings")
-	conditionContains(t, name, ocv1.TypeReady, "without any object")
+	conditionContains(t, name, ocv1.TypeReady, "without objects")
 }

@@ -9,8 +9,8 @@ import (
 // recorded as Helm had it, without the labels of an extension. Until a new revision or `migrate helm
 // finish` adds these labels, the annotations of Helm identify the owner of an object.
 
-// IsLabelled reports whether a manifest of a release record has the labels of an extension. Those
-// that were imported from Helm do not.
+// IsLabelled reports whether a manifest of a release record has the owner label. It does not if it was
+// imported from Helm.
 func IsLabelled(manifest metav1.Object) bool { return manifest.GetLabels()[LabelOwnerName] != "" }
 
 // OwnsAs is [Owner.Owns] for an object whose manifest in a release record may have been imported.

@@ -59,7 +59,7 @@ func newItem(mapping *meta.RESTMapping, release Owner, obj *unstructured.Unstruc
 	obj = obj.DeepCopy()
 	// A manifest has the owner of its time. An earlier extension of the same name
 	// would have the garbage collector delete the object.
-	release.refer(obj)
+	release.setOwnerReferences(obj)
 	// None of it is the revision's to say, though manifests have it that were read from a cluster.
 	for _, field := range clusterMetadata {
 		unstructured.RemoveNestedField(obj.Object, "metadata", field)

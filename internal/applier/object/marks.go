@@ -33,7 +33,7 @@ var OwnerResource = ownerGroupVersion.WithResource("clusterextensions")
 // its controller reference. It is stored in the release like that.
 func (o Owner) Own(object *unstructured.Unstructured) *unstructured.Unstructured {
 	owned := o.labelled(object)
-	o.refer(owned)
+	o.setOwnerReferences(owned)
 	return owned
 }
 
@@ -101,11 +101,13 @@ func with(values, added map[string]string) map[string]string {
 	return merged
 }
 
-// Owns reports whether an object belongs to the extension. What counts is the
-// uid in the controller reference; labels and annotations anybody can write. An
-// object without a controller is one that an earlier extension of this name
-// left behind, if it carries all the marks of that release. Kept objects have no
-// controller reference, and no labels after they were released.
+// Owns reports whether an object belongs to the extension. There are three cases:
+//   - The object has a controller: the uid in the reference counts, because every client can write labels
+//     and annotations.
+//   - The object has no controller, but the label and Helm's annotations of the extension: it is kept, or an
+//     earlier extension of the name left it.
+//   - The object has neither a controller nor the label, but Helm's annotations of the extension, and is
+//     kept: it was released.
 func (o Owner) Owns(live metav1.Object) bool {
 	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
 		return controller.UID == o.UID

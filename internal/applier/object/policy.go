@@ -24,9 +24,9 @@ func IsKept(object metav1.Object) bool {
 	return strings.ToLower(strings.TrimSpace(object.GetAnnotations()[AnnotationPolicy])) == policyKeep
 }
 
-// refer sets the owner references of a manifest. Kept objects have none, because the garbage collector
-// would delete them with their owner. Imported objects have none yet.
-func (o Owner) refer(manifest *unstructured.Unstructured) {
+// setOwnerReferences sets the owner references of a manifest. Kept objects have none, because the garbage
+// collector would delete them with their owner. Imported objects have none until a new revision writes them.
+func (o Owner) setOwnerReferences(manifest *unstructured.Unstructured) {
 	if IsKept(manifest) || !IsLabelled(manifest) {
 		manifest.SetOwnerReferences(nil)
 		return
@@ -34,8 +34,9 @@ func (o Owner) refer(manifest *unstructured.Unstructured) {
 	manifest.SetOwnerReferences([]metav1.OwnerReference{*o.Reference()})
 }
 
-// Has reports whether an object is one of the extension: it is an owner of the object, or the object
-// is kept and carries the extension's labels and annotations.
+// Has reports whether an object belongs to the extension already: the extension is one of its owners, or the
+// object is kept and has the labels and annotations of the extension. [Owner.Owns] is also true for objects
+// that the extension may adopt.
 func (o Owner) Has(live metav1.Object) bool {
 	return o.IsOwnerOf(live) || IsKept(live) && live.GetLabels()[LabelOwnerName] == o.Name && o.Owns(live)
 }
@@ -52,9 +53,9 @@ func (o Owner) isOfRelease(live metav1.Object) bool {
 	return annotations[annotationReleaseName] == ReleaseName(o.Name) && annotations[annotationReleaseNamespace] == o.Namespace
 }
 
-// ReleasePatch removes the extension's labels and owner reference from exactly the object that was
-// read. It is empty if there are none. Helm's annotations stay: by them the extension adopts the
-// object if it is installed again.
+// ReleasePatch returns a patch that removes the extension's labels and owner reference. It is empty if the
+// object has neither, and fails if the object was changed since it was read. Helm's annotations are kept: an
+// extension of the same name and namespace adopts the object by them if it installs it again.
 func (o Owner) ReleasePatch(live *unstructured.Unstructured) (Patch, error) {
 	metadata := map[string]any{}
 	if live.GetLabels()[LabelOwnerName] == o.Name {

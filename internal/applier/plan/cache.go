@@ -18,8 +18,8 @@ import (
 // known: requests that change or delete them carry it, and if one is refused for that, the
 // object is read after all. Where the new revision has empty values that the one before has
 // not, the object is read: somebody may have set them. Definitions are read: what they can break depends on versions
-// that only the live ones name. Dropped objects are read, because a
-// user may have annotated them with helm.sh/resource-policy; roles and bindings, which store nothing, are not.
+// that only the live ones name. Dropped objects are read, because a user may have annotated the live
+// object with helm.sh/resource-policy. Dropped RBAC objects are not read: keeping them protects no data.
 func (p *Plan) UseCache(notDrifted map[object.Key]drift.Known) {
 	for i := range p.Steps {
 		s := &p.Steps[i]

@@ -79,10 +79,10 @@ func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 	return e.prune(ctx, plan)
 }
 
-// prune deletes what the revision has dropped. The guard is asked once for as many objects
-// as are deleted at a time. That their versions were known before is what makes it enough:
-// see [Guard.askAgain]. API services are gone before anything that may serve them. Objects that
-// are kept are released.
+// prune deletes the objects that the revision has dropped, and releases those that are kept. It asks the
+// guard once for each batch of objects that are deleted at the same time. This is enough, because their
+// versions were known before: see [Guard.askAgain]. API services are deleted before the objects that may
+// serve them.
 func (e *Executor) prune(ctx context.Context, plan *Plan) error {
 	var kept, registrations, others []*Step
 	for i := range plan.prune {

@@ -35,7 +35,7 @@ func (e *Executor) awaitKinds(ctx context.Context, wave []*Step) error {
 	return newObjectsError(eachStep(ctx, steps, e.awaitEstablished, "waiting for"))
 }
 
-// awaitEstablished waits until the API server serves what a CRD defines.
+// awaitEstablished waits until the API server serves the kind of a CRD.
 func (e *Executor) awaitEstablished(ctx context.Context, definition *Step) error {
 	problem := "its condition Established is not True"
 	live := e.LiveOf([]*Step{definition})[0]
@@ -51,13 +51,13 @@ func (e *Executor) awaitEstablished(ctx context.Context, definition *Step) error
 		return established, nil
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("what it defines is not served yet: %s", problem)
+		return fmt.Errorf("the API server does not serve the kind yet: %s", problem)
 	}
 	return err
 }
 
-// writeServed writes an object of a kind that the revision defines itself. It tries again for as long as
-// the API server answers that it does not know the kind: there may be several of them.
+// writeServed writes an object of a kind that the revision defines itself. It tries again as long as the
+// API server answers that it does not know the kind: with several API servers, another one may answer.
 func (e *Executor) writeServed(ctx context.Context, s *Step) error {
 	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()

@@ -15,7 +15,8 @@ func (s *Step) mayHave(owner object.Owner) bool {
 	return s.ownedBy(owner) || s.inherits() || s.takesOver(owner) || s.isHelmCRD && object.IsLeftByHelm(s.Live)
 }
 
-// ownedBy reports whether the extension owns the live object.
+// ownedBy reports whether the extension owns the live object. The manifests count too, because the
+// annotations of Helm identify the owner of an object whose manifest was imported.
 func (s *Step) ownedBy(owner object.Owner) bool {
 	return owner.OwnsAs(s.Object, s.Live) || s.before != nil && owner.OwnsAs(s.before, s.Live)
 }
