@@ -177,13 +177,13 @@ func TestMoveFinishAndUpgrade(t *testing.T) {
 	if text, err := migrateHelm(t, "finish", name, "-n", name, "--yes"); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
+	update(t, name, fromImage(pushedChart(t, name, "2.0.0", nil)))
+	installed(t, name, "2.0.0")
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	exists(t, definition, "", "things."+name+".example.com")
 	if definition.Labels[environment.OwnerLabel] != name || len(definition.OwnerReferences) != 1 {
 		t.Errorf("the CRD has labels %v and owners %v", definition.Labels, definition.OwnerReferences)
 	}
-	update(t, name, fromImage(pushedChart(t, name, "2.0.0", nil)))
-	installed(t, name, "2.0.0")
 	chartSettings(t, name, map[string]string{"version": "2.0.0", "upgrade": "true"})
 }
 

@@ -268,9 +268,8 @@ fails, there is no rollback: wait, or set the spec back to the installed version
 The ClusterExtension is deleted, and its objects are kept. Its ServiceAccount is kept, too.`
 
 const helmFinishHelp = `End the move of a release. Its objects get the labels and the owner reference of the extension, by
-which changes to them are noticed at once. So do the CRDs of the chart: they are deleted with the
-extension, unless spec.uninstall says otherwise. Helm's records are deleted, so that rollback is
-not possible afterwards.`
+which changes to them are noticed at once. Helm's records are deleted, so that rollback is not
+possible afterwards.`
 
 func newHelmRollbackCommand() *cobra.Command {
 	o := helmEnding{question: "Give release %s back to Helm?", end: (*fromhelm.Cluster).Rollback}

@@ -59,11 +59,7 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 		}
 		return owner.ClaimPatch(live)
 	}
-	if err := c.patchEach(ctx, owner, recorded.Objects, ownedAs(owner), claim); err != nil {
-		return err
-	}
-	// Helm does not record CRDs of crds/, so that an upgrade would not know them after the move.
-	if err := c.patchEach(ctx, owner, definitionsOf(history), isLeftByHelm, claim); err != nil {
+	if err := c.patchEach(ctx, owner, recorded.Objects, claim); err != nil {
 		return err
 	}
 	if err := c.inspect.LabelRecords(ctx, ext); err != nil {
@@ -77,23 +73,6 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 		return err
 	}
 	return c.annotate(ctx, ext)
-}
-
-// ownedAs is [object.Owner.OwnsAs].
-func ownedAs(owner object.Owner) func(metav1.Object, *unstructured.Unstructured) bool {
-	return func(manifest metav1.Object, live *unstructured.Unstructured) bool { return owner.OwnsAs(manifest, live) }
-}
-
-func isLeftByHelm(_ metav1.Object, live *unstructured.Unstructured) bool { return object.IsLeftByHelm(live) }
-
-// definitionsOf returns the objects in crds/ of the chart of the moved revision, which Helm records as a
-// part of the chart. Files that cannot be read as manifests are left out.
-func definitionsOf(history []helmstore.Revision) []*unstructured.Unstructured {
-	var found []*unstructured.Unstructured
-	if len(history) > 1 {
-		found = crdsOf(history[len(history)-2].Chart)
-	}
-	return found
 }
 
 // isThere fails if the extension was deleted after it was read, or is being deleted.
@@ -135,26 +114,25 @@ func (c *Cluster) annotate(ctx context.Context, ext *ocv1.ClusterExtension) erro
 // maxTries bounds the retries after a conflict.
 const maxTries = 5
 
-// patchEach patches the objects that exist and that may be patched, which a function says for a manifest and
-// its object.
-func (c *Cluster) patchEach(ctx context.Context, owner object.Owner, manifests []*unstructured.Unstructured, may func(manifest metav1.Object, live *unstructured.Unstructured) bool, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
-	items, err := object.Known(c.mapper, owner, manifests)
+// patchEach patches the recorded objects that exist and that the extension owns.
+func (c *Cluster) patchEach(ctx context.Context, owner object.Owner, recorded []*unstructured.Unstructured, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
+	items, err := object.Known(c.mapper, owner, recorded)
 	if err != nil {
 		return err
 	}
 	for key, item := range items {
-		if err := c.patch(ctx, item, may, patchOf); err != nil {
+		if err := c.patch(ctx, owner, item, patchOf); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) patch(ctx context.Context, item object.Item, may func(manifest metav1.Object, live *unstructured.Unstructured) bool, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
+func (c *Cluster) patch(ctx context.Context, owner object.Owner, item object.Item, patchOf func(live *unstructured.Unstructured) (object.Patch, error)) error {
 	resource := c.api.Resource(item.Mapping.Resource).Namespace(item.Key.Namespace)
 	for range maxTries {
 		live, err := resource.Get(ctx, item.Key.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && !may(item.Object, live) {
+		if apierrors.IsNotFound(err) || err == nil && !owner.OwnsAs(item.Object, live) {
 			return nil
 		}
 		if err != nil {

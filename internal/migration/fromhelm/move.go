@@ -48,7 +48,9 @@ func (c *Cluster) Move(ctx context.Context, checked *Checked, run Run) error {
 // create records what is installed, and creates the ServiceAccount and the extension.
 func (c *Cluster) create(ctx context.Context, checked *Checked, run Run) error {
 	run.Say(fmt.Sprintf("%s: recording revision %d as installed", checked.Name, checked.Last.Version))
-	err := c.inspect.ImportRecord(ctx, checked.Extension, installation.Desired{Revision: checked.Plan.Revision, Objects: checked.Objects, Hooks: checked.Hooks})
+	err := c.inspect.ImportRecord(ctx, checked.Extension, installation.Desired{
+		Revision: checked.Plan.Revision, Objects: checked.Objects, Hooks: checked.Hooks, HelmCRDs: checked.unrecordedCRDs(),
+	})
 	if err != nil {
 		return err
 	}
@@ -58,6 +60,21 @@ func (c *Cluster) create(ctx context.Context, checked *Checked, run Run) error {
 	}
 	run.Say(fmt.Sprintf("%s: creating ClusterExtension %q", checked.Name, checked.Extension.Name))
 	return c.inspect.Apply(ctx, documents)
+}
+
+// unrecordedCRDs returns the names of the CRDs that the chart renders and Helm does not record: those of crds/.
+func (c *Checked) unrecordedCRDs() []string {
+	recorded := map[object.Key]bool{}
+	for _, one := range c.Objects {
+		recorded[object.KeyOf(one)] = true
+	}
+	var names []string
+	for _, one := range c.Plan.Objects {
+		if key := object.KeyOf(one); key.GroupKind == object.DefinitionKind && !recorded[key] {
+			names = append(names, key.Name)
+		}
+	}
+	return names
 }
 
 // Documents returns the objects that a move creates: the extension and, unless it is given, the ServiceAccount with

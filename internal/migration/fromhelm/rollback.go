@@ -153,8 +153,12 @@ func isUnchanged(recorded release.RecordedContent) bool {
 // asHelmHas returns objects without the marks of the extension, and without the CRDs of crds/.
 func asHelmHas(recorded []*unstructured.Unstructured, chart *chart.Chart) []*unstructured.Unstructured {
 	inCRDs := map[string]bool{}
-	for _, one := range crdsOf(chart) {
-		inCRDs[object.KeyOf(one).String()] = true
+	for _, file := range chart.CRDObjects() {
+		if objects, err := helmstore.Objects(string(file.File.Data)); err == nil {
+			for _, one := range objects {
+				inCRDs[object.KeyOf(one).String()] = true
+			}
+		}
 	}
 	var found []*unstructured.Unstructured
 	for _, one := range recorded {
@@ -170,21 +174,6 @@ func asHelmHas(recorded []*unstructured.Unstructured, chart *chart.Chart) []*uns
 		}
 		one.SetOwnerReferences(nil)
 		found = append(found, one)
-	}
-	return found
-}
-
-// crdsOf returns the objects in crds/ of a chart, which can be nil. Files that cannot be read as manifests are
-// left out.
-func crdsOf(chart *chart.Chart) []*unstructured.Unstructured {
-	var found []*unstructured.Unstructured
-	if chart == nil {
-		return nil
-	}
-	for _, file := range chart.CRDObjects() {
-		if objects, err := helmstore.Objects(string(file.File.Data)); err == nil {
-			found = append(found, objects...)
-		}
 	}
 	return found
 }
@@ -269,7 +258,7 @@ func (c *Cluster) forget(ctx context.Context, name helmstore.Name, run Run) erro
 		return err
 	}
 	owner := controller.OwnerOf(gone)
-	if err := c.patchEach(ctx, owner, recorded.Objects, ownedAs(owner), owner.ReleasePatch); err != nil {
+	if err := c.patchEach(ctx, owner, recorded.Objects, owner.ReleasePatch); err != nil {
 		return err
 	}
 	run.Say(fmt.Sprintf("%s: deleting the release records of the controller", name))
