@@ -210,7 +210,7 @@ func TestHelmRollbackAfterMove(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	settings := &corev1.ConfigMap{}
-	if text, err := migrateHelm(t, "finish", name, "-n", name, "--yes"); err == nil || !strings.Contains(err.Error(), "Helm created revision 3") {
+	if text, err := migrateHelm(t, "finish", name, "-n", name, "--yes"); err == nil || !strings.Contains(err.Error(), "revision 3, which Helm created") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	if exists(t, settings, name, "settings"); settings.Labels[environment.OwnerLabel] != "" {

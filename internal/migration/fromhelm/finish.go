@@ -34,14 +34,9 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 	case ext.Status.Install == nil:
 		return fmt.Errorf("ClusterExtension %q has no installed revision: see its status, or run `kubectl extension migrate helm rollback %s -n %s`", name.Name, name.Name, name.Namespace)
 	}
-	history, err := c.releases.History(ctx, name)
-	if _, isGone := errors.AsType[*helmstore.NotFoundError](err); err != nil && !isGone {
+	history, err := c.movedHistory(ctx, name)
+	if err != nil {
 		return err
-	}
-	// The marker is deleted last, so that it is the last revision at each repetition, too.
-	if len(history) > 0 && !history[len(history)-1].IsMarker() {
-		return fmt.Errorf("Helm created revision %d of release %q after the move, and nothing was changed now: compare `helm history %s -n %s` with the extension; `kubectl extension migrate helm rollback %[3]s -n %[4]s` ends the move",
-			history[len(history)-1].Version, name, name.Name, name.Namespace)
 	}
 	recorded, err := c.inspect.Records(ctx, ext)
 	if err != nil {
@@ -73,6 +68,23 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 		return err
 	}
 	return c.annotate(ctx, ext)
+}
+
+// movedHistory returns Helm's records of a release that was moved, which end with the marker; nil if they were deleted.
+func (c *Cluster) movedHistory(ctx context.Context, name helmstore.Name) ([]helmstore.Revision, error) {
+	history, err := c.releases.History(ctx, name)
+	if _, isGone := errors.AsType[*helmstore.NotFoundError](err); isGone {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The marker is deleted last, so that it is the last revision at each repetition, too.
+	if last := history[len(history)-1]; !last.IsMarker() {
+		return nil, fmt.Errorf("release %q has revision %d, which Helm created after the move, and nothing was changed now: compare `helm history %s -n %s` with the extension; `kubectl extension migrate helm rollback %[3]s -n %[4]s` ends the move",
+			name, last.Version, name.Name, name.Namespace)
+	}
+	return history, nil
 }
 
 // isThere fails if the extension was deleted after it was read, or is being deleted.

@@ -40,21 +40,27 @@ func (c *Cluster) Rollback(ctx context.Context, name helmstore.Name, run Run) er
 	}
 	last := history[len(history)-1]
 	isMarked := slices.ContainsFunc(history, helmstore.Revision.IsMarker)
-	switch {
-	case ext != nil && !isOf(ext, name) && !isMarked:
-		return fmt.Errorf("ClusterExtension %q was not created from release %q, or the move was finished", name.Name, name)
-	case ext != nil && !isOf(ext, name): // the move ended before the extension was created
-		return c.completeRecords(ctx, name, run)
-	case ext == nil && !isMarked && last.Info.Description != givenBack:
+	if ext != nil && !isOf(ext, name) {
+		if !isMarked {
+			return fmt.Errorf("ClusterExtension %q was not created from release %q, or the move was finished", name.Name, name)
+		}
+		return c.completeRecords(ctx, name, run) // the move ended before the extension was created
+	}
+	if ext == nil && !isMarked && last.Info.Description != givenBack {
 		run.Say(fmt.Sprintf("%s: nothing to roll back", name))
 		return nil
 	}
-	if ext != nil {
-		if last.IsMarker() {
-			if err := c.recordForHelm(ctx, name, last, ext, run); err != nil {
-				return err
-			}
+	return c.rollback(ctx, name, last, ext, run)
+}
+
+// rollback gives a release back whose extension still exists, or was deleted by an interrupted rollback.
+func (c *Cluster) rollback(ctx context.Context, name helmstore.Name, last helmstore.Revision, ext *ocv1.ClusterExtension, run Run) error {
+	if ext != nil && last.IsMarker() {
+		if err := c.recordForHelm(ctx, name, last, ext, run); err != nil {
+			return err
 		}
+	}
+	if ext != nil {
 		if err := c.deleteExtension(ctx, ext, run); err != nil {
 			return err
 		}

@@ -137,7 +137,7 @@ func (r *Releases) History(ctx context.Context, name Name) ([]Revision, error) {
 		}
 		// Whoever writes Secrets in the namespace can write any content.
 		if want := nameOf(decoded); decoded.Name != name.Name || decoded.Namespace != name.Namespace || secret.Name != want {
-			return nil, fmt.Errorf("Secret %q in namespace %q has the record of another release: %s, revision %d", secret.Name, secret.Namespace,
+			return nil, fmt.Errorf("reading Secret %q in namespace %q: it has the record of another release: %s, revision %d", secret.Name, secret.Namespace,
 				excerpt.Quote(Name{Namespace: decoded.Namespace, Name: decoded.Name}.String()), decoded.Version)
 		}
 		decoded.Labels = ownLabels(secret.Labels)
@@ -157,7 +157,7 @@ func (r *Releases) History(ctx context.Context, name Name) ([]Revision, error) {
 func (r *Releases) Mark(ctx context.Context, last Revision, extension string) error {
 	live, err := r.core.Secrets(last.Namespace).Get(ctx, last.secret.Name, metav1.GetOptions{})
 	if err == nil && (live.UID != last.secret.UID || live.ResourceVersion != last.secret.ResourceVersion) || apierrors.IsNotFound(err) {
-		err = errors.New("Helm has changed or deleted the release since it was checked: try again")
+		err = errors.New("the release was changed or deleted with Helm since it was checked: try again")
 	}
 	if err != nil {
 		return fmt.Errorf("marking release %q in namespace %q as moved: %w", last.Name, last.Namespace, err)
@@ -251,7 +251,9 @@ func (r *Releases) secretOf(one *release.Release) (*corev1.Secret, error) {
 }
 
 // nameOf returns the name of the Secret of a revision.
-func nameOf(one *release.Release) string { return fmt.Sprintf("%s%s.v%d", prefix, one.Name, one.Version) }
+func nameOf(one *release.Release) string {
+	return fmt.Sprintf("%s%s.v%d", prefix, one.Name, one.Version)
+}
 
 // ownLabels returns the labels that a user gave a release.
 func ownLabels(all map[string]string) map[string]string {
