@@ -35,8 +35,8 @@ func itemOf(owner object.Owner, name string, isImported, isKept bool) object.Ite
 	}
 }
 
-// TestDeletionWithoutPermissions has a ServiceAccount that may do nothing any more. The imported and the kept objects
-// are named.
+// TestDeletionWithoutPermissions: if the ServiceAccount lost its permissions, the imported and the kept objects are
+// named.
 func TestDeletionWithoutPermissions(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

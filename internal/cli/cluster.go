@@ -82,7 +82,7 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// Namespace returns the given namespace, or that of the kubeconfig context if it is empty.
+// Namespace returns the given namespace or, if it is empty, the namespace of the kubeconfig context.
 func (c *Cluster) Namespace(given string) (string, error) {
 	if given != "" {
 		return given, nil

@@ -338,7 +338,7 @@ func TestContentThatStaysIsTold(t *testing.T) {
 	}
 }
 
-// TestImportedObjectsAreClaimed has an extension deleted whose objects were imported from Helm, and whose
+// TestImportedObjectsAreClaimed deletes an extension whose objects were imported from Helm, and whose
 // ServiceAccount may not write them.
 func TestImportedObjectsAreClaimed(t *testing.T) {
 	t.Parallel()
@@ -385,7 +385,8 @@ func TestImportedObjectsAreClaimed(t *testing.T) {
 	}
 }
 
-// TestKeptObjectsAreNamed has kept objects released, or not, under policies by which other objects are deleted.
+// TestKeptObjectsAreNamed deletes extensions with kept objects, which can be released or not, under each policy by which
+// other objects are deleted.
 func TestKeptObjectsAreNamed(t *testing.T) {
 	t.Parallel()
 	const kept = `kept because of the annotation helm.sh/resource-policy: ConfigMap "a", ConfigMap "b". `

@@ -83,7 +83,7 @@ type world struct {
 	unclaimed       []object.Key // for claimErr
 	claimErr        error
 	releaseErr      error // for stays
-	orphaned        bool  // records belong to nobody
+	orphaned        bool  // records have no owner
 	recordsErr      error
 	remaining       []string
 	deletionErr     error

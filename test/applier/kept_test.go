@@ -9,8 +9,8 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/applier/object"
 )
 
-// TestDroppedObjectsAreKept has an annotation on a manifest, or on the object alone, keep an object that a new
-// revision drops. It is the extension's again when a revision has it again.
+// TestDroppedObjectsAreKept: an annotation on a manifest, or on the object alone, keeps an object that a new
+// revision drops. A later revision adopts it.
 func TestDroppedObjectsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, isAnnotatedLater := range map[string]bool{"manifest": false, "cluster": true} {

@@ -34,7 +34,7 @@ func helmIn(t *testing.T, namespace string) *action.Configuration {
 	return config
 }
 
-// loadedChart is what [chartOf] makes, as Helm loads it.
+// loadedChart returns the chart of [chartOf] as Helm loads it.
 func loadedChart(t *testing.T, name, version string, files map[string]string) *chart.Chart {
 	t.Helper()
 	var buffered []*loader.BufferedFile
@@ -73,8 +73,8 @@ func migrateHelm(t *testing.T, args ...string) (string, error) {
 	return theSuite.LocalOutput(t.Context(), append([]string{"migrate", "helm", "--kubeconfig", theSuite.Cluster.Kubeconfig()}, args...)...)
 }
 
-// contentWrites are the writes to the objects in a namespace and to a CRD since a time, but for those of
-// records, of the ServiceAccount and of its permissions.
+// contentWrites returns the writes to the objects in a namespace and to a CRD since a time. Writes to
+// records, to the ServiceAccount and to its permissions do not count.
 func contentWrites(t *testing.T, name string, since time.Time) []string {
 	t.Helper()
 	requests, err := environment.RequestsOf(theSuite.audit.Path, environment.ControllerUser, "admin")
@@ -273,7 +273,7 @@ func helmSecrets(t *testing.T, namespace string) []string {
 	return names
 }
 
-// TestWhatHelmCannotMove has releases that are refused before anything is written.
+// TestWhatHelmCannotMove: some releases are refused before anything is written.
 func TestWhatHelmCannotMove(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

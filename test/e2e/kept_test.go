@@ -40,7 +40,7 @@ spec:
 	}
 }
 
-// TestKeptObjects takes kept objects through the life of their extension: values that drop one of them, a
+// TestKeptObjects checks kept objects over the life of their extension: values that drop one of them, a
 // deletion in each way and under each uninstall policy, and another installation. Each of them stays the same
 // object, with the custom resources, and belongs to the extension again: vector F77.
 func TestKeptObjects(t *testing.T) {
@@ -108,7 +108,7 @@ func (k keptLife) run(t *testing.T, propagation metav1.DeletionPropagation) {
 	exists(t, &corev1.ConfigMap{}, k.name, "settings")
 }
 
-// uids are those of the kept objects, by their names.
+// uids returns the UIDs of the kept objects by their names.
 func (k keptLife) uids(t *testing.T) map[string]types.UID {
 	t.Helper()
 	found := map[string]types.UID{}
@@ -154,7 +154,7 @@ func (k keptLife) check(ctx context.Context, object string, before map[string]ty
 	return nil
 }
 
-// TestChartOfItsOwnKind has a chart that defines a kind and uses it, in crds/ and in templates: vector F27.
+// TestChartOfItsOwnKind installs a chart that defines a kind and uses it, in crds/ and in templates: vector F27.
 func TestChartOfItsOwnKind(t *testing.T) {
 	t.Parallel()
 	const thing = "apiVersion: %s.example.com/v1\nkind: %s\nmetadata: {name: one}\nspec: {text: {{ .Values.text | quote }}}\n"
@@ -175,7 +175,7 @@ func TestChartOfItsOwnKind(t *testing.T) {
 	remove(t, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "kepts." + name + ".example.com"}})
 }
 
-// TestChartWithoutObjects is installed, and says so: vector F79.
+// TestChartWithoutObjects installs a chart without objects, and checks its status: vector F79.
 func TestChartWithoutObjects(t *testing.T) {
 	t.Parallel()
 	const name = "no-objects"
@@ -189,7 +189,7 @@ data: {text: {{ .Values.text }}}
 	installed(t, name, "1.0.0")
 	conditionContains(t, name, ocv1.TypeReady, "without objects: the chart renders none with spec.config.inline.values")
 	if text := command(t, theSuite.Cluster.Kubeconfig(), "tree", name); text == "" {
-		t.Error("tree says nothing")
+		t.Error("tree prints nothing")
 	}
 	update(t, name, withText("some"))
 	chartSettings(t, name, map[string]string{"text": "some"})

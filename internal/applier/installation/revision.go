@@ -80,8 +80,8 @@ type Desired struct {
 	// not mark them as its own. The first upgrade adopts them. Only an import sets this field.
 	HelmCRDs []string
 
-	// Elsewhere has each namespace in which a chart has objects, except that of the extension, with the
-	// origin of the first of these objects.
+	// Elsewhere maps each namespace of a chart, except the install namespace, to the origin of the first
+	// object in it.
 	Elsewhere map[string]bundle.Origin
 
 	// HookDeadline is how long each of them may take.

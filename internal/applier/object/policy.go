@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AnnotationPolicy has a value that decides whether an object is deleted with its release. The only
-// value with a meaning is policyKeep.
+// AnnotationPolicy is the annotation by which a chart excludes an object from deletion. It is ignored unless
+// its value is policyKeep.
 const (
 	AnnotationPolicy = "helm.sh/resource-policy"
 	policyKeep       = "keep"
@@ -53,8 +53,8 @@ func (o Owner) isOfRelease(live metav1.Object) bool {
 	return annotations[annotationReleaseName] == ReleaseName(o.Name) && annotations[annotationReleaseNamespace] == o.Namespace
 }
 
-// ReleasePatch returns a patch that removes the extension's labels and owner reference. It is empty if the
-// object has neither, and fails if the object was changed since it was read. Helm's annotations are kept: an
+// ReleasePatch returns a patch that removes the extension's labels and owner reference. It is empty if there
+// are none, and fails if the object was changed since it was read. Helm's annotations are kept: an
 // extension of the same name and namespace adopts the object by them if it installs it again.
 func (o Owner) ReleasePatch(live *unstructured.Unstructured) (Patch, error) {
 	metadata := map[string]any{}

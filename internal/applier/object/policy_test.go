@@ -24,7 +24,7 @@ func withPolicy(policy string) *unstructured.Unstructured {
 	return object
 }
 
-// TestLifeOfAKeptObject has no owner reference at any time, and is adopted by its own extension alone.
+// TestLifeOfAKeptObject: a kept object never has an owner reference, and only its extension adopts it.
 func TestLifeOfAKeptObject(t *testing.T) {
 	t.Parallel()
 	owner := Owner{Name: "x", UID: "u", Namespace: "ns"}
@@ -67,7 +67,7 @@ func TestLifeOfAKeptObject(t *testing.T) {
 	}
 }
 
-// TestReleaseOfAnOwnedObject is for an object whose annotation has come later than its owner.
+// TestReleaseOfAnOwnedObject releases an object that was annotated after the extension became its owner.
 func TestReleaseOfAnOwnedObject(t *testing.T) {
 	t.Parallel()
 	owner := Owner{Name: "x", UID: "u", Namespace: "ns"}

@@ -79,7 +79,7 @@ func (e *Executor) Execute(ctx context.Context, plan *Plan) error {
 	return e.prune(ctx, plan)
 }
 
-// prune deletes the objects that the revision has dropped, and releases those that are kept. It asks the
+// prune deletes the objects that the revision has dropped, and releases kept objects. It asks the
 // guard once for each batch of objects that are deleted at the same time. This is enough, because their
 // versions were known before: see [Guard.askAgain]. API services are deleted before the objects that may
 // serve them.
@@ -219,8 +219,8 @@ func (e *Executor) remove(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// release also notes objects to which nothing was written: those that were imported from Helm have no
-// labels, and those that an earlier try has released have none any more.
+// release also notes objects to which nothing was written: objects that were imported from Helm have no
+// labels, and neither have objects that an earlier attempt released.
 func (e *Executor) release(ctx context.Context, s *Step) error {
 	if err := e.writer.mark(ctx, s, e.writer.owner.ReleasePatch); err != nil {
 		e.fail(err)

@@ -179,7 +179,7 @@ func (p *Planner) PlanRepair(ctx context.Context, installed, tried []*unstructur
 
 // Plan makes a step for each object of a new revision, and for each object of earlier
 // revisions that the new one has dropped. helmCRDs are the names of CRDs of crds/ of an imported chart,
-// which the new revision may adopt. It asks the cluster nothing but its kinds. It fails with
+// which the new revision may adopt. It asks the cluster for its kinds only. It fails with
 // [*object.UnknownKindsError].
 func (p *Planner) Plan(wanted, before []*unstructured.Unstructured, helmCRDs []string) (*Plan, error) {
 	items, err := object.Items(p.mapper, p.Owner, wanted)

@@ -92,7 +92,7 @@ func (h *History) isSameRelease(ctx context.Context) (bool, error) {
 	return isReleaseOf(h.records.owner, found), nil
 }
 
-// lastOrphaned returns the release that orphaned records say is installed, or the last one that was tried.
+// lastOrphaned returns the release that orphaned records say is installed, or the last revision that was tried.
 func (h *History) lastOrphaned(ctx context.Context) (*release.Release, error) {
 	left := History{records: h.records, entries: h.orphaned}
 	found, err := left.installedRelease(ctx)

@@ -156,7 +156,7 @@ func chartOf(objects []*unstructured.Unstructured, annotations map[string]string
 	return result, nil
 }
 
-// encoded returns an object as JSON that [objectsOf] reads. The bounds are those of a whole manifest.
+// encoded returns an object as JSON that [objectsOf] reads. The bounds apply to the whole manifest.
 func encoded(object *unstructured.Unstructured, bounds *jsonBounds) ([]byte, error) {
 	data, err := json.Marshal(object.Object)
 	if err == nil {

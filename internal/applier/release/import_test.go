@@ -120,7 +120,7 @@ func TestImportIsRepeated(t *testing.T) {
 	}
 }
 
-// TestImportOverwritesNothing has a Secret with the name of the record that is none.
+// TestImportOverwritesNothing imports beside a Secret that has the name of the record and is not a record.
 func TestImportOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	i := newImports(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // Labels inside a release record: how what is installed is remembered. All but
-// the last seven are those of the reference implementation.
+// the last seven are labels of the reference implementation, too.
 const (
 	labelBundleName      = "olm.operatorframework.io/bundle-name"
 	labelPackageName     = "olm.operatorframework.io/package-name"

@@ -16,9 +16,9 @@ import (
 
 // Recorded gives the objects that the release records of an extension say may be on
 // the cluster: those of what is installed, and of each revision that was tried after
-// it: each as the last of these has it. Hooks are those of what is installed. For an extension without a UID, they are
-// the records that an extension of that name and install namespace left behind. It reads, once, as whoever config is,
-// for a process that applies nothing.
+// it: each as the last of these has it. Hooks are the hooks of the installed revision. For an extension without
+// a UID, these are the records that an extension of that name and install namespace left behind. Recorded reads once,
+// with the credentials of config, for a process that applies nothing.
 func Recorded(ctx context.Context, config *rest.Config, through *http.Client, systemNamespace string, owner object.Owner) (RecordedContent, error) {
 	history, err := recordedHistory(ctx, config, through, systemNamespace, owner)
 	if err != nil {
@@ -48,7 +48,7 @@ type RecordedContent struct {
 	Objects []*unstructured.Unstructured
 	Hooks   []hook.Hook
 
-	// HelmCRDs are those of [History.HelmCRDs].
+	// HelmCRDs are the names that [History.HelmCRDs] returns.
 	HelmCRDs []string
 
 	// Revisions is the number of records.

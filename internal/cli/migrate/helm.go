@@ -68,12 +68,12 @@ func newHelmCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	o.bindRelease(command)
-	flags.BoolVar(&o.all, "all", false, "Move all releases of the cluster that can be moved, or those of --namespace.")
+	flags.BoolVar(&o.all, "all", false, "Move all releases of the cluster that can be moved, or all of --namespace.")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Check, print what would be created, and write nothing.")
 	flags.StringVar(&o.options.Image, "image", "", "Reference of the image of the chart; by default it is looked for in the ClusterCatalogs.")
 	flags.StringVar(&o.options.Repository, "repository", "", "Repository that has the images of charts, as REPOSITORY/CHART:VERSION.")
 	flags.StringVar(&o.options.ServiceAccount, "service-account", "", "ServiceAccount of the extension; by default one is created.")
-	flags.BoolVar(&o.options.AllowLookup, "allow-lookup", false, "Let the templates of the chart call lookup: with your permissions while the command checks, then with those of the ServiceAccount.")
+	flags.BoolVar(&o.options.AllowLookup, "allow-lookup", false, "Let the templates of the chart call lookup: with your permissions while the command checks, and with the permissions of the ServiceAccount afterwards.")
 	cli.NoFiles(command, "image", "repository", "service-account")
 	command.AddCommand(newHelmRollbackCommand(), newHelmFinishCommand())
 	return command
@@ -82,7 +82,7 @@ func newHelmCommand() *cobra.Command {
 // bindRelease binds what the commands about one release have in common.
 func (o *helm) bindRelease(command *cobra.Command) {
 	o.bind(command)
-	command.Flags().StringVarP(&o.namespace, "namespace", "n", "", "Namespace of the release; by default that of the kubeconfig context.")
+	command.Flags().StringVarP(&o.namespace, "namespace", "n", "", "Namespace of the release; by default the namespace of the kubeconfig context.")
 	cli.NoFiles(command, "namespace")
 }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/migration/helmstore"
 )
 
-// Options are those of a move.
+// Options are the options of a move.
 type Options struct {
 	// Image is the reference of the chart; empty to look for it in the catalogs.
 	Image string
@@ -42,7 +42,7 @@ type Options struct {
 	// AllowLookup lets the templates of the chart look at the cluster, as spec.config.inline.allowLookup.
 	AllowLookup bool
 
-	// Bundle has the options for reading bundles, see [inspect.Request].
+	// Bundle sets the way to read bundles, see [inspect.Request].
 	Bundle inspect.Request
 }
 
@@ -122,7 +122,7 @@ func RefuseEqualNames(checked []*Checked) {
 	}
 	for _, one := range checked {
 		if one.State == Movable && count[one.Name.Name] > 1 {
-			one.refuse("%d releases have this name, and only one ClusterExtension can have it: move the one that you choose without --all", count[one.Name.Name])
+			one.refuse("%d releases have this name, and only one ClusterExtension can have it: choose one, and move it without --all", count[one.Name.Name])
 		}
 	}
 }
@@ -362,7 +362,7 @@ func (c *Cluster) checkObjects(ctx context.Context, checked *Checked) error {
 		checked.Notes = append(checked.Notes, "after the move, the controller restores these objects, which were changed since Helm wrote them: "+excerpt.Of(changed, maxDiffering))
 	}
 	if len(checked.Last.Config) > 0 {
-		checked.Notes = append(checked.Notes, "the values of the release become a part of the ClusterExtension: everybody who may read that can read them")
+		checked.Notes = append(checked.Notes, "the values of the release become a part of the ClusterExtension: all users who may read that can read them")
 	}
 	return nil
 }

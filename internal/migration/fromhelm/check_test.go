@@ -33,7 +33,7 @@ func TestRefuseEqualNames(t *testing.T) {
 	}
 }
 
-// TestRecordsThatCannotBeTranslated have content that somebody else than Helm has written.
+// TestRecordsThatCannotBeTranslated translates records that Helm did not write.
 func TestRecordsThatCannotBeTranslated(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -79,7 +79,7 @@ func isOf(ext *ocv1.ClusterExtension, name helmstore.Name) bool {
 	return ext.Annotations[ocv1.MigratedFromHelmReleaseAnnotation] == name.String()
 }
 
-// Run has the options of all operations that write.
+// Run is the options of all operations that write.
 type Run struct {
 	// Timeout bounds each wait for the controller.
 	Timeout time.Duration
@@ -87,7 +87,7 @@ type Run struct {
 	// Say is called before each step, with one line of text.
 	Say func(line string)
 
-	// Bundle has the options for reading bundles, see [inspect.Request].
+	// Bundle sets the way to read bundles, see [inspect.Request].
 	Bundle inspect.Request
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/hook"
 )
 
-// differing compares the objects of a release with those that its chart renders, and returns one line for
+// differing compares the objects of a release with the objects that its chart renders, and returns one line for
 // each object that differs, sorted. First and second are two renderings as an installation: fields in which
 // they differ are random, and are ignored. Upgraded is a rendering as an upgrade. An object may be equal to
 // either. CRDs of the chart are ignored, because Helm does not record those of crds/.
@@ -60,7 +60,7 @@ func objectsOf(hooks []hook.Hook) []*unstructured.Unstructured {
 // maxFields bounds the fields that are named of each object.
 const maxFields = 3
 
-// byKey returns copies of objects by their keys. Keys without a namespace get that of the release. Fields that
+// byKey returns copies of objects by their keys. Keys without a namespace get the namespace of the release. Fields that
 // are not applied are removed.
 func byKey(namespace string, objects []*unstructured.Unstructured) map[object.Key]*unstructured.Unstructured {
 	found := map[object.Key]*unstructured.Unstructured{}

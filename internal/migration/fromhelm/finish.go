@@ -30,7 +30,7 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 	case ext.DeletionTimestamp != nil:
 		return fmt.Errorf("ClusterExtension %q is being deleted", name.Name)
 	case !isOf(ext, name):
-		return c.isFinished(ctx, name)
+		return c.isFinished(ctx, name, run)
 	case ext.Status.Install == nil:
 		return fmt.Errorf("ClusterExtension %q has no installed revision: see its status, or run `kubectl extension migrate helm rollback %s -n %s`", name.Name, name.Name, name.Namespace)
 	}
@@ -96,10 +96,11 @@ func (c *Cluster) isThere(ctx context.Context, ext *ocv1.ClusterExtension) error
 	return err
 }
 
-// isFinished returns nil if Helm has no records of the release any more.
-func (c *Cluster) isFinished(ctx context.Context, name helmstore.Name) error {
+// isFinished returns nil if Helm has no records of the release.
+func (c *Cluster) isFinished(ctx context.Context, name helmstore.Name, run Run) error {
 	_, err := c.releases.History(ctx, name)
 	if _, isGone := errors.AsType[*helmstore.NotFoundError](err); isGone {
+		run.Say(fmt.Sprintf("%s: nothing to finish: Helm has no records of it", name))
 		return nil
 	}
 	if err != nil {

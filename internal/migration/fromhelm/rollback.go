@@ -27,7 +27,7 @@ import (
 	"github.com/clusterextensions/operator-controller/internal/migration/helmstore"
 )
 
-// Rollback gives a release back to Helm in its installed version. If the extension was upgraded after the move,
+// Rollback returns a release to Helm in its installed version. If the extension was upgraded after the move,
 // Helm gets a new revision. Rollback can be called again after an interruption.
 func (c *Cluster) Rollback(ctx context.Context, name helmstore.Name, run Run) error {
 	history, err := c.releases.History(ctx, name)
@@ -53,7 +53,7 @@ func (c *Cluster) Rollback(ctx context.Context, name helmstore.Name, run Run) er
 	return c.rollback(ctx, name, last, ext, run)
 }
 
-// rollback gives a release back whose extension still exists, or was deleted by an interrupted rollback.
+// rollback returns a release to Helm. The extension exists, or is nil if an interrupted rollback has deleted it.
 func (c *Cluster) rollback(ctx context.Context, name helmstore.Name, last helmstore.Revision, ext *ocv1.ClusterExtension, run Run) error {
 	if ext != nil && last.IsMarker() {
 		if err := c.recordForHelm(ctx, name, last, ext, run); err != nil {
@@ -141,8 +141,8 @@ func (c *Cluster) recordForHelm(ctx context.Context, name helmstore.Name, marker
 	return c.releases.Replace(ctx, marker, given)
 }
 
-// isSpecInstalled reports whether the current spec of an extension is installed. If not, message is what the
-// controller says about it.
+// isSpecInstalled reports whether the current spec of an extension is installed. If not, message is the reason in
+// its status.
 func isSpecInstalled(ext *ocv1.ClusterExtension) (message string, isInstalled bool) {
 	progressing := meta.FindStatusCondition(ext.Status.Conditions, ocv1.TypeProgressing)
 	if progressing == nil || progressing.ObservedGeneration != ext.Generation {

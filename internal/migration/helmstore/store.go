@@ -135,7 +135,7 @@ func (r *Releases) History(ctx context.Context, name Name) ([]Revision, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading Secret %q in namespace %q: %w", secret.Name, name.Namespace, err)
 		}
-		// Whoever writes Secrets in the namespace can write any content.
+		// A user who may write Secrets in the namespace can write any content.
 		if want := nameOf(decoded); decoded.Name != name.Name || decoded.Namespace != name.Namespace || secret.Name != want {
 			return nil, fmt.Errorf("reading Secret %q in namespace %q: it has the record of another release: %s, revision %d", secret.Name, secret.Namespace,
 				excerpt.Quote(Name{Namespace: decoded.Namespace, Name: decoded.Name}.String()), decoded.Version)
@@ -151,7 +151,7 @@ func (r *Releases) History(ctx context.Context, name Name) ([]Revision, error) {
 	return found, nil
 }
 
-// Mark adds a pending revision, because of which Helm refuses to upgrade the release. The revision has no
+// Mark adds a pending revision, so that Helm refuses to upgrade the release. The revision has no
 // objects, so that helm uninstall deletes none. Mark fails if Helm has changed or deleted the revision since it was
 // read, or has a newer one.
 func (r *Releases) Mark(ctx context.Context, last Revision, extension string) error {
