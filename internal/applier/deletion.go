@@ -89,7 +89,11 @@ func withoutKept(content []deletable) []deletable {
 }
 
 func without(keys []object.Key, content []deletable) []deletable {
-	return slices.DeleteFunc(slices.Clone(content), func(one deletable) bool { return slices.Contains(keys, one.key) })
+	left := make(map[object.Key]bool, len(keys))
+	for _, key := range keys {
+		left[key] = true
+	}
+	return slices.DeleteFunc(slices.Clone(content), func(one deletable) bool { return left[one.key] })
 }
 
 // ownedOf leaves out objects that are there and that an extension does not own. What
