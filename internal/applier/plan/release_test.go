@@ -45,7 +45,7 @@ func TestKeptObjectsAreReleased(t *testing.T) {
 			t.Parallel()
 			var stored []runtime.Object
 			if tc.live != nil {
-				stored = append(stored, tc.live)
+				stored = append(stored, tc.live.DeepCopy()) // the client changes it
 			}
 			mapper := meta.NewDefaultRESTMapper(nil)
 			mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
@@ -104,7 +104,7 @@ func TestHelmCRDsAreAdopted(t *testing.T) {
 			mapper := meta.NewDefaultRESTMapper(nil)
 			mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 			mapper.Add(tc.live.GroupVersionKind(), meta.RESTScopeRoot)
-			planner := NewPlanner(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), tc.live), mapper, owner, nil)
+			planner := NewPlanner(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), tc.live.DeepCopy()), mapper, owner, nil)
 			wanted := owner.Own(live(tc.live.GetName()))
 			planned, err := planner.Plan([]*unstructured.Unstructured{wanted}, tc.before, []string{ofChart})
 			if err != nil {
