@@ -36,6 +36,15 @@ import (
 // The extension is written before what it needs: whoever is interrupted calls this again, and
 // it tells that the rest is for nobody else.
 func (c *Cluster) Apply(ctx context.Context, documents []permission.Document) error {
+	return c.applyFor(ctx, "", documents)
+}
+
+// ApplyRights applies the documents of [Cluster.Apply] without the extension, which exists.
+func (c *Cluster) ApplyRights(ctx context.Context, extension string, documents []permission.Document) error {
+	return c.applyFor(ctx, extension, documents)
+}
+
+func (c *Cluster) applyFor(ctx context.Context, extension string, documents []permission.Document) error {
 	mapper, err := apiutil.NewDynamicRESTMapper(c.cfg.REST, c.through)
 	if err != nil {
 		return fmt.Errorf("setting up a client: %w", err)
@@ -51,7 +60,7 @@ func (c *Cluster) Apply(ctx context.Context, documents []permission.Document) er
 		}
 	}
 	slices.SortStableFunc(wanted, func(a, b *unstructured.Unstructured) int { return cmp.Compare(waveOf(a), waveOf(b)) })
-	writing := applying{cluster: c, api: api, mapper: mapper}
+	writing := applying{cluster: c, api: api, mapper: mapper, extension: extension}
 	for _, one := range wanted {
 		switch one.GroupVersionKind().GroupKind() {
 		case namespaceKind:

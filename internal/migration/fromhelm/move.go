@@ -36,25 +36,29 @@ func (c *Cluster) Move(ctx context.Context, checked *Checked, run Run) error {
 			return err
 		}
 	}
-	// The extension is created last. If it exists, its spec is the user's, who may have changed it.
-	if checked.Live == nil {
-		if err := c.create(ctx, checked, run); err != nil {
-			return err
-		}
+	if err := c.create(ctx, checked, run); err != nil {
+		return err
 	}
 	return c.awaitReady(ctx, checked, run)
 }
 
-// create records what is installed, and creates the ServiceAccount and the extension.
+// create records what is installed, and creates the extension and its ServiceAccount. An extension that exists is not
+// written, because a user may have changed its spec since an interrupted move created it.
 func (c *Cluster) create(ctx context.Context, checked *Checked, run Run) error {
-	run.Say(fmt.Sprintf("%s: recording revision %d as installed", checked.Name, checked.Last.Version))
-	err := c.inspect.ImportRecord(ctx, checked.Extension, installation.Desired{
-		Revision: checked.Plan.Revision, Objects: checked.Objects, Hooks: checked.Hooks, HelmCRDs: checked.unrecordedCRDs(),
-	})
+	documents, err := checked.Documents()
 	if err != nil {
 		return err
 	}
-	documents, err := checked.Documents()
+	if checked.Live != nil {
+		if rights := documents[1:]; checked.Live.Spec.ServiceAccount.Name == checked.Extension.Spec.ServiceAccount.Name {
+			return c.inspect.ApplyRights(ctx, checked.Live.Name, rights)
+		}
+		return nil
+	}
+	run.Say(fmt.Sprintf("%s: recording revision %d as installed", checked.Name, checked.Last.Version))
+	err = c.inspect.ImportRecord(ctx, checked.Extension, installation.Desired{
+		Revision: checked.Plan.Revision, Objects: checked.Objects, Hooks: checked.Hooks, HelmCRDs: checked.unrecordedCRDs(),
+	})
 	if err != nil {
 		return err
 	}
