@@ -187,6 +187,32 @@ func TestMoveFinishAndUpgrade(t *testing.T) {
 	chartSettings(t, name, map[string]string{"version": "2.0.0", "upgrade": "true"})
 }
 
+// TestMoveOfTheLongestName moves a release whose name is as long as Helm allows, back, and again.
+func TestMoveOfTheLongestName(t *testing.T) {
+	t.Parallel()
+	name := "helm-long" + strings.Repeat("x", 53-len("helm-long"))
+	makeNamespace(t, name)
+	helmInstall(t, name, loadedChart(t, name, "1.0.0", nil), nil)
+	t.Cleanup(func() {
+		remove(t, &ocv1.ClusterExtension{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		remove(t, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + name + ".example.com"}})
+	})
+	image := "oci://" + pushedChart(t, name, "1.0.0", nil)
+	if text, err := migrateHelm(t, name, "-n", name, "--image", image, "--yes", "--timeout", "40s"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	installed(t, name, "1.0.0")
+	if text, err := migrateHelm(t, "rollback", name, "-n", name, "--yes"); err != nil || !strings.Contains(text, "is a release of Helm again") {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if text, err := migrateHelm(t, name, "-n", name, "--image", image, "--yes"); err == nil || !strings.Contains(text, "--service-account") {
+		t.Errorf("the ServiceAccount of the first move: %v\n%s", err, text)
+	}
+	if text, err := migrateHelm(t, name, "-n", name, "--image", image, "--service-account", name+"-installer", "--yes", "--timeout", "40s"); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
 // TestHelmRollbackAfterMove: Helm does not refuse a rollback of a release that was moved. It is named, and the move
 // can be taken back.
 func TestHelmRollbackAfterMove(t *testing.T) {

@@ -113,7 +113,9 @@ func (h *History) leaveOthers(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if !namesOwner(rel.Manifest, h.records.owner) {
+			// An imported record has no labels. Its extension has the name of the release.
+			isImported := rel.Info != nil && rel.Info.Description == descriptionImported && releaseIn(found.name) == h.records.owner.Name
+			if !isImported && !namesOwner(rel.Manifest, h.records.owner) {
 				continue
 			}
 		}

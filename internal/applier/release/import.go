@@ -78,6 +78,9 @@ func isSameImport(found, made *release.Release) (bool, error) {
 	return bytes.Equal(before, after), nil
 }
 
+// descriptionImported is the description of a record that was imported from Helm.
+const descriptionImported = "imported from Helm"
+
 func importedRelease(owner object.Owner, desired installation.Desired, now time.Time) (*release.Release, error) {
 	manifest, err := manifestOf(desired.Objects)
 	if err != nil {
@@ -85,7 +88,7 @@ func importedRelease(owner object.Owner, desired installation.Desired, now time.
 	}
 	made := &release.Release{
 		Name: object.ReleaseName(owner.Name), Namespace: owner.Namespace, Version: 1, Manifest: manifest,
-		Info:   &release.Info{Status: release.StatusDeployed, Description: "imported from Helm"},
+		Info:   &release.Info{Status: release.StatusDeployed, Description: descriptionImported},
 		Chart:  &chart.Chart{Metadata: &chart.Metadata{}},
 		Labels: labelsOf(desired.Revision),
 	}

@@ -153,7 +153,12 @@ func (c *Cluster) read(ctx context.Context, name helmstore.Name) (*Checked, erro
 	switch {
 	case checked.Live == nil:
 	case !isOf(checked.Live, name):
-		checked.refuse("ClusterExtension %q exists, and was not created from this release: the extension must have the name of the release, so the existing one has to be deleted or renamed", name.Name)
+		origin := checked.Live.Annotations[ocv1.MigratedFromHelmReleaseAnnotation]
+		if origin == "" {
+			origin = "not from a release of Helm, or its move was finished"
+		}
+		checked.refuse("ClusterExtension %q exists, and was not created from this release (%s): an extension has the name of its release, so install the release again under another name",
+			name.Name, excerpt.Line(origin, maxDiffering))
 	case checked.Live.DeletionTimestamp != nil:
 		checked.refuse("ClusterExtension %q is being deleted", name.Name)
 	case checked.Marker != nil && checked.Live.Status.Install != nil && meta.IsStatusConditionTrue(checked.Live.Status.Conditions, ocv1.TypeReady):
@@ -222,7 +227,7 @@ func extensionOf(name helmstore.Name, last *helmstore.Revision, options Options)
 		// As Helm tags what it pushes: no tag can have a plus.
 		image = fmt.Sprintf("%s/%s:%s", strings.TrimSuffix(options.Repository, "/"), last.Chart.Metadata.Name, strings.ReplaceAll(last.Chart.Metadata.Version, "+", "_"))
 	}
-	if image != "" {
+	if image = strings.TrimPrefix(image, "oci://"); image != "" { // as Helm writes references
 		ext.Spec.Source = ocv1.SourceConfig{SourceType: ocv1.SourceTypeBundle, Bundle: &ocv1.BundleSource{Ref: image}}
 	} else {
 		ext.Spec.Source = ocv1.SourceConfig{SourceType: ocv1.SourceTypeCatalog, Catalog: &ocv1.CatalogFilter{
@@ -263,7 +268,7 @@ func (c *Cluster) compare(ctx context.Context, checked *Checked, options Options
 	checked.Plan = first
 	switch {
 	case first.Err != nil:
-		checked.refuse("cannot choose a bundle: %v", first.Err)
+		checked.refuse("cannot choose a bundle: %v: name the image of the chart with --image", first.Err)
 	case first.Revision.Bundle.Name == "":
 		checked.refuse("no ClusterCatalog has chart %s %s: push it with `kubectl extension bundle push`, and name it with --image", checked.Last.Chart.Metadata.Name, checked.Last.Chart.Metadata.Version)
 	case !first.IsChart:
@@ -299,7 +304,28 @@ func (c *Cluster) compare(ctx context.Context, checked *Checked, options Options
 		checked.refuse("the objects that Helm installed differ from what the chart renders with the values of the release: %s; a post-renderer or an upgrade of the cluster since can be the cause; "+
 			"run `helm upgrade` with the same chart and values, without a post-renderer, and try again", excerpt.Of(differing, maxDiffering))
 	}
+	if err := c.checkAccount(ctx, checked); err != nil {
+		return err
+	}
 	return c.checkObjects(ctx, checked)
+}
+
+// checkAccount refuses a release if the ServiceAccount to create exists, or the one to use does not.
+func (c *Cluster) checkAccount(ctx context.Context, checked *Checked) error {
+	if checked.Live != nil {
+		return nil
+	}
+	name := checked.Extension.Spec.ServiceAccount.Name
+	_, err := c.api.Resource(accounts).Namespace(checked.Name.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil && checked.MakesAccount:
+		checked.refuse("ServiceAccount %q exists already, for example from an earlier move: use it with `--service-account %s`, or delete it", name, name)
+	case apierrors.IsNotFound(err) && !checked.MakesAccount:
+		checked.refuse("ServiceAccount %q does not exist in namespace %q", name, checked.Name.Namespace)
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading ServiceAccount %q in namespace %q: %w", name, checked.Name.Namespace, err)
+	}
+	return nil
 }
 
 // maxDiffering bounds the list of differing objects in a message, in bytes.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +57,10 @@ func (c *Cluster) All(ctx context.Context, namespace string) ([]helmstore.Name, 
 	return c.releases.All(ctx, namespace)
 }
 
-var extensions = ocv1.GroupVersion.WithResource("clusterextensions")
+var (
+	extensions = ocv1.GroupVersion.WithResource("clusterextensions")
+	accounts   = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
+)
 
 // extension reads an extension; nil if there is none.
 func (c *Cluster) extension(ctx context.Context, name string) (*ocv1.ClusterExtension, error) {

@@ -68,7 +68,11 @@ func (c *Cluster) rollback(ctx context.Context, name helmstore.Name, last helmst
 	if err := c.forget(ctx, name, run); err != nil {
 		return err
 	}
-	return c.completeRecords(ctx, name, run)
+	if err := c.completeRecords(ctx, name, run); err != nil {
+		return err
+	}
+	run.Say(fmt.Sprintf("%s is a release of Helm again; the ServiceAccount of the extension and its permissions are kept", name))
+	return nil
 }
 
 // completeRecords deletes the marker, unless it was replaced, and sets the revisions before a replaced
