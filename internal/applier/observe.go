@@ -13,6 +13,12 @@ import (
 // that died while it wrote a record has left them.
 func (a *Applier) Observe(ctx context.Context, owner object.Owner) (installation.State, error) {
 	known := a.memory(owner)
+	if known.history != nil && known.history.Owner().Imported && !owner.Imported {
+		// migrate helm finish has labelled the objects, and their manifests in the records.
+		a.histories.Drop(owner.Name)
+		known.history = nil
+		known.invalidate()
+	}
 	if known.state != nil {
 		return *known.state, nil
 	}

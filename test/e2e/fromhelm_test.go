@@ -273,6 +273,12 @@ func TestMoveFromHelmAndDelete(t *testing.T) {
 				if settings.Labels[environment.OwnerLabel] != name {
 					t.Errorf("labels: %v", settings.Labels)
 				}
+				// Changes are noticed by watches from now on.
+				settings.Data["version"] = "changed"
+				if err := theSuite.Admin.Update(t.Context(), settings); err != nil {
+					t.Fatal(err)
+				}
+				chartSettings(t, name, map[string]string{"version": "1.0.0"})
 				if left := helmSecrets(t, name); len(left) > 0 {
 					t.Errorf("Helm has still %q", left)
 				}
