@@ -15,9 +15,7 @@ func (a *Applier) Observe(ctx context.Context, owner object.Owner) (installation
 	known := a.memory(owner)
 	if known.history != nil && known.history.Owner().Imported && !owner.Imported {
 		// migrate helm finish has labelled the objects, and their manifests in the records.
-		a.histories.Drop(owner.Name)
-		known.history = nil
-		known.invalidate()
+		a.dropRecords(owner)
 	}
 	if known.state != nil {
 		return *known.state, nil
@@ -46,11 +44,14 @@ func (a *Applier) observe(ctx context.Context, history *release.History) (instal
 // dropInvalid is called after everything that reads or writes records. If they turned out
 // to be invalid, they are forgotten together with all that was concluded from them.
 func (a *Applier) dropInvalid(history *release.History) {
-	if !history.IsInvalid() {
-		return
+	if history.IsInvalid() {
+		a.dropRecords(history.Owner())
 	}
-	a.histories.Drop(history.Owner().Name)
-	known := a.memory(history.Owner())
+}
+
+func (a *Applier) dropRecords(owner object.Owner) {
+	a.histories.Drop(owner.Name)
+	known := a.memory(owner)
 	known.history = nil
 	known.invalidate()
 }
