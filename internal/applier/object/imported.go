@@ -39,8 +39,11 @@ func isUnclaimed(live metav1.Object) bool {
 }
 
 // ClaimPatch sets the labels of the extension and its owner reference on exactly the object that was
-// read. An object that is kept gets the labels alone.
+// read. An object that is kept gets the labels alone. The patch is empty if the extension has the object.
 func (o Owner) ClaimPatch(live *unstructured.Unstructured) (Patch, error) {
+	if o.Has(live) {
+		return Patch{}, nil
+	}
 	metadata := map[string]any{"labels": map[string]any{LabelOwnerKind: OwnerKind, LabelOwnerName: o.Name}}
 	if !IsKept(live) {
 		metadata["ownerReferences"] = append(o.OtherReferences(live), *o.Reference())

@@ -72,12 +72,7 @@ func (p *Planner) Release(ctx context.Context, items []object.Item) ([]object.Ke
 // error it returns the keys of the objects for which this failed, sorted.
 func (p *Planner) Claim(ctx context.Context, items []object.Item) (unclaimed []object.Key, err error) {
 	failures := eachStep(ctx, stepsOf(items), func(ctx context.Context, s *Step) error {
-		return p.writer().mark(ctx, s, func(live *unstructured.Unstructured) (object.Patch, error) {
-			if p.Owner.Has(live) {
-				return object.Patch{}, nil
-			}
-			return p.Owner.ClaimPatch(live)
-		})
+		return p.writer().mark(ctx, s, p.Owner.ClaimPatch)
 	}, "setting the owner of")
 	unclaimed = keysOf(failures)
 	slices.SortFunc(unclaimed, object.Key.Compare)

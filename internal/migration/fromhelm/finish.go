@@ -45,14 +45,12 @@ func (c *Cluster) Finish(ctx context.Context, name helmstore.Name, run Run) erro
 	owner := controller.OwnerOf(ext)
 	run.Say(fmt.Sprintf("%s: labelling its objects", name))
 	claim := func(live *unstructured.Unstructured) (object.Patch, error) {
-		if owner.Has(live) {
-			return object.Patch{}, nil
+		patch, err := owner.ClaimPatch(live)
+		if err != nil || patch.IsEmpty() {
+			return patch, err
 		}
 		// The garbage collector deletes objects that refer to an owner which is gone.
-		if err := c.isThere(ctx, ext); err != nil {
-			return object.Patch{}, err
-		}
-		return owner.ClaimPatch(live)
+		return patch, c.isThere(ctx, ext)
 	}
 	if err := c.patchEach(ctx, owner, recorded.Objects, claim); err != nil {
 		return err
