@@ -36,15 +36,11 @@ import (
 // The extension is written before what it needs: whoever is interrupted calls this again, and
 // it tells that the rest is for nobody else.
 func (c *Cluster) Apply(ctx context.Context, documents []permission.Document) error {
-	return c.applyFor(ctx, "", documents)
+	return c.ApplyFor(ctx, "", documents)
 }
 
-// ApplyRights applies the documents of [Cluster.Apply] without the extension, which exists.
-func (c *Cluster) ApplyRights(ctx context.Context, extension string, documents []permission.Document) error {
-	return c.applyFor(ctx, extension, documents)
-}
-
-func (c *Cluster) applyFor(ctx context.Context, extension string, documents []permission.Document) error {
+// ApplyFor is [Cluster.Apply] for an extension that exists, and need not be among the documents.
+func (c *Cluster) ApplyFor(ctx context.Context, extension string, documents []permission.Document) error {
 	mapper, err := apiutil.NewDynamicRESTMapper(c.cfg.REST, c.through)
 	if err != nil {
 		return fmt.Errorf("setting up a client: %w", err)

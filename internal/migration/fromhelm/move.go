@@ -3,7 +3,6 @@ package fromhelm
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,13 +50,13 @@ func (c *Cluster) create(ctx context.Context, checked *Checked, run Run) error {
 	}
 	if checked.Live != nil {
 		if rights := documents[1:]; checked.Live.Spec.ServiceAccount.Name == checked.Extension.Spec.ServiceAccount.Name {
-			return c.inspect.ApplyRights(ctx, checked.Live.Name, rights)
+			return c.inspect.ApplyFor(ctx, checked.Live.Name, rights)
 		}
 		return nil
 	}
 	run.Say(fmt.Sprintf("%s: recording revision %d as installed", checked.Name, checked.Last.Version))
 	err = c.inspect.ImportRecord(ctx, checked.Extension, installation.Desired{
-		Revision: checked.Plan.Revision, Objects: checked.Objects, Hooks: checked.Hooks, HelmCRDs: checked.unrecordedCRDs(),
+		Revision: checked.Plan.Revision, Objects: checked.Objects, Hooks: checked.Hooks, HelmCRDs: namesOf(checked.unrecordedCRDs()),
 	})
 	if err != nil {
 		return err
@@ -66,17 +65,25 @@ func (c *Cluster) create(ctx context.Context, checked *Checked, run Run) error {
 	return c.inspect.Apply(ctx, documents)
 }
 
-// unrecordedCRDs returns the names of the CRDs that the chart renders and Helm does not record: those of crds/.
-func (c *Checked) unrecordedCRDs() []string {
+// unrecordedCRDs returns the CRDs that the chart renders and Helm does not record: those of crds/.
+func (c *Checked) unrecordedCRDs() []*unstructured.Unstructured {
 	recorded := map[object.Key]bool{}
 	for _, one := range c.Objects {
 		recorded[object.KeyOf(one)] = true
 	}
-	var names []string
+	var found []*unstructured.Unstructured
 	for _, one := range c.Plan.Objects {
 		if key := object.KeyOf(one); key.GroupKind == object.DefinitionKind && !recorded[key] {
-			names = append(names, key.Name)
+			found = append(found, one)
 		}
+	}
+	return found
+}
+
+func namesOf(objects []*unstructured.Unstructured) []string {
+	names := make([]string, 0, len(objects))
+	for _, one := range objects {
+		names = append(names, one.GetName())
 	}
 	return names
 }
@@ -93,10 +100,7 @@ func (c *Checked) Documents() ([]permission.Document, error) {
 		return documents, nil
 	}
 	plan := c.Plan
-	plan.Objects = slices.DeleteFunc(slices.Clone(plan.Objects), func(one *unstructured.Unstructured) bool {
-		return object.KeyOf(one).GroupKind != object.DefinitionKind
-	})
-	plan.Objects = append(plan.Objects, c.Objects...)
+	plan.Objects = append(c.unrecordedCRDs(), c.Objects...)
 	rights, err := plan.Rights()
 	return append(documents, rights...), err
 }
