@@ -411,7 +411,7 @@ func (c *Cluster) checkObject(ctx context.Context, owner object.Owner, item obje
 	case err != nil:
 		return foundObject{}, fmt.Errorf("reading %s: %w", item.Key, err)
 	case !owner.HasAs(manifest, live) && !owner.OwnsAs(manifest, live):
-		return foundObject{holder: fmt.Sprint(object.HolderOf(live))}, nil
+		return foundObject{holder: object.HolderOf(live).String()}, nil
 	}
 	patch, err := object.ThreeWay{Wanted: item.Object, Live: live}.Patch()
 	if err != nil {

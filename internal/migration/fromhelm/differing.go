@@ -46,15 +46,7 @@ func differing(namespace string, installed, first, second, upgraded []*unstructu
 
 // differingHooks is [differing] for hooks: a record must not have a hook that the chart does not render.
 func differingHooks(namespace string, installed, first, second, upgraded []hook.Hook) []string {
-	return differing(namespace, objectsOf(installed), objectsOf(first), objectsOf(second), objectsOf(upgraded))
-}
-
-func objectsOf(hooks []hook.Hook) []*unstructured.Unstructured {
-	objects := make([]*unstructured.Unstructured, 0, len(hooks))
-	for _, one := range hooks {
-		objects = append(objects, one.Object)
-	}
-	return objects
+	return differing(namespace, hook.Objects(installed), hook.Objects(first), hook.Objects(second), hook.Objects(upgraded))
 }
 
 // maxFields bounds the fields that are named of each object.

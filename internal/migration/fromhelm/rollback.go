@@ -90,14 +90,14 @@ func (c *Cluster) completeRecords(ctx context.Context, name helmstore.Name, run 
 			if err := c.releases.Delete(ctx, one); err != nil {
 				return err
 			}
+			if one.Version < last.Version {
+				run.Say(fmt.Sprintf("%s: Helm created revision %d after the move: run `helm upgrade` with the version of the chart that you want", name, last.Version))
+			}
 		case one.Version < last.Version && last.Info.Description == givenBack && one.Info.Status == helmrelease.StatusDeployed:
 			if err := c.releases.Supersede(ctx, one); err != nil {
 				return err
 			}
 		}
-	}
-	if isMarkedBefore := slices.IndexFunc(history, helmstore.Revision.IsMarker); isMarkedBefore >= 0 && isMarkedBefore < len(history)-1 {
-		run.Say(fmt.Sprintf("%s: Helm created revision %d after the move: run `helm upgrade` with the version of the chart that you want", name, last.Version))
 	}
 	return nil
 }
