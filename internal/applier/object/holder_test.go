@@ -208,7 +208,7 @@ func TestConflictSummary(t *testing.T) {
 			want: `Thing "1", Thing "3" exist already and belong to ClusterExtension "k": ` + KeepOne("k") + `; ` +
 				`other objects belong to ClusterExtension "l"`,
 		},
-		"several of one that keeps some": {
+		"several of one extension, some of them kept": {
 			conflicts: []Conflict{conflict(1, Holder{Kind: OwnerKind, Name: "k", Kept: true}), conflict(2, extension("k"))},
 			want:      `Thing "1", Thing "2" exist already and belong to ClusterExtension "k": ` + KeepOne("k"),
 
