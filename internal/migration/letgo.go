@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -152,7 +153,11 @@ func isCSV(owner metav1.OwnerReference) bool {
 	return owner.Kind == operatorsv1alpha1.ClusterServiceVersionKind
 }
 
-// removeCSV deletes the ClusterServiceVersion in a way that nothing goes with it.
+// removeCSV deletes the ClusterServiceVersion and nothing that it owns. Classic OLM reacts to the deletion from the
+// last state that was stored: with its finalizer it deletes objects without a namespace, and with
+// [operatorTargets] it sets conversions to None and deletes API services and copies. It adds both again at any time,
+// the annotation even while the garbage collector removes owners. A finalizer of ours keeps the object until that
+// is over.
 func (m move) removeCSV(ctx context.Context) error {
 	ref := m.record.CSV
 	said := false
@@ -166,20 +171,18 @@ func (m move) removeCSV(ctx context.Context) error {
 			said = true
 		}
 		if live.GetDeletionTimestamp() != nil {
-			return m.awaitGone(ctx, csvs, ref)
+			return m.awaitCSVGone(ctx)
 		}
 		version := live.GetResourceVersion()
 		if m.record.Mode != classic.Strip {
 			patched, err := m.patched(ctx, csvs, ref, map[string]any{"metadata": map[string]any{
-				"finalizers":      nil,
-				"annotations":     map[string]any{operatorTargets: nil},
-				"resourceVersion": version,
+				"finalizers": []string{csvFinalizer}, "resourceVersion": version,
 			}})
 			if apierrors.IsConflict(err) {
 				continue
 			}
 			if err != nil {
-				return fmt.Errorf("taking the finalizer off %s: %w", ref.Key(), err)
+				return fmt.Errorf("replacing the finalizer of %s: %w", ref.Key(), err)
 			}
 			version = patched.GetResourceVersion()
 		}
@@ -192,15 +195,66 @@ func (m move) removeCSV(ctx context.Context) error {
 		case err != nil && !apierrors.IsNotFound(err):
 			return fmt.Errorf("deleting %s: %w", ref.Key(), err)
 		default:
-			return m.awaitGone(ctx, csvs, ref)
+			return m.awaitCSVGone(ctx)
 		}
 	}
 	return fmt.Errorf("deleting %s: classic OLM has put its finalizer back %d times: stop it, or use --mode %s", ref.Key(), maxTries, classic.Quiet)
 }
 
-// operatorTargets is an annotation without which classic OLM does nothing about a ClusterServiceVersion that is
-// gone: neither conversions nor API services nor copies.
-const operatorTargets = "olm.targetNamespaces"
+const (
+	// csvPollInterval is short: as long as the ClusterServiceVersion exists, classic OLM may set it as an owner
+	// again, and the garbage collector would delete such objects afterwards.
+	csvPollInterval = 20 * time.Millisecond
+	// csvFinalizer keeps a ClusterServiceVersion until the garbage collector has removed owners.
+	csvFinalizer = "olm.operatorframework.io/migration"
+	// operatorTargets is an annotation without which classic OLM does nothing about a ClusterServiceVersion that is
+	// gone: neither conversions nor API services nor copies.
+	operatorTargets = "olm.targetNamespaces"
+)
+
+// awaitCSVGone waits until the garbage collector has removed the owners, takes from the ClusterServiceVersion what
+// classic OLM would act on, and then its finalizer. The definitions go too, because classic OLM may add the
+// annotation again.
+func (m move) awaitCSVGone(ctx context.Context) error {
+	ref := m.record.CSV
+	isHarmless := m.record.Mode == classic.Strip
+	err := wait.PollUntilContextTimeout(ctx, csvPollInterval, m.run.Timeout, true, func(ctx context.Context) (bool, error) {
+		live, err := m.readSame(ctx, csvs, ref)
+		if err != nil || live == nil {
+			return live == nil, err
+		}
+		if !isHarmless {
+			err := m.patch(ctx, csvs, ref, map[string]any{
+				"metadata": map[string]any{"annotations": map[string]any{operatorTargets: nil}},
+				"spec":     map[string]any{"webhookdefinitions": nil, "apiservicedefinitions": nil},
+			})
+			if err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+			isHarmless = true
+		}
+		if !slices.Equal(live.GetFinalizers(), []string{csvFinalizer}) {
+			return false, nil
+		}
+		if err := m.removeCSVFinalizer(ctx, live); !apierrors.IsConflict(err) {
+			return false, err
+		}
+		return false, nil
+	})
+	return m.stillThere(ctx, ref, err)
+}
+
+// removeCSVFinalizer removes [csvFinalizer] from a ClusterServiceVersion, and keeps the others.
+func (m move) removeCSVFinalizer(ctx context.Context, live metav1.Object) error {
+	others := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(name string) bool { return name == csvFinalizer })
+	err := m.patch(ctx, csvs, m.record.CSV, map[string]any{"metadata": map[string]any{
+		"finalizers": others, "resourceVersion": live.GetResourceVersion(),
+	}})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of %s: %w", m.record.CSV.Key(), err)
+	}
+	return nil
+}
 
 func (m move) removeSubscription(ctx context.Context) error {
 	ref := m.record.Subscription
@@ -266,6 +320,11 @@ func (m move) awaitGone(ctx context.Context, resource schema.GroupVersionResourc
 		live, err := m.readSame(ctx, resource, ref)
 		return live == nil && err == nil, err
 	})
+	return m.stillThere(ctx, ref, err)
+}
+
+// stillThere names an object for which a wait has ended too early.
+func (m move) stillThere(ctx context.Context, ref classic.Ref, err error) error {
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("%s is still there after %s: see which finalizers it has", ref.Key(), m.run.Timeout)
 	}

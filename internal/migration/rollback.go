@@ -171,6 +171,10 @@ func (m move) subscribe(ctx context.Context) error {
 		return fmt.Errorf("annotation %s is about package %s, and the extension has %q: somebody has changed it; apply the Subscription from the backup, with startingCSV %q",
 			classic.AnnotationSubscription, excerpt.Quote(pkg), m.ext.Package(), m.bundle())
 	}
+	isInstalled, err := m.keepCSV(ctx)
+	if err != nil {
+		return err
+	}
 	ref := m.record.Subscription
 	live, err := m.api.Resource(subscriptions).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
@@ -179,14 +183,9 @@ func (m move) subscribe(ctx context.Context) error {
 		return fmt.Errorf("reading %s: %w", ref.Key(), err)
 	case live.GetUID() != ref.UID:
 		return nil // an earlier call has made it
+	case isInstalled:
+		return m.releaseSubscription(ctx, live, spec["installPlanApproval"])
 	default:
-		isInstalled, err := m.isStillInstalled(ctx)
-		if err != nil {
-			return err
-		}
-		if isInstalled {
-			return m.releaseSubscription(ctx, live, spec["installPlanApproval"])
-		}
 		// Its status has the ClusterServiceVersion as installed, so that classic OLM would never make that again.
 		if err := m.removeSubscription(ctx); err != nil {
 			return err
@@ -212,16 +211,25 @@ func (m move) createSubscription(ctx context.Context, spec map[string]any) error
 	return nil
 }
 
-// isStillInstalled says that the ClusterServiceVersion is there. One that is being deleted is waited for.
-func (m move) isStillInstalled(ctx context.Context) (bool, error) {
-	live, _, err := m.found(ctx, m.record.CSV)
-	if err != nil || live == nil {
-		return false, err
-	}
-	if live.UID == m.record.CSV.UID && live.DeletionTimestamp != nil {
-		return false, m.awaitGone(ctx, csvs, m.record.CSV)
-	}
-	return true, nil
+// keepCSV undoes the first request of [move.removeCSV], and reports whether the ClusterServiceVersion exists. It waits
+// for its end if it is being deleted.
+func (m move) keepCSV(ctx context.Context) (isThere bool, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		isThere = false
+		live, _, err := m.found(ctx, m.record.CSV)
+		if err != nil || live == nil {
+			return err
+		}
+		if live.UID == m.record.CSV.UID && live.DeletionTimestamp != nil {
+			return m.awaitCSVGone(ctx)
+		}
+		isThere = true
+		if live.UID == m.record.CSV.UID && slices.Contains(live.Finalizers, csvFinalizer) {
+			return m.removeCSVFinalizer(ctx, live)
+		}
+		return nil
+	})
+	return isThere, err
 }
 
 // releaseSubscription has it approved as before, which it is not any more since the move began.

@@ -18,8 +18,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ocv1 "github.com/clusterextensions/operator-controller/api/v1"
@@ -199,6 +201,9 @@ func (s *site) moves(t *testing.T, mode string) {
 	rights, conversion, webhooks, things := s.watchRights(t), s.watchConversion(t), s.watchWebhooks(t), s.makeThings(t)
 	backup := t.TempDir()
 	s.migrate(t, "check", "--all")
+	if mode == "live" {
+		s.annotateDeleted(t)
+	}
 	began := time.Now()
 	told := s.migrate(t, "run", "--all", "--yes", "--mode", mode, "--backup", backup)
 	t.Logf("moved in %s", time.Since(began).Round(time.Second))
@@ -249,6 +254,33 @@ func (s *site) moves(t *testing.T, mode string) {
 	})
 }
 
+// annotateDeleted does at once what classic OLM does at each change of an OperatorGroup, even for a
+// ClusterServiceVersion that is being deleted: it annotates that with the namespaces of the group, which are all for
+// [classic.Webhooks].
+func (s *site) annotateDeleted(t *testing.T) {
+	t.Helper()
+	w := newWitness(t, func(ctx context.Context, w *witness) {
+		s.each(ctx, w, &v1alpha1.ClusterServiceVersionList{}, func(event watch.Event) string {
+			csv, isOne := event.Object.(*v1alpha1.ClusterServiceVersion)
+			if !isOne || event.Type == watch.Deleted || csv.DeletionTimestamp == nil || csv.IsCopied() || csv.Namespace != classic.Webhooks {
+				return ""
+			}
+			if _, isThere := csv.Annotations[operatorTargets]; isThere {
+				return ""
+			}
+			metav1.SetMetaDataAnnotation(&csv.ObjectMeta, operatorTargets, metav1.NamespaceAll)
+			if err := s.OLM.Admin.Update(ctx, csv); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				return err.Error()
+			}
+			return ""
+		})
+	})
+	t.Cleanup(func() { w.verdict(t) })
+}
+
+// operatorTargets is the annotation by which classic OLM knows the namespaces of a ClusterServiceVersion.
+const operatorTargets = "olm.targetNamespaces"
+
 // isDone watches classic OLM for a while after a move.
 func (s *site) isDone(t *testing.T) {
 	t.Helper()
@@ -257,8 +289,10 @@ func (s *site) isDone(t *testing.T) {
 	writes, err := classic.Writes(s.audit, after)
 	must(t, err)
 	for _, write := range writes {
-		// OperatorGroups stay, with their roles and the ServiceAccount that one names.
+		// OperatorGroups stay, with their roles, the ServiceAccount that one names, and their labels on namespaces,
+		// which are all that classic OLM changes there.
 		isOfGroups := write.ObjectRef != nil && (strings.HasPrefix(write.ObjectRef.Name, "olm.og.") ||
+			write.ObjectRef.Resource == "namespaces" ||
 			write.ObjectRef.Resource == "serviceaccounts" && write.ObjectRef.Name == classic.Tenant)
 		if isOwn := strings.HasPrefix(write.RequestURI, "/apis/operators.coreos.com/"); write.Verb == "create" || !isOwn && !isOfGroups {
 			t.Errorf("classic OLM has made or changed something again: %s", write)
