@@ -121,8 +121,10 @@ func (o *tab) visit(path string) {
 // another one.
 func (o *tab) text() string {
 	o.t.Helper()
-	return evaluate[string](o, `document.body?.innerText ?? ""`)
+	return evaluate[string](o, bodyText)
 }
+
+const bodyText = `document.body?.innerText ?? ""`
 
 // wants fails for what the page does not say.
 func (o *tab) wants(texts ...string) {
@@ -138,21 +140,30 @@ func (o *tab) wants(texts ...string) {
 // evaluate gives what a script says.
 func evaluate[T any](o *tab, script string) T {
 	o.t.Helper()
-	found, err := chromedp.Run(o.ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	found, err := tryEvaluate[T](o, script)
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	return found
 }
 
-// eventually waits until a script says true.
+// tryEvaluate fails, among others, while the browser opens another page.
+func tryEvaluate[T any](o *tab, script string) (T, error) {
+	return chromedp.Run(o.ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+}
+
+// eventually waits until a script returns true. The page may be replaced meanwhile.
 func (o *tab) eventually(what, script string) {
 	o.t.Helper()
 	testkit.Eventually(o.t, patience, what, func(context.Context) error {
-		if !evaluate[bool](o, script) {
-			return fmt.Errorf("the page says\n%s", o.text())
+		is, err := tryEvaluate[bool](o, script)
+		if err == nil && !is {
+			var text string
+			if text, err = tryEvaluate[string](o, bodyText); err == nil {
+				err = fmt.Errorf("the page says\n%s", text)
+			}
 		}
-		return nil
+		return err
 	})
 }
 
