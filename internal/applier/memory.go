@@ -170,6 +170,7 @@ func (m *memory) hasUnlabelled() bool { return slices.ContainsFunc(m.withoutRefe
 func (a *Applier) history(ctx context.Context, owner object.Owner) (*release.History, error) {
 	known := a.memory(owner)
 	if known.history != nil {
+		known.history.SetOwner(owner)
 		return known.history, nil
 	}
 	loaded, err := a.histories.Load(ctx, owner)

@@ -163,3 +163,6 @@ func (h *History) IsInvalid() bool { return h.invalid }
 
 // Owner is the extension whose records these are.
 func (h *History) Owner() object.Owner { return h.records.owner }
+
+// SetOwner replaces the owner after the spec of the extension changed, for example its ServiceAccount.
+func (h *History) SetOwner(owner object.Owner) { h.records.owner = owner }
