@@ -94,11 +94,11 @@ func (w ThreeWay) Patch() (Patch, error) {
 }
 
 // NeedsLive reports that what is wanted has empty values of which the revision before says
-// nothing. Somebody else may have set them, and only the live object tells: for these, the
-// revision before must not stand for it.
+// nothing, or changes a list that other writers add to. Another writer may have set them, so that the live
+// object is needed in place of the revision before.
 func (w ThreeWay) NeedsLive() bool {
 	t, _ := goTypeOf(w.Wanted.GroupVersionKind())
-	return addsUnset(asStored(w.Wanted, t).Object, asStored(w.before(), t).Object, t)
+	return w.changesPullSecrets(t) || addsUnset(asStored(w.Wanted, t).Object, asStored(w.before(), t).Object, t)
 }
 
 // strategicPatch is the patch, and the object after it. It fails where it cannot be said how
@@ -160,7 +160,7 @@ func (w ThreeWay) asStored(t goType) ThreeWay {
 	if w.Before != nil {
 		stored.Before = asStored(w.Before, t)
 	}
-	return stored
+	return stored.mergePullSecrets(t)
 }
 
 // before is the object as the last revision wanted it. Where there is none, nothing else was

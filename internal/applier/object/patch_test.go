@@ -53,6 +53,28 @@ func TestPatchOf(t *testing.T) {
 			kind:   customKind, wanted: "spec: {list: [a]}", live: "spec: {list: [a, b]}",
 			want: `{"spec":{"list":["a"]}}`,
 		},
+		"F15: pull secret of another writer": {
+			reason: "platforms add credentials to each ServiceAccount",
+			kind:   accountKind, wanted: "imagePullSecrets: [{name: a}]", live: "imagePullSecrets: [{name: x}, {name: a}]",
+		},
+		"F15: first pull secret beside one of another writer": {
+			kind: accountKind, before: "secrets: []", wanted: "imagePullSecrets: [{name: a}]", live: "imagePullSecrets: [{name: x}]",
+			want: `{"imagePullSecrets":[{"name":"x"},{"name":"a"}]}`,
+		},
+		"F15: dropped pull secret": {
+			kind: accountKind, before: "imagePullSecrets: [{name: a}, {name: b}]", wanted: "imagePullSecrets: [{name: b}]",
+			live: "imagePullSecrets: [{name: a}, {name: x}, {name: b}]",
+			want: `{"imagePullSecrets":[{"name":"x"},{"name":"b"}]}`,
+		},
+		"F15: all pull secrets dropped": {
+			kind: accountKind, before: "imagePullSecrets: [{name: a}]", wanted: "secrets: []", live: "imagePullSecrets: [{name: a}, {name: x}]",
+			want: `{"imagePullSecrets":[{"name":"x"}]}`,
+		},
+		"F15: all pull secrets dropped, no other writer": {
+			kind: accountKind, before: "imagePullSecrets: [{name: a}]", wanted: "secrets: []", live: "imagePullSecrets: [{name: a}]",
+			want: `{"imagePullSecrets":null}`,
+		},
+		"F15: pull secrets that no revision sets": {kind: accountKind, wanted: "secrets: []", live: "imagePullSecrets: [{name: x}]"},
 		"rules of an aggregated role": {
 			reason: "the cluster fills them in",
 			kind:   roleKind,
